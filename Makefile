@@ -1,0 +1,72 @@
+# `make` alone lists the targets. Each makes the environment that it needs, so each can be the first on a fresh machine.
+PYTHON ?= python3
+BIN := .venv/bin
+# What to hold the versions to; `CONSTRAINTS=/dev/null` takes the newest that settings.ini allows
+CONSTRAINTS ?= constraints.txt
+setting = $(shell sed -n 's/^$(1) *= *//p' settings.ini)
+# Figures are stored as JSON, not each with 5 MB of plotly.js, and pictures are drawn without a screen
+export PLOTLY_RENDERER := plotly_mimetype
+export MPLBACKEND := agg
+export SDL_VIDEODRIVER := dummy
+
+.PHONY: help install test test-long demo bench docs export readme save check clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-10s %s\n", $$1, $$2}' Makefile
+
+install: .venv/.installed ## make .venv, with what developing needs
+# The stamp is written last: an install that was cut short starts again
+.venv/.installed: settings.ini setup.py pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; need = "$(call setting,min_python)"; sys.exit(sys.version_info[:2] < tuple(map(int, need.split("."))) and \
+	  "fastrl needs Python %s or newer, and $(PYTHON) is %s. Name another: make PYTHON=..." % (need, sys.version.split()[0]))'
+	@echo 'Installing into .venv: a minute or two, once'
+	rm -f $@
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install -q -c $(CONSTRAINTS) -e '.[dev]'
+	@touch $@
+
+test: install ## run the notebooks and the repository's tests
+	$(BIN)/python -m pytest
+
+test-long: install ## run the slow checks
+	$(BIN)/python -m pytest -m long
+
+demo: install ## run examples/demo.py
+	$(BIN)/python examples/demo.py
+
+bench: .venv/.bench ## measure the library beside its peers
+	$(BIN)/python -m bench.run
+.venv/.bench: .venv/.installed
+	@echo 'Installing what we are measured beside'
+	rm -f $@
+	$(BIN)/python -m pip install -q -c $(CONSTRAINTS) -e '.[dev,bench]'
+	@touch $@
+
+docs: install ## build the site into build/docs/
+	$(BIN)/python docs/stage.py
+	rm -rf build/docs build/doctrees
+	$(BIN)/python -m sphinx -q -W --keep-going -d build/doctrees -c docs build/nbs build/docs
+	$(BIN)/python docs/check.py build/docs
+
+export: install ## write fastrl/ from the notebooks, and its version from settings.ini
+	$(BIN)/python -c "from nbdev.config import set_version; set_version('fastrl', '$(call setting,version)')"
+	$(BIN)/nbdev-export
+
+readme: install ## write README.md from nbs/index.ipynb
+	$(BIN)/python docs/stage.py readme
+
+save: export ## export, re-run the notebooks, store their outputs, write README.md
+	$(BIN)/nbdev-test --save
+	$(BIN)/nbdev-clean
+	$(BIN)/python docs/stage.py readme
+
+check: export ## fail unless what is committed is what the notebooks give
+	$(BIN)/nbdev-clean
+	$(BIN)/python docs/stage.py readme
+	git diff --exit-code -- nbs fastrl README.md
+	test -z "$$(git status --porcelain -- nbs fastrl README.md)"
+	$(BIN)/python -m pytest -q tests/test_repo.py
+
+clean: ## remove what was built (.venv stays)
+	rm -rf build dist *.egg-info demo .pytest_cache .ruff_cache
+	find . -path ./.venv -prune -o -name __pycache__ -prune -exec rm -rf {} +

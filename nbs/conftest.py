@@ -1,0 +1,54 @@
+"Collect each notebook as one test, which runs the cells that `nbdev-test` would"
+import os, pytest, sys, traceback
+from unittest.mock import patch
+from execnb.shell import CaptureShell
+from fastcore.xtras import working_directory
+from nbdev.config import get_config
+from nbdev.test import nb_test_cells
+
+cfg = get_config(__file__)
+skip_flags = cfg.tst_flags.split()
+# IN_TEST, as `nbdev-test` has it: `nbdev_export()` in a notebook does nothing
+env = dict(IN_TEST='1', PLOTLY_RENDERER='plotly_mimetype', MPLBACKEND='agg')
+
+class NbItem(pytest.Item):
+    "One notebook; its `#| long` cells too, if `force` says so"
+    def __init__(self, *, force=(), **kw):
+        super().__init__(**kw)
+        self.force = force
+
+    def runtest(self):
+        cells = nb_test_cells(self.path, skip_flags, self.force)
+        if not cells: pytest.skip('no cells to run')
+        main = sys.modules['__main__']  # the shell takes its place
+        # A notebook may change the folder, the environment and the path: the next one starts without its changes
+        with working_directory(self.path.parent), patch.dict(os.environ, env), patch.object(sys, 'path', sys.path[:]):
+            k = CaptureShell(self.path)
+            try:
+                for self.cell in cells:
+                    k.cell(self.cell, timeout=cfg.cell_timeout)
+                    if k.exc: raise k.exc
+            finally:
+                k.close()
+                sys.modules['__main__'] = main
+                if 'matplotlib.pyplot' in sys.modules: sys.modules['matplotlib.pyplot'].close('all')
+
+    def repr_failure(self, excinfo):
+        e,c = excinfo.value,getattr(self, 'cell', None)
+        if c is None: return super().repr_failure(excinfo)
+        tb = e.__traceback__
+        while tb and '<ipython' not in tb.tb_frame.f_code.co_filename: tb = tb.tb_next  # drop the runner's frames
+        return f"{self.path.name}, cell {c.idx_} (id {c.id}):\n\n{c.source}\n\n{''.join(traceback.format_exception(type(e), e, tb))}"
+
+    def reportinfo(self): return self.path, None, self.name
+
+class NbFile(pytest.File):
+    def collect(self):
+        yield NbItem.from_parent(self, name=self.path.stem)
+        if any('long' in c.directives_ for c in nb_test_cells(self.path, skip_flags, ['long'])):
+            item = NbItem.from_parent(self, name=f'{self.path.stem}-long', force=['long'])
+            item.add_marker('long')
+            yield item
+
+def pytest_collect_file(file_path, parent):
+    if file_path.suffix=='.ipynb' and file_path.name[0] not in '_.': return NbFile.from_parent(parent, path=file_path)

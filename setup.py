@@ -1,0 +1,28 @@
+"Package metadata comes from settings.ini; `pyproject.toml` marks these fields `dynamic`."
+from configparser import ConfigParser
+from pathlib import Path
+from setuptools import setup, find_packages
+
+here = Path(__file__).resolve().parent
+cfg = ConfigParser(delimiters=['='], interpolation=None)
+cfg.read(here/'settings.ini', encoding='utf-8')
+cfg = cfg['DEFAULT']
+
+def lines(k): return [o.strip() for o in cfg.get(k, '').splitlines() if o.strip() and o.strip()[0]!='#']
+
+statuses = ['Planning', 'Pre-Alpha', 'Alpha', 'Beta', 'Production/Stable', 'Mature', 'Inactive']
+dev,doc,bench = lines('dev_requirements'),lines('doc_requirements'),lines('bench_requirements')
+
+setup(
+    name=cfg['lib_name'], version=cfg['version'], description=cfg['description'],
+    long_description=(here/'README.md').read_text(encoding='utf-8'), long_description_content_type='text/markdown',
+    keywords=cfg['keywords'].split(), author=cfg['author'], author_email=cfg['author_email'],
+    license_expression=cfg['license'], python_requires=f">={cfg['min_python']}",
+    classifiers=[
+        f"Development Status :: {cfg['status']} - {statuses[int(cfg['status'])-1]}",
+        f"Intended Audience :: {cfg['audience']}", f"Natural Language :: {cfg['language']}",
+        'Programming Language :: Python :: 3', 'Programming Language :: Python :: 3 :: Only'],
+    install_requires=lines('requirements'), extras_require={'dev': dev+doc, 'docs': doc, 'bench': bench},
+    packages=find_packages(include=[cfg['lib_path'], f"{cfg['lib_path']}.*"]),
+    entry_points={'nbdev': [f"{cfg['lib_path']}={cfg['lib_path']}._modidx:d"], 'console_scripts': lines('console_scripts')},
+    zip_safe=False)

@@ -1,0 +1,53 @@
+"The repository agrees with itself: the library, README.md and the version are what the notebooks and settings.ini say"
+import os, shutil, subprocess, sys
+from configparser import ConfigParser
+from importlib.metadata import version
+from pathlib import Path
+import fastrl, pytest
+from fastcore.nbio import read_nb
+
+root = Path(__file__).parent.parent
+cfg = ConfigParser(delimiters=['='], interpolation=None)
+cfg.read(root/'settings.ini', encoding='utf-8')
+cfg = cfg['DEFAULT']
+
+def texts(d, *globs):
+    "The files under `d`, by name"
+    ps = [p for g in globs for p in d.rglob(g) if '.ipynb_checkpoints' not in p.parts]
+    return {p.relative_to(d).as_posix(): p.read_text(encoding='utf-8') for p in ps}
+
+def differing(a, b): return sorted(k for k in a.keys()|b.keys() if a.get(k)!=b.get(k))
+
+@pytest.fixture(scope='module')
+def fresh(tmp_path_factory):
+    "A copy of the repository in which the notebooks were exported and cleaned, and README.md written, anew"
+    d = tmp_path_factory.mktemp('fresh')
+    for o in ('pyproject.toml', 'settings.ini'): shutil.copy(root/o, d)
+    for o in ('nbs', 'docs'): shutil.copytree(root/o, d/o)
+    (d/'fastrl').mkdir()
+    shutil.copy(root/'fastrl/__init__.py', d/'fastrl')  # nbdev keeps the version here, and edits the rest
+    env = {k:v for k,v in os.environ.items() if k!='IN_TEST'}  # under which nbdev-export does nothing
+    bin = Path(sys.executable).parent
+    for o in ([bin/'nbdev-export'], [bin/'nbdev-clean'], [sys.executable, 'docs/stage.py', 'readme']):
+        subprocess.run(o, cwd=d, env=env, check=True)
+    return d
+
+def test_exported(fresh):
+    "Also catches a hand edit, and the module of a notebook that is gone"
+    assert not differing(texts(fresh/'fastrl', '*.py'), texts(root/'fastrl', '*.py')), 'run `make export`; remove stale modules'
+
+def test_clean(fresh):
+    assert not differing(texts(fresh/'nbs', '*.ipynb', '*.txt'), texts(root/'nbs', '*.ipynb', '*.txt')), 'run `nbdev-clean`'
+
+def test_readme(fresh):
+    new,old = (d/'README.md' for d in (fresh, root))
+    assert new.read_text(encoding='utf-8')==old.read_text(encoding='utf-8'), 'run `make readme`'
+
+def test_version(): assert cfg['version']==fastrl.__version__==version('fastrl'), 'run `make install export`'
+
+def test_name(): assert f'name = "{cfg["lib_name"]}"' in (root/'pyproject.toml').read_text()
+
+def test_no_vision():
+    "fastai.vision loads torchvision, which must fit the installed torch to the letter; nothing here needs it"
+    cells = [(p.name, c.source) for p in (root/'nbs').rglob('*.ipynb') for c in read_nb(p).cells if c.cell_type=='code']
+    assert not [o for o in cells if 'fastai.vision' in o[1]]
