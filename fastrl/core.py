@@ -10,7 +10,8 @@ Docs: https://fastrl.github.io/fastrl/core.html.md"""
 __all__ = ['leaves', 'map_leaves', 'path_name', 'difference', 'test_same', 'test_in', 'test_len', 'test_lt', 'row_index',
            'TensorBatch', 'BD']
 
-# %% ../nbs/00_core.ipynb #741d1859
+# %% ../nbs/00_core.ipynb #87dc4f9b
+from textwrap import fill
 import numpy as np, torch
 from fastcore.basics import bind, merge, patch
 from fastcore.test import test
@@ -69,15 +70,17 @@ def test_same(a, b):
     diff = difference(a, b)
     assert diff is None, diff
 
-# %% ../nbs/00_core.ipynb #646d4cd2
+# %% ../nbs/00_core.ipynb #ea03c850
 def test_in(a, b):
     "`test` that `a in b`"
     test(a, b, lambda a,b: a in b, ' in ')
 
+# %% ../nbs/00_core.ipynb #64e27a1b
 def test_len(a, b):
     "`test` that `a` has length `b`, or the length of `b`"
     test(a, b, lambda a,b: len(a)==(b if isinstance(b, int) else len(b)), ' has length ')
 
+# %% ../nbs/00_core.ipynb #03e38dd6
 def test_lt(a, b):
     "`test` that `a < b`"
     test(a, b, lambda a,b: a<b, ' < ')
@@ -110,7 +113,7 @@ class TensorBatch(Tensor):
     def new_empty(self, *args, **kwargs): return super().new_empty(*args, **kwargs).as_subclass(type(self)) # for `deepcopy`
     def __getitem__(self, o): return super().__getitem__(o if isinstance(o, tuple) else row_index(o, len(self)))
 
-# %% ../nbs/00_core.ipynb #2f82f719
+# %% ../nbs/00_core.ipynb #1b33a635
 class BD(dict):
     "A batch: tensors, or dicts and tuples of tensors, that share their first axis"
     def bs(self)->int:
@@ -127,29 +130,32 @@ class BD(dict):
 
     def __repr__(self):
         cols = (f'{path_name(p)} {str(o.dtype).split(".")[-1]}{list(o.shape[1:]) or ""}' for p,o in leaves(self))
-        return f'BD({self.bs()} rows: {", ".join(cols)})'
+        return fill(f'BD({self.bs()} rows: {", ".join(cols)})', 100, subsequent_indent='   ')
 
-# %% ../nbs/00_core.ipynb #e92fef26
+# %% ../nbs/00_core.ipynb #3afb6322
 def _fn(f, *args, **kwargs): return bind(f, *args, **kwargs) if callable(f) else f.format if isinstance(f, str) else f.__getitem__
 
+# %% ../nbs/00_core.ipynb #be77876a
 @patch
 def map(self:BD, f, *args, **kwargs)->BD:
     "A batch of the pairs that `f` makes of the pairs `(name, column)`"
     f = _fn(f, *args, **kwargs)
     return type(self)(f(o) for o in self.items())
 
+# %% ../nbs/00_core.ipynb #821d8582
 @patch
 def mapk(self:BD, f, *args, **kwargs)->BD:
     "The same columns under the names that `f` makes"
     f = _fn(f, *args, **kwargs)
     return type(self)({f(k): v for k,v in self.items()})
 
+# %% ../nbs/00_core.ipynb #3d895ab7
 @patch
 def mapv(self:BD, f, *args, **kwargs)->BD:
     "`f` of every column, nested ones included"
     return map_leaves(_fn(f, *args, **kwargs), self)
 
-# %% ../nbs/00_core.ipynb #18ace02f
+# %% ../nbs/00_core.ipynb #f7d4bcf0
 @patch
 def __add__(self:BD, o):
     if not isinstance(o, dict): return NotImplemented

@@ -36,7 +36,7 @@ class Source:
 
     def __repr__(self): return f'Source({", ".join(map(repr, self.cbs))})'
 
-# %% ../../nbs/05a_data.block.ipynb #726f2389
+# %% ../../nbs/05a_data.block.ipynb #4142ff92
 @patch
 def take(self:Source,
     n:int, # How many rows
@@ -54,12 +54,13 @@ def take(self:Source,
         self('after_block')
         self._used,self._size = 0,self.block.bs()
 
+# %% ../../nbs/05a_data.block.ipynb #563465d0
 @patch
 def __iter__(self:Source):
     "One row at a time, for ever"
     while True: yield self.take(1)
 
-# %% ../../nbs/05a_data.block.ipynb #ed4f4641
+# %% ../../nbs/05a_data.block.ipynb #bcf23304
 @patch
 def _open(self:Source):
     makers = self.has('collect')
@@ -67,12 +68,14 @@ def _open(self:Source):
     self._collect,self._opened = makers[0],True
     self('before_loop')
 
+# %% ../../nbs/05a_data.block.ipynb #a2996dbd
 @patch
 def close(self:Source):
     "Close what the callbacks opened; a source that is taken from again starts anew"
     if self._opened: self('after_loop')
     self.block,self._used,self._size,self._opened = None,0,0,False
 
+# %% ../../nbs/05a_data.block.ipynb #90cf985a
 @patch
 def new_empty(self:Source)->Source:
     "A source of nothing, which `Learner.export` takes along in the place of the environments"

@@ -41,7 +41,7 @@ def space_form(
     raise ValueError(f'`{name}` is a {type(space).__name__} space, whose values have no fixed shape: wrap the environment so that it '
                      'gives Box, Discrete, MultiDiscrete or MultiBinary, or a Dict or Tuple of them')
 
-# %% ../../nbs/05b_data.gym.ipynb #0b3b8b9a
+# %% ../../nbs/05b_data.gym.ipynb #70fefb2f
 class StepArrays:
     "Arrays for what a space gives at `T` steps in `n` environments"
     def __init__(self, form, T, n):
@@ -55,6 +55,7 @@ class StepArrays:
         else:
             for path,a in self.leaves: a[t] = functools.reduce(lambda v,k: v[k], path, value)
 
+# %% ../../nbs/05b_data.gym.ipynb #750dd52f
 def to_rows(
     a, # `(T, n, …)`
     keep=None, # Which of the T·n rows to keep
@@ -101,7 +102,7 @@ class GymLoop(LoopCallback):
         self.env_name,self.agent,self.mode,self.steps_count,self.steps_delta,self.seed = env_name,agent,mode,steps_count,steps_delta,seed
         self.n_envs,self.vectorization,self.autoreset,self.env_kwargs,self.env = n_envs,vectorization,autoreset,env_kwargs or {},None
 
-# %% ../../nbs/05b_data.gym.ipynb #5c0ff3dd
+# %% ../../nbs/05b_data.gym.ipynb #4a99d4b3
 class _CopyObs(gym.ObservationWrapper):
     "For environments that return the same buffer each time: a vector holds on to what they return while others step"
     def observation(self, obs): return map_leaves(np.array, obs) if isinstance(obs, (dict, tuple)) else np.array(obs)
@@ -118,8 +119,10 @@ def _make(self:GymLoop):
     vec = dict(sync=SyncVectorEnv, **{'async': AsyncVectorEnv})[self.vectorization]
     return vec([lambda: _CopyObs(make())]*self.n_envs, autoreset_mode=_modes[self.autoreset])
 
+# %% ../../nbs/05b_data.gym.ipynb #60c48add
 @patch
 def before_loop(self:GymLoop):
+    "Make and reset the environment"
     if self.steps_count>1 and not any(isinstance(cb, FirstLast) for cb in self.source.cbs):
         raise ValueError(f'`steps_count={self.steps_count}` makes rows of several steps: put a `FirstLast` into the source, which folds them')
     self.env = self._make()
@@ -134,8 +137,10 @@ def before_loop(self:GymLoop):
     self._over,self._due = np.ones(self.n_envs, bool),np.zeros(self.n_envs, bool) # begins an episode with the next step; spends it on a reset
     self._step,self._return,self._episode,self._episodes = 0,0.,-1,0
 
+# %% ../../nbs/05b_data.gym.ipynb #fd1f6f01
 @patch
 def after_loop(self:GymLoop):
+    "Close the environment, unless it was handed in"
     if self.env is not self.env_name: self.env.close()
 
 # %% ../../nbs/05b_data.gym.ipynb #743a55a0
@@ -302,7 +307,7 @@ class ResReduce(LoopCallback):
         if b['image'].ndim!=4 or b['image'].dtype!=torch.uint8: raise ValueError(f"`image` should be uint8 (n,H,W,C), got {b['image'].dtype} {tuple(b['image'].shape)}")
         b['image'] = b['image'][:,::k,::k].contiguous()
 
-# %% ../../nbs/05b_data.gym.ipynb #6423464f
+# %% ../../nbs/05b_data.gym.ipynb #8bd6da8e
 class SourceDL(DataLoader):
     "Batches of `bs` rows from a `Source`, `n` rows an epoch"
     def __init__(self, dataset=None, n=0, bs=16, **kwargs): super().__init__(dataset, bs=bs, n=n, **{**kwargs, 'indexed':False})
@@ -312,6 +317,7 @@ class SourceDL(DataLoader):
             b = (self.dataset.take(min(self.bs, self.n-i*self.bs)),)
             yield self.after_batch(b if self.device is None else to_device(b, self.device))
 
+# %% ../../nbs/05b_data.gym.ipynb #8127a51b
 @patch
 def dataloaders(self:Source,
     n:int=1000, # Rows an epoch
@@ -327,7 +333,7 @@ class NoValidation(Callback):
     def before_fit(self): self.learn.recorder.valid_metrics = False
     def before_validate(self): raise CancelValidException
 
-# %% ../../nbs/05b_data.gym.ipynb #ef6a561e
+# %% ../../nbs/05b_data.gym.ipynb #c9ab41d9
 class MeanReward(nn.Module):
     "Predict the same reward for every row"
     def __init__(self):
@@ -335,8 +341,12 @@ class MeanReward(nn.Module):
         self.mean = nn.Parameter(torch.zeros(1,1))
     def forward(self, batch): return self.mean.expand(len(batch['reward']), 1)
 
-def reward_loss(pred, batch): return mse_loss(pred, batch['reward'])
+# %% ../../nbs/05b_data.gym.ipynb #ed86404a
+def reward_loss(pred, batch):
+    "Mean squared error of a prediction of the reward"
+    return mse_loss(pred, batch['reward'])
 
+# %% ../../nbs/05b_data.gym.ipynb #c8557ae3
 def fake_gym_learner(
     source:Source,
     n:int=1000, # Rows an epoch

@@ -54,7 +54,7 @@ class ExperienceReplayCallback(Callback):
         learn.xb = learn.yb = (batch,)
         if predicted: learn.pred = learn.model(*learn.xb)
 
-# %% ../../nbs/06a_memory.experience_replay.ipynb #f43ec9ce
+# %% ../../nbs/06a_memory.experience_replay.ipynb #808031b5
 @patch
 def __getstate__(self:ExperienceReplayCallback):
     # a sampler knows the rows, too

@@ -27,7 +27,7 @@ def get_steps(
     names = [str(maxlen)] if atomic else [str(i) for i in range(maxlen)]
     return names, dict(frame=dict(duration=50, redraw=False), transition=dict(duration=0), fromcurrent=True, mode='immediate')
 
-# %% ../../nbs/06b_memory.explore.ipynb #61711000
+# %% ../../nbs/06b_memory.explore.ipynb #42c94725
 def thin(
     y:np.ndarray, # `(n,)`
     most:int=5000, # Points to keep
@@ -41,6 +41,7 @@ def thin(
     high = [a+y[a:b].argmax() for a,b in zip(cut[:-1], cut[1:])]
     return np.unique(low+high)
 
+# %% ../../nbs/06b_memory.explore.ipynb #a4fcbecd
 def frame_rows(
     n:int, # Rows
     most:int=500, # Frames
@@ -66,18 +67,19 @@ def _controls(names, labels, settings):
     return dict(sliders=[dict(steps=steps, active=0, currentvalue=dict(prefix='row '), pad=dict(t=40), len=.9, x=.1)],
                 updatemenus=[dict(type='buttons', direction='left', showactive=False, buttons=buttons, x=.08, y=0, xanchor='right', yanchor='top', pad=dict(t=45, r=10))])
 
-# %% ../../nbs/06b_memory.explore.ipynb #fa83f716
+# %% ../../nbs/06b_memory.explore.ipynb #437fc342
 def plot_replay_stats(
     experience_replay, # A memory, or the callback that has one
     columns='td_error', # Names, in a list or divided by commas; `state.arm` in a nested column
     n_cols:int=2, # Panels side by side
+    most:int=500, # Frames; of a longer memory every so many rows has one
 )->go.Figure:
     "Columns of the memory row by row, with a marker that a slider moves"
     er = getattr(experience_replay, 'experience_replay', experience_replay)
     if er.memory is None: raise ValueError('the memory is empty: add rows before plotting them')
     columns = [o.strip() for o in columns.split(',')] if isinstance(columns, str) else list(columns)
     ys,titles = zip(*(_series(er.memory, o) for o in columns))
-    rows = frame_rows(len(er))
+    rows = frame_rows(len(er), most)
     names,settings = get_steps(len(rows))
     n_cols = min(n_cols, len(ys))
     at = [(i//n_cols+1, i%n_cols+1) for i in range(len(ys))]
@@ -90,16 +92,18 @@ def plot_replay_stats(
     marks = list(range(len(ys), 2*len(ys)))
     frames = [dict(name=o, traces=marks, data=[dict(type='scatter', x=[int(i)], y=[y[i]]) for y in ys]) for o,i in zip(names, rows)]
     fig.update(frames=frames)
-    fig.update_layout(showlegend=False, template='plotly_white', height=150+220*at[-1][0], margin=dict(l=50, r=20, t=40, b=20), **_controls(names, rows, settings))
+    fig.update_layout(showlegend=False, template='plotly_white', height=170+220*at[-1][0], margin=dict(l=50, r=20, t=60, b=20), **_controls(names, rows, settings))
     return fig
 
-# %% ../../nbs/06b_memory.explore.ipynb #a0e52aab
+# %% ../../nbs/06b_memory.explore.ipynb #f22abdcf
 class Page(str):
     "HTML of a whole page, which a notebook shows"
     def _repr_html_(self):
         return f'<iframe srcdoc="{self.replace("&", "&amp;").replace(chr(34), "&quot;")}" style="width:100%; height:80vh; border:0"></iframe>'
 
 _follow = '''
+// plotly rejects an animation that is paused, without a reason: that is no error
+addEventListener('unhandledrejection', e => { if (e.reason === undefined) e.preventDefault(); });
 const figs = [...document.querySelectorAll('.plotly-graph-div')];
 let leader = null, free = 0;
 // whoever moves first leads; the others follow to the frame of the same name, without answering
@@ -109,36 +113,39 @@ figs.forEach(f => f.on('plotly_animatingframe', e => {
   for (const g of figs) {
     const names = (g._transitionData || {})._frames || [], i = names.findIndex(o => o.name === e.name);
     if (g === f || i < 0) continue;
-    Plotly.animate(g, [e.name], {mode: 'immediate', frame: {duration: 0, redraw: g.data.some(t => t.type === 'image')}, transition: {duration: 0}});
+    Plotly.animate(g, [e.name], {mode: 'immediate', frame: {duration: 0, redraw: g.data.some(t => t.type === 'image')}, transition: {duration: 0}}).catch(() => {}); // overtaken by the next one
     if ((g.layout.sliders || []).length) Plotly.relayout(g, {'sliders[0].active': i});
   }
 }));'''
 
-# %% ../../nbs/06b_memory.explore.ipynb #d3f71d62
+# %% ../../nbs/06b_memory.explore.ipynb #162ffc02
 def figures_to_html(
     figs, # Plotly figures
     title:str='fastrl', # Of the page
 )->Page:
     "One page with all `figs`, their animations in step"
-    divs = [pio.to_html(o, include_plotlyjs=False, full_html=False, auto_play=False, config=dict(responsive=True)) for o in figs]
+    divs = [pio.to_html(o, include_plotlyjs=False, full_html=False, auto_play=False, config=dict(responsive=True, displaylogo=False, showSendToCloud=False)) for o in figs]
     return Page(f'''<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{title}</title>
 <style>body {{ font: 16px system-ui, sans-serif; max-width: 1000px; margin: 1rem auto; padding: 0 1rem }}</style>
 <script>{get_plotlyjs()}</script></head><body><h1>{title}</h1>
 {"".join(divs)}<script>{_follow}</script></body></html>''')
 
-# %% ../../nbs/06b_memory.explore.ipynb #87489ac6
+# %% ../../nbs/06b_memory.explore.ipynb #b4cd947b
 def plot_images(
     experience_replay, # A memory with a column of `(n,H,W,C)` images, or the callback that has it
     column:str='image',
-    most:int=200, # Frames
+    most:int=500, # Frames; of a longer memory every so many rows has one
 )->go.Figure:
     "The images of the memory as an animation"
     er = getattr(experience_replay, 'experience_replay', experience_replay)
-    images = er.memory[column][frame_rows(len(er), most)]
-    fig = px.imshow(images.cpu().numpy(), animation_frame=0, binary_compression_level=9)
+    rows = frame_rows(len(er), most)
+    names,settings = get_steps(len(rows))
+    fig = px.imshow(er.memory[column][rows].cpu().numpy(), animation_frame=0, binary_compression_level=9)
     fig.update_xaxes(visible=False).update_yaxes(visible=False)
-    return fig.update_layout(height=420, margin=dict(l=20, r=20, t=20, b=20))
+    settings['frame']['redraw'] = True # an image does not change otherwise
+    return fig.update_layout(height=450, margin=dict(l=20, r=20, t=20, b=20), **_controls(names, rows, settings))
 
+# %% ../../nbs/06b_memory.explore.ipynb #bf87ab5a
 def replay_report(
     experience_replay, # A memory, or the callback that has one
     path='report.html', # Where the page goes
@@ -147,8 +154,9 @@ def replay_report(
     "Write a page with the pictures of the memory, which needs no network, to `path`"
     er = getattr(experience_replay, 'experience_replay', experience_replay)
     if er.memory is None: raise ValueError('the memory is empty: add rows before plotting them')
-    figs = [plot_images(er)] if 'image' in er.memory else []
-    figs.append(plot_replay_stats(er, [o for o in ('td_error','reward','accum_rewards','step') if o in er.memory]))
+    most = 200 if 'image' in er.memory else 500 # a frame of images is some kB; both figures have the same frames
+    figs = [plot_images(er, most=most)] if 'image' in er.memory else []
+    figs.append(plot_replay_stats(er, [o for o in ('td_error','reward','accum_rewards','step') if o in er.memory], most=most))
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(figures_to_html(figs, title), encoding='utf-8')

@@ -17,10 +17,11 @@ from ..core import *
 from .ring import Ring
 from .sample import Uniform
 
-# %% ../../nbs/06_memory.replay.ipynb #be50f8b9
+# %% ../../nbs/06_memory.replay.ipynb #bb6d29a5
 class ExperienceReplayException(Exception):
     "A memory was given, or asked for, something that it cannot take or give"
 
+# %% ../../nbs/06_memory.replay.ipynb #0d7d94b3
 class MemoryNotWarm(ExperienceReplayException):
     "Fewer than `warmup_sz` rows are stored"
 
@@ -51,7 +52,7 @@ class ExperienceReplay:
     def __len__(self)->int: return len(self.ring)
     def __repr__(self): return f'ExperienceReplay(bs={self.bs}, warmup_sz={self.warmup_sz}, {self.ring})'
 
-# %% ../../nbs/06_memory.replay.ipynb #fbec179a
+# %% ../../nbs/06_memory.replay.ipynb #bd2bd3c2
 @patch
 def __add__(self:ExperienceReplay,
     batch, # A `BD`, a dict, or a tuple that holds just one of them
@@ -69,6 +70,7 @@ def __add__(self:ExperienceReplay,
     except ValueError as e: raise ExperienceReplayException(str(e)) from e
     return self
 
+# %% ../../nbs/06_memory.replay.ipynb #a45ca806
 @patch
 def __radd__(self:ExperienceReplay, batch):
     raise ExperienceReplayException('write `memory + batch`: the memory stands first, and the batch is added to it in place')

@@ -9,8 +9,9 @@ Docs: https://fastrl.github.io/fastrl/memory.ring.html.md"""
 # %% auto #0
 __all__ = ['Field', 'schema_fields', 'pack_fields', 'Ring', 'nest']
 
-# %% ../../nbs/01_memory.ring.ipynb #472b67a4
+# %% ../../nbs/01_memory.ring.ipynb #a5417bfe
 import json, keyword, math, threading, weakref
+from textwrap import fill
 from dataclasses import dataclass
 from pathlib import Path
 import numpy as np, torch
@@ -59,7 +60,7 @@ def pack_fields(
         res.append(Field(f.path, f.shape, f.dtype, start))
     return res, max(1, -(-end//widest))*widest
 
-# %% ../../nbs/01_memory.ring.ipynb #4491f4f7
+# %% ../../nbs/01_memory.ring.ipynb #34c04b9b
 class Ring:
     "Rows of one schema; when `capacity` is reached, the newest is written over the oldest"
     def __init__(self,
@@ -85,7 +86,7 @@ class Ring:
 
     def __repr__(self):
         of = 'rows' if self.capacity is None else f'of {self.capacity} rows'
-        return f'Ring({len(self)} {of}, pointer {self.pointer}: {", ".join(map(repr, self.fields or []))})'
+        return fill(f'Ring({len(self)} {of}, pointer {self.pointer}: {", ".join(map(repr, self.fields or []))})', 100, subsequent_indent='     ')
 
 # %% ../../nbs/01_memory.ring.ipynb #47bfc425
 @patch
@@ -142,7 +143,7 @@ def nest(
     sub = {k: nest({p[1:]: v for p,v in flat.items() if p[0]==k}) for k in keys}
     return tuple(sub.values()) if all(isinstance(k, int) for k in keys) else BD(sub)
 
-# %% ../../nbs/01_memory.ring.ipynb #9a0c0994
+# %% ../../nbs/01_memory.ring.ipynb #aa36901d
 @patch
 def columns(self:Ring)->BD:
     "All columns, as views of the rows that are stored"
@@ -150,6 +151,7 @@ def columns(self:Ring)->BD:
     cols = [v[:len(self)] for v in self._views.values()]
     return self._name(cols)
 
+# %% ../../nbs/01_memory.ring.ipynb #959ef998
 @patch
 def _name(self:Ring, cols):
     if self._flat: return BD(zip(self._flat, cols))
@@ -165,7 +167,7 @@ def gather(self:Ring,
     with self.lock: rows = self.rows.index_select(0, idxs)
     return self._name(self._unpack(rows if device is None else rows.to(device, non_blocking=True)))
 
-# %% ../../nbs/01_memory.ring.ipynb #9fa51a82
+# %% ../../nbs/01_memory.ring.ipynb #96ef0d76
 @patch
 def _numbers(self:Ring, o):
     i = row_index(o, len(self))
@@ -173,6 +175,7 @@ def _numbers(self:Ring, o):
 
 @patch
 def __getitem__(self:Ring, o):
+    "A column by name, a view; or a copy of the rows that anything else names"
     if not isinstance(o, str): return self.gather(self._numbers(o)) if self.fields else BD()[o]
     if self.fields and (o,) in self._views: return self._views[(o,)][:len(self)]
     cols = self.columns()
@@ -245,7 +248,7 @@ def _grow(self:Ring, need):
     self.rows = new
     self._attach()
 
-# %% ../../nbs/01_memory.ring.ipynb #d50e5b30
+# %% ../../nbs/01_memory.ring.ipynb #199f75a5
 @patch
 def add(self:Ring,
     **row # The fields of one step: numbers, arrays, tensors, or dicts and tuples of them
@@ -256,6 +259,7 @@ def add(self:Ring,
 @patch
 def _add(self:Ring, **row): self._put(*self._check(row, one=True))
 
+# %% ../../nbs/01_memory.ring.ipynb #0d3b3c39
 @patch
 def extend(self:Ring,
     batch:dict, # Columns that share their first axis, a `BD` for one
@@ -338,7 +342,7 @@ def _open(self:Ring, schema):
     self._map(int(words[1]))
     self._attach()
 
-# %% ../../nbs/01_memory.ring.ipynb #f1861df1
+# %% ../../nbs/01_memory.ring.ipynb #6e0fe4a1
 @patch
 def __getstate__(self:Ring):
     if self.shared and not self.fields: raise ValueError('a shared ring needs its fields before it goes to another process: give it a `schema`')
