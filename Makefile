@@ -4,6 +4,8 @@ BIN := .venv/bin
 # What to hold the versions to; `CONSTRAINTS=/dev/null` takes the newest that settings.ini allows
 CONSTRAINTS ?= constraints.txt
 setting = $(shell sed -n 's/^$(1) *= *//p' settings.ini)
+list = $(shell sed -n "/^$(1) *=/,/^[^ ]/s/^  *\(.*\)/'\1'/p" settings.ini)
+BENCH_PIP = .venv-bench/bin/python -m pip install -q -c $(CONSTRAINTS)
 # Figures are stored as JSON, not each with 5 MB of plotly.js, and pictures are drawn without a screen
 export PLOTLY_RENDERER := plotly_mimetype
 export MPLBACKEND := agg
@@ -34,12 +36,17 @@ test-long: install ## run the slow checks
 demo: install ## run examples/demo.py
 	$(BIN)/python examples/demo.py
 
-bench: .venv/.bench ## measure the library beside its peers
-	$(BIN)/python -m bench.run
-.venv/.bench: .venv/.installed
-	@echo 'Installing what we are measured beside'
+bench: .venv-bench/.installed ## measure the library beside its peers, all topics or `TOPICS='add sample'`
+	.venv-bench/bin/python -m bench.run $(TOPICS)
+# An environment of its own, since the peers ask for older packages. One that cannot be installed keeps nobody else from being
+# measured; torchrl is tried last, as its wheels fit one torch only.
+.venv-bench/.installed: settings.ini setup.py pyproject.toml constraints.txt
+	@echo 'Installing what we are measured beside into .venv-bench: some minutes, once'
 	rm -f $@
-	$(BIN)/python -m pip install -q -c $(CONSTRAINTS) -e '.[dev,bench]'
+	$(PYTHON) -m venv .venv-bench
+	@$(BENCH_PIP) -e '.[bench]' || { $(BENCH_PIP) -e . && \
+	  for o in $(call list,bench_requirements); do $(BENCH_PIP) "$$o" || echo "$$o cannot be installed here"; done; }
+	@$(BENCH_PIP) torchrl || echo 'torchrl cannot be installed here'
 	@touch $@
 
 docs: install ## build the site into build/docs/
@@ -67,6 +74,6 @@ check: export ## fail unless what is committed is what the notebooks give
 	test -z "$$(git status --porcelain -- nbs fastrl README.md)"
 	$(BIN)/python -m pytest -q tests/test_repo.py
 
-clean: ## remove what was built (.venv stays)
+clean: ## remove what was built (.venv and .venv-bench stay)
 	rm -rf build dist *.egg-info demo .pytest_cache .ruff_cache
-	find . -path ./.venv -prune -o -name __pycache__ -prune -exec rm -rf {} +
+	find . -path './.venv*' -prune -o -name __pycache__ -prune -exec rm -rf {} +

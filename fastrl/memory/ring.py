@@ -182,47 +182,56 @@ def __getitem__(self:Ring, o):
     if o not in cols: raise KeyError(f'no field {o!r}; there are {list(cols)}')
     return cols[o]
 
-# %% ../../nbs/01_memory.ring.ipynb #afba2ed2
-def _tensor(name, v):
+# %% ../../nbs/01_memory.ring.ipynb #44466ab1
+def _tensor(path, v):
     "`v` as a tensor, and whether it came as Python numbers"
-    if isinstance(v, Tensor): return v.detach().as_subclass(Tensor), False
+    if isinstance(v, Tensor): return v if type(v) is Tensor and not v.requires_grad else v.detach().as_subclass(Tensor), False
+    if type(v) is np.ndarray and v.flags.writeable:
+        try: return torch.from_numpy(v), False
+        except (TypeError, ValueError): pass # negative strides, a foreign byte order, no numbers
     try: a = np.asarray(v)
-    except ValueError as e: raise ValueError(f'`{name}` should be numbers in a regular shape: {e}') from None
-    if a.dtype.kind not in 'biufc': raise ValueError(f'`{name}` should be numbers, got {type(v).__name__} of dtype {a.dtype}')
-    # torch reads no negative strides, foreign byte orders or read-only arrays
-    if not (a.flags.writeable and a.dtype.isnative and all(s>=0 for s in a.strides)): a = a.astype(a.dtype.newbyteorder('='))
-    try: return torch.as_tensor(a), not isinstance(v, (np.ndarray, np.generic))
-    except TypeError as e: raise ValueError(f'`{name}` is of no dtype that torch has: {e}') from None
+    except ValueError as e: raise ValueError(f'`{path_name(path)}` should be numbers in a regular shape: {e}') from None
+    if a.dtype.kind not in 'biufc': raise ValueError(f'`{path_name(path)}` should be numbers, got {type(v).__name__} of dtype {a.dtype}')
+    try: return torch.from_numpy(a.astype(a.dtype.newbyteorder('='), order='C')), not isinstance(v, (np.ndarray, np.generic))
+    except TypeError as e: raise ValueError(f'`{path_name(path)}` is of no dtype that torch has: {e}') from None
 
 def _fits(t, python, dtype):
     "May `t` go into a column of `dtype`? A Python number may if nothing of it is lost, and into a float column always."
     if python and not (dtype.is_floating_point or dtype.is_complex): return bool((t.to(dtype).to(t.dtype)==t).all())
     return torch.can_cast(t.dtype, dtype)
 
-# %% ../../nbs/01_memory.ring.ipynb #2d5fa903
+# %% ../../nbs/01_memory.ring.ipynb #e0f54dec
 @patch
 def _check(self:Ring, data, one):
     "The columns of `data` (one row, or a batch) in the order of `fields`, or a `ValueError` that names what does not fit"
     if not isinstance(data, dict): raise ValueError(f'rows come as a dict of columns, got {type(data).__name__}')
-    ts = {p: _tensor(path_name(p), v) for p,v in leaves(data)}
+    ts = {p: _tensor(p, v) for p,v in leaves(data)}
     if not ts: raise ValueError('a row has at least one field, got none')
-    if not one and (bare := [path_name(p) for p,(t,_) in ts.items() if not t.ndim]): raise ValueError(f'a batch has a first axis, {bare} have none')
-    ns = {path_name(p): 1 if one else len(t) for p,(t,_) in ts.items()}
-    if len(set(ns.values()))>1: raise ValueError(f'the columns of a batch have one length, got {ns}')
-    n = next(iter(ns.values()), 0)
+    n = 1 if one else _batch_len(ts)
     fields = self.fields
     if fields is None: # Python numbers make float32, whether the first of them is an int or not
         fields = [Field(p, tuple(t.shape[not one:]), torch.float32 if py and t.dtype!=torch.bool else t.dtype) for p,(t,py) in ts.items()]
-    paths = {f.path for f in fields}
-    missing,unknown = [f.name for f in fields if f.path not in ts], [path_name(p) for p in ts if p not in paths]
-    if missing or unknown: raise ValueError(f'a row here has the fields {[f.name for f in fields]}; missing {missing}, unknown {unknown}')
+    cols = []
     for f in fields:
+        if f.path not in ts: break
         t,py = ts[f.path]
-        if t.shape[not one:]!=f.shape or not _fits(t, py, f.dtype):
+        if t.shape[not one:]!=f.shape or not (t.dtype==f.dtype or _fits(t, py, f.dtype)):
             raise ValueError(f'`{f.name}` should be {f.like}, got {Field((), tuple(t.shape[not one:]), t.dtype).like}: convert it first')
-    return fields, [t[None] if one else t for t,_ in (ts[f.path] for f in fields)], n
+        cols.append(t[None] if one else t)
+    if not len(cols)==len(fields)==len(ts):
+        have,want = {path_name(p) for p in ts},{f.name for f in fields}
+        raise ValueError(f'a row here has the fields {[f.name for f in fields]}; missing {sorted(want-have)}, unknown {sorted(have-want)}')
+    return fields, cols, n
 
-# %% ../../nbs/01_memory.ring.ipynb #f08f7be2
+def _batch_len(ts):
+    "The one length of all columns"
+    bare = [path_name(p) for p,(t,_) in ts.items() if not t.ndim]
+    if bare: raise ValueError(f'a batch has a first axis, {bare} have none')
+    if len(ns := {t.shape[0] for t,_ in ts.values()})>1:
+        raise ValueError(f'the columns of a batch have one length, got { {path_name(p): len(t) for p,(t,_) in ts.items()} }')
+    return ns.pop()
+
+# %% ../../nbs/01_memory.ring.ipynb #1a48a5ae
 @patch
 def _put(self:Ring, fields, cols, n):
     "Write `n` checked rows"
@@ -230,15 +239,16 @@ def _put(self:Ring, fields, cols, n):
     with self.lock:
         if self.fields is None: self._layout(fields)
         if self.capacity is None and self.total+n>len(self.rows): self._grow(self.total+n)
-        cap,mine = len(self.rows), self.rows.untyped_storage().data_ptr()
+        cap,begin = len(self.rows),self.rows.data_ptr()
         skip = max(0, n-cap)
         start = (self.total+skip)%cap
         fit = min(n-skip, cap-start)
-        for f,t in zip(self.fields, cols):
-            if t.untyped_storage().data_ptr()==mine: t = t.clone() # the ring's own column, about to change under the copy
-            v = self._views[f.path]
-            v[start:start+fit].copy_(t[skip:skip+fit])
-            if skip+fit<n: v[:n-skip-fit].copy_(t[skip+fit:])
+        for v,t in zip(self._views.values(), cols):
+            if begin<=t.data_ptr()<begin+self.rows.nbytes: t = t.clone() # the ring's own column, which changes under the copy
+            if fit==n: v[start:start+n].copy_(t)
+            else:
+                v[start:start+fit].copy_(t[skip:skip+fit])
+                v[:n-skip-fit].copy_(t[skip+fit:])
         self._counts[0] += n
 
 @patch
@@ -267,36 +277,46 @@ def extend(self:Ring,
     "Write the rows of `batch`, in order"
     self._put(*self._check(batch, one=False))
 
-# %% ../../nbs/01_memory.ring.ipynb #c8f89917
+# %% ../../nbs/01_memory.ring.ipynb #248d1d52
 def _compile_add(ring):
     "`Ring.add` for the fields that `ring` has, or None where it needs the general way"
     names = ring._flat or ['']
     if ring.device.type!='cpu' or not all(o.isidentifier() and o[0]!='_' and not keyword.iskeyword(o) for o in names): return
-    env = dict(_counts=ring._counts, _lock=ring.lock, _cap=len(ring.rows), _nd=np.ndarray, _type=type, _int=int, _dict=dict,
+    env = dict(_counts=ring._counts, _acquire=ring.lock.acquire, _release=ring.lock.release, _cap=len(ring.rows),
+        _type=type, _bool=bool, _int=int, _float=float, _dict=dict,
         _slow=weakref.WeakMethod(ring._add))
     tests,writes = ['not _more'],[]
     for i,f in enumerate(ring.fields):
         try: col = ring._views[f.path].numpy()
         except TypeError: return # a dtype that NumPy lacks
-        env[f'_w{i}'],env[f'_d{i}'],env[f'_t{i}'] = col,col.dtype,_exact_types(col.dtype)
-        lo,hi = (torch.iinfo(f.dtype).min, torch.iinfo(f.dtype).max) if col.dtype.kind in 'iu' else (-2**53, 2**53)
-        tests.append(f'_type({f.name}) is _nd and {f.name}.dtype is _d{i} and {f.name}.shape=={f.shape}' if f.shape else
-                     f'(_type({f.name}) in _t{i}' + (f' or _type({f.name}) is _int and {lo}<={f.name}<={hi})' if col.dtype.kind in 'iuf' else ')'))
+        # a memoryview writes one number in two thirds of the time that an array takes
+        env[f'_w{i}'] = memoryview(col) if not f.shape and memoryview(col).format in 'bBhHiIlLqQfd?' else col
+        env[f'_d{i}'],env[f'_t{i}'] = col.dtype,{np.float16, np.float32, np.float64} if col.dtype.kind=='f' else {col.dtype.type}
+        if f.shape: tests.append(f'{f.name}.dtype is _d{i} and {f.name}.shape=={f.shape}')
+        elif col.dtype.kind in 'iu': tests.append(_number_test(f.name, i, 'i', *(getattr(np.iinfo(col.dtype), o) for o in ('min','max'))))
+        else: tests.append(_number_test(f.name, i, col.dtype.kind))
         writes.append(f'_w{i}[_i] = {f.name}')
     if ring.capacity is None: tests.append('_counts[0]<_cap')
     exec(f'''
 def add(*, {", ".join(f"{o}=None" for o in names)}, **_more):
-    if {" and ".join(tests)}:
-        with _lock:
-            _i = _counts[0]%_cap
+    try: _fits = {" and ".join(tests)}
+    except AttributeError: _fits = False # no array
+    if _fits:
+        _acquire() # half the time that `with` takes
+        try:
+            _n = _counts[0]
+            _i = _n%_cap
             {"; ".join(writes)}
-            _counts[0] += 1
+            _counts[0] = _n+1
+        finally: _release()
     else: _slow()(**{{k:v for k,v in _dict({", ".join(f"{o}={o}" for o in names)}).items() if v is not None}}, **_more)''', env)
     return env['add']
 
-def _exact_types(dtype):
-    "The types of the numbers that a NumPy column of `dtype` takes as they are"
-    return {'b':{bool, np.bool_}, 'f':{float, np.float16, np.float32, np.float64}}.get(dtype.kind, {dtype.type})
+def _number_test(x, i, kind, lo=-2**53, hi=2**53):
+    "Python code that tells whether the number `x` goes into column `i` as it is; the likeliest type comes first"
+    return {'b': f'(_type({x}) is _bool or _type({x}) in _t{i})',
+            'i': f'(_type({x}) is _int and {lo}<={x}<={hi} or _type({x}) in _t{i})',
+            'f': f'(_type({x}) is _float or _type({x}) in _t{i} or _type({x}) is _int and {lo}<={x}<={hi})'}.get(kind, f'_type({x}) in _t{i}')
 
 # %% ../../nbs/01_memory.ring.ipynb #e7540a4c
 @patch

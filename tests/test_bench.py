@@ -1,0 +1,44 @@
+"The benchmarks run, without peers and at the size of toys; what they measure is no test"
+import json
+import pytest
+from bench import add, growth, report, sample, stores
+from bench.measure import Case, measure, ratios
+from bench.rows import make_rows
+
+cases = [*add.cases, *sample.cases, *growth.cases]
+
+@pytest.mark.parametrize('case', cases, ids=lambda c: c.name)
+def test_toy(case):
+    res = measure(case, toy=True)
+    assert not res['failed'] and res['us'][res['ours']]>0
+
+def test_ratios():
+    "Each turn is compared with the same turn of ours, so that a slow moment counts for both"
+    assert ratios(dict(fastrl=[1,2,30], peer=[2,4,60]), 'fastrl')==dict(peer=2)
+
+class Absent:
+    name,package = 'absent','absent'
+    def __init__(self, *args): raise ModuleNotFoundError("No module named 'absent'", name='absent')
+
+class Wrong(stores.RingOnly):
+    name = 'wrong'
+    def sample(self): return {k: v.roll(1, 0) if k=='state' else v for k,v in self.ring[:8].items()}
+
+def test_no_figure():
+    "A peer that is missing, or gives columns that do not belong together, has no figure; the others have"
+    rows = make_rows('small', 64)
+    fs = stores.open_all([stores.Fastrl, Absent, Wrong], rows, 64, 8, sample.sampler(8))
+    assert callable(fs['fastrl']) and fs['absent']=='not installed (absent)' and 'different rows' in fs['wrong']
+
+def test_results(tmp_path):
+    "Every case is written as soon as it is there, and measuring it again replaces it"
+    def run(name, ours, peer): return measure(Case(name, lambda: dict(fastrl=ours, cpprb=peer, SB3='not installed'), goal=2), reps=1, secs=1e-4)
+    def slow(): sum(range(1000))
+    for quick in (int, float):
+        res = report.Results(['a','b'], folder=tmp_path)
+        res.add(run('b', slow, quick))
+        res.add(run('a', quick, slow))
+    stored = json.loads((tmp_path/'foundation.json').read_text())
+    assert [(c['name'], c['reached']) for c in stored['cases']]==[('a', True), ('b', False)]
+    table = (tmp_path/'foundation.md').read_text()
+    assert table.count('\n| ')==4 and 'No figure for SB3: not installed.' in table and '**no**' in table
