@@ -22,8 +22,7 @@ class ValueTarget(Callback):
         with torch.no_grad(): after = self.model(dict(state=batch['next_state']))
         self.learn.yb = (batch['reward']+batch['discount']*~batch['terminated']*after,)
     def after_loss(self):
-        replay = self.learn.experience_replay
-        replay.experience_replay.update_td((self.yb[0]-self.pred).detach(), replay.drawn)
+        self.learn.experience_replay.update_td(self.yb[0]-self.pred)
 
 def main():
     torch.manual_seed(0)

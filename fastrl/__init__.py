@@ -7,6 +7,7 @@
 - `fastrl.memory.explore`: Pictures of what is in a memory
 - `fastrl.memory.replay`: What an agent remembers, and draws batches from, in any training loop
 - `fastrl.memory.ring`: The one store: packed rows, written over oldest first
-- `fastrl.memory.sample`: Which rows of a memory are drawn"""
+- `fastrl.memory.sample`: Which rows of a memory are drawn, and which rows belong together
+- `fastrl.memory.tree`: Draw by priority among a million rows, and change priorities, in microseconds"""
 
 __version__ = "0.1.0"

@@ -23,7 +23,7 @@ from .replay import *
 _all_ = ['ExperienceReplay', 'ExperienceReplayException', 'MemoryNotWarm', 'get_steps', 'plot_replay_stats', 'figures_to_html', 'replay_report',
          'BD', 'TensorBatch', 'CancelBatchException', 'test_len', 'test_same']
 
-# %% ../../nbs/06a_memory.experience_replay.ipynb #09e8b9ee
+# %% ../../nbs/06a_memory.experience_replay.ipynb #1ac4397c
 class ExperienceReplayCallback(Callback):
     "Remember each live batch, and train on one drawn from the memory instead"
     order,run_valid = -8,False # before callbacks that look at the prediction, mixed precision for one
@@ -37,7 +37,7 @@ class ExperienceReplayCallback(Callback):
     ):
         self.settings = dict(bs=bs, max_sz=max_sz, warmup_sz=warmup_sz, **kwargs)
         self.experience_replay = ExperienceReplay(memory=memory, **self.settings)
-        self.drawn,self._predicted = None,False # the numbers of the rows in this batch; is there a prediction to replace?
+        self.drawn,self.serials,self._predicted = None,None,False # the rows of this batch; is there a prediction to replace?
 
     def before_batch(self): self._predicted = True
 
@@ -51,16 +51,23 @@ class ExperienceReplayCallback(Callback):
         except MemoryNotWarm as e:
             learn.yb = () # what has no targets is not logged as a loss of 0
             raise CancelBatchException from e
+        self.serials = batch['serial']
         learn.xb = learn.yb = (batch,)
         if predicted: learn.pred = learn.model(*learn.xb)
 
-# %% ../../nbs/06a_memory.experience_replay.ipynb #808031b5
+    def update_td(self,
+        td_errors, # `(bs,1)`
+    ):
+        "Note the TD errors of the batch that was drawn, but of rows that are overwritten by now"
+        self.experience_replay.update_td(td_errors, self.drawn, self.serials)
+
+# %% ../../nbs/06a_memory.experience_replay.ipynb #69190363
 @patch
 def __getstate__(self:ExperienceReplayCallback):
     # a sampler knows the rows, too
     settings = {k:v for k,v in self.settings.items() if k!='sampler'}
-    return {**{k:v for k,v in self.__dict__.items() if k not in ('experience_replay','drawn')}, 'settings':settings}
+    return {**{k:v for k,v in self.__dict__.items() if k not in ('experience_replay','drawn','serials')}, 'settings':settings}
 
 @patch
 def __setstate__(self:ExperienceReplayCallback, state):
-    self.__dict__.update(state, experience_replay=ExperienceReplay(**state['settings']), drawn=None)
+    self.__dict__.update(state, experience_replay=ExperienceReplay(**state['settings']), drawn=None, serials=None)

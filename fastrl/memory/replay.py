@@ -9,13 +9,13 @@ Docs: https://fastrl.github.io/fastrl/memory.replay.html.md"""
 # %% auto #0
 __all__ = ['ExperienceReplayException', 'MemoryNotWarm', 'ExperienceReplay']
 
-# %% ../../nbs/06_memory.replay.ipynb #18d15e6b
+# %% ../../nbs/06_memory.replay.ipynb #e1c55ef9
 import numpy as np, torch
 from torch import Tensor
 from fastcore.basics import patch
 from ..core import *
 from .ring import Ring
-from .sample import Uniform
+from .sample import *
 
 # %% ../../nbs/06_memory.replay.ipynb #bb6d29a5
 class ExperienceReplayException(Exception):
@@ -25,7 +25,7 @@ class ExperienceReplayException(Exception):
 class MemoryNotWarm(ExperienceReplayException):
     "Fewer than `warmup_sz` rows are stored"
 
-# %% ../../nbs/06_memory.replay.ipynb #60f9f2c6
+# %% ../../nbs/06_memory.replay.ipynb #568a35e9
 class ExperienceReplay:
     "The last `max_sz` rows, and batches of `bs` drawn from them"
     def __init__(self,
@@ -33,16 +33,18 @@ class ExperienceReplay:
         max_sz:int=200, # The most rows it holds, whatever the number of environments; then the oldest are overwritten
         warmup_sz:int=100, # Rows that have to be stored before `sample` gives any
         memory:BD=None, # Rows to start from, copied
-        sampler=None, # Who is drawn: an object with `draw(n, bs)`; `Uniform` by default
-        seed:int=None, # Repeats the draws of the default sampler
+        sampler=None, # Who is drawn: `Uniform` by default, `Prioritized(…)`, or one of your own with its methods
+        n_step:int=None, # Fold so many single-step rows into one when sampling; it can be changed at any time
+        gamma:float=.99, # What a reward one step later is worth, for `n_step`
+        seed:int=None, # Repeats the draws, of the default sampler and of sequences
         device='cpu', # Where the rows live
     ):
-        for k,v in dict(bs=bs, max_sz=max_sz).items():
+        for k,v in dict(bs=bs, max_sz=max_sz, n_step=1 if n_step is None else n_step).items():
             if v<1: raise ExperienceReplayException(f'`{k}` should be at least 1, got {v}')
         if warmup_sz>max_sz: raise ExperienceReplayException(f'`warmup_sz` ({warmup_sz}) should not exceed `max_sz` ({max_sz}): it would never be warm')
-        if sampler is not None and seed is not None: raise ExperienceReplayException('a `sampler` has a seed of its own: give one of the two')
-        self.bs,self.max_sz,self.warmup_sz = bs,max_sz,warmup_sz
+        self.bs,self.max_sz,self.warmup_sz,self.n_step,self.gamma = bs,max_sz,warmup_sz,n_step,gamma
         self.ring,self.sampler = Ring(max_sz, device=device),sampler or Uniform(seed, device)
+        self.runs,self.chains,self.dropped_updates = Uniform(seed).gen,Chains(),0
         if memory is not None: self+memory
 
     @property
@@ -75,30 +77,95 @@ def __add__(self:ExperienceReplay,
 def __radd__(self:ExperienceReplay, batch):
     raise ExperienceReplayException('write `memory + batch`: the memory stands first, and the batch is added to it in place')
 
-# %% ../../nbs/06_memory.replay.ipynb #e8f73a54
+# %% ../../nbs/06_memory.replay.ipynb #89139b91
 @patch
 def sample(self:ExperienceReplay,
     device=None, # Where the batch should be; where the rows are by default
 ): # -> (BD, row numbers)
     "`bs` rows, drawn by the sampler, and their numbers"
-    n = len(self)
-    if n<max(self.warmup_sz, 1): raise MemoryNotWarm(f'{n} rows are stored, and {max(self.warmup_sz, 1)} are needed before the first batch: add more, or lower `warmup_sz`')
-    idxs = self.sampler.draw(n, self.bs)
-    return self.ring.gather(idxs, device),idxs
+    self._check_warm()
+    ring = self.ring
+    with ring.lock:
+        idxs,cols = self.sampler.draw(ring, self.bs)
+        if self.n_step: rows,ends,cols = self._fold(idxs, cols)
+        else: rows,ends = ring._read(idxs),None
+        cols['serial'] = ring._serial(idxs, ring.total)[:,None]
+    batch = ring._batch(rows, idxs.shape, device)
+    if ends is not None: batch.update({k: v for k,v in ring._batch(ends, idxs.shape, device).items() if k in _outcome})
+    batch.update(cols if device is None else {k: v.to(device, non_blocking=True) for k,v in cols.items()})
+    return batch,idxs
 
-# %% ../../nbs/06_memory.replay.ipynb #50fb547f
+@patch
+def _check_warm(self:ExperienceReplay):
+    n,need = len(self),max(self.warmup_sz, 1)
+    if n<need: raise MemoryNotWarm(f'{n} rows are stored, and {need} are needed before the first batch: add more, or lower `warmup_sz`')
+
+# %% ../../nbs/06_memory.replay.ipynb #e71afb13
 @patch
 def update_td(self:ExperienceReplay,
     td_errors:Tensor, # `(n,1)`, one for each row
     idxs:Tensor, # `(n,)`, the numbers that came with the batch
+    serials:Tensor=None, # `(n,1)` or `(n,)`, the batch's column `serial`; without it the rows are taken as they are now
 ):
-    "Note the TD error of each row in `idxs`"
-    td_errors = torch.as_tensor(td_errors).detach().as_subclass(Tensor)
+    "Note the TD error of each row in `idxs` that is still the one it was"
+    td_errors,idxs,serials = self._check_td(td_errors, idxs, serials)
+    with self.ring.lock:
+        if serials is not None:
+            same = self.ring._serial(idxs, self.ring.total)==serials
+            self.dropped_updates += len(idxs)-int(same.sum())
+            td_errors,idxs = td_errors[same],idxs[same]
+        try: self.sampler.update(self.ring, idxs, td_errors[:,0])
+        except ValueError as e: raise ExperienceReplayException(f'`td_errors`: {e}') from e
+        self.ring._views[('td_error',)][idxs] = td_errors
+
+@patch
+def _check_td(self:ExperienceReplay, td_errors, idxs, serials):
     if not len(self): raise ExperienceReplayException('there are no rows yet whose TD error could be noted')
     try: idxs = self.ring._numbers(idxs)
     except IndexError as e: raise ExperienceReplayException(f'`idxs`: {e}') from e
+    td = self.ring._views[('td_error',)]
+    td_errors = torch.as_tensor(td_errors).detach().as_subclass(Tensor).to(td)
     if td_errors.shape!=(len(idxs),1): raise ExperienceReplayException(f'`td_errors` should be {(len(idxs),1)}, one for each of `idxs`, got {tuple(td_errors.shape)}')
-    self.ring['td_error'][idxs] = td_errors.to(self.ring['td_error'])
+    if serials is None: return td_errors,idxs,None
+    serials = torch.as_tensor(serials).to(td.device).reshape(-1)
+    if len(serials)!=len(idxs): raise ExperienceReplayException(f'`serials` should be one for each of the {len(idxs)} `idxs`, got {len(serials)}')
+    return td_errors,idxs,serials
+
+# %% ../../nbs/06_memory.replay.ipynb #3e9918ec
+_outcome = ('next_state','terminated','truncated','done') # of a folded row these are the last step's
+
+@patch
+def _fold(self:ExperienceReplay, idxs, cols):
+    "The rows `idxs`, those that they end with, and the columns that replace what was stored"
+    ring = self.ring
+    try: last,steps,total = self.chains.fold(ring, idxs, self.n_step, self.gamma)
+    except ValueError as e: raise ExperienceReplayException(str(e)) from e
+    steps = steps[:,None]
+    fold = dict(reward=total[:,None].to(ring._views[('reward',)].dtype), n_steps=steps, discount=self.gamma**steps.float())
+    return ring._read(idxs), ring._read(last), {**cols, **fold}
+
+# %% ../../nbs/06_memory.replay.ipynb #b850f489
+@patch
+def sample_sequences(self:ExperienceReplay,
+    bs:int=None, # How many; `self.bs` by default
+    T:int=None, # Steps in each; without it whole episodes
+    pad:bool=False, # Also episodes that are shorter, filled up with zeros?
+    device=None, # Where the batch should be
+): # -> (BD of `(bs, T, …)`, row numbers `(bs, T)`, -1 where there is none)
+    "Runs of rows that follow one another in an episode"
+    bs = self.bs if bs is None else bs
+    if bs<1 or T is not None and T<1: raise ExperienceReplayException(f'`bs` and `T` should be at least 1, got {bs} and {T}')
+    self._check_warm()
+    ring = self.ring
+    with ring.lock:
+        try: idxs,steps = self.chains.draw_runs(ring, bs, T, pad, self.runs) if T else self.chains.draw_episodes(ring, bs, self.runs)
+        except ValueError as e: raise ExperienceReplayException(str(e)) from e
+        mask = torch.arange(idxs.shape[1])<steps[:,None]
+        rows = torch.as_tensor(ring._read(idxs.reshape(-1).to(ring.device)))
+    if pad or T is None: rows[~mask.reshape(-1).to(ring.device)] = 0
+    batch = ring._batch(rows, idxs.shape, device)
+    if pad or T is None: batch['mask'] = mask.to(rows.device if device is None else device)
+    return batch, torch.where(mask, idxs, -1)
 
 # %% ../../nbs/06_memory.replay.ipynb #94b4f01f
 @patch

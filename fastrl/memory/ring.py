@@ -109,25 +109,32 @@ def _layout(self:Ring, fields):
     self.fields = fields
     self._attach()
 
-# %% ../../nbs/01_memory.ring.ipynb #aa375f37
+# %% ../../nbs/01_memory.ring.ipynb #73c9dc83
 @patch
 def _unpack(self:Ring, rows):
     "The columns of packed `rows`, which they share memory with"
-    n,bases,cols = len(rows),{},[]
-    for f,strides in self._strides:
-        if f.dtype not in bases:
-            b = rows.view(f.dtype)
-            bases[f.dtype] = b,b.storage_offset()
-        b,begin = bases[f.dtype]
-        cols.append(b.as_strided((n,*f.shape), strides, begin+f.start))
+    if self._record is not None and (isinstance(rows, np.ndarray) or rows.device.type=='cpu'):
+        rec = np.asarray(rows).view(self._record)[:,0]
+        return [torch.from_numpy(rec[o]) for o in self._record.names]
+    rows = torch.as_tensor(rows)
+    n,words,cols = len(rows),8*rows.stride(0),[]
+    for f in self.fields:
+        size = f.dtype.itemsize
+        base = rows.view(f.dtype)
+        cols.append(base.as_strided((n,*f.shape), (words//size, *torch.empty(f.shape, device='meta').stride()), base.storage_offset()+f.start))
     return cols
+
+def _record(fields, nbytes):
+    "The NumPy dtype of a row, or None where NumPy lacks one"
+    try: formats = [(torch.empty(0, dtype=f.dtype).numpy().dtype, f.shape) for f in fields]
+    except TypeError: return
+    return np.dtype(dict(names=[f'f{i}' for i in range(len(fields))], formats=formats, offsets=[f.start*f.dtype.itemsize for f in fields], itemsize=nbytes))
 
 @patch
 def _attach(self:Ring):
     "What follows from `fields`, `rows` and `_head`, and is not stored"
-    def strides(f): return (self.row_nbytes//f.dtype.itemsize, *torch.empty(f.shape, device='meta').stride())
-    self._strides = [(f, strides(f)) for f in self.fields]
-    self._counts = memoryview(self._head.numpy())
+    self._record,self._counts = _record(self.fields, self.row_nbytes),memoryview(self._head.numpy())
+    self._array = self.rows.numpy() if self.device.type=='cpu' and self.row_nbytes<=1024 else None
     self._views = {f.path: v for f,v in zip(self.fields, self._unpack(self.rows))}
     self._flat = [f.path[0] for f in self.fields] if all(len(f.path)==1 for f in self.fields) else None
     self._form = None if self._flat else nest(self._views)
@@ -151,7 +158,7 @@ def columns(self:Ring)->BD:
     cols = [v[:len(self)] for v in self._views.values()]
     return self._name(cols)
 
-# %% ../../nbs/01_memory.ring.ipynb #959ef998
+# %% ../../nbs/01_memory.ring.ipynb #d4463384
 @patch
 def _name(self:Ring, cols):
     if self._flat: return BD(zip(self._flat, cols))
@@ -160,12 +167,23 @@ def _name(self:Ring, cols):
 
 @patch
 def gather(self:Ring,
-    idxs:Tensor, # Row numbers, known to be stored
+    idxs:Tensor, # Row numbers, known to be stored; of shape `(B,T)` they give columns `(B,T,…)`
     device=None, # Where the batch should be
 )->BD:
     "Rows by number, unchecked: one gather, and one copy if they go to another `device`"
-    with self.lock: rows = self.rows.index_select(0, idxs)
-    return self._name(self._unpack(rows if device is None else rows.to(device, non_blocking=True)))
+    with self.lock: rows = self._read(idxs.reshape(-1))
+    return self._batch(rows, idxs.shape, device)
+
+@patch
+def _read(self:Ring, idxs):
+    "The packed rows `idxs`; NumPy is faster for short ones, torch shares out long ones among its threads"
+    return self.rows.index_select(0, idxs) if self._array is None else self._array.take(idxs.numpy(), 0)
+
+@patch
+def _batch(self:Ring, rows, shape, device=None):
+    "Gathered `rows` as a batch of `shape`"
+    cols = self._unpack(rows if device is None else torch.as_tensor(rows).to(device, non_blocking=True))
+    return self._name(cols if len(shape)==1 else [o.unflatten(0, shape) for o in cols])
 
 # %% ../../nbs/01_memory.ring.ipynb #96ef0d76
 @patch
@@ -318,14 +336,21 @@ def _number_test(x, i, kind, lo=-2**53, hi=2**53):
             'i': f'(_type({x}) is _int and {lo}<={x}<={hi} or _type({x}) in _t{i})',
             'f': f'(_type({x}) is _float or _type({x}) in _t{i} or _type({x}) is _int and {lo}<={x}<={hi})'}.get(kind, f'_type({x}) in _t{i}')
 
-# %% ../../nbs/01_memory.ring.ipynb #e7540a4c
+# %% ../../nbs/01_memory.ring.ipynb #01d6bd47
 @patch
 def serial(self:Ring,
     idxs, # Rows, named in any way
 )->Tensor:
     "How many rows were written before each of these"
-    newest = self.total-1
-    return newest-(newest-self._numbers(idxs)).remainder(self.capacity or self.total)
+    return self._serial(self._numbers(idxs), self.total)
+
+@patch
+def _serial(self:Ring, idxs, total):
+    "The serial numbers of `idxs` when `total` rows are written"
+    cap = self.capacity or total
+    if total<=cap: return idxs # never wrapped
+    lap = total//cap*cap # the serial number of row 0 in this round, which rows from the cursor on are one behind
+    return idxs+lap-cap*(idxs>=total-lap)
 
 # %% ../../nbs/01_memory.ring.ipynb #d56fdb50
 _magic = int.from_bytes(b'fastrl1\n', 'little')
@@ -362,11 +387,11 @@ def _open(self:Ring, schema):
     self._map(int(words[1]))
     self._attach()
 
-# %% ../../nbs/01_memory.ring.ipynb #6e0fe4a1
+# %% ../../nbs/01_memory.ring.ipynb #0b66376b
 @patch
 def __getstate__(self:Ring):
     if self.shared and not self.fields: raise ValueError('a shared ring needs its fields before it goes to another process: give it a `schema`')
-    drop = ('lock','add','_counts','_views','_strides','_form','_flat') + (('rows','_head') if self.path else ())
+    drop = ('lock','add','_counts','_views','_record','_array','_form','_flat') + (('rows','_head') if self.path else ())
     return {k:v for k,v in self.__dict__.items() if k not in drop}
 
 @patch
