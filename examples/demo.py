@@ -16,7 +16,7 @@ class Value(nn.Module):
 
 class ValueTarget(Callback):
     "TD(0): the target is the reward, and what the network itself expects afterwards unless the episode terminated"
-    order,run_valid = ExperienceReplayCallback.order+1,False
+    run_valid = False
     def after_pred(self):
         batch = self.xb[0]
         with torch.no_grad(): after = self.model(dict(state=batch['next_state']))
@@ -26,10 +26,11 @@ class ValueTarget(Callback):
 
 def main():
     torch.manual_seed(0)
+    torch.set_num_threads(1) # the network is small: more threads would wait for one another
     source = Source([GymLoop('CartPole-v1', mode='rgb_array', seed=0), ResReduce(4), FirstLast(GAMMA)])
     replay = ExperienceReplayCallback(bs=64, max_sz=1000, warmup_sz=200, seed=0)
-    learn = Learner(source.dataloaders(n=1000, bs=4), Value(), loss_func=mse_loss, lr=1e-2, cbs=[replay, ValueTarget, NoValidation])
-    print('CartPole with random actions: three epochs of 1,000 steps go through a memory of 1,000 rows')
+    learn = Learner(source.dataloaders(n=900, bs=4), Value(), loss_func=mse_loss, lr=1e-2, cbs=[replay, ValueTarget, NoValidation])
+    print('CartPole with random actions: three epochs of 900 steps go through a memory of 1,000 rows')
     learn.fit(3)
     memory = replay.experience_replay.memory
     upright,leaning = (learn.model(dict(state=torch.tensor([[0.,0,angle,5*angle]]))).item() for angle in (0,.2))

@@ -113,7 +113,7 @@ class TensorBatch(Tensor):
     def new_empty(self, *args, **kwargs): return super().new_empty(*args, **kwargs).as_subclass(type(self)) # for `deepcopy`
     def __getitem__(self, o): return super().__getitem__(o if isinstance(o, tuple) else row_index(o, len(self)))
 
-# %% ../nbs/00_core.ipynb #1b33a635
+# %% ../nbs/00_core.ipynb #5bc5c7d4
 class BD(dict):
     "A batch: tensors, or dicts and tuples of tensors, that share their first axis"
     def bs(self)->int:
@@ -130,7 +130,7 @@ class BD(dict):
 
     def __repr__(self):
         cols = (f'{path_name(p)} {str(o.dtype).split(".")[-1]}{list(o.shape[1:]) or ""}' for p,o in leaves(self))
-        return fill(f'BD({self.bs()} rows: {", ".join(cols)})', 100, subsequent_indent='   ')
+        return fill(f'BD({self.bs()} rows: {", ".join(cols)})', 80, subsequent_indent='   ')
 
 # %% ../nbs/00_core.ipynb #3afb6322
 def _fn(f, *args, **kwargs): return bind(f, *args, **kwargs) if callable(f) else f.format if isinstance(f, str) else f.__getitem__

@@ -36,7 +36,7 @@ class Source:
 
     def __repr__(self): return f'Source({", ".join(map(repr, self.cbs))})'
 
-# %% ../../nbs/05a_data.block.ipynb #4142ff92
+# %% ../../nbs/05a_data.block.ipynb #2053a33b
 @patch
 def take(self:Source,
     n:int, # How many rows
@@ -50,7 +50,7 @@ def take(self:Source,
         if k: parts.append(self.block[self._used:self._used+k])
         self._used,n = self._used+k,n-k
         if not n: return parts[0] if len(parts)==1 else sum(parts)
-        self.block = self._collect(n)
+        self.block = BD(self._collect(n))
         self('after_block')
         self._used,self._size = 0,self.block.bs()
 
@@ -60,9 +60,10 @@ def __iter__(self:Source):
     "One row at a time, for ever"
     while True: yield self.take(1)
 
-# %% ../../nbs/05a_data.block.ipynb #bcf23304
+# %% ../../nbs/05a_data.block.ipynb #13ff2c30
 @patch
 def _open(self:Source):
+    if not self.cbs: raise ValueError('this source is empty, as an exported learner has it: give the learner another one, `learn.dls = source.dataloaders(…)`')
     makers = self.has('collect')
     if len(makers)!=1: raise ValueError(f'one callback of a source makes its rows (has a method `collect`), here {len(makers)} of {list(self.cbs)} do')
     self._collect,self._opened = makers[0],True

@@ -76,7 +76,7 @@ def since(
     before = np.take_along_axis(total-x, np.maximum(last, 0), 0)
     return total+np.where(last<0, carry, -before)
 
-# %% ../../nbs/05b_data.gym.ipynb #14c1bec7
+# %% ../../nbs/05b_data.gym.ipynb #12e0e3ff
 _modes = dict(next_step=AutoresetMode.NEXT_STEP, same_step=AutoresetMode.SAME_STEP, disabled=AutoresetMode.DISABLED)
 
 class GymLoop(LoopCallback):
@@ -84,7 +84,7 @@ class GymLoop(LoopCallback):
     def __init__(self,
         env_name, # Name of an environment, or a ready environment or vector environment
         agent=None, # `agent(states)` → actions, both with a first axis of environments; at random without one
-        mode:str=None, # `'rgb_array'` adds a column `image`, what the environment showed when the action was chosen
+        mode:str=None, # `'rgb_array'` adds a column `image`, what the environment showed when the action was chosen; `'human'` shows a window
         steps_count:int=1, # Steps that make one row; more than 1 need a `FirstLast` that folds them
         steps_delta:int=1, # Steps between the first steps of two rows
         seed:int=None, # Of environments and random actions
@@ -93,7 +93,7 @@ class GymLoop(LoopCallback):
         autoreset:str='next_step', # How a vector of environments begins an episode: `'next_step'`, `'same_step'` or `'disabled'`
         env_kwargs:dict=None, # For `gymnasium.make`
     ):
-        for k,v,known in (('autoreset', autoreset, list(_modes)), ('vectorization', vectorization, ['sync','async'])):
+        for k,v,known in (('autoreset', autoreset, list(_modes)), ('vectorization', vectorization, ['sync','async']), ('mode', mode, [None,'rgb_array','human'])):
             if v not in known: raise ValueError(f'`{k}` should be one of {known}, got {v!r}')
         for k,v in dict(steps_count=steps_count, steps_delta=steps_delta, n_envs=n_envs).items():
             if v<1: raise ValueError(f'`{k}` should be at least 1, got {v}')
@@ -173,7 +173,7 @@ def _restart_same(self:GymLoop, obs, terminated, truncated, info, nxt, t):
         for path,a in nxt.leaves: a[t,i] = functools.reduce(lambda v,k: v[k], path, final[i] if each else final)[() if each else i]
     return obs
 
-# %% ../../nbs/05b_data.gym.ipynb #5fb5d79c
+# %% ../../nbs/05b_data.gym.ipynb #9a759048
 @patch
 def _act(self:GymLoop):
     if self.agent is None: return self.env.action_space.sample()
@@ -183,11 +183,12 @@ def _act(self:GymLoop):
     def action(form, v):
         v = v.detach().cpu().numpy() if isinstance(v, Tensor) else np.asarray(v)
         if v.size!=self.n_envs*np.prod(form[0], dtype=int): raise ValueError(f'an agent should give actions of shape {(self.n_envs, *form[0])}, got {v.shape}')
+        if not np.can_cast(v.dtype, form[1], 'same_kind'): raise ValueError(f'an agent should give actions of dtype {form[1]}, got {v.dtype}: round them as they are meant')
         v = v.reshape(self.n_envs, *form[0]).astype(form[1])
         return v[0] if one else v
     with torch.no_grad(): return map_leaves(action, self.act_form, self.agent(map_leaves(state, self.obs_form, self.obs)))
 
-# %% ../../nbs/05b_data.gym.ipynb #d3e1afc6
+# %% ../../nbs/05b_data.gym.ipynb #a584b2c5
 @patch
 def collect(self:GymLoop, n):
     "Enough steps for about `n` rows"
@@ -195,7 +196,7 @@ def collect(self:GymLoop, n):
     if not (self.agent or self.mode or before or after): n = max(n, 128)
     T = -(-n//self.n_envs)
     state,action,nxt = (StepArrays(o, T, self.n_envs) for o in (self.obs_form, self.act_form, self.obs_form))
-    reward,(terminated,truncated) = np.empty((T, self.n_envs)),np.empty((2, T, self.n_envs), bool)
+    reward,(terminated,truncated),extras = np.empty((T, self.n_envs)),np.empty((2, T, self.n_envs), bool),[]
     now = self.source.now = SimpleNamespace()
     for t in range(T):
         if self.mode=='rgb_array': images.append(self.env.render())
@@ -206,17 +207,19 @@ def collect(self:GymLoop, n):
         if before: a = now.action
         action.put(t, a)
         obs,r,te,tr,info = self.env.step(a)
-        if after: now.obs,now.action,now.next_obs,now.reward,now.terminated,now.truncated,now.info = self.obs,a,obs,r,te,tr,info
+        if after: now.__dict__.update(obs=self.obs, action=a, next_obs=obs, reward=r, terminated=te, truncated=tr, info=info, extra={})
         for f in after: f()
         if after: r = now.reward
+        if after and now.extra: extras.append(now.extra)
         nxt.put(t, obs)
         reward[t],terminated[t],truncated[t] = r,te,tr
         self.obs = self._restart(obs, te, tr, info, nxt, t)
-    return self._block(state, action, reward, nxt, terminated, truncated, images)
+    extra = {k: np.stack([np.asarray(o[k]) for o in extras]) for k in (extras[0] if extras else ())}
+    return self._block(state, action, reward, nxt, terminated, truncated, images, extra)
 
-# %% ../../nbs/05b_data.gym.ipynb #48459f5e
+# %% ../../nbs/05b_data.gym.ipynb #6a9e9f60
 @patch
-def _block(self:GymLoop, state, action, reward, nxt, terminated, truncated, images):
+def _block(self:GymLoop, state, action, reward, nxt, terminated, truncated, images, extra):
     "The steps as rows, with what follows from them"
     done = terminated|truncated
     start,lost = (np.concatenate([o[None], done[:-1]]) for o in (self._over, self._due))
@@ -231,7 +234,8 @@ def _block(self:GymLoop, state, action, reward, nxt, terminated, truncated, imag
     cols = dict(reward=reward.astype(np.float32), terminated=terminated, truncated=truncated, done=done, all_done=done, step=step, episode_id=episode,
         env_id=np.tile(np.arange(self.n_envs), (len(done),1)), worker_id=np.full(done.shape, worker.id if worker else 0),
         accum_rewards=total.astype(np.float32))
-    forms = dict(state=state.form, action=action.form, next_state=nxt.form, **cols, **({'image': self._frames(images)} if images else {}))
+    forms = dict(state=state.form, action=action.form, next_state=nxt.form, **cols, **({'image': self._frames(images)} if images else {}),
+        **{k: v.reshape(*done.shape, *v.shape[1+isinstance(self.env, VectorEnv):]) for k,v in extra.items()})
     return BD({k: map_leaves(lambda a: to_rows(a, keep), v) for k,v in forms.items()})
 
 @patch
@@ -239,13 +243,13 @@ def _frames(self:GymLoop, images):
     if images[0] is None: raise ValueError(f"{self.env} renders nothing: make a ready environment with `render_mode='rgb_array'`")
     return np.stack(images).reshape(len(images), self.n_envs, *np.shape(images[0])[-3:])
 
-# %% ../../nbs/05b_data.gym.ipynb #cee8870f
+# %% ../../nbs/05b_data.gym.ipynb #57003d68
 def windows(
     chain:Tensor, # `(R,)`, rows with the same number follow one another
     done:Tensor, # `(R,)` bool, where that ends
     n:int, # Steps in a window
 ): # -> rows `(R, n)`, steps `(R,)`, complete `(R,)`
-    "For each row the `n` rows from it on, up to an ending, how many they are (then the last is repeated), and whether more could still come"
+    "For each row the `n` rows from it on, up to an ending (then the last is repeated), how many they are, and whether that is all there will be"
     order = chain.argsort(stable=True)
     follows = chain[order][1:]==chain[order][:-1]
     nxt = torch.full_like(order, -1)

@@ -1,6 +1,6 @@
 """A replay memory in a fastai `Learner`: what comes in is remembered, what is learnt from is drawn
 
-A `Learner` trains on the batch that its data loader gives, and in reinforcement learning that batch is the last few steps of one episode: the worst there is to learn from. `ExperienceReplayCallback` puts a memory between the two. The live batch goes in, a batch from anywhere comes out, and from there on everything, the prediction, the loss, the step, belongs to what came out.
+A `Learner` trains on the batch that its data loader gives, and in reinforcement learning that batch is the last few steps: the worst there is to learn from. `ExperienceReplayCallback` puts a memory between the two. The live batch goes in, a batch from anywhere comes out, and from there on everything, the prediction, the loss, the step, belongs to what came out.
 
 Docs: https://fastrl.github.io/fastrl/memory.experience_replay.html.md"""
 

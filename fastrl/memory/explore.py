@@ -118,19 +118,20 @@ figs.forEach(f => f.on('plotly_animatingframe', e => {
   }
 }));'''
 
-# %% ../../nbs/06b_memory.explore.ipynb #162ffc02
+# %% ../../nbs/06b_memory.explore.ipynb #b66ca420
 def figures_to_html(
     figs, # Plotly figures
     title:str='fastrl', # Of the page
+    about:str='', # A paragraph under the title
 )->Page:
     "One page with all `figs`, their animations in step"
     divs = [pio.to_html(o, include_plotlyjs=False, full_html=False, auto_play=False, config=dict(responsive=True, displaylogo=False, showSendToCloud=False)) for o in figs]
     return Page(f'''<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{title}</title>
-<style>body {{ font: 16px system-ui, sans-serif; max-width: 1000px; margin: 1rem auto; padding: 0 1rem }}</style>
-<script>{get_plotlyjs()}</script></head><body><h1>{title}</h1>
+<style>body {{ font: 16px system-ui, sans-serif; max-width: 1000px; margin: 1rem auto; padding: 0 1rem; overflow-x: hidden }}</style>
+<script>{get_plotlyjs()}</script></head><body><h1>{title}</h1><p>{about}</p>
 {"".join(divs)}<script>{_follow}</script></body></html>''')
 
-# %% ../../nbs/06b_memory.explore.ipynb #b4cd947b
+# %% ../../nbs/06b_memory.explore.ipynb #83ab25e3
 def plot_images(
     experience_replay, # A memory with a column of `(n,H,W,C)` images, or the callback that has it
     column:str='image',
@@ -143,9 +144,10 @@ def plot_images(
     fig = px.imshow(er.memory[column][rows].cpu().numpy(), animation_frame=0, binary_compression_level=9)
     fig.update_xaxes(visible=False).update_yaxes(visible=False)
     settings['frame']['redraw'] = True # an image does not change otherwise
-    return fig.update_layout(height=450, margin=dict(l=20, r=20, t=20, b=20), **_controls(names, rows, settings))
+    fig.update_layout(shapes=[dict(type='rect', xref='x domain', yref='y domain', x0=0, x1=1, y0=0, y1=1, line=dict(color=_grey, width=1))])
+    return fig.update_layout(height=450, template='plotly_white', margin=dict(l=20, r=20, t=20, b=20), **_controls(names, rows, settings))
 
-# %% ../../nbs/06b_memory.explore.ipynb #bf87ab5a
+# %% ../../nbs/06b_memory.explore.ipynb #10fca568
 def replay_report(
     experience_replay, # A memory, or the callback that has one
     path='report.html', # Where the page goes
@@ -159,5 +161,8 @@ def replay_report(
     figs.append(plot_replay_stats(er, [o for o in ('td_error','reward','accum_rewards','step') if o in er.memory], most=most))
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(figures_to_html(figs, title), encoding='utf-8')
+    about = (f'{len(er):,} rows are stored of {er.ring.total:,} that were written. The orange dot is the row that the slider names, in all pictures at once; '
+             'the dotted line is where the next row will be written. A TD error is what the network got wrong about a row when it last saw it, below 0 where it had hoped for more; '
+             'it is 0 until a row is drawn.')
+    path.write_text(figures_to_html(figs, title, about), encoding='utf-8')
     return path

@@ -77,6 +77,16 @@ def __add__(self:ExperienceReplay,
 def __radd__(self:ExperienceReplay, batch):
     raise ExperienceReplayException('write `memory + batch`: the memory stands first, and the batch is added to it in place')
 
+# %% ../../nbs/06_memory.replay.ipynb #ea441c30
+@patch
+def add(self:ExperienceReplay,
+    **row # The fields of one step; a number makes a column of shape `(n,1)`
+)->ExperienceReplay:
+    "Add one step"
+    def batch_of_one(v): return [[v]] if type(v) in (bool, int, float) else [v] if isinstance(v, list) else \
+        v.reshape(1, *(v.shape or (1,))) if hasattr(v, 'reshape') else v
+    return self+map_leaves(batch_of_one, row)
+
 # %% ../../nbs/06_memory.replay.ipynb #89139b91
 @patch
 def sample(self:ExperienceReplay,
@@ -167,12 +177,13 @@ def sample_sequences(self:ExperienceReplay,
     if pad or T is None: batch['mask'] = mask.to(rows.device if device is None else device)
     return batch, torch.where(mask, idxs, -1)
 
-# %% ../../nbs/06_memory.replay.ipynb #94b4f01f
+# %% ../../nbs/06_memory.replay.ipynb #6c4bf2a8
 @patch
 def __getitem__(self:ExperienceReplay,
-    o, # Rows: an int, slice, list, mask or tensor
+    o, # Rows: an int, slice, list, mask or tensor; or the name of a column
 )->ExperienceReplay:
-    "An `ExperienceReplay` over the rows `o`, copied"
+    "An `ExperienceReplay` over the rows `o`, copied; or the column of that name"
+    if isinstance(o, str): return self.ring[o]
     rows = self.ring[o]
     if not rows.bs(): raise ExperienceReplayException(f'{o} names none of the {len(self)} rows')
     return ExperienceReplay(self.bs, rows.bs(), min(self.warmup_sz, rows.bs()), rows, device=self.ring.device)

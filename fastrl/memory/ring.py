@@ -1,6 +1,6 @@
 """The one store: packed rows, written over oldest first
 
-A memory that keeps a list of steps gets slower as it fills, and one that keeps a tensor a field gathers a dozen times for a batch. A `Ring` packs all fields of a step side by side into one row of one tensor and shows each field as an ordinary tensor, so that a batch is one gather, whatever a step consists of. It checks every row before it writes it, and copies.
+A memory that keeps a list of steps gets slower as it fills, and one that keeps one tensor per field needs a dozen gathers per batch. A `Ring` packs all fields of a step side by side into one row of one tensor and shows each field as an ordinary tensor, so that a batch is one gather, whatever a step consists of. It checks every row before it writes it, and copies.
 
 Docs: https://fastrl.github.io/fastrl/memory.ring.html.md"""
 
@@ -9,8 +9,9 @@ Docs: https://fastrl.github.io/fastrl/memory.ring.html.md"""
 # %% auto #0
 __all__ = ['Field', 'schema_fields', 'pack_fields', 'Ring', 'nest']
 
-# %% ../../nbs/01_memory.ring.ipynb #a5417bfe
-import json, keyword, math, threading, weakref
+# %% ../../nbs/01_memory.ring.ipynb #d420c532
+import json, keyword, math, os, threading, weakref
+from multiprocessing.context import get_spawning_popen
 from textwrap import fill
 from dataclasses import dataclass
 from pathlib import Path
@@ -60,7 +61,7 @@ def pack_fields(
         res.append(Field(f.path, f.shape, f.dtype, start))
     return res, max(1, -(-end//widest))*widest
 
-# %% ../../nbs/01_memory.ring.ipynb #34c04b9b
+# %% ../../nbs/01_memory.ring.ipynb #1e3fcead
 class Ring:
     "Rows of one schema; when `capacity` is reached, the newest is written over the oldest"
     def __init__(self,
@@ -70,11 +71,11 @@ class Ring:
         shared:bool=False, # In shared memory, where other processes see the same rows?
         path=None, # A file to live in; a file that a ring left is opened with its rows
     ):
-        self.capacity,self.device,self.shared,self.path = capacity,torch.device(device),shared,path and Path(path)
+        self.capacity,self.device,self.shared,self.path = capacity,torch.device(device),shared,path and Path(path).expanduser()
         if capacity is not None and capacity<1: raise ValueError(f'`capacity` should be at least 1, or None to grow, got {capacity}')
         if bool(shared)+bool(path)+(self.device.type!='cpu')>1: raise ValueError('rows live in one place: give one of `device`, `shared` and `path`')
         self.fields,self.lock = None,threading.Lock()
-        if self.path and self.path.exists() and self.path.stat().st_size: self._open(schema)
+        if self.path and self.path.exists(): self._open(schema and pack_fields(schema_fields(schema))[0])
         elif (shared or path) and capacity is None: raise ValueError('a shared or mapped ring does not grow: give it a `capacity`')
         elif schema is not None: self._layout(schema_fields(schema))
 
@@ -86,9 +87,9 @@ class Ring:
 
     def __repr__(self):
         of = 'rows' if self.capacity is None else f'of {self.capacity} rows'
-        return fill(f'Ring({len(self)} {of}, pointer {self.pointer}: {", ".join(map(repr, self.fields or []))})', 100, subsequent_indent='     ')
+        return fill(f'Ring({len(self)} {of}, pointer {self.pointer}: {", ".join(map(repr, self.fields or []))})', 80, subsequent_indent='     ')
 
-# %% ../../nbs/01_memory.ring.ipynb #47bfc425
+# %% ../../nbs/01_memory.ring.ipynb #6d9e41ca
 @patch
 def _words(self:Ring, n):
     "`n` words, all 0, where this ring lives"
@@ -103,13 +104,13 @@ def _layout(self:Ring, fields):
     if not fields: raise ValueError('a row has at least one field, got none')
     if self.path: self._create(fields)
     else:
-        self._head = self._words(8) if self.shared else torch.zeros(8, dtype=torch.int64)
         n = self.capacity or 1024
+        self._head = self._words(8) if self.shared else torch.zeros(8, dtype=torch.int64)
         self.rows = self._words(n*(self.row_nbytes//8)).view(n,-1)
-    self.fields = fields
-    self._attach()
+        self.fields = fields
+        self._attach()
 
-# %% ../../nbs/01_memory.ring.ipynb #73c9dc83
+# %% ../../nbs/01_memory.ring.ipynb #9ccf8a18
 @patch
 def _unpack(self:Ring, rows):
     "The columns of packed `rows`, which they share memory with"
@@ -133,6 +134,7 @@ def _record(fields, nbytes):
 @patch
 def _attach(self:Ring):
     "What follows from `fields`, `rows` and `_head`, and is not stored"
+    self._pid = os.getpid()
     self._record,self._counts = _record(self.fields, self.row_nbytes),memoryview(self._head.numpy())
     self._array = self.rows.numpy() if self.device.type=='cpu' and self.row_nbytes<=1024 else None
     self._views = {f.path: v for f,v in zip(self.fields, self._unpack(self.rows))}
@@ -150,6 +152,14 @@ def nest(
     sub = {k: nest({p[1:]: v for p,v in flat.items() if p[0]==k}) for k in keys}
     return tuple(sub.values()) if all(isinstance(k, int) for k in keys) else BD(sub)
 
+# %% ../../nbs/01_memory.ring.ipynb #ebf04769
+_use_instead = 'give the ring `shared=True` (with a `capacity`) or a `path`, so that all processes see the same rows'
+
+@patch
+def _check_process(self:Ring):
+    if os.getpid()!=self._pid and torch.utils.data.get_worker_info() is not None and not (self.shared or self.path):
+        raise RuntimeError(f'a `DataLoader` worker has a copy of this ring, which never changes: {_use_instead}')
+
 # %% ../../nbs/01_memory.ring.ipynb #aa36901d
 @patch
 def columns(self:Ring)->BD:
@@ -158,7 +168,7 @@ def columns(self:Ring)->BD:
     cols = [v[:len(self)] for v in self._views.values()]
     return self._name(cols)
 
-# %% ../../nbs/01_memory.ring.ipynb #d4463384
+# %% ../../nbs/01_memory.ring.ipynb #3a73933d
 @patch
 def _name(self:Ring, cols):
     if self._flat: return BD(zip(self._flat, cols))
@@ -177,7 +187,12 @@ def gather(self:Ring,
 @patch
 def _read(self:Ring, idxs):
     "The packed rows `idxs`; NumPy is faster for short ones, torch shares out long ones among its threads"
-    return self.rows.index_select(0, idxs) if self._array is None else self._array.take(idxs.numpy(), 0)
+    self._check_process()
+    while True:
+        written = self._counts[0]
+        rows = self.rows.index_select(0, idxs) if self._array is None else self._array.take(idxs.numpy(), 0)
+        begun = self._counts[1] # by another process, which the lock does not stop
+        if begun<=written or not ((idxs-written)%len(self.rows)<begun-written).any(): return rows
 
 @patch
 def _batch(self:Ring, rows, shape, device=None):
@@ -249,17 +264,19 @@ def _batch_len(ts):
         raise ValueError(f'the columns of a batch have one length, got { {path_name(p): len(t) for p,(t,_) in ts.items()} }')
     return ns.pop()
 
-# %% ../../nbs/01_memory.ring.ipynb #1a48a5ae
+# %% ../../nbs/01_memory.ring.ipynb #98322a3b
 @patch
 def _put(self:Ring, fields, cols, n):
     "Write `n` checked rows"
     if not n: return
+    if self.fields: self._check_process()
     with self.lock:
         if self.fields is None: self._layout(fields)
         if self.capacity is None and self.total+n>len(self.rows): self._grow(self.total+n)
         cap,begin = len(self.rows),self.rows.data_ptr()
         skip = max(0, n-cap)
         start = (self.total+skip)%cap
+        self._counts[1] = self.total+n # begun: who reads in another process sees which rows may be half written
         fit = min(n-skip, cap-start)
         for v,t in zip(self._views.values(), cols):
             if begin<=t.data_ptr()<begin+self.rows.nbytes: t = t.clone() # the ring's own column, which changes under the copy
@@ -295,7 +312,7 @@ def extend(self:Ring,
     "Write the rows of `batch`, in order"
     self._put(*self._check(batch, one=False))
 
-# %% ../../nbs/01_memory.ring.ipynb #248d1d52
+# %% ../../nbs/01_memory.ring.ipynb #ce8ac514
 def _compile_add(ring):
     "`Ring.add` for the fields that `ring` has, or None where it needs the general way"
     names = ring._flat or ['']
@@ -324,6 +341,7 @@ def add(*, {", ".join(f"{o}=None" for o in names)}, **_more):
         try:
             _n = _counts[0]
             _i = _n%_cap
+            {"_counts[1] = _n+1" if ring.shared or ring.path else "pass"}
             {"; ".join(writes)}
             _counts[0] = _n+1
         finally: _release()
@@ -352,46 +370,50 @@ def _serial(self:Ring, idxs, total):
     lap = total//cap*cap # the serial number of row 0 in this round, which rows from the cursor on are one behind
     return idxs+lap-cap*(idxs>=total-lap)
 
-# %% ../../nbs/01_memory.ring.ipynb #d56fdb50
+# %% ../../nbs/01_memory.ring.ipynb #b6a36359
 _magic = int.from_bytes(b'fastrl1\n', 'little')
 
 @patch
 def _create(self:Ring, fields):
-    "Write the file: 8 words (rows written, size of this head, size of the JSON, the mark), the fields as JSON, room for the rows"
+    "Write the file: 8 words (rows written, rows begun, size of this head, size of the JSON, the mark), the fields as JSON, room for the rows"
     head = json.dumps(dict(capacity=self.capacity, fields=[[f.path, f.shape, str(f.dtype).split('.')[-1]] for f in fields])).encode()
     size = -(-(64+len(head))//4096)*4096
-    with open(self.path, 'wb') as f:
-        f.write(np.array([0, size, len(head), _magic, 0, 0, 0, 0]).tobytes()+head)
-        f.truncate(size+self.capacity*self.row_nbytes)
-    self._map(size)
+    self.path.parent.mkdir(parents=True, exist_ok=True)
+    new = self.path.with_name(f'{self.path.name}.{os.getpid()}.{threading.get_ident()}.new')
+    try:
+        with open(new, 'xb') as f:
+            f.write(np.array([0, 0, size, len(head), _magic, 0, 0, 0]).tobytes()+head)
+            f.truncate(size+self.capacity*self.row_nbytes)
+        try: os.link(new, self.path) # in one step, and never over the file of another ring that was quicker
+        except FileExistsError: pass
+    finally: new.unlink(missing_ok=True)
+    self._open(fields)
 
+# %% ../../nbs/01_memory.ring.ipynb #3a8e5a4e
 @patch
-def _map(self:Ring, size):
-    words = torch.from_numpy(np.memmap(self.path, np.int64, 'r+'))
-    self._head,self.rows = words[:8], words[size//8:].view(self.capacity,-1)
-
-# %% ../../nbs/01_memory.ring.ipynb #84df45c7
-@patch
-def _open(self:Ring, schema):
-    "Open the file that a ring left"
+def _open(self:Ring, fields=None):
+    "Open the file that a ring left, if it has the `fields` that are asked for"
     with open(self.path, 'rb') as f:
         words = np.frombuffer(f.read(64).ljust(64, b'\0'), np.int64)
-        if words[3]!=_magic: raise ValueError(f'{self.path} is not the file of a ring; nothing was changed in it')
-        spec = json.loads(f.read(words[2]))
-    fields,self.row_nbytes = pack_fields(Field(tuple(p), tuple(s), getattr(torch, d)) for p,s,d in spec['fields'])
-    need = int(words[1])+spec['capacity']*self.row_nbytes
-    if (have := self.path.stat().st_size)!=need: raise ValueError(f'{self.path} should have {need} bytes and has {have}: it was cut short')
+        if words[4]!=_magic: raise ValueError(f'{self.path} is not the file of a ring; nothing was changed in it')
+        spec = json.loads(f.read(words[3]))
+    have,row_nbytes = pack_fields(Field(tuple(p), tuple(s), getattr(torch, d)) for p,s,d in spec['fields'])
+    need = int(words[2])+spec['capacity']*row_nbytes
+    if (size := self.path.stat().st_size)!=need: raise ValueError(f'{self.path} should have {need} bytes and has {size}: it was cut short')
     if self.capacity not in (None, spec['capacity']): raise ValueError(f"{self.path} has the capacity {spec['capacity']}, not {self.capacity}")
-    if schema is not None and (asked := pack_fields(schema_fields(schema))[0])!=fields: raise ValueError(f'{self.path} has the fields {fields}, not {asked}')
-    self.capacity,self.fields = spec['capacity'],fields
-    self._map(int(words[1]))
+    if fields is not None and fields!=have: raise ValueError(f'{self.path} has the fields {have}, not {fields}')
+    self.capacity,self.fields,self.row_nbytes = spec['capacity'],have,row_nbytes
+    mapped = torch.from_numpy(np.memmap(self.path, np.int64, 'r+'))
+    self._head,self.rows = mapped[:8],mapped[int(words[2])//8:].view(self.capacity,-1)
     self._attach()
 
-# %% ../../nbs/01_memory.ring.ipynb #0b66376b
+# %% ../../nbs/01_memory.ring.ipynb #5511b113
 @patch
 def __getstate__(self:Ring):
-    if self.shared and not self.fields: raise ValueError('a shared ring needs its fields before it goes to another process: give it a `schema`')
-    drop = ('lock','add','_counts','_views','_record','_array','_form','_flat') + (('rows','_head') if self.path else ())
+    if get_spawning_popen() is not None and not (self.shared or self.path):
+        raise RuntimeError(f'a new process would get a copy of this ring, which never changes: {_use_instead}')
+    if (self.shared or self.path) and not self.fields: raise ValueError('a shared or mapped ring needs its fields before it goes to another process: give it a `schema`')
+    drop = ('lock','add','_pid','_counts','_views','_record','_array','_form','_flat') + (('rows','_head') if self.path else ())
     return {k:v for k,v in self.__dict__.items() if k not in drop}
 
 @patch
@@ -399,7 +421,7 @@ def __setstate__(self:Ring, state):
     self.__dict__.update(state)
     self.lock = threading.Lock()
     if not self.fields: return
-    if self.path: self._open(None)
+    if self.path: self._open()
     else:
         self.shared = self.rows.is_shared() # a copy by value, as `deepcopy` makes, is not
         self._attach()

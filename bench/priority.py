@@ -1,0 +1,96 @@
+"Prioritized samples with their update; what folding steps and drawing sequences cost"
+import numpy as np, torch
+from fastrl.memory.replay import ExperienceReplay
+from fastrl.memory.sample import Prioritized
+from . import stores
+from .measure import Case
+from .rows import make_rows
+
+class Fastrl(stores.Fastrl):
+    "Row numbers and serial numbers go back with the errors, as the callback gives them"
+    def __init__(self, rows, capacity, bs, **kwargs):
+        self.er = ExperienceReplay(bs, max_sz=capacity, warmup_sz=1, **kwargs)
+        for i in range(0, len(rows['reward']), 4096): self.er + stores.fields(rows, slice(i, i+4096))
+    def turn(self, td):
+        batch,idxs = self.er.sample()
+        self.er.update_td(td, idxs, batch['serial'])
+        return batch
+
+class Cpprb(stores.Cpprb):
+    def __init__(self, rows, capacity, bs):
+        from cpprb import PrioritizedReplayBuffer
+        self.rb,self.bs = PrioritizedReplayBuffer(capacity, {k: dict(shape=a.shape[1:] or 1, dtype=a.dtype) for k,a in rows.items()}, alpha=.6),bs
+        for i in range(0, len(rows['reward']), 4096): self.rb.add(**stores.fields(rows, slice(i, i+4096)))
+    def turn(self, td):
+        b = self.rb.sample(self.bs, beta=.4)
+        self.rb.update_priorities(b['indexes'], td[:,0].abs().numpy())
+        return {k: torch.from_numpy(a) for k,a in b.items()}
+
+class Tianshou(stores.Tianshou):
+    def __init__(self, rows, capacity, bs):
+        from tianshou.data import PrioritizedReplayBuffer
+        super().__init__(rows, capacity, bs)
+        rb = PrioritizedReplayBuffer(capacity, alpha=.6, beta=.4)
+        rb.update(self.rb)
+        self.rb = rb
+    def turn(self, td):
+        b,idxs = self.rb.sample(self.bs)
+        self.rb.update_weight(idxs, td[:,0])
+        return {**stores.tensors((b.obs, b.act, b.rew, b.obs_next, b.terminated)), 'weight':torch.from_numpy(b.weight)}
+
+class Torchrl(stores.Torchrl):
+    def __init__(self, rows, capacity, bs):
+        from tensordict import TensorDict
+        from torchrl.data import LazyTensorStorage, TensorDictPrioritizedReplayBuffer
+        self.TensorDict,self.rb = TensorDict,TensorDictPrioritizedReplayBuffer(alpha=.6, beta=.4, storage=LazyTensorStorage(capacity), batch_size=bs)
+        for i in range(0, len(rows['reward']), 4096): self.at_once(stores.fields(rows, slice(i, i+4096)))()
+    def turn(self, td):
+        b = self.rb.sample()
+        b['td_error'] = td[:,0].abs()
+        self.rb.update_tensordict_priority(b)
+        return b
+
+class Fastrl_(Fastrl):
+    def __init__(self, rows, capacity, bs): super().__init__(rows, capacity, bs, sampler=Prioritized(alpha=.6, beta=.4, seed=0))
+
+def prioritized(n=10**6, bs=256, peers=(Cpprb, Tianshou, Torchrl)):
+    td = torch.rand(bs, 1)
+    def do(s):
+        stores.check(s.turn(td), bs)
+        return lambda: s.turn(td)
+    return stores.open_all([Fastrl_, *peers], make_rows('small', n), n, bs, do)
+
+def ended(n, length=200):
+    "CartPole-like rows of one environment, with the flags that tell its episodes apart"
+    rows = make_rows('small', n)
+    rows['terminated'] = np.arange(1, n+1)%length==0
+    return {**rows, 'truncated':np.zeros(n, bool)}
+
+def folded(n=10**6, bs=256, n_step=3, peers=None):
+    one,some = (Fastrl(ended(n), n, bs, seed=0, n_step=o).er.sample for o in (None, n_step))
+    return {'fastrl': some, 'single steps': one}
+
+class TorchrlSlices(stores.Torchrl):
+    def __init__(self, rows, capacity, bs):
+        from tensordict import TensorDict
+        from torchrl.data import LazyTensorStorage, ReplayBuffer, SliceSampler
+        over = rows['terminated']
+        rows = {**rows, 'episode':np.cumsum(np.roll(over, 1))}
+        self.TensorDict = TensorDict
+        self.rb = ReplayBuffer(storage=LazyTensorStorage(capacity), batch_size=bs, sampler=SliceSampler(num_slices=16, traj_key='episode', cache_values=True))
+        for i in range(0, len(rows['reward']), 4096): self.at_once(stores.fields(rows, slice(i, i+4096)))()
+
+def sequences(n=10**6, B=16, T=64, peers=(TorchrlSlices,)):
+    rows = ended(n)
+    er = Fastrl(rows, n, B, seed=0).er
+    assert er.sample_sequences(B, T)[0]['state'].shape==(B, T, 4)
+    return {'fastrl': lambda: er.sample_sequences(B, T), **stores.open_all(peers, rows, n, B*T, lambda s: s.sample)}
+
+cases = [
+    Case('Prioritized: sample 256 of 10⁶ CartPole rows and update them', prioritized, goal=2, toy=dict(n=64, bs=8, peers=()),
+         note='with weights; ours drops updates that come too late'),
+    Case('Sample 256 of 10⁶ rows with 3-step returns, against single steps', folded, goal=1.5, growth=True, beside=('single steps',),
+         toy=dict(n=500, bs=8), note='how much longer it takes'),
+    Case('Sequences: 16 of 64 steps from 10⁶ CartPole rows', sequences, goal=5, toy=dict(n=1000, B=2, T=4, peers=()),
+         note='episodes of 200 steps; torchrl draws slices with its cache on'),
+]
