@@ -85,22 +85,27 @@ def test_lt(a, b):
     "`test` that `a < b`"
     test(a, b, lambda a,b: a<b, ' < ')
 
-# %% ../nbs/00_core.ipynb #7dfe2090
+# %% ../nbs/00_core.ipynb #f26a1067
 def row_index(
     o, # An int, slice, list, mask, array or tensor
     n:int, # How many rows there are
 ): # -> a slice, or a tensor of row numbers
     "The rows that `o` names, or an `IndexError` that says why it names none"
     if isinstance(o, slice): return o if o.step is None or o.step>0 else torch.arange(n)[list(range(n)[o])]
-    t = o.as_subclass(Tensor) if isinstance(o, Tensor) else torch.as_tensor(np.asarray(o))
+    if isinstance(o, Tensor): t = o.as_subclass(Tensor)
+    else:
+        a = np.asarray(o)
+        if a.dtype.kind not in 'biufc': raise IndexError(f'rows are named by an int, slice, list, mask, array or tensor, got {o!r}')
+        t = torch.from_numpy(np.array(a, a.dtype.newbyteorder('='), order='C'))
     if t.dtype==torch.bool:
         if t.shape!=(n,): raise IndexError(f'a mask needs one bool for each of the {n} rows, got shape {tuple(t.shape)}')
         return t.nonzero()[:,0]
     if t.numel()==0: return t.long()
     if t.is_floating_point() or t.is_complex(): raise IndexError(f'rows are numbered by ints, got {t.dtype}')
+    t = t.long() # a uint8 cannot count to `n`
     lo,hi = t.aminmax()
     if lo<-n or hi>=n: raise IndexError(f'there are {n} rows, so none has number {(lo if lo<-n else hi).item()}')
-    return torch.where(t<0, t+n, t).long().reshape(t.shape or (1,))
+    return torch.where(t<0, t+n, t).reshape(t.shape or (1,))
 
 # %% ../nbs/00_core.ipynb #8970bc4d
 class TensorBatch(Tensor):
@@ -174,7 +179,7 @@ def merge(cls:BD, *ds)->BD:
     "The columns of all `ds` beside one another; of two with the same name the later stays"
     return cls(merge(*ds))
 
-# %% ../nbs/00_core.ipynb #922572d7
+# %% ../nbs/00_core.ipynb #d6155aad
 @patch
 def pandas(self:BD,
     mu:bool=False, # Add the mean of each row, as `<name>_mu`
@@ -188,7 +193,7 @@ def pandas(self:BD,
         k,t = path_name(p),t.detach().cpu()
         one = t.numel()==len(t)
         cols[k] = t.flatten().tolist() if one else [str((1,*t.shape[1:]) if relative_shape else t.shape)]*len(t)
-        if mu: mus[f'{k}_mu'] = t.reshape(len(t),-1).double().mean(1).tolist()
+        if mu: mus[f'{k}_mu'] = t.flatten(1).double().mean(1).tolist() if t.ndim>1 else t.double().tolist()
     return pd.DataFrame({**cols, **mus}, **kwargs)
 
 # %% ../nbs/00_core.ipynb #47e15147

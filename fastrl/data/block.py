@@ -36,7 +36,7 @@ class Source:
 
     def __repr__(self): return f'Source({", ".join(map(repr, self.cbs))})'
 
-# %% ../../nbs/05a_data.block.ipynb #2053a33b
+# %% ../../nbs/05a_data.block.ipynb #0a8e5a2f
 @patch
 def take(self:Source,
     n:int, # How many rows
@@ -44,15 +44,21 @@ def take(self:Source,
     "The next `n` rows"
     if n<1: raise ValueError(f'`n` should be at least 1, got {n}')
     if not self._opened: self._open()
-    parts = []
+    parts,empty = [],0
     while True:
         k = min(n, self._size-self._used)
         if k: parts.append(self.block[self._used:self._used+k])
         self._used,n = self._used+k,n-k
         if not n: return parts[0] if len(parts)==1 else sum(parts)
-        self.block = BD(self._collect(n))
-        self('after_block')
-        self._used,self._size = 0,self.block.bs()
+        try:
+            self.block = BD(self._collect(n))
+            self('after_block')
+            self._used,self._size = 0,self.block.bs()
+        except BaseException: # nobody knows where the environments stand now: they begin anew, and no row joins what came before
+            self.close()
+            raise
+        empty = 0 if self._size else empty+1
+        if empty==1000: raise ValueError('1,000 blocks in a row came out of the callbacks without a row: does one of them drop all?')
 
 # %% ../../nbs/05a_data.block.ipynb #563465d0
 @patch
@@ -60,14 +66,15 @@ def __iter__(self:Source):
     "One row at a time, for ever"
     while True: yield self.take(1)
 
-# %% ../../nbs/05a_data.block.ipynb #13ff2c30
+# %% ../../nbs/05a_data.block.ipynb #ede2b963
 @patch
 def _open(self:Source):
     if not self.cbs: raise ValueError('this source is empty, as an exported learner has it: give the learner another one, `learn.dls = source.dataloaders(…)`')
     makers = self.has('collect')
     if len(makers)!=1: raise ValueError(f'one callback of a source makes its rows (has a method `collect`), here {len(makers)} of {list(self.cbs)} do')
-    self._collect,self._opened = makers[0],True
+    self._collect = makers[0]
     self('before_loop')
+    self._opened = True
 
 # %% ../../nbs/05a_data.block.ipynb #a2996dbd
 @patch

@@ -64,19 +64,18 @@ def to_rows(
     a = a.reshape(-1, *(a.shape[2:] or (1,)))
     return torch.from_numpy(a if keep is None else a[keep])
 
-# %% ../../nbs/05b_data.gym.ipynb #fc17c690
+# %% ../../nbs/05b_data.gym.ipynb #8af0c043
 def since(
     x, # `(T, n)`, what is summed along the first axis
     start, # `(T, n)` bool, where the sum begins anew
     carry=0, # `(n,)`, what came before the block
 ):
     "Sum of `x` from the last `start` on, that step included"
-    total,t = np.cumsum(x, 0),np.arange(len(x))[:,None]
-    last = np.maximum.accumulate(np.where(start, t, -1), 0)
-    before = np.take_along_axis(total-x, np.maximum(last, 0), 0)
-    return total+np.where(last<0, carry, -before)
+    total,run = np.empty_like(x),carry
+    for t in range(len(x)): total[t] = run = x[t]+np.where(start[t], 0, run) # row by row: no NaN or huge number reaches the next episode
+    return total
 
-# %% ../../nbs/05b_data.gym.ipynb #12e0e3ff
+# %% ../../nbs/05b_data.gym.ipynb #2e4d6169
 _modes = dict(next_step=AutoresetMode.NEXT_STEP, same_step=AutoresetMode.SAME_STEP, disabled=AutoresetMode.DISABLED)
 
 class GymLoop(LoopCallback):
@@ -99,10 +98,10 @@ class GymLoop(LoopCallback):
             if v<1: raise ValueError(f'`{k}` should be at least 1, got {v}')
         if not isinstance(env_name, (str, gym.envs.registration.EnvSpec)) and (n_envs!=1 or env_kwargs):
             raise ValueError('`n_envs` and `env_kwargs` are for environments made by name: put them into the ready environment')
-        self.env_name,self.agent,self.mode,self.steps_count,self.steps_delta,self.seed = env_name,agent,mode,steps_count,steps_delta,seed
+        self.env_name,self.agent,self.mode,self.steps_count,self.steps_delta,self.seed = env_name,agent,mode,steps_count,steps_delta,seed if seed is None else int(seed)
         self.n_envs,self.vectorization,self.autoreset,self.env_kwargs,self.env = n_envs,vectorization,autoreset,env_kwargs or {},None
 
-# %% ../../nbs/05b_data.gym.ipynb #4a99d4b3
+# %% ../../nbs/05b_data.gym.ipynb #a8b145ff
 class _CopyObs(gym.ObservationWrapper):
     "For environments that return the same buffer each time: a vector holds on to what they return while others step"
     def observation(self, obs): return map_leaves(np.array, obs) if isinstance(obs, (dict, tuple)) else np.array(obs)
@@ -114,7 +113,7 @@ def _make(self:GymLoop):
         inner = getattr(self.env_name.unwrapped, 'envs', []) if isinstance(self.env_name, VectorEnv) else []
         inner[:] = [o if isinstance(o, _CopyObs) else _CopyObs(o) for o in inner]
         return self.env_name
-    def make(): return gym.make(self.env_name, render_mode=self.mode, **self.env_kwargs)
+    def make(): return gym.make(self.env_name, **({'render_mode': self.mode} if self.mode else {}), **self.env_kwargs)
     if self.n_envs==1 and self.vectorization=='sync': return make()
     vec = dict(sync=SyncVectorEnv, **{'async': AsyncVectorEnv})[self.vectorization]
     return vec([lambda: _CopyObs(make())]*self.n_envs, autoreset_mode=_modes[self.autoreset])
@@ -137,13 +136,16 @@ def before_loop(self:GymLoop):
     self._over,self._due = np.ones(self.n_envs, bool),np.zeros(self.n_envs, bool) # begins an episode with the next step; spends it on a reset
     self._step,self._return,self._episode,self._episodes = 0,0.,-1,0
 
-# %% ../../nbs/05b_data.gym.ipynb #fd1f6f01
+# %% ../../nbs/05b_data.gym.ipynb #d1b98079
 @patch
 def after_loop(self:GymLoop):
     "Close the environment, unless it was handed in"
-    if self.env is not self.env_name: self.env.close()
+    if self.env is self.env_name: return
+    stuck = isinstance(self.env, AsyncVectorEnv) and self.env._state.value!='default' # interrupted in a step: its processes answer no more
+    for p in self.env.processes if stuck else (): p.kill()
+    self.env.close(**(dict(terminate=True) if stuck else {}))
 
-# %% ../../nbs/05b_data.gym.ipynb #743a55a0
+# %% ../../nbs/05b_data.gym.ipynb #f3878c62
 @patch
 def _restart_one(self:GymLoop, obs, terminated, truncated, info, nxt, t):
     return self.env.reset()[0] if terminated or truncated else obs
@@ -170,10 +172,12 @@ def _restart_same(self:GymLoop, obs, terminated, truncated, info, nxt, t):
         each = isinstance(final, np.ndarray) and final.dtype==object
         if final is None or each and final[i] is None:
             raise ValueError(f"{self.env} resets in the same step, but its infos lack the `final_obs` of environment {i}: what the last action led to is lost")
-        for path,a in nxt.leaves: a[t,i] = functools.reduce(lambda v,k: v[k], path, final[i] if each else final)[() if each else i]
+        for path,a in nxt.leaves:
+            v = functools.reduce(lambda v,k: v[k], path, final[i] if each else final)
+            a[t,i] = v if each else v[i]
     return obs
 
-# %% ../../nbs/05b_data.gym.ipynb #9a759048
+# %% ../../nbs/05b_data.gym.ipynb #0663fb3e
 @patch
 def _act(self:GymLoop):
     if self.agent is None: return self.env.action_space.sample()
@@ -182,18 +186,18 @@ def _act(self:GymLoop):
         return torch.from_numpy(np.array(v)).reshape(self.n_envs, *(form[0] or (1,)))
     def action(form, v):
         v = v.detach().cpu().numpy() if isinstance(v, Tensor) else np.asarray(v)
-        if v.size!=self.n_envs*np.prod(form[0], dtype=int): raise ValueError(f'an agent should give actions of shape {(self.n_envs, *form[0])}, got {v.shape}')
+        if v.shape not in ((self.n_envs, *form[0]), (self.n_envs, *form[0], 1)): raise ValueError(f'an agent should give actions of shape {(self.n_envs, *form[0])}, got {v.shape}')
         if not np.can_cast(v.dtype, form[1], 'same_kind'): raise ValueError(f'an agent should give actions of dtype {form[1]}, got {v.dtype}: round them as they are meant')
         v = v.reshape(self.n_envs, *form[0]).astype(form[1])
         return v[0] if one else v
     with torch.no_grad(): return map_leaves(action, self.act_form, self.agent(map_leaves(state, self.obs_form, self.obs)))
 
-# %% ../../nbs/05b_data.gym.ipynb #a584b2c5
+# %% ../../nbs/05b_data.gym.ipynb #e15448e2
 @patch
 def collect(self:GymLoop, n):
     "Enough steps for about `n` rows"
     before,after,images = self.source.has('before_step'),self.source.has('after_step'),[]
-    if not (self.agent or self.mode or before or after): n = max(n, 128)
+    if self.agent is None and not (self.mode or before or after): n = max(n, 128)
     T = -(-n//self.n_envs)
     state,action,nxt = (StepArrays(o, T, self.n_envs) for o in (self.obs_form, self.act_form, self.obs_form))
     reward,(terminated,truncated),extras = np.empty((T, self.n_envs)),np.empty((2, T, self.n_envs), bool),[]

@@ -11,7 +11,8 @@ __all__ = ['ExperienceReplayCallback', 'ExperienceReplay', 'ExperienceReplayExce
            'plot_replay_stats', 'figures_to_html', 'replay_report', 'BD', 'TensorBatch', 'CancelBatchException',
            'test_len', 'test_same']
 
-# %% ../../nbs/06a_memory.experience_replay.ipynb #a36e3d3a
+# %% ../../nbs/06a_memory.experience_replay.ipynb #56a14e1d
+import torch
 from fastai.basics import Callback, CancelBatchException
 from fastcore.basics import patch
 from ..core import *
@@ -23,7 +24,7 @@ from .replay import *
 _all_ = ['ExperienceReplay', 'ExperienceReplayException', 'MemoryNotWarm', 'get_steps', 'plot_replay_stats', 'figures_to_html', 'replay_report',
          'BD', 'TensorBatch', 'CancelBatchException', 'test_len', 'test_same']
 
-# %% ../../nbs/06a_memory.experience_replay.ipynb #1ac4397c
+# %% ../../nbs/06a_memory.experience_replay.ipynb #b3da2285
 class ExperienceReplayCallback(Callback):
     "Remember each live batch, and train on one drawn from the memory instead"
     order,run_valid = -8,False # before callbacks that look at the prediction, mixed precision for one
@@ -40,6 +41,7 @@ class ExperienceReplayCallback(Callback):
         self.drawn,self.serials,self._predicted = None,None,False # the rows of this batch; is there a prediction to replace?
 
     def before_batch(self): self._predicted = True
+    def after_fit(self): self._predicted = False
 
     def after_pred(self):
         "Add `learn.xb` to the memory, put a sample in its place, and predict that"
@@ -50,6 +52,7 @@ class ExperienceReplayCallback(Callback):
         try: batch,self.drawn = er.sample(device)
         except MemoryNotWarm as e:
             learn.yb = () # what has no targets is not logged as a loss of 0
+            if not hasattr(learn, 'smooth_loss'): learn.smooth_loss = torch.tensor(float('nan')) # `lr_find` looks at it
             raise CancelBatchException from e
         self.serials = batch['serial']
         learn.xb = learn.yb = (batch,)

@@ -25,7 +25,7 @@ class ExperienceReplayException(Exception):
 class MemoryNotWarm(ExperienceReplayException):
     "Fewer than `warmup_sz` rows are stored"
 
-# %% ../../nbs/06_memory.replay.ipynb #568a35e9
+# %% ../../nbs/06_memory.replay.ipynb #098ac44b
 class ExperienceReplay:
     "The last `max_sz` rows, and batches of `bs` drawn from them"
     def __init__(self,
@@ -40,11 +40,11 @@ class ExperienceReplay:
         device='cpu', # Where the rows live
     ):
         for k,v in dict(bs=bs, max_sz=max_sz, n_step=1 if n_step is None else n_step).items():
-            if v<1: raise ExperienceReplayException(f'`{k}` should be at least 1, got {v}')
+            if not isinstance(v, (int, np.integer)) or isinstance(v, bool) or v<1: raise ExperienceReplayException(f'`{k}` should be a whole number and at least 1, got {v!r}')
         if warmup_sz>max_sz: raise ExperienceReplayException(f'`warmup_sz` ({warmup_sz}) should not exceed `max_sz` ({max_sz}): it would never be warm')
         self.bs,self.max_sz,self.warmup_sz,self.n_step,self.gamma = bs,max_sz,warmup_sz,n_step,gamma
-        self.ring,self.sampler = Ring(max_sz, device=device),sampler or Uniform(seed, device)
-        self.runs,self.chains,self.dropped_updates = Uniform(seed).gen,Chains(),0
+        self.ring,self.sampler = Ring(max_sz, device=device),Uniform(seed, device) if sampler is None else sampler
+        self.runs,self.chains,self.dropped_updates = Uniform(seed),Chains(),0
         if memory is not None: self+memory
 
     @property
@@ -54,7 +54,7 @@ class ExperienceReplay:
     def __len__(self)->int: return len(self.ring)
     def __repr__(self): return f'ExperienceReplay(bs={self.bs}, warmup_sz={self.warmup_sz}, {self.ring})'
 
-# %% ../../nbs/06_memory.replay.ipynb #bd2bd3c2
+# %% ../../nbs/06_memory.replay.ipynb #d3568273
 @patch
 def __add__(self:ExperienceReplay,
     batch, # A `BD`, a dict, or a tuple that holds just one of them
@@ -67,7 +67,9 @@ def __add__(self:ExperienceReplay,
     try:
         if 'td_error' not in batch:
             n = next((len(o) for _,o in leaves(batch) if np.ndim(o)), 0)
-            batch = {**batch, 'td_error': torch.zeros(n, 1)}
+            batch = {**batch, 'td_error': torch.zeros(n, 1, dtype=torch.float32)}
+        elif np.shape(td := batch['td_error'])[1:]!=(1,) or not torch.as_tensor(td).is_floating_point():
+            raise ExperienceReplayException(f'`td_error` should be floats of shape (n,1), got {torch.as_tensor(td).dtype} of shape {tuple(np.shape(td))}')
         self.ring.extend(batch)
     except ValueError as e: raise ExperienceReplayException(str(e)) from e
     return self
@@ -110,7 +112,7 @@ def _check_warm(self:ExperienceReplay):
     n,need = len(self),max(self.warmup_sz, 1)
     if n<need: raise MemoryNotWarm(f'{n} rows are stored, and {need} are needed before the first batch: add more, or lower `warmup_sz`')
 
-# %% ../../nbs/06_memory.replay.ipynb #e71afb13
+# %% ../../nbs/06_memory.replay.ipynb #11f58672
 @patch
 def update_td(self:ExperienceReplay,
     td_errors:Tensor, # `(n,1)`, one for each row
@@ -132,9 +134,11 @@ def update_td(self:ExperienceReplay,
 def _check_td(self:ExperienceReplay, td_errors, idxs, serials):
     if not len(self): raise ExperienceReplayException('there are no rows yet whose TD error could be noted')
     try: idxs = self.ring._numbers(idxs)
-    except IndexError as e: raise ExperienceReplayException(f'`idxs`: {e}') from e
+    except (IndexError, TypeError, ValueError) as e: raise ExperienceReplayException(f'`idxs`: {e}') from e
     td = self.ring._views[('td_error',)]
-    td_errors = torch.as_tensor(td_errors).detach().as_subclass(Tensor).to(td)
+    td_errors = torch.as_tensor(td_errors).detach().as_subclass(Tensor)
+    if not torch.can_cast(td_errors.dtype, td.dtype): raise ExperienceReplayException(f'`td_errors` should be real numbers, got {td_errors.dtype}')
+    td_errors = td_errors.to(td)
     if td_errors.shape!=(len(idxs),1): raise ExperienceReplayException(f'`td_errors` should be {(len(idxs),1)}, one for each of `idxs`, got {tuple(td_errors.shape)}')
     if serials is None: return td_errors,idxs,None
     serials = torch.as_tensor(serials).to(td.device).reshape(-1)
@@ -154,7 +158,7 @@ def _fold(self:ExperienceReplay, idxs, cols):
     fold = dict(reward=total[:,None].to(ring._views[('reward',)].dtype), n_steps=steps, discount=self.gamma**steps.float())
     return ring._read(idxs), ring._read(last), {**cols, **fold}
 
-# %% ../../nbs/06_memory.replay.ipynb #b850f489
+# %% ../../nbs/06_memory.replay.ipynb #b3a13956
 @patch
 def sample_sequences(self:ExperienceReplay,
     bs:int=None, # How many; `self.bs` by default
@@ -168,7 +172,7 @@ def sample_sequences(self:ExperienceReplay,
     self._check_warm()
     ring = self.ring
     with ring.lock:
-        try: idxs,steps = self.chains.draw_runs(ring, bs, T, pad, self.runs) if T else self.chains.draw_episodes(ring, bs, self.runs)
+        try: idxs,steps = self.chains.draw_runs(ring, bs, T, pad, self.runs.gen) if T else self.chains.draw_episodes(ring, bs, self.runs.gen)
         except ValueError as e: raise ExperienceReplayException(str(e)) from e
         mask = torch.arange(idxs.shape[1])<steps[:,None]
         rows = torch.as_tensor(ring._read(idxs.reshape(-1).to(ring.device)))
@@ -177,13 +181,14 @@ def sample_sequences(self:ExperienceReplay,
     if pad or T is None: batch['mask'] = mask.to(rows.device if device is None else device)
     return batch, torch.where(mask, idxs, -1)
 
-# %% ../../nbs/06_memory.replay.ipynb #6c4bf2a8
+# %% ../../nbs/06_memory.replay.ipynb #922f3ec8
 @patch
 def __getitem__(self:ExperienceReplay,
     o, # Rows: an int, slice, list, mask or tensor; or the name of a column
 )->ExperienceReplay:
     "An `ExperienceReplay` over the rows `o`, copied; or the column of that name"
-    if isinstance(o, str): return self.ring[o]
-    rows = self.ring[o]
+    try: rows = self.ring[o]
+    except (IndexError, KeyError) as e: raise ExperienceReplayException(str(e)) from e
+    if isinstance(o, str): return rows
     if not rows.bs(): raise ExperienceReplayException(f'{o} names none of the {len(self)} rows')
     return ExperienceReplay(self.bs, rows.bs(), min(self.warmup_sz, rows.bs()), rows, device=self.ring.device)

@@ -9,8 +9,8 @@ Docs: https://fastrl.github.io/fastrl/memory.ring.html.md"""
 # %% auto #0
 __all__ = ['Field', 'schema_fields', 'pack_fields', 'Ring', 'nest']
 
-# %% ../../nbs/01_memory.ring.ipynb #d420c532
-import json, keyword, math, os, threading, weakref
+# %% ../../nbs/01_memory.ring.ipynb #e5b23bc1
+import json, keyword, math, os, struct, threading, weakref
 from multiprocessing.context import get_spawning_popen
 from textwrap import fill
 from dataclasses import dataclass
@@ -35,14 +35,14 @@ class Field:
     def like(self): return f'{str(self.dtype).split(".")[-1]}{list(self.shape) or ""}'
     def __repr__(self): return f'{self.name} {self.like}'
 
-# %% ../../nbs/01_memory.ring.ipynb #9a775de4
+# %% ../../nbs/01_memory.ring.ipynb #49b066dd
 def schema_fields(
     schema, # `{name: (shape, dtype)}`, nested as a step is
     path=(), # Where `schema` stands
 ): # -> iterator of `Field`
     "All fields of a `schema`, in order"
     if isinstance(schema, tuple) and len(schema)==2 and isinstance(schema[1], torch.dtype):
-        yield Field(path, tuple(schema[0]), schema[1])
+        yield Field(path, tuple(map(int, schema[0])), schema[1])
     elif not isinstance(schema, (dict, tuple)):
         raise ValueError(f'the schema of `{path_name(path)}` should be `(shape, torch.dtype)`, got {schema!r}')
     else:
@@ -61,7 +61,16 @@ def pack_fields(
         res.append(Field(f.path, f.shape, f.dtype, start))
     return res, max(1, -(-end//widest))*widest
 
-# %% ../../nbs/01_memory.ring.ipynb #1e3fcead
+# %% ../../nbs/01_memory.ring.ipynb #b75a3cee
+_rings = weakref.WeakSet()
+
+def _unlock():
+    "In a forked child nobody is left who would release a lock that was held"
+    for o in _rings:
+        if o.lock.locked(): o.lock.release() # the same object, since `add` has it
+if hasattr(os, 'register_at_fork'): os.register_at_fork(after_in_child=_unlock)
+
+# %% ../../nbs/01_memory.ring.ipynb #bb4d0131
 class Ring:
     "Rows of one schema; when `capacity` is reached, the newest is written over the oldest"
     def __init__(self,
@@ -71,10 +80,11 @@ class Ring:
         shared:bool=False, # In shared memory, where other processes see the same rows?
         path=None, # A file to live in; a file that a ring left is opened with its rows
     ):
-        self.capacity,self.device,self.shared,self.path = capacity,torch.device(device),shared,path and Path(path).expanduser()
+        self.capacity,self.device,self.shared,self.path = capacity if capacity is None else int(capacity),torch.device(device),shared,path and Path(path).expanduser().absolute()
         if capacity is not None and capacity<1: raise ValueError(f'`capacity` should be at least 1, or None to grow, got {capacity}')
         if bool(shared)+bool(path)+(self.device.type!='cpu')>1: raise ValueError('rows live in one place: give one of `device`, `shared` and `path`')
         self.fields,self.lock = None,threading.Lock()
+        _rings.add(self)
         if self.path and self.path.exists(): self._open(schema and pack_fields(schema_fields(schema))[0])
         elif (shared or path) and capacity is None: raise ValueError('a shared or mapped ring does not grow: give it a `capacity`')
         elif schema is not None: self._layout(schema_fields(schema))
@@ -89,7 +99,7 @@ class Ring:
         of = 'rows' if self.capacity is None else f'of {self.capacity} rows'
         return fill(f'Ring({len(self)} {of}, pointer {self.pointer}: {", ".join(map(repr, self.fields or []))})', 80, subsequent_indent='     ')
 
-# %% ../../nbs/01_memory.ring.ipynb #6d9e41ca
+# %% ../../nbs/01_memory.ring.ipynb #ad59e18d
 @patch
 def _words(self:Ring, n):
     "`n` words, all 0, where this ring lives"
@@ -98,6 +108,7 @@ def _words(self:Ring, n):
     return torch.from_numpy(np.zeros(n, np.int64))
 
 @patch
+@torch.inference_mode(False) # what is made in that mode cannot be written outside of it
 def _layout(self:Ring, fields):
     "Fix the `fields` and make room"
     fields,self.row_nbytes = pack_fields(fields)
@@ -105,7 +116,7 @@ def _layout(self:Ring, fields):
     if self.path: self._create(fields)
     else:
         n = self.capacity or 1024
-        self._head = self._words(8) if self.shared else torch.zeros(8, dtype=torch.int64)
+        self._head = self._words(8) if self.shared else torch.zeros(8, dtype=torch.int64, device='cpu')
         self.rows = self._words(n*(self.row_nbytes//8)).view(n,-1)
         self.fields = fields
         self._attach()
@@ -160,13 +171,13 @@ def _check_process(self:Ring):
     if os.getpid()!=self._pid and torch.utils.data.get_worker_info() is not None and not (self.shared or self.path):
         raise RuntimeError(f'a `DataLoader` worker has a copy of this ring, which never changes: {_use_instead}')
 
-# %% ../../nbs/01_memory.ring.ipynb #aa36901d
+# %% ../../nbs/01_memory.ring.ipynb #5ca6c092
 @patch
 def columns(self:Ring)->BD:
     "All columns, as views of the rows that are stored"
     if not self.fields: return BD()
-    cols = [v[:len(self)] for v in self._views.values()]
-    return self._name(cols)
+    n = len(self) # once, and before the views: another thread may add meanwhile
+    return self._name([v[:n] for v in self._views.values()])
 
 # %% ../../nbs/01_memory.ring.ipynb #3a73933d
 @patch
@@ -215,30 +226,35 @@ def __getitem__(self:Ring, o):
     if o not in cols: raise KeyError(f'no field {o!r}; there are {list(cols)}')
     return cols[o]
 
-# %% ../../nbs/01_memory.ring.ipynb #44466ab1
+# %% ../../nbs/01_memory.ring.ipynb #12b18167
 def _tensor(path, v):
     "`v` as a tensor, and whether it came as Python numbers"
+    if isinstance(v, Tensor) and (v.layout is not torch.strided or v.is_quantized): raise ValueError(f'`{path_name(path)}` should be a dense tensor, got {v.layout} of {v.dtype}')
     if isinstance(v, Tensor): return v if type(v) is Tensor and not v.requires_grad else v.detach().as_subclass(Tensor), False
     if type(v) is np.ndarray and v.flags.writeable:
         try: return torch.from_numpy(v), False
         except (TypeError, ValueError): pass # negative strides, a foreign byte order, no numbers
     try: a = np.asarray(v)
-    except ValueError as e: raise ValueError(f'`{path_name(path)}` should be numbers in a regular shape: {e}') from None
+    except (ValueError, RuntimeError) as e: raise ValueError(f'`{path_name(path)}` should be numbers in a regular shape: {e}') from None
     if a.dtype.kind not in 'biufc': raise ValueError(f'`{path_name(path)}` should be numbers, got {type(v).__name__} of dtype {a.dtype}')
-    try: return torch.from_numpy(a.astype(a.dtype.newbyteorder('='), order='C')), not isinstance(v, (np.ndarray, np.generic))
+    try: return torch.from_numpy(a.astype(a.dtype.newbyteorder('='), order='C')), not hasattr(v, 'dtype') and not (isinstance(v, list) and v and hasattr(v[0], 'dtype'))
     except TypeError as e: raise ValueError(f'`{path_name(path)}` is of no dtype that torch has: {e}') from None
 
 def _fits(t, python, dtype):
     "May `t` go into a column of `dtype`? A Python number may if nothing of it is lost, and into a float column always."
-    if python and not (dtype.is_floating_point or dtype.is_complex): return bool((t.to(dtype).to(t.dtype)==t).all())
+    if python and not (dtype.is_floating_point or dtype.is_complex):
+        if not dtype.is_signed and not t.is_complex() and t.dtype!=torch.bool and (t<0).any(): return False # -1 would come back from a uint64
+        return bool((t.to(dtype).to(t.dtype)==t).all())
     return torch.can_cast(t.dtype, dtype)
 
-# %% ../../nbs/01_memory.ring.ipynb #e0f54dec
+# %% ../../nbs/01_memory.ring.ipynb #6fe00ae4
 @patch
 def _check(self:Ring, data, one):
     "The columns of `data` (one row, or a batch) in the order of `fields`, or a `ValueError` that names what does not fit"
     if not isinstance(data, dict): raise ValueError(f'rows come as a dict of columns, got {type(data).__name__}')
     ts = {p: _tensor(p, v) for p,v in leaves(data)}
+    if not all(isinstance(p[0], str) for p in ts): raise ValueError(f'fields are named by strings, got {list(data)}')
+    if self.device.type!='meta' and (empty := [path_name(p) for p,(t,_) in ts.items() if t.is_meta]): raise ValueError(f'{empty} have no values: they are on the device meta')
     if not ts: raise ValueError('a row has at least one field, got none')
     n = 1 if one else _batch_len(ts)
     fields = self.fields
@@ -264,22 +280,24 @@ def _batch_len(ts):
         raise ValueError(f'the columns of a batch have one length, got { {path_name(p): len(t) for p,(t,_) in ts.items()} }')
     return ns.pop()
 
-# %% ../../nbs/01_memory.ring.ipynb #98322a3b
+# %% ../../nbs/01_memory.ring.ipynb #b0f1e4df
 @patch
-def _put(self:Ring, fields, cols, n):
-    "Write `n` checked rows"
+def _put(self:Ring, data, one):
+    "Check `data`, one row or a batch, and write it"
+    fields,cols,n = self._check(data, one)
     if not n: return
     if self.fields: self._check_process()
     with self.lock:
         if self.fields is None: self._layout(fields)
+        if self.fields is not fields: fields,cols,n = self._check(data, one) # another thread wrote the first row meanwhile
         if self.capacity is None and self.total+n>len(self.rows): self._grow(self.total+n)
         cap,begin = len(self.rows),self.rows.data_ptr()
         skip = max(0, n-cap)
         start = (self.total+skip)%cap
         self._counts[1] = self.total+n # begun: who reads in another process sees which rows may be half written
         fit = min(n-skip, cap-start)
+        cols = [t.clone() if begin<=t.data_ptr()<begin+self.rows.nbytes else t for t in cols] # its own columns change under the copy
         for v,t in zip(self._views.values(), cols):
-            if begin<=t.data_ptr()<begin+self.rows.nbytes: t = t.clone() # the ring's own column, which changes under the copy
             if fit==n: v[start:start+n].copy_(t)
             else:
                 v[start:start+fit].copy_(t[skip:skip+fit])
@@ -287,13 +305,14 @@ def _put(self:Ring, fields, cols, n):
         self._counts[0] += n
 
 @patch
+@torch.inference_mode(False)
 def _grow(self:Ring, need):
     new = self._words(max(need, 2*len(self.rows))*self.rows.shape[1]).view(-1, self.rows.shape[1])
     new[:len(self.rows)] = self.rows
     self.rows = new
     self._attach()
 
-# %% ../../nbs/01_memory.ring.ipynb #199f75a5
+# %% ../../nbs/01_memory.ring.ipynb #edf26f51
 @patch
 def add(self:Ring,
     **row # The fields of one step: numbers, arrays, tensors, or dicts and tuples of them
@@ -302,57 +321,74 @@ def add(self:Ring,
     self._add(**row)
 
 @patch
-def _add(self:Ring, **row): self._put(*self._check(row, one=True))
+def _add(self:Ring, **row): self._put(row, one=True)
 
-# %% ../../nbs/01_memory.ring.ipynb #0d3b3c39
+# %% ../../nbs/01_memory.ring.ipynb #37ed670c
 @patch
 def extend(self:Ring,
     batch:dict, # Columns that share their first axis, a `BD` for one
 ):
     "Write the rows of `batch`, in order"
-    self._put(*self._check(batch, one=False))
+    self._put(batch, one=False)
 
-# %% ../../nbs/01_memory.ring.ipynb #ce8ac514
+# %% ../../nbs/01_memory.ring.ipynb #307e16ee
 def _compile_add(ring):
     "`Ring.add` for the fields that `ring` has, or None where it needs the general way"
     names = ring._flat or ['']
-    if ring.device.type!='cpu' or not all(o.isidentifier() and o[0]!='_' and not keyword.iskeyword(o) for o in names): return
-    env = dict(_counts=ring._counts, _acquire=ring.lock.acquire, _release=ring.lock.release, _cap=len(ring.rows),
-        _type=type, _bool=bool, _int=int, _float=float, _dict=dict,
-        _slow=weakref.WeakMethod(ring._add))
-    tests,writes = ['not _more'],[]
+    if ring.device.type!='cpu' or not all(o.isascii() and o.isidentifier() and o[0]!='_' and o!='self' and not keyword.iskeyword(o) for o in names): return
+    env = dict(_counts=ring._counts, _lock=ring.lock, _cap=len(ring.rows), _most=len(ring.rows) if ring.capacity is None else 2**63,
+        _type=type, _ints={int}, _floats={int, float, np.float64}, _dict=dict, _NoArray=AttributeError, _slow=_general(weakref.ref(ring)))
+    tests,writes,packed,end = ['not _more'],[],[],0
     for i,f in enumerate(ring.fields):
         try: col = ring._views[f.path].numpy()
         except TypeError: return # a dtype that NumPy lacks
-        # a memoryview writes one number in two thirds of the time that an array takes
-        env[f'_w{i}'] = memoryview(col) if not f.shape and memoryview(col).format in 'bBhHiIlLqQfd?' else col
-        env[f'_d{i}'],env[f'_t{i}'] = col.dtype,{np.float16, np.float32, np.float64} if col.dtype.kind=='f' else {col.dtype.type}
-        if f.shape: tests.append(f'{f.name}.dtype is _d{i} and {f.name}.shape=={f.shape}')
-        elif col.dtype.kind in 'iu': tests.append(_number_test(f.name, i, 'i', *(getattr(np.iinfo(col.dtype), o) for o in ('min','max'))))
-        else: tests.append(_number_test(f.name, i, col.dtype.kind))
+        size,start = f.dtype.itemsize*math.prod(f.shape),f.start*f.dtype.itemsize
+        env[f'_w{i}'],env[f'_d{i}'],env[f'_t{i}'] = col,col.dtype,_exact_types(col.dtype)
+        tests.append(f'{f.name}.dtype is _d{i} and {f.name}.shape=={f.shape}' if f.shape else _number_test(f.name, i, col.dtype))
         writes.append(f'_w{i}[_i] = {f.name}')
-    if ring.capacity is None: tests.append('_counts[0]<_cap')
+        as_bytes = f.shape or col.dtype.kind=='c'
+        packed.append((f'{start-end}x' + (f'{size}s' if as_bytes else _codes[col.dtype.str[1:]]), f'{f.name}.tobytes()' if as_bytes else f.name))
+        end = start+size
+    if ring.row_nbytes<=1024: # a short row goes in at one stroke; a long one field by field, which spares a copy
+        env.update(_pack=struct.Struct('='+''.join(o for o,_ in packed)).pack_into, _bytes=memoryview(ring.rows.numpy()).cast('B'))
+        writes = [f'_pack(_bytes, _i*{ring.row_nbytes}, {", ".join(o for _,o in packed)})']
     exec(f'''
 def add(*, {", ".join(f"{o}=None" for o in names)}, **_more):
     try: _fits = {" and ".join(tests)}
-    except AttributeError: _fits = False # no array
+    except _NoArray: _fits = False
     if _fits:
-        _acquire() # half the time that `with` takes
-        try:
+        with _lock:
             _n = _counts[0]
-            _i = _n%_cap
-            {"_counts[1] = _n+1" if ring.shared or ring.path else "pass"}
-            {"; ".join(writes)}
-            _counts[0] = _n+1
-        finally: _release()
-    else: _slow()(**{{k:v for k,v in _dict({", ".join(f"{o}={o}" for o in names)}).items() if v is not None}}, **_more)''', env)
+            if _n<_most:
+                _i = _n%_cap
+                {"_counts[1] = _n+1" if ring.shared or ring.path else "pass"}
+                {"; ".join(writes)}
+                _counts[0] = _n+1
+                return
+    _slow(**{{k:v for k,v in _dict({", ".join(f"{o}={o}" for o in names)}).items() if v is not None}}, **_more)''', env)
     return env['add']
 
-def _number_test(x, i, kind, lo=-2**53, hi=2**53):
-    "Python code that tells whether the number `x` goes into column `i` as it is; the likeliest type comes first"
-    return {'b': f'(_type({x}) is _bool or _type({x}) in _t{i})',
-            'i': f'(_type({x}) is _int and {lo}<={x}<={hi} or _type({x}) in _t{i})',
-            'f': f'(_type({x}) is _float or _type({x}) in _t{i} or _type({x}) is _int and {lo}<={x}<={hi})'}.get(kind, f'_type({x}) in _t{i}')
+# %% ../../nbs/01_memory.ring.ipynb #81152541
+def _general(ref):
+    "The way for rows that need a look; a weak reference, so that a ring that nobody holds is gone at once"
+    def slow(**row):
+        if (ring := ref()) is None: raise ReferenceError('the ring that this `add` belongs to is gone: keep the ring, too')
+        ring._add(**row)
+    return slow
+
+_codes = dict(b1='?', i1='b', i2='h', i4='i', i8='q', u1='B', u2='H', u4='I', u8='Q', f2='e', f4='f', f8='d') # of the module `struct`
+
+def _exact_types(dtype):
+    "The types of the numbers that a column of `dtype` takes as they are"
+    if dtype.kind=='f': return {o for o in (float, np.float16, np.float32, np.float64) if np.dtype(o).itemsize<=dtype.itemsize}
+    return {bool, np.bool_} if dtype.kind=='b' else {dtype.type}
+
+def _number_test(x, i, dtype):
+    "Python code that tells whether the number `x` goes into column `i` as it is; NaN and what is too large go the general way"
+    if dtype.kind in 'bc': return f'_type({x}) in _t{i}'
+    low,top = (-2**53, 2**53) if dtype.kind=='f' else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+    if dtype.kind=='f' and dtype.itemsize==2: low,top = -65504,65504
+    return f'(_type({x}) in _t{i} or _type({x}) in {"_floats" if dtype.kind=="f" else "_ints"} and {low}<={x}<={top})'
 
 # %% ../../nbs/01_memory.ring.ipynb #01d6bd47
 @patch
@@ -407,20 +443,26 @@ def _open(self:Ring, fields=None):
     self._head,self.rows = mapped[:8],mapped[int(words[2])//8:].view(self.capacity,-1)
     self._attach()
 
-# %% ../../nbs/01_memory.ring.ipynb #5511b113
+# %% ../../nbs/01_memory.ring.ipynb #5057a968
 @patch
 def __getstate__(self:Ring):
     if get_spawning_popen() is not None and not (self.shared or self.path):
         raise RuntimeError(f'a new process would get a copy of this ring, which never changes: {_use_instead}')
     if (self.shared or self.path) and not self.fields: raise ValueError('a shared or mapped ring needs its fields before it goes to another process: give it a `schema`')
     drop = ('lock','add','_pid','_counts','_views','_record','_array','_form','_flat') + (('rows','_head') if self.path else ())
-    return {k:v for k,v in self.__dict__.items() if k not in drop}
+    state = {k:v for k,v in self.__dict__.items() if k not in drop}
+    # by value: a tensor's pickle for another process would move the rows to shared memory, away from under the views
+    if self.fields and not (self.shared or self.path) and self.device.type=='cpu': state.update({k: state[k].numpy() for k in ('rows','_head')})
+    return state
 
 @patch
 def __setstate__(self:Ring, state):
     self.__dict__.update(state)
     self.lock = threading.Lock()
+    _rings.add(self)
     if not self.fields: return
+    for k in ('rows','_head'):
+        if isinstance(state.get(k), np.ndarray): setattr(self, k, torch.from_numpy(state[k].copy()))
     if self.path: self._open()
     else:
         self.shared = self.rows.is_shared() # a copy by value, as `deepcopy` makes, is not

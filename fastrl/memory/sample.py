@@ -17,7 +17,7 @@ from ..core import *
 from .ring import Ring
 from .tree import SumTree
 
-# %% ../../nbs/03_memory.sample.ipynb #ba71bf3a
+# %% ../../nbs/03_memory.sample.ipynb #daa45da5
 class Uniform:
     "Draw rows with equal chances, with replacement"
     def __init__(self,
@@ -38,6 +38,12 @@ class Uniform:
 
     def update(self, ring, idxs, td_errors):
         "TD errors of rows are known: to `Uniform` they make no difference"
+
+    # a `Generator` does not reach a new process as it is
+    def __getstate__(self): return {**self.__dict__, 'gen':(self.gen.get_state().numpy(), self.gen.device)}
+    def __setstate__(self, state):
+        self.__dict__.update(state, gen=torch.Generator(state['gen'][1]))
+        self.gen.set_state(torch.from_numpy(state['gen'][0].copy()))
 
 # %% ../../nbs/03_memory.sample.ipynb #ef5e938f
 class Prioritized(Uniform):
