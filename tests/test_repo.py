@@ -51,3 +51,7 @@ def test_no_vision():
     "fastai.vision loads torchvision, which must fit the installed torch to the letter; nothing here needs it"
     cells = [(p.name, c.source) for p in (root/'nbs').rglob('*.ipynb') for c in read_nb(p).cells if c.cell_type=='code']
     assert not [o for o in cells if 'fastai.vision' in o[1]]
+
+def test_no_paths_in_outputs():
+    "A warning that a notebook stored would show where it was run"
+    for nb in (root/'nbs').rglob('*.ipynb'): assert 'site-packages' not in nb.read_text(), f'{nb.name} stores a warning in its outputs'

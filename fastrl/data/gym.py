@@ -64,16 +64,21 @@ def to_rows(
     a = a.reshape(-1, *(a.shape[2:] or (1,)))
     return torch.from_numpy(a if keep is None else a[keep])
 
-# %% ../../nbs/05b_data.gym.ipynb #8af0c043
+# %% ../../nbs/05b_data.gym.ipynb #301a2fda
 def since(
     x, # `(T, n)`, what is summed along the first axis
     start, # `(T, n)` bool, where the sum begins anew
     carry=0, # `(n,)`, what came before the block
 ):
     "Sum of `x` from the last `start` on, that step included"
-    total,run = np.empty_like(x),carry
-    for t in range(len(x)): total[t] = run = x[t]+np.where(start[t], 0, run) # row by row: no NaN or huge number reaches the next episode
-    return total
+    if not (np.abs(x)<=1e6).all(): # row by row, so that no NaN or huge number reaches the next episode
+        total,run = np.empty_like(x),carry
+        for t in range(len(x)): total[t] = run = x[t]+np.where(start[t], 0, run)
+        return total
+    total,t = np.cumsum(x, 0),np.arange(len(x))[:,None]
+    last = np.maximum.accumulate(np.where(start, t, -1), 0)
+    before = np.take_along_axis(total-x, np.maximum(last, 0), 0)
+    return total+np.where(last<0, carry, -before)
 
 # %% ../../nbs/05b_data.gym.ipynb #2e4d6169
 _modes = dict(next_step=AutoresetMode.NEXT_STEP, same_step=AutoresetMode.SAME_STEP, disabled=AutoresetMode.DISABLED)
