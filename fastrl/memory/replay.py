@@ -25,9 +25,10 @@ class ExperienceReplayException(Exception):
 class MemoryNotWarm(ExperienceReplayException):
     "Fewer than `warmup_sz` rows are stored"
 
-# %% ../../nbs/06_memory.replay.ipynb #098ac44b
+# %% ../../nbs/06_memory.replay.ipynb #0178cf39
 class ExperienceReplay:
     "The last `max_sz` rows, and batches of `bs` drawn from them"
+    __array_ufunc__ = None # `array + memory` comes to `__radd__`, too
     def __init__(self,
         bs:int=16, # Rows in a batch that is drawn
         max_sz:int=200, # The most rows it holds, whatever the number of environments; then the oldest are overwritten
