@@ -113,7 +113,7 @@ def _check_warm(self:ExperienceReplay):
     n,need = len(self),max(self.warmup_sz, 1)
     if n<need: raise MemoryNotWarm(f'{n} rows are stored, and {need} are needed before the first batch: add more, or lower `warmup_sz`')
 
-# %% ../../nbs/06_memory.replay.ipynb #11f58672
+# %% ../../nbs/06_memory.replay.ipynb #b803a055
 @patch
 def update_td(self:ExperienceReplay,
     td_errors:Tensor, # `(n,1)`, one for each row
@@ -125,8 +125,9 @@ def update_td(self:ExperienceReplay,
     with self.ring.lock:
         if serials is not None:
             same = self.ring._serial(idxs, self.ring.total)==serials
-            self.dropped_updates += len(idxs)-int(same.sum())
-            td_errors,idxs = td_errors[same],idxs[same]
+            if not same.all(): # seldom, and picking out rows takes longer than looking
+                self.dropped_updates += len(idxs)-int(same.sum())
+                td_errors,idxs = td_errors[same],idxs[same]
         try: self.sampler.update(self.ring, idxs, td_errors[:,0])
         except ValueError as e: raise ExperienceReplayException(f'`td_errors`: {e}') from e
         self.ring._views[('td_error',)][idxs] = td_errors
