@@ -147,7 +147,7 @@ def _check_td(self:ExperienceReplay, td_errors, idxs, serials):
     if len(serials)!=len(idxs): raise ExperienceReplayException(f'`serials` should be one for each of the {len(idxs)} `idxs`, got {len(serials)}')
     return td_errors,idxs,serials
 
-# %% ../../nbs/06_memory.replay.ipynb #3e9918ec
+# %% ../../nbs/06_memory.replay.ipynb #6bc56b19
 _outcome = ('next_state','terminated','truncated','done') # of a folded row these are the last step's
 
 @patch
@@ -157,7 +157,9 @@ def _fold(self:ExperienceReplay, idxs, cols):
     try: last,steps,total = self.chains.fold(ring, idxs, self.n_step, self.gamma)
     except ValueError as e: raise ExperienceReplayException(str(e)) from e
     steps = steps[:,None]
-    fold = dict(reward=total[:,None].to(ring._views[('reward',)].dtype), n_steps=steps, discount=self.gamma**steps.float())
+    dtype = ring._views[('reward',)].dtype
+    if not dtype.is_floating_point: dtype = torch.float32 # a discounted sum of ints is none
+    fold = dict(reward=total[:,None].to(dtype), n_steps=steps, discount=self.gamma**steps.float())
     return ring._read(idxs), ring._read(last), {**cols, **fold}
 
 # %% ../../nbs/06_memory.replay.ipynb #b3a13956

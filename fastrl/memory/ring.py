@@ -9,8 +9,8 @@ Docs: https://fastrl.github.io/fastrl/memory.ring.html.md"""
 # %% auto #0
 __all__ = ['Field', 'schema_fields', 'pack_fields', 'Ring', 'nest']
 
-# %% ../../nbs/01_memory.ring.ipynb #e5b23bc1
-import json, keyword, math, os, struct, threading, weakref
+# %% ../../nbs/01_memory.ring.ipynb #0894d9bd
+import json, keyword, math, os, struct, threading, time, weakref
 from multiprocessing.context import get_spawning_popen
 from textwrap import fill
 from dataclasses import dataclass
@@ -163,7 +163,8 @@ def nest(
     sub = {k: nest({p[1:]: v for p,v in flat.items() if p[0]==k}) for k in keys}
     return tuple(sub.values()) if all(isinstance(k, int) for k in keys) else BD(sub)
 
-# %% ../../nbs/01_memory.ring.ipynb #ebf04769
+# %% ../../nbs/01_memory.ring.ipynb #44eccaa8
+_patience = 10 # seconds that a reader waits for another process to finish its rows
 _use_instead = 'give the ring `shared=True` (with a `capacity`) or a `path`, so that all processes see the same rows'
 
 @patch
@@ -179,7 +180,7 @@ def columns(self:Ring)->BD:
     n = len(self) # once, and before the views: another thread may add meanwhile
     return self._name([v[:n] for v in self._views.values()])
 
-# %% ../../nbs/01_memory.ring.ipynb #3a73933d
+# %% ../../nbs/01_memory.ring.ipynb #df1c3438
 @patch
 def _name(self:Ring, cols):
     if self._flat: return BD(zip(self._flat, cols))
@@ -199,11 +200,15 @@ def gather(self:Ring,
 def _read(self:Ring, idxs):
     "The packed rows `idxs`; NumPy is faster for short ones, torch shares out long ones among its threads"
     self._check_process()
+    until = None
     while True:
         written = self._counts[0]
         rows = self.rows.index_select(0, idxs) if self._array is None else self._array.take(idxs.numpy(), 0)
+        if not (self.shared or self.path): return rows
         begun = self._counts[1] # by another process, which the lock does not stop
         if begun<=written or not ((idxs-written)%len(self.rows)<begun-written).any(): return rows
+        until = until or time.monotonic()+_patience
+        if time.monotonic()>until: raise RuntimeError(f'some of these rows are half written since {_patience} s: has the process that writes them ended? The next rows that are written mend it')
 
 @patch
 def _batch(self:Ring, rows, shape, device=None):
@@ -280,7 +285,7 @@ def _batch_len(ts):
         raise ValueError(f'the columns of a batch have one length, got { {path_name(p): len(t) for p,(t,_) in ts.items()} }')
     return ns.pop()
 
-# %% ../../nbs/01_memory.ring.ipynb #b0f1e4df
+# %% ../../nbs/01_memory.ring.ipynb #fa91a316
 @patch
 def _put(self:Ring, data, one):
     "Check `data`, one row or a batch, and write it"
@@ -294,7 +299,7 @@ def _put(self:Ring, data, one):
         cap,begin = len(self.rows),self.rows.data_ptr()
         skip = max(0, n-cap)
         start = (self.total+skip)%cap
-        self._counts[1] = self.total+n # begun: who reads in another process sees which rows may be half written
+        if self.shared or self.path: self._counts[1] = self.total+n # begun: who reads elsewhere sees which rows may be half written
         fit = min(n-skip, cap-start)
         cols = [t.clone() if begin<=t.data_ptr()<begin+self.rows.nbytes else t for t in cols] # its own columns change under the copy
         for v,t in zip(self._views.values(), cols):
