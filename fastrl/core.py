@@ -85,7 +85,7 @@ def test_lt(a, b):
     "`test` that `a < b`"
     test(a, b, lambda a,b: a<b, ' < ')
 
-# %% ../nbs/00_core.ipynb #f26a1067
+# %% ../nbs/00_core.ipynb #e6a46f05
 def row_index(
     o, # An int, slice, list, mask, array or tensor
     n:int, # How many rows there are
@@ -103,9 +103,10 @@ def row_index(
     if t.numel()==0: return t.long()
     if t.is_floating_point() or t.is_complex(): raise IndexError(f'rows are numbered by ints, got {t.dtype}')
     t = t.long() # a uint8 cannot count to `n`
-    lo,hi = t.aminmax()
-    if lo<-n or hi>=n: raise IndexError(f'there are {n} rows, so none has number {(lo if lo<-n else hi).item()}')
-    return torch.where(t<0, t+n, t).reshape(t.shape or (1,))
+    lo,hi = (o.item() for o in t.aminmax())
+    if lo<-n or hi>=n: raise IndexError(f'there are {n} rows, so none has number {lo if lo<-n else hi}')
+    if lo<0: t = torch.where(t<0, t+n, t)
+    return t if t.ndim else t.reshape(1)
 
 # %% ../nbs/00_core.ipynb #8970bc4d
 class TensorBatch(Tensor):

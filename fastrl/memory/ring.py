@@ -9,8 +9,8 @@ Docs: https://fastrl.github.io/fastrl/memory.ring.html.md"""
 # %% auto #0
 __all__ = ['Field', 'schema_fields', 'pack_fields', 'Ring', 'nest']
 
-# %% ../../nbs/01_memory.ring.ipynb #0894d9bd
-import json, keyword, math, os, struct, threading, time, weakref
+# %% ../../nbs/01_memory.ring.ipynb #61b7736c
+import json, keyword, math, numba, os, struct, threading, time, weakref
 from multiprocessing.context import get_spawning_popen
 from textwrap import fill
 from dataclasses import dataclass
@@ -395,21 +395,38 @@ def _number_test(x, i, dtype):
     if dtype.kind=='f' and dtype.itemsize==2: low,top = -65504,65504
     return f'(_type({x}) in _t{i} or _type({x}) in {"_floats" if dtype.kind=="f" else "_ints"} and {low}<={x}<={top})'
 
-# %% ../../nbs/01_memory.ring.ipynb #01d6bd47
+# %% ../../nbs/01_memory.ring.ipynb #b98502d1
 @patch
 def serial(self:Ring,
     idxs, # Rows, named in any way
 )->Tensor:
     "How many rows were written before each of these"
-    return self._serial(self._numbers(idxs), self.total)
+    return self._serial(self._numbers(idxs), self.total).view(-1)
+
+@numba.njit(nogil=True, cache=True)
+def _serials(idxs, n, total):
+    res,cursor = np.empty((len(idxs), 1), np.int64),total%max(n, 1)
+    for j in range(len(idxs)): res[j,0] = idxs[j]+total-cursor-(n if idxs[j]>=cursor else 0) # rows from the cursor on are one round behind
+    return res
 
 @patch
 def _serial(self:Ring, idxs, total):
-    "The serial numbers of `idxs` when `total` rows are written"
-    cap = self.capacity or total
-    if total<=cap: return idxs # never wrapped
-    lap = total//cap*cap # the serial number of row 0 in this round, which rows from the cursor on are one behind
-    return idxs+lap-cap*(idxs>=total-lap)
+    "The serial numbers of `idxs`, `(n,1)`, when `total` rows are written"
+    n = min(self.capacity or total, total)
+    if idxs.is_cpu: return torch.from_numpy(_serials(idxs.numpy(), n, total))
+    cursor = total%max(n, 1)
+    return (idxs+(total-cursor)-n*(idxs>=cursor))[:,None]
+
+@numba.njit(nogil=True, cache=True)
+def _all_there(idxs, serials, n, total):
+    for j in range(len(idxs)):
+        if not (0<=idxs[j]<n and total-n<=serials[j]<total and serials[j]%n==idxs[j]): return False
+    return True
+
+@patch
+def _holds(self:Ring, idxs, serials):
+    "Are `idxs` still the rows with these `serials`? A quick look at int64 tensors on the cpu"
+    return _all_there(idxs.numpy(), serials.numpy().reshape(-1), len(self), self.total)
 
 # %% ../../nbs/01_memory.ring.ipynb #b6a36359
 _magic = int.from_bytes(b'fastrl1\n', 'little')

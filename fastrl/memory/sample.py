@@ -66,7 +66,7 @@ class Prioritized(Uniform):
     @property
     def beta(self)->float: return min(1., self.beta0+(1-self.beta0)*self.draws/self.beta_steps)
 
-# %% ../../nbs/03_memory.sample.ipynb #8f6efc89
+# %% ../../nbs/03_memory.sample.ipynb #8ccc023a
 @patch
 def follow(self:Prioritized, ring:Ring):
     "Give the rows that came since the last time the largest priority of those that were there"
@@ -85,25 +85,27 @@ def follow(self:Prioritized, ring:Ring):
 def update(self:Prioritized, ring, idxs, td_errors):
     "Set the priorities of `idxs` by their TD errors"
     self.follow(ring)
-    self.tree.update(idxs, (td_errors.double().abs()+self.eps)**self.alpha)
+    self.tree.update_td(idxs, td_errors, self.alpha, self.eps)
 
-# %% ../../nbs/03_memory.sample.ipynb #36683f84
+# %% ../../nbs/03_memory.sample.ipynb #5934e066
+@patch
+def _least(self:Prioritized, n):
+    p = self.tree[:n]
+    return p[p>0].min().item()
+
 @patch
 def draw(self:Prioritized,
     ring:Ring,
     bs:int, # How many to draw
 ): # -> row numbers `(bs,)`, and the column `weight`
     "Which rows make the next batch, and how much each counts"
-    if not len(ring): raise ValueError('there are no rows to draw from yet')
+    if not ring.total: raise ValueError('there are no rows to draw from yet')
     self.follow(ring)
-    total,dev = self.tree.total,self.gen.device
-    darts = torch.rand(bs, generator=self.gen, dtype=torch.float64, device=dev)+torch.arange(bs, device=dev)
-    idxs = self.tree.find((darts*(total/bs)).clamp_(max=np.nextafter(total, 0)))
-    weight = (self.tree[idxs]*(len(ring)/total))**-self.beta
-    if self.normalize=='batch': largest = weight.max()
-    else: largest = (self.tree[:len(ring)].where(self.tree[:len(ring)]>0, float('inf')).min()*(len(ring)/total))**-self.beta
+    u = torch.rand(bs, generator=self.gen, dtype=torch.float64, device=self.gen.device)
+    least = 0. if self.normalize=='batch' else self._least(len(ring))
+    idxs,weight = self.tree.draw(u, self.beta, least) # the number of rows and their total stand in all weights, and cancel out
     self.draws += 1
-    return idxs, dict(weight=(weight/largest).float()[:,None])
+    return idxs, dict(weight=weight)
 
 # %% ../../nbs/03_memory.sample.ipynb #3c0ea1ec
 @numba.njit(nogil=True, cache=True)

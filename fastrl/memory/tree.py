@@ -14,8 +14,15 @@ import numba, numpy as np, torch
 from torch import Tensor
 from fastcore.basics import patch
 
-# %% ../../nbs/02_memory.tree.ipynb #fc4c354c
+# %% ../../nbs/02_memory.tree.ipynb #1072f156
 _wide = 4 # children of a node: of 2, 4, 8 and 16 the fastest for a million leaves
+_w = np.uint64(_wide) # compiled loops count without a sign: of a signed index they would ask each time whether it counts from the end
+
+def _zeros(n, device):
+    "Of the cpu, an array that begins with a cache line: else every second node's children would lie in two"
+    if device.type!='cpu': return torch.zeros(n, dtype=torch.float64, device=device)
+    a = np.zeros(n+8)
+    return a[-a.ctypes.data%64//8:][:n]
 
 class SumTree:
     "`n` priorities, their sum, and whose piece of it a number hits"
@@ -24,23 +31,24 @@ class SumTree:
         device='cpu', # numba does the work on the cpu, torch on other devices
     ):
         if n<1: raise ValueError(f'`n` should be at least 1, got {n}')
-        sizes = [n]
+        sizes = [n, -(-n//_wide)]
         while sizes[-1]>1: sizes.append(-(-sizes[-1]//_wide))
         padded = [-(-o//_wide)*_wide for o in sizes]
         self.n,self.device = n,torch.device(device)
-        self.starts = np.cumsum([0]+padded[:-1]) # where each level begins; the last is the root
-        self.sums,self.tops = torch.zeros(2, sum(padded), dtype=torch.float64, device=device)
-        self.numba = self.device.type=='cpu'
+        self.starts = np.cumsum([0]+padded[:-1], dtype=np.uint64) # where each level begins; the last is the root
+        self.sums,self.tops = (_zeros(sum(o), self.device) for o in (padded, padded[1:]))
 
     @property
     def total(self)->float: return self.sums[self.starts[-1]].item()
     @property
-    def largest(self)->float: return self.tops[self.starts[-1]].item()
+    def largest(self)->float: return self.tops[self.starts[-1]-self.starts[1]].item()
+    @property
+    def numba(self)->bool: return isinstance(self.sums, np.ndarray)
     def __len__(self): return self.n
-    def __getitem__(self, i): return self.sums[:self.n][i]
+    def __getitem__(self, i)->Tensor: return torch.as_tensor(self.sums[:self.n])[i]
     def __repr__(self): return f'SumTree({self.n} priorities, total {self.total:g})'
 
-# %% ../../nbs/02_memory.tree.ipynb #793ca0c9
+# %% ../../nbs/02_memory.tree.ipynb #328778ad
 @numba.njit(nogil=True, cache=True)
 def _first_bad(idxs, priorities, n):
     for j in range(len(idxs)):
@@ -48,34 +56,44 @@ def _first_bad(idxs, priorities, n):
     return -1
 
 @numba.njit(nogil=True, cache=True)
-def _update(sums, tops, starts, idxs, priorities):
-    for j in range(len(idxs)): sums[idxs[j]] = tops[idxs[j]] = priorities[j]
-    step = 1
+def _update(sums, tops, starts, n, idxs, priorities):
+    bad = _first_bad(idxs, priorities, n)
+    if bad>=0: return bad
+    at = idxs.astype(np.uint64)
+    for j in range(len(at)): sums[at[j]] = priorities[j]
     for l in range(len(starts)-1):
-        step *= _wide
-        for j in range(len(idxs)):
-            i = idxs[j]//step
-            total,top = 0.,0.
-            for k in range(starts[l]+i*_wide, starts[l]+(i+1)*_wide):
+        last = starts[-1] # none that there is
+        for j in range(len(at)):
+            at[j] //= _w
+            i = at[j]
+            if i==last: continue # indices often come in order, and neighbours have one parent
+            total,top,last = 0.,0.,i
+            for c in range(_w):
+                k = starts[l]+i*_w+c
                 total += sums[k]
-                top = max(top, tops[k])
-            sums[starts[l+1]+i],tops[starts[l+1]+i] = total,top
+                t = tops[k-starts[1]] if l else sums[k]
+                top = t if t>top else top
+            sums[starts[l+1]+i],tops[starts[l+1]-starts[1]+i] = total,top
+    return -1
 
-# %% ../../nbs/02_memory.tree.ipynb #898ba886
+# %% ../../nbs/02_memory.tree.ipynb #0d21b7d6
 def _first_bad_torch(idxs, priorities, n):
     bad = ~((idxs>=0)&(idxs<n)&(priorities>=0)&(priorities<float('inf')))
     return bad.int().argmax().item() if bad.any() else -1
 
-def _update_torch(sums, tops, starts, idxs, priorities):
+def _update_torch(sums, tops, starts, n, idxs, priorities):
+    if (bad := _first_bad_torch(idxs, priorities, n))>=0: return bad
     idxs,where = idxs.unique(return_inverse=True)
     last = torch.zeros_like(idxs).scatter_reduce(0, where, torch.arange(len(where), device=idxs.device), 'amax') # of repeated ones
-    sums[idxs] = tops[idxs] = priorities[last]
-    for below,start in zip(starts[:-1].tolist(), starts[1:].tolist()):
+    sums[idxs] = priorities[last]
+    for below,start in zip(starts[:-1], starts[1:]):
         idxs = (idxs//_wide).unique()
         children = below+idxs[:,None]*_wide+torch.arange(_wide, device=idxs.device)
-        sums[start+idxs],tops[start+idxs] = sums[children].cumsum(1)[:,-1],tops[children].amax(1)
+        sums[start+idxs] = sums[children].cumsum(1)[:,-1]
+        tops[start-starts[1]+idxs] = (tops[children-starts[1]] if below else sums[children]).amax(1)
+    return -1
 
-# %% ../../nbs/02_memory.tree.ipynb #de762d14
+# %% ../../nbs/02_memory.tree.ipynb #0d3507c9
 @patch
 def update(self:SumTree,
     idxs, # `(k,)`; of one that comes twice the last counts
@@ -89,38 +107,60 @@ def update(self:SumTree,
     if idxs.dtype!=torch.int64:
         if idxs.is_floating_point() or idxs.dtype==torch.bool: raise ValueError(f'`idxs` should be ints, got {idxs.dtype}')
         idxs = idxs.long()
-    i,w = (idxs.numpy(),p.numpy()) if self.numba else (idxs,p)
-    if (j := (_first_bad if self.numba else _first_bad_torch)(i, w, self.n))>=0:
-        if not 0<=i[j]<self.n: raise IndexError(f'there are {self.n} priorities, so none has number {i[j].item()}')
-        raise ValueError(f'a priority should be finite and not negative, got {w[j].item()} for number {i[j].item()}')
-    if self.numba: _update(self.sums.numpy(), self.tops.numpy(), self.starts, i, w)
-    else: _update_torch(self.sums, self.tops, self.starts, i, w)
+    if self.numba: bad = _update(self.sums, self.tops, self.starts, self.n, idxs.numpy(), p.numpy())
+    else: bad = _update_torch(self.sums, self.tops, self.starts.tolist(), self.n, idxs, p)
+    if bad>=0: self._refuse(idxs[bad].item(), p[bad].item())
 
-# %% ../../nbs/02_memory.tree.ipynb #0a2d0363
+@patch
+def _refuse(self:SumTree, idx, priority):
+    if not 0<=idx<self.n: raise IndexError(f'there are {self.n} priorities, so none has number {idx}')
+    raise ValueError(f'a priority should be finite and not negative, got {priority} for number {idx}')
+
+# %% ../../nbs/02_memory.tree.ipynb #5f08ae70
 @numba.njit(nogil=True, cache=True)
-def _find(sums, starts, masses):
-    left,found = masses.copy(),np.zeros(len(masses), np.int64)
+def _update_td(sums, tops, starts, n, idxs, td_errors, alpha, eps):
+    p = np.empty(len(idxs))
+    for j in range(len(idxs)): p[j] = (abs(np.float64(td_errors[j]))+eps)**alpha
+    return _update(sums, tops, starts, n, idxs, p)
+
+@patch
+def update_td(self:SumTree,
+    idxs:Tensor, # `(k,)` of int64
+    td_errors:Tensor, # `(k,)`, finite
+    alpha:float, # How much the errors matter
+    eps:float, # Added to each
+):
+    "Set the priorities of `idxs` to `(|td_errors|+eps)**alpha`"
+    if not self.numba: return self.update(idxs, (td_errors.double().abs()+eps)**alpha)
+    bad = _update_td(self.sums, self.tops, self.starts, self.n, idxs.numpy(), td_errors.numpy(), alpha, eps)
+    if bad>=0: self._refuse(idxs[bad].item(), td_errors[bad].item())
+
+# %% ../../nbs/02_memory.tree.ipynb #6946bf8e
+@numba.njit(nogil=True, cache=True)
+def _find(sums, starts, left):
+    found,first = np.zeros(len(left), np.uint64),np.empty(len(left))
     for l in range(len(starts)-2, -1, -1):
-        for j in range(len(masses)):
-            c = starts[l]+found[j]*_wide
-            k,run,before = 0,0.,0.
-            for q in range(c, c+_wide): # without a branch that the processor would have to guess
-                run += sums[q]
+        for j in range(len(left)): first[j] = sums[starts[l]+found[j]*_w] # so short a loop that many reads wait side by side
+        for j in range(len(left)):
+            c,run = starts[l]+found[j]*_w,first[j]
+            k,before = (1,run) if run<=left[j] else (0,0.)
+            for q in range(np.uint64(1), _w): # without a branch that the processor would have to guess
+                run += sums[c+q]
                 past = run<=left[j]
                 k += past
                 before = run if past else before
             left[j] -= before
             if k==_wide: # rounding carried it past the end: it belongs to the last child that has any, and to its last
-                k = _wide-1
-                while sums[c+k]==0: k -= 1
-                left[j] = sums[c+k]
-            found[j] = found[j]*_wide+k
-    return found
+                k -= 1
+                while sums[c+np.uint64(k)]==0: k -= 1
+                left[j] = sums[c+np.uint64(k)]
+            found[j] = found[j]*_w+np.uint64(k)
+    return found.view(np.int64)
 
-def _find_torch(sums, starts, masses):
-    left,found = masses.clone(),torch.zeros(len(masses), dtype=torch.int64, device=masses.device)
-    four = torch.arange(_wide, device=masses.device)
-    for start in starts[-2::-1].tolist():
+def _find_torch(sums, starts, left): # `starts` as a list
+    found = torch.zeros(len(left), dtype=torch.int64, device=left.device)
+    four = torch.arange(_wide, device=left.device)
+    for start in starts[-2::-1]:
         each = sums[start+found[:,None]*_wide+four]
         run = each.cumsum(1)
         past = run<=left[:,None]
@@ -130,7 +170,7 @@ def _find_torch(sums, starts, masses):
         found = found*_wide+torch.where(k==_wide, last, k)
     return found
 
-# %% ../../nbs/02_memory.tree.ipynb #f2dd964f
+# %% ../../nbs/02_memory.tree.ipynb #7febccbc
 @patch
 def find(self:SumTree,
     masses, # `(k,)`, from 0 up to but without `total`
@@ -141,5 +181,38 @@ def find(self:SumTree,
     lo,hi = m.aminmax()
     if not (lo>=0 and hi<self.total): # also of NaN
         raise ValueError(f'masses should be in [0, {self.total:g}), the total of the priorities, got {lo.item():g} to {hi.item():g}')
-    if len(self.starts)==1: return torch.zeros(len(m), dtype=torch.int64, device=self.device) # one leaf is the root
-    return torch.from_numpy(_find(self.sums.numpy(), self.starts, m.numpy())) if self.numba else _find_torch(self.sums, self.starts, m)
+    return torch.from_numpy(_find(self.sums, self.starts, m.numpy().copy())) if self.numba else _find_torch(self.sums, self.starts.tolist(), m)
+
+# %% ../../nbs/02_memory.tree.ipynb #9ace26ce
+@numba.njit(nogil=True, cache=True)
+def _draw(sums, starts, u, beta, least):
+    darts,weights,total = np.empty(len(u)),np.empty((len(u),1), np.float32),sums[starts[-1]]
+    if not total>0: return np.empty(0, np.int64),weights
+    part,end = total/len(u),np.nextafter(total, 0)
+    for j in range(len(u)): darts[j] = min((u[j]+j)*part, end)
+    found = _find(sums, starts, darts)
+    p = darts # used no more
+    for j in range(len(u)): p[j] = sums[found[j]]
+    if least==0: least = p.min()
+    for j in range(len(u)): weights[j,0] = np.float32(least/p[j])**np.float32(beta) # twice as fast as with 64 bits
+    return found,weights
+
+def _draw_torch(sums, starts, u, beta, least):
+    total = sums[starts[-1]]
+    if not total>0: return u[:0].long(),u[:0,None]
+    darts = (u+torch.arange(len(u), device=u.device))*(total/len(u))
+    found = _find_torch(sums, starts, darts.minimum(total.nextafter(torch.zeros_like(total))))
+    p = sums[found]
+    return found,((least or p.min())/p).pow(beta).float()[:,None]
+
+# %% ../../nbs/02_memory.tree.ipynb #93a6242c
+@patch
+def draw(self:SumTree,
+    u:Tensor, # `(k,)` of float64, where in its part each dart lands: from 0 up to but without 1
+    beta:float=0., # How much less a number counts that is drawn more often: 0 is not at all, 1 makes up for it
+    least:float=0., # The priority of weight 1; the smallest that is drawn by default
+): # -> numbers `(k,)`, their weights `(k,1)`: `(least/priority)**beta`
+    "Throw a dart into each of `k` equal parts of the total"
+    found,weights = _draw(self.sums, self.starts, u.numpy(), beta, least) if self.numba else _draw_torch(self.sums, self.starts.tolist(), u, beta, least)
+    if len(found)<len(u): raise ValueError('all priorities are 0: none can be drawn')
+    return torch.as_tensor(found),torch.as_tensor(weights)
