@@ -89,7 +89,7 @@ def sequences(n=10**6, B=16, T=64, peers=(TorchrlSlices,)):
 cases = [
     Case('Prioritized: sample 256 of 10⁶ CartPole rows and update them', prioritized, goal=2, toy=dict(n=64, bs=8, peers=()),
          note='with weights; ours drops updates that come too late'),
-    Case('Sample 256 of 10⁶ rows with 3-step returns, against single steps', folded, goal=1.5, growth=True, beside=('single steps',),
+    Case('Sample 256 of 10⁶ rows with 3-step returns, against single steps', folded, goal=1.5, growth=True,
          toy=dict(n=500, bs=8), note='how much longer it takes'),
     Case('Sequences: 16 of 64 steps from 10⁶ CartPole rows', sequences, goal=5, toy=dict(n=1000, B=2, T=4, peers=()),
          note='episodes of 200 steps; torchrl draws slices with its cache on'),

@@ -90,7 +90,7 @@ def add(self:ExperienceReplay,
         v.reshape(1, *(v.shape or (1,))) if hasattr(v, 'reshape') else v
     return self+map_leaves(batch_of_one, row)
 
-# %% ../../nbs/06_memory.replay.ipynb #7ab89f20
+# %% ../../nbs/06_memory.replay.ipynb #8ecdfab3
 @patch
 def sample(self:ExperienceReplay,
     device=None, # Where the batch should be; where the rows are by default
@@ -99,12 +99,11 @@ def sample(self:ExperienceReplay,
     self._check_warm()
     ring = self.ring
     with ring.lock:
+        total = ring.total # before anything is read: if another process writes meanwhile, an update for what it overwrote comes too late
         idxs,cols = self.sampler.draw(ring, self.bs)
-        if self.n_step: rows,ends,cols = self._fold(idxs, cols)
-        else: rows,ends = ring._read(idxs),None
-        cols['serial'] = ring._serial(idxs, ring.total)
+        rows,fold = self._fold(idxs) if self.n_step else (ring._read(idxs),dict(serial=ring._serial(idxs, total)))
+    cols.update(fold)
     batch = ring._batch(rows, idxs.shape, device)
-    if ends is not None: batch.update({k: v for k,v in ring._batch(ends, idxs.shape, device).items() if k in _outcome})
     batch.update(cols if device is None else {k: v.to(device, non_blocking=True) for k,v in cols.items()})
     return batch,idxs
 
@@ -113,7 +112,7 @@ def _check_warm(self:ExperienceReplay):
     n,need = len(self),max(self.warmup_sz, 1)
     if n<need: raise MemoryNotWarm(f'{n} rows are stored, and {need} are needed before the first batch: add more, or lower `warmup_sz`')
 
-# %% ../../nbs/06_memory.replay.ipynb #48ad6ff5
+# %% ../../nbs/06_memory.replay.ipynb #3953a53e
 @patch
 def update_td(self:ExperienceReplay,
     td_errors:Tensor, # `(n,1)`, one for each row
@@ -127,7 +126,7 @@ def update_td(self:ExperienceReplay,
         try: self.sampler.update(self.ring, idxs, td_errors.view(-1))
         except ValueError as e: raise ExperienceReplayException(f'`td_errors`: {e}') from e
         td = self.ring._views[('td_error',)]
-        if td.device.type=='cpu': td.numpy()[idxs.numpy()] = td_errors.numpy() # for few rows in half the time of torch
+        if self.ring._arrays: self.ring._arrays[('td_error',)][idxs.numpy()] = td_errors.numpy() # for few rows in half the time of torch
         else: td[idxs] = td_errors
 
 @patch
@@ -155,22 +154,14 @@ def _check_td(self:ExperienceReplay, td_errors, idxs, serials):
     self.dropped_updates += len(idxs)-int(same.sum())
     return td_errors[same],idxs[same]
 
-# %% ../../nbs/06_memory.replay.ipynb #6bc56b19
-_outcome = ('next_state','terminated','truncated','done') # of a folded row these are the last step's
-
+# %% ../../nbs/06_memory.replay.ipynb #c874fc2e
 @patch
-def _fold(self:ExperienceReplay, idxs, cols):
-    "The rows `idxs`, those that they end with, and the columns that replace what was stored"
-    ring = self.ring
-    try: last,steps,total = self.chains.fold(ring, idxs, self.n_step, self.gamma)
+def _fold(self:ExperienceReplay, idxs):
+    "The rows `idxs` with `n_step` steps folded into each, and the columns that come of it"
+    try: return self.ring._steady(idxs, self.chains.fold_rows, self.ring, self.n_step, self.gamma)
     except ValueError as e: raise ExperienceReplayException(str(e)) from e
-    steps = steps[:,None]
-    dtype = ring._views[('reward',)].dtype
-    if not dtype.is_floating_point: dtype = torch.float32 # a discounted sum of ints is none
-    fold = dict(reward=total[:,None].to(dtype), n_steps=steps, discount=self.gamma**steps.float())
-    return ring._read(idxs), ring._read(last), {**cols, **fold}
 
-# %% ../../nbs/06_memory.replay.ipynb #b3a13956
+# %% ../../nbs/06_memory.replay.ipynb #4c66cbf1
 @patch
 def sample_sequences(self:ExperienceReplay,
     bs:int=None, # How many; `self.bs` by default
@@ -186,11 +177,12 @@ def sample_sequences(self:ExperienceReplay,
     with ring.lock:
         try: idxs,steps = self.chains.draw_runs(ring, bs, T, pad, self.runs.gen) if T else self.chains.draw_episodes(ring, bs, self.runs.gen)
         except ValueError as e: raise ExperienceReplayException(str(e)) from e
-        mask = torch.arange(idxs.shape[1])<steps[:,None]
-        rows = torch.as_tensor(ring._read(idxs.reshape(-1).to(ring.device)))
-    if pad or T is None: rows[~mask.reshape(-1).to(ring.device)] = 0
+        rows = ring._read(idxs.view(-1).to(ring.device))
+    if not pad and T is not None: return ring._batch(rows, idxs.shape, device),idxs
+    rows,mask = torch.as_tensor(rows),torch.arange(idxs.shape[1])<steps[:,None]
+    rows[~mask.view(-1).to(rows.device)] = 0
     batch = ring._batch(rows, idxs.shape, device)
-    if pad or T is None: batch['mask'] = mask.to(rows.device if device is None else device)
+    batch['mask'] = mask.to(rows.device if device is None else device)
     return batch, torch.where(mask, idxs, -1)
 
 # %% ../../nbs/06_memory.replay.ipynb #922f3ec8

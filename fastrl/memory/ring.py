@@ -121,12 +121,12 @@ def _layout(self:Ring, fields):
         self.fields = fields
         self._attach()
 
-# %% ../../nbs/01_memory.ring.ipynb #9ccf8a18
+# %% ../../nbs/01_memory.ring.ipynb #867bf1e7
 @patch
-def _unpack(self:Ring, rows):
-    "The columns of packed `rows`, which they share memory with"
+def _unpack(self:Ring, rows, shape=(-1,)):
+    "The columns of packed `rows`, which they share memory with, as a batch of `shape`"
     if self._record is not None and (isinstance(rows, np.ndarray) or rows.device.type=='cpu'):
-        rec = np.asarray(rows).view(self._record)[:,0]
+        rec = np.asarray(rows).view(self._record).reshape(shape)
         return [torch.from_numpy(rec[o]) for o in self._record.names]
     rows = torch.as_tensor(rows)
     n,words,cols = len(rows),8*rows.stride(0),[]
@@ -134,7 +134,7 @@ def _unpack(self:Ring, rows):
         size = f.dtype.itemsize
         base = rows.view(f.dtype)
         cols.append(base.as_strided((n,*f.shape), (words//size, *torch.empty(f.shape, device='meta').stride()), base.storage_offset()+f.start))
-    return cols
+    return cols if len(shape)==1 else [o.unflatten(0, shape) for o in cols]
 
 def _record(fields, nbytes):
     "The NumPy dtype of a row, or None where NumPy lacks one"
@@ -149,6 +149,7 @@ def _attach(self:Ring):
     self._record,self._counts = _record(self.fields, self.row_nbytes),memoryview(self._head.numpy())
     self._array = self.rows.numpy() if self.device.type=='cpu' and self.row_nbytes<=1024 else None
     self._views = {f.path: v for f,v in zip(self.fields, self._unpack(self.rows))}
+    self._arrays = {p: v.numpy() for p,v in self._views.items()} if self._record and self.device.type=='cpu' else None
     self._flat = [f.path[0] for f in self.fields] if all(len(f.path)==1 for f in self.fields) else None
     self._form = None if self._flat else nest(self._views)
     if fast := _compile_add(self): self.add = fast
@@ -180,7 +181,7 @@ def columns(self:Ring)->BD:
     n = len(self) # once, and before the views: another thread may add meanwhile
     return self._name([v[:n] for v in self._views.values()])
 
-# %% ../../nbs/01_memory.ring.ipynb #df1c3438
+# %% ../../nbs/01_memory.ring.ipynb #e12882b5
 @patch
 def _name(self:Ring, cols):
     if self._flat: return BD(zip(self._flat, cols))
@@ -199,12 +200,20 @@ def gather(self:Ring,
 @patch
 def _read(self:Ring, idxs):
     "The packed rows `idxs`; NumPy is faster for short ones, torch shares out long ones among its threads"
+    return self._steady(idxs, self._take)
+
+@patch
+def _take(self:Ring, idxs): return self.rows.index_select(0, idxs) if self._array is None else self._array.take(idxs.numpy(), 0)
+
+@patch
+def _steady(self:Ring, idxs, read, *args):
+    "What `read(idxs, *args)` makes of rows when none of them is being written over"
     self._check_process()
+    if not (self.shared or self.path): return read(idxs, *args)
     until = None
     while True:
         written = self._counts[0]
-        rows = self.rows.index_select(0, idxs) if self._array is None else self._array.take(idxs.numpy(), 0)
-        if not (self.shared or self.path): return rows
+        rows = read(idxs, *args)
         begun = self._counts[1] # by another process, which the lock does not stop
         if begun<=written or not ((idxs-written)%len(self.rows)<begun-written).any(): return rows
         until = until or time.monotonic()+_patience
@@ -212,9 +221,9 @@ def _read(self:Ring, idxs):
 
 @patch
 def _batch(self:Ring, rows, shape, device=None):
-    "Gathered `rows` as a batch of `shape`"
-    cols = self._unpack(rows if device is None else torch.as_tensor(rows).to(device, non_blocking=True))
-    return self._name(cols if len(shape)==1 else [o.unflatten(0, shape) for o in cols])
+    "Gathered `rows`, packed or as a list of columns, as a batch of `shape`"
+    if device is not None: rows = [o.to(device, non_blocking=True) for o in rows] if isinstance(rows, list) else torch.as_tensor(rows).to(device, non_blocking=True)
+    return self._name(rows if isinstance(rows, list) else self._unpack(rows, shape))
 
 # %% ../../nbs/01_memory.ring.ipynb #96ef0d76
 @patch
@@ -465,13 +474,13 @@ def _open(self:Ring, fields=None):
     self._head,self.rows = mapped[:8],mapped[int(words[2])//8:].view(self.capacity,-1)
     self._attach()
 
-# %% ../../nbs/01_memory.ring.ipynb #5057a968
+# %% ../../nbs/01_memory.ring.ipynb #435a4eda
 @patch
 def __getstate__(self:Ring):
     if get_spawning_popen() is not None and not (self.shared or self.path):
         raise RuntimeError(f'a new process would get a copy of this ring, which never changes: {_use_instead}')
     if (self.shared or self.path) and not self.fields: raise ValueError('a shared or mapped ring needs its fields before it goes to another process: give it a `schema`')
-    drop = ('lock','add','_pid','_counts','_views','_record','_array','_form','_flat') + (('rows','_head') if self.path else ())
+    drop = ('lock','add','_pid','_counts','_views','_record','_array','_arrays','_form','_flat') + (('rows','_head') if self.path else ())
     state = {k:v for k,v in self.__dict__.items() if k not in drop}
     # by value: a tensor's pickle for another process would move the rows to shared memory, away from under the views
     if self.fields and not (self.shared or self.path) and self.device.type=='cpu': state.update({k: state[k].numpy() for k in ('rows','_head')})

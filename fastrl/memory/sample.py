@@ -9,8 +9,8 @@ Docs: https://fastrl.github.io/fastrl/memory.sample.html.md"""
 # %% auto #0
 __all__ = ['Uniform', 'Prioritized', 'Chains']
 
-# %% ../../nbs/03_memory.sample.ipynb #3dfc957c
-import numba, numpy as np, torch
+# %% ../../nbs/03_memory.sample.ipynb #e2b08d92
+import math, numba, numpy as np, torch
 from torch import Tensor
 from fastcore.basics import patch
 from ..core import *
@@ -66,19 +66,16 @@ class Prioritized(Uniform):
     @property
     def beta(self)->float: return min(1., self.beta0+(1-self.beta0)*self.draws/self.beta_steps)
 
-# %% ../../nbs/03_memory.sample.ipynb #8ccc023a
+# %% ../../nbs/03_memory.sample.ipynb #d952db07
 @patch
 def follow(self:Prioritized, ring:Ring):
     "Give the rows that came since the last time the largest priority of those that were there"
-    total,cap = ring.total,len(ring.rows)
+    if (total := ring.total)==self.seen: return
+    cap = len(ring.rows)
     if self.tree is None or len(self.tree)<cap: # the first time, or the ring has grown
         old,self.tree = self.tree,SumTree(cap, ring.device)
         if old is not None: self.tree.update(torch.arange(len(old), device=ring.device), old[:])
-    if total==self.seen: return
-    # the first new row replaces the oldest, whose priority no longer counts; the others' have a new one beside them that is no smaller
-    self.tree.update([self.seen%cap], [0.])
-    new = torch.arange(max(self.seen, total-cap), total, device=ring.device)%cap
-    self.tree.update(new, torch.full((len(new),), self.tree.largest or 1., dtype=torch.float64, device=ring.device))
+    self.tree.renew(self.seen, total)
     self.seen = total
 
 @patch
@@ -107,7 +104,7 @@ def draw(self:Prioritized,
     self.draws += 1
     return idxs, dict(weight=weight)
 
-# %% ../../nbs/03_memory.sample.ipynb #3c0ea1ec
+# %% ../../nbs/03_memory.sample.ipynb #1f76be3e
 @numba.njit(nogil=True, cache=True)
 def _link(nxt, prv, last, first, chain, over):
     cap = len(nxt)
@@ -115,79 +112,52 @@ def _link(nxt, prv, last, first, chain, over):
         s = first+j
         before = last[chain[j]]
         nxt[s%cap],prv[s%cap] = -2 if over[j] else -1, before
-        if before>=0 and before>s-cap: nxt[before%cap] = s # else it is overwritten by now
+        if before>=0 and before>s-cap: nxt[before%cap] = s%cap # else it is overwritten by now
         last[chain[j]] = -1 if over[j] else s
 
-# %% ../../nbs/03_memory.sample.ipynb #d9cc5c33
+# %% ../../nbs/03_memory.sample.ipynb #f130ee58
 class Chains:
-    "For each row of a ring the serial number of the next one in its episode (-1: none yet, -2: it ended), and of the one before (-1: it began here, -3: not known)"
+    "For each row of a ring the number of the next one in its episode (-1: none yet, -2: it ended), and the serial number of the one before (-1: it began here, -3: not known)"
     def __init__(self):
         self.seen,self.ids,self.last = 0,{},np.zeros(0, np.int64)
         self.nxt = self.prv = np.zeros(0, np.int64)
+        self.packed = None # what `fold_rows` needs of the ring: views of its rows
+
+    def __getstate__(self): return {**self.__dict__, 'packed':None}
 
     def follow(self, ring:Ring):
         "Link the rows that came since the last time"
-        total,cap = ring.total,len(ring.rows)
+        if (total := ring.total)==self.seen: return
+        cap = len(ring.rows)
         if len(self.nxt)<cap: self.nxt,self.prv = (np.concatenate([o, np.full(cap-len(o), -1)]) for o in (self.nxt, self.prv))
-        if total==self.seen: return
         first = max(self.seen, total-cap)
-        rows = torch.arange(first, total, device=ring.device)%cap
-        chain,over = self._columns(ring, rows)
+        chain,over = self._columns(ring, np.arange(first, total)%cap)
         unseen = -3 if first>self.seen else -1 # rows that came and went: what was before the first one here is not known
         if unseen==-3: self.last[:] = -3
-        ids,where = np.unique(chain, return_inverse=True)
-        ids = np.array([self.ids.setdefault(o, len(self.ids)) for o in ids.tolist()])
         self.last = np.concatenate([self.last, np.full(len(self.ids)-len(self.last), unseen)])
-        _link(self.nxt, self.prv, self.last, first, ids[where], over)
+        _link(self.nxt, self.prv, self.last, first, chain, over)
         self.seen = total
 
-# %% ../../nbs/03_memory.sample.ipynb #b794aa8f
+# %% ../../nbs/03_memory.sample.ipynb #b81d87f8
 @patch
 def _columns(self:Chains, ring, rows):
-    "Of `rows`, what chain they belong to and whether it ends with them"
+    "Of `rows`, the number of the chain they belong to and whether it ends with them"
     if missing := [o for o in ('terminated','truncated') if (o,) not in ring._views]:
         raise ValueError(f'episodes cannot be told apart without the columns {missing}: store them with each row')
-    cols = {o: ring._views[(o,)][rows].reshape(len(rows), -1)[:,0].cpu() for o in ('terminated','truncated','env_id','worker_id','n_steps') if (o,) in ring._views}
-    if 'n_steps' in cols and (cols['n_steps']>1).any(): raise ValueError('these rows are of several steps already (`n_steps` is above 1): store single steps to make runs of them')
-    chain = torch.zeros(len(rows), dtype=torch.int64)
-    if 'env_id' in cols: chain = cols['env_id'].long()*2**32+(cols['worker_id'].long() if 'worker_id' in cols else 0)
-    return chain.numpy(), (cols['terminated'].bool()|cols['truncated'].bool()).numpy()
+    def column(name):
+        if ring._arrays: res = ring._arrays[(name,)][rows]
+        else: res = ring._views[(name,)][torch.from_numpy(rows).to(ring.device)].cpu().double().numpy()
+        return res.reshape(len(rows), -1)[:,0]
+    has = lambda name: (name,) in ring._views
+    if has('n_steps') and (column('n_steps')>1).any(): raise ValueError('these rows are of several steps already (`n_steps` is above 1): store single steps to make runs of them')
+    over = column('terminated').astype(bool)|column('truncated').astype(bool)
+    if not has('env_id'): return np.full(len(rows), self.ids.setdefault(0, len(self.ids))), over
+    chain = column('env_id').astype(np.int64)*2**32
+    if has('worker_id'): chain += column('worker_id').astype(np.int64)
+    ids,where = np.unique(chain, return_inverse=True) if len(rows)>100 else (chain, slice(None))
+    return np.array([self.ids.setdefault(o, len(self.ids)) for o in ids.tolist()])[where], over
 
-# %% ../../nbs/03_memory.sample.ipynb #f87605ca
-@numba.njit(nogil=True, cache=True)
-def _fold(nxt, reward, idxs, n, gamma):
-    last,steps,total = idxs.copy(),np.ones(len(idxs), np.int64),np.empty(len(idxs))
-    for j in range(len(idxs)):
-        i,g = idxs[j],1.
-        run = float(reward[i])
-        while steps[j]<n and nxt[i]>=0:
-            i = nxt[i]%len(nxt)
-            g *= gamma
-            run += g*reward[i]
-            steps[j] += 1
-        last[j],total[j] = i,run
-    return last,steps,total
-
-# %% ../../nbs/03_memory.sample.ipynb #7baa16e0
-@patch
-def fold(self:Chains,
-    ring:Ring,
-    idxs:Tensor, # `(bs,)`
-    n:int, # At most so many steps
-    gamma:float, # What a reward one step later is worth
-): # -> the last row of each, how many steps it is, and their discounted reward, `(bs,)` each
-    "Go `n` steps from each of `idxs`"
-    self.follow(ring)
-    reward = ring._views[('reward',)].reshape(len(ring.rows), -1)[:,0] if ('reward',) in ring._views else None
-    if reward is None: raise ValueError(f"several steps are folded by their column 'reward'; there are {[f.name for f in ring.fields]}")
-    dev = ring.device
-    if dev.type!='cpu': # the walk is short and its numbers are few: only the rewards stay where they are
-        rows,steps = self.runs(idxs.cpu(), n)
-        gammas = torch.where(torch.arange(n)<steps[:,None], gamma**torch.arange(n, dtype=torch.float64), 0).to(dev)
-        return rows[:,-1].to(dev), steps.to(dev), (reward[rows.to(dev)].double()*gammas).sum(1)
-    return [torch.from_numpy(o) for o in _fold(self.nxt, reward.numpy(), idxs.numpy(), n, gamma)]
-
-# %% ../../nbs/03_memory.sample.ipynb #d889e5bf
+# %% ../../nbs/03_memory.sample.ipynb #7057f267
 @numba.njit(nogil=True, cache=True)
 def _runs(nxt, idxs, T):
     rows,steps = np.empty((len(idxs), T), np.int64),np.ones(len(idxs), np.int64)
@@ -195,7 +165,7 @@ def _runs(nxt, idxs, T):
         i = idxs[j]
         for t in range(T):
             rows[j,t] = i
-            if t<T-1 and nxt[i]>=0: i = nxt[i]%len(nxt); steps[j] += 1
+            if t<T-1 and nxt[i]>=0: i = nxt[i]; steps[j] += 1
     return rows,steps
 
 # %% ../../nbs/03_memory.sample.ipynb #34072e34
@@ -209,12 +179,110 @@ def runs(self:Chains,
     rows,steps = _runs(self.nxt, idxs.numpy(), T)
     return torch.from_numpy(rows),torch.from_numpy(steps)
 
-# %% ../../nbs/03_memory.sample.ipynb #b0c0b10a
+# %% ../../nbs/03_memory.sample.ipynb #e04fed1c
+@numba.njit(nogil=True, cache=True)
+def _walk(nxt, reward, idxs, n, gamma):
+    "The last row of up to `n`, how many there are, their discounted reward, `gamma` to that power"
+    # all go one step together, in loops so short that many reads of memory wait side by side
+    last,steps,total,discount = idxs.astype(np.uint64),np.ones((len(idxs), 1), np.int64),np.empty((len(idxs), 1)),np.full((len(idxs), 1), gamma, np.float32)
+    step,more,g = np.empty_like(idxs),np.empty(len(idxs)),gamma
+    for j in range(len(idxs)): total[j,0] = reward[last[j]]
+    for _ in range(1, n):
+        for j in range(len(idxs)): step[j] = nxt[last[j]]
+        for j in range(len(idxs)): more[j] = reward[np.uint64(max(step[j], 0))]
+        for j in range(len(idxs)):
+            on = step[j]>=0
+            last[j] = np.uint64(step[j]) if on else last[j]
+            total[j,0] += g*more[j] if on else 0.
+            discount[j,0] = g*gamma if on else discount[j,0]
+            steps[j,0] += on
+        g *= gamma
+    return last.view(np.int64),steps,total,discount
+
+def _reward(ring):
+    "The field `reward`, if there is one that can be summed up"
+    for f in ring.fields:
+        if f.path==('reward',) and math.prod(f.shape)==1: return f
+    raise ValueError(f"several steps are folded by a column 'reward' of one number a row; there are {ring.fields}")
+
+# %% ../../nbs/03_memory.sample.ipynb #80f63e8f
+@patch
+def fold(self:Chains,
+    ring:Ring,
+    idxs:Tensor, # `(bs,)`
+    n:int, # At most so many steps
+    gamma:float, # What a reward one step later is worth
+): # -> the last row of each `(bs,)`, how many steps it is, their discounted reward, and `gamma` to that power, `(bs,1)` each
+    "Go `n` steps from each of `idxs`"
+    self.follow(ring)
+    reward,dev = ring._views[_reward(ring).path].view(-1),ring.device
+    if dev.type=='cpu' and reward.dtype not in _halves: return [torch.from_numpy(o) for o in _walk(self.nxt, reward.numpy(), idxs.numpy(), n, float(gamma))]
+    rows,steps = self.runs(idxs.cpu(), n) # the walk is short and its numbers are few: only the rewards stay where they are
+    gammas = torch.where(torch.arange(n)<steps[:,None], gamma**torch.arange(n, dtype=torch.float64), 0).to(dev)
+    steps = steps[:,None].to(dev)
+    return rows[:,-1].to(dev), steps, (reward[rows.to(dev)].double()*gammas).sum(1, keepdim=True), (gamma**steps.double()).float()
+
+_halves = (torch.float16, torch.bfloat16) # which compiled loops do not know
+
+# %% ../../nbs/03_memory.sample.ipynb #cb6f4353
+_outcome = ('next_state','terminated','truncated','done')
+_1 = np.uint64(1)
+
+@numba.njit(nogil=True, cache=True)
+def _fold_rows(nxt, reward, start, rows, mask, idxs, n, gamma, total):
+    "Packed rows with their outcome and their reward, which begins at `start` in them; how many steps; the discount; serial numbers"
+    at,words = idxs.view(np.uint64),np.uint64(rows.shape[1])
+    res,serials = np.empty((len(idxs), rows.shape[1]), np.int64),np.empty((len(idxs), 1), np.int64)
+    for j in range(len(at)): res[j,0],res[j,-1] = rows[at[j],0],rows[at[j],words-_1] # both ends: what lies between comes with them, or is read ahead
+    last,steps,returns,discount = _walk(nxt, reward, idxs, n, gamma)
+    last = last.view(np.uint64)
+    for w in (words-words, words-_1):
+        for j in range(len(at)): res[j,w] = rows[at[j],w]&~mask[w] | rows[last[j],w]&mask[w]
+    for j in range(len(at)):
+        for w in range(_1, words-_1): res[j,w] = rows[at[j],w]&~mask[w] | rows[last[j],w]&mask[w]
+    numbers = res.view(reward.dtype)
+    cursor = total%len(nxt)
+    for j in range(len(at)):
+        numbers[j,start] = returns[j,0]
+        serials[j,0] = idxs[j]+total-cursor-(len(nxt) if idxs[j]>=cursor else 0)
+    return res,steps,discount,serials
+
+# %% ../../nbs/03_memory.sample.ipynb #84857f81
+@patch
+def fold_rows(self:Chains,
+    idxs:Tensor, # `(bs,)`
+    ring:Ring, # Whose rows they are
+    n:int, # At most so many steps
+    gamma:float, # What a reward one step later is worth
+): # -> the rows, packed or as a list of columns, and the columns `n_steps`, `discount`, `serial`, and if need be `reward`
+    "The rows `idxs`, each with up to `n` steps folded into it"
+    self.follow(ring)
+    if self.packed is None or self.packed[0] is not ring.rows: # the first time, or the ring has grown
+        f = _reward(ring)
+        fast = ring._array is not None and f.dtype in (torch.float32, torch.float64)
+        self.packed = ring.rows, f.dtype, (ring._arrays[f.path].reshape(-1), f.start, ring._array, _outcome_mask(ring)) if fast else None
+    _,dtype,fast = self.packed
+    if not fast:
+        last,steps,total,discount = self.fold(ring, idxs, n, gamma)
+        total = total.to(dtype if dtype.is_floating_point else torch.float32) # a discounted sum of ints is none
+        return [v.index_select(0, last if p[0] in _outcome else idxs) for p,v in ring._views.items()], \
+               dict(reward=total, n_steps=steps, discount=discount, serial=ring._serial(idxs, self.seen))
+    rows,steps,discount,serials = _fold_rows(self.nxt, *fast, idxs.numpy(), n, float(gamma), self.seen)
+    return rows, dict(n_steps=torch.from_numpy(steps), discount=torch.from_numpy(discount), serial=torch.from_numpy(serials))
+
+def _outcome_mask(ring):
+    "A packed row in which the bits of the outcome are 1"
+    mask = np.zeros(ring.row_nbytes, np.uint8)
+    for f in ring.fields:
+        if f.path[0] in _outcome: mask[f.start*f.dtype.itemsize:][:math.prod(f.shape)*f.dtype.itemsize] = 255
+    return mask.view(np.int64)
+
+# %% ../../nbs/03_memory.sample.ipynb #1e79d866
 @numba.njit(nogil=True, cache=True)
 def _begins(nxt, prv, i, T, pad, oldest):
     "May a run of `T` begin at `i`?"
     k,length = i,1
-    while length<T and nxt[k]>=0: k,length = nxt[k]%len(nxt),length+1
+    while length<T and nxt[k]>=0: k,length = nxt[k],length+1
     return length==T or pad and prv[i]<oldest
 
 @numba.njit(nogil=True, cache=True)
@@ -244,7 +312,7 @@ def draw_runs(self:Chains,
         found = np.concatenate([found, every[torch.randint(len(every), (bs-len(found),), generator=gen).numpy()]])
     return self.runs(torch.from_numpy(found), T)
 
-# %% ../../nbs/03_memory.sample.ipynb #8f578573
+# %% ../../nbs/03_memory.sample.ipynb #9d3521f9
 @numba.njit(nogil=True, cache=True)
 def _whole(nxt, prv, n):
     "Where whole episodes begin, and how long they are"
@@ -252,7 +320,7 @@ def _whole(nxt, prv, n):
     for i in range(n):
         if prv[i]!=-1: continue
         at,m = i,1
-        while nxt[at]>=0: at,m = nxt[at]%len(nxt),m+1
+        while nxt[at]>=0: at,m = nxt[at],m+1
         if nxt[at]==-2: begin[k],length[k],k = i,m,k+1
     return begin[:k],length[:k]
 

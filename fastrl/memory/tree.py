@@ -135,6 +135,25 @@ def update_td(self:SumTree,
     bad = _update_td(self.sums, self.tops, self.starts, self.n, idxs.numpy(), td_errors.numpy(), alpha, eps)
     if bad>=0: self._refuse(idxs[bad].item(), td_errors[bad].item())
 
+# %% ../../nbs/02_memory.tree.ipynb #e1769ff2
+@numba.njit(nogil=True, cache=True)
+def _renew(sums, tops, starts, n, first, stop):
+    _update(sums, tops, starts, n, np.array([first%n]), np.zeros(1))
+    top = tops[-_wide]
+    idxs = np.arange(max(first, stop-n), stop)%n
+    _update(sums, tops, starts, n, idxs, np.full(len(idxs), top if top>0 else 1.))
+
+@patch
+def renew(self:SumTree,
+    first:int, # Counted from the first that there ever was: number `first%n` is new
+    stop:int, # And so are those after it, up to but without this one
+):
+    "Give what is new the largest priority that is left, or 1"
+    if self.numba: return _renew(self.sums, self.tops, self.starts, self.n, first, stop)
+    self.update([first%self.n], [0.])
+    idxs = torch.arange(max(first, stop-self.n), stop, device=self.device)%self.n
+    self.update(idxs, torch.full((len(idxs),), self.largest or 1., dtype=torch.float64, device=self.device))
+
 # %% ../../nbs/02_memory.tree.ipynb #6946bf8e
 @numba.njit(nogil=True, cache=True)
 def _find(sums, starts, left):
