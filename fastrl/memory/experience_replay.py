@@ -24,7 +24,7 @@ from .replay import *
 _all_ = ['ExperienceReplay', 'ExperienceReplayException', 'MemoryNotWarm', 'get_steps', 'plot_replay_stats', 'figures_to_html', 'replay_report',
          'BD', 'TensorBatch', 'CancelBatchException', 'test_len', 'test_same']
 
-# %% ../../nbs/06a_memory.experience_replay.ipynb #b3da2285
+# %% ../../nbs/06a_memory.experience_replay.ipynb #05755298
 class ExperienceReplayCallback(Callback):
     "Remember each live batch, and train on one drawn from the memory instead"
     order,run_valid = -8,False # before callbacks that look at the prediction, mixed precision for one
@@ -46,17 +46,20 @@ class ExperienceReplayCallback(Callback):
     def after_pred(self):
         "Add `learn.xb` to the memory, put a sample in its place, and predict that"
         predicted,self._predicted = self._predicted,False
-        er,learn = self.experience_replay,self.learn
-        er+learn.xb
-        device = next(leaves(learn.xb[0]))[1].device
-        try: batch,self.drawn = er.sample(device)
+        learn = self.learn
+        self.experience_replay+learn.xb
+        try: self.draw()
         except MemoryNotWarm as e:
             learn.yb = () # what has no targets is not logged as a loss of 0
             if not hasattr(learn, 'smooth_loss'): learn.smooth_loss = torch.tensor(float('nan')) # `lr_find` looks at it
             raise CancelBatchException from e
-        self.serials = batch['serial']
-        learn.xb = learn.yb = (batch,)
         if predicted: learn.pred = learn.model(*learn.xb)
+
+    def draw(self):
+        "Put a sample in the place of `learn.xb` and `learn.yb`"
+        batch,self.drawn = self.experience_replay.sample(next(leaves(self.learn.xb[0]))[1].device)
+        self.serials = batch['serial']
+        self.learn.xb = self.learn.yb = (batch,)
 
     def update_td(self,
         td_errors, # `(bs,1)`

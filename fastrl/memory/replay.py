@@ -112,7 +112,7 @@ def _check_warm(self:ExperienceReplay):
     n,need = len(self),max(self.warmup_sz, 1)
     if n<need: raise MemoryNotWarm(f'{n} rows are stored, and {need} are needed before the first batch: add more, or lower `warmup_sz`')
 
-# %% ../../nbs/06_memory.replay.ipynb #3953a53e
+# %% ../../nbs/06_memory.replay.ipynb #4fd35e43
 @patch
 def update_td(self:ExperienceReplay,
     td_errors:Tensor, # `(n,1)`, one for each row
@@ -122,19 +122,18 @@ def update_td(self:ExperienceReplay,
     "Note the TD error of each row in `idxs` that is still the one it was"
     with self.ring.lock:
         if not self._as_drawn(td_errors, idxs, serials): td_errors,idxs = self._check_td(td_errors, idxs, serials)
-        td_errors = td_errors.detach()
+        if td_errors.requires_grad: td_errors = td_errors.detach()
         try: self.sampler.update(self.ring, idxs, td_errors.view(-1))
         except ValueError as e: raise ExperienceReplayException(f'`td_errors`: {e}') from e
-        td = self.ring._views[('td_error',)]
         if self.ring._arrays: self.ring._arrays[('td_error',)][idxs.numpy()] = td_errors.numpy() # for few rows in half the time of torch
-        else: td[idxs] = td_errors
+        else: self.ring._views[('td_error',)][idxs] = td_errors
 
 @patch
 def _as_drawn(self:ExperienceReplay, td_errors, idxs, serials):
     "Is this the usual case, tensors as `sample` gave them and all rows still there? One look, without an operation of torch"
-    return type(td_errors) is type(idxs) is type(serials) is Tensor and self.ring.device.type=='cpu' \
-        and idxs.ndim==1 and td_errors.shape==serials.shape==(len(idxs),1) and td_errors.dtype==torch.float32 and idxs.dtype==serials.dtype==torch.int64 \
-        and td_errors.is_cpu and idxs.is_cpu and serials.is_cpu and self.ring._holds(idxs, serials)
+    return type(td_errors) is type(idxs) is type(serials) is Tensor and td_errors.dtype is torch.float32 and idxs.dtype is serials.dtype is torch.int64 \
+        and self.ring._arrays is not None and td_errors.is_cpu and idxs.is_cpu and serials.is_cpu \
+        and (*idxs.shape,1)==td_errors.shape==serials.shape and idxs.ndim==1 and self.ring._holds(idxs, serials)
 
 @patch
 def _check_td(self:ExperienceReplay, td_errors, idxs, serials):
@@ -146,6 +145,7 @@ def _check_td(self:ExperienceReplay, td_errors, idxs, serials):
     td_errors = torch.as_tensor(td_errors).detach().as_subclass(Tensor)
     if not torch.can_cast(td_errors.dtype, td.dtype): raise ExperienceReplayException(f'`td_errors` should be real numbers, got {td_errors.dtype}')
     td_errors = td_errors.to(td)
+    if idxs.ndim!=1: raise ExperienceReplayException(f'`idxs` should be (n,), as `sample` gives them, got {tuple(idxs.shape)}')
     if td_errors.shape!=(len(idxs),1): raise ExperienceReplayException(f'`td_errors` should be {(len(idxs),1)}, one for each of `idxs`, got {tuple(td_errors.shape)}')
     if serials is None: return td_errors,idxs
     serials = torch.as_tensor(serials).to(idxs).reshape(-1)

@@ -9,12 +9,12 @@ Docs: https://fastrl.github.io/fastrl/memory.sample.html.md"""
 # %% auto #0
 __all__ = ['Uniform', 'Prioritized', 'Chains']
 
-# %% ../../nbs/03_memory.sample.ipynb #e2b08d92
-import math, numba, numpy as np, torch
+# %% ../../nbs/03_memory.sample.ipynb #330de972
+import math, numpy as np, torch
 from torch import Tensor
 from fastcore.basics import patch
 from ..core import *
-from .ring import Ring
+from .ring import Ring, compiled
 from .tree import SumTree
 
 # %% ../../nbs/03_memory.sample.ipynb #daa45da5
@@ -104,8 +104,8 @@ def draw(self:Prioritized,
     self.draws += 1
     return idxs, dict(weight=weight)
 
-# %% ../../nbs/03_memory.sample.ipynb #1f76be3e
-@numba.njit(nogil=True, cache=True)
+# %% ../../nbs/03_memory.sample.ipynb #27c93afd
+@compiled
 def _link(nxt, prv, last, first, chain, over):
     cap = len(nxt)
     for j in range(len(chain)):
@@ -157,8 +157,8 @@ def _columns(self:Chains, ring, rows):
     ids,where = np.unique(chain, return_inverse=True) if len(rows)>100 else (chain, slice(None))
     return np.array([self.ids.setdefault(o, len(self.ids)) for o in ids.tolist()])[where], over
 
-# %% ../../nbs/03_memory.sample.ipynb #7057f267
-@numba.njit(nogil=True, cache=True)
+# %% ../../nbs/03_memory.sample.ipynb #d68c7ad0
+@compiled
 def _runs(nxt, idxs, T):
     rows,steps = np.empty((len(idxs), T), np.int64),np.ones(len(idxs), np.int64)
     for j in range(len(idxs)):
@@ -179,8 +179,8 @@ def runs(self:Chains,
     rows,steps = _runs(self.nxt, idxs.numpy(), T)
     return torch.from_numpy(rows),torch.from_numpy(steps)
 
-# %% ../../nbs/03_memory.sample.ipynb #e04fed1c
-@numba.njit(nogil=True, cache=True)
+# %% ../../nbs/03_memory.sample.ipynb #09711b71
+@compiled
 def _walk(nxt, reward, idxs, n, gamma):
     "The last row of up to `n`, how many there are, their discounted reward, `gamma` to that power"
     # all go one step together, in loops so short that many reads of memory wait side by side
@@ -224,11 +224,11 @@ def fold(self:Chains,
 
 _halves = (torch.float16, torch.bfloat16) # which compiled loops do not know
 
-# %% ../../nbs/03_memory.sample.ipynb #cb6f4353
+# %% ../../nbs/03_memory.sample.ipynb #d775989b
 _outcome = ('next_state','terminated','truncated','done')
 _1 = np.uint64(1)
 
-@numba.njit(nogil=True, cache=True)
+@compiled
 def _fold_rows(nxt, reward, start, rows, mask, idxs, n, gamma, total):
     "Packed rows with their outcome and their reward, which begins at `start` in them; how many steps; the discount; serial numbers"
     at,words = idxs.view(np.uint64),np.uint64(rows.shape[1])
@@ -277,15 +277,15 @@ def _outcome_mask(ring):
         if f.path[0] in _outcome: mask[f.start*f.dtype.itemsize:][:math.prod(f.shape)*f.dtype.itemsize] = 255
     return mask.view(np.int64)
 
-# %% ../../nbs/03_memory.sample.ipynb #1e79d866
-@numba.njit(nogil=True, cache=True)
+# %% ../../nbs/03_memory.sample.ipynb #a23d35f7
+@compiled
 def _begins(nxt, prv, i, T, pad, oldest):
     "May a run of `T` begin at `i`?"
     k,length = i,1
     while length<T and nxt[k]>=0: k,length = nxt[k],length+1
     return length==T or pad and prv[i]<oldest
 
-@numba.njit(nogil=True, cache=True)
+@compiled
 def _pick(nxt, prv, tries, bs, T, pad, oldest):
     found,k = np.empty(bs, np.int64),0
     for i in tries:
@@ -312,8 +312,8 @@ def draw_runs(self:Chains,
         found = np.concatenate([found, every[torch.randint(len(every), (bs-len(found),), generator=gen).numpy()]])
     return self.runs(torch.from_numpy(found), T)
 
-# %% ../../nbs/03_memory.sample.ipynb #9d3521f9
-@numba.njit(nogil=True, cache=True)
+# %% ../../nbs/03_memory.sample.ipynb #dcbf71c0
+@compiled
 def _whole(nxt, prv, n):
     "Where whole episodes begin, and how long they are"
     begin,length,k = np.empty(n, np.int64),np.empty(n, np.int64),0

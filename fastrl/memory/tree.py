@@ -9,10 +9,11 @@ Docs: https://fastrl.github.io/fastrl/memory.tree.html.md"""
 # %% auto #0
 __all__ = ['SumTree']
 
-# %% ../../nbs/02_memory.tree.ipynb #e7a44b2c
-import numba, numpy as np, torch
+# %% ../../nbs/02_memory.tree.ipynb #b9f2ee20
+import numpy as np, torch
 from torch import Tensor
 from fastcore.basics import patch
+from .ring import compiled
 
 # %% ../../nbs/02_memory.tree.ipynb #1072f156
 _wide = 4 # children of a node: of 2, 4, 8 and 16 the fastest for a million leaves
@@ -48,14 +49,14 @@ class SumTree:
     def __getitem__(self, i)->Tensor: return torch.as_tensor(self.sums[:self.n])[i]
     def __repr__(self): return f'SumTree({self.n} priorities, total {self.total:g})'
 
-# %% ../../nbs/02_memory.tree.ipynb #328778ad
-@numba.njit(nogil=True, cache=True)
+# %% ../../nbs/02_memory.tree.ipynb #796c7720
+@compiled
 def _first_bad(idxs, priorities, n):
     for j in range(len(idxs)):
         if not (0<=idxs[j]<n and 0<=priorities[j]<np.inf): return j
     return -1
 
-@numba.njit(nogil=True, cache=True)
+@compiled
 def _update(sums, tops, starts, n, idxs, priorities):
     bad = _first_bad(idxs, priorities, n)
     if bad>=0: return bad
@@ -116,8 +117,8 @@ def _refuse(self:SumTree, idx, priority):
     if not 0<=idx<self.n: raise IndexError(f'there are {self.n} priorities, so none has number {idx}')
     raise ValueError(f'a priority should be finite and not negative, got {priority} for number {idx}')
 
-# %% ../../nbs/02_memory.tree.ipynb #5f08ae70
-@numba.njit(nogil=True, cache=True)
+# %% ../../nbs/02_memory.tree.ipynb #b4a7584e
+@compiled
 def _update_td(sums, tops, starts, n, idxs, td_errors, alpha, eps):
     p = np.empty(len(idxs))
     for j in range(len(idxs)): p[j] = (abs(np.float64(td_errors[j]))+eps)**alpha
@@ -135,8 +136,8 @@ def update_td(self:SumTree,
     bad = _update_td(self.sums, self.tops, self.starts, self.n, idxs.numpy(), td_errors.numpy(), alpha, eps)
     if bad>=0: self._refuse(idxs[bad].item(), td_errors[bad].item())
 
-# %% ../../nbs/02_memory.tree.ipynb #e1769ff2
-@numba.njit(nogil=True, cache=True)
+# %% ../../nbs/02_memory.tree.ipynb #b566bf54
+@compiled
 def _renew(sums, tops, starts, n, first, stop):
     _update(sums, tops, starts, n, np.array([first%n]), np.zeros(1))
     top = tops[-_wide]
@@ -154,8 +155,8 @@ def renew(self:SumTree,
     idxs = torch.arange(max(first, stop-self.n), stop, device=self.device)%self.n
     self.update(idxs, torch.full((len(idxs),), self.largest or 1., dtype=torch.float64, device=self.device))
 
-# %% ../../nbs/02_memory.tree.ipynb #6946bf8e
-@numba.njit(nogil=True, cache=True)
+# %% ../../nbs/02_memory.tree.ipynb #2b75b229
+@compiled
 def _find(sums, starts, left):
     found,first = np.zeros(len(left), np.uint64),np.empty(len(left))
     for l in range(len(starts)-2, -1, -1):
@@ -202,13 +203,12 @@ def find(self:SumTree,
         raise ValueError(f'masses should be in [0, {self.total:g}), the total of the priorities, got {lo.item():g} to {hi.item():g}')
     return torch.from_numpy(_find(self.sums, self.starts, m.numpy().copy())) if self.numba else _find_torch(self.sums, self.starts.tolist(), m)
 
-# %% ../../nbs/02_memory.tree.ipynb #9ace26ce
-@numba.njit(nogil=True, cache=True)
+# %% ../../nbs/02_memory.tree.ipynb #d24dc1d8
+@compiled
 def _draw(sums, starts, u, beta, least):
     darts,weights,total = np.empty(len(u)),np.empty((len(u),1), np.float32),sums[starts[-1]]
     if not total>0: return np.empty(0, np.int64),weights
-    part,end = total/len(u),np.nextafter(total, 0)
-    for j in range(len(u)): darts[j] = min((u[j]+j)*part, end)
+    for j in range(len(u)): darts[j] = (u[j]+j)*(total/len(u))
     found = _find(sums, starts, darts)
     p = darts # used no more
     for j in range(len(u)): p[j] = sums[found[j]]
@@ -219,8 +219,7 @@ def _draw(sums, starts, u, beta, least):
 def _draw_torch(sums, starts, u, beta, least):
     total = sums[starts[-1]]
     if not total>0: return u[:0].long(),u[:0,None]
-    darts = (u+torch.arange(len(u), device=u.device))*(total/len(u))
-    found = _find_torch(sums, starts, darts.minimum(total.nextafter(torch.zeros_like(total))))
+    found = _find_torch(sums, starts, (u+torch.arange(len(u), device=u.device))*(total/len(u)))
     p = sums[found]
     return found,((least or p.min())/p).pow(beta).float()[:,None]
 
