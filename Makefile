@@ -11,7 +11,7 @@ export PLOTLY_RENDERER := plotly_mimetype
 export MPLBACKEND := agg
 export SDL_VIDEODRIVER := dummy
 
-.PHONY: help install test test-long demo bench docs export readme save check clean
+.PHONY: help install test test-long demo learn bench docs export readme save check clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-10s %s\n", $$1, $$2}' Makefile
@@ -35,6 +35,9 @@ test-long: install ## run the slow checks
 
 demo: install ## run examples/demo.py
 	$(BIN)/python examples/demo.py
+
+learn: install ## train the agent on ten seeds, some twenty minutes: bench/results/learn.md
+	$(BIN)/python -m bench.learn
 
 bench: .venv-bench/.installed ## measure the library beside its peers, all topics or `TOPICS='add sample'`
 	.venv-bench/bin/python -m bench.run $(TOPICS)

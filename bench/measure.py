@@ -14,14 +14,15 @@ class Case:
     unit:str='µs' # `'steps/s'` is shown as a rate
     growth:bool=False # Is it about a ratio that should stay small? Then `goal` is its limit
     beside:tuple=() # Columns that are shown, and not raced against
+    turns:int=None # So many of one call each, for what takes long
     note:str=''
     toy:dict=field(default_factory=dict) # For `make`, to try the case at the size of a toy
 
 def reason(e): return f'{type(e).__name__}: {e}'.split('\n')[0]
 
-def calls_in(f, secs):
+def calls_in(f, secs, warm=2):
     "How many calls take about `secs`; the first few, which warm up, do not count"
-    for _ in range(2): f()
+    for _ in range(warm): f()
     k = 1
     while True:
         start = perf_counter_ns()
@@ -34,13 +35,14 @@ def time_turns(
     fs:dict, # {column: callable}
     reps:int=51, # Turns of each
     secs:float=.02, # What a turn takes, about
+    warm:int=2, # Calls of each before the first
     each=lambda it: it, # Wraps the turns, to show progress
 ): # -> {column: µs a call, one for each turn}, {column: why there is none}
     "Time the columns one after the other, `reps` times"
     ks,failed,times = {},{},{}
     for c,f in fs.items():
         if isinstance(f, str): failed[c] = f; continue
-        try: ks[c],times[c] = calls_in(f, secs),[]
+        try: ks[c],times[c] = calls_in(f, secs, warm),[]
         except Exception as e: failed[c] = reason(e)
     gc.collect()
     gc.freeze() # a collection should not walk through all that was imported
@@ -60,7 +62,8 @@ def measure(case, toy=False, **kwargs):
     "The figures of one case, as they are stored"
     fs = case.make(**(case.toy if toy else {}))
     ours = next(iter(fs))
-    times,failed = time_turns(fs, **({'reps':3, 'secs':.001} if toy else {}) | kwargs)
+    few = dict(reps=1 if toy else case.turns, secs=0, warm=0) if case.turns else dict(reps=3, secs=.001) if toy else {}
+    times,failed = time_turns(fs, **few | kwargs)
     if ours in failed: raise RuntimeError(f'{case.name}: {failed[ours]}')
     times = {c: [t/case.per for t in ts] for c,ts in times.items()}
     ratio = ratios(times, ours)

@@ -1,40 +1,37 @@
-"Fill a replay memory in a real fit, learn from it how long the pole will stay up, and write the memory's pictures to a page"
+"Train a DQN on CartPole, look at how it plays, and write what it learnt from to a page"
+from pathlib import Path
 import torch
-from fastai.basics import Callback, Learner, nn
-from torch.nn.functional import mse_loss
+from fastrl.agents.dqn import *
 from fastrl.data.gym import *
 from fastrl.memory.experience_replay import *
 
-GAMMA = .95
+def watch(learn, n=200):
+    "`n` steps of the trained agent, with pictures, and how wrong its network is about each"
+    def greedy(states): return learn.model(dict(state=states)).argmax(1)
+    source = Source([GymLoop('CartPole-v1', agent=greedy, mode='rgb_array', seed=7), ResReduce(4)])
+    steps = source.take(n)
+    source.close()
+    with torch.no_grad():
+        value,after = (learn.model(dict(state=steps[o])).max(1, keepdim=True)[0] for o in ('state','next_state'))
+    return ExperienceReplay(max_sz=n, warmup_sz=1, memory=BD(steps, td_error=steps['reward']+learn.dqn.gamma*~steps['terminated']*after-value))
 
-class Value(nn.Module):
-    "How much reward is still to come from a state, when acting at random"
-    def __init__(self, n_in=4):
-        super().__init__()
-        self.net = nn.Sequential(nn.Linear(n_in, 64), nn.ReLU(), nn.Linear(64, 1))
-    def forward(self, batch): return self.net(batch['state'])
+about = ('How a DQN learnt, and what its memory held in the end. Below that it plays: the slider moves the picture and the dots at once. '
+         'A TD error is what the network got wrong about a step, below 0 where it had hoped for more.')
 
-class ValueTarget(Callback):
-    "TD(0): the target is the reward, and what the network itself expects afterwards unless the episode terminated"
-    run_valid = False
-    def after_pred(self):
-        batch = self.xb[0]
-        with torch.no_grad(): after = self.model(dict(state=batch['next_state']))
-        self.learn.yb = (batch['reward']+batch['discount']*~batch['terminated']*after,)
-    def after_loss(self):
-        self.learn.experience_replay.update_td(self.yb[0]-self.pred)
-
-def main():
-    torch.manual_seed(0)
+def main(steps=35_000):
     torch.set_num_threads(1) # the network is small: more threads would wait for one another
-    source = Source([GymLoop('CartPole-v1', mode='rgb_array', seed=0), ResReduce(4), FirstLast(GAMMA)])
-    replay = ExperienceReplayCallback(bs=64, max_sz=1000, warmup_sz=200, seed=0)
-    learn = Learner(source.dataloaders(n=900, bs=4), Value(), loss_func=mse_loss, lr=1e-2, cbs=[replay, ValueTarget, NoValidation])
-    print('CartPole with random actions: three epochs of 900 steps go through a memory of 1,000 rows')
-    learn.fit(3)
-    memory = replay.experience_replay.memory
-    upright,leaning = (learn.model(dict(state=torch.tensor([[0.,0,angle,5*angle]]))).item() for angle in (0,.2))
-    print(f'Reward still to come, as learnt from the memory: {upright:.1f} from upright, {leaning:.1f} when about to fall')
-    print(f"{len(memory['step'])} rows of {memory['episode_id'].unique().numel()} episodes are pictured in {replay_report(replay, 'demo/report.html')}")
+    learn = dqn_learner('CartPole-v1', n=steps//7, prioritized=True, seed=0)
+    print(f'A DQN learns to balance a pole, in {steps:,} steps: the most that an episode returns is 500')
+    learn.fit(7)
+    learn.evaluate.load_best()
+    returns = play('CartPole-v1', learn.model, 100, seed=1_000_000)
+    print(f'100 fresh episodes without exploring: {returns.mean():.0f} on average, the shortest {returns.min():.0f}')
+    playing = watch(learn)
+    figs = [plot_learning(learn), plot_summary(learn.experience_replay), plot_images(playing), plot_replay_stats(playing, 'td_error,accum_rewards')]
+    page = Path('demo/report.html')
+    page.parent.mkdir(exist_ok=True)
+    page.write_text(figures_to_html(figs, 'CartPole: what the agent learnt from', about), encoding='utf-8')
+    print(f'What it learnt from, in pictures: {page}')
+    return returns.mean()
 
 if __name__=='__main__': main()

@@ -90,7 +90,7 @@ def add(self:ExperienceReplay,
         v.reshape(1, *(v.shape or (1,))) if hasattr(v, 'reshape') else v
     return self+map_leaves(batch_of_one, row)
 
-# %% ../../nbs/06_memory.replay.ipynb #8ecdfab3
+# %% ../../nbs/06_memory.replay.ipynb #63e6fd24
 @patch
 def sample(self:ExperienceReplay,
     device=None, # Where the batch should be; where the rows are by default
@@ -98,6 +98,7 @@ def sample(self:ExperienceReplay,
     "`bs` rows, drawn by the sampler, and their numbers"
     self._check_warm()
     ring = self.ring
+    if device is not None and torch.device(device)==ring.device: device = None
     with ring.lock:
         total = ring.total # before anything is read: if another process writes meanwhile, an update for what it overwrote comes too late
         idxs,cols = self.sampler.draw(ring, self.bs)
