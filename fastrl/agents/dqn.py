@@ -75,7 +75,7 @@ def nature_cnn(
     with torch.no_grad(): n = body(torch.zeros(1, *shape)).shape[1]
     return nn.Sequential(body, nn.Linear(n, 512), nn.ReLU(), (Dueling if dueling else nn.Linear)(512, n_actions))
 
-# %% ../../nbs/10_agents.dqn.ipynb #080b94a1
+# %% ../../nbs/10_agents.dqn.ipynb #90c30e60
 class EpsilonGreedy:
     "The best action as `model` sees it, and with chance `epsilon` any"
     def __init__(self,
@@ -92,14 +92,14 @@ class EpsilonGreedy:
     def __call__(self,
         states # `(n, …)`, one state of each environment
     ): # -> actions `(n,)`
-        eps,n = self.epsilon,next(leaves(states))[1].shape[0]
+        n = len(states) if isinstance(states, Tensor) else len(next(leaves(states))[1])
+        explore = self.rng.random(n)<self.epsilon # for few numbers NumPy is quicker than torch
         self.steps += n
-        explore = self.rng.random(n)<eps
         if self.n_actions is None or not explore.all(): # else nobody asks the network
-            q = greedy_values(self.model, states)
-            self.n_actions = q.shape[1]
-        anything = torch.from_numpy(self.rng.integers(self.n_actions, size=n))
-        return anything if explore.all() else torch.where(torch.from_numpy(explore), anything, q.argmax(1))
+            q = greedy_values(self.model, states).numpy()
+            self.n_actions,actions = q.shape[1],q.argmax(1)
+        anything = self.rng.integers(self.n_actions, size=n)
+        return torch.from_numpy(anything if explore.all() else np.where(explore, anything, actions))
 
 def greedy_values(model, states):
     "What `model` says of `states`, on the cpu"
