@@ -246,12 +246,12 @@ class Evaluate(Callback):
         "Give the model the weights with which it played best"
         if self.best_state is not None: self.model.load_state_dict(self.best_state)
 
-# %% ../../nbs/10_agents.dqn.ipynb #ec889099
+# %% ../../nbs/10_agents.dqn.ipynb #f8ac9965
 class Score(Callback):
     "Steps, episodes and their returns, counted as they come in"
     run_valid = False
     def __init__(self, recent=20):
-        self.steps,self.episodes,self.returns,self.curve,self.took = 0,0,deque(maxlen=recent),[],0. # of the last `recent` episodes
+        self.steps,self.episodes,self.returns,self.curve = 0,0,deque(maxlen=recent),[] # returns of the last `recent` episodes
 
     @property
     def mean(self)->float: return sum(self.returns)/len(self.returns) if self.returns else float('nan')
