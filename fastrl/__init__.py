@@ -4,7 +4,9 @@
 - `fastrl.core`: A batch is a dict of tensors with one batch axis, and a test that looks at shape and dtype too
 - `fastrl.data.block`: An endless stream of experience, made by callbacks
 - `fastrl.data.gym`: Steps of gymnasium environments, one or many, as a stream of true transitions
+- `fastrl.memory.buffer`: Steps as typed columns, in the form that Velora's agents use
 - `fastrl.memory.check`: Hold any memory, also one of your own, to what a memory has to keep
+- `fastrl.memory.disk`: Save a memory so that nothing is lost and nothing is run: safetensors and JSON, written whole or not at all
 - `fastrl.memory.experience_replay`: A replay memory in a fastai `Learner`: what comes in is remembered, what is learnt from is drawn
 - `fastrl.memory.explore`: Pictures of what is in a memory
 - `fastrl.memory.replay`: What an agent remembers, and draws batches from, in any training loop

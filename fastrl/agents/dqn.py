@@ -75,7 +75,7 @@ def nature_cnn(
     with torch.no_grad(): n = body(torch.zeros(1, *shape)).shape[1]
     return nn.Sequential(body, nn.Linear(n, 512), nn.ReLU(), (Dueling if dueling else nn.Linear)(512, n_actions))
 
-# %% ../../nbs/10_agents.dqn.ipynb #90c30e60
+# %% ../../nbs/10_agents.dqn.ipynb #39e92a89
 class EpsilonGreedy:
     "The best action as `model` sees it, and with chance `epsilon` any"
     def __init__(self,
@@ -100,6 +100,14 @@ class EpsilonGreedy:
             self.n_actions,actions = q.shape[1],q.argmax(1)
         anything = self.rng.integers(self.n_actions, size=n)
         return torch.from_numpy(anything if explore.all() else np.where(explore, anything, actions))
+
+@patch
+def state_dict(self:EpsilonGreedy)->dict: return dict(steps=self.steps, n_actions=self.n_actions, rng=self.rng.bit_generator.state)
+
+@patch
+def load_state_dict(self:EpsilonGreedy, state):
+    self.steps,self.n_actions = state['steps'],state['n_actions']
+    self.rng.bit_generator.state = state['rng']
 
 def greedy_values(model, states):
     "What `model` says of `states`, on the cpu"
@@ -155,6 +163,15 @@ class DQN(Callback):
     def _count(self):
         self.updates += 1
         if self.updates%self.target_every==0: self.target.load_state_dict(self.model.state_dict())
+
+# %% ../../nbs/10_agents.dqn.ipynb #b790d2ab
+@patch
+def state_dict(self:DQN)->dict: return dict(updates=self.updates, target=self.target.state_dict())
+
+@patch
+def load_state_dict(self:DQN, state):
+    self.updates = state['updates']
+    self.target.load_state_dict(state['target'])
 
 # %% ../../nbs/10_agents.dqn.ipynb #4aacd321
 _per_batch = (TrainEvalCallback, Recorder, ProgressCallback, ParamScheduler, CastToTensor, ExperienceReplayCallback, DQN)
@@ -222,7 +239,7 @@ def play(
     for o in envs: o.close()
     return total
 
-# %% ../../nbs/10_agents.dqn.ipynb #ca99baef
+# %% ../../nbs/10_agents.dqn.ipynb #68a5cfac
 class Evaluate(Callback):
     "Play without exploring every so many steps, and keep the best network"
     order,run_valid = 60,False # after all that a batch brings
@@ -242,11 +259,15 @@ class Evaluate(Callback):
         self.history.append((steps, mean))
         if mean>=self.best: self.best,self.best_state = mean,copy.deepcopy(self.model.state_dict())
 
+    def state_dict(self): return dict(steps=self.steps, history=np.array(self.history), best=float(self.best), best_state=self.best_state)
+    def load_state_dict(self, state):
+        self.steps,self.history,self.best,self.best_state = state['steps'],[tuple(o) for o in state['history'].tolist()],state['best'],state['best_state']
+
     def load_best(self):
         "Give the model the weights with which it played best"
         if self.best_state is not None: self.model.load_state_dict(self.best_state)
 
-# %% ../../nbs/10_agents.dqn.ipynb #f8ac9965
+# %% ../../nbs/10_agents.dqn.ipynb #4b7feb49
 class Score(Callback):
     "Steps, episodes and their returns, counted as they come in"
     run_valid = False
@@ -264,6 +285,11 @@ class Score(Callback):
             self.returns.extend(b['accum_rewards'][over].tolist())
             self.episodes += int(over.sum())
             self.curve.append((self.steps, self.mean))
+
+    def state_dict(self): return dict(steps=self.steps, episodes=self.episodes, returns=list(self.returns), curve=np.array(self.curve))
+    def load_state_dict(self, state):
+        self.steps,self.episodes,self.curve = state['steps'],state['episodes'],[tuple(o) for o in state['curve'].tolist()]
+        self.returns.extend(state['returns'])
 
     @property
     def speed(self)->float: return (self.steps-self._start[1])/(time.perf_counter()-self._start[0])
@@ -289,7 +315,7 @@ class ShowColumns(NoValidation):
         super().before_fit()
         self.learn.recorder.train_metrics = True
 
-# %% ../../nbs/10_agents.dqn.ipynb #5afd8be7
+# %% ../../nbs/10_agents.dqn.ipynb #52aa1c95
 def dqn_learner(
     env, # Name of an environment, or a function that makes one
     net=None, # States → values of the actions; without it an `mlp`, and for images the `nature_cnn`
@@ -329,9 +355,9 @@ def dqn_learner(
     sampler = Prioritized(seed=seeds[2], beta_steps=20_000) if prioritized else None
     replay = ExperienceReplayCallback(bs, max_sz, warmup_sz, sampler=sampler, n_step=n_step if n_step>1 else None, gamma=gamma, seed=seeds[3])
     score,evaluate = Score(),Evaluate(env, eval_every, eval_episodes, seeds[4]//2 if seed is not None else None)
-    er = replay.experience_replay
+    memory = lambda: replay.experience_replay # it is another one after a break
     columns = [Column('steps', lambda: score.steps), Column('episodes', lambda: score.episodes), Column('return', lambda: score.mean), Column('greedy', lambda: evaluate.history[-1][1] if evaluate.history else float('nan')),
-               Column('epsilon', lambda: agent.epsilon), Column('memory', lambda: len(er)/er.max_sz), Column('steps/s', lambda: score.speed)]
+               Column('epsilon', lambda: agent.epsilon), Column('memory', lambda: len(memory())/memory().max_sz), Column('steps/s', lambda: score.speed)]
     opt = partial(OptimWrapper, opt=torch.optim.Adam, fused=True)
     learn = Learner(source.dataloaders(n, train_every), model, loss_func=huber, opt_func=opt, lr=lr, metrics=columns,
                    cbs=[replay, DQN(gamma, double, target_every, updates_per_batch), score, evaluate, ShowColumns, *L(cbs)], **kwargs)

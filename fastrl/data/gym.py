@@ -141,6 +141,14 @@ def before_loop(self:GymLoop):
     self._over,self._due = np.ones(self.n_envs, bool),np.zeros(self.n_envs, bool) # begins an episode with the next step; spends it on a reset
     self._step,self._return,self._episode,self._episodes = 0,0.,-1,0
 
+# %% ../../nbs/05b_data.gym.ipynb #f981ca05
+@patch
+def go_on(self:GymLoop,
+    n:int, # Rows that came from this loop before a break
+):
+    "After a break: other episodes than those it began with, and the same ones each time"
+    if self.seed is not None: self.seed = int(np.random.SeedSequence([self.seed, n]).generate_state(1)[0])
+
 # %% ../../nbs/05b_data.gym.ipynb #d1b98079
 @patch
 def after_loop(self:GymLoop):

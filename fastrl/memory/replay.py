@@ -9,11 +9,12 @@ Docs: https://fastrl.github.io/fastrl/memory.replay.html.md"""
 # %% auto #0
 __all__ = ['ExperienceReplayException', 'MemoryNotWarm', 'ExperienceReplay']
 
-# %% ../../nbs/06_memory.replay.ipynb #e1c55ef9
+# %% ../../nbs/06_memory.replay.ipynb #1117f25c
 import numpy as np, torch
 from torch import Tensor
 from fastcore.basics import patch
 from ..core import *
+from .disk import LoadError, load_memory, save_memory
 from .ring import Ring
 from .sample import *
 
@@ -25,7 +26,7 @@ class ExperienceReplayException(Exception):
 class MemoryNotWarm(ExperienceReplayException):
     "Fewer than `warmup_sz` rows are stored"
 
-# %% ../../nbs/06_memory.replay.ipynb #0178cf39
+# %% ../../nbs/06_memory.replay.ipynb #efda457c
 class ExperienceReplay:
     "The last `max_sz` rows, and batches of `bs` drawn from them"
     __array_ufunc__ = None # `array + memory` comes to `__radd__`, too
@@ -39,13 +40,15 @@ class ExperienceReplay:
         gamma:float=.99, # What a reward one step later is worth, for `n_step`
         seed:int=None, # Repeats the draws, of the default sampler and of sequences
         device='cpu', # Where the rows live
+        shared:bool=False, # In shared memory, where other processes see the same rows?
+        path=None, # A file to live in; a file that a memory left is opened with its rows
     ):
         for k,v in dict(bs=bs, max_sz=max_sz, n_step=1 if n_step is None else n_step).items():
             if not isinstance(v, (int, np.integer)) or isinstance(v, bool) or v<1: raise ExperienceReplayException(f'`{k}` should be a whole number and at least 1, got {v!r}')
         if warmup_sz>max_sz: raise ExperienceReplayException(f'`warmup_sz` ({warmup_sz}) should not exceed `max_sz` ({max_sz}): it would never be warm')
         self.bs,self.max_sz,self.warmup_sz,self.n_step,self.gamma = bs,max_sz,warmup_sz,n_step,gamma
-        self.ring,self.sampler = Ring(max_sz, device=device),Uniform(seed, device) if sampler is None else sampler
-        self.runs,self.chains,self.dropped_updates = Uniform(seed),Chains(),0
+        self.ring,self.sampler = Ring(max_sz, device=device, shared=shared, path=path),Uniform(seed, device) if sampler is None else sampler
+        self.runs,self.chains,self.dropped_updates,self._kept = Uniform(seed),Chains(),0,None
         if memory is not None: self+memory
 
     @property
@@ -113,7 +116,7 @@ def _check_warm(self:ExperienceReplay):
     n,need = len(self),max(self.warmup_sz, 1)
     if n<need: raise MemoryNotWarm(f'{n} rows are stored, and {need} are needed before the first batch: add more, or lower `warmup_sz`')
 
-# %% ../../nbs/06_memory.replay.ipynb #4fd35e43
+# %% ../../nbs/06_memory.replay.ipynb #b5550dec
 @patch
 def update_td(self:ExperienceReplay,
     td_errors:Tensor, # `(n,1)`, one for each row
@@ -128,6 +131,7 @@ def update_td(self:ExperienceReplay,
         except ValueError as e: raise ExperienceReplayException(f'`td_errors`: {e}') from e
         if self.ring._arrays: self.ring._arrays[('td_error',)][idxs.numpy()] = td_errors.numpy() # for few rows in half the time of torch
         else: self.ring._views[('td_error',)][idxs] = td_errors
+        if self._kept: self._kept.change(self.ring, idxs.cpu().numpy())
 
 @patch
 def _as_drawn(self:ExperienceReplay, td_errors, idxs, serials):
@@ -162,7 +166,7 @@ def _fold(self:ExperienceReplay, idxs):
     try: return self.ring._steady(idxs, self.chains.fold_rows, self.ring, self.n_step, self.gamma)
     except ValueError as e: raise ExperienceReplayException(str(e)) from e
 
-# %% ../../nbs/06_memory.replay.ipynb #4c66cbf1
+# %% ../../nbs/06_memory.replay.ipynb #83dbf540
 @patch
 def sample_sequences(self:ExperienceReplay,
     bs:int=None, # How many; `self.bs` by default
@@ -180,10 +184,12 @@ def sample_sequences(self:ExperienceReplay,
         except ValueError as e: raise ExperienceReplayException(str(e)) from e
         rows = ring._read(idxs.view(-1).to(ring.device))
     if not pad and T is not None: return ring._batch(rows, idxs.shape, device),idxs
-    rows,mask = torch.as_tensor(rows),torch.arange(idxs.shape[1])<steps[:,None]
-    rows[~mask.view(-1).to(rows.device)] = 0
+    mask = torch.arange(idxs.shape[1])<steps[:,None]
+    rows = rows if isinstance(rows, list) else [torch.as_tensor(rows)]
+    for o in rows: o[~mask.view(-1).to(o.device)] = 0
+    if ring.rows is not None: rows, = rows
     batch = ring._batch(rows, idxs.shape, device)
-    batch['mask'] = mask.to(rows.device if device is None else device)
+    batch['mask'] = mask.to(ring.device if device is None else device)
     return batch, torch.where(mask, idxs, -1)
 
 # %% ../../nbs/06_memory.replay.ipynb #922f3ec8
@@ -197,3 +203,61 @@ def __getitem__(self:ExperienceReplay,
     if isinstance(o, str): return rows
     if not rows.bs(): raise ExperienceReplayException(f'{o} names none of the {len(self)} rows')
     return ExperienceReplay(self.bs, rows.bs(), min(self.warmup_sz, rows.bs()), rows, device=self.ring.device)
+
+# %% ../../nbs/06_memory.replay.ipynb #418fc073
+@patch
+def save(self:ExperienceReplay,
+    folder, # Made if need be; what was saved there before is replaced, in one step
+    extra=None, # What else belongs to this moment, of tensors and numbers: `Saved(folder).state()['extra']` gives it back
+):
+    "Write all of the memory to `folder`"
+    with self.ring.lock: save_memory(folder, **self._to_save(extra))
+
+@patch
+def _to_save(self:ExperienceReplay, extra):
+    s = self.sampler
+    try: how,beside = dict(sampler=type(s).__name__, sampler_settings=s.settings),s.beside(self.ring)
+    except AttributeError as e: raise ExperienceReplayException(f'a {type(s).__name__} cannot be saved ({e}): make it a subclass of `Uniform`') from e
+    state = dict(sampler=s.state_dict(), runs=self.runs.state_dict(), chains=self.chains.state_dict(self.ring), dropped_updates=self.dropped_updates, extra=extra)
+    config = dict(bs=self.bs, max_sz=self.max_sz, warmup_sz=self.warmup_sz, n_step=self.n_step, gamma=self.gamma, **how)
+    return dict(kind='ExperienceReplay', config=config, ring=self.ring, state=state, beside=beside, mutable=['td_error'])
+
+# %% ../../nbs/06_memory.replay.ipynb #d0b281cc
+@patch
+def checkpoint(self:ExperienceReplay,
+    folder, # The same one each time
+    extra=None, # What else belongs to this moment
+):
+    "Write to `folder` what changed since the last time"
+    with self.ring.lock: self._kept = save_memory(folder, **self._to_save(extra), kept=self._kept)
+
+# %% ../../nbs/06_memory.replay.ipynb #bc5095cd
+@patch(cls_method=True)
+def load(cls:ExperienceReplay,
+    folder, # Where a memory was saved or checkpointed to
+    sampler=None, # One of the kind that was saved, if it is one of your own that is not a subclass of `Uniform`
+    on_error:str='raise', # `'skip'` leaves damaged files out, and says how many rows that are
+    env_restored:bool=False, # Do the environments go on where they were?
+    mapped:bool=False, # Leave the rows in the file, to be read when they are drawn? They cannot be added to then
+    device='cpu', shared:bool=False, path=None, # Where the rows should live
+    **asked # Settings; an error unless it was saved with them
+)->ExperienceReplay:
+    "The memory that was saved to `folder`"
+    saved,ring,beside,state = load_memory(folder, 'ExperienceReplay', asked, on_error, env_restored, mapped, device=device, shared=shared, path=path)
+    config = {k:v for k,v in saved.config.items() if not k.startswith('sampler')}
+    try:
+        sampler = sampler or sampler_of(saved.config['sampler'], saved.config['sampler_settings'], device)
+        self = cls(**config, sampler=sampler)
+        self.ring,self.runs = ring,Uniform()
+        if state: self._restore(state, beside)
+    except (ExperienceReplayException, ValueError, TypeError, KeyError, IndexError, AttributeError, RuntimeError) as e:
+        raise LoadError(f'{folder} does not make a memory: {type(e).__name__} {e}') from e
+    if on_error=='raise': self._kept = saved.kept(ring)
+    return self
+
+@patch
+def _restore(self:ExperienceReplay, state, beside):
+    self.sampler.load_state_dict(state['sampler'], self.ring, beside)
+    self.runs.load_state_dict(state['runs'])
+    self.chains.load_state_dict(state['chains'], self.ring)
+    self.dropped_updates = state['dropped_updates']

@@ -1,0 +1,19 @@
+"A writer that is killed leaves the state before or the state after, whole"
+import os, subprocess, sys
+from pathlib import Path
+import pytest
+
+root = Path(__file__).parent.parent
+
+def killed(n, seed):
+    run = subprocess.run([sys.executable, 'tests/crash.py', str(n), str(seed)], cwd=root, capture_output=True, text=True)
+    assert run.returncode==0, run.stdout+run.stderr
+
+needs_fork = pytest.mark.skipif(not hasattr(os, 'fork'), reason='writers are forked, which this system cannot')
+
+@needs_fork
+def test_killed(): killed(20, 0)
+
+@pytest.mark.long
+@needs_fork
+def test_killed_often(): killed(300, 1)
