@@ -31,6 +31,8 @@ def main(steps=35_000):
     page = Path('demo/report.html')
     page.parent.mkdir(exist_ok=True)
     page.write_text(figures_to_html(figs, 'CartPole: what the agent learnt from', about), encoding='utf-8')
+    learn.experience_replay.experience_replay.save('demo/memory')
+    print('The memory is saved: `.venv/bin/fastrl info demo/memory` says what is in it')
     print(f'What it learnt from, in pictures: {page}')
     return returns.mean()
 

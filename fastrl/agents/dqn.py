@@ -239,7 +239,7 @@ def play(
     for o in envs: o.close()
     return total
 
-# %% ../../nbs/10_agents.dqn.ipynb #68a5cfac
+# %% ../../nbs/10_agents.dqn.ipynb #2038d82e
 class Evaluate(Callback):
     "Play without exploring every so many steps, and keep the best network"
     order,run_valid = 60,False # after all that a batch brings
@@ -259,15 +259,15 @@ class Evaluate(Callback):
         self.history.append((steps, mean))
         if mean>=self.best: self.best,self.best_state = mean,copy.deepcopy(self.model.state_dict())
 
-    def state_dict(self): return dict(steps=self.steps, history=np.array(self.history), best=float(self.best), best_state=self.best_state)
+    def state_dict(self): return dict(steps=self.steps, history=np.array(self.history).reshape(-1, 2), best=float(self.best), best_state=self.best_state)
     def load_state_dict(self, state):
-        self.steps,self.history,self.best,self.best_state = state['steps'],[tuple(o) for o in state['history'].tolist()],state['best'],state['best_state']
+        self.steps,self.history,self.best,self.best_state = state['steps'],[(int(a), b) for a,b in state['history'].tolist()],state['best'],state['best_state']
 
     def load_best(self):
         "Give the model the weights with which it played best"
         if self.best_state is not None: self.model.load_state_dict(self.best_state)
 
-# %% ../../nbs/10_agents.dqn.ipynb #4b7feb49
+# %% ../../nbs/10_agents.dqn.ipynb #714d04e0
 class Score(Callback):
     "Steps, episodes and their returns, counted as they come in"
     run_valid = False
@@ -286,9 +286,9 @@ class Score(Callback):
             self.episodes += int(over.sum())
             self.curve.append((self.steps, self.mean))
 
-    def state_dict(self): return dict(steps=self.steps, episodes=self.episodes, returns=list(self.returns), curve=np.array(self.curve))
+    def state_dict(self): return dict(steps=self.steps, episodes=self.episodes, returns=list(self.returns), curve=np.array(self.curve).reshape(-1, 2))
     def load_state_dict(self, state):
-        self.steps,self.episodes,self.curve = state['steps'],state['episodes'],[tuple(o) for o in state['curve'].tolist()]
+        self.steps,self.episodes,self.curve = state['steps'],state['episodes'],[(int(a), b) for a,b in state['curve'].tolist()]
         self.returns.extend(state['returns'])
 
     @property

@@ -11,11 +11,12 @@ __all__ = ['Tally', 'ExperienceReplayCallback', 'Resume', 'ExperienceReplay', 'E
            'get_steps', 'plot_replay_stats', 'plot_summary', 'plot_images', 'figures_to_html', 'replay_report', 'BD',
            'TensorBatch', 'CancelBatchException', 'test_len', 'test_same']
 
-# %% ../../nbs/06a_memory.experience_replay.ipynb #23b02aa9
+# %% ../../nbs/06a_memory.experience_replay.ipynb #f26ab54e
 from pathlib import Path
 import numpy as np, torch
 from fastai.basics import Callback, CancelBatchException, CancelEpochException, CancelTrainException
 from fastcore.basics import patch
+from fastcore.imports import noop
 from ..core import *
 from .disk import LoadError, Saved
 from .explore import *
@@ -92,7 +93,7 @@ def __getstate__(self:ExperienceReplayCallback):
 def __setstate__(self:ExperienceReplayCallback, state):
     self.__dict__.update(state, experience_replay=ExperienceReplay(**state['settings']), drawn=None, serials=None, tally=Tally())
 
-# %% ../../nbs/06a_memory.experience_replay.ipynb #7f345e2a
+# %% ../../nbs/06a_memory.experience_replay.ipynb #2aaee31a
 class Resume(Callback):
     "Checkpoint a training to `folder`, and go on from there when it is started again"
     order,run_valid = 70,False # after all that a batch brings
@@ -106,23 +107,26 @@ class Resume(Callback):
 
     def before_fit(self):
         self.run = not hasattr(self.learn, 'lr_finder')
-        self.epoch_at,self.iter_at,self._skip = 0,0,0 # how far it has come; how far the epoch had come that is gone on with
+        self.epoch_at,self.iter_at,self._skip,self._since = 0,0,0,0 # how far it has come; how far the epoch had come that is gone on with; batches since the last checkpoint
         if self.run and (self.folder/'manifest.json').exists(): self._restore()
-        self._start = self.epoch_at
+        self._start,self._logger = self.epoch_at,self.learn.logger
 
     def before_epoch(self):
-        if self.epoch<self._start: raise CancelEpochException
+        over = self.epoch<self._start
+        self.learn.logger = noop if over else self._logger # an epoch of another time has no line in this table
+        if over: raise CancelEpochException
 
     def after_batch(self):
         done = self.iter+1+(self._skip if self.epoch==self._start else 0)
         self.epoch_at,self.iter_at = (self.epoch,done) if done<self.n_iter else (self.epoch+1,0)
-        if done%self.every==0: self.save()
+        self._since += 1
+        if self._since==self.every: self.save()
         if done==self.n_iter>self.iter+1: raise CancelTrainException
 
     def after_fit(self):
         if self.run: self.save()
 
-# %% ../../nbs/06a_memory.experience_replay.ipynb #6d51c40c
+# %% ../../nbs/06a_memory.experience_replay.ipynb #ea1afa3e
 @patch
 def _keepers(self:Resume):
     "Whoever has a state, by name"
@@ -132,6 +136,7 @@ def _keepers(self:Resume):
 def save(self:Resume):
     "A checkpoint of this moment"
     learn = self.learn
+    self._since = 0
     extra = dict(epoch=self.epoch_at, iter=self.iter_at, model=learn.model.state_dict(), opt=learn.opt.state_dict(), cbs={k: o.state_dict() for k,o in self._keepers().items()})
     learn.experience_replay.experience_replay.checkpoint(self.folder, extra)
 

@@ -96,7 +96,7 @@ def plot_replay_stats(
     fig.update_layout(showlegend=False, template='plotly_white', height=170+220*at[-1][0], margin=dict(l=50, r=20, t=60, b=20), **_controls(names, rows, settings))
     return fig
 
-# %% ../../nbs/06b_memory.explore.ipynb #6485665a
+# %% ../../nbs/06b_memory.explore.ipynb #ed181612
 def _bars(x, y, **kwargs): return go.Bar(x=x, y=y, marker=dict(color=_blue, line=dict(width=0)), **kwargs)
 
 def _newest_last(er):
@@ -123,14 +123,14 @@ def _errors(er):
 
 def _returns(er):
     m = er.memory
-    done = (m['terminated']|m['truncated'])[:,0].cpu().numpy()
+    done = (m['terminated']|m['truncated']).reshape(len(er), -1)[:,0].cpu().numpy()
     rows = [i for i in _newest_last(er) if done[i]]
-    back = m['accum_rewards'][rows][:,0].cpu().numpy()
+    back = m['accum_rewards'][rows].reshape(len(rows), -1)[:,0].cpu().numpy()
     keep = thin(back)
     at = np.arange(1-len(back), 1)[keep]
     return go.Scatter(x=at, y=back[keep], mode='lines+markers', line=dict(color=_blue, width=1), marker=dict(size=4), name='return', hovertemplate='%{x} episodes ago: %{y:.4g}'),'How the episodes ended','episodes ago','return'
 
-# %% ../../nbs/06b_memory.explore.ipynb #1173f782
+# %% ../../nbs/06b_memory.explore.ipynb #9df78649
 def plot_summary(
     experience_replay, # A memory, or the callback that has one and counts who is drawn
 )->go.Figure:
@@ -139,7 +139,7 @@ def plot_summary(
     if er.memory is None: raise ValueError('the memory is empty: add rows before plotting them')
     panels = [_held(er)]
     if len(times)>=len(er): panels.append(_drawn(er, times))
-    if er.memory['td_error'].any(): panels.append(_errors(er))
+    if 'td_error' in er.memory and er.memory['td_error'].any(): panels.append(_errors(er))
     if all(o in er.memory for o in ('accum_rewards','terminated','truncated')) and (er.memory['terminated']|er.memory['truncated']).any(): panels.append(_returns(er))
     n_rows = -(-len(panels)//2)
     fig = make_subplots(n_rows, min(len(panels), 2), subplot_titles=[o[1] for o in panels], vertical_spacing=.5/n_rows)
@@ -201,7 +201,7 @@ def plot_images(
     fig.update_layout(shapes=[dict(type='rect', xref='x domain', yref='y domain', x0=0, x1=1, y0=0, y1=1, line=dict(color=_grey, width=1))])
     return fig.update_layout(height=450, template='plotly_white', margin=dict(l=20, r=20, t=20, b=20), **_controls(names, rows, settings))
 
-# %% ../../nbs/06b_memory.explore.ipynb #c235356d
+# %% ../../nbs/06b_memory.explore.ipynb #ba9736ee
 def replay_report(
     experience_replay, # A memory, or the callback that has one
     path='report.html', # Where the page goes
@@ -214,7 +214,8 @@ def replay_report(
     most = 200 if 'image' in er.memory else 500 # a frame of images is some kB; both figures have the same frames
     figs = [*more, plot_summary(experience_replay)]
     if 'image' in er.memory: figs.append(plot_images(er, most=most))
-    figs.append(plot_replay_stats(er, [o for o in ('td_error','reward','accum_rewards','step') if o in er.memory], most=most))
+    numbers = [k for k,o in er.memory.items() if isinstance(o, torch.Tensor) and o.numel()==len(er)]
+    if numbers: figs.append(plot_replay_stats(er, [o for o in ('td_error','reward','accum_rewards','step') if o in numbers] or numbers, most=most))
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     about = (f'{len(er):,} rows are stored of {er.ring.total:,} that were written. Where there is a slider, the orange dot is the row that the slider names, in all pictures at once; '

@@ -1,0 +1,69 @@
+"The command `fastrl`, as a process: it is stopped, killed, started again"
+import json, os, signal, subprocess, sys, time
+from pathlib import Path
+import pytest
+from fastrl.memory.disk import Saved, verify
+
+root = Path(__file__).parent.parent
+command = [sys.executable, '-m', 'fastrl.cli']
+
+def fastrl(*args, cwd): return subprocess.run([*command, *map(str, args)], cwd=cwd, capture_output=True, text=True)
+def training(folder): return Saved(folder/'memory').state()['extra']['cbs']
+def train(out, steps): return ['train','CartPole-v1','--out',str(out),'--steps',str(steps),'--every','50']
+
+def stopped_after(folder, steps, sig, cwd):
+    "Start a long training, send `sig` to it when `steps` steps are checkpointed, and give what it said and its exit code"
+    p = subprocess.Popen([*command, *train(folder, 10**6)], cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    until = time.monotonic()+120
+    while True:
+        assert p.poll() is None and time.monotonic()<until, p.communicate()[0][-2000:] if p.poll() is not None else 'it takes too long'
+        try:
+            if training(folder)['score']['steps']>=steps: break
+        except (OSError, ValueError): pass # not there yet, or just being replaced
+        time.sleep(.05)
+    p.send_signal(sig)
+    return p.communicate(timeout=60)[0], p.returncode
+
+def test_killed_and_gone_on_with(tmp_path):
+    run = tmp_path/'run'
+    _,code = stopped_after(run, 2400, signal.SIGKILL, tmp_path)
+    assert code==-signal.SIGKILL and not verify(run/'memory')
+    before = training(run)
+    done = fastrl(*train(run, before['score']['steps']+1600), cwd=tmp_path)
+    assert done.returncode==0 and 'Going on with' in done.stdout, done.stderr
+    after = training(run)
+    n = before['score']['steps']
+    assert 0<=after['score']['steps']-n-1600<16 # a batch
+    assert after['agent']['steps']==after['score']['steps']==Saved(run/'memory').total # epsilon and memory went on, too
+    assert after['score']['episodes']>before['score']['episodes'] and after['dqn']['updates']>before['dqn']['updates']
+    assert after['score']['curve'][:len(before['score']['curve'])].tolist()==before['score']['curve'].tolist()
+    assert 'How it learnt' in (run/'report.html').read_text()
+
+@pytest.mark.skipif(os.name=='nt', reason='there are other signals')
+def test_stopped(tmp_path):
+    "Ctrl-C: it ends by itself, keeps everything, and says how to go on"
+    said,code = stopped_after(tmp_path/'run', 1600, signal.SIGINT, tmp_path)
+    assert code==0 and 'The same command goes on from there' in said and 'Traceback' not in said
+    steps = training(tmp_path/'run')['score']['steps']
+    assert f'Stopped after {steps:,} of 1,000,000 steps' in said # to the last batch, not to the last checkpoint
+    assert 'a training' in fastrl('info', tmp_path/'run', cwd=tmp_path).stdout
+
+def test_verify(tmp_path):
+    fastrl(*train(tmp_path/'run', 1100), cwd=tmp_path)
+    whole = fastrl('verify', tmp_path/'run', cwd=tmp_path)
+    assert whole.returncode==0 and 'as they were written' in whole.stdout
+    piece = max((tmp_path/'run'/'memory').glob('rows-*'), key=lambda o: o.stat().st_size)
+    raw = bytearray(piece.read_bytes())
+    raw[-1] ^= 1
+    piece.write_bytes(raw)
+    broken = fastrl('verify', tmp_path/'run', cwd=tmp_path)
+    assert broken.returncode==1 and f'{piece.name} is damaged' in broken.stdout
+    for o in ('explore','info'):
+        refused = fastrl(o, tmp_path/'run', cwd=tmp_path)
+        assert refused.returncode==1 and refused.stderr.startswith('fastrl: ') and len(refused.stderr.splitlines())==1
+    refused = fastrl(*train(tmp_path/'run', 2000), cwd=tmp_path) # nor is it gone on with
+    assert refused.returncode==1 and f'{piece.name} is damaged' in refused.stderr and 'Traceback' not in refused.stderr
+
+def test_installed():
+    "The command is there by its name"
+    assert 'train' in subprocess.run([Path(sys.executable).parent/'fastrl', '--help'], capture_output=True, text=True).stdout
