@@ -43,7 +43,7 @@ def rounded(o):
     return float(f'{o:.4g}') if isinstance(o, float) else o
 
 def number(v): return f'{v:,.0f}' if v>=100 else f'{v:.3g}'
-def show(us, unit): return f'{number(1e6/us)} steps/s' if unit=='steps/s' else f'{number(us)} µs'
+def show(us, unit): return f'{number(1e6/us)} steps/s' if unit=='steps/s' else f'{number(us/1000)} ms' if unit=='ms' else f'{number(us)} µs'
 
 def verdict(c):
     "ratio, goal, reached?"

@@ -32,6 +32,7 @@ def write(folder, tell):
 
 def same(a, b):
     "Do two memories hold the same, and draw the same?"
+    if a.memory is None or b.memory is None: return a.memory is b.memory
     if not all(torch.equal(a.memory[k], b.memory[k]) for k in ('obs','n','td_error')): return False
     return torch.equal(a.sampler.tree[:], b.sampler.tree[:]) and all(torch.equal(a.sample()[1], b.sample()[1]) for _ in range(5))
 

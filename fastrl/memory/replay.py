@@ -26,7 +26,7 @@ class ExperienceReplayException(Exception):
 class MemoryNotWarm(ExperienceReplayException):
     "Fewer than `warmup_sz` rows are stored"
 
-# %% ../../nbs/06_memory.replay.ipynb #efda457c
+# %% ../../nbs/06_memory.replay.ipynb #8aff1da5
 class ExperienceReplay:
     "The last `max_sz` rows, and batches of `bs` drawn from them"
     __array_ufunc__ = None # `array + memory` comes to `__radd__`, too
@@ -47,7 +47,9 @@ class ExperienceReplay:
             if not isinstance(v, (int, np.integer)) or isinstance(v, bool) or v<1: raise ExperienceReplayException(f'`{k}` should be a whole number and at least 1, got {v!r}')
         if warmup_sz>max_sz: raise ExperienceReplayException(f'`warmup_sz` ({warmup_sz}) should not exceed `max_sz` ({max_sz}): it would never be warm')
         self.bs,self.max_sz,self.warmup_sz,self.n_step,self.gamma = bs,max_sz,warmup_sz,n_step,gamma
-        self.ring,self.sampler = Ring(max_sz, device=device, shared=shared, path=path),Uniform(seed, device) if sampler is None else sampler
+        try: self.ring = Ring(max_sz, device=device, shared=shared, path=path)
+        except ValueError as e: raise ExperienceReplayException(str(e)) from e
+        self.sampler = Uniform(seed, device) if sampler is None else sampler
         self.runs,self.chains,self.dropped_updates,self._kept = Uniform(seed),Chains(),0,None
         if memory is not None: self+memory
 
