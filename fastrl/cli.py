@@ -9,7 +9,7 @@ Docs: https://fastrl.github.io/fastrl/cli.html.md"""
 # %% auto #0
 __all__ = ['commands', 'info', 'verify', 'explore', 'train', 'main']
 
-# %% ../nbs/20_cli.ipynb #d1e56f98
+# %% ../nbs/20_cli.ipynb #7f3c729e
 import json, os, signal, sys, warnings
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,32 +18,31 @@ import numpy as np, torch
 from fastcore.script import anno_parser
 from .memory.disk import Saved, put_file, verify as problems_of
 from .memory.replay import ExperienceReplay
-from .memory.ring import Ring
+from .memory.ring import Field, Ring, torch_dtype
 
-# %% ../nbs/20_cli.ipynb #3ac120a2
+# %% ../nbs/20_cli.ipynb #6802bdee
 def _open(path):
     "A memory, and what else was saved with it"
     path = Path(path).expanduser()
+    er = ExperienceReplay(max_sz=1, warmup_sz=0) # a face for rows of any kind
     if path.is_file():
-        er = ExperienceReplay(max_sz=1, warmup_sz=0)
         er.ring = Ring(path=path)
         return er,None
     saved = Saved(path/'memory' if (path/'memory').exists() else path)
-    if saved.kind=='ExperienceReplay': return ExperienceReplay.load(saved.folder),saved
-    er = ExperienceReplay(max_sz=1, warmup_sz=0) # a face for rows of any kind
     er.ring,_ = saved.read()
     return er,saved
 
-# %% ../nbs/20_cli.ipynb #991e2eb6
+# %% ../nbs/20_cli.ipynb #e7479c1c
 def info(
     path:str, # Folder of a memory or a training, or file of a ring
 ):
     "Say what a saved memory holds"
-    er,saved = _open(path)
-    ring = er.ring
-    kind = saved.kind if saved else 'Ring'
-    print(f'{kind}: {len(ring):,} rows{f" of {ring.capacity:,}" if ring.capacity else ""}, {ring.total:,} were written')
-    for f in ring.fields or []: print(f'  {f}')
+    path = Path(path).expanduser()
+    saved = None if path.is_file() else Saved(path/'memory' if (path/'memory').exists() else path) # no row of which is read
+    if saved: kind,n,total,capacity,fields = saved.kind,len(saved),saved.total,saved.ring['capacity'],[Field(tuple(p), tuple(s), torch_dtype(d)) for p,s,d,_ in saved.ring['fields']]
+    else: kind,n,total,capacity,fields = 'Ring',len(ring := Ring(path=path)),ring.total,ring.capacity,ring.fields
+    print(f'{kind}: {n:,} rows{f" of {capacity:,}" if capacity else ""}, {total:,} were written')
+    for f in fields: print(f'  {f}')
     if saved:
         pieces = saved.manifest['pieces']
         print(f'{len(pieces)} files, {sum(p["nbytes"] for p in pieces):,} bytes; {", ".join(f"{k} {v}" for k,v in saved.config.items()) or "no settings"}')
@@ -99,7 +98,7 @@ def _stoppable():
     finally:
         for k,v in was.items(): signal.signal(k, v)
 
-# %% ../nbs/20_cli.ipynb #e85c738b
+# %% ../nbs/20_cli.ipynb #d0036cd9
 def train(
     env:str, # Name of a gymnasium environment in which one of several actions is chosen
     steps:int=50_000, # Steps in all, those before it was stopped included
@@ -113,9 +112,11 @@ def train(
     from fastai.basics import Callback, CancelFitException
     from fastrl.agents.dqn import dqn_learner, play
     from fastrl.memory.experience_replay import Resume
+    if steps<1 or every<1: raise ValueError(f'`steps` and `every` should be at least 1, got {steps} and {every}')
     torch.set_num_threads(1) # the network is small: more threads would wait for one another
     folder = Path(out or f'runs/{env.replace("/", "-")}').expanduser()
-    _same_run(folder, dict(env=env, seed=seed, prioritized=prioritized, n_step=n_step))
+    settings = dict(env=env, seed=seed, prioritized=prioritized, n_step=n_step)
+    begun = _same_run(folder, settings)
     class Until(Callback):
         "The end: so many steps, or when it is asked for"
         order = 80 # `Resume` has counted the batch
@@ -124,6 +125,7 @@ def train(
         before_epoch = after_batch # a run that is done does no more
     with _stoppable() as asked:
         learn = dqn_learner(env, n=5000, prioritized=prioritized, n_step=n_step, seed=seed, cbs=Until())
+        if not begun: _begin(folder, settings)
         if (folder/'memory').exists(): print(f'Going on with {folder}')
         learn.fit(-(-steps//5000), cbs=Resume(folder/'memory', every))
     done = learn.score.steps
@@ -135,17 +137,20 @@ def train(
     explore(folder)
 
 def _same_run(folder, settings):
-    "Note the `settings` of a run, or compare them with those that it began with"
+    "Was a run begun in `folder`? An error if it was with other `settings`"
     path = folder/'settings.json'
-    if path.exists():
-        there = json.loads(path.read_text())
-        wrong = [f'{k} {there.get(k)!r} and not {v!r}' for k,v in settings.items() if there.get(k)!=v]
-        if wrong: raise ValueError(f'{folder} was begun with {", ".join(wrong)}: give another folder by --out, or remove it')
-        return
-    folder.mkdir(parents=True, exist_ok=True)
-    put_file(path, lambda p: p.write_text(json.dumps(settings)))
+    if not path.exists(): return False
+    try: there = dict(json.loads(path.read_text()))
+    except (ValueError, TypeError) as e: raise ValueError(f'{path} is damaged ({e}): mend it, or give another folder by --out') from None
+    wrong = [f'{k} {there.get(k)!r} and not {v!r}' for k,v in settings.items() if there.get(k)!=v]
+    if wrong: raise ValueError(f'{folder} was begun with {", ".join(wrong)}: give another folder by --out, or remove it')
+    return True
 
-# %% ../nbs/20_cli.ipynb #79b2c019
+def _begin(folder, settings):
+    folder.mkdir(parents=True, exist_ok=True)
+    put_file(folder/'settings.json', lambda p: p.write_text(json.dumps(settings)))
+
+# %% ../nbs/20_cli.ipynb #5ebff5cc
 commands = dict(train=train, explore=explore, info=info, verify=verify)
 
 def main(
@@ -159,7 +164,9 @@ def main(
         print(f'fastrl: there is no command {args[0]!r}\n{text}' if args else text, file=sys.stderr)
         sys.exit(2)
     f = commands[args[0]]
-    kwargs = vars(anno_parser(f, prog=f'fastrl {args[0]}').parse_args(args[1:]))
+    parser = anno_parser(f, prog=f'fastrl {args[0]}')
+    parser.error = lambda says: parser.exit(2, f'fastrl {args[0]}: {says}\n')
+    kwargs = vars(parser.parse_args(args[1:]))
     try: code = f(**{k:v for k,v in kwargs.items() if k in f.__code__.co_varnames[:f.__code__.co_argcount]})
     except KeyboardInterrupt: sys.exit('\nfastrl: interrupted; the last checkpoint is kept')
     except Exception as e:

@@ -9,7 +9,7 @@ Docs: https://fastrl.github.io/fastrl/memory.buffer.html.md"""
 # %% auto #0
 __all__ = ['BatchExperience', 'ReplayBuffer']
 
-# %% ../../nbs/06c_memory.buffer.ipynb #618ae31d
+# %% ../../nbs/06c_memory.buffer.ipynb #3e3ffbcf
 import json, math, os, time, zlib
 from dataclasses import dataclass, replace
 from itertools import dropwhile
@@ -17,10 +17,9 @@ from pathlib import Path
 import numpy as np, torch
 from fastcore.basics import patch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 from torch import Tensor
 from ..core import *
-from .disk import LoadError, load_memory, put_file, save_memory
+from .disk import At, load_memory, put_file, save_memory, write_tensors
 from .ring import Ring, _fits, _tensor
 from .sample import *
 
@@ -208,7 +207,7 @@ def state_dict(self:ReplayBuffer)->dict:
     "A copy of all columns, `capacity` rows each"
     with self.ring.lock: return self._copy()
 
-# %% ../../nbs/06c_memory.buffer.ipynb #cbf09fdd
+# %% ../../nbs/06c_memory.buffer.ipynb #b7e5120c
 def _checksum(data):
     crc = 0
     for k in sorted(data): crc = zlib.crc32(data[k].contiguous().view(torch.uint8).numpy(), crc)
@@ -224,7 +223,7 @@ def save(self:ReplayBuffer,
     head = dict(position=str(meta['position']), size=str(meta['size']), crc32=_checksum(data))
     folder = Path(dirpath).expanduser()
     folder.mkdir(parents=True, exist_ok=True)
-    put_file(folder/f'{prefix}state.safetensors', lambda p: save_file(data, p, head))
+    put_file(folder/f'{prefix}state.safetensors', lambda p: write_tensors(p, data, head))
     put_file(folder/f'{prefix}metadata.json', lambda p: p.write_text(json.dumps(meta, indent=2)))
 
 # %% ../../nbs/06c_memory.buffer.ipynb #35f9a2c6
@@ -291,7 +290,7 @@ def _meta_beside(path):
     try: return json.loads(meta.read_text())
     except ValueError as e: raise ValueError(f'{meta} is damaged: {e}') from None
 
-# %% ../../nbs/06c_memory.buffer.ipynb #02228d85
+# %% ../../nbs/06c_memory.buffer.ipynb #5a05ca6b
 @patch
 def checkpoint(self:ReplayBuffer,
     folder, # The same one each time
@@ -300,19 +299,25 @@ def checkpoint(self:ReplayBuffer,
     with self.ring.lock:
         s = self.sampler
         config = dict(**{k: getattr(self, k) for k in _keys[:4]}, sampler=type(s).__name__, sampler_settings=s.settings)
-        self._kept = save_memory(folder, 'ReplayBuffer', config, self.ring, s.state_dict(), s.beside(self.ring), kept=self._kept)
+        ring = At(self.ring)
+        self._kept = save_memory(folder, 'ReplayBuffer', config, ring, dict(sampler=s.state_dict(), dropped_updates=self.dropped_updates), s.beside(ring), kept=self._kept, sampler=s)
 
 @patch(cls_method=True)
-def _of_checkpoint(cls:ReplayBuffer, folder, sampler=None, **kwargs):
-    saved,ring,beside,state = load_memory(folder, 'ReplayBuffer', {}, **kwargs)
-    c = saved.config
-    try:
-        self = cls(*(c[k] for k in _keys[:4]), device=None if ring.device.type=='cpu' else ring.device, sampler=sampler or sampler_of(c['sampler'], c['sampler_settings'], ring.device),
-                   **{f'{k[:-1]}_dtype': ring._views[(k,)].dtype for k in ('states','actions','rewards','hiddens')})
-        if state: self.sampler.load_state_dict(state, ring, beside)
-    except (ValueError, TypeError, KeyError, IndexError, AttributeError, RuntimeError) as e: raise LoadError(f'{folder} does not make a buffer: {type(e).__name__} {e}') from e
-    self.ring = ring
-    if kwargs.get('on_error')!='skip': self._kept = saved.kept(ring)
+def _of_checkpoint(cls:ReplayBuffer, folder, sampler=None, on_error='raise', **where):
+    made = []
+    def restore(saved, ring, beside, state):
+        c,dtypes = saved.config,{f'{k[:-1]}_dtype': ring._views[(k,)].dtype for k in ('states','actions','rewards','hiddens')}
+        device = None if ring.device.type=='cpu' else ring.device
+        self = cls(*(c[k] for k in _keys[:4]), device=device, sampler=sampler or sampler_of(c['sampler'], c['sampler_settings'], ring.device), **dtypes)
+        if (self.ring.capacity,self.ring.fields)!=(ring.capacity,ring.fields): raise ValueError(f'a buffer with these settings has other rows than {ring}')
+        self.ring,self.dropped_updates = ring,int(state['dropped_updates']) if state else 0
+        self.sampler.load_state_dict(state['sampler'] if state else self.sampler.state_dict(), ring, beside)
+        made.append(self)
+    def fits(saved): # before room is made for what the settings say
+        if saved.config['capacity']!=saved.ring['capacity']: raise ValueError(f'`capacity` is {saved.config["capacity"]}, and there is room for {saved.ring["capacity"]} rows')
+    saved = load_memory(folder, 'ReplayBuffer', {}, fits, restore, on_error, **where)
+    self = made[-1]
+    if on_error=='raise': self._kept = saved.kept(self.ring, self.sampler)
     return self
 
 # %% ../../nbs/06c_memory.buffer.ipynb #76736e7e

@@ -126,11 +126,11 @@ class Resume(Callback):
     def after_fit(self):
         if self.run: self.save()
 
-# %% ../../nbs/06a_memory.experience_replay.ipynb #ea1afa3e
+# %% ../../nbs/06a_memory.experience_replay.ipynb #f2d49cb0
 @patch
 def _keepers(self:Resume):
     "Whoever has a state, by name"
-    return {o.name if isinstance(o, Callback) else 'agent': o for o in (*self.learn.cbs, getattr(self.learn, 'agent', None)) if hasattr(o, 'load_state_dict')}
+    return {o.name if isinstance(o, Callback) else 'agent': o for o in (*self.learn.cbs, getattr(self.learn, 'agent', None)) if hasattr(type(o), 'load_state_dict')} # of its own: a callback asked for what it has not asks the model
 
 @patch
 def save(self:Resume):
@@ -146,10 +146,13 @@ def _restore(self:Resume):
     er = cb.experience_replay
     asked = {k: getattr(er, k) for k in ('bs','max_sz','warmup_sz','n_step','gamma')}
     saved = Saved(self.folder)
-    saved.expect('ExperienceReplay', sampler=type(er.sampler).__name__, **asked)
+    saved.expect('ExperienceReplay', sampler=type(er.sampler).__name__, sampler_settings=er.sampler.settings, **asked)
     extra = saved.state()['extra']
     if not extra: raise LoadError(f'{self.folder} holds a memory, and no training: give another folder')
-    vars(cb).update(experience_replay=ExperienceReplay.load(self.folder, device=er.ring.device), tally=Tally()) # set as an attribute it would be warned of: the learner has one of that name
+    ring = er.ring
+    if ring.path: ring.path.unlink(missing_ok=True) # it may have come further than the checkpoint, which makes it anew
+    restored = ExperienceReplay.load(self.folder, device=ring.device, shared=ring.shared, path=ring.path)
+    vars(cb).update(experience_replay=restored, tally=Tally()) # set as an attribute it would be warned of: the learner has one of that name
     learn.model.load_state_dict(extra['model'])
     learn.opt.load_state_dict(extra['opt'])
     for k,o in self._keepers().items():

@@ -9,12 +9,12 @@ Docs: https://fastrl.github.io/fastrl/memory.replay.html.md"""
 # %% auto #0
 __all__ = ['ExperienceReplayException', 'MemoryNotWarm', 'ExperienceReplay']
 
-# %% ../../nbs/06_memory.replay.ipynb #1117f25c
+# %% ../../nbs/06_memory.replay.ipynb #88a93cec
 import numpy as np, torch
 from torch import Tensor
 from fastcore.basics import patch
 from ..core import *
-from .disk import LoadError, load_memory, save_memory
+from .disk import At, LoadError, load_memory, save_memory
 from .ring import Ring
 from .sample import *
 
@@ -26,7 +26,7 @@ class ExperienceReplayException(Exception):
 class MemoryNotWarm(ExperienceReplayException):
     "Fewer than `warmup_sz` rows are stored"
 
-# %% ../../nbs/06_memory.replay.ipynb #8aff1da5
+# %% ../../nbs/06_memory.replay.ipynb #9bce385a
 class ExperienceReplay:
     "The last `max_sz` rows, and batches of `bs` drawn from them"
     __array_ufunc__ = None # `array + memory` comes to `__radd__`, too
@@ -45,6 +45,7 @@ class ExperienceReplay:
     ):
         for k,v in dict(bs=bs, max_sz=max_sz, n_step=1 if n_step is None else n_step).items():
             if not isinstance(v, (int, np.integer)) or isinstance(v, bool) or v<1: raise ExperienceReplayException(f'`{k}` should be a whole number and at least 1, got {v!r}')
+        if not isinstance(gamma, (int, float, np.number)): raise ExperienceReplayException(f'`gamma` should be a number, got {gamma!r}')
         if warmup_sz>max_sz: raise ExperienceReplayException(f'`warmup_sz` ({warmup_sz}) should not exceed `max_sz` ({max_sz}): it would never be warm')
         self.bs,self.max_sz,self.warmup_sz,self.n_step,self.gamma = bs,max_sz,warmup_sz,n_step,gamma
         try: self.ring = Ring(max_sz, device=device, shared=shared, path=path)
@@ -206,7 +207,7 @@ def __getitem__(self:ExperienceReplay,
     if not rows.bs(): raise ExperienceReplayException(f'{o} names none of the {len(self)} rows')
     return ExperienceReplay(self.bs, rows.bs(), min(self.warmup_sz, rows.bs()), rows, device=self.ring.device)
 
-# %% ../../nbs/06_memory.replay.ipynb #418fc073
+# %% ../../nbs/06_memory.replay.ipynb #1aab4323
 @patch
 def save(self:ExperienceReplay,
     folder, # Made if need be; what was saved there before is replaced, in one step
@@ -217,12 +218,12 @@ def save(self:ExperienceReplay,
 
 @patch
 def _to_save(self:ExperienceReplay, extra):
-    s = self.sampler
-    try: how,beside = dict(sampler=type(s).__name__, sampler_settings=s.settings),s.beside(self.ring)
+    s,ring = self.sampler,At(self.ring) # another process may write on
+    try: how,beside = dict(sampler=type(s).__name__, sampler_settings=s.settings),s.beside(ring)
     except AttributeError as e: raise ExperienceReplayException(f'a {type(s).__name__} cannot be saved ({e}): make it a subclass of `Uniform`') from e
-    state = dict(sampler=s.state_dict(), runs=self.runs.state_dict(), chains=self.chains.state_dict(self.ring), dropped_updates=self.dropped_updates, extra=extra)
-    config = dict(bs=self.bs, max_sz=self.max_sz, warmup_sz=self.warmup_sz, n_step=self.n_step, gamma=self.gamma, **how)
-    return dict(kind='ExperienceReplay', config=config, ring=self.ring, state=state, beside=beside, mutable=['td_error'])
+    state = dict(sampler=s.state_dict(), runs=self.runs.state_dict(), chains=self.chains.state_dict(ring), dropped_updates=self.dropped_updates, extra=extra)
+    config = dict(**{k: getattr(self, k) for k in _settings}, **how)
+    return dict(kind='ExperienceReplay', config=config, ring=ring, state=state, beside=beside, mutable=['td_error'], sampler=s)
 
 # %% ../../nbs/06_memory.replay.ipynb #d0b281cc
 @patch
@@ -233,7 +234,7 @@ def checkpoint(self:ExperienceReplay,
     "Write to `folder` what changed since the last time"
     with self.ring.lock: self._kept = save_memory(folder, **self._to_save(extra), kept=self._kept)
 
-# %% ../../nbs/06_memory.replay.ipynb #bc5095cd
+# %% ../../nbs/06_memory.replay.ipynb #6ebe0164
 @patch(cls_method=True)
 def load(cls:ExperienceReplay,
     folder, # Where a memory was saved or checkpointed to
@@ -245,21 +246,28 @@ def load(cls:ExperienceReplay,
     **asked # Settings; an error unless it was saved with them
 )->ExperienceReplay:
     "The memory that was saved to `folder`"
-    saved,ring,beside,state = load_memory(folder, 'ExperienceReplay', asked, on_error, env_restored, mapped, device=device, shared=shared, path=path)
-    config = {k:v for k,v in saved.config.items() if not k.startswith('sampler')}
-    try:
-        sampler = sampler or sampler_of(saved.config['sampler'], saved.config['sampler_settings'], device)
-        self = cls(**config, sampler=sampler)
-        self.ring,self.runs = ring,Uniform()
-        if state: self._restore(state, beside)
-    except (ExperienceReplayException, ValueError, TypeError, KeyError, IndexError, AttributeError, RuntimeError) as e:
-        raise LoadError(f'{folder} does not make a memory: {type(e).__name__} {e}') from e
-    if on_error=='raise': self._kept = saved.kept(ring)
+    made = []
+    def make(saved): # before the rows are read, and a file for them is made
+        c = saved.config
+        new = sampler or sampler_of(c['sampler'], c['sampler_settings'], device)
+        if (type(new).__name__, new.settings)!=(c['sampler'], c['sampler_settings']): raise ValueError(f'`sampler` should be a {c["sampler"]} with {c["sampler_settings"]}, got a {type(new).__name__} with {new.settings}')
+        if c['max_sz']!=saved.ring['capacity']: raise ValueError(f'`max_sz` is {c["max_sz"]}, and there is room for {saved.ring["capacity"]} rows')
+        made.append(cls(**{k: c[k] for k in _settings}, sampler=new))
+    def restore(saved, ring, beside, state):
+        self, = made
+        self.ring,self.runs,self.skipped = ring,Uniform(),saved.skipped
+        self._restore(state, beside, saved.renumbered)
+    saved = load_memory(folder, 'ExperienceReplay', asked, make, restore, on_error, env_restored, mapped, device=device, shared=shared, path=path)
+    self = made[-1]
+    if on_error=='raise': self._kept = saved.kept(self.ring, self.sampler)
     return self
 
+_settings = ('bs','max_sz','warmup_sz','n_step','gamma')
+
 @patch
-def _restore(self:ExperienceReplay, state, beside):
-    self.sampler.load_state_dict(state['sampler'], self.ring, beside)
+def _restore(self:ExperienceReplay, state, beside, renumbered):
+    self.sampler.load_state_dict(state['sampler'] if state else self.sampler.state_dict(), self.ring, beside)
+    if not state: return
     self.runs.load_state_dict(state['runs'])
-    self.chains.load_state_dict(state['chains'], self.ring)
-    self.dropped_updates = state['dropped_updates']
+    if not renumbered: self.chains.load_state_dict(state['chains'], self.ring) # else they say nothing of these rows
+    self.dropped_updates = int(state['dropped_updates'])

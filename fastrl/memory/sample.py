@@ -118,7 +118,7 @@ def draw(self:Prioritized,
     self.draws += 1
     return idxs, dict(weight=weight)
 
-# %% ../../nbs/03_memory.sample.ipynb #50adfb49
+# %% ../../nbs/03_memory.sample.ipynb #e0d41a60
 @patch(as_prop=True)
 def settings(self:Prioritized)->dict: return dict(alpha=self.alpha, beta=self.beta0, beta_steps=self.beta_steps, eps=self.eps, normalize=self.normalize)
 
@@ -133,7 +133,7 @@ def state_dict(self:Prioritized)->dict: return {**Uniform.state_dict(self), 'dra
 @patch
 def load_state_dict(self:Prioritized, state, ring=None, beside=None):
     Uniform.load_state_dict(self, state)
-    self.draws,self.seen,self.tree = state['draws'],0,None
+    self.draws,self.seen,self.tree = int(state['draws']),0,None
     if not ring or not beside: return
     self.follow(ring)
     self.tree.update(torch.arange(len(ring)), beside['priority'])
@@ -150,21 +150,22 @@ def sampler_of(
     if not (found := [o for o in kinds if o.__name__==kind]): raise ValueError(f'there are the samplers {[o.__name__ for o in kinds]}, and no {kind!r}: define your own, a subclass of `Uniform`, before you load it')
     return found[-1](**settings, device=device)
 
-# %% ../../nbs/03_memory.sample.ipynb #9e797476
+# %% ../../nbs/03_memory.sample.ipynb #f4893aad
 @compiled
 def _link(nxt, prv, last, first, chain, over, cuts):
     cap,k = len(nxt),0
     for j in range(len(chain)):
         s = first+j
-        while k<len(cuts) and cuts[k]<=s:
+        while k<len(cuts) and (cuts[k] if cuts[k]>=0 else -1-cuts[k])<=s:
             if cuts[k]==s: last[:] = -1
+            elif cuts[k]==-1-s: last[:] = -3
             k += 1
         before = last[chain[j]]
         nxt[s%cap],prv[s%cap] = -2 if over[j] else -1, before
         if before>=0 and before>s-cap: nxt[before%cap] = s%cap # else it is overwritten by now
         last[chain[j]] = -1 if over[j] else s
 
-# %% ../../nbs/03_memory.sample.ipynb #be29d813
+# %% ../../nbs/03_memory.sample.ipynb #f72b37b6
 class Chains:
     "For each row of a ring the number of the next one in its episode (-1: none yet, -2: it ended), and the serial number of the one before (-1: it began here, -3: not known)"
     def __init__(self):
@@ -178,13 +179,13 @@ class Chains:
         "Link the rows that came since the last time"
         if (total := ring.total)==self.seen: return
         cap = ring.room
-        if len(self.nxt)<cap: self.nxt,self.prv = (np.concatenate([o, np.full(cap-len(o), -1)]) for o in (self.nxt, self.prv))
+        if len(self.nxt)<cap: self.nxt,self.prv = (np.concatenate([o, np.zeros(cap-len(o), np.int64)]) for o in (self.nxt, self.prv))
         first = max(self.seen, total-cap)
         chain,over = self._columns(ring, np.arange(first, total)%cap)
         unseen = -3 if first>self.seen else -1 # rows that came and went: what was before the first one here is not known
         if unseen==-3: self.last[:] = -3
         self.last = np.concatenate([self.last, np.full(len(self.ids)-len(self.last), unseen)])
-        _link(self.nxt, self.prv, self.last, first, chain, over, np.array(ring.cuts, np.int64))
+        _link(self.nxt, self.prv, self.last, first, chain, over, np.array(ring._marks(), np.int64))
         self.seen = total
 
 # %% ../../nbs/03_memory.sample.ipynb #b81d87f8
@@ -206,7 +207,7 @@ def _columns(self:Chains, ring, rows):
     ids,where = np.unique(chain, return_inverse=True) if len(rows)>100 else (chain, slice(None))
     return np.array([self.ids.setdefault(o, len(self.ids)) for o in ids.tolist()])[where], over
 
-# %% ../../nbs/03_memory.sample.ipynb #8c00bcdb
+# %% ../../nbs/03_memory.sample.ipynb #a684d18b
 @patch
 def state_dict(self:Chains, ring:Ring):
     "What the rows of `ring` do not say about what comes before and after them"
@@ -224,10 +225,14 @@ def load_state_dict(self:Chains,
     "Link the rows of `ring` as they were"
     self.__init__()
     if not state or not ring.total: return
+    ids,last,before = (state[k] for k in ('ids','last','before'))
+    if not all(o.dtype==np.int64 and o.ndim==1 for o in (ids, last, before)) or len(set(ids.tolist()))<len(ids) or len(last)!=len(ids) \
+        or (last>=ring.total).any() or (last<-3).any() or (before<0).any() or (before>=len(ring)).any(): raise ValueError('the state of the episodes is not one of these rows')
     self.follow(ring)
+    if not set(self.ids)<=set(ids.tolist()): raise ValueError('the state of the episodes lacks some of them')
     self.prv[self.prv==-3] = -1
-    self.prv[state['before']] = -3
-    self.ids,self.last = {o:i for i,o in enumerate(state['ids'].tolist())},state['last'].copy()
+    self.prv[before] = -3
+    self.ids,self.last = {o:i for i,o in enumerate(ids.tolist())},last.copy()
 
 # %% ../../nbs/03_memory.sample.ipynb #d68c7ad0
 @compiled
@@ -319,7 +324,7 @@ def _fold_rows(nxt, reward, start, rows, mask, idxs, n, gamma, total):
         serials[j,0] = idxs[j]+total-cursor-(len(nxt) if idxs[j]>=cursor else 0)
     return res,steps,discount,serials
 
-# %% ../../nbs/03_memory.sample.ipynb #84857f81
+# %% ../../nbs/03_memory.sample.ipynb #4f8cef8f
 @patch
 def fold_rows(self:Chains,
     idxs:Tensor, # `(bs,)`
@@ -331,7 +336,7 @@ def fold_rows(self:Chains,
     self.follow(ring)
     if self.packed is None or self.packed[0] is not ring.rows: # the first time, or the ring has grown
         f = _reward(ring)
-        fast = ring._array is not None and f.dtype in (torch.float32, torch.float64)
+        fast = ring._array is not None and ring._arrays is not None and f.dtype in (torch.float32, torch.float64)
         self.packed = ring.rows, f.dtype, (ring._arrays[f.path].reshape(-1), f.start, ring._array, _outcome_mask(ring)) if fast else None
     _,dtype,fast = self.packed
     if not fast:
