@@ -11,10 +11,11 @@ __all__ = ['log', 'VERSION', 'blocks', 'write_tensors', 'LoadError', 'read_tenso
            'write_manifest', 'read_manifest', 'pieces_of', 'Kept', 'merged', 'At', 'save_memory', 'Saved', 'verify',
            'load_memory']
 
-# %% ../../nbs/04_memory.disk.ipynb #835c94d5
-import errno, json, logging, math, os, re, secrets, stat, weakref, zlib
+# %% ../../nbs/04_memory.disk.ipynb #7b730542
+import base64, errno, json, logging, math, os, re, secrets, stat, weakref, zlib
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from functools import partial
 from itertools import chain, takewhile
 from pathlib import Path
 import numpy as np, torch
@@ -49,13 +50,13 @@ def _bytes(t, size):
     t = t[:,0,None] if t.shape[1]==1 else t if t.stride(1)==1 else t.contiguous()
     return np.ascontiguousarray(t.view(torch.uint8).numpy().view(f'V{size}')[:,0]).view(np.uint8)
 
-# %% ../../nbs/04_memory.disk.ipynb #0d97d505
+# %% ../../nbs/04_memory.disk.ipynb #0e12f500
 def write_tensors(
     path, # A new file
     columns:dict, # Of each name a tensor, or its dtype, its shape and the blocks of bytes that make it up
     meta:dict=None, # Words about the file, for other tools
 )->dict: # Its name, its size and its checksum
-    "Write a safetensors file, through to the disk"
+    "Write a safetensors file; `put_file` sees it through to the disk"
     columns = {k: (v.dtype, v.shape, blocks(v.detach().reshape(-1))) if isinstance(v, Tensor) else v for k,v in columns.items()}
     columns = dict(sorted(columns.items(), key=lambda o: -o[1][0].itemsize)) # so that each begins at a multiple of its elements' size
     header,end = {'__metadata__':meta} if meta else {},0
@@ -65,18 +66,24 @@ def write_tensors(
         header[k] = dict(dtype=code, shape=list(shape), data_offsets=[begin,end])
     head = json.dumps(header).encode()
     head += b' '*(-(8+len(head))%64)
-    crc,behind,since,total = 0,None,0,0
-    with open(path, 'xb', buffering=0) as f, ThreadPoolExecutor(1) as pool:
-        for o in chain([len(head).to_bytes(8, 'little')+head], *(bs for *_,bs in columns.values())):
-            crc = zlib.crc32(o, crc)
+    parts = chain([len(head).to_bytes(8, 'little')+head], *(bs for *_,bs in columns.values()))
+    crc = total = 0
+    with open(path, 'xb', buffering=0) as f:
+        def put(o):
+            nonlocal crc,total
             o = memoryview(o)
-            since,total = since+o.nbytes,total+o.nbytes
+            crc,n = zlib.crc32(o, crc),o.nbytes
             while len(o): o = o[f.write(o):] # a full disk takes a part, and complains the next time
-            if since>=_block and (behind is None or behind.done()): # the disk works while the next block is copied
-                if behind: behind.result() # an error of the disk is told once
-                behind,since = pool.submit(getattr(os, 'fdatasync', os.fsync), f.fileno()),0
-        if behind: behind.result()
-        os.fsync(f.fileno())
+            if hasattr(os, 'posix_fadvise'): os.posix_fadvise(f.fileno(), total, n, os.POSIX_FADV_DONTNEED) # the disk begins at once
+            total += n
+        if end<_block: put(b''.join(parts))
+        else:
+            with ThreadPoolExecutor(1) as pool: # a part is written while the next one is copied
+                at_work = None
+                for o in parts:
+                    if at_work: at_work.result()
+                    at_work = pool.submit(put, o)
+                at_work.result()
     if total!=8+len(head)+end: raise RuntimeError(f'{path} should have {8+len(head)+end} bytes and got {total}: what was saved has changed meanwhile')
     return dict(file=Path(path).name, nbytes=8+len(head)+end, crc=crc)
 
@@ -138,7 +145,7 @@ def thaw(
     t = _as(t, dtype).clone()
     return t.numpy() if o['numpy'] else t
 
-# %% ../../nbs/04_memory.disk.ipynb #5fc08ede
+# %% ../../nbs/04_memory.disk.ipynb #832588c8
 def put_file(
     path:Path,
     write, # Called with the name of a new file
@@ -148,18 +155,19 @@ def put_file(
     new.unlink(missing_ok=True) # of a process that was killed
     try:
         write(new)
-        with open(new, 'rb+') as f: os.fsync(f.fileno())
+        _sync(new)
         os.replace(new, path)
         _sync(path.parent)
     finally: new.unlink(missing_ok=True)
 
-def _sync(folder):
-    if os.name=='nt': return # a folder cannot be opened there
-    fd = os.open(folder, os.O_RDONLY)
+def _sync(path):
+    "Wait until a file, or the names of the files in a folder, are on the disk"
+    if (folder := os.path.isdir(path)) and os.name=='nt': return # a folder cannot be opened there
+    fd = os.open(path, os.O_RDONLY if folder else os.O_RDWR)
     try: os.fsync(fd)
     finally: os.close(fd)
 
-# %% ../../nbs/04_memory.disk.ipynb #60e00478
+# %% ../../nbs/04_memory.disk.ipynb #98fedc40
 VERSION = 1 # of the manifest
 _most_text = 2**24 # bytes of it
 _ours = re.compile(r'(rows|marks|state)-[0-9a-f]{16}\.safetensors') # names of files that a manifest may name
@@ -167,12 +175,14 @@ _ours = re.compile(r'(rows|marks|state)-[0-9a-f]{16}\.safetensors') # names of f
 def write_manifest(
     folder:Path,
     manifest:dict, # What JSON can say
+    files=(), # That it names and that may not be on the disk yet
 )->bytes: # What it begins with, which no other one does
     "Put `manifest` in the place of the one that is there, in one step"
     body = json.dumps(manifest, default=lambda o: freeze(o, None)).encode() # numbers of NumPy as ours
     if len(body)>_most_text: raise ValueError(f'the manifest would have {len(body):,} bytes: keep long lists of numbers of the state as arrays')
     head = _head(zlib.crc32(body))
-    _sync(folder) # the files that it names have their names on the disk before it has
+    for o in files: _sync(folder/o)
+    _sync(folder) # they have their names there, too, before it has
     put_file(folder/'manifest.json', lambda p: p.write_bytes(head+b'"memory": %s}\n' % body))
     return head
 
@@ -202,7 +212,7 @@ def _plain_file(path, most): # not a link that leads out of the folder, nor a pi
     o = path.lstat()
     return stat.S_ISREG(o.st_mode) and o.st_size<=most
 
-# %% ../../nbs/04_memory.disk.ipynb #7685ccc2
+# %% ../../nbs/04_memory.disk.ipynb #48b8e4dd
 def _check_manifest(m):
     "`m` if all in it is what it should be"
     def count(o, most=2**62):
@@ -232,7 +242,7 @@ def _check_manifest(m):
         if count(p['first'])!=(p['first'] if at is None else at) or p['rows']!=count(p['stop'])-p['first']: raise ValueError(f'{p["file"]} does not follow the one before it')
         at = p['stop']
     if n and (at!=ring['total'] or next(iter(pieces_of(m, 'rows')))['first']>ring['total']-n): raise ValueError('the files do not hold all rows')
-    if len(pieces_of(m, 'state'))!=1 or type(m['kind']) is not str or type(m['config']) is not dict: raise ValueError('there is no state')
+    if len(pieces_of(m, 'state'))+(m['tensors'] is not None)!=1 or type(m['kind']) is not str or type(m['config']) is not dict: raise ValueError('there is no state')
     return m
 
 def pieces_of(
@@ -242,12 +252,12 @@ def pieces_of(
     "The files of one kind, oldest first"
     return [p for p in manifest['pieces'] if p['file'].startswith(kind+'-')]
 
-# %% ../../nbs/04_memory.disk.ipynb #3e575b19
+# %% ../../nbs/04_memory.disk.ipynb #25ac66d0
 @contextmanager
 def _writing(folder):
     "One writer at a time; what was begun and is not named by the manifest in the end is removed"
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        if not folder.is_dir(): folder.mkdir(parents=True, exist_ok=True)
         with _locked(folder):
             named = set() # by a manifest that was written now
             try: yield named
@@ -272,15 +282,14 @@ def _sweep(folder, named):
     except FileNotFoundError: named = set()
     except (LoadError, OSError): return # it may name them
     for o in folder.iterdir():
-        name = o.name.removesuffix('.new')
-        if name not in named and _ours.fullmatch(name) or o.name=='manifest.json.new':
+        if _ours.fullmatch(o.name) and o.name not in named or o.name=='manifest.json.new':
             with suppress(OSError): o.unlink()
 
-# %% ../../nbs/04_memory.disk.ipynb #c7208f33
+# %% ../../nbs/04_memory.disk.ipynb #e728ea8b
 class Kept:
     "What a memory knows of the folder that it was saved to: what it looked like, and which rows changed since"
     def __init__(self, folder, manifest, head, ring, sampler=None):
-        self.folder,self.manifest,self.head,self.changed = folder,manifest,head,np.zeros(ring.room, bool)
+        self.folder,self.manifest,self.head,self.changed,self.any = folder,manifest,head,np.zeros(ring.room, bool),False
         self.of = [weakref.ref(o) for o in (ring, sampler) if o is not None]
         # another process may change its rows without a word to this one
         self.was = {k: ring._views[(k,)].clone() for k in manifest['mutable']} if ring.fields and (ring.shared or ring.path) else {}
@@ -296,11 +305,13 @@ class Kept:
 
     def change(self, ring, idxs):
         "The numbers of `idxs` are not what they were"
+        self.any = True
         if len(self.changed)<ring.room: self.changed = np.concatenate([self.changed, np.zeros(ring.room-len(self.changed), bool)])
         self.changed[idxs] = True
 
     def flags(self, ring, n):
         "Which of `n` rows changed"
+        if not (self.was or self.any): return self.changed[:0]
         self.change(ring, [])
         res = self.changed[:n].copy()
         for k,v in self.was.items(): res |= (ring._views[(k,)][:n]!=v[:n]).reshape(n, -1).any(1).numpy()
@@ -317,7 +328,7 @@ def merged(
         sizes[-len(same):] = [sum(same)]
     return k
 
-# %% ../../nbs/04_memory.disk.ipynb #f2487a5d
+# %% ../../nbs/04_memory.disk.ipynb #f520d94f
 class At:
     "A `ring` as it is now, for who reads it while another process writes"
     def __init__(self, ring): self.ring,self.total = ring,ring.total
@@ -340,6 +351,8 @@ def save_memory(
     folder,beside,total,n = Path(folder).expanduser().absolute(),beside or {},ring.total,len(ring)
     fields,oldest = _named_fields(ring, beside),total-n
     with _writing(folder) as named:
+        new = []
+        write = partial(_write, folder, new)
         old = kept.manifest if kept and kept.still(folder, ring.ring, sampler) and kept.manifest['ring']['fields']==fields and kept.manifest['beside']==list(beside) else None
         rows = [p for p in pieces_of(old, 'rows') if p['stop']>oldest] if old else []
         marks = [p for p in pieces_of(old, 'marks') if p['last']>=oldest] if old else []
@@ -347,23 +360,32 @@ def save_memory(
         if total>first:
             k = merged([p['rows'] for p in rows]+[total-first])-1
             if k: first = max(oldest, rows[-k]['first'])
-            rows[len(rows)-k:] = [_write_rows(folder, ring, fields, beside, first)]
+            rows[len(rows)-k:] = [_write_rows(write, ring, fields, beside, first)]
         if old and (flags := kept.flags(ring, n)).any() and (beside or mutable):
             k = merged([p['rows'] for p in marks]+[int(flags.sum())])-1
             for p in marks[len(marks)-k:]: _flag(flags, read_tensors(folder/p['file'])['serial'].numpy(), oldest, ring.capacity)
             for a,b in _spans(first, total, ring.capacity): flags[a:b] = False # these are among the new rows
-            marks[len(marks)-k:] = [_write_marks(folder, ring, beside, mutable, flags)] if flags.any() else []
+            marks[len(marks)-k:] = [_write_marks(write, ring, beside, mutable, flags)] if flags.any() else []
         tensors = {}
         frozen = freeze(state, tensors, 'the state')
-        pieces = rows+marks+[_write(folder, 'state', tensors, rows=0)]
+        few = sum(t.nbytes for t in tensors.values())<=_most_few
+        pieces = rows+marks+([] if few else [write('state', tensors, rows=0)])
         begun = ring._counts[1] if ring.fields and (ring.shared or ring.path) else 0 # rows that another process wrote over meanwhile are not saved
         where = dict(capacity=ring.capacity, total=total, oldest=min(total, max(oldest, begun-(ring.capacity or 0))), fields=fields, cuts=[o for o in ring._marks() if o<=total]+([total] if ring._reopened and total else []))
-        manifest = dict(version=VERSION, kind=kind, config=config, ring=where, beside=list(beside), mutable=list(mutable), state=frozen, pieces=pieces)
-        head = write_manifest(folder, manifest)
+        manifest = dict(version=VERSION, kind=kind, config=config, ring=where, beside=list(beside), mutable=list(mutable), state=frozen, tensors=_as_text(tensors) if few else None, pieces=pieces)
+        head = write_manifest(folder, manifest, new)
         named.update(p['file'] for p in pieces)
     return Kept(folder, manifest, head, ring.ring, sampler)
 
-# %% ../../nbs/04_memory.disk.ipynb #ec8d94f5
+# %% ../../nbs/04_memory.disk.ipynb #804a8424
+_most_few = 2**16 # bytes of all of them
+
+def _as_text(tensors): return {k: [str(t.dtype).split('.')[-1], list(t.shape), base64.b64encode(t.reshape(-1).clone(memory_format=torch.contiguous_format).view(torch.uint8).numpy()).decode()] for k,t in tensors.items()}
+
+def _from_text(texts):
+    return {k: torch.from_numpy(np.frombuffer(bytearray(base64.b64decode(text, validate=True)), np.uint8)).view(torch_dtype(dtype)).reshape(shape) for k,(dtype,shape,text) in texts.items()}
+
+# %% ../../nbs/04_memory.disk.ipynb #0a0bbdb3
 def _named_fields(ring, beside):
     "Path, shape, dtype of each field, and the name that it goes by in files"
     res,taken = [],{'__metadata__', *beside} # what a header has for other things
@@ -374,11 +396,10 @@ def _named_fields(ring, beside):
         res.append([list(f.path), list(f.shape), str(f.dtype).split('.')[-1], name])
     return res
 
-def _write(folder, kind, columns, meta=None, **about):
-    name = f'{kind}-{secrets.token_hex(8)}.safetensors'
-    made = write_tensors(folder/f'{name}.new', columns, meta)
-    os.replace(folder/f'{name}.new', folder/name)
-    return {**made, 'file':name, **about}
+def _write(folder, new, kind, columns, meta=None, **about):
+    "Write a file, one more of the `new` ones, under a name that was never used: until a manifest names it, nobody looks at it"
+    new.append(f'{kind}-{secrets.token_hex(8)}.safetensors')
+    return {**write_tensors(folder/new[-1], columns, meta), **about}
 
 def _spans(first, stop, cap):
     "Where the rows with these serial numbers lie: one piece, or two"
@@ -391,15 +412,15 @@ def _flag(flags, serials, oldest, cap):
         s = serials[i:i+2**18]
         flags[s[s>=oldest]%(cap or len(flags))] = True
 
-def _write_rows(folder, ring, fields, beside, first):
+def _write_rows(write, ring, fields, beside, first):
     "The rows from serial number `first` on; all rows of a full ring lie in the file as in the ring, others oldest first"
     total,n = ring.total,ring.total-first
     spans = [(0, n)] if n==ring.capacity else _spans(first, total, ring.capacity)
     cols = {name: (v.dtype, (n,*v.shape[1:]), blocks(v, spans)) for v,(*_,name) in zip(ring._views.values(), fields)}
     cols.update({k: (v.dtype, (n,), blocks(v, spans)) for k,v in beside.items()})
-    return _write(folder, 'rows', cols, dict(format='fastrl', first=str(first), stop=str(total)), rows=n, first=first, stop=total)
+    return write('rows', cols, dict(format='fastrl', first=str(first), stop=str(total)), rows=n, first=first, stop=total)
 
-def _write_marks(folder, ring, beside, mutable, flags):
+def _write_marks(write, ring, beside, mutable, flags):
     "What can change of the rows that have `flags`: 20 bytes each, with a TD error and a priority"
     n,last = int(flags.sum()),-1
     def idxs(): # not all at once
@@ -410,7 +431,7 @@ def _write_marks(folder, ring, beside, mutable, flags):
         for i in idxs(): yield from blocks(ring._serial(i, ring.total).view(-1))
     cols = {k: (v.dtype, (n,), some(v)) for k,v in {**{k: ring._views[(k,)] for k in mutable}, **beside}.items()}
     for i in idxs(): last = max(last, int(ring._serial(i, ring.total).max()) if len(i) else -1)
-    return _write(folder, 'marks', {**cols, 'serial':(torch.int64, (n,), serials())}, rows=n, last=last)
+    return write('marks', {**cols, 'serial':(torch.int64, (n,), serials())}, rows=n, last=last)
 
 # %% ../../nbs/04_memory.disk.ipynb #7b55b06f
 class Saved:
@@ -479,7 +500,7 @@ def _columns(self:Saved, piece):
     res.update({k: ([n],torch.float64) for k in self.manifest['beside']})
     return {**res, 'serial':([n],torch.int64)} if kind=='marks' else res
 
-# %% ../../nbs/04_memory.disk.ipynb #26b72831
+# %% ../../nbs/04_memory.disk.ipynb #b945ac29
 @patch
 def problems(self:Saved)->dict:
     "What is wrong with which of its files"
@@ -488,13 +509,14 @@ def problems(self:Saved)->dict:
         try: self.tensors(p)
         except (LoadError, OSError) as e: res[p['file']] = str(e)
     try: self.state()
-    except LoadError as e: res.setdefault(pieces_of(self.manifest, 'state')[0]['file'], str(e))
+    except LoadError as e: res.setdefault(next((p['file'] for p in pieces_of(self.manifest, 'state')), 'manifest.json'), str(e))
     return res
 
 @patch
 def state(self:Saved):
     "What was saved beside the rows"
-    try: return thaw(self.manifest['state'], self.tensors(pieces_of(self.manifest, 'state')[0]))
+    texts = self.manifest['tensors']
+    try: return thaw(self.manifest['state'], self.tensors(pieces_of(self.manifest, 'state')[0]) if texts is None else _from_text(texts))
     except LoadError: raise
     except (ValueError, TypeError, KeyError, AttributeError, RuntimeError, RecursionError) as e: raise LoadError(f'the state of {self.folder} is damaged: {type(e).__name__} {e}') from None
 
