@@ -8,6 +8,7 @@
 - `fastrl.memory.buffer`: Steps as typed columns, in the form that Velora's agents use
 - `fastrl.memory.check`: Hold any memory, also one of your own, to what a memory has to keep
 - `fastrl.memory.disk`: Save a memory so that nothing is lost and nothing is run: safetensors and JSON, written whole or not at all
+- `fastrl.memory.episodes`: Whole episodes in memory or in files, and batches of sequences from them, drawn by one process or by many
 - `fastrl.memory.experience_replay`: A replay memory in a fastai `Learner`: what comes in is remembered, what is learnt from is drawn
 - `fastrl.memory.explore`: Pictures of what is in a memory
 - `fastrl.memory.replay`: What an agent remembers, and draws batches from, in any training loop

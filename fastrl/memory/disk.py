@@ -50,7 +50,7 @@ def _bytes(t, size):
     t = t[:,0,None] if t.shape[1]==1 else t if t.stride(1)==1 else t.contiguous()
     return np.ascontiguousarray(t.view(torch.uint8).numpy().view(f'V{size}')[:,0]).view(np.uint8)
 
-# %% ../../nbs/04_memory.disk.ipynb #0e12f500
+# %% ../../nbs/04_memory.disk.ipynb #94c4c6a1
 def write_tensors(
     path, # A new file
     columns:dict, # Of each name a tensor, or its dtype, its shape and the blocks of bytes that make it up
@@ -71,11 +71,10 @@ def write_tensors(
     with open(path, 'xb', buffering=0) as f:
         def put(o):
             nonlocal crc,total
-            o = memoryview(o)
-            crc,n = zlib.crc32(o, crc),o.nbytes
-            while len(o): o = o[f.write(o):] # a full disk takes a part, and complains the next time
+            rest,n = memoryview(o),memoryview(o).nbytes
+            while len(rest): rest = rest[f.write(rest):] # a full disk takes a part, and complains the next time
             if hasattr(os, 'posix_fadvise'): os.posix_fadvise(f.fileno(), total, n, os.POSIX_FADV_DONTNEED) # the disk begins at once
-            total += n
+            crc,total = zlib.crc32(o, crc),total+n
         if end<_block: put(b''.join(parts))
         else:
             with ThreadPoolExecutor(1) as pool: # a part is written while the next one is copied
