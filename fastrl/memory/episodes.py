@@ -667,7 +667,7 @@ def _missing(self:EpisodeDataset, bs, T):
 
 def _as_is(o): return o
 
-# %% ../../nbs/06d_memory.episodes.ipynb #7c9bb0d6
+# %% ../../nbs/06d_memory.episodes.ipynb #f888f666
 class EpisodeLoader(DataLoader):
     "Batches of sequences from an `EpisodeDataset`, without end"
     def __init__(self, dataset, batch_size, sequence_length, chunk_size, num_workers, pin_memory, seed, by, context):
@@ -683,15 +683,15 @@ class EpisodeLoader(DataLoader):
         s = self.sequences
         if not self.episodes._any(s.T): raise RuntimeError(self.episodes._missing(s.bs, s.T))
         s.round += 1
-        words = s.chunk*s.T*self.episodes._words
+        words = s.chunk*(s.T or max(self.episodes.episode_lengths))*self.episodes._words
         s.desks = desks = [Desk(words if words<=_most_words else 0) for _ in range(self.num_workers)]
         if not desks: return self._batches(iter(s))
         chunks,pin = super().__iter__(),self.pin_memory and torch.cuda.is_available()
         taken = ([(i, (desks[worker].take(block, pin), at, n)) for i,(block,at,n) in parts] for worker,parts in chunks)
         return self._batches(taken, chunks)
 
-# %% ../../nbs/06d_memory.episodes.ipynb #d7a7cdae
-_most_words = 2**19 # on a desk: larger chunks are better handed over
+# %% ../../nbs/06d_memory.episodes.ipynb #d4443dc8
+_most_words = 2**22 # on a desk, 32 MB: larger chunks are handed over
 
 @patch
 def _batches(self:EpisodeLoader, chunks, workers=None):
@@ -902,7 +902,7 @@ def _read_npz(path, n, key, at, k, spans, data):
                 data[to:to+k*size] = np.ascontiguousarray(a, a.dtype.newbyteorder('=')).tobytes()
     except (ValueError, KeyError, EOFError, zlib.error, zipfile.BadZipFile) as e: raise LoadError(f'{path} is damaged: {e}') from None
 
-# %% ../../nbs/06d_memory.episodes.ipynb #1525d60f
+# %% ../../nbs/06d_memory.episodes.ipynb #13318331
 @patch
 def _columns(self:IndividualFileDataset, block):
     "What `_read` gave, as columns"
@@ -924,6 +924,7 @@ def _doubt(self:IndividualFileDataset, e, pick):
 @patch
 def _settle(self:IndividualFileDataset):
     if not self.table.array[_doubts] or get_worker_info() is not None: return # the parent does it
+    if not self.directory.is_dir(): raise FileNotFoundError(errno.ENOENT, 'the folder of the episodes is gone', str(self.directory))
     with self.lock:
         a = self.table.array
         a[_doubts] = 0
