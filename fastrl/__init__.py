@@ -5,6 +5,7 @@
 - `fastrl.core`: A batch is a dict of tensors with one batch axis, and a test that looks at shape and dtype too
 - `fastrl.data.block`: An endless stream of experience, made by callbacks
 - `fastrl.data.gym`: Steps of gymnasium environments, one or many, as a stream of true transitions
+- `fastrl.memory.bank`: Experience that many workers collect, each into a bank of its own, to be saved, merged and drawn from
 - `fastrl.memory.buffer`: Steps as typed columns, in the form that Velora's agents use
 - `fastrl.memory.check`: Hold any memory, also one of your own, to what a memory has to keep
 - `fastrl.memory.disk`: Save a memory so that nothing is lost and nothing is run: safetensors and JSON, written whole or not at all

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 root = Path(__file__).parent.parent
-light = ['core','memory.ring','memory.tree','memory.sample','memory.disk','memory.replay','memory.buffer','memory.episodes']
+light = ['core','memory.ring','memory.tree','memory.sample','memory.disk','memory.replay','memory.buffer','memory.episodes','memory.bank']
 heavy = ['fastai','gymnasium','plotly','pandas','matplotlib','IPython']
 
 def without(code, blocked=heavy):

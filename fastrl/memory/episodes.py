@@ -10,7 +10,7 @@ Docs: https://fastrl.github.io/fastrl/memory.episodes.html.md"""
 __all__ = ['log', 'ReplayBuffer', 'FieldType', 'FIFOEvictor', 'ScoreEvictor', 'EpisodeDataset', 'RingBufferDataset',
            'EpisodeLoader', 'IndividualFileDataset', 'EpisodeReplay', 'concat']
 
-# %% ../../nbs/06d_memory.episodes.ipynb #d05a1312
+# %% ../../nbs/06d_memory.episodes.ipynb #9679759f
 import errno, heapq, itertools, json, logging, math, os, re, threading, time, zipfile, zlib
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -21,7 +21,7 @@ from fastcore.basics import patch
 from torch import Tensor
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 from ..core import *
-from .disk import LoadError, load_memory, put_file, read_tensors, save_memory, write_tensors
+from .disk import LoadError, checksum, load_memory, put_file, read_tensors, save_memory, write_tensors
 from .disk import _codes
 from .ring import Field, Ring, compiled, nest, _fits, _tensor
 
@@ -779,17 +779,12 @@ def _npz_tensors(path):
     except (ValueError, TypeError, KeyError, EOFError, zipfile.BadZipFile) as e: raise LoadError(f'{path} is damaged, or holds more than numbers: {e}') from None
     return res
 
-# %% ../../nbs/06d_memory.episodes.ipynb #0382317c
+# %% ../../nbs/06d_memory.episodes.ipynb #775fef46
 def _look(path, n):
     "The fields of an episode of `n` steps in a file, and where in it each begins"
     ts = _npz_tensors(path) if path.suffix=='.npz' else read_tensors(path)
     if not ts or any(t.ndim<1 or len(t)!=n for t in ts.values()): raise LoadError(f'{path} should hold columns of {n} steps, and has { {k: list(t.shape) for k,t in ts.items()} }')
     return {_path(k): FieldType(tuple(t.shape[1:]), t.dtype) for k,t in ts.items()}, {_path(k): t.storage_offset()*t.itemsize for k,t in ts.items()}
-
-def _checksum(cols):
-    crc = 0
-    for k in sorted(cols): crc = zlib.crc32(cols[k].contiguous().view(-1).view(torch.uint8).numpy(), crc)
-    return str(crc)
 
 def _meta(path):
     "What the file at `path` says about itself"
@@ -804,7 +799,7 @@ def _read_whole(path, n):
             with np.load(path, allow_pickle=False) as z: return [z[k] for k in z.files]
         meta = _meta(path)
     except (ValueError, zipfile.BadZipFile, zlib.error, EOFError) as e: raise LoadError(f'{path} is damaged: {e}') from None
-    if meta.get('crc32', crc := _checksum(read_tensors(path)))!=crc: raise LoadError(f'{path} is damaged: its checksum is {crc}, and was {meta["crc32"]} when it was written')
+    if meta.get('crc32', crc := str(checksum(read_tensors(path))))!=crc: raise LoadError(f'{path} is damaged: its checksum is {crc}, and was {meta["crc32"]} when it was written')
 
 # %% ../../nbs/06d_memory.episodes.ipynb #d5a4db22
 @patch
@@ -838,7 +833,7 @@ def _set_aside(self:IndividualFileDataset, path, why):
     except FileNotFoundError: log.warning('%s is gone: did somebody remove it?', path)
     return False
 
-# %% ../../nbs/06d_memory.episodes.ipynb #32179250
+# %% ../../nbs/06d_memory.episodes.ipynb #f2920218
 @patch
 def _prepare(self:IndividualFileDataset, fields, cols):
     if bad := [path_name(p) for p,f in fields.items() if f.dtype not in _codes]: raise ValueError(f'files of this kind have no {fields[bad[0],].dtype if (bad[0],) in fields else "such dtype"}, which `{bad[0]}` is: convert it first')
@@ -852,7 +847,7 @@ def _store(self:IndividualFileDataset, cols, n):
     if not self._writes: # what a writer began that was killed
         for o in self.directory.glob('*.new'): o.unlink(missing_ok=True)
     self._writes = True
-    put_file(path, lambda p: write_tensors(p, cols, dict(format='fastrl', fields=json.dumps(list(cols)), crc32=_checksum(cols))))
+    put_file(path, lambda p: write_tensors(p, cols, dict(format='fastrl', fields=json.dumps(list(cols)), crc32=str(checksum(cols)))))
     return tag
 
 @patch
