@@ -148,10 +148,11 @@ def to_site(nb, up):
         if (w := first(nested_idx(o, 'metadata', 'image/png', 'width') for o in c.outputs)):
             c.metadata['mystnb'] = {'image': {'width':f'{w}px'}}
 
-def toctrees(pages):
-    "Contents: a list for each folder, and the library's own pages last"
+def toctrees(pages, index):
+    "Contents: a list for each folder, in the order in which the text `index` links to its pages, and the library's own pages last"
     dirs = groupby(pages, lambda o: o.rpartition('/')[0])
     lib = dirs.pop('', [])
+    for v in dirs.values(): v.sort(key=lambda o: len(index.partition(f'({o}.html')[0]))
     return [mk_cell('\n'.join(['```{toctree}', ':hidden:', f':caption: {k}', '', *v, '```']), 'markdown')
         for k,v in [*((k.title(), v) for k,v in sorted(dirs.items())), ('Library', lib)] if v]
 
@@ -167,7 +168,7 @@ def stage():
         nb = plain_nb(f)
         (build/f'md/{nm}.html.md').mk_write(to_md(nb, f'{cfg.doc_url}{nm}.html'))
         to_site(nb, '../'*nm.count('/'))
-        if nm=='index': nb.cells += toctrees([o for o in names.values() if o!='index'])
+        if nm=='index': nb.cells += toctrees([o for o in names.values() if o!='index'], '\n'.join(c.source for c in nb.cells))
         write_nb(nb, build/f'nbs/{nm}.ipynb')
 
 if __name__=='__main__':
