@@ -356,7 +356,7 @@ def _prepare(self:EpisodeDataset, fields, cols): self._fix(fields)
 @patch
 def _fix(self:EpisodeDataset, fields): self._fields,self._flat = fields,[p[0] for p in fields] if all(len(p)==1 for p in fields) else None
 
-# %% ../../nbs/06d_memory.episodes.ipynb #4a76c006
+# %% ../../nbs/06d_memory.episodes.ipynb #361ec237
 @patch
 def add_episode(self:EpisodeDataset,
     episode:dict, # Columns, `(steps, …)` each, or lists of steps
@@ -365,7 +365,7 @@ def add_episode(self:EpisodeDataset,
     fields,cols,n = self._check(episode)
     if self.other is not None: self.other.add_episode(episode)
     self._add(fields, cols, n)
-    if self.other is not None: self._refresh()
+    if self.other is not None: self._refresh(n)
 
 # %% ../../nbs/06d_memory.episodes.ipynb #65033fd8
 @patch
@@ -1157,7 +1157,7 @@ def _device(name):
     try: return torch.empty(0, device=name).device
     except (RuntimeError, AssertionError): return torch.device('cpu')
 
-# %% ../../nbs/06d_memory.episodes.ipynb #d1bc4071
+# %% ../../nbs/06d_memory.episodes.ipynb #60e4a86f
 @patch
 def extend(self:EpisodeDataset,
     other:EpisodeDataset, # The larger one
@@ -1176,18 +1176,18 @@ def extend(self:EpisodeDataset,
     self.other,self._others,self._refill,self._since = other,other.get_loader(1, None, 1, other_num_workers, seed=seed),None,0
 
 @patch
-def _refresh(self:EpisodeDataset):
-    "Take episodes of the other dataset, if it is time"
+def _refresh(self:EpisodeDataset, newest):
+    "Take episodes of the other dataset, if it is time; the one that just came, of `newest` steps, stays"
     self._since += 1
     if not self.is_full or self._since<self._every: return
     if self._refill is None: self._refill = iter(self._others)
     self._since,steps = 0,0
-    for _ in range(self._take):
+    for _ in range(min(self._take, self.max_episodes-1)):
         batch = dict(leaves(next(self._refill)))
         cols = {p: batch[p][0] for p in self._fields}
         n = len(next(iter(cols.values())))
-        if n<=self.capacity: self._add(self._fields, cols, n)
-        if (steps := steps+n)>=self.capacity: break
+        if (steps := steps+n)>self.capacity-newest: break
+        self._add(self._fields, cols, n)
 
 # %% ../../nbs/06d_memory.episodes.ipynb #ce30ddfc
 class Concat(EpisodeDataset):
