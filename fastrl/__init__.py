@@ -1,7 +1,7 @@
 """Modules:
 
 - `fastrl.agents.dqn`: A deep Q network that learns from the memory, as fastai callbacks
-- `fastrl.cli`: `fastrl train`, `explore`, `info`, `verify`: the memory from a terminal
+- `fastrl.cli`: `fastrl train`, `explore`, `info`, `verify`, `merge`: the memory from a terminal
 - `fastrl.core`: A batch is a dict of tensors with one batch axis, and a test that looks at shape and dtype too
 - `fastrl.data.block`: An endless stream of experience, made by callbacks
 - `fastrl.data.gym`: Steps of gymnasium environments, one or many, as a stream of true transitions

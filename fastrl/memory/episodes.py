@@ -10,8 +10,10 @@ Docs: https://fastrl.github.io/fastrl/memory.episodes.html.md"""
 __all__ = ['log', 'ReplayBuffer', 'FieldType', 'FIFOEvictor', 'ScoreEvictor', 'EpisodeDataset', 'RingBufferDataset',
            'EpisodeLoader', 'IndividualFileDataset', 'EpisodeReplay', 'concat']
 
-# %% ../../nbs/06d_memory.episodes.ipynb #9679759f
-import errno, heapq, itertools, json, logging, math, os, re, threading, time, zipfile, zlib
+# %% ../../nbs/06d_memory.episodes.ipynb #1c9c1829
+import errno, heapq, itertools, json, logging, math, os, re, stat, threading, time, weakref, zipfile, zlib
+from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass, field
 from fractions import Fraction
 from multiprocessing.context import get_spawning_popen
@@ -21,9 +23,11 @@ from fastcore.basics import patch
 from torch import Tensor
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 from ..core import *
-from .disk import LoadError, checksum, load_memory, put_file, read_tensors, save_memory, write_tensors
-from .disk import _codes
+from .disk import LoadError, checksum, load_memory, read_tensors, save_memory, write_tensors
+from .disk import _codes, _sync
 from .ring import Field, Ring, compiled, nest, _fits, _tensor
+try: import fcntl
+except ImportError: fcntl = None # on Windows
 
 # %% ../../nbs/06d_memory.episodes.ipynb #ef97b67b
 def _like(shape, dtype): return f'{str(dtype).split(".")[-1]}{list(shape) or ""}'
@@ -37,19 +41,20 @@ class FieldType:
 
     def __repr__(self): return _like(self.shape, self.dtype) + ('' if self.device.type=='cpu' else f' on {self.device}')
 
-# %% ../../nbs/06d_memory.episodes.ipynb #4af96cb6
+# %% ../../nbs/06d_memory.episodes.ipynb #a8b02c58
 _ours = ('is_first','is_last','mask') # which batches have beside the fields
 
 def _first_fields(ts, k):
     "What the fields of the tensors `ts` are, without their first `k` axes"
     if taken := [p[0] for p in ts if p[0] in _ours]: raise ValueError(f'batches have columns {_ours} of their own: call the field {taken[0]!r} another name')
-    if not all(isinstance(p[0], str) for p in ts): raise ValueError(f'fields are named by strings, got {[p[0] for p in ts]}')
+    if not all(isinstance(p[0], str) for p in ts) or dict(leaves(nest(dict.fromkeys(ts)))).keys()!=ts.keys(): raise ValueError(f'fields are named by strings, got {[path_name(p) for p in ts]}')
     return {p: FieldType(tuple(t.shape[k:]), torch.float32 if python and t.dtype!=torch.bool else t.dtype, t.device) for p,(t,python) in ts.items()}
 
 def _fit(data, fields, lead):
     "The `fields`, and the tensors of `data` by path: of these fields, each with the axes `lead` in front"
     if not isinstance(data, dict) or not data: raise ValueError(f'a step is a dict of its fields, like `dict(obs=…, reward=…)`, got {data!r:.60}')
     ts = {p: _tensor(p, v) for p,v in leaves(data)}
+    if meta := [path_name(p) for p,(t,_) in ts.items() if t.is_meta]: raise ValueError(f'`{meta[0]}` is on the device meta, where there are no numbers')
     fields = fields or _first_fields(ts, len(lead))
     if ts.keys()!=fields.keys():
         missing,unknown = ([path_name(p) for p in a if p not in b] for a,b in ((fields, ts), (ts, fields)))
@@ -58,9 +63,9 @@ def _fit(data, fields, lead):
         (t,python),want = ts[p],(*lead,*f.shape)
         if t.shape!=want or t.dtype!=f.dtype and not (python and _fits(t, True, f.dtype)):
             raise ValueError(f'`{path_name(p)}` should be {_like(want, f.dtype)}, got {_like(t.shape, t.dtype)}')
-    return fields, {p: ts[p][0].to(f.dtype) for p,f in fields.items()}
+    return fields, {p: ts[p][0].to(f.dtype).resolve_conj().resolve_neg() for p,f in fields.items()}
 
-# %% ../../nbs/06d_memory.episodes.ipynb #533a3e3e
+# %% ../../nbs/06d_memory.episodes.ipynb #36192ef3
 _lines = 3 # in front of the others
 _next,_oldest,_end,_id = (0,0),(0,1),(0,2),(0,3) # the position after the last step; the oldest entry; the one after the newest; the next number
 _episodes,_steps,_evicted,_changes = (1,0),(1,1),(1,2),(1,3) # how many there are; their steps; did one ever go? how often a change began or ended: odd while one lasts
@@ -75,6 +80,7 @@ class Table:
     ):
         old = path and Path(path).exists()
         self.ring = Ring(None if old else slots+_lines, dict(entry=((4,), torch.int64)), shared=shared, path=path)
+        self.inode = path and os.stat(path).st_ino # which file it is, whatever its name
 
     @property
     def array(self): return self.ring._array
@@ -82,7 +88,7 @@ class Table:
     def slots(self): return len(self.array)-_lines
     def line(self, e): return self.array[_lines+e%self.slots]
 
-# %% ../../nbs/06d_memory.episodes.ipynb #7ebee069
+# %% ../../nbs/06d_memory.episodes.ipynb #053dc38c
 @patch
 def add(self:Table, n, id=None, tag=0):
     "A new entry of `n` steps"
@@ -95,9 +101,9 @@ def add(self:Table, n, id=None, tag=0):
 def drop(self:Table, e):
     "Take entry `e` out; from now on no reader takes it for stored"
     a,line = self.array,self.line(e)
+    n,line[1] = abs(line[1]),0 # negative: a reader doubts it
     a[_episodes] -= 1
-    a[_steps] -= abs(line[1]) # negative: a reader doubts it
-    line[1] = 0
+    a[_steps] -= n
     self.trim()
 
 @patch
@@ -185,15 +191,17 @@ class FIFOEvictor:
     score = None
     def __repr__(self): return 'FIFOEvictor()'
 
-# %% ../../nbs/06d_memory.episodes.ipynb #c4c6e754
+# %% ../../nbs/06d_memory.episodes.ipynb #ad02e1e5
 class ScoreEvictor:
     "The episode with the lowest score goes first, of equals the older one"
     def __init__(self,
-        score, # Called with an episode, a `BD` of its steps, when it comes; gives a number
-    ): self.score = score
+        score, # Called with an episode, a `BD` of its steps, when it comes; gives a number, and changes nothing
+    ):
+        if not callable(score): raise ValueError(f'`score` should be a function of an episode, got {score!r}')
+        self.score = score
     def __repr__(self): return f'ScoreEvictor({getattr(self.score, "__name__", self.score)})'
 
-# %% ../../nbs/06d_memory.episodes.ipynb #bcac75ce
+# %% ../../nbs/06d_memory.episodes.ipynb #4f621952
 def _count(name, n, least=1):
     "`n` as a whole number"
     if isinstance(n, bool) or not hasattr(n, '__index__') or n<least: raise ValueError(f'`{name}` should be a whole number and at least {least}, got {n!r}')
@@ -207,8 +215,10 @@ class EpisodeDataset(IterableDataset):
         max_episodes:int=None, # The most episodes; without it any number of them fits
         **where # For the table: `shared` or `path`
     ):
+        if not hasattr(evictor, 'score') and evictor is not None or isinstance(evictor, type): raise ValueError(f'`evictor` should be a `FIFOEvictor()` or a `ScoreEvictor(…)`, got {evictor!r}')
         self.capacity,self.evictor,self.lock,self.other = _count('capacity', capacity),FIFOEvictor() if evictor is None else evictor,threading.RLock(),None
-        self._refill = self._kept = None
+        self._refill = self._kept = self._claimed = None
+        self._unsure = False # was an `add_episode` interrupted?
         self.max_episodes = min(self.capacity, self.capacity if max_episodes is None else _count('max_episodes', max_episodes))
         self._fields,self._flat,self._queue,self._entry = None,None,[],{} # of a `ScoreEvictor`: scores and numbers, lowest first; the entry of a number
         self.table = Table(2*self.max_episodes+2 if self._scores else self.max_episodes, **where)
@@ -270,16 +280,26 @@ def __repr__(self:EpisodeDataset):
     fields = ", ".join(f'{k} {v}' for k,v in self.fields.items())
     return f'{type(self).__name__}({self.num_episodes} episodes, {self.num_timesteps} of {self.capacity} steps: {fields})'
 
-# %% ../../nbs/06d_memory.episodes.ipynb #b9b7f434
+# %% ../../nbs/06d_memory.episodes.ipynb #753133e1
 @patch
 def _check(self:EpisodeDataset, episode):
     "The fields of `episode`, its tensors, and its length, if it may enter"
-    if isinstance(episode, dict): episode = map_leaves(lambda v: torch.stack(v) if isinstance(v, list) and v and isinstance(v[0], Tensor) else v, episode)
+    if isinstance(episode, dict): episode = map_leaves(_steps_of, episode)
     n = next((len(v) for _,v in leaves(episode) if np.ndim(v)), 0) if isinstance(episode, dict) else 0
     fields,cols = _fit(episode, self._fields, (n,))
     if not n: raise ValueError('an episode has one step at least, got none')
     if n>self._longest: raise ValueError(f'the episode has {n} steps, and the capacity is {self._longest}: give the dataset a larger `capacity`, or end episodes earlier')
+    self._refuse(fields, cols)
     return fields,cols,n
+
+def _steps_of(v):
+    "A list of tensors, one a step, as one"
+    if not (isinstance(v, list) and v and isinstance(v[0], Tensor)): return v
+    if not all(isinstance(o, Tensor) and o.shape==v[0].shape for o in v): raise ValueError(f'a list of steps should hold tensors of one shape, got {v!r:.60}')
+    return torch.stack(v)
+
+@patch
+def _refuse(self:EpisodeDataset, fields, cols): "An error, if these cannot be stored"
 
 @patch(as_prop=True)
 def _longest(self:EpisodeDataset): return self.capacity if self.other is None else min(self.capacity, self.other._longest)
@@ -289,22 +309,52 @@ def _named(self:EpisodeDataset, cols):
     "Columns in the order of the fields, in the form of a step"
     return BD(zip(self._flat, cols)) if self._flat else nest(dict(zip(self._fields, cols)))
 
-# %% ../../nbs/06d_memory.episodes.ipynb #37500171
+# %% ../../nbs/06d_memory.episodes.ipynb #0dee69e6
 @patch
-def _add(self:EpisodeDataset, fields, cols, n):
+def _add(self:EpisodeDataset, fields, cols, n, score):
     "Make room for an episode, store it, enter it into the table"
     with self.lock:
         self._settle()
+        self._claim()
+        if self._unsure: self._recover()
         a = self.table.array
-        self._prepare(fields, cols)
-        score = self._score(self._named(list(cols.values())))
+        self._prepare(fields)
+        staged = self._stage(cols, n)
         a[_changes] += 1+a[_changes]%2 # there may be nothing to draw for a moment; odd already, if a writer was killed
+        self._unsure = True
         try:
             while a[_steps]+n>self.capacity or a[_episodes]>=self.max_episodes or not self._scores and a[_end]-a[_oldest]>=self.table.slots: self._evict()
             if self._scores: self._tidy(n)
-            self.table.add(n, tag=self._store(cols, n))
+            self.table.add(n, tag=self._store(cols, n, staged))
             self._enter(a[_end]-1, score)
+            self._unsure = False
+        except BaseException: # a full disk, Ctrl-C: all is as if it had not begun, or as if it were done
+            self._recover()
+            raise
         finally: a[_changes] += 1
+
+@patch
+def _recover(self:EpisodeDataset):
+    "What was interrupted is not done, and all else counted anew"
+    a,t,newest = self.table.array,self.table,{}
+    for e in range(a[_oldest], a[_end]):
+        line = t.line(e)
+        if line[1] and _age(line) in newest: t.line(newest[_age(line)])[1] = 0 # it was being moved
+        if line[1]: newest[_age(line)] = e
+    t.trim()
+    es,lines = t.live()
+    a[_episodes],a[_steps] = len(lines),lines[:,1].sum()
+    self._take_stock(lines)
+    known,self._queue,self._entry = {key: score for score,key in self._queue},[],{}
+    for e,line in zip(es, lines) if self._scores else (): self._enter(e, known[_age(line)] if _age(line) in known else self._score(self._episode(e, line)))
+    self._unsure = False
+
+@patch
+def _take_stock(self:EpisodeDataset, lines): "What is stored, if these are the episodes"
+@patch
+def _claim(self:EpisodeDataset): "From now on be the one that writes, or an error"
+@patch
+def _stage(self:EpisodeDataset, cols, n): "What can be done before room is made"
 
 @patch
 def _score(self:EpisodeDataset, episode):
@@ -326,13 +376,14 @@ def _age(line): return int(line[3]),int(line[2]) # no two episodes have the same
 def _evict(self:EpisodeDataset):
     "Take out the episode that goes first"
     while self._scores and self._queue[0][1] not in self._entry: heapq.heappop(self._queue) # a file that was found damaged
-    e = self._entry.pop(heapq.heappop(self._queue)[1]) if self._scores else self.table.array[_oldest]
+    e = self._entry[self._queue[0][1]] if self._scores else self.table.array[_oldest]
     line = abs(self.table.line(e))
     self.table.array[_evicted] = 1
     self.table.drop(e)
     self._remove(*line)
+    if self._scores: del self._entry[heapq.heappop(self._queue)[1]]
 
-# %% ../../nbs/06d_memory.episodes.ipynb #285cf26d
+# %% ../../nbs/06d_memory.episodes.ipynb #a488940b
 @patch
 def _tidy(self:EpisodeDataset, n):
     "Close gaps, as far as `n` steps more need it"
@@ -352,27 +403,29 @@ def _move(self:EpisodeDataset, old, new, n): "The `n` positions from `old` on be
 @patch
 def _settle(self:EpisodeDataset): "Take out what readers found damaged"
 @patch
-def _prepare(self:EpisodeDataset, fields, cols): self._fix(fields)
+def _prepare(self:EpisodeDataset, fields): self._fix(fields)
 @patch
 def _fix(self:EpisodeDataset, fields): self._fields,self._flat = fields,[p[0] for p in fields] if all(len(p)==1 for p in fields) else None
 
-# %% ../../nbs/06d_memory.episodes.ipynb #361ec237
+# %% ../../nbs/06d_memory.episodes.ipynb #7867b972
 @patch
 def add_episode(self:EpisodeDataset,
     episode:dict, # Columns, `(steps, …)` each, or lists of steps
 ):
     "Store an episode; if there is no room for it, others go"
     fields,cols,n = self._check(episode)
+    score = self._score(nest(cols))
     if self.other is not None: self.other.add_episode(episode)
-    self._add(fields, cols, n)
+    self._add(fields, cols, n, score)
     if self.other is not None: self._refresh(n)
 
-# %% ../../nbs/06d_memory.episodes.ipynb #65033fd8
+# %% ../../nbs/06d_memory.episodes.ipynb #8bda9386
 @patch
 def __getitem__(self:EpisodeDataset,
     i:int, # Of the episodes in the order in which they came
 )->BD:
     "A copy of episode `i`, `(steps, …)`"
+    if not hasattr(i, '__index__'): raise TypeError(f'episodes have numbers, got {i!r}')
     while True:
         es,lines = self._by_age()
         if not -len(es)<=i<len(es): raise IndexError(f'there are {len(es)} episodes, so none has number {i}')
@@ -387,14 +440,14 @@ def _episode(self:EpisodeDataset, e, line):
 
 @patch
 def __getstate__(self:EpisodeDataset):
-    state = {k:v for k,v in self.__dict__.items() if k not in ('lock','_refill','_kept')}
-    if get_spawning_popen() is not None: state.update(evictor=FIFOEvictor(), other=None, _queue=[], _entry={}) # a worker only reads
+    state = {k:v for k,v in self.__dict__.items() if k not in ('lock','_refill','_kept','_claimed')}
+    if get_spawning_popen() is not None: state.update(evictor=FIFOEvictor(), other=None, _others=None, _queue=[], _entry={}) # a worker only reads
     return state
 
 @patch
-def __setstate__(self:EpisodeDataset, state): self.__dict__.update(state, lock=threading.RLock(), _refill=None, _kept=None)
+def __setstate__(self:EpisodeDataset, state): self.__dict__.update(state, lock=threading.RLock(), _refill=None, _kept=None, _claimed=None)
 
-# %% ../../nbs/06d_memory.episodes.ipynb #4c61c5d5
+# %% ../../nbs/06d_memory.episodes.ipynb #ef41e043
 class RingBufferDataset(EpisodeDataset):
     "Episodes in memory"
     def __init__(self,
@@ -415,7 +468,10 @@ class RingBufferDataset(EpisodeDataset):
         self.half_precision,self.ring = half_precision,Ring(self.capacity, device=device, shared=shared, path=path)
         self.places = Ring(3*self.capacity, dict(row=((), torch.int64)), shared=shared, path=path and f'{path}.places') if self._scores else None
         self.free = np.arange(self.capacity)[::-1] if self._scores else None # rows, the next one last
-        if self.ring.fields: self._reopen()
+        if not self.ring.fields: return
+        try: claimed = path and Claim(self.table.ring.path)
+        except ValueError: self._known_fields() # somebody writes to it, and keeps it in order
+        else: self._reopen(); del claimed
 
     @property
     def device(self): return self.ring.device
@@ -426,43 +482,85 @@ _none = np.empty(0, np.int64)
 
 def _clear(path):
     "Without the steps what is beside them says nothing"
-    for o in ('episodes','places'): path.with_name(f'{path.name}.{o}').unlink(missing_ok=True)
+    beside = [o for k in ('episodes','places') if (o := path.with_name(f'{path.name}.{k}')).exists()]
+    for o in beside: Ring(path=o) # an error if it is somebody else's file
+    for o in beside: o.unlink()
 
-# %% ../../nbs/06d_memory.episodes.ipynb #48465a9e
+# %% ../../nbs/06d_memory.episodes.ipynb #28d5d694
+class Claim:
+    "A lock on a file or a folder for as long as this lives in the process that made it"
+    def __init__(self, path):
+        fd = os.open(path, os.O_RDONLY)
+        weakref.finalize(self, _let_go, fd, os.getpid())
+        if fcntl is None: return
+        try: fcntl.flock(fd, fcntl.LOCK_EX|fcntl.LOCK_NB)
+        except BlockingIOError: raise ValueError(f'another dataset writes to {path}: only one may at a time') from None
+        except OSError: pass # some network drives have no such lock
+
+def _let_go(fd, pid, os=os, fcntl=fcntl, suppress=suppress): # what it needs may be gone before it
+    if pid!=os.getpid(): return
+    if fcntl: # a worker that was forked has the file open, too
+        with suppress(OSError): fcntl.flock(fd, fcntl.LOCK_UN)
+    os.close(fd)
+
 @patch
-def _prepare(self:RingBufferDataset, fields, cols):
+def _claim(self:RingBufferDataset):
+    if self._claimed or not self.ring.path: return
+    claimed = Claim(self.table.ring.path)
+    if os.stat(self.table.ring.path).st_ino!=self.table.inode or not self.ring.fields and self.ring.path.exists(): raise ValueError(f'another dataset has begun {self.ring.path} since this one was opened: open it again')
+    if self.ring.fields: self._reopen()
+    self._claimed = claimed
+
+# %% ../../nbs/06d_memory.episodes.ipynb #357f65aa
+@patch
+def _refuse(self:RingBufferDataset, fields, cols):
+    halves = self._half if self._fields else self._halves_of(fields)
+    if any(halves[62:]): raise ValueError('with `half_precision` there is room for 62 fields')
+    for (p,t),half in zip(cols.items(), halves):
+        if half and (t.abs()>65504).logical_and(t.isfinite()).any(): raise ValueError(f'`{path_name(p)}` has numbers that a float16 cannot hold, {t.abs().max().item():.0f}: scale it, or use no `half_precision`')
+
+@patch
+def _halves_of(self:RingBufferDataset, fields): return [self.half_precision and f.dtype==torch.float32 for f in fields.values()]
+
+@patch
+def _prepare(self:RingBufferDataset, fields):
     "Fix the fields, and what they are stored as"
     if self._fields is None:
-        halves = [self.half_precision and f.dtype==torch.float32 for f in fields.values()]
-        if any(halves[62:]): raise ValueError('with `half_precision` there is room for 62 fields')
+        halves = self._halves_of(fields)
         self.ring._layout(Field(p, f.shape, torch.float16 if h else f.dtype) for (p,f),h in zip(fields.items(), halves))
         self.table.array[_halves] = sum(o<<i for i,o in enumerate(halves))
         self.table.array[_scored] = self._scores
         self._fix(fields)
-    for p,half in zip(fields, self._half):
-        if half and (cols[p].abs()>65504).logical_and(cols[p].isfinite()).any(): raise ValueError(f'`{path_name(p)}` has numbers that a float16 cannot hold, {cols[p].abs().max().item():.0f}: scale it, or use no `half_precision`')
 
 @patch
 def _fix(self:RingBufferDataset, fields):
     EpisodeDataset._fix(self, fields)
     self._half = [bool(self.table.array[_halves]>>i&1) for i in range(len(fields))]
 
-# %% ../../nbs/06d_memory.episodes.ipynb #19a4d8af
+# %% ../../nbs/06d_memory.episodes.ipynb #a585657f
 @patch
-def _store(self:RingBufferDataset, cols, n):
+def _store(self:RingBufferDataset, cols, n, staged):
     "Write the rows of an episode"
     ring = self.ring
     if self._scores:
         rows = np.sort(self.free[-n:])
-        self.free = self.free[:-n]
         self._place[self._where([(self.table.array[_next],n)])] = rows
         ring._counts[0] = ring._counts[1] = max(ring.total, int(rows[-1])+1) # rows that were ever written
-        rows = torch.from_numpy(rows).to(self.device)
-        for v,t in zip(ring._views.values(), cols.values()): v[rows] = t.to(v)
+        at = torch.from_numpy(rows).to(self.device)
+        for v,t in zip(ring._views.values(), cols.values()): _same_size(v)[at] = _same_size(t.to(v))
+        self.free = self.free[:-n]
     else:
-        if ring.fields: ring._counts[0] = self.table.array[_next] # what a writer that was killed had begun does not count
+        self._rewind()
         ring.extend(nest({p: t.half() if h else t for (p,t),h in zip(cols.items(), self._half)}))
     return 0
+
+@patch
+def _rewind(self:RingBufferDataset):
+    "Rows that were written for an episode that never came do not count"
+    if self.ring.fields and not self._scores: self.ring._counts[0] = self.ring._counts[1] = self.table.array[_next]
+
+_signed = {torch.uint16:torch.int16, torch.uint32:torch.int32, torch.uint64:torch.int64}
+def _same_size(v): return v.view(_signed[v.dtype]) if v.dtype in _signed else v # torch writes few rows of these at once
 
 @patch
 def _where(self:RingBufferDataset, lines):
@@ -476,28 +574,47 @@ def _remove(self:RingBufferDataset, *line):
 @patch
 def _move(self:RingBufferDataset, old, new, n): self._place[self._where([(new,n)])] = self._place[self._where([(old,n)])]
 
-# %% ../../nbs/06d_memory.episodes.ipynb #87530b63
+# %% ../../nbs/06d_memory.episodes.ipynb #9d8631c9
 @patch
 def _reopen(self:RingBufferDataset):
     "Take over what is in the files; a process that was killed may have left it in the middle of a step"
+    try:
+        self._known_fields()
+        if (lines := self.table.array[_lines+np.arange(*self.table.array[[0,0],[_oldest[1],_end[1]]])%self.table.slots]).size: _check_table(self.ring, lines, None)
+        self._recover()
+    except ValueError as e: raise ValueError(f'{self.ring.path or "the memory"} cannot be used: {e}') from None
+
+@patch
+def _known_fields(self:RingBufferDataset):
     a,t = self.table.array,self.table
     self.max_episodes = t.slots//2-1 if self._scores else t.slots
-    self._fix({f.path: FieldType(f.shape, torch.float32 if a[_halves]>>i&1 else f.dtype) for i,f in enumerate(self.ring.fields)})
-    newest = {}
-    for e in range(a[_oldest], a[_end]):
-        line = t.line(e)
-        if line[1] and _age(line) in newest: t.line(newest[_age(line)])[1] = 0 # it was being moved
-        if line[1]: newest[_age(line)] = e
-    t.trim()
-    es,lines = t.live()
-    a[_episodes],a[_steps] = len(lines),lines[:,1].sum()
-    if not self._scores:
-        a[_next] = max([0, *(lines[:,0]+lines[:,1])])
-        return
-    self.free = np.setdiff1d(np.arange(self.capacity), self._place[self._where(lines)])[::-1]
-    for e,line in zip(es, lines): self._enter(e, self._score(self._episode(e, line)))
+    halves = [bool(a[_halves]>>i&1) for i in range(len(self.ring.fields))]
+    if any(h and f.dtype!=torch.float16 for h,f in zip(halves, self.ring.fields)): raise ValueError('its table says of a field that it is stored in halves, and it is not')
+    if not 0<=a[_oldest]<=a[_end]<=a[_oldest]+t.slots or (a[:_lines]<0).any() or (a[:_lines]>=2**62).any(): raise ValueError('its table of episodes is damaged')
+    self._fix({f.path: FieldType(f.shape, torch.float32 if h else f.dtype) for f,h in zip(self.ring.fields, halves)})
+    self.half_precision = any(halves) or self.half_precision
 
-# %% ../../nbs/06d_memory.episodes.ipynb #654dceb1
+def _check_table(ring, lines, places):
+    "An error unless these are episodes that lie in `ring`, apart from one another"
+    first,n = lines[lines[:,1]!=0].T[:2]
+    stop = first+n
+    if not ((n>=0).all() and (n<=ring.capacity).all() and (first>=0).all() and (stop<2**62).all() and (stop[:-1]<=first[1:]).all()): raise ValueError('its table of episodes is damaged')
+    if places is not None and (len(np.unique(places))!=len(places) or ((places<0)|(places>=len(ring))).any()): raise ValueError('its table of rows is damaged')
+
+@patch
+def _take_stock(self:RingBufferDataset, lines):
+    a = self.table.array
+    if self._scores:
+        places = self._place[self._where(lines)]
+        _check_table(self.ring, lines, places)
+        self.free = np.setdiff1d(np.arange(self.capacity), places)[::-1]
+        a[_next] = max([a[_next], *(lines[:,0]+lines[:,1])])
+    else:
+        a[_next] = max([0, *(lines[:,0]+lines[:,1])])
+        if len(lines) and not (self.ring.total-self.capacity<=lines[0,0] and a[_next]<=self.ring.total): raise ValueError('its table of episodes does not fit its rows')
+        self._rewind()
+
+# %% ../../nbs/06d_memory.episodes.ipynb #ad81ad4d
 @compiled
 def _gather(rows, place, picks, res):
     "Copy the sequences `picks` to `res`, `(sequences, steps, words)`, with zeros behind"
@@ -506,6 +623,7 @@ def _gather(rows, place, picks, res):
         p,n = picks[j,1]+picks[j,2],max(0, min(T, picks[j,3]-picks[j,2]))
         for t in range(n):
             i = place[(p+t)%len(place)] if len(place) else (p+t)%len(rows)
+            if not 0<=i<len(rows): i = 0 # a file that was changed by others
             for w in range(words): res[j,t,w] = rows[i,w]
         res[j,n:] = 0
 
@@ -636,7 +754,7 @@ def _batch(self:EpisodeDataset, chunks, mask):
     res.update(flags if cols[0].device.type=='cpu' else {k: v.to(cols[0].device) for k,v in flags.items()})
     return res
 
-# %% ../../nbs/06d_memory.episodes.ipynb #71edea38
+# %% ../../nbs/06d_memory.episodes.ipynb #2a1f8dbf
 class Sequences(IterableDataset):
     "What a worker draws"
     def __init__(self, dataset, batch_size, T, chunk, by_step, seed):
@@ -648,7 +766,7 @@ class Sequences(IterableDataset):
         info = get_worker_info()
         rng = np.random.default_rng(np.random.SeedSequence(self.entropy, spawn_key=(self.round, info.id if info else 0)))
         chunks = self.dataset._chunks(rng, self.chunk, self.T, self.by_step, self.bs)
-        return chunks if info is None else self._put_down(chunks, info.id)
+        return chunks if info is None or not self.desks else self._put_down(chunks, info.id)
 
     def _put_down(self, chunks, worker):
         global _desk
@@ -739,9 +857,9 @@ def _share(self:RingBufferDataset):
     "May workers draw?"
     if not (self.ring.shared or self.ring.path): raise ValueError('workers do not see what is in the memory of this process: give the dataset `shared=True` or a `path`')
 
-# %% ../../nbs/06d_memory.episodes.ipynb #afa440b8
+# %% ../../nbs/06d_memory.episodes.ipynb #4a8a7978
 log = logging.getLogger(__name__)
-_file = re.compile(r'(\d{7,18})_(\d{1,12})_(\d{8})-(\d{6})\.(safetensors|npz)')
+_file = re.compile(r'([0-9]{7,18})_([0-9]{1,12})_([0-9]{8})-([0-9]{6})\.(safetensors|npz)')
 
 def _file_name(n, id, tag): return f'{id:07d}_{n}_{tag//2//10**6:08d}-{tag//2%10**6:06d}.{("safetensors","npz")[tag%2]}'
 
@@ -754,17 +872,21 @@ class IndividualFileDataset(EpisodeDataset):
         max_episodes:int=2**20, # The most episodes
     ):
         super().__init__(capacity, evictor, max_episodes)
-        self.directory,self._known,self._writes = Path(directory).expanduser().absolute(),{},False
+        self.directory,self._known,self._trouble = Path(directory).expanduser().absolute(),{},Counter() # where the fields of files begin; which could not be read
         self.directory.mkdir(parents=True, exist_ok=True)
         self._scan()
 
-# %% ../../nbs/06d_memory.episodes.ipynb #af0a139b
+# %% ../../nbs/06d_memory.episodes.ipynb #ff5a18c4
 def _key(path): return path[0] if len(path)==1 and path[0][:1] not in ('[','_') else json.dumps(path)
 
 def _path(key):
-    if not key.startswith('['): return (key,)
-    try: return tuple(json.loads(key))
+    "The path of a field from its name in a file"
+    try: path = tuple(json.loads(key)) if key.startswith('[') else (key,)
     except ValueError: return (key,)
+    if path[:1] and path[0] in _ours or not (path and isinstance(path[0], str) and all(type(o) in (str,int) for o in path)): raise LoadError(f'a field cannot be called {key!r:.60}')
+    return path
+
+_npz_errors = (ValueError, TypeError, KeyError, EOFError, NotImplementedError, RuntimeError, zlib.error, zipfile.BadZipFile)
 
 def _npz_tensors(path):
     "Shape and dtype of each array in an `.npz`, from its head"
@@ -776,12 +898,14 @@ def _npz_tensors(path):
                     head = np.lib.format.read_array_header_1_0 if np.lib.format.read_magic(f)==(1,0) else np.lib.format.read_array_header_2_0
                     shape,_,dtype = head(f)
                 res[o.filename.removesuffix('.npy')] = torch.empty(shape, dtype=torch.from_numpy(np.empty(0, dtype.newbyteorder('='))).dtype, device='meta')
-    except (ValueError, TypeError, KeyError, EOFError, zipfile.BadZipFile) as e: raise LoadError(f'{path} is damaged, or holds more than numbers: {e}') from None
+    except FileNotFoundError: raise
+    except (*_npz_errors, OSError) as e: raise LoadError(f'{path} is damaged, or holds more than numbers: {e}') from None
     return res
 
-# %% ../../nbs/06d_memory.episodes.ipynb #775fef46
+# %% ../../nbs/06d_memory.episodes.ipynb #c58912a3
 def _look(path, n):
     "The fields of an episode of `n` steps in a file, and where in it each begins"
+    if not stat.S_ISREG(path.lstat().st_mode): raise LoadError(f'{path} is no ordinary file')
     ts = _npz_tensors(path) if path.suffix=='.npz' else read_tensors(path)
     if not ts or any(t.ndim<1 or len(t)!=n for t in ts.values()): raise LoadError(f'{path} should hold columns of {n} steps, and has { {k: list(t.shape) for k,t in ts.items()} }')
     return {_path(k): FieldType(tuple(t.shape[1:]), t.dtype) for k,t in ts.items()}, {_path(k): t.storage_offset()*t.itemsize for k,t in ts.items()}
@@ -789,73 +913,111 @@ def _look(path, n):
 def _meta(path):
     "What the file at `path` says about itself"
     if path.suffix=='.npz': return {}
-    with open(path, 'rb') as f: return json.loads(f.read(int.from_bytes(f.read(8), 'little'))).get('__metadata__', {})
+    try:
+        with open(path, 'rb') as f: meta = json.loads(f.read(int.from_bytes(f.read(8), 'little'))).get('__metadata__', {})
+        return {**meta, 'fields':[_path(o) for o in json.loads(meta.get('fields', '[]'))]}
+    except FileNotFoundError: raise
+    except (ValueError, TypeError, AttributeError) as e: raise LoadError(f'{path} is damaged: {e}') from None
 
 def _read_whole(path, n):
     "Read all of a file, or a `LoadError`"
     _look(path, n)
+    if path.suffix!='.npz':
+        meta,crc = _meta(path),str(checksum(read_tensors(path)))
+        if meta.get('crc32', crc)!=crc: raise LoadError(f'{path} is damaged: its checksum is {crc}, and was {meta["crc32"]} when it was written')
+        return
     try:
-        if path.suffix=='.npz':
-            with np.load(path, allow_pickle=False) as z: return [z[k] for k in z.files]
-        meta = _meta(path)
-    except (ValueError, zipfile.BadZipFile, zlib.error, EOFError) as e: raise LoadError(f'{path} is damaged: {e}') from None
-    if meta.get('crc32', crc := str(checksum(read_tensors(path))))!=crc: raise LoadError(f'{path} is damaged: its checksum is {crc}, and was {meta["crc32"]} when it was written')
+        with np.load(path, allow_pickle=False) as z: return [z[k] for k in z.files]
+    except _npz_errors as e: raise LoadError(f'{path} is damaged: {e}') from None
 
-# %% ../../nbs/06d_memory.episodes.ipynb #d5a4db22
+# %% ../../nbs/06d_memory.episodes.ipynb #1d929a68
 @patch
 def _scan(self:IndividualFileDataset):
     "Take over the episodes that are in the folder"
-    found = sorted((f'{m[3]}{m[4]}', int(m[1]), int(m[2]), m[5]=='npz') for o in os.listdir(self.directory) if (m := _file.fullmatch(o)))
-    sound = [(n, id, 2*int(stamp)+npz) for stamp,id,n,npz in found if n and self._take_over(self.directory/_file_name(n, id, 2*int(stamp)+npz), n)]
+    sound = [o for o in sorted(self._on_disk(), key=lambda o: (o[2]//2, o[1])) if self._take_over(self.directory/_file_name(*o), o[0])]
     for k,have,most in (('capacity',sum(o[0] for o in sound),self.capacity), ('max_episodes',len(sound),self.max_episodes)):
         if have>most: raise ValueError(f'{self.directory} holds {len(sound)} episodes of {sum(o[0] for o in sound)} steps, and `{k}` is {most}: open it with {have} at least')
     for o in sound: self.table.add(*o)
+    self._newest,self._alone = max([0, *(o[2]-o[2]%2 for o in sound)]),self._on_disk()-set(sound) # what is no file keeps its name
     if not self._scores: return
     for e,line in zip(*self.table.live()):
         if (res := self._episode(e, line)) is not None: self._enter(e, self._score(res))
 
 @patch
+def _on_disk(self:IndividualFileDataset):
+    "Length, number and tag of each file that has the name of an episode"
+    found = ((int(m[2]), int(m[1]), 2*int(m[3]+m[4])+(m[5]=='npz'), o) for o in os.listdir(self.directory) if (m := _file.fullmatch(o)))
+    return {o[:3] for o in found if o[0] and o[3]==_file_name(*o[:3])}
+
+@patch
 def _take_over(self:IndividualFileDataset, path, n):
-    try: fields,_ = _look(path, n)
+    try: fields,order = _look(path, n)[0],_meta(path).get('fields')
     except FileNotFoundError: return False # another process removed it
+    except (LoadError, OSError) as e: return self._set_aside(path, e)
+    if self._fields is None: self._fix({p: fields[p] for p in (order if order and set(order)==set(fields) else fields)}) # in a file they lie otherwise
+    if fields==self._fields: return True
+    try: _read_whole(path, n)
     except LoadError as e: return self._set_aside(path, e)
-    if self._fields is None:
-        order = [_path(o) for o in json.loads(_meta(path).get('fields', '[]'))] # in a file they lie otherwise
-        self._fix({p: fields[p] for p in (order if set(order)==set(fields) else fields)})
-    if fields!=self._fields: raise ValueError(f'{path} has the fields {fields}, and the files before it {self._fields}: keep them in different folders')
-    return True
+    raise ValueError(f'{path} has the fields {fields}, and the files before it {self._fields}: keep them in different folders')
 
 @patch
 def _set_aside(self:IndividualFileDataset, path, why):
     try:
+        if not stat.S_ISREG(path.lstat().st_mode): log.warning('%s is left alone: %s', path, why); return False
         path.rename(f'{path}.damaged')
         log.warning('%s is set aside as %s.damaged: %s', path, path.name, why)
     except FileNotFoundError: log.warning('%s is gone: did somebody remove it?', path)
     return False
 
-# %% ../../nbs/06d_memory.episodes.ipynb #f2920218
+# %% ../../nbs/06d_memory.episodes.ipynb #dc483472
 @patch
-def _prepare(self:IndividualFileDataset, fields, cols):
-    if bad := [path_name(p) for p,f in fields.items() if f.dtype not in _codes]: raise ValueError(f'files of this kind have no {fields[bad[0],].dtype if (bad[0],) in fields else "such dtype"}, which `{bad[0]}` is: convert it first')
-    self._fix(fields)
+def _refuse(self:IndividualFileDataset, fields, cols):
+    if bad := next(((p,f) for p,f in fields.items() if f.dtype not in _codes), None): raise ValueError(f'files of this kind have no {bad[1].dtype}, which `{path_name(bad[0])}` is: convert it first')
 
 @patch
-def _store(self:IndividualFileDataset, cols, n):
-    tag = 2*int(time.strftime('%Y%m%d%H%M%S'))
+def _claim(self:IndividualFileDataset):
+    if self._claimed: return
+    claimed = Claim(self.directory)
+    if more := self._on_disk()-self._alone-self._files(self.table.live()[1]): raise ValueError(f'{len(more)} episodes came to {self.directory} since it was opened: open it again')
+    for o in self.directory.glob('*.new'): o.unlink(missing_ok=True) # what a writer began that was killed
+    self._claimed = claimed
+
+@patch
+def _stage(self:IndividualFileDataset, cols, n):
+    "Write the file under another name, so that a full disk costs no episode that is there"
+    tag = max(2*int(time.strftime('%Y%m%d%H%M%S', time.gmtime())), self._newest) # a clock may go back
     cols = {_key(p): t.cpu() for p,t in cols.items()}
     path = self.directory/_file_name(n, self.table.array[_id], tag)
-    if not self._writes: # what a writer began that was killed
-        for o in self.directory.glob('*.new'): o.unlink(missing_ok=True)
-    self._writes = True
-    put_file(path, lambda p: write_tensors(p, cols, dict(format='fastrl', fields=json.dumps(list(cols)), crc32=str(checksum(cols)))))
+    new = path.with_name(f'{path.name}.new')
+    try:
+        write_tensors(new, cols, dict(format='fastrl', fields=json.dumps(list(cols)), crc32=str(checksum(cols))))
+        _sync(new)
+    except OSError as e:
+        new.unlink(missing_ok=True)
+        raise OSError(e.errno, f'the episode cannot be stored in {self.directory} ({e.strerror or e}); those that are there are as they were') from e
+    return tag,path,new
+
+@patch
+def _store(self:IndividualFileDataset, cols, n, staged):
+    tag,path,new = staged
+    self._newest = tag
+    os.replace(new, path)
+    _sync(self.directory)
     return tag
+
+@patch
+def _files(self:IndividualFileDataset, lines): return {tuple(int(abs(o[i])) for i in (1,2,3)) for o in lines}
+@patch
+def _take_stock(self:IndividualFileDataset, lines):
+    for o in self._on_disk()-self._alone-self._files(lines): (self.directory/_file_name(*o)).unlink(missing_ok=True) # it came or went when all was interrupted
+    for o in self.directory.glob('*.new'): o.unlink(missing_ok=True)
 
 @patch
 def _remove(self:IndividualFileDataset, first, n, id, tag):
     self._known.pop((int(id), int(tag)), None)
     (self.directory/_file_name(n, id, tag)).unlink(missing_ok=True)
 
-# %% ../../nbs/06d_memory.episodes.ipynb #3a91d493
+# %% ../../nbs/06d_memory.episodes.ipynb #689fde7c
 @patch
 def _fix(self:IndividualFileDataset, fields):
     EpisodeDataset._fix(self, fields)
@@ -874,8 +1036,11 @@ def _read(self:IndividualFileDataset, picks, T):
         spans = [(p, size, 8*T*(j*self._words+begin)) for p,size,begin in self._spans]
         try: (_read_npz if tag%2 else self._read_file)(path, n, (id, tag), at, min(T, n-at), spans, data)
         except (LoadError, FileNotFoundError):
+            if _there(self.table.array, picks[j:j+1]): self._trouble[id,tag] += 1
+            if self._trouble[id,tag]>9: raise # nothing is wrong with the file itself
             self._doubt(e, picks[j:j+1])
             return
+    self._trouble.clear()
     return res
 
 @patch
@@ -886,18 +1051,23 @@ def _read_file(self:IndividualFileDataset, path, n, key, at, k, spans, data):
     begins,fd = self._known[key],os.open(path, os.O_RDONLY)
     try:
         for p,size,to in spans:
-            if size and os.preadv(fd, [data[to:to+k*size]], begins[p]+at*size)!=k*size: raise LoadError(f'{path} was cut short')
+            left,there = data[to:to+k*size],begins[p]+at*size
+            while len(left): # a read gives 2 GB at most
+                if not (got := os.preadv(fd, [left], there)): raise LoadError(f'{path} was cut short')
+                left,there = left[got:],there+got
     finally: os.close(fd)
 
 def _read_npz(path, n, key, at, k, spans, data):
     try:
         with np.load(path, allow_pickle=False) as z:
+            names = {_path(o): o for o in z.files}
             for p,size,to in spans:
-                a = z[_key(p)][at:at+k]
+                a = z[names[p]][at:at+k]
                 data[to:to+k*size] = np.ascontiguousarray(a, a.dtype.newbyteorder('=')).tobytes()
-    except (ValueError, KeyError, EOFError, zlib.error, zipfile.BadZipFile) as e: raise LoadError(f'{path} is damaged: {e}') from None
+    except FileNotFoundError: raise
+    except (*_npz_errors, OSError) as e: raise LoadError(f'{path} is damaged: {e}') from None
 
-# %% ../../nbs/06d_memory.episodes.ipynb #13318331
+# %% ../../nbs/06d_memory.episodes.ipynb #f8d2b072
 @patch
 def _columns(self:IndividualFileDataset, block):
     "What `_read` gave, as columns"
@@ -925,6 +1095,8 @@ def _settle(self:IndividualFileDataset):
         a[_doubts] = 0
         for e in range(a[_oldest], a[_end]):
             if self.table.line(e)[1]<0: self._judge(e)
+        es,lines = self.table.live()
+        a[_episodes],a[_steps] = len(lines),lines[:,1].sum() # a worker may have doubted one that had gone
 
 @patch
 def _judge(self:IndividualFileDataset, e):
@@ -962,7 +1134,7 @@ def _share(self:IndividualFileDataset):
         new.array[:] = self.table.array
         self.table = new
 
-# %% ../../nbs/06d_memory.episodes.ipynb #67a7d1c0
+# %% ../../nbs/06d_memory.episodes.ipynb #91d21ad7
 class EpisodeReplay:
     "Steps in, whole episodes kept, batches of sequences out"
     def __init__(self,
@@ -976,6 +1148,7 @@ class EpisodeReplay:
         **kwargs # For `get_loader`: `seed`, `by`, `pin_memory`, `context`
     ):
         self.dataset,self.loader = dataset,dataset.get_loader(batch_size, sequence_length, chunk_size, num_workers, **kwargs)
+        self.lock = threading.RLock()
         self.num_envs,self.running,self._batches = num_envs if num_envs is None else _count('num_envs', num_envs),None,None
 
     @property
@@ -987,16 +1160,21 @@ class EpisodeReplay:
     def __len__(self)->int: return self.num_timesteps
     def __repr__(self): return f'EpisodeReplay({self.dataset})'
 
+@patch
+def __getstate__(self:EpisodeReplay): return {k:v for k,v in self.__dict__.items() if k not in ('lock','_batches')}
+@patch
+def __setstate__(self:EpisodeReplay, state): self.__dict__.update(state, lock=threading.RLock(), _batches=None)
+
 ReplayBuffer = EpisodeReplay # as the original calls it
 
-# %% ../../nbs/06d_memory.episodes.ipynb #a062c2ff
+# %% ../../nbs/06d_memory.episodes.ipynb #9eb39da6
 class Running:
     "The steps of episodes that have not ended"
     @torch.inference_mode(False) # what is made in that mode cannot be written outside of it
     def __init__(self, lead, fields):
         self.lead,self.fields,n = lead,fields,math.prod(lead)
         self.t,self.room = 0,0 # how many steps came; how many there is room for
-        self.start,self.out = np.zeros(n, np.int64),np.zeros(n, bool) # when each episode began; is it too long to be kept?
+        self.start,self.out,self.pending = np.zeros(n, np.int64),np.zeros(n, bool),np.zeros(n, bool) # when each episode began; is it too long to be kept? did it end?
         self.steps = {p: torch.empty(0, n, *f.shape, dtype=f.dtype, device=f.device) for p,f in fields.items()}
 
     def put(self, cols):
@@ -1020,11 +1198,12 @@ class Running:
         self.start[i],self.out[i] = stop,False
         return nest({p: v[when.to(v.device),i] for p,v in self.steps.items()})
 
-# %% ../../nbs/06d_memory.episodes.ipynb #6852bc22
+# %% ../../nbs/06d_memory.episodes.ipynb #fc7863c9
 @patch
 def _lead(self:EpisodeReplay, done):
     "`done` as an array, and the axes in front of each field"
-    a = np.asarray(done.detach().cpu() if isinstance(done, Tensor) else done)
+    try: a = np.asarray(done.detach().cpu().float() if isinstance(done, Tensor) else done)
+    except (TypeError, ValueError, RuntimeError): a = np.array('no numbers')
     if a.dtype.kind not in 'biuf' or not np.isin(a, (0,1)).all(): raise ValueError(f'`done` should be True or False, or one of these for each environment, got {done!r:.60}')
     have = self.running.lead if self.running else None if self.num_envs is None else (self.num_envs,)
     if not a.ndim and self.num_envs: a = np.full(have, a)
@@ -1033,7 +1212,7 @@ def _lead(self:EpisodeReplay, done):
         raise ValueError(f'`done` should be {want}, got shape {a.shape}' + (': give `num_envs` if it stands for all of them' if not a.ndim else ''))
     return a.astype(bool),a.shape
 
-# %% ../../nbs/06d_memory.episodes.ipynb #90560ea6
+# %% ../../nbs/06d_memory.episodes.ipynb #356280e3
 @patch
 def add_step(self:EpisodeReplay,
     step_data:dict, # The fields of a step; each with a first axis if there are several environments
@@ -1044,35 +1223,40 @@ def add_step(self:EpisodeReplay,
     fields,cols = _fit(step_data, self.running.fields if self.running else self.dataset._fields, lead)
     if self.running is None: self.running = Running(lead, fields)
     r,most,errors = self.running,self.dataset._longest,[]
-    if lead: self._end(done, errors)
+    if lead: r.pending |= done
+    self._end(errors)
     long = ~r.out&(r.t-r.start>=most)
     r.put(cols)
     r.out |= long
     r.start[r.out] = r.t
-    if not lead: self._end(done[None], errors)
+    if not lead:
+        r.pending |= done
+        self._end(errors)
     if long.any(): errors.append(ValueError(f'the episode{f" of environment {long.argmax()}" if lead else ""} has {most+1} steps by now, and the capacity is {most}: it is left out up to its `done`. Give the dataset a larger `capacity`, or end episodes earlier'))
     if errors: raise errors[0] # now that all others have their step
 
 @patch
-def _end(self:EpisodeReplay, done, errors):
-    "Hand on the episodes that are `done`"
+def _end(self:EpisodeReplay, errors):
+    "Hand on the episodes that have ended"
     r = self.running
-    for i in done.nonzero()[0]:
+    for i in r.pending.nonzero()[0]: # if this is interrupted, the next step goes on with it
         keep = not r.out[i] and r.t>r.start[i]
         episode = r.take(i, r.t)
+        r.pending[i] = False
         try:
             if keep: self.dataset.add_episode(episode)
         except Exception as e: errors.append(e)
 
-# %% ../../nbs/06d_memory.episodes.ipynb #d29f04f3
+# %% ../../nbs/06d_memory.episodes.ipynb #e7e69f08
 @patch
 def sample(self:EpisodeReplay)->BD:
     "A batch `(batch, time, …)`; each field is on its device"
-    if self._batches is None: self._batches = iter(self.loader)
-    try: batch = next(self._batches)
-    except BaseException:
-        self._batches = None # the next time begins anew
-        raise
+    with self.lock:
+        if self._batches is None: self._batches = iter(self.loader)
+        try: batch = next(self._batches)
+        except BaseException:
+            self._batches = None # the next time begins anew
+            raise
     fields = self.dataset._fields
     if all(f.device.type=='cpu' for f in fields.values()) and all(t.is_cpu for t in batch.values() if isinstance(t, Tensor)): return batch
     there = {p: fields[p].device if p in fields else next(iter(fields.values())).device for p,_ in leaves(batch)}
@@ -1113,10 +1297,12 @@ def load(cls:RingBufferDataset,
     load_memory(folder, 'RingBufferDataset', dict(scored=getattr(evictor, 'score', None) is not None), restore=restore, env_restored=True, **where)
     return res[-1]
 
-# %% ../../nbs/06d_memory.episodes.ipynb #a252ccb8
+# %% ../../nbs/06d_memory.episodes.ipynb #81e7a4ca
 @patch
 def _to_save(self:RingBufferDataset):
     a = self.table.array
+    if self._unsure: self._recover()
+    if self._claimed or not self.ring.path: self._rewind()
     lines = a[_lines+np.arange(a[_oldest], a[_end])%self.table.slots]
     state = dict(lines=lines, counts=a[:_lines].copy(), devices=[str(f.device) for f in (self._fields or {}).values()],
                  places=self._place[self._where(lines)] if self._scores else None)
@@ -1134,30 +1320,23 @@ def _of(cls:RingBufferDataset, saved, ring, state, evictor, device, shared, path
         if self._scores: self.places = Ring(3*self.capacity, dict(row=((), torch.int64)), path=path.with_name(f'{path.name}.places'))
     self.ring,a,lines = ring,self.table.array,state['lines']
     if not ring.fields: return self
-    _check_table(ring, self.table.slots, **{k: state[k] for k in ('counts','lines','places')})
-    a[:_lines] = state['counts']
+    counts,places = state['counts'],state['places']
+    if counts.shape!=(_lines,4) or lines.ndim!=2 or lines.shape[1]!=4 or len(lines)>self.table.slots or any(o.dtype!=np.int64 for o in (counts, lines) + (() if places is None else (places,))): raise ValueError('its table of episodes is damaged')
+    if len({_age(o) for o in lines[lines[:,1]>0]})<(lines[:,1]>0).sum() or self._scores and len(places)!=lines[:,1].sum(): raise ValueError('its table of episodes is damaged')
+    a[:_lines] = counts
     a[_oldest],a[_end],a[_changes] = 0,len(lines),0
     a[_lines:_lines+len(lines)] = lines
-    if self._scores: self._place[self._where(lines)] = state['places']
+    if self._scores: self._place[self._where(lines)] = places
     self._reopen()
-    self._fix({p: FieldType(f.shape, f.dtype, _device(o)) for (p,f),o in zip(self._fields.items(), state['devices'])})
+    self._fix({p: FieldType(f.shape, f.dtype, _device(o)) for (p,f),o in zip(self._fields.items(), state['devices'], strict=True)})
     return self
-
-def _check_table(ring, slots, counts, lines, places):
-    "An error unless these are episodes that lie in `ring`, apart from one another"
-    (first,n),total = lines[lines[:,1]>0].T[:2],ring.total
-    stop = first+n
-    apart = counts.shape==(_lines,4) and (counts>=0).all() and lines.shape[1]==4 and len(lines)<=slots and (lines[:,1]>=0).all() and (n<=ring.capacity).all() and (first>=0).all() and (stop[:-1]<=first[1:]).all()
-    if places is None: where = not len(n) or total-ring.capacity<=first[0] and stop[-1]<=total
-    else: where = max(stop, default=0)<=counts[_next] and len(places)==n.sum()==len(np.unique(places)) and not ((places<0)|(places>=total)).any()
-    if not (apart and where): raise ValueError('the table of episodes does not fit the rows')
 
 def _device(name):
     "The device of that name, or the cpu where there is none"
-    try: return torch.empty(0, device=name).device
+    try: return torch.device('cpu') if name=='meta' else torch.empty(0, device=name).device
     except (RuntimeError, AssertionError): return torch.device('cpu')
 
-# %% ../../nbs/06d_memory.episodes.ipynb #60e4a86f
+# %% ../../nbs/06d_memory.episodes.ipynb #0aa0ed95
 @patch
 def extend(self:EpisodeDataset,
     other:EpisodeDataset, # The larger one
@@ -1167,6 +1346,7 @@ def extend(self:EpisodeDataset,
     seed:int=None, # Repeats the draws
 ):
     "From now on pass episodes on to `other`, and once full take some of it"
+    if not isinstance(other, EpisodeDataset) or other.table is None: raise ValueError(f'a dataset is extended by one that takes episodes, got {other!r:.60}')
     o = other
     while o is not None:
         if o is self: raise ValueError('a dataset cannot be extended by itself')
@@ -1183,11 +1363,14 @@ def _refresh(self:EpisodeDataset, newest):
     if self._refill is None: self._refill = iter(self._others)
     self._since,steps = 0,0
     for _ in range(min(self._take, self.max_episodes-1)):
-        batch = dict(leaves(next(self._refill)))
+        try: batch = dict(leaves(next(self._refill)))
+        except BaseException:
+            self._refill = None # the next time begins anew
+            raise
         cols = {p: batch[p][0] for p in self._fields}
         n = len(next(iter(cols.values())))
         if (steps := steps+n)>self.capacity-newest: break
-        self._add(self._fields, cols, n)
+        self._add(self._fields, cols, n, self._score(nest(cols)))
 
 # %% ../../nbs/06d_memory.episodes.ipynb #ce30ddfc
 class Concat(EpisodeDataset):
@@ -1214,7 +1397,7 @@ class Concat(EpisodeDataset):
             if i<o.num_episodes: return o[i]
             i -= o.num_episodes
 
-# %% ../../nbs/06d_memory.episodes.ipynb #fe5f9bd3
+# %% ../../nbs/06d_memory.episodes.ipynb #6cec4c30
 def _shares(weights):
     "How many of the next `n` each gets: ask with `send(n)`"
     owed,n = [Fraction(0)]*len(weights),(yield)
@@ -1237,18 +1420,21 @@ def _open(self:Concat, chunk):
     sources = [self.datasets[i] for i,_ in chunk]
     self._fix(sources[0]._fields)
     if other := [o for o in sources if o.fields!=self.fields]: raise ValueError(f'the datasets should have the same fields, got {self.fields} and {other[0].fields}')
-    parts = [(o._columns(block), at, n) for o,(_,(block,at,n)) in zip(sources, chunk)]
-    return _join([([v.to(f.device) for v,f in zip(cols, self._fields.values())], at, n) for cols,at,n in parts])
+    parts = [(dict(zip(o._fields, o._columns(block))), at, n) for o,(_,(block,at,n)) in zip(sources, chunk)] # each has its own order
+    return _join([([cols[p].to(f.device) for p,f in self._fields.items()], at, n) for cols,at,n in parts])
 
-# %% ../../nbs/06d_memory.episodes.ipynb #73446a21
+# %% ../../nbs/06d_memory.episodes.ipynb #a312c350
 def concat(
     datasets, # Of the same fields
     weights=None, # The share of each; without it all have the same
 )->EpisodeDataset:
     "Draw from several datasets, with exact proportions"
+    if isinstance(datasets, EpisodeDataset): raise ValueError('datasets come as a list')
     datasets = list(datasets)
-    weights = [1]*len(datasets) if weights is None else list(weights)
+    if bad := [o for o in datasets if not isinstance(o, EpisodeDataset) or isinstance(o, Concat)]: raise ValueError(f'datasets of episodes can be drawn from together, and none that are joined already; got {bad[0]!r:.60}')
+    weights = [1]*len(datasets) if weights is None else [float(o) for o in weights]
     if not datasets or len(weights)!=len(datasets): raise ValueError(f'there should be one weight for each dataset, got {len(weights)} for {len(datasets)}')
     if not all(w>=0 for w in weights) or not 0<sum(weights)<math.inf: raise ValueError(f'weights should be at least 0, and not all 0, got {weights}')
-    weights = [Fraction(w).limit_denominator(10**6) for w in weights]
+    total = sum(map(Fraction, weights))
+    weights = [(Fraction(w)/total).limit_denominator(10**9) for w in weights]
     return Concat(datasets, [w/sum(weights) for w in weights])
