@@ -15,6 +15,7 @@
 - `fastrl.memory.replay`: What an agent remembers, and draws batches from, in any training loop
 - `fastrl.memory.ring`: The one store: packed rows, written over oldest first
 - `fastrl.memory.sample`: Which rows of a memory are drawn, and which rows belong together
-- `fastrl.memory.tree`: Draw by priority among a million rows, and change priorities, in microseconds"""
+- `fastrl.memory.tree`: Draw by priority among a million rows, and change priorities, in microseconds
+- `fastrl.parallel`: Many environments collect at once, each on its own; what they bring is merged, learnt from and tested, until it is good enough"""
 
 __version__ = "0.1.0"
