@@ -94,7 +94,7 @@ def explore(
     out = Path(out).expanduser() if out else path/'report.html' if path.is_dir() else path.with_suffix('.html')
     print(replay_report(er, out, title=f'What is in {path.name}', more=more))
 
-# %% ../nbs/20_cli.ipynb #01ea16b6
+# %% ../nbs/20_cli.ipynb #8b84fc68
 def merge(
     files:Annotated[str, {'nargs':'+'}], # Files of banks
     out:str='', # The file of the new bank: `.safetensors` is the fast format
@@ -106,7 +106,7 @@ def merge(
     if any(o.exists() and out.exists() and o.samefile(out) for o in files): raise ValueError(f'{out} is one of the banks: give another file by --out')
     bank = merge_banks(files, max_size or None)
     bank.save(out.parent, out.name)
-    print(f'{out}: {len(bank):,} experiences of {len(bank.sources)} banks')
+    print(f'{out}: {len(bank):,} experiences of {len(files)} files')
 
 # %% ../nbs/20_cli.ipynb #646115a9
 @contextmanager

@@ -9,10 +9,11 @@ Docs: https://fastrl.github.io/fastrl/memory.bank.html.md"""
 # %% auto #0
 __all__ = ['log', 'Experience', 'create_experience', 'ExperienceBank', 'merge_banks']
 
-# %% ../../nbs/06e_memory.bank.ipynb #886926be
+# %% ../../nbs/06e_memory.bank.ipynb #9f4ef4d1
 import errno, hashlib, io, json, logging, math, os, pickle, re, secrets, warnings, zlib
 from collections import Counter
 from dataclasses import dataclass
+from functools import reduce
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ import numpy as np, torch
 from fastcore.basics import patch
 from torch import Tensor
 from ..core import *
-from .disk import LoadError, checksum, put_file, read_tensors, write_tensors, _as
+from .disk import LoadError, checksum, put_file, read_tensors, write_tensors, _as, _named_fields
 from .ring import Field, Ring, nest, torch_dtype, _tensor
 
 # %% ../../nbs/06e_memory.bank.ipynb #31909e4f
@@ -38,7 +39,7 @@ def create_experience(state, action, reward, next_state, done, info=None)->Exper
     "An `Experience`; without an `info` it has an empty one"
     return Experience(state, action, reward, next_state, done, info or {})
 
-# %% ../../nbs/06e_memory.bank.ipynb #c0fdf24d
+# %% ../../nbs/06e_memory.bank.ipynb #4dc6bc37
 _names = ('state','action','reward','next_state','done')
 
 _known = {} # forms of what is no container, by type and dtype
@@ -50,12 +51,16 @@ def _form(v, name):
         if not all(isinstance(k, str) for k in v): raise ValueError(f'`{name}` should have keys that are strings, got {list(v)!r:.60}')
         return ('dict', *((k, _form(o, f'{name}.{k}')) for k,o in v.items()))
     if isinstance(v, tuple): return ('tuple', *(_form(o, f'{name}.{i}') for i,o in enumerate(v)))
-    if isinstance(v, list): return f'list {np.asarray(v).dtype.name}'
+    if isinstance(v, list):
+        if not _all_numbers(v): raise ValueError(f'`{name}` should be a list of Python numbers, got {v!r:.60}')
+        return f'list {np.asarray(v).dtype.name}'
     kind = next((k for t,k in ((Tensor,'tensor'), (np.ndarray,'array'), (np.generic,'number')) if isinstance(v, t)), None)
     if kind: return _known.setdefault(key, f'{kind} {str(v.dtype).split(".")[-1] if kind=="tensor" else v.dtype.name}')
     for t in (bool,int,float,complex):
         if isinstance(v, t): return _known.setdefault(key, t.__name__)
     raise ValueError(f'`{name}` should be a number, an array, a tensor, a list of numbers, or a dict or tuple of them, got {type(v).__name__}')
+
+def _all_numbers(v): return all(_all_numbers(o) if isinstance(o, list) else isinstance(o, (bool,int,float,complex)) and not hasattr(o, 'dtype') for o in v)
 
 def _form_of(e):
     try: return tuple(_form(getattr(e, k), k) for k in _names)
@@ -81,26 +86,32 @@ def _made(form, cols, path, n):
         keys,parts = zip(*parts)
         return [dict(zip(keys, o)) for o in zip(*(_made(f, cols, (*path,k), n) for k,f in zip(keys, parts)))]
     kind,_,dtype = form.partition(' ')
-    if kind=='tensor': return list(cols[path].to(torch_dtype(dtype)).unbind())
+    if kind=='tensor': return [v.clone() for v in cols[path].to(torch_dtype(dtype)).unbind()] # a view would be pickled with all others
     a = cols[path].numpy()
+    if a.dtype.kind=='c' and kind in ('int','bool','float'): a = a.real
     if kind in ('int','bool','float'): return [*map(dict(int=int, bool=bool, float=float)[kind], a.tolist())]
     if kind=='complex': return a.astype(complex).tolist()
     a = a.astype(dtype, copy=False)
     return a.tolist() if kind=='list' else list(a) if kind=='number' or a.ndim>1 else [np.array(o) for o in a]
 
-# %% ../../nbs/06e_memory.bank.ipynb #24b8ca4d
+# %% ../../nbs/06e_memory.bank.ipynb #40eb58b9
 def _plain(o):
     if isinstance(o, (np.generic, np.ndarray, Tensor)): return o.tolist()
     raise TypeError(f'{type(o).__name__} is no plain data')
+
+def _str_keys(o):
+    if isinstance(o, dict): return all(isinstance(k, str) and _str_keys(v) for k,v in o.items())
+    return not isinstance(o, (list,tuple)) or all(map(_str_keys, o))
 
 def _json(info):
     "What is kept of an `info`"
     if info is None: return ''
     if not isinstance(info, dict): raise ValueError(f'`info` should be a dict or None, got {type(info).__name__}')
+    if not _str_keys(info): raise ValueError('`info` should be plain data, as JSON is (its keys are strings): leave the rest out')
     try: return json.dumps(info, default=_plain) if info else '{}'
     except (TypeError, ValueError, RecursionError) as e: raise ValueError(f'`info` should be plain data, as JSON is ({e}): leave the rest out') from None
 
-# %% ../../nbs/06e_memory.bank.ipynb #7c7108a5
+# %% ../../nbs/06e_memory.bank.ipynb #9dc2084d
 log = logging.getLogger(__name__)
 
 class ExperienceBank:
@@ -114,28 +125,37 @@ class ExperienceBank:
         if max_size is not None and (isinstance(max_size, bool) or not hasattr(max_size, '__index__') or max_size<1): raise ValueError(f'`max_size` should be a whole number and at least 1, or None, got {max_size!r}')
         if session_id is not None and not isinstance(session_id, str): raise ValueError(f'`session_id` should be a string, got {session_id!r:.60}')
         self.max_size,self.session_id = max_size if max_size is None else int(max_size),session_id or secrets.token_hex(4)
-        self.id,self.date = secrets.token_hex(16),datetime.now().strftime('%Y%m%d_%H%M%S')
+        self.date = datetime.now().strftime('%Y%m%d_%H%M%S')
         self.rng = np.random.default_rng(seed)
+        self.parents = [] # banks that it goes on with, and how many rows they had
         self.clear()
 
     def clear(self):
         "Forget all experiences"
         self.ring,self.sources,self._source = Ring(self.max_size),[],None # who collected: rows name them by number; which is this one
         self._infos,self._forms = [],{} # of each row; numbers of the forms, in order
-        self._episode,self._episodes = 0,1 # which one is being collected; how many there are
+        self._episode,self._episodes,self._before = 0,1,0 # which one is being collected; how many there are; rows that were written before those in the ring
+        self._new_id()
+
+    def _new_id(self): self.id,self._loaded = secrets.token_hex(16),False # of what is in it
 
     def __len__(self): return len(self.ring)
     def __iter__(self): return (e for i in range(0, len(self), 1024) for e in self[i:i+1024])
     def __repr__(self): return f'ExperienceBank({self.session_id!r}, {len(self)} experiences{"" if self.max_size is None else f" of {self.max_size}"})'
 
-# %% ../../nbs/06e_memory.bank.ipynb #154d0562
+# %% ../../nbs/06e_memory.bank.ipynb #ec2f0d67
 def _column(path, vs):
     "Values of one leaf as a tensor, one a row"
     if any(isinstance(v, Tensor) for v in vs):
         ts = [_tensor(path, v)[0].cpu() for v in vs]
-        if all(t.shape==ts[0].shape for t in ts): return torch.stack([t.to(ts[0].dtype) if t.dtype!=ts[0].dtype and torch.equal(t.to(ts[0].dtype).to(t.dtype), t) else t for t in ts])
+        if all(t.shape==ts[0].shape for t in ts):
+            dtype = reduce(_wider, (t.dtype for t in ts))
+            return torch.stack([_as_wide(path, t, dtype) for t in ts])
     else:
-        try: return _tensor(path, np.array(vs))[0]
+        try: a = np.array(vs)
+        except ValueError: a = None # of several shapes
+        if a is not None and a.dtype.kind in 'fc' and any(isinstance(v, (int,np.integer)) and abs(int(v))>2**53 for v in vs): _as_wide(path, torch.tensor([2**53+1]), torch.float64)
+        try: return _tensor(path, np.array(vs) if a is None else a)[0]
         except ValueError:
             if len({np.shape(v) for v in vs})==1: raise
     raise ValueError(f'`{path_name(path)}` should have one shape, got {sorted({tuple(np.shape(v)) for v in vs})[:4]}')
@@ -143,10 +163,17 @@ def _column(path, vs):
 def _wider(a, b):
     "The dtype that holds what `a` and `b` hold"
     if a==b: return a
-    return torch.from_numpy(np.empty(0, np.result_type(*(torch.empty(0, dtype=o).numpy().dtype for o in (a, b))))).dtype
+    try: return torch.from_numpy(np.empty(0, np.result_type(*(torch.empty(0, dtype=o).numpy().dtype for o in (a, b))))).dtype
+    except TypeError: return torch.promote_types(a, b)
+
+def _as_wide(path, v, dtype):
+    "`v` as `dtype`, if nothing of it is lost"
+    res = v.to(dtype)
+    if not v.is_floating_point() and not v.is_complex() and not (res.to(v.dtype)==v).all(): raise ValueError(f'`{path_name(path)}` has whole numbers that {str(dtype)[6:]} cannot hold, and numbers of that kind beside them: keep to one of them')
+    return res
 
 @patch
-def _fit(self:ExperienceBank, cols, who):
+def _fit(self:ExperienceBank, cols, who, lists=()):
     "Make the ring ready for columns like `cols`, or an error that names what does not fit"
     want = {p: Field(p, tuple(t.shape[1:]), t.dtype) for p,t in cols.items()}
     if missing := [o for o in _names if not any(p[0]==o for p in want)]: raise ValueError(f'`{missing[0]}` should be numbers, and has none')
@@ -155,7 +182,7 @@ def _fit(self:ExperienceBank, cols, who):
     if have.keys()!=want.keys():
         missing,unknown = ([path_name(p) for p in a if p not in b] for a,b in ((have, want), (want, have)))
         raise ValueError(f'experiences here have {[path_name(p) for p in have]}; {who} lacks {missing} and has {unknown} beside them')
-    if bad := next((p for p,f in have.items() if f.shape!=want[p].shape or f.shape and f.dtype!=want[p].dtype), None):
+    if bad := next((p for p,f in have.items() if f.shape!=want[p].shape or f.shape and f.dtype!=want[p].dtype and p not in lists), None):
         raise ValueError(f'`{path_name(bad)}` is {have[bad].like} here, and {want[bad].like} in {who}')
     wide = {p: _wider(f.dtype, want[p].dtype) for p,f in have.items()}
     if not self.ring.fields or any(f.dtype!=wide[p] for p,f in have.items()): self._layout([Field(p, f.shape, wide[p]) for p,f in have.items()])
@@ -163,10 +190,11 @@ def _fit(self:ExperienceBank, cols, who):
 @patch
 def _layout(self:ExperienceBank, fields):
     "A ring of these fields, with the rows that there are"
-    old,infos,self.ring = self._columns(),[self._infos[i] for i in self._rows(np.arange(len(self)))],Ring(self.max_size)
-    self.ring._layout([*fields, *(Field((k,), (), d) for k,d in _beside.items())])
-    if infos: self.ring.extend(nest({p: v.to(self.ring._views[p].dtype) for p,v in old.items()}))
-    self._infos = infos # the oldest has row 0 now
+    infos,ring = [self._infos[i] for i in self._rows(np.arange(len(self)))],Ring(self.max_size)
+    ring._layout([*fields, *(Field((k,), (), d) for k,d in _beside.items())])
+    if infos: ring.extend(nest({p: _as_wide(p, v, ring._views[p].dtype) for p,v in self._columns().items()}))
+    self._before += self.ring.total-len(infos)
+    self.ring,self._infos = ring,infos # the oldest has row 0 now
 
 _beside = dict(form=torch.int32, source=torch.int32, episode=torch.int64) # what else each row has
 
@@ -183,16 +211,18 @@ def _columns(self:ExperienceBank, idxs=None):
     rows = self._rows(np.arange(len(self)) if idxs is None else idxs)
     return dict(leaves(self.ring.gather(torch.from_numpy(rows))))
 
-# %% ../../nbs/06e_memory.bank.ipynb #b258a738
+# %% ../../nbs/06e_memory.bank.ipynb #ab35ae3c
 @patch
 def add(self:ExperienceBank,
     experience:Experience,
 ):
     "Add an experience"
     form = _form_of(experience)
-    if form not in self._forms: return self.add_batch([experience])
+    if self._loaded or form not in self._forms: return self.add_batch([experience])
     e,info,n = experience,_json(getattr(experience, 'info', None)),self.ring.total
-    self.ring.add(**{k: getattr(e, k) for k in _names}, form=self._forms[form], source=self._own(), episode=self._episode)
+    if type(e.action) is int and abs(e.action)>2**53 or type(e.reward) is int and abs(e.reward)>2**53 or type(e.state) is int and abs(e.state)>2**53: return self.add_batch([e])
+    try: self.ring.add(**{k: getattr(e, k) for k in _names}, form=self._forms[form], source=self._own(), episode=self._episode)
+    except ValueError: return self.add_batch([e]) # which makes columns wider, or says what is wrong
     self._note(n, [info])
     if e.done: self._next_episode()
 
@@ -203,6 +233,7 @@ def add_batch(self:ExperienceBank,
     "Add experiences, in order: all of them or none"
     if isinstance(experiences, ExperienceBank): return self.merge_inplace(experiences)
     if isinstance(experiences, dict): return self._add_columns(**experiences)
+    if not hasattr(experiences, '__iter__') or isinstance(experiences, Experience): raise ValueError(f'experiences come as a list, or as a dict of columns, got {experiences!r:.60}')
     es = list(experiences)
     if not es: return
     forms,infos = [_form_of(e) for e in es],[_json(getattr(e, 'info', None)) for e in es]
@@ -218,22 +249,29 @@ def _add_columns(self:ExperienceBank, info=None, **batch):
     if len(set(lens.values()))>1: raise ValueError(f'columns should be equally long, got {lens}')
     n = next(iter(lens.values()), 0)
     if not n: return
-    form = tuple(_form(map_leaves(lambda v: v[0], batch[k]), k) for k in _names)
+    form = tuple(_form(map_leaves(lambda v: np.asarray(v)[0].tolist() if isinstance(v, list) else v[0], batch[k]), k) for k in _names)
     self._write({p: _tensor(p, v)[0].cpu() for p,v in cols.items()}, [form]*n, ['{}']*n if info is None else [_json(o) for o in info])
 
 @patch
 def _write(self:ExperienceBank, cols, forms, infos):
     "Write rows whose numbers are `cols`"
-    self._fit(cols, 'this')
+    kinds = [_kinds(f) for f in {*self._forms, *forms}]
+    self._fit(cols, 'this', {p for p in cols if all(k.get(p, '').startswith('list') for k in kinds)}) # lists of whole numbers may be beside others
+    self._goes_on()
     number = {f: self._forms.setdefault(f, len(self._forms)) for f in dict.fromkeys(forms)}
     over = cols[('done',)].numpy()!=0
     begun = np.cumsum(over)-over # how many episodes were over before each row
     episode = np.where(begun==0, self._episode, self._episodes-1+begun)
     first,n = self.ring.total,len(over)
-    cols = {p: t.to(self.ring._views[p].dtype) for p,t in cols.items()}
+    cols = {p: _as_wide(p, t, self.ring._views[p].dtype) for p,t in cols.items()}
     self.ring.extend({**nest(cols), 'form':np.array([number[f] for f in forms], np.int32), 'source':np.full(n, self._own(), np.int32), 'episode':episode})
     self._note(first, infos)
     if over.any(): self._episode,self._episodes = int(self._episodes-1+over.sum()),int(self._episodes+over.sum())
+
+@patch
+def _goes_on(self:ExperienceBank):
+    "What was loaded is from now on another bank, which has the rows of the old one"
+    if self._loaded: self.parents,_ = [*self.parents, [self.id, self._before+self.ring.total]],self._new_id()
 
 @patch
 def _own(self:ExperienceBank):
@@ -254,13 +292,14 @@ def _note(self:ExperienceBank, first, infos):
     at,here = first%cap,min(len(infos), cap-first%cap)
     self._infos[at:at+here],self._infos[:len(infos)-here] = infos[:here],infos[here:]
 
-# %% ../../nbs/06e_memory.bank.ipynb #7cb1fd9d
+# %% ../../nbs/06e_memory.bank.ipynb #4d870c24
 @patch
 def __getitem__(self:ExperienceBank,
     i, # Which one, or a slice
 ): # -> an `Experience`, or a list of them
     "Experiences by age, the oldest first"
     if isinstance(i, slice): return self._experiences(range(*i.indices(len(self))))
+    if not hasattr(i, '__index__'): raise TypeError(f'experiences have numbers, got {i!r:.60}')
     if not -len(self)<=i<len(self): raise IndexError(f'there are {len(self)} experiences, so none has number {i}')
     return self._experiences([range(len(self))[i]])[0]
 
@@ -269,6 +308,7 @@ def get_recent(self:ExperienceBank,
     n:int, # How many; all, if there are fewer
 )->list:
     "The newest experiences, the oldest of them first"
+    if not hasattr(n, '__index__') or n<0: raise ValueError(f'`n` should be a whole number and at least 0, got {n!r:.60}')
     return self[max(0, len(self)-n):]
 
 @patch
@@ -310,13 +350,14 @@ def sample_batch(self:ExperienceBank,
     exact = {p for form in self._forms for p,k in _kinds(form).items() if k in ('array float64','number float64','tensor float64')}
     return nest({p: v.float() if v.dtype==torch.float64 and p not in exact else v for p,v in batch.items() if p[0] in _names})
 
-# %% ../../nbs/06e_memory.bank.ipynb #1f28c277
+# %% ../../nbs/06e_memory.bank.ipynb #e7d7f226
 @patch
 def merge(self:ExperienceBank,
     other, # Another bank
     max_size='sum', # The limit of the new one; without it the sum of both limits, or none if one has none
 )->ExperienceBank:
     "A new bank with the experiences of both"
+    if not isinstance(other, ExperienceBank): raise ValueError(f'a bank can be merged with a bank, got a {type(other).__name__}')
     if max_size=='sum': max_size = None if None in (self.max_size, other.max_size) else self.max_size+other.max_size
     return _merged([self,other], max_size)
 
@@ -340,7 +381,7 @@ def merge_inplace(self:ExperienceBank,
     number = np.array([self._forms.setdefault(f, len(self._forms)) for f in other._forms], np.int32)
     ids,episode = np.unique(cols[('episode',)].numpy(), return_inverse=True)
     first = self.ring.total
-    self.ring.extend({**nest({p: v.to(self.ring._views[p].dtype) for p,v in own.items()}), 'form':number[cols[('form',)].numpy()],
+    self.ring.extend({**nest({p: _as_wide(p, v, self.ring._views[p].dtype) for p,v in own.items()}), 'form':number[cols[('form',)].numpy()],
                       'source':cols[('source',)]+len(self.sources), 'episode':self._episodes+episode})
     self._note(first, infos)
     self.sources,self._episodes = self.sources+other.sources,self._episodes+len(ids)
@@ -350,35 +391,37 @@ def _tell_dropped(self:ExperienceBank, other, cols):
     "Log what goes when the rows of `other` come"
     over = 0 if self.max_size is None else len(self)+len(other)-self.max_size
     if over<=0: return
-    ours = self._columns()[('source',)].tolist() if len(self) else []
-    names = [self.sources[i] for i in ours]+[other.sources[i] for i in cols[('source',)].tolist()]
-    log.warning('%s of %s experiences are dropped, as there is room for %s: %s', over, len(names), self.max_size, ', '.join(f'{n} of {k}' for k,n in Counter(names[:over]).items()))
+    n = len(self)+len(other)
+    ours = self._columns(range(min(over, len(self))))['source',].tolist() if len(self) else []
+    names = [self.sources[i] for i in ours]+[other.sources[i] for i in cols['source',][:over-len(ours)].tolist()]
+    log.warning('%s of %s experiences are dropped, as there is room for %s: %s', over, n, self.max_size, ', '.join(f'{m} of {k}' for k,m in Counter(names).items()))
 
-# %% ../../nbs/06e_memory.bank.ipynb #bce57206
+# %% ../../nbs/06e_memory.bank.ipynb #47a5df69
 @patch
 def save(self:ExperienceBank,
     work_dir='.', # Made if need be
     bank_file:str=None, # The name of the file, if it should be another one
 )->str: # Where it is
     "Write all experiences to a file"
-    path = Path(work_dir).expanduser()/(bank_file or f'experience_bank_{self.date}_{self.session_id}.pkl')
+    path = Path(work_dir).expanduser()/(bank_file or f'experience_bank_{self.date}_{re.sub(r"[^A-Za-z0-9_.-]", "_", self.session_id)[:100]}.pkl')
     path.parent.mkdir(parents=True, exist_ok=True)
     put_file(path, self._write_columns if path.suffix=='.safetensors' else self._write_pickle)
     return str(path)
 
 @patch
 def _about(self:ExperienceBank):
-    return dict(id=self.id, session_id=self.session_id, max_size=self.max_size, date=self.date, n=len(self), total=self.ring.total, sources=self.sources, episode=[self._episode, self._episodes])
+    return dict(id=self.id, session_id=self.session_id, max_size=self.max_size, date=self.date, n=len(self), total=self._before+self.ring.total, sources=self.sources, episode=[self._episode, self._episodes], parents=self.parents)
 
-# %% ../../nbs/06e_memory.bank.ipynb #e0bfdb3b
+# %% ../../nbs/06e_memory.bank.ipynb #076ad145
 @patch
 def _write_columns(self:ExperienceBank, path):
-    cols = {path_name(p): v for p,v in self._columns().items()}
+    names = {tuple(p): k for p,_,_,k in _named_fields(self.ring, ['info text','info end'])} # no two are the same
+    cols = {names[p]: v for p,v in self._columns().items()}
     infos = [self._infos[i] for i in self._rows(np.arange(len(self)))]
     if kinds := set(infos)-{'{}'}: # else all are empty
         texts = [o.encode() for o in infos]
         cols.update({'info text':torch.frombuffer(bytearray(b''.join(texts)+b' '), dtype=torch.uint8), 'info end':torch.tensor([len(o) for o in texts]).cumsum(0)})
-    more = dict(fields=[[f.path, f.name, str(f.dtype)[6:]] for f in self.ring.fields or ()], forms=list(self._forms))
+    more = dict(fields=[[f.path, names[f.path], str(f.dtype)[6:]] for f in self.ring.fields or ()], forms=list(self._forms))
     text = json.dumps({**self._about(), **more, 'crc32':checksum(cols)})
     write_tensors(path, cols, dict(format='fastrl bank', bank=text, crc32=str(zlib.crc32(text.encode()))))
 
@@ -397,7 +440,7 @@ def _write_pickle(self:ExperienceBank, path):
     text = json.dumps({**self._about(), 'runs':self._runs(), 'nbytes':len(raw)}).encode()
     path.write_bytes(raw+text+b''.join(o.to_bytes(8, 'little') for o in (len(text), zlib.crc32(raw+text)))+_end)
 
-# %% ../../nbs/06e_memory.bank.ipynb #414391cb
+# %% ../../nbs/06e_memory.bank.ipynb #59ce9995
 class _Row:
     "Stands for an `Experience`, of whatever module"
     def __setstate__(self, state): self.fields = dict(state)
@@ -427,6 +470,7 @@ def _storage(raw):
 
 def _tensor_of(storage, offset, size, stride, *_):
     raw,dtype = storage._untyped_storage,storage.dtype
+    if not all(type(o) is int for o in (offset, *size, *stride)) or math.prod(size)>max(10**6, raw.nbytes()): raise pickle.UnpicklingError('a tensor of a size that its numbers do not bear out')
     if min([0, offset, *size, *stride])<0 or len(size)!=len(stride) or math.prod(size) and (offset+sum((n-1)*k for n,k in zip(size, stride))+1)*dtype.itemsize>raw.nbytes(): raise pickle.UnpicklingError('a tensor that does not lie in its storage')
     return torch.tensor([], dtype=dtype).set_(raw, offset, tuple(size), tuple(stride)).clone()
 
@@ -437,24 +481,51 @@ _admitted = {('numpy','ndarray'):_refuse, ('numpy','dtype'):_DType, ('torch._uti
 for o in ('numpy.core','numpy._core'):
     _admitted.update({(f'{o}.multiarray','_reconstruct'):_Array, (f'{o}.multiarray','scalar'):_scalar, (f'{o}.numeric','_frombuffer'):_from_bytes})
 
-class _Unpickler(pickle.Unpickler):
+class _Unpickler(pickle._Unpickler):
+    "Reads what banks are made of, and nothing else; in Python, where no file can make it crash"
+    dispatch = dict(pickle._Unpickler.dispatch)
     ours = False # was it written by this library?
+
     def find_class(self, module, name):
         self.ours = self.ours or module==__name__
         if name=='Experience': return _Row
         if (module,name) in _admitted: return _admitted[module,name]
         raise pickle.UnpicklingError(f'it asks for {module}.{name}, and a bank holds nothing but numbers: it was refused, and nothing was run')
 
+    def _no(self): raise pickle.UnpicklingError('it has parts that no bank has; pickles of protocol 2 or later are read')
+    for o in 'INST OBJ EXT1 EXT2 EXT4 PERSID BINPERSID DUP EMPTY_SET ADDITEMS FROZENSET NEXT_BUFFER READONLY_BUFFER PUT GET DICT LIST'.split(): dispatch[getattr(pickle, o)[0]] = _no
+
+    def load_build(self):
+        if not isinstance(self.stack[-2], (_Row,_DType,_Array)): self._no()
+        super().load_build()
+    dispatch[pickle.BUILD[0]] = load_build
+
+    def load_newobj(self):
+        if self.stack[-2] is not _Row or self.stack[-1]: self._no()
+        super().load_newobj()
+    dispatch[pickle.NEWOBJ[0]] = dispatch[pickle.NEWOBJ_EX[0]] = load_newobj
+
+    def load_setitem(self):
+        if not isinstance(self.stack[-2], str): self._no()
+        super().load_setitem()
+    dispatch[pickle.SETITEM[0]] = load_setitem
+
+    def load_setitems(self):
+        if not all(isinstance(k, str) for k in self.stack[::2]): self._no()
+        super().load_setitems()
+    dispatch[pickle.SETITEMS[0]] = load_setitems
+
 def _real(o, left):
     "`o` with arrays in the places of what stands for them; `left` is how much of it there may be"
-    left[0] -= 1
+    v = o.value if isinstance(o, _Array) else o
+    left[0] -= 1+(len(v) if isinstance(v, (str,bytes)) else v.nbytes if isinstance(v, (np.ndarray,Tensor)) else 0)
     if left[0]<0: raise ValueError('it unfolds to far more than it holds')
-    if isinstance(o, _Array): return o.value
+    if v is not o: return v
     if isinstance(o, dict): return {k: _real(v, left) for k,v in o.items()}
     if isinstance(o, (list,tuple)): return type(o)(_real(v, left) for v in o)
     return o
 
-# %% ../../nbs/06e_memory.bank.ipynb #04b34de7
+# %% ../../nbs/06e_memory.bank.ipynb #2efaca16
 @patch(cls_method=True)
 def load(cls:ExperienceBank,
     filepath, # Where a bank was saved, by this library or by ROSE
@@ -463,21 +534,25 @@ def load(cls:ExperienceBank,
     "The bank in a file"
     path = Path(filepath).expanduser()
     if not path.exists(): raise FileNotFoundError(errno.ENOENT, 'there is no bank', str(filepath))
-    try: return _load_columns(path, max_size) if _is_safetensors(path) else _load_pickle(path, max_size)
+    if not path.is_file(): raise LoadError(f'{path} is no file, and so no bank')
+    ExperienceBank(max_size) # an error if it is no number
+    try: res,total = _load_columns(path, max_size) if _is_safetensors(path) else _load_pickle(path, max_size)
     except OSError: raise
     except LoadError: raise
-    except (Exception, MemoryError, RecursionError) as e: raise LoadError(f'{path} holds no bank, or is damaged: {e}') from e
+    except (Exception, MemoryError, RecursionError) as e: raise LoadError(f'{path} holds no bank, or is damaged: {e or type(e).__name__}') from e
+    res._before,res._loaded = total-res.ring.total,True
+    return res
 
 def _is_safetensors(path):
     with open(path, 'rb') as f: return f.read(9)[8:]==b'{'
 
-# %% ../../nbs/06e_memory.bank.ipynb #fdde514e
+# %% ../../nbs/06e_memory.bank.ipynb #8dacaaff
 def _bank(about, max_size, n):
     "An empty bank like the one in a file that has `n` experiences"
     limit = about['max_size'] if max_size is None else max_size
     res = ExperienceBank(limit, about['session_id'])
-    if not (isinstance(about['id'], str) and re.fullmatch(r'\d{8}_\d{6}', about['date'])): raise ValueError('there is no number or date of a bank in it')
-    res.id,res.date = about['id'],about['date']
+    res.id,res.date,res.parents = about['id'],about['date'],about.get('parents', [])
+    if not (isinstance(res.parents, list) and all(isinstance(a, str) and type(b) is int for a,b in res.parents)): raise ValueError('it does not say from which bank it came')
     if limit and n>limit: log.warning('%s of %s experiences are dropped, as there is room for %s', n-limit, n, limit)
     return res
 
@@ -495,11 +570,12 @@ def _load_pickle(path, max_size):
     res = _bank(about, max_size, len(rows))
     res.add_batch(rows)
     if len(rows) and 'runs' in about: res._set_runs(about)
-    return res
+    return res,about.get('total', len(rows))
 
 @patch
 def _set_runs(self:ExperienceBank, about):
     "The sources and episodes that a file tells"
+    if sum(n for *_,n in about['runs'])!=about['n'] or not all(type(o) is int and o>=0 for r in about['runs'] for o in r): raise ValueError('it does not say of all its rows where they come from')
     *of,n = np.array(about['runs']).T
     at = torch.from_numpy(self._rows(np.arange(len(self))))
     for k,v in zip(('source','episode'), of): self.ring._views[k,][at] = torch.from_numpy(np.repeat(v, n)[-len(self):]).to(self.ring._views[k,].dtype)
@@ -518,19 +594,27 @@ def _read_end(raw):
     at = len(raw)-len(_end)-16
     n,crc = (int.from_bytes(raw[i:i+8], 'little') for i in (at, at+8))
     if zlib.crc32(raw[:at])!=crc: raise ValueError('its checksum is another than when it was written')
-    return json.loads(raw[at-n:at])
+    return _checked(json.loads(raw[at-n:at]))
 
 def _date_of(path):
     m = re.search(r'\d{8}_\d{6}', path.name)
     return m[0] if m else datetime.fromtimestamp(path.stat().st_mtime).strftime('%Y%m%d_%H%M%S')
 
-# %% ../../nbs/06e_memory.bank.ipynb #1727abac
+# %% ../../nbs/06e_memory.bank.ipynb #6cc9f0e1
 def _read_about(path):
     "What a safetensors file says of the bank in it"
     with open(path, 'rb') as f: meta = json.loads(f.read(min(int.from_bytes(f.read(8), 'little'), path.stat().st_size))).get('__metadata__', {})
     if meta.get('format')!='fastrl bank': raise ValueError('it is a safetensors file of something else')
     if str(zlib.crc32(meta['bank'].encode()))!=meta['crc32']: raise ValueError('the checksum of its head is another than when it was written')
-    return json.loads(meta['bank'])
+    return _checked(json.loads(meta['bank']))
+
+def _checked(about):
+    "What a file says of the bank in it, if it is what is said of one"
+    if not (isinstance(about, dict) and all(isinstance(about.get(k), str) for k in ('id','session_id','date')) and re.fullmatch(r'\d{8}_\d{6}', about['date']) and type(about.get('total')) is int and type(about.get('n')) is int and about['n']>=0
+            and isinstance(about.get('sources'), list) and all(isinstance(o, str) for o in about['sources']) and isinstance(about.get('episode'), list) and [type(o) for o in about['episode']]==[int,int]): raise ValueError('it does not say what a bank says of itself')
+    return about
+
+def _tensor_type(name): return name in ('bool','uint8','uint16','uint32','uint64','int8','int16','int32','int64','float16','bfloat16','float32','float64','complex64','complex128') or name.startswith('float8')
 
 def _check_form(form, cols):
     "Is it the form of experiences with these columns?"
@@ -539,7 +623,7 @@ def _check_form(form, cols):
     for p,o in kinds.items():
         kind,_,dtype = o.partition(' ')
         one = o in ('bool','int','float','complex') or kind=='number' and np.dtype(dtype).kind in 'biufc'
-        if not (one and cols[p].ndim==1 or kind=='tensor' and torch_dtype(dtype) or kind in ('array','list') and np.dtype(dtype).kind in 'biufc'): raise ValueError(f'{o!r:.60} is no form of `{path_name(p)}`')
+        if not (one and cols[p].ndim==1 or kind=='tensor' and _tensor_type(dtype) or kind in ('array','list') and np.dtype(dtype).kind in 'biufc'): raise ValueError(f'{o!r:.60} is no form of `{path_name(p)}`')
 
 def _tuples(o): return tuple(map(_tuples, o)) if isinstance(o, list) else o
 
@@ -547,7 +631,9 @@ def _load_columns(path, max_size):
     about,cols = _read_about(path),read_tensors(path)
     if about['crc32']!=checksum(cols): raise ValueError('its checksum is another than when it was written')
     res,n = _bank(about, max_size, about['n']),about['n']
-    if not n: return res
+    if any(len(cols[name])!=n for _,name,_ in about['fields']): raise ValueError('its columns do not fit one another')
+    if not n: return res,about['total']
+    if len({_tuples(o) for o in about['forms']})<len(about['forms']): raise ValueError('it has a form twice')
     res._forms = {_tuples(o): i for i,o in enumerate(about['forms'])}
     fields = {_tuples(p): _as(cols[name], torch_dtype(dtype)) for p,name,dtype in about['fields']}
     for f in res._forms: _check_form(f, {p: v for p,v in fields.items() if p[0] in _names})
@@ -557,16 +643,17 @@ def _load_columns(path, max_size):
     res.ring.extend(nest(fields))
     res._note(0, infos)
     res._set_sources(about)
-    return res
+    return res,about['total']
 
 def _infos_of(cols, n):
     if 'info text' not in cols: return ['{}']*n
     text,ends = cols['info text'].numpy().tobytes(),[0, *cols['info end'].tolist()]
+    if len(ends)!=n+1 or any(b<a for a,b in zip(ends, ends[1:])) or ends[-1]>len(text): raise ValueError('what stands beside its rows does not fit them')
     res = [text[a:b].decode() for a,b in zip(ends, ends[1:])]
-    if len(res)!=n or not all(o=='' or isinstance(json.loads(o), dict) for o in res): raise ValueError('what stands beside its rows does not fit them')
+    if not all(o=='' or isinstance(json.loads(o), dict) for o in res): raise ValueError('what stands beside its rows does not fit them')
     return res
 
-# %% ../../nbs/06e_memory.bank.ipynb #bf39f91e
+# %% ../../nbs/06e_memory.bank.ipynb #ce12e3e5
 @patch(cls_method=True)
 def list_saved_banks(cls:ExperienceBank,
     work_dir='.', # A folder
@@ -577,7 +664,7 @@ def list_saved_banks(cls:ExperienceBank,
 
 def _peek(path):
     "What a file says of the bank in it, if it is one"
-    if not path.is_file(): return
+    if not path.is_file() or path.suffix=='.new': return # a writer is at it
     try:
         if _is_safetensors(path): return _read_about(path)
         with open(path, 'rb') as f: head = f.read(256)
@@ -588,12 +675,14 @@ def _peek(path):
 
 _empty = pickle.dumps([])
 
-# %% ../../nbs/06e_memory.bank.ipynb #86ff53e9
+# %% ../../nbs/06e_memory.bank.ipynb #10ee4a77
 def merge_banks(
     files, # Of banks
     max_size:int=None, # The limit of the new one; the oldest experiences go first
 )->ExperienceBank:
     "One bank of many files, in the order of their names"
+    if isinstance(files, (str,Path)): raise ValueError(f'files come as a list, got {str(files)!r}')
+    parents = {} # of banks that go on with them
     files,newest = sorted({Path(o).expanduser() for o in files}, key=lambda o: (o.name, str(o))),{}
     for o in files:
         if not o.exists(): raise FileNotFoundError(errno.ENOENT, 'there is no bank', str(o))
@@ -602,8 +691,10 @@ def merge_banks(
         old = newest.get(about['id'])
         if old: log.info('%s and %s are the same bank', old[1], o)
         if old is None or about['total']>old[0]: newest[about['id']] = about['total'],o
+        parents.update((k, n) for k,n in about.get('parents', []))
     res = ExperienceBank(max_size)
-    for o in [o for o in files if o in {o for _,o in newest.values()}]:
+    whole = {o for k,(n,o) in newest.items() if parents.get(k, -1)<n} # what another one goes on with is in that one
+    for o in [o for o in files if o in whole]:
         try: res.merge_inplace(ExperienceBank.load(o))
         except LoadError: raise
         except ValueError as e: raise ValueError(f'{o} does not fit the files before it: {e}') from None

@@ -86,13 +86,14 @@ def write_tensors(
     if total!=8+len(head)+end: raise RuntimeError(f'{path} should have {8+len(head)+end} bytes and got {total}: what was saved has changed meanwhile')
     return dict(file=Path(path).name, nbytes=8+len(head)+end, crc=crc)
 
-# %% ../../nbs/04_memory.disk.ipynb #ab1768bf
+# %% ../../nbs/04_memory.disk.ipynb #c3fa3b65
 def checksum(
     columns:dict, # Tensors by name
 )->int:
-    "One number for what all `columns` hold, in the order of their names"
+    "One number for all `columns`, names and numbers, in the order of their names"
     crc = 0
     for k in sorted(columns):
+        crc = zlib.crc32(k.encode(), crc)
         for o in blocks(columns[k].detach()): crc = zlib.crc32(o, crc)
     return crc
 
