@@ -88,7 +88,7 @@ def plot(cases, path):
         rs = {p: c['ratios'][p] for p in peers if p in c['ratios']}
         ax.plot([1, max(rs.values())], [i,i], color='#dddddd', lw=1, zorder=1)
         for p,r in rs.items(): ax.scatter(r, i+.09*(peers.index(p)-1.5), s=60, color=looks[p][0], marker=looks[p][1], zorder=3, edgecolor='white', lw=.8)
-        if c['goal']: ax.plot([c['goal']]*2, [i-.3,i+.3], color='#555555', lw=1.5, zorder=2)
+        if c['goal'] and c['fastest'] in peers: ax.plot([c['goal']]*2, [i-.3,i+.3], color='#555555', lw=1.5, zorder=2)
     ax.axvline(1, color='black', lw=2, zorder=2)
     ax.set(xscale='log', ylim=(len(cases)-.4, -.6))
     lo,hi = min(.8, *(r for c in cases for p,r in c['ratios'].items() if p in peers)),max(r for c in cases for p,r in c['ratios'].items() if p in peers)
@@ -100,7 +100,7 @@ def plot(cases, path):
     for o in ('top','right','left'): ax.spines[o].set_visible(False)
     ax.tick_params(axis='y', length=0)
     ax.grid(axis='x', color='#eeeeee', zorder=0)
-    ax.set_xlabel("time beside fastrl's, log scale: right of the line is slower")
+    fig.supxlabel("time beside fastrl's, log scale: right of the line is slower", fontsize=10)
     handles = [plt.Line2D([], [], color=c, marker=m, ls='', label=p) for p,(c,m) in looks.items() if any(p in o['ratios'] for o in cases)]
     handles.append(plt.Line2D([], [], color='#555555', marker='|', ms=11, mew=1.5, ls='', label='our goal'))
     fig.legend(handles=handles, loc='outside upper center', ncol=len(handles), frameon=False)

@@ -9,13 +9,13 @@ Docs: https://fastrl.github.io/fastrl/cli.html.md"""
 # %% auto #0
 __all__ = ['commands', 'info', 'verify', 'explore', 'merge', 'train', 'main']
 
-# %% ../nbs/20_cli.ipynb #a76e7cea
-import json, os, signal, sys, warnings
+# %% ../nbs/20_cli.ipynb #c94d7f41
+import json, os, signal, sys
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Annotated
-import numpy as np, torch
+import torch
 from fastcore.script import anno_parser
 from .memory.bank import ExperienceBank, merge_banks, _peek
 from .memory.disk import Saved, put_file, verify as problems_of

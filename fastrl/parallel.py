@@ -10,22 +10,22 @@ Docs: https://fastrl.github.io/fastrl/parallel.html.md"""
 __all__ = ['log', 'GREATER_THAN_THRESHOLD', 'LESS_THAN_THRESHOLD', 'EQUAL_TO_THRESHOLD', 'GREATER_OR_EQUAL_TO_THRESHOLD',
            'LESS_OR_EQUAL_TO_THRESHOLD', 'Ctx', 'Failure', 'BankFolder', 'Criterion', 'State', 'ParallelExperience']
 
-# %% ../nbs/12_parallel.ipynb #68645b0b
-import asyncio, inspect, json, logging, math, operator, os, re, shutil, signal, subprocess, sys, tempfile, time, zlib
+# %% ../nbs/12_parallel.ipynb #22bba506
+import asyncio, inspect, json, logging, math, operator, os, re, subprocess, sys, tempfile, zlib
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
 import cloudpickle, numpy as np, torch
 from fastcore.basics import patch
-from .memory.bank import ExperienceBank, merge_banks
+from .memory.bank import ExperienceBank, merge_banks, _read_about
 from .memory.disk import put_file
 
-# %% ../nbs/12_parallel.ipynb #a8cecef7
+# %% ../nbs/12_parallel.ipynb #7b4a1b1e
 _keeper = """
 import os, signal, subprocess, sys, threading
-seconds,*args = sys.argv[1:]
-p = subprocess.Popen(args, stdin=subprocess.DEVNULL, start_new_session=True)
+seconds,out,err,*args = sys.argv[1:]
+p = subprocess.Popen(args, stdin=subprocess.DEVNULL, stdout=int(out), stderr=int(err), start_new_session=True)
 def kill():
     try: os.killpg(p.pid, signal.SIGKILL)
     except OSError: pass
@@ -49,9 +49,9 @@ def run_command(
     timeout:float=None, # Seconds, after which it is killed
 ): # -> exit code, `'late'` after a timeout, and the texts that it wrote to stdout and stderr
     "Run a command that ends with this process"
-    cwd = Path(cwd)
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-        keeper = subprocess.Popen([sys.executable, '-S', '-c', _keeper_of(out, err), str(timeout or 'none'), *map(str, args)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=cwd, env={**os.environ, **(env or {})}, pass_fds=(out.fileno(), err.fileno()))
+        fds = out.fileno(),err.fileno()
+        keeper = subprocess.Popen([sys.executable, '-S', '-c', _keeper, str(timeout or 'none'), *map(str, fds+tuple(args))], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=cwd, env={**os.environ, **(env or {})}, pass_fds=fds)
         try: code = keeper.stdout.read().decode().strip()
         finally:
             keeper.stdin.close()
@@ -59,8 +59,6 @@ def run_command(
             keeper.stdout.close()
         texts = [_tail(o) for o in (out, err)]
     return code if code=='late' else int(code or -9), *texts
-
-def _keeper_of(out, err): return _keeper.replace('start_new_session=True', f'start_new_session=True, stdout={out.fileno()}, stderr={err.fileno()}')
 
 def _tail(f, most=10_000):
     f.seek(max(0, f.seek(0, 2)-most))
@@ -85,7 +83,7 @@ class Ctx:
         "As a command is told"
         return dict(FASTRL_BANK=str(self.path), FASTRL_ITERATION=str(self.iteration), FASTRL_ENV=self.name, FASTRL_PARAMS=json.dumps(self.params), FASTRL_SEED=str(self.seed))
 
-# %% ../nbs/12_parallel.ipynb #9c04a982
+# %% ../nbs/12_parallel.ipynb #3b46d63e
 def _call(path):
     "Run the function at `path`, and leave its bank"
     f,ctx = cloudpickle.loads(Path(path).read_bytes())
@@ -100,13 +98,12 @@ def _call(path):
         res = bank
     res.save(ctx.path.parent, ctx.path.name)
 
-_child = [sys.executable, '-c', 'import sys; from fastrl.parallel import _call; _call(sys.argv[1])']
+_child = 'import sys; from fastrl.parallel import _call; _call(sys.argv[1])'
 
 def run_task(
     task, # A command, or a function that was made bytes with its `Ctx`
     ctx:Ctx,
     timeout:float=None, # Seconds
-    env:dict=None, # More variables
 )->dict: # Exit code, what it wrote to stderr, and the files that it left, by name
     "Run an environment task in a scratch folder, on whichever machine this is"
     with tempfile.TemporaryDirectory(prefix='fastrl-') as d:
@@ -115,8 +112,8 @@ def run_task(
         work.mkdir()
         ctx.path = work/f'{_file_name(ctx)}.safetensors'
         if isinstance(task, bytes): (d/'task').write_bytes(task)
-        args = ['/bin/sh', '-c', task] if isinstance(task, str) else [sys.executable, *_child[1:], d/'task']
-        code,_,err = run_command(args, work, {**ctx.variables, **(env or {})}, timeout)
+        args = ['/bin/sh', '-c', task] if isinstance(task, str) else [sys.executable, '-c', _child, d/'task']
+        code,_,err = run_command(args, work, ctx.variables, timeout)
         return dict(code=code, stderr=err, files={o.name: o.read_bytes() for o in sorted(work.iterdir()) if o.is_file() and o.suffix in ('.pkl','.safetensors')})
 
 def _file_name(ctx): return f'{ctx.iteration:06d}.{re.sub("[^A-Za-z0-9_-]", "_", ctx.name)}'
@@ -142,7 +139,7 @@ def _why(res, timeout):
     if code: return f'it ended with exit code {code}' + (f': {last}' if last else '')
     if not res['files']: return 'it left no bank: write one to $FASTRL_BANK, or save one in the folder where it runs'
 
-# %% ../nbs/12_parallel.ipynb #d530b58c
+# %% ../nbs/12_parallel.ipynb #099d1a55
 class BankFolder:
     "The banks that were committed, and what was set aside"
     def __init__(self, folder): self.folder = Path(folder); self.folder.mkdir(parents=True, exist_ok=True)
@@ -159,15 +156,16 @@ class BankFolder:
         bad = []
         with tempfile.TemporaryDirectory(dir=self.folder, prefix='.new-') as d:
             for k,v in files.items(): (Path(d)/k).write_bytes(v)
-            good = []
+            good = {}
             for k in files:
-                try: ExperienceBank.load(Path(d)/k)
+                try: bank = ExperienceBank.load(Path(d)/k)
                 except (ValueError, OSError) as e:
                     bad.append(f'{k}: {e}')
                     self.set_aside(ctx, k, files[k])
-                else: good.append(Path(d)/k)
+                else: good[Path(d)/k] = bank
             if not good: return bad
-            bank = ExperienceBank.load(good[0]) if len(good)==1 else merge_banks(good)
+            if len(good)>1: bank = merge_banks(good)
+            else: bank, = good.values()
             try: self._fits(bank)
             except ValueError as e:
                 for o in good: self.set_aside(ctx, o.name, files[o.name])
@@ -284,10 +282,10 @@ def as_stop_criterion(self:ParallelExperience,
         return f
     return decorate
 
-# %% ../nbs/12_parallel.ipynb #5525fea5
-async def _given(f, *args):
+# %% ../nbs/12_parallel.ipynb #2f47d8ee
+async def _given(f):
     "What an `async def` gives: a command"
-    res = await f(*args)
+    res = await f()
     if not isinstance(res, str): raise TypeError(f'{f.__name__} should give a command, a string, got {type(res).__name__}')
     return res
 
@@ -326,7 +324,7 @@ async def _measure(self:ParallelExperience, ctx):
     if math.isnan(res): raise ValueError(f'the metric {self.criterion.metric_name} of iteration {ctx.iteration} is NaN')
     return res
 
-# %% ../nbs/12_parallel.ipynb #2fda13b4
+# %% ../nbs/12_parallel.ipynb #47eec460
 @patch
 async def start(self:ParallelExperience,
     max_iter:int=0, # The most iterations, those of a run before included; without it until the criterion is met
@@ -355,7 +353,7 @@ async def _iterate(self:ParallelExperience, pool, iteration):
     bank = self.banks.merged(self.max_size)
     ctx = Ctx(iteration, path=self.banks.folder/'memory.safetensors', policy=self.policy, seed=self.seed)
     bank.save(ctx.path.parent, ctx.path.name)
-    collected = {o: len(ExperienceBank.load(self.banks.folder/f'{_file_name(Ctx(iteration, o))}.safetensors')) for o in good}
+    collected = {o: _read_about(self.banks.folder/f'{_file_name(Ctx(iteration, o))}.safetensors')['n'] for o in good}
     state = State(iteration, collected, failures, len(bank))
     if self.update:
         res = await self._in_work_dir(self.update, ctx, 'update')

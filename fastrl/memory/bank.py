@@ -9,8 +9,8 @@ Docs: https://fastrl.github.io/fastrl/memory.bank.html.md"""
 # %% auto #0
 __all__ = ['log', 'Experience', 'create_experience', 'ExperienceBank', 'merge_banks']
 
-# %% ../../nbs/06e_memory.bank.ipynb #9f4ef4d1
-import errno, hashlib, io, json, logging, math, os, pickle, re, secrets, warnings, zlib
+# %% ../../nbs/06e_memory.bank.ipynb #02002bf6
+import errno, hashlib, io, json, logging, math, pickle, re, secrets, warnings, zlib
 from collections import Counter
 from dataclasses import dataclass
 from functools import reduce
@@ -111,7 +111,7 @@ def _json(info):
     try: return json.dumps(info, default=_plain) if info else '{}'
     except (TypeError, ValueError, RecursionError) as e: raise ValueError(f'`info` should be plain data, as JSON is ({e}): leave the rest out') from None
 
-# %% ../../nbs/06e_memory.bank.ipynb #9dc2084d
+# %% ../../nbs/06e_memory.bank.ipynb #7e6dd2e9
 log = logging.getLogger(__name__)
 
 class ExperienceBank:
@@ -133,17 +133,18 @@ class ExperienceBank:
     def clear(self):
         "Forget all experiences"
         self.ring,self.sources,self._source = Ring(self.max_size),[],None # who collected: rows name them by number; which is this one
-        self._infos,self._forms = [],{} # of each row; numbers of the forms, in order
+        self._infos,self._forms,self._mixed = [],{},False # of each row; numbers of the forms, in order; is a column wider than what came first?
         self._episode,self._episodes,self._before = 0,1,0 # which one is being collected; how many there are; rows that were written before those in the ring
         self._new_id()
 
     def _new_id(self): self.id,self._loaded = secrets.token_hex(16),False # of what is in it
 
+    def __getstate__(self): return {**self.__dict__, '_loaded':True} # a copy that goes on is another bank
     def __len__(self): return len(self.ring)
     def __iter__(self): return (e for i in range(0, len(self), 1024) for e in self[i:i+1024])
     def __repr__(self): return f'ExperienceBank({self.session_id!r}, {len(self)} experiences{"" if self.max_size is None else f" of {self.max_size}"})'
 
-# %% ../../nbs/06e_memory.bank.ipynb #ec2f0d67
+# %% ../../nbs/06e_memory.bank.ipynb #535ecabb
 def _column(path, vs):
     "Values of one leaf as a tensor, one a row"
     if any(isinstance(v, Tensor) for v in vs):
@@ -168,6 +169,7 @@ def _wider(a, b):
 
 def _as_wide(path, v, dtype):
     "`v` as `dtype`, if nothing of it is lost"
+    if v.dtype==dtype: return v
     res = v.to(dtype)
     if not v.is_floating_point() and not v.is_complex() and not (res.to(v.dtype)==v).all(): raise ValueError(f'`{path_name(path)}` has whole numbers that {str(dtype)[6:]} cannot hold, and numbers of that kind beside them: keep to one of them')
     return res
@@ -186,6 +188,7 @@ def _fit(self:ExperienceBank, cols, who, lists=()):
         raise ValueError(f'`{path_name(bad)}` is {have[bad].like} here, and {want[bad].like} in {who}')
     wide = {p: _wider(f.dtype, want[p].dtype) for p,f in have.items()}
     if not self.ring.fields or any(f.dtype!=wide[p] for p,f in have.items()): self._layout([Field(p, f.shape, wide[p]) for p,f in have.items()])
+    self._mixed = self._mixed or any(f.dtype!=want[p].dtype for p,f in have.items())
 
 @patch
 def _layout(self:ExperienceBank, fields):
@@ -211,7 +214,7 @@ def _columns(self:ExperienceBank, idxs=None):
     rows = self._rows(np.arange(len(self)) if idxs is None else idxs)
     return dict(leaves(self.ring.gather(torch.from_numpy(rows))))
 
-# %% ../../nbs/06e_memory.bank.ipynb #ab35ae3c
+# %% ../../nbs/06e_memory.bank.ipynb #8362113d
 @patch
 def add(self:ExperienceBank,
     experience:Experience,
@@ -220,11 +223,11 @@ def add(self:ExperienceBank,
     form = _form_of(experience)
     if self._loaded or form not in self._forms: return self.add_batch([experience])
     e,info,n = experience,_json(getattr(experience, 'info', None)),self.ring.total
-    if type(e.action) is int and abs(e.action)>2**53 or type(e.reward) is int and abs(e.reward)>2**53 or type(e.state) is int and abs(e.state)>2**53: return self.add_batch([e])
+    if self._mixed and any(abs(v)>2**53 for k in _names for _,v in leaves(getattr(e, k)) if isinstance(v, (int,np.integer))): return self.add_batch([e])
     try: self.ring.add(**{k: getattr(e, k) for k in _names}, form=self._forms[form], source=self._own(), episode=self._episode)
     except ValueError: return self.add_batch([e]) # which makes columns wider, or says what is wrong
     self._note(n, [info])
-    if e.done: self._next_episode()
+    if e.done: self._episode,self._episodes = self._episodes,self._episodes+1
 
 @patch
 def add_batch(self:ExperienceBank,
@@ -278,9 +281,6 @@ def _own(self:ExperienceBank):
     "The number of this source"
     if self._source is None: self._source,self.sources = len(self.sources),[*self.sources,self.session_id]
     return self._source
-
-@patch
-def _next_episode(self:ExperienceBank): self._episode,self._episodes = self._episodes,self._episodes+1
 
 @patch
 def _note(self:ExperienceBank, first, infos):
@@ -350,7 +350,7 @@ def sample_batch(self:ExperienceBank,
     exact = {p for form in self._forms for p,k in _kinds(form).items() if k in ('array float64','number float64','tensor float64')}
     return nest({p: v.float() if v.dtype==torch.float64 and p not in exact else v for p,v in batch.items() if p[0] in _names})
 
-# %% ../../nbs/06e_memory.bank.ipynb #e7d7f226
+# %% ../../nbs/06e_memory.bank.ipynb #6d7b8272
 @patch
 def merge(self:ExperienceBank,
     other, # Another bank
@@ -359,11 +359,8 @@ def merge(self:ExperienceBank,
     "A new bank with the experiences of both"
     if not isinstance(other, ExperienceBank): raise ValueError(f'a bank can be merged with a bank, got a {type(other).__name__}')
     if max_size=='sum': max_size = None if None in (self.max_size, other.max_size) else self.max_size+other.max_size
-    return _merged([self,other], max_size)
-
-def _merged(banks, max_size):
     res = ExperienceBank(max_size)
-    for o in banks: res.merge_inplace(o)
+    for o in (self, other): res.merge_inplace(o)
     return res
 
 @patch
@@ -378,6 +375,7 @@ def merge_inplace(self:ExperienceBank,
     own = {p: v for p,v in cols.items() if p[0] in _names}
     self._fit(own, f'the bank {other.session_id}')
     self._tell_dropped(other, cols)
+    self._goes_on()
     number = np.array([self._forms.setdefault(f, len(self._forms)) for f in other._forms], np.int32)
     ids,episode = np.unique(cols[('episode',)].numpy(), return_inverse=True)
     first = self.ring.total
@@ -412,13 +410,13 @@ def save(self:ExperienceBank,
 def _about(self:ExperienceBank):
     return dict(id=self.id, session_id=self.session_id, max_size=self.max_size, date=self.date, n=len(self), total=self._before+self.ring.total, sources=self.sources, episode=[self._episode, self._episodes], parents=self.parents)
 
-# %% ../../nbs/06e_memory.bank.ipynb #076ad145
+# %% ../../nbs/06e_memory.bank.ipynb #9008eef8
 @patch
 def _write_columns(self:ExperienceBank, path):
     names = {tuple(p): k for p,_,_,k in _named_fields(self.ring, ['info text','info end'])} # no two are the same
     cols = {names[p]: v for p,v in self._columns().items()}
     infos = [self._infos[i] for i in self._rows(np.arange(len(self)))]
-    if kinds := set(infos)-{'{}'}: # else all are empty
+    if set(infos)-{'{}'}: # else all are empty
         texts = [o.encode() for o in infos]
         cols.update({'info text':torch.frombuffer(bytearray(b''.join(texts)+b' '), dtype=torch.uint8), 'info end':torch.tensor([len(o) for o in texts]).cumsum(0)})
     more = dict(fields=[[f.path, names[f.path], str(f.dtype)[6:]] for f in self.ring.fields or ()], forms=list(self._forms))
@@ -525,7 +523,7 @@ def _real(o, left):
     if isinstance(o, (list,tuple)): return type(o)(_real(v, left) for v in o)
     return o
 
-# %% ../../nbs/06e_memory.bank.ipynb #2efaca16
+# %% ../../nbs/06e_memory.bank.ipynb #14c75c6c
 @patch(cls_method=True)
 def load(cls:ExperienceBank,
     filepath, # Where a bank was saved, by this library or by ROSE
@@ -540,7 +538,7 @@ def load(cls:ExperienceBank,
     except OSError: raise
     except LoadError: raise
     except (Exception, MemoryError, RecursionError) as e: raise LoadError(f'{path} holds no bank, or is damaged: {e or type(e).__name__}') from e
-    res._before,res._loaded = total-res.ring.total,True
+    res._before,res._loaded,res._mixed = total-res.ring.total,True,True
     return res
 
 def _is_safetensors(path):

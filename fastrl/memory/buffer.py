@@ -9,8 +9,8 @@ Docs: https://fastrl.github.io/fastrl/memory.buffer.html.md"""
 # %% auto #0
 __all__ = ['BatchExperience', 'ReplayBuffer']
 
-# %% ../../nbs/06c_memory.buffer.ipynb #3e3ffbcf
-import json, math, os, time, zlib
+# %% ../../nbs/06c_memory.buffer.ipynb #b0066441
+import json, math, time, zlib
 from dataclasses import dataclass, replace
 from itertools import dropwhile
 from pathlib import Path

@@ -1167,7 +1167,7 @@ def __setstate__(self:EpisodeReplay, state): self.__dict__.update(state, lock=th
 
 ReplayBuffer = EpisodeReplay # as the original calls it
 
-# %% ../../nbs/06d_memory.episodes.ipynb #9eb39da6
+# %% ../../nbs/06d_memory.episodes.ipynb #11864b40
 class Running:
     "The steps of episodes that have not ended"
     @torch.inference_mode(False) # what is made in that mode cannot be written outside of it
@@ -1185,7 +1185,7 @@ class Running:
 
     @torch.inference_mode(False)
     def grow(self):
-        old,new,size = self.room,max(32, 2*self.room),len(self.start)
+        old,new = self.room,max(32, 2*self.room)
         when = torch.arange(self.t-old, self.t)
         for p,v in self.steps.items():
             self.steps[p] = v.new_empty(new, *v.shape[1:])

@@ -10,8 +10,7 @@ Docs: https://fastrl.github.io/fastrl/memory.explore.html.md"""
 __all__ = ['get_steps', 'thin', 'frame_rows', 'plot_replay_stats', 'plot_summary', 'Page', 'figures_to_html', 'plot_images',
            'replay_report']
 
-# %% ../../nbs/06b_memory.explore.ipynb #e3b1ff32
-import json
+# %% ../../nbs/06b_memory.explore.ipynb #504825c9
 from pathlib import Path
 import numpy as np, torch
 import plotly.express as px, plotly.graph_objects as go, plotly.io as pio
