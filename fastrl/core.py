@@ -10,7 +10,8 @@ Docs: https://fastrl.github.io/fastrl/core.html.md"""
 __all__ = ['leaves', 'map_leaves', 'path_name', 'difference', 'test_same', 'test_in', 'test_len', 'test_lt', 'row_index',
            'TensorBatch', 'BD']
 
-# %% ../nbs/00_core.ipynb #87dc4f9b
+# %% ../nbs/00_core.ipynb #4703f0cd
+import sys
 from textwrap import fill
 import numpy as np, torch
 from fastcore.basics import bind, merge, patch
@@ -202,3 +203,15 @@ def pandas(self:BD,
 def to(self:BD, *args, **kwargs)->BD:
     "Every column `to` a device or dtype, as of a tensor"
     return self.mapv(lambda t: t.to(*args, **kwargs))
+
+# %% ../nbs/00_core.ipynb #b241f6c3
+def _bar(
+    total, # `None`: nobody knows
+):
+    "A progress bar, if there is fastprogress, and somebody who looks"
+    try: from fastprogress.fastprogress import IN_NOTEBOOK, progress_bar
+    except ImportError: return
+    if not (IN_NOTEBOOK or sys.stdout.isatty()): return
+    bar = progress_bar((), total='noinfer' if total is None else total)
+    bar.update(0)
+    return bar

@@ -8,55 +8,131 @@ Docs: https://fastrl.github.io/fastrl/parallel.html.md"""
 
 # %% auto #0
 __all__ = ['log', 'GREATER_THAN_THRESHOLD', 'LESS_THAN_THRESHOLD', 'EQUAL_TO_THRESHOLD', 'GREATER_OR_EQUAL_TO_THRESHOLD',
-           'LESS_OR_EQUAL_TO_THRESHOLD', 'Ctx', 'Failure', 'BankFolder', 'Criterion', 'State', 'ParallelExperience']
+           'LESS_OR_EQUAL_TO_THRESHOLD', 'run_command', 'Ctx', 'Failure', 'BankFolder', 'Criterion', 'State',
+           'Workflow', 'ParallelExperience', 'SequentialReinforcementLearner', 'ParallelReinforcementLearner']
 
-# %% ../nbs/12_parallel.ipynb #22bba506
-import asyncio, inspect, json, logging, math, operator, os, re, subprocess, sys, tempfile, zlib
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+# %% ../nbs/12_parallel.ipynb #a5fd6f9f
+import asyncio, inspect, json, logging, math, operator, os, pickle, random, re, select, shlex, shutil, signal, socket, subprocess, sys, tempfile, threading, time, traceback, uuid, zlib
+from concurrent.futures import Executor, ThreadPoolExecutor
+from copy import copy
+from dataclasses import dataclass, field, replace
+from functools import partial
+from multiprocessing.connection import wait
 from pathlib import Path
 from types import SimpleNamespace
 import cloudpickle, numpy as np, torch
 from fastcore.basics import patch
+from fastcore.meta import delegates
+from .core import _bar
 from .memory.bank import ExperienceBank, merge_banks, _read_about
-from .memory.disk import put_file
+from .memory.disk import Claim, put_file
 
-# %% ../nbs/12_parallel.ipynb #7b4a1b1e
-_keeper = """
-import os, signal, subprocess, sys, threading
-seconds,out,err,*args = sys.argv[1:]
-p = subprocess.Popen(args, stdin=subprocess.DEVNULL, stdout=int(out), stderr=int(err), start_new_session=True)
-def kill():
-    try: os.killpg(p.pid, signal.SIGKILL)
-    except OSError: pass
-def watch():
-    os.read(0, 1) # until the other end is closed
-    kill()
-    os._exit(1)
-threading.Thread(target=watch, daemon=True).start()
-try: code = p.wait(float(seconds) if seconds!='none' else None)
-except subprocess.TimeoutExpired: code = 'late'
-kill() # and whatever it started and left
-p.wait()
-print(code, flush=True)
-os._exit(0)
-"""
+# %% ../nbs/12_parallel.ipynb #fade26e7
+def _nursery(fd):
+    "Fork a keeper for each task that is asked for, until nobody can ask"
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN) # nobody waits for keepers
+    signal.signal(signal.SIGINT, signal.SIG_IGN) # Ctrl-C is for whoever asks
+    asked = socket.socket(fileno=fd)
+    while True:
+        msg,fds,*_ = socket.recv_fds(asked, 1, 5)
+        if not msg: os._exit(0)
+        if os.fork()==0:
+            asked.close()
+            try: _keep(*fds)
+            finally: os._exit(0)
+        for o in fds: os.close(o)
 
+def _keep(spec, out, err, reply, life):
+    "Start a task, and tell how it ended; nothing of it is left then"
+    with open(spec) as f: spec = json.load(f)
+    woken,wake = os.pipe()
+    os.set_blocking(wake, False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.set_wakeup_fd(wake)
+    until = math.inf if spec['timeout'] is None else time.monotonic()+spec['timeout']
+    pid = os.fork()
+    if pid==0: _become(spec, out, err, reply, life, woken, wake)
+    while not (ended := os.waitid(os.P_PID, pid, os.WEXITED|os.WNOHANG|os.WNOWAIT)):
+        left = None if until==math.inf else max(0, until-time.monotonic())
+        if woken not in select.select([woken,life], [], [], left)[0]: break # too late, or nobody wants it
+        os.read(woken, 99)
+    for kill in (os.killpg, os.kill): # it, and whatever it started and left
+        try: kill(pid, signal.SIGKILL)
+        except OSError: pass
+    _,status = os.waitpid(pid, 0)
+    os.write(reply, b'%d' % os.waitstatus_to_exitcode(status) if ended else b'late')
+
+def _become(spec, out, err, *others):
+    "Be the task"
+    code = 1
+    try:
+        os.setsid()
+        signal.set_wakeup_fd(-1)
+        for o in (signal.SIGCHLD, signal.SIGPIPE): signal.signal(o, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        null = os.open(os.devnull, os.O_RDONLY)
+        for i,o in enumerate((null,out,err)): os.dup2(o, i)
+        for o in (null,out,err,*others): os.close(o)
+        os.chdir(spec['cwd'])
+        os.environ.clear()
+        os.environ.update(spec['env'])
+        if 'args' in spec: os.execvp(spec['args'][0], spec['args'])
+        signal.signal(signal.SIGPIPE, signal.SIG_IGN) # as Python has it
+        sys.path[:] = spec['path']
+        _call(spec['task'])
+        code = 0
+    except SystemExit as e:
+        code = e.code if isinstance(e.code, int) else int(e.code is not None)
+        if code and not isinstance(e.code, int): print(e.code, file=sys.stderr)
+    except BaseException: traceback.print_exc()
+    finally:
+        for o in (sys.stdout, sys.stderr): o.flush()
+        os._exit(code)
+
+# %% ../nbs/12_parallel.ipynb #cdaa6405
+_lock,_nurseries = threading.Lock(),[]
+
+def _ask(*fds):
+    "Have the nursery fork a keeper"
+    with _lock:
+        for _ in range(2): # it may have been killed since
+            if not _nurseries:
+                ours,theirs = socket.socketpair()
+                with theirs: p = subprocess.Popen([sys.executable, '-c', 'import sys, json; sys.path[:] = json.loads(sys.argv[2]); from fastrl.parallel import _nursery; _nursery(int(sys.argv[1]))', str(theirs.fileno()), json.dumps(_sys_path())], stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()])
+                _nurseries[:] = [ours,p]
+            try: return socket.send_fds(_nurseries[0], [b'.'], fds)
+            except OSError: _nurseries.clear()
+        raise OSError('no process for tasks can be started')
+
+def _sys_path(): return [os.path.abspath(o) for o in sys.path]
+
+# %% ../nbs/12_parallel.ipynb #21ccccd4
 def run_command(
     args:list, # The program and its arguments
     cwd, # Where it runs
     env:dict=None, # Variables, beside those of this process
     timeout:float=None, # Seconds, after which it is killed
+    wanted=None, # Called some times a second: it is killed once this gives `False`
 ): # -> exit code, `'late'` after a timeout, and the texts that it wrote to stdout and stderr
     "Run a command that ends with this process"
-    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-        fds = out.fileno(),err.fileno()
-        keeper = subprocess.Popen([sys.executable, '-S', '-c', _keeper, str(timeout or 'none'), *map(str, fds+tuple(args))], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=cwd, env={**os.environ, **(env or {})}, pass_fds=fds)
-        try: code = keeper.stdout.read().decode().strip()
+    return _run(dict(args=[os.fspath(o) for o in args]), cwd, env, timeout, wanted)
+
+def _run(what, cwd, env, timeout, wanted):
+    spec = dict(what, cwd=str(cwd), env={**os.environ, **(env or {})}, timeout=timeout, path=_sys_path())
+    with tempfile.TemporaryFile('w+') as f, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        json.dump(spec, f)
+        f.flush()
+        f.seek(0)
+        (told,reply),(life,alive) = os.pipe(),os.pipe()
+        try:
+            try: _ask(f.fileno(), out.fileno(), err.fileno(), reply, life)
+            finally: os.close(reply), os.close(life)
+            while not wait([told], .1):
+                if alive and wanted and not wanted(): alive = os.close(alive)
+            code = os.read(told, 99).decode()
         finally:
-            keeper.stdin.close()
-            keeper.wait()
-            keeper.stdout.close()
+            os.close(told)
+            if alive: os.close(alive)
         texts = [_tail(o) for o in (out, err)]
     return code if code=='late' else int(code or -9), *texts
 
@@ -64,7 +140,7 @@ def _tail(f, most=10_000):
     f.seek(max(0, f.seek(0, 2)-most))
     return f.read().decode(errors='replace')
 
-# %% ../nbs/12_parallel.ipynb #6cf2216e
+# %% ../nbs/12_parallel.ipynb #ff741f35
 @dataclass
 class Ctx:
     "What a task is told"
@@ -74,6 +150,7 @@ class Ctx:
     seed:int=0 # Of this environment in this iteration
     path:Path=None # Where a bank goes, and, after the merge, where the merged one is
     policy:object=None # What the last update gave
+    work_dir:str='' # Where update and test run
 
     @property
     def bank(self): return ExperienceBank.load(self.path)
@@ -81,14 +158,14 @@ class Ctx:
     @property
     def variables(self):
         "As a command is told"
-        return dict(FASTRL_BANK=str(self.path), FASTRL_ITERATION=str(self.iteration), FASTRL_ENV=self.name, FASTRL_PARAMS=json.dumps(self.params), FASTRL_SEED=str(self.seed))
+        return dict(FASTRL_BANK=str(self.path), FASTRL_ITERATION=str(self.iteration), FASTRL_ENV=self.name, FASTRL_PARAMS=json.dumps(self.params), FASTRL_SEED=str(self.seed), FASTRL_WORK_DIR=str(self.work_dir))
 
-# %% ../nbs/12_parallel.ipynb #3b46d63e
+# %% ../nbs/12_parallel.ipynb #5ec80f29
 def _call(path):
     "Run the function at `path`, and leave its bank"
     f,ctx = cloudpickle.loads(Path(path).read_bytes())
     ctx.path = Path(os.environ['FASTRL_BANK'])
-    np.random.seed(ctx.seed%2**32), torch.manual_seed(ctx.seed)
+    random.seed(ctx.seed), np.random.seed(ctx.seed%2**32), torch.manual_seed(ctx.seed)
     res = f(ctx, **ctx.params)
     if res is None and any(Path.cwd().glob('*.*')): return # it wrote a file
     if not isinstance(res, ExperienceBank):
@@ -98,12 +175,11 @@ def _call(path):
         res = bank
     res.save(ctx.path.parent, ctx.path.name)
 
-_child = 'import sys; from fastrl.parallel import _call; _call(sys.argv[1])'
-
 def run_task(
     task, # A command, or a function that was made bytes with its `Ctx`
     ctx:Ctx,
     timeout:float=None, # Seconds
+    wanted=None, # Called some times a second: the task is killed once this gives `False`
 )->dict: # Exit code, what it wrote to stderr, and the files that it left, by name
     "Run an environment task in a scratch folder, on whichever machine this is"
     with tempfile.TemporaryDirectory(prefix='fastrl-') as d:
@@ -112,9 +188,22 @@ def run_task(
         work.mkdir()
         ctx.path = work/f'{_file_name(ctx)}.safetensors'
         if isinstance(task, bytes): (d/'task').write_bytes(task)
-        args = ['/bin/sh', '-c', task] if isinstance(task, str) else [sys.executable, '-c', _child, d/'task']
-        code,_,err = run_command(args, work, ctx.variables, timeout)
+        what = dict(args=['/bin/sh', '-c', task]) if isinstance(task, str) else dict(task=str(d/'task'))
+        code,_,err = _run(what, work, ctx.variables, timeout, wanted or _dask_wants())
         return dict(code=code, stderr=err, files={o.name: o.read_bytes() for o in sorted(work.iterdir()) if o.is_file() and o.suffix in ('.pkl','.safetensors')})
+
+def _dask_wants(key=None):
+    "On a worker of Dask: whether the scheduler still wants what this thread runs"
+    if 'distributed' not in sys.modules: return
+    from distributed import get_worker
+    try:
+        worker = get_worker()
+        key = key or worker.get_current_task()
+    except (ValueError, KeyError): return # it is no worker's
+    def wanted():
+        task = worker.state.tasks.get(key)
+        return task is not None and task.state!='cancelled'
+    return wanted
 
 def _file_name(ctx): return f'{ctx.iteration:06d}.{re.sub("[^A-Za-z0-9_-]", "_", ctx.name)}'
 
@@ -139,7 +228,7 @@ def _why(res, timeout):
     if code: return f'it ended with exit code {code}' + (f': {last}' if last else '')
     if not res['files']: return 'it left no bank: write one to $FASTRL_BANK, or save one in the folder where it runs'
 
-# %% ../nbs/12_parallel.ipynb #099d1a55
+# %% ../nbs/12_parallel.ipynb #1d524aca
 class BankFolder:
     "The banks that were committed, and what was set aside"
     def __init__(self, folder): self.folder = Path(folder); self.folder.mkdir(parents=True, exist_ok=True)
@@ -183,9 +272,15 @@ class BankFolder:
         folder.mkdir(exist_ok=True)
         put_file(folder/f'{_file_name(ctx)}.{name}', lambda p: p.write_bytes(raw))
 
+    def sweep(self):
+        "Remove what somebody was at who was killed"
+        for o in self.folder.iterdir():
+            if o.suffix=='.new': o.unlink()
+            elif o.name.startswith(('.new-','.task-')): shutil.rmtree(o)
+
     def merged(self, max_size=None)->ExperienceBank: return merge_banks(self.files, max_size)
 
-# %% ../nbs/12_parallel.ipynb #2b389bb8
+# %% ../nbs/12_parallel.ipynb #de181607
 log = logging.getLogger(__name__)
 GREATER_THAN_THRESHOLD,LESS_THAN_THRESHOLD,EQUAL_TO_THRESHOLD = '>','<','=='
 GREATER_OR_EQUAL_TO_THRESHOLD,LESS_OR_EQUAL_TO_THRESHOLD = '>=','<='
@@ -194,10 +289,11 @@ _operators = {'>':operator.gt, '<':operator.lt, '==':operator.eq, '>=':operator.
 @dataclass
 class Criterion:
     "When it is good enough"
-    test:object # A command or a function that gives the number
+    f:object # Gives a command, or the number
     metric_name:str
     threshold:float
     operator:str
+    params:dict=field(default_factory=dict) # For the test
 
     def met(self, value): return _operators[self.operator](value, self.threshold)
 
@@ -211,12 +307,53 @@ class State:
     metric_name:str=None
     metric:float=None
     should_stop:bool=False # Is the criterion met?
+    learner_id:int=None # Of several learners, which one
 
-# %% ../nbs/12_parallel.ipynb #72113c71
+    @property
+    def metric_value(self): return self.metric # as ROSE names it
+
+# %% ../nbs/12_parallel.ipynb #eb09fadd
+class Workflow(Executor):
+    "An asyncflow `WorkflowEngine` as an executor"
+    def __init__(self,
+        engine,
+        folder, # For files, where tasks have to be commands
+    ): self.engine,self.folder = engine,folder
+
+    def submit(self, f, /, *args, **kwargs):
+        f,backend = partial(f, *args, **kwargs),type(self.engine.backend).__name__
+        res = self._by_command(f) if backend=='RadicalExecutionBackend' else self._by_function(f, backend)
+        return asyncio.run_coroutine_threadsafe(res, self.engine.loop)
+
+    async def _by_function(self, f, backend):
+        name = f'fastrl-{uuid.uuid4().hex}'
+        whose,res = await self.engine.function_task(_named)(name, f, task_description=dict(key=name) if backend=='DaskExecutionBackend' else {})
+        if whose!=name: raise RuntimeError(f'the engine gave the result of another task, {whose!r}')
+        return res
+
+    async def _by_command(self, f):
+        with tempfile.TemporaryDirectory(dir=self.folder, prefix='.task-') as d:
+            (Path(d)/'task').write_bytes(cloudpickle.dumps(f))
+            async def command(*args): return shlex.join([sys.executable, '-c', 'import sys; from fastrl.parallel import _answer; _answer(sys.argv[1])', d])
+            await self.engine.executable_task(command)()
+            return pickle.loads((Path(d)/'result').read_bytes())
+
+async def _named(name, f): return name,await asyncio.to_thread(f, wanted=_dask_wants(name)) # in a thread: the loop of a Dask worker has to go on
+
+def _answer(d): (Path(d)/'result').write_bytes(pickle.dumps(cloudpickle.loads((Path(d)/'task').read_bytes())()))
+
+def _executor(engine, folder):
+    if engine is None or isinstance(engine, Executor): return engine
+    if hasattr(engine, 'function_task'): return Workflow(engine, folder)
+    if hasattr(engine, 'get_executor'): return engine.get_executor(pure=False)
+    raise TypeError(f'`engine` should be a `concurrent.futures.Executor`, a Dask `Client` or an asyncflow `WorkflowEngine`, got {type(engine).__name__}')
+
+# %% ../nbs/12_parallel.ipynb #2646d25c
 class ParallelExperience:
     "Environments that collect side by side, an update, a test: until the criterion is met"
+    patience = 2. # Seconds until a bar is shown
     def __init__(self,
-        engine=None, # A `concurrent.futures.Executor`; by default processes of this machine
+        engine=None, # An executor, a Dask `Client`, or an asyncflow `WorkflowEngine`; by default processes of this machine
         *,
         work_dir='.', # Where update and test run, and where the folder of the memory is
         max_size:int=None, # The most experiences in the memory; the oldest go first
@@ -225,30 +362,31 @@ class ParallelExperience:
         min_envs:int=1, # So many have to bring something, else the run stops
         seed:int=0, # Environments have seeds of their own, which follow from it
     ):
-        self.engine,self.work_dir,self.max_size,self.timeout,self.retries,self.min_envs,self.seed = engine,Path(work_dir).expanduser().absolute(),max_size,timeout,retries,min_envs,seed
-        self.environments,self.update,self.criterion,self.policy,self._stopped = {},None,None,None,False
+        self.work_dir,self.max_size,self.timeout,self.retries,self.min_envs,self.seed = Path(work_dir).expanduser().absolute(),max_size,timeout,retries,min_envs,seed
+        self.environments,self.update,self.criterion,self.policy,self._stopped = {},None,None,None,threading.Event()
         self.banks = BankFolder(self.work_dir/'experience')
+        self.engine = _executor(engine, self.banks.folder)
 
     def stop(self):
         "Stop after the iteration that is running"
-        self._stopped = True
+        self._stopped.set()
 
     @property
     def memory(self):
         "All that was committed"
         return self.banks.merged(self.max_size)
 
-# %% ../nbs/12_parallel.ipynb #118f41d4
+# %% ../nbs/12_parallel.ipynb #eb5f28f9
 @patch
 def environment_task(self:ParallelExperience,
     f=None, # Set by the decorator
     *,
     name:str=None, # By default that of the function
     timeout:float=None, # Seconds, if not as many as the others
-    **params # For the function, or as JSON in `FASTRL_PARAMS` for a command
+    **params # For the function; a command finds them in `FASTRL_PARAMS`, too
 ):
     "Decorate an environment: an `async def` that gives a command, or a function that collects"
-    if f is None: return lambda f: self.environment_task(f, name=name, timeout=timeout, **params)
+    if f is None: return partial(self.environment_task, name=name, timeout=timeout, **params)
     name = name or f.__name__
     if name in self.environments: raise ValueError(f'there is an environment {name!r} already: give each a `name` of its own')
     self.environments[name] = SimpleNamespace(f=f, params=params, timeout=self.timeout if timeout is None else timeout)
@@ -264,9 +402,13 @@ def set_params(self:ParallelExperience,
     self.environments[name].params = {**self.environments[name].params, **params}
 
 @patch
-def update_task(self:ParallelExperience, f):
+def update_task(self:ParallelExperience,
+    f=None, # Set by the decorator
+    **params # As those of an environment
+):
     "Decorate the update: an `async def` that gives a command, or a function of `ctx` that gives a policy"
-    self.update = f
+    if f is None: return partial(self.update_task, **params)
+    self.update = SimpleNamespace(f=f, params=params)
     return f
 
 @patch
@@ -274,30 +416,34 @@ def as_stop_criterion(self:ParallelExperience,
     metric_name:str, # What the number is called
     threshold:float,
     operator:str='>', # One of `> < == >= <=`, or the constants of this module
+    **params # As those of an environment
 ):
     "Decorate the test: an `async def` that gives a command that prints a number last, or a function of `ctx` that gives one"
     if operator not in _operators: raise ValueError(f'`operator` should be one of {list(_operators)}, got {operator!r}')
     def decorate(f):
-        self.criterion = Criterion(f, metric_name, float(threshold), operator)
+        self.criterion = Criterion(f, metric_name, float(threshold), operator, params)
         return f
     return decorate
 
-# %% ../nbs/12_parallel.ipynb #2f47d8ee
-async def _given(f):
-    "What an `async def` gives: a command"
-    res = await f()
+# %% ../nbs/12_parallel.ipynb #7e8d37f6
+async def _command(f, params):
+    "What an `async def` gives, with those of its parameters that it takes"
+    takes = inspect.signature(f).parameters.values()
+    if not any(o.kind==o.VAR_KEYWORD for o in takes): params = {k:v for k,v in params.items() if k in {o.name for o in takes if o.kind!=o.POSITIONAL_ONLY}}
+    res = await f(**params)
     if not isinstance(res, str): raise TypeError(f'{f.__name__} should give a command, a string, got {type(res).__name__}')
     return res
 
 @patch
-async def _collect(self:ParallelExperience, pool, name, iteration):
+async def _collect(self:ParallelExperience, submit, name, iteration):
     "Let an environment collect, and commit what it brings; what failed"
     env = self.environments[name]
     for attempt in range(self.retries+1):
-        ctx = Ctx(iteration, name, env.params, int(np.random.SeedSequence([self.seed, iteration, zlib.crc32(name.encode()), attempt]).generate_state(1)[0]), policy=self.policy)
+        seed = np.random.SeedSequence([self.seed, iteration, zlib.crc32(name.encode()), attempt]).generate_state(1)[0]
+        ctx = Ctx(iteration, name, env.params, int(seed), policy=self.policy, work_dir=str(self.work_dir))
         try:
-            task = await _given(env.f) if inspect.iscoroutinefunction(env.f) else cloudpickle.dumps((env.f, ctx))
-            res = await asyncio.wrap_future(pool.submit(run_task, task, ctx, env.timeout))
+            task = await _command(env.f, env.params) if inspect.iscoroutinefunction(env.f) else cloudpickle.dumps((env.f, ctx))
+            res = await asyncio.wrap_future(submit(task, replace(ctx, policy=None), env.timeout))
         except Exception as e: res = dict(code=None, stderr=str(e), files={}) # a worker that is gone, a function that cannot be sent
         why = res['stderr'] if res['code'] is None else _why(res, env.timeout)
         bad = self.banks.commit(ctx, res['files']) if not why else []
@@ -307,67 +453,49 @@ async def _collect(self:ParallelExperience, pool, name, iteration):
     return failures
 
 @patch
-async def _in_work_dir(self:ParallelExperience, f, ctx, what):
+async def _in_work_dir(self:ParallelExperience, task, ctx, what):
     "Run the update or the test; what a function gives, or what a command wrote"
-    if not inspect.iscoroutinefunction(f): return await asyncio.to_thread(f, ctx)
-    code,out,err = await asyncio.to_thread(run_command, ['/bin/sh', '-c', await _given(f)], self.work_dir, ctx.variables)
+    ctx = replace(ctx, params=task.params)
+    if not inspect.iscoroutinefunction(task.f): return await asyncio.to_thread(task.f, ctx, **task.params)
+    command,gone = await _command(task.f, task.params),threading.Event()
+    try: code,out,err = await asyncio.to_thread(run_command, ['/bin/sh', '-c', command], self.work_dir, ctx.variables, wanted=lambda: not gone.is_set())
+    finally: gone.set() # if this was cancelled
     if code: raise RuntimeError(f'the {what} of iteration {ctx.iteration} ended with exit code {code}: {err[-2000:]}')
     return out
 
 @patch
 async def _measure(self:ParallelExperience, ctx):
     "The number that the test gives"
-    got = await self._in_work_dir(self.criterion.test, ctx, 'test')
+    got = await self._in_work_dir(self.criterion, ctx, 'test')
     last = (got.strip().splitlines() or [''])[-1] if isinstance(got, str) else got
     try: res = float(last)
     except (TypeError, ValueError): raise ValueError(f'the test should give a number{", as the last line that it prints" if isinstance(got, str) else ""}; got {last!r:.99}') from None
     if math.isnan(res): raise ValueError(f'the metric {self.criterion.metric_name} of iteration {ctx.iteration} is NaN')
     return res
 
-# %% ../nbs/12_parallel.ipynb #47eec460
+# %% ../nbs/12_parallel.ipynb #e1600a10
 @patch
 async def start(self:ParallelExperience,
     max_iter:int=0, # The most iterations, those of a run before included; without it until the criterion is met
 ):
     "Go on, iteration by iteration: an async iterator of their `State`"
-    if not self.environments: raise ValueError('there is no environment: decorate a function with `environment_task`')
-    if not max_iter and self.criterion is None: raise ValueError('give `max_iter`, or a criterion by `as_stop_criterion`')
-    if self.min_envs>len(self.environments): raise ValueError(f'{self.min_envs} environments should succeed, and there are {len(self.environments)}')
-    done = _read_run(self.banks.folder)
-    pool = self.engine or ThreadPoolExecutor(len(self.environments))
+    self._check(max_iter)
+    done = self._resume()
+    gone,pool = threading.Event(),self.engine or ThreadPoolExecutor(len(self.environments))
+    submit = partial(pool.submit, run_task) if self.engine else partial(pool.submit, run_task, wanted=lambda: not gone.is_set())
+    bar = _Progress((max_iter-done)*len(self.environments) if max_iter else None, self.patience)
     try:
-        while not self._stopped and (not max_iter or done<max_iter):
-            state = await self._iterate(pool, done)
+        while not self._stopped.is_set() and (not max_iter or done<max_iter):
+            with Claim(self.banks.folder): # of two that run in one folder, one would take the other's banks for its own
+                self.banks.sweep()
+                state = await self._iterate(submit, done, bar)
             done += 1
+            bar.comment = f'iteration {done}' + (f', {state.metric_name} {state.metric:g}' if state.metric_name else '')
             yield state
             if state.should_stop: return
     finally:
-        if pool is not self.engine: pool.shutdown(wait=False, cancel_futures=True)
-
-@patch
-async def _iterate(self:ParallelExperience, pool, iteration):
-    names = [o for o in self.environments if not self.banks.has(Ctx(iteration, o))] # others were committed before a crash
-    failures = sum(await asyncio.gather(*(self._collect(pool, o, iteration) for o in names)), [])
-    good = [o for o in self.environments if self.banks.has(Ctx(iteration, o))]
-    if len(good)<self.min_envs: raise RuntimeError(f'{len(good)} of {len(self.environments)} environments brought something in iteration {iteration}, and {self.min_envs} should: ' + '; '.join(map(str, failures)))
-    bank = self.banks.merged(self.max_size)
-    ctx = Ctx(iteration, path=self.banks.folder/'memory.safetensors', policy=self.policy, seed=self.seed)
-    bank.save(ctx.path.parent, ctx.path.name)
-    collected = {o: _read_about(self.banks.folder/f'{_file_name(Ctx(iteration, o))}.safetensors')['n'] for o in good}
-    state = State(iteration, collected, failures, len(bank))
-    if self.update:
-        res = await self._in_work_dir(self.update, ctx, 'update')
-        if not inspect.iscoroutinefunction(self.update): self.policy = ctx.policy = res
-    if self.criterion:
-        state.metric_name,state.metric = self.criterion.metric_name,await self._measure(ctx)
-        state.should_stop = self.criterion.met(state.metric)
-    put_file(self.banks.folder/'run.json', lambda p: p.write_text(json.dumps(dict(iterations=iteration+1, metric=state.metric))))
-    log.info('iteration %s: %s experiences of %s environments, %s in all%s', iteration, sum(collected.values()), len(good), len(bank), f'; {state.metric_name} {state.metric:g}' if self.criterion else '')
-    return state
-
-def _read_run(folder):
-    path = folder/'run.json'
-    return json.loads(path.read_text())['iterations'] if path.exists() else 0
+        gone.set() # what still runs is killed
+        if not self.engine: pool.shutdown(wait=False, cancel_futures=True)
 
 @patch
 async def learn(self:ParallelExperience,
@@ -377,3 +505,130 @@ async def learn(self:ParallelExperience,
     state = None
     async for state in self.start(max_iter): pass
     return state
+
+# %% ../nbs/12_parallel.ipynb #f461730a
+@patch
+def _check(self:ParallelExperience, max_iter):
+    if not self.environments: raise ValueError('there is no environment: decorate a function with `environment_task`')
+    if not max_iter and self.criterion is None: raise ValueError('give `max_iter`, or a criterion by `as_stop_criterion`')
+    if self.min_envs>len(self.environments): raise ValueError(f'{self.min_envs} environments should succeed, and there are {len(self.environments)}')
+
+@patch
+async def _iterate(self:ParallelExperience, submit, iteration, bar):
+    names = [o for o in self.environments if not self.banks.has(Ctx(iteration, o))] # others were committed before a crash
+    failures = sum(await asyncio.gather(*(bar.count(self._collect(submit, o, iteration)) for o in names)), [])
+    good = [o for o in self.environments if self.banks.has(Ctx(iteration, o))]
+    if len(good)<self.min_envs: raise RuntimeError(f'{len(good)} of {len(self.environments)} environments brought something in iteration {iteration}, and {self.min_envs} should: ' + '; '.join(map(str, failures)))
+    bank = await asyncio.to_thread(self._merge)
+    ctx = Ctx(iteration, seed=self.seed, path=self.banks.folder/'memory.safetensors', policy=self.policy, work_dir=str(self.work_dir))
+    collected = {o: _read_about(self.banks.folder/f'{_file_name(Ctx(iteration, o))}.safetensors')['n'] for o in good}
+    state = State(iteration, collected, failures, len(bank))
+    if self.update:
+        res = await self._in_work_dir(self.update, ctx, 'update')
+        if not inspect.iscoroutinefunction(self.update.f): self.policy = ctx.policy = res
+    if self.criterion:
+        state.metric_name,state.metric = self.criterion.metric_name,await self._measure(ctx)
+        state.should_stop = self.criterion.met(state.metric)
+    self._finish(state)
+    log.info('iteration %s: %s experiences of %s environments, %s in all%s', iteration, sum(collected.values()), len(good), len(bank), f'; {state.metric_name} {state.metric:g}' if self.criterion else '')
+    return state
+
+@patch
+def _merge(self:ParallelExperience):
+    bank = self.memory
+    bank.save(self.banks.folder, 'memory.safetensors')
+    return bank
+
+@patch
+def _finish(self:ParallelExperience, state):
+    "The iteration is over once this is written"
+    folder,name = self.banks.folder,None
+    if self.policy is not None:
+        name = f'{state.iteration:06d}.policy.pt'
+        try:
+            put_file(folder/name, partial(torch.save, self.policy))
+            torch.load(folder/name, weights_only=True)
+        except Exception: # of many kinds
+            (folder/name).unlink(missing_ok=True)
+            log.warning('the policy is not kept for a run that goes on with this one: that takes tensors and plain data, such as a state dict')
+            name = None
+    put_file(folder/'run.json', lambda p: p.write_text(json.dumps(dict(iterations=state.iteration+1, metric=state.metric, policy=name))))
+    for o in folder.glob('*.policy.pt'):
+        if o.name!=name: o.unlink()
+
+@patch
+def _resume(self:ParallelExperience):
+    "The iterations that are over, by what a run before left"
+    run = _read_run(self.banks.folder)
+    if self.policy is None and run.get('policy'): self.policy = torch.load(self.banks.folder/run['policy'], weights_only=True)
+    return run['iterations']
+
+def _read_run(folder):
+    path = folder/'run.json'
+    return json.loads(path.read_text()) if path.exists() else dict(iterations=0)
+
+# %% ../nbs/12_parallel.ipynb #3e3709a3
+class _Progress:
+    "A bar for the tasks that are done, from the moment on at which this takes long"
+    def __init__(self, total, patience=2.): self.bar,self.done,self.total,self.comment,self.due = None,0,total,'',time.monotonic()+patience
+    async def count(self, coro):
+        res = await coro
+        self.done += 1
+        if time.monotonic()>self.due: self.bar,self.due = _bar(self.total),math.inf
+        if self.bar is not None:
+            self.bar.comment = self.comment
+            self.bar.update(self.done)
+        return res
+
+# %% ../nbs/12_parallel.ipynb #a10b92e0
+class SequentialReinforcementLearner(ParallelExperience):
+    "One environment, an update, a test: until the criterion is met"
+    @delegates(ParallelExperience.environment_task)
+    def environment_task(self, f=None, **kwargs):
+        "Decorate the environment: an `async def` that gives a command, or a function that collects"
+        if f is not None and self.environments: raise ValueError(f'there is an environment already, {next(iter(self.environments))!r}; `ParallelExperience` takes several')
+        return partial(self.environment_task, **kwargs) if f is None else super().environment_task(f, **kwargs)
+
+# %% ../nbs/12_parallel.ipynb #63851054
+class ParallelReinforcementLearner(SequentialReinforcementLearner):
+    "Several learners side by side, with configurations and memories of their own"
+    async def start(self,
+        parallel_learners:int=2,
+        max_iter:int=0, # The most iterations of each; without it until the criterion is met
+        learner_configs:list=None, # For each a dict of parameters, `{'environment':{…}, 'update':{…}, 'criterion':{…}}`, or `None`
+    ):
+        "Go on: an async iterator of the states of all, as they come; `learner_id` says whose"
+        self._check(max_iter)
+        if parallel_learners<1: raise ValueError(f'`parallel_learners` should be 1 or more, got {parallel_learners}')
+        configs = learner_configs or [None]*parallel_learners
+        if len(configs)!=parallel_learners: raise ValueError(f'`learner_configs` should have one for each of {parallel_learners} learners, got {len(configs)}')
+        learners = [self._learner(i, o or {}) for i,o in enumerate(configs)]
+        states = asyncio.Queue()
+        async def go(i, learner):
+            async for state in learner.start(max_iter): states.put_nowait(replace(state, learner_id=i))
+        running = [asyncio.create_task(go(*o)) for o in enumerate(learners)]
+        over = asyncio.gather(*running, return_exceptions=True)
+        over.add_done_callback(lambda _: states.put_nowait(None))
+        try:
+            while (state := await states.get()) is not None: yield state
+        finally:
+            for o in running: o.cancel()
+            await asyncio.gather(*running, return_exceptions=True) # what they run is killed
+        failed = {i:o for i,o in enumerate(over.result()) if isinstance(o, BaseException)}
+        if failed: raise RuntimeError('; '.join(f'learner {i}: {o}' for i,o in failed.items())) from next(iter(failed.values()))
+
+    async def learn(self, *args, **kwargs)->list:
+        "Go on until the criterion of each is met; the last state of each"
+        last = {}
+        async for state in self.start(*args, **kwargs): last[state.learner_id] = state
+        return [last[k] for k in sorted(last)]
+
+    def _learner(self, i, config):
+        tasks = dict(environment=next(iter(self.environments.values())), update=self.update, criterion=self.criterion)
+        if bad := [k for k in config if tasks.get(k) is None]: raise ValueError(f'the configuration of learner {i} should be for some of {[k for k,v in tasks.items() if v]}, got {bad[0]!r}')
+        res = SequentialReinforcementLearner(self.engine, work_dir=self.work_dir/f'learner_{i}', max_size=self.max_size, timeout=self.timeout, retries=self.retries, seed=self.seed+i)
+        new = {k: copy(v) for k,v in tasks.items() if v is not None}
+        for k,v in new.items(): v.params = {**v.params, **config.get(k, {})}
+        res.environments = {next(iter(self.environments)): new['environment']}
+        res.update,res.criterion,res.patience,res._stopped = new.get('update'),new.get('criterion'),math.inf,self._stopped
+        return res

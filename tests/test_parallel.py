@@ -1,11 +1,14 @@
 "Environments that collect on a Dask cluster, and here: one that fails takes nothing along with it, and nothing is counted twice"
 import asyncio, os, signal, subprocess, sys, time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
 from pathlib import Path
-import pytest
+import numpy as np, pytest
 from distributed import Client, LocalCluster
-from fastrl.memory.bank import create_experience
-from fastrl.parallel import ParallelExperience
+from radical.asyncflow import LocalExecutionBackend, WorkflowEngine
+from rhapsody.backends import DaskExecutionBackend
+from fastrl.memory.bank import ExperienceBank, create_experience
+from fastrl.parallel import BankFolder, ParallelExperience, _read_run
 
 root = Path(__file__).parent.parent
 
@@ -21,8 +24,32 @@ def cluster(tmp_path_factory):
 def client(cluster):
     with Client(cluster) as client: yield client
 
-def states(pe, max_iter):
-    async def go(): return [o async for o in pe.start(max_iter)]
+def alive(pid):
+    try: os.kill(pid, 0)
+    except ProcessLookupError: return False
+    return True
+
+@asynccontextmanager
+async def an_engine(kind, address, folder):
+    "What `ParallelExperience` takes to run its tasks"
+    if kind=='embedded': yield None
+    elif kind=='dask':
+        with Client(address) as client: yield client
+    elif kind=='executor':
+        with Client(address) as client: yield client.get_executor(pure=False)
+    else:
+        backend = await (LocalExecutionBackend() if kind=='asyncflow' else DaskExecutionBackend(dict(address=address)))
+        engine = await WorkflowEngine.create(backend, work_dir=str(folder))
+        try: yield engine
+        finally: await engine.shutdown()
+
+def states(fill, kind, cluster, folder, max_iter, **kwargs):
+    "What `fill` puts into a `ParallelExperience`, run on an engine"
+    async def go():
+        async with an_engine(kind, cluster and cluster.scheduler_address, folder) as engine:
+            pe = ParallelExperience(engine, work_dir=folder, **kwargs)
+            fill(pe)
+            return [o async for o in pe.start(max_iter)],pe
     return asyncio.run(go())
 
 def seven(pe):
@@ -36,51 +63,120 @@ def seven(pe):
     for f in (raises, exits, killed): pe.environment_task(f)
     pe.environment_task(hangs, timeout=4)
 
-@pytest.mark.parametrize('where', ['embedded','dask'])
-def test_seven(where, client, tmp_path):
-    pe = ParallelExperience(client.get_executor(pure=False) if where=='dask' else None, work_dir=tmp_path, timeout=200, min_envs=3)
-    seven(pe)
-    for i,state in enumerate(states(pe, 2)):
+@pytest.mark.parametrize('kind', ['embedded','dask','executor','asyncflow','asyncflow on dask'])
+def test_seven(kind, cluster, tmp_path):
+    got,pe = states(seven, kind, cluster, tmp_path, 2, timeout=200, min_envs=3)
+    for i,state in enumerate(got):
         assert (state.collected, state.size) == ({f'good {i}':3 for i in range(3)}, 9*(i+1))
         assert {o.name: o.code for o in state.failures} == dict(raises=1, exits=3, killed=-9, hangs='late')
         assert 'on purpose' in next(o.why for o in state.failures if o.name=='raises')
     assert len({e.info['seed'] for e in pe.memory})==6
-    assert not list(tmp_path.glob('experience/.new-*'))
+    assert not [o for o in (tmp_path/'experience').iterdir() if o.name[0]=='.']
 
-def test_dead_worker(client, tmp_path):
+def test_dead_worker(cluster, client, tmp_path):
     "A task whose worker dies is run again, and counts once"
     begun = tmp_path/'begun'
     def slow(ctx):
         with open(begun, 'a') as f: f.write('x')
         time.sleep(4)
         return [create_experience(1., 0, 1., 1., True)]*5
-    pe = ParallelExperience(client.get_executor(pure=False), work_dir=tmp_path/'run', timeout=200)
-    pe.environment_task(slow)
     with ThreadPoolExecutor(1) as pool:
-        run = pool.submit(states, pe, 1)
+        run = pool.submit(states, lambda pe: pe.environment_task(slow), 'dask', cluster, tmp_path/'run', 1, timeout=200)
         while not begun.exists(): time.sleep(.05)
         busy = next(k for k,v in client.processing().items() if v)
         pid = client.run(os.getpid, workers=[busy])[busy]
         os.kill(pid, signal.SIGKILL)
-        state, = run.result()
+        (state,),_ = run.result()
     assert (state.size, state.failures, begun.read_text())==(5, [], 'xx')
 
-def test_two_drivers(cluster, tmp_path):
+@pytest.mark.parametrize('kind', ['dask','asyncflow on dask'])
+def test_two_drivers(kind, cluster, tmp_path):
     "Two that use one scheduler at one time get what is theirs"
     driver = tmp_path/'driver.py'
     driver.write_text('''
-import asyncio, sys
-from distributed import Client
+import sys
+from types import SimpleNamespace
 from fastrl.memory.bank import create_experience
-from fastrl.parallel import ParallelExperience
-address,work,me = sys.argv[1:]
-with Client(address) as client:
-    pe = ParallelExperience(client.get_executor(pure=False), work_dir=work, timeout=200)
+from tests.test_parallel import states
+kind,address,work,me = sys.argv[1:]
+def fill(pe):
     for i in range(2):
         def env(ctx, me=me): return [create_experience(me=='b' and 1. or 0., i, 1., 1., True)]*2
         pe.environment_task(env, name=f'env {i}')
-    asyncio.run(pe.learn(3))
+_,pe = states(fill, kind, SimpleNamespace(scheduler_address=address), work, 3, timeout=200)
 print(sorted({e.state for e in pe.memory}), len(pe.memory))
 ''')
-    runs = [subprocess.Popen([sys.executable, driver, cluster.scheduler_address, tmp_path/me, me], cwd=root, stdout=subprocess.PIPE, text=True) for me in 'ab']
+    env = {**os.environ, 'PYTHONPATH':str(root)}
+    runs = [subprocess.Popen([sys.executable, driver, kind, cluster.scheduler_address, tmp_path/me, me], env=env, stdout=subprocess.PIPE, text=True) for me in 'ab']
     assert [o.communicate(timeout=300)[0] for o in runs]==['[0.0] 12\n', '[1.0] 12\n']
+
+@pytest.mark.parametrize('kind', ['dask','asyncflow on dask'])
+def test_unwanted(kind, cluster, client, tmp_path):
+    "What a driver that is gone has asked for ends on the workers, too"
+    driver,pid = tmp_path/'driver.py',tmp_path/'pid'
+    driver.write_text(f'''
+from types import SimpleNamespace
+from tests.test_parallel import states
+def slow(ctx):
+    import os, time
+    open({str(pid)!r}, 'w').write(str(os.getpid()))
+    time.sleep(300)
+states(lambda pe: pe.environment_task(slow), {kind!r}, SimpleNamespace(scheduler_address={cluster.scheduler_address!r}), {str(tmp_path)!r}, 1)
+''')
+    p = subprocess.Popen([sys.executable, driver], env={**os.environ, 'PYTHONPATH':str(root)})
+    while not (pid.exists() and pid.read_text()): time.sleep(.05)
+    p.kill()
+    p.wait()
+    until = time.monotonic()+30
+    while alive(int(pid.read_text())):
+        assert time.monotonic()<until
+        time.sleep(.1)
+
+def killed(times, seed, folder):
+    "A driver that is killed at any moment loses no committed bank, leaves no child, and goes on"
+    driver,pids = folder/'driver.py',folder/'pids'
+    pids.mkdir()
+    driver.write_text(f'''
+import asyncio, os, subprocess
+from pathlib import Path
+from fastrl.memory.bank import create_experience
+from fastrl.parallel import ParallelExperience
+pe = ParallelExperience(work_dir={str(folder/'run')!r})
+def env(ctx, n):
+    Path(f'{pids}/{{os.getpid()}}').touch()
+    if n==3: subprocess.Popen(['sleep', '300'])
+    return [create_experience(float(ctx.iteration), n, 0., 0., False)]*n
+for n in (1,2,3): pe.environment_task(env, name=f'env {{n}}', n=n)
+@pe.update_task
+def update(ctx): return {{'seen': len(ctx.bank)+(ctx.policy or {{}}).get('seen', 0)}}
+async def main():
+    async for state in pe.start(10**6): print(state.iteration, state.size, pe.policy['seen'], flush=True)
+asyncio.run(main())
+''')
+    rng,banks = np.random.default_rng(seed),BankFolder(folder/'run'/'experience')
+    for _ in range(times):
+        p = subprocess.Popen([sys.executable, driver], stdout=subprocess.PIPE, text=True)
+        first = p.stdout.readline() # of the iteration that it went on with
+        time.sleep(rng.random())
+        p.kill()
+        told = [tuple(map(int, o.split())) for o in (first+p.stdout.read()).splitlines(True) if o[-1]=='\n']
+        p.wait()
+        p.stdout.close()
+        n = told[-1][0]+1
+        assert told==[(i, 6*(i+1), 3*(i+1)*(i+2)) for i in range(told[0][0], n)] # the memory grows by all that came, and the policy by each update once
+        assert n<=_read_run(banks.folder)['iterations']<=n+1
+        assert [o.name for o in banks.files if int(o.name[:6])<n]==[f'{i:06d}.env_{j}.safetensors' for i in range(n) for j in (1,2,3)]
+        for o in banks.files:
+            i,j = int(o.name[:6]),int(o.name.split('_')[1].split('.')[0])
+            assert [(e.state, e.action) for e in ExperienceBank.load(o)]==[(i, j)]*j
+        until = time.monotonic()+20
+        while any(subprocess.run(['pgrep', '-g', o.name, '-r', 'R,S,D'], stdout=subprocess.DEVNULL).returncode==0 for o in pids.iterdir()):
+            assert time.monotonic()<until, 'a child goes on'
+            time.sleep(.05)
+        for o in pids.iterdir(): o.unlink()
+    assert told[0][0]>times-2 # each went on
+
+def test_killed(tmp_path): killed(3, 0, tmp_path)
+
+@pytest.mark.long
+def test_killed_often(tmp_path): killed(60, 1, tmp_path)

@@ -9,7 +9,7 @@ Docs: https://fastrl.github.io/fastrl/memory.buffer.html.md"""
 # %% auto #0
 __all__ = ['BatchExperience', 'ReplayBuffer']
 
-# %% ../../nbs/06c_memory.buffer.ipynb #b0066441
+# %% ../../nbs/06c_memory.buffer.ipynb #8a9c98e1
 import json, math, time, zlib
 from dataclasses import dataclass, replace
 from itertools import dropwhile
@@ -19,6 +19,7 @@ from fastcore.basics import patch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 from ..core import *
+from ..core import _bar
 from .disk import At, load_memory, put_file, save_memory, write_tensors
 from .ring import Ring, _fits, _tensor
 from .sample import *
@@ -343,15 +344,7 @@ def _act(actions, envs):
     if not np.can_cast(a.dtype, space.dtype, 'same_kind'): raise ValueError(f'`agent.predict` should give actions of {space.dtype}, as {space} has them, got {a.dtype}')
     return a.reshape(n, *space.shape).astype(space.dtype)
 
-# %% ../../nbs/06c_memory.buffer.ipynb #9ce9e35c
-def _bar(total):
-    "A progress bar, if there is fastprogress"
-    try: from fastprogress.fastprogress import progress_bar
-    except ImportError: return
-    bar = progress_bar(range(total))
-    bar.update(0)
-    return bar
-
+# %% ../../nbs/06c_memory.buffer.ipynb #54dcf31a
 def _until(count, total, patience=2.):
     "Go on until `count()` is `total`; after `patience` seconds a bar shows how far it is"
     begin,bar = time.monotonic(),None

@@ -8,11 +8,11 @@ Docs: https://fastrl.github.io/fastrl/memory.disk.html.md"""
 
 # %% auto #0
 __all__ = ['log', 'VERSION', 'blocks', 'write_tensors', 'checksum', 'LoadError', 'read_tensors', 'freeze', 'thaw', 'put_file',
-           'write_manifest', 'read_manifest', 'pieces_of', 'Kept', 'merged', 'At', 'save_memory', 'Saved', 'verify',
-           'load_memory']
+           'Claim', 'write_manifest', 'read_manifest', 'pieces_of', 'Kept', 'merged', 'At', 'save_memory', 'Saved',
+           'verify', 'load_memory']
 
-# %% ../../nbs/04_memory.disk.ipynb #7b730542
-import base64, errno, json, logging, math, os, re, secrets, stat, weakref, zlib
+# %% ../../nbs/04_memory.disk.ipynb #7e356ddf
+import base64, errno, json, logging, math, os, re, secrets, stat, threading, weakref, zlib
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -25,6 +25,8 @@ from torch import Tensor
 from ..core import *
 from .ring import *
 from .ring import _head_words, check_paths
+try: import fcntl
+except ImportError: fcntl = None # on Windows
 
 log = logging.getLogger(__name__)
 
@@ -155,14 +157,13 @@ def thaw(
     t = _as(t, dtype).clone()
     return t.numpy() if o['numpy'] else t
 
-# %% ../../nbs/04_memory.disk.ipynb #832588c8
+# %% ../../nbs/04_memory.disk.ipynb #0dc4ab07
 def put_file(
     path:Path,
     write, # Called with the name of a new file
 ):
     "Put what `write` writes in the place of `path`, in one step, once it is on the disk"
-    new = path.with_name(f'{path.name}.new')
-    new.unlink(missing_ok=True) # of a process that was killed
+    new = path.with_name(f'{path.name}.{os.getpid()}.{threading.get_ident()}.new') # another one may write beside us
     try:
         write(new)
         _sync(new)
@@ -176,6 +177,29 @@ def _sync(path):
     fd = os.open(path, os.O_RDONLY if folder else os.O_RDWR)
     try: os.fsync(fd)
     finally: os.close(fd)
+
+# %% ../../nbs/04_memory.disk.ipynb #a130cba6
+class Claim:
+    "A lock on a file or a folder, until it is let go, or until nobody has this any more in the process that made it"
+    def __init__(self,
+        path,
+        wait=False, # Until it is free; or else an error, if it is not
+    ):
+        self.let_go = noop
+        if fcntl is None: return
+        fd = os.open(path, os.O_RDONLY)
+        self.let_go = weakref.finalize(self, _let_go, fd, os.getpid())
+        try: fcntl.flock(fd, fcntl.LOCK_EX|(0 if wait else fcntl.LOCK_NB))
+        except BlockingIOError: raise ValueError(f'another one writes to {path}: only one may at a time') from None
+        except OSError: pass # some network drives have no such lock
+
+    def __enter__(self): return self
+    def __exit__(self, *_): self.let_go()
+
+def _let_go(fd, pid, os=os, fcntl=fcntl, suppress=suppress): # what it needs may be gone before it
+    if pid!=os.getpid(): return # of a worker that was forked
+    with suppress(OSError): fcntl.flock(fd, fcntl.LOCK_UN) # one that was forked has the file open, too
+    os.close(fd)
 
 # %% ../../nbs/04_memory.disk.ipynb #98fedc40
 VERSION = 1 # of the manifest
@@ -262,37 +286,25 @@ def pieces_of(
     "The files of one kind, oldest first"
     return [p for p in manifest['pieces'] if p['file'].startswith(kind+'-')]
 
-# %% ../../nbs/04_memory.disk.ipynb #25ac66d0
+# %% ../../nbs/04_memory.disk.ipynb #d81a00ca
 @contextmanager
 def _writing(folder):
     "One writer at a time; what was begun and is not named by the manifest in the end is removed"
     try:
         if not folder.is_dir(): folder.mkdir(parents=True, exist_ok=True)
-        with _locked(folder):
+        with Claim(folder, wait=True):
             named = set() # by a manifest that was written now
             try: yield named
             finally: _sweep(folder, named)
     except OSError as e:
         raise OSError(e.errno, f'the memory could not be saved to {folder} ({e.strerror or e}{": "+str(e.filename) if e.filename else ""}); what was saved there before is as it was') from e
 
-@contextmanager
-def _locked(folder):
-    try: import fcntl
-    except ImportError: yield; return # there is no such lock on Windows
-    fd = os.open(folder, os.O_RDONLY)
-    try:
-        with suppress(OSError): fcntl.flock(fd, fcntl.LOCK_EX) # some network drives have none
-        yield
-    finally:
-        with suppress(OSError): fcntl.flock(fd, fcntl.LOCK_UN) # a child that was forked meanwhile would hold it
-        os.close(fd)
-
 def _sweep(folder, named):
     try: named = named or {p['file'] for p in read_manifest(folder)['pieces']}
     except FileNotFoundError: named = set()
     except (LoadError, OSError): return # it may name them
     for o in folder.iterdir():
-        if _ours.fullmatch(o.name) and o.name not in named or o.name=='manifest.json.new':
+        if _ours.fullmatch(o.name) and o.name not in named or re.fullmatch(r'manifest\.json\..*new', o.name):
             with suppress(OSError): o.unlink()
 
 # %% ../../nbs/04_memory.disk.ipynb #e728ea8b

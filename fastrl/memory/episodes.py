@@ -10,7 +10,7 @@ Docs: https://fastrl.github.io/fastrl/memory.episodes.html.md"""
 __all__ = ['log', 'ReplayBuffer', 'FieldType', 'FIFOEvictor', 'ScoreEvictor', 'EpisodeDataset', 'RingBufferDataset',
            'EpisodeLoader', 'IndividualFileDataset', 'EpisodeReplay', 'concat']
 
-# %% ../../nbs/06d_memory.episodes.ipynb #1c9c1829
+# %% ../../nbs/06d_memory.episodes.ipynb #63e465a6
 import errno, heapq, itertools, json, logging, math, os, re, stat, threading, time, weakref, zipfile, zlib
 from collections import Counter
 from contextlib import suppress
@@ -23,11 +23,9 @@ from fastcore.basics import patch
 from torch import Tensor
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 from ..core import *
-from .disk import LoadError, checksum, load_memory, read_tensors, save_memory, write_tensors
+from .disk import Claim, LoadError, checksum, load_memory, read_tensors, save_memory, write_tensors
 from .disk import _codes, _sync
 from .ring import Field, Ring, compiled, nest, _fits, _tensor
-try: import fcntl
-except ImportError: fcntl = None # on Windows
 
 # %% ../../nbs/06d_memory.episodes.ipynb #ef97b67b
 def _like(shape, dtype): return f'{str(dtype).split(".")[-1]}{list(shape) or ""}'
@@ -486,23 +484,7 @@ def _clear(path):
     for o in beside: Ring(path=o) # an error if it is somebody else's file
     for o in beside: o.unlink()
 
-# %% ../../nbs/06d_memory.episodes.ipynb #28d5d694
-class Claim:
-    "A lock on a file or a folder for as long as this lives in the process that made it"
-    def __init__(self, path):
-        fd = os.open(path, os.O_RDONLY)
-        weakref.finalize(self, _let_go, fd, os.getpid())
-        if fcntl is None: return
-        try: fcntl.flock(fd, fcntl.LOCK_EX|fcntl.LOCK_NB)
-        except BlockingIOError: raise ValueError(f'another dataset writes to {path}: only one may at a time') from None
-        except OSError: pass # some network drives have no such lock
-
-def _let_go(fd, pid, os=os, fcntl=fcntl, suppress=suppress): # what it needs may be gone before it
-    if pid!=os.getpid(): return
-    if fcntl: # a worker that was forked has the file open, too
-        with suppress(OSError): fcntl.flock(fd, fcntl.LOCK_UN)
-    os.close(fd)
-
+# %% ../../nbs/06d_memory.episodes.ipynb #25bd3ddc
 @patch
 def _claim(self:RingBufferDataset):
     if self._claimed or not self.ring.path: return
