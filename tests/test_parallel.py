@@ -1,5 +1,5 @@
 "Environments that collect on a Dask cluster, and here: one that fails takes nothing along with it, and nothing is counted twice"
-import asyncio, os, signal, subprocess, sys, time
+import asyncio, json, os, signal, socket, subprocess, sys, time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -131,6 +131,41 @@ states(lambda pe: pe.environment_task(slow), {kind!r}, SimpleNamespace(scheduler
     while alive(int(pid.read_text())):
         assert time.monotonic()<until
         time.sleep(.1)
+
+def test_two_machines(tmp_path):
+    "The documentation's lines for a scheduler and a worker, and a driver that finds the scheduler by its address"
+    text = ''.join(o for c in json.loads((root/'nbs'/'12_parallel.ipynb').read_text())['cells'] for o in c['source']+['\n'])
+    lines = text.split('```sh\ndask ')[1].split('```')[0].splitlines()
+    with socket.socket() as s:
+        s.bind(('127.0.0.1', 0))
+        port = s.getsockname()[1]
+    started,dask = [],str(Path(sys.executable).parent/'dask')
+    try:
+        for i,line in enumerate(lines):
+            (tmp_path/str(i)).mkdir()
+            args = line.removeprefix('dask ').replace('SCHEDULER', '127.0.0.1').replace('8786', str(port)).split()
+            started.append(subprocess.Popen([dask, *args, '--no-dashboard'], cwd=tmp_path/str(i), env={k:v for k,v in os.environ.items() if k!='PYTHONPATH'}, stderr=subprocess.DEVNULL))
+        with Client(f'tcp://127.0.0.1:{port}', timeout=60) as client:
+            pe = ParallelExperience(client, work_dir=tmp_path/'driver', timeout=200)
+            for i in range(4):
+                @pe.environment_task(name=str(i), k=i)
+                def env(ctx, k): return [create_experience(float((ctx.policy or {}).get('it', 7)), k, 0., 0., True, {'cwd':os.getcwd()})]
+            @pe.update_task
+            def update(ctx): return {'it':ctx.iteration}
+            assert asyncio.run(pe.learn(2)).size==8
+        assert [(e.state, e.action) for e in pe.memory]==[(s, k) for s in (7,0) for k in range(4)]
+    finally:
+        for p in reversed(started): p.terminate()
+        for p in started: p.wait(30)
+
+@pytest.mark.parametrize('kind', ['embedded','dask', pytest.param('asyncflow', marks=pytest.mark.long)])
+def test_example(kind, tmp_path):
+    "The DQN on four environments learns to balance the pole, on each engine"
+    p = subprocess.run([sys.executable, root/'examples'/'parallel_cartpole'/'run_me.py', kind, tmp_path/'run'], cwd=tmp_path, capture_output=True, text=True, timeout=900)
+    assert p.returncode==0, p.stderr
+    n = _read_run(tmp_path/'run'/'experience')
+    assert n['metric']>200 and len(BankFolder(tmp_path/'run'/'experience').merged())==n['iterations']*2400
+    assert f'After {n["iterations"]} iterations' in p.stdout
 
 def killed(times, seed, folder):
     "A driver that is killed at any moment loses no committed bank, leaves no child, and goes on"
