@@ -29,7 +29,7 @@ def embedded():
 
 def on_dask():
     from distributed import Client, LocalCluster
-    cluster = LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None)
+    cluster = LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=':0')
     client = Client(cluster)
     engine,(task,ctx) = client.get_executor(pure=False),asked()
     def ours(): assert engine.submit(run_task, task, ctx).result()['code']==0

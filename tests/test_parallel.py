@@ -15,7 +15,7 @@ root = Path(__file__).parent.parent
 @pytest.fixture(scope='module')
 def cluster(tmp_path_factory):
     "A scheduler and two worker processes, each in a folder of its own"
-    with LocalCluster(n_workers=2, threads_per_worker=4, processes=True, dashboard_address=None, local_directory=tmp_path_factory.mktemp('dask')) as cluster:
+    with LocalCluster(n_workers=2, threads_per_worker=4, processes=True, dashboard_address=':0', local_directory=tmp_path_factory.mktemp('dask')) as cluster:
         with Client(cluster) as client:
             for i,worker in enumerate(client.scheduler_info()['workers']): client.run(os.chdir, str(tmp_path_factory.mktemp(f'worker{i}')), workers=[worker])
         yield cluster

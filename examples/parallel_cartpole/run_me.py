@@ -12,7 +12,7 @@ async def engine_of(kind):
     if kind=='embedded': yield None
     elif kind=='dask':
         from distributed import Client, LocalCluster
-        with LocalCluster(n_workers=2, threads_per_worker=2, dashboard_address=None) as cluster, Client(cluster) as client: yield client
+        with LocalCluster(n_workers=2, threads_per_worker=2, dashboard_address=':0') as cluster, Client(cluster) as client: yield client
     elif kind=='asyncflow':
         from radical.asyncflow import LocalExecutionBackend, WorkflowEngine
         engine = await WorkflowEngine.create(await LocalExecutionBackend())
