@@ -204,14 +204,14 @@ def to(self:BD, *args, **kwargs)->BD:
     "Every column `to` a device or dtype, as of a tensor"
     return self.mapv(lambda t: t.to(*args, **kwargs))
 
-# %% ../nbs/00_core.ipynb #b241f6c3
+# %% ../nbs/00_core.ipynb #e565a95c
 def _bar(
     total, # `None`: nobody knows
 ):
     "A progress bar, if there is fastprogress, and somebody who looks"
     try: from fastprogress.fastprogress import IN_NOTEBOOK, progress_bar
     except ImportError: return
-    if not (IN_NOTEBOOK or sys.stdout.isatty()): return
+    if not (IN_NOTEBOOK or sys.stdout and sys.stdout.isatty()): return
     bar = progress_bar((), total='noinfer' if total is None else total)
     bar.update(0)
     return bar

@@ -11,9 +11,11 @@ __all__ = ['log', 'GREATER_THAN_THRESHOLD', 'LESS_THAN_THRESHOLD', 'EQUAL_TO_THR
            'LESS_OR_EQUAL_TO_THRESHOLD', 'run_command', 'Ctx', 'Failure', 'BankFolder', 'Criterion', 'State',
            'Workflow', 'ParallelExperience', 'SequentialReinforcementLearner', 'ParallelReinforcementLearner']
 
-# %% ../nbs/12_parallel.ipynb #a5fd6f9f
-import asyncio, inspect, json, logging, math, operator, os, pickle, random, re, select, shlex, shutil, signal, socket, subprocess, sys, tempfile, threading, time, traceback, uuid, zlib
+# %% ../nbs/12_parallel.ipynb #a28a44d0
+import asyncio, ctypes, fcntl, hashlib, inspect, io, itertools, json, logging, math, operator, os, pickle, random, re, select, shlex, shutil, signal, socket, subprocess, sys, tempfile, threading, time, traceback, uuid
 from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import suppress
+from contextvars import ContextVar
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -22,16 +24,17 @@ from pathlib import Path
 from types import SimpleNamespace
 import cloudpickle, numpy as np, torch
 from fastcore.basics import patch
+from fastcore.imports import noop
 from fastcore.meta import delegates
 from .core import _bar
-from .memory.bank import ExperienceBank, merge_banks, _read_about
-from .memory.disk import Claim, put_file
+from .memory.bank import ExperienceBank, Merge, merge_banks, _read_about
+from .memory.disk import Claim, LoadError, put_file
 
-# %% ../nbs/12_parallel.ipynb #fade26e7
+# %% ../nbs/12_parallel.ipynb #e93ffd77
 def _nursery(fd):
     "Fork a keeper for each task that is asked for, until nobody can ask"
     signal.signal(signal.SIGCHLD, signal.SIG_IGN) # nobody waits for keepers
-    signal.signal(signal.SIGINT, signal.SIG_IGN) # Ctrl-C is for whoever asks
+    signal.pthread_sigmask(signal.SIG_SETMASK, ()) # whoever asks may have blocked some
     asked = socket.socket(fileno=fd)
     while True:
         msg,fds,*_ = socket.recv_fds(asked, 1, 5)
@@ -39,39 +42,55 @@ def _nursery(fd):
         if os.fork()==0:
             asked.close()
             try: _keep(*fds)
-            finally: os._exit(0)
+            except BaseException: traceback.print_exc()
+            finally: os._exit(1)
         for o in fds: os.close(o)
 
 def _keep(spec, out, err, reply, life):
     "Start a task, and tell how it ended; nothing of it is left then"
     with open(spec) as f: spec = json.load(f)
+    _prctl(_subreaper, 1)
     woken,wake = os.pipe()
     os.set_blocking(wake, False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     signal.set_wakeup_fd(wake)
-    until = math.inf if spec['timeout'] is None else time.monotonic()+spec['timeout']
+    until = time.monotonic()+(math.inf if spec['timeout'] is None else spec['timeout'])
     pid = os.fork()
     if pid==0: _become(spec, out, err, reply, life, woken, wake)
     while not (ended := os.waitid(os.P_PID, pid, os.WEXITED|os.WNOHANG|os.WNOWAIT)):
-        left = None if until==math.inf else max(0, until-time.monotonic())
-        if woken not in select.select([woken,life], [], [], left)[0]: break # too late, or nobody wants it
-        os.read(woken, 99)
-    for kill in (os.killpg, os.kill): # it, and whatever it started and left
-        try: kill(pid, signal.SIGKILL)
-        except OSError: pass
+        ready = select.select([woken,life], [], [], min(3600., max(0., until-time.monotonic())))[0]
+        if life in ready or time.monotonic()>=until: break # nobody wants it, or it is too late
+        if ready: os.read(woken, 99)
+    for kill in (os.killpg, os.kill):
+        with suppress(OSError): kill(pid, signal.SIGKILL)
     _,status = os.waitpid(pid, 0)
+    for o in _children(): # what it started and left in groups of their own
+        with suppress(OSError):
+            os.kill(o, signal.SIGKILL)
+            os.waitpid(o, 0)
     os.write(reply, b'%d' % os.waitstatus_to_exitcode(status) if ended else b'late')
+
+_death,_subreaper = 1,36 # what Linux calls PR_SET_PDEATHSIG and PR_SET_CHILD_SUBREAPER
+def _prctl(option, value):
+    if sys.platform=='linux': ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
+
+def _children():
+    "Children of this process, until there are none; those whose parents are gone are its own"
+    path = Path(f'/proc/self/task/{os.getpid()}/children')
+    while path.exists() and (found := path.read_text().split()): yield from map(int, found)
 
 def _become(spec, out, err, *others):
     "Be the task"
     code = 1
     try:
         os.setsid()
+        _prctl(_death, signal.SIGKILL) # not even a killed keeper leaves it alone
         signal.set_wakeup_fd(-1)
         for o in (signal.SIGCHLD, signal.SIGPIPE): signal.signal(o, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.default_int_handler)
         null = os.open(os.devnull, os.O_RDONLY)
         for i,o in enumerate((null,out,err)): os.dup2(o, i)
+        sys.stdout,sys.stderr = (open(i, 'w', buffering=1, errors='backslashreplace', closefd=False) for i in (1,2))
         for o in (null,out,err,*others): os.close(o)
         os.chdir(spec['cwd'])
         os.environ.clear()
@@ -86,11 +105,21 @@ def _become(spec, out, err, *others):
         if code and not isinstance(e.code, int): print(e.code, file=sys.stderr)
     except BaseException: traceback.print_exc()
     finally:
-        for o in (sys.stdout, sys.stderr): o.flush()
-        os._exit(code)
+        for o in (sys.stdout, sys.stderr):
+            with suppress(Exception): o.flush()
+        os._exit(code if 0<=code<256 else 255)
 
-# %% ../nbs/12_parallel.ipynb #cdaa6405
+# %% ../nbs/12_parallel.ipynb #96e73812
 _lock,_nurseries = threading.Lock(),[]
+_begin = """
+import json, os, sys
+for i in range(3): # one that is closed would be taken by the next file
+    try: os.fstat(i)
+    except OSError: os.open(os.devnull, os.O_RDWR)
+sys.path[:] = json.load(sys.stdin)
+from fastrl.parallel import _nursery
+_nursery(int(sys.argv[1]))
+"""
 
 def _ask(*fds):
     "Have the nursery fork a keeper"
@@ -98,7 +127,8 @@ def _ask(*fds):
         for _ in range(2): # it may have been killed since
             if not _nurseries:
                 ours,theirs = socket.socketpair()
-                with theirs: p = subprocess.Popen([sys.executable, '-c', 'import sys, json; sys.path[:] = json.loads(sys.argv[2]); from fastrl.parallel import _nursery; _nursery(int(sys.argv[1]))', str(theirs.fileno()), json.dumps(_sys_path())], stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()])
+                with theirs: p = subprocess.Popen([sys.executable, '-Ic', _begin, str(theirs.fileno())], stdin=subprocess.PIPE, pass_fds=[theirs.fileno()], start_new_session=True) # what a terminal does to all that runs in it is not for keepers
+                with suppress(OSError), p.stdin: p.stdin.write(json.dumps(_sys_path()).encode())
                 _nurseries[:] = [ours,p]
             try: return socket.send_fds(_nurseries[0], [b'.'], fds)
             except OSError: _nurseries.clear()
@@ -106,7 +136,7 @@ def _ask(*fds):
 
 def _sys_path(): return [os.path.abspath(o) for o in sys.path]
 
-# %% ../nbs/12_parallel.ipynb #21ccccd4
+# %% ../nbs/12_parallel.ipynb #744ff991
 def run_command(
     args:list, # The program and its arguments
     cwd, # Where it runs
@@ -124,46 +154,54 @@ def _run(what, cwd, env, timeout, wanted):
         f.flush()
         f.seek(0)
         (told,reply),(life,alive) = os.pipe(),os.pipe()
+        until = time.monotonic()+(math.inf if timeout is None else timeout+30) # a keeper that was stopped tells nothing
         try:
             try: _ask(f.fileno(), out.fileno(), err.fileno(), reply, life)
             finally: os.close(reply), os.close(life)
-            while not wait([told], .1):
-                if alive and wanted and not wanted(): alive = os.close(alive)
-            code = os.read(told, 99).decode()
+            while not (ready := wait([told], .1)) and time.monotonic()<until and (wanted is None or wanted()): pass
+            if not ready: os.write(alive, b'.') # closing it is not enough, if a process that was forked has it open
+            code = os.read(told, 99).decode() if ready or wait([told], 5) else 'late'
         finally:
-            os.close(told)
-            if alive: os.close(alive)
+            with suppress(OSError): os.write(alive, b'.')
+            os.close(told), os.close(alive)
         texts = [_tail(o) for o in (out, err)]
+    if not code and _nurseries: # a keeper was killed, or was never started
+        with suppress(subprocess.TimeoutExpired): raise RuntimeError(f'the process that starts tasks ended with exit code {_nurseries[1].wait(1)}; what it printed says why')
     return code if code=='late' else int(code or -9), *texts
 
 def _tail(f, most=10_000):
     f.seek(max(0, f.seek(0, 2)-most))
     return f.read().decode(errors='replace')
 
-# %% ../nbs/12_parallel.ipynb #ff741f35
+# %% ../nbs/12_parallel.ipynb #dd20c013
 @dataclass
 class Ctx:
     "What a task is told"
     iteration:int # Which one, from 0 on
     name:str='' # Of the environment
     params:dict=field(default_factory=dict) # Its parameters
-    seed:int=0 # Of this environment in this iteration
+    seed:int=0 # A number of this iteration and environment alone
     path:Path=None # Where a bank goes, and, after the merge, where the merged one is
     policy:object=None # What the last update gave
     work_dir:str='' # Where update and test run
 
     @property
-    def bank(self): return ExperienceBank.load(self.path)
+    def bank(self):
+        "What was merged; the draws from it follow from `seed`"
+        res = ExperienceBank.load(self.path)
+        res.rng = np.random.default_rng(self.seed)
+        return res
 
     @property
     def variables(self):
         "As a command is told"
-        return dict(FASTRL_BANK=str(self.path), FASTRL_ITERATION=str(self.iteration), FASTRL_ENV=self.name, FASTRL_PARAMS=json.dumps(self.params), FASTRL_SEED=str(self.seed), FASTRL_WORK_DIR=str(self.work_dir))
+        return dict(FASTRL_BANK=str(self.path), FASTRL_ITERATION=str(self.iteration), FASTRL_ENV=self.name, FASTRL_PARAMS=json.dumps(self.params, default=lambda o: o.tolist() if hasattr(o, 'tolist') else str(o)), FASTRL_SEED=str(self.seed), FASTRL_WORK_DIR=str(self.work_dir))
 
-# %% ../nbs/12_parallel.ipynb #5ec80f29
+# %% ../nbs/12_parallel.ipynb #d7301a19
 def _call(path):
     "Run the function at `path`, and leave its bank"
     f,ctx = cloudpickle.loads(Path(path).read_bytes())
+    if getattr(f, '__module__', '')=='__main__': vars(sys.modules['__main__']).update(f.__globals__) # where what it starts looks for it
     ctx.path = Path(os.environ['FASTRL_BANK'])
     random.seed(ctx.seed), np.random.seed(ctx.seed%2**32), torch.manual_seed(ctx.seed)
     res = f(ctx, **ctx.params)
@@ -182,30 +220,56 @@ def run_task(
     wanted=None, # Called some times a second: the task is killed once this gives `False`
 )->dict: # Exit code, what it wrote to stderr, and the files that it left, by name
     "Run an environment task in a scratch folder, on whichever machine this is"
-    with tempfile.TemporaryDirectory(prefix='fastrl-') as d:
+    with tempfile.TemporaryDirectory(prefix='fastrl-', ignore_cleanup_errors=True) as d:
         d = Path(d)
         work = d/'work'
         work.mkdir()
         ctx.path = work/f'{_file_name(ctx)}.safetensors'
         if isinstance(task, bytes): (d/'task').write_bytes(task)
         what = dict(args=['/bin/sh', '-c', task]) if isinstance(task, str) else dict(task=str(d/'task'))
-        code,_,err = _run(what, work, ctx.variables, timeout, wanted or _dask_wants())
-        return dict(code=code, stderr=err, files={o.name: o.read_bytes() for o in sorted(work.iterdir()) if o.is_file() and o.suffix in ('.pkl','.safetensors')})
+        checks = [o for o in (wanted, _dask_wants()) if o]
+        code,_,err = _run(what, work, ctx.variables, timeout, lambda: all(o() for o in checks))
+        left = sorted(work.iterdir()) if work.is_dir() else [] # it may have removed it
+        return dict(code=code, stderr=err, files={o.name: o.read_bytes() for o in left if o.is_file() and o.suffix in ('.pkl','.safetensors')})
 
-def _dask_wants(key=None):
+class _Wanted:
+    "Does somebody still wait for it? Asked in the process that waits; in others, where this was sent to, as `_Elsewhere`"
+    def __init__(self, path, of=None): self.path,self.of,self.over = path,of,threading.Event()
+    def __call__(self): return not self.over.is_set() and (self.of is None or self.of())
+    def __reduce__(self): return _Elsewhere,(self.path,)
+
+class _Elsewhere:
+    "Does the process go on that has a lock on the file `path`? On another machine, where there is no such file, nobody can tell"
+    def __init__(self, path): self.path,self.here = path,os.path.exists(path)
+    def __call__(self):
+        if not self.here: return True
+        try:
+            with open(self.path, 'r+') as f: fcntl.lockf(f, fcntl.LOCK_EX|fcntl.LOCK_NB)
+        except FileNotFoundError: pass
+        except OSError: return True # it is locked
+        return False
+
+_key = ContextVar('key', default=None) # of the task on Dask, if it is not that of the thread
+
+def _dask_wants():
     "On a worker of Dask: whether the scheduler still wants what this thread runs"
     if 'distributed' not in sys.modules: return
     from distributed import get_worker
     try:
         worker = get_worker()
-        key = key or worker.get_current_task()
+        key = _key.get() or worker.get_current_task()
     except (ValueError, KeyError): return # it is no worker's
     def wanted():
         task = worker.state.tasks.get(key)
         return task is not None and task.state!='cancelled'
     return wanted
 
-def _file_name(ctx): return f'{ctx.iteration:06d}.{re.sub("[^A-Za-z0-9_-]", "_", ctx.name)}'
+def _file_name(ctx): return f'{ctx.iteration:06d}.{_clean(ctx.name)}'
+
+def _clean(name):
+    "A name for a file, and another one for each `name`"
+    res = re.sub('[^A-Za-z0-9_-]', '_', name)[:80]
+    return res if res==name else f'{res}-{hashlib.sha256(name.encode(errors="surrogatepass")).hexdigest()[:12]}'
 
 # %% ../nbs/12_parallel.ipynb #06a075c0
 @dataclass
@@ -228,13 +292,21 @@ def _why(res, timeout):
     if code: return f'it ended with exit code {code}' + (f': {last}' if last else '')
     if not res['files']: return 'it left no bank: write one to $FASTRL_BANK, or save one in the folder where it runs'
 
-# %% ../nbs/12_parallel.ipynb #1d524aca
+# %% ../nbs/12_parallel.ipynb #5ee0d187
 class BankFolder:
     "The banks that were committed, and what was set aside"
-    def __init__(self, folder): self.folder = Path(folder); self.folder.mkdir(parents=True, exist_ok=True)
+    def __init__(self, folder):
+        self.folder = Path(folder)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._seen,self._merge = [],None # what was merged so far
+
     @property
-    def files(self): return sorted(o for o in self.folder.glob('*.safetensors') if re.match(r'\d{6}\.', o.name))
-    def has(self, ctx): return (self.folder/f'{_file_name(ctx)}.safetensors').exists()
+    def files(self):
+        "In the order of iterations and names"
+        return sorted((o for o in self.folder.glob('*.safetensors') if re.match(r'\d{6,}\.', o.name)), key=lambda o: (int(o.name.partition('.')[0]), o.name))
+
+    def path(self, ctx): return self.folder/f'{_file_name(ctx)}.safetensors'
+    def has(self, ctx): return self.path(ctx).exists()
 
     def commit(self,
         ctx:Ctx,
@@ -242,35 +314,38 @@ class BankFolder:
     )->list: # what is wrong with which file
         "Make one bank of the files that a task left; nothing of them counts before all does"
         if self.has(ctx): return [] # it ran twice
-        bad = []
+        bad,good,banks = [],Merge(),[]
         with tempfile.TemporaryDirectory(dir=self.folder, prefix='.new-') as d:
-            for k,v in files.items(): (Path(d)/k).write_bytes(v)
-            good = {}
-            for k in files:
-                try: bank = ExperienceBank.load(Path(d)/k)
-                except (ValueError, OSError) as e:
-                    bad.append(f'{k}: {e}')
-                    self.set_aside(ctx, k, files[k])
-                else: good[Path(d)/k] = bank
-            if not good: return bad
-            if len(good)>1: bank = merge_banks(good)
-            else: bank, = good.values()
-            try: self._fits(bank)
-            except ValueError as e:
-                for o in good: self.set_aside(ctx, o.name, files[o.name])
-                return [*bad, str(e)]
+            for i,(k,v) in enumerate(files.items()):
+                path = Path(d)/f'{i}{Path(k).suffix}'
+                path.write_bytes(v)
+                try:
+                    bank = ExperienceBank.load(path)
+                    self._fits(bank)
+                    good.add(path, bank)
+                    banks.append(bank)
+                except ValueError as e:
+                    bad.append(f'{k}: {str(e).replace(str(path), "it")}')
+                    self.set_aside(f'{_file_name(ctx)}.{_clean(Path(k).stem)}{path.suffix}', lambda p: p.write_bytes(v))
+            if not banks: return bad
+            bank = banks[0] if len(banks)==1 else good.bank
             bank.session_id = ctx.name or bank.session_id
-            put_file(self.folder/f'{_file_name(ctx)}.safetensors', bank._write_columns)
+            put_file(self.path(ctx), bank._write_columns)
         return bad
 
     def _fits(self, bank):
-        "An error unless `bank` has the fields of those that are here"
-        if self.files: ExperienceBank.load(self.files[0]).merge_inplace(bank)
+        "An error unless `bank` has the fields of one that is here"
+        for o in self.files:
+            try: other = ExperienceBank.load(o)
+            except LoadError: continue
+            if len(other): return other._check_fits(bank)
 
-    def set_aside(self, ctx, name, raw):
+    def set_aside(self, name, put):
+        "Have `put` make a file in the quarantine, whose name begins with `name`"
         folder = self.folder/'quarantine'
         folder.mkdir(exist_ok=True)
-        put_file(folder/f'{_file_name(ctx)}.{name}', lambda p: p.write_bytes(raw))
+        path = next(o for i in itertools.count() if not (o := folder/(f'{name}.{i}' if i else name)).exists())
+        put_file(path, put)
 
     def sweep(self):
         "Remove what somebody was at who was killed"
@@ -279,6 +354,21 @@ class BankFolder:
             elif o.name.startswith(('.new-','.task-')): shutil.rmtree(o)
 
     def merged(self, max_size=None)->ExperienceBank: return merge_banks(self.files, max_size)
+
+    def gather(self,
+        max_size=None
+    ): # -> the bank, and `(name, error)` of what cannot be a part of it, and is in quarantine now
+        "Merge what came since the last time"
+        files,bad = self.files,[]
+        if self._merge is None or self._merge.bank.max_size!=max_size or files[:len(self._seen)]!=self._seen: self._seen,self._merge = [],Merge(max_size)
+        for o in files[len(self._seen):]:
+            try: self._merge.add(o)
+            except ValueError as e:
+                self.set_aside(o.name, lambda p: shutil.copy(o, p))
+                o.unlink()
+                bad.append((o.name, e))
+            else: self._seen.append(o)
+        return self._merge.bank,bad
 
 # %% ../nbs/12_parallel.ipynb #de181607
 log = logging.getLogger(__name__)
@@ -312,7 +402,7 @@ class State:
     @property
     def metric_value(self): return self.metric # as ROSE names it
 
-# %% ../nbs/12_parallel.ipynb #eb09fadd
+# %% ../nbs/12_parallel.ipynb #0dfbaaf4
 class Workflow(Executor):
     "An asyncflow `WorkflowEngine` as an executor"
     def __init__(self,
@@ -320,14 +410,16 @@ class Workflow(Executor):
         folder, # For files, where tasks have to be commands
     ): self.engine,self.folder = engine,folder
 
-    def submit(self, f, /, *args, **kwargs):
-        f,backend = partial(f, *args, **kwargs),type(self.engine.backend).__name__
-        res = self._by_command(f) if backend=='RadicalExecutionBackend' else self._by_function(f, backend)
+    def submit(self, f, /, *args, wanted, **kwargs):
+        wanted,backend = _Wanted(wanted.path, wanted),type(self.engine.backend).__name__
+        f = partial(f, *args, wanted=wanted, **kwargs)
+        res = self._by_command(f) if backend=='RadicalExecutionBackend' else self._by_function(f, backend, wanted)
         return asyncio.run_coroutine_threadsafe(res, self.engine.loop)
 
-    async def _by_function(self, f, backend):
+    async def _by_function(self, f, backend, wanted):
         name = f'fastrl-{uuid.uuid4().hex}'
-        whose,res = await self.engine.function_task(_named)(name, f, task_description=dict(key=name) if backend=='DaskExecutionBackend' else {})
+        try: whose,res = await self.engine.function_task(_named)(name, f, task_description=dict(key=name) if backend=='DaskExecutionBackend' else {})
+        finally: wanted.over.set() # an engine that is shut down waits for its threads, and lets nobody else act
         if whose!=name: raise RuntimeError(f'the engine gave the result of another task, {whose!r}')
         return res
 
@@ -338,7 +430,9 @@ class Workflow(Executor):
             await self.engine.executable_task(command)()
             return pickle.loads((Path(d)/'result').read_bytes())
 
-async def _named(name, f): return name,await asyncio.to_thread(f, wanted=_dask_wants(name)) # in a thread: the loop of a Dask worker has to go on
+async def _named(name, f):
+    _key.set(name)
+    return name,await asyncio.to_thread(f) # in a thread: the loop of a Dask worker has to go on
 
 def _answer(d): (Path(d)/'result').write_bytes(pickle.dumps(cloudpickle.loads((Path(d)/'task').read_bytes())()))
 
@@ -348,7 +442,7 @@ def _executor(engine, folder):
     if hasattr(engine, 'get_executor'): return engine.get_executor(pure=False)
     raise TypeError(f'`engine` should be a `concurrent.futures.Executor`, a Dask `Client` or an asyncflow `WorkflowEngine`, got {type(engine).__name__}')
 
-# %% ../nbs/12_parallel.ipynb #2646d25c
+# %% ../nbs/12_parallel.ipynb #12cc1bab
 class ParallelExperience:
     "Environments that collect side by side, an update, a test: until the criterion is met"
     patience = 2. # Seconds until a bar is shown
@@ -362,7 +456,9 @@ class ParallelExperience:
         min_envs:int=1, # So many have to bring something, else the run stops
         seed:int=0, # Environments have seeds of their own, which follow from it
     ):
-        self.work_dir,self.max_size,self.timeout,self.retries,self.min_envs,self.seed = Path(work_dir).expanduser().absolute(),max_size,timeout,retries,min_envs,seed
+        for k,v,least in (('max_size',max_size,1), ('retries',retries,0), ('min_envs',min_envs,0), ('seed',seed,-math.inf)):
+            if not (k=='max_size' and v is None) and (isinstance(v, bool) or not hasattr(v, '__index__') or v<least): raise ValueError(f'`{k}` should be a whole number{"" if k=="seed" else f" and at least {least}"}, got {v!r}')
+        self.work_dir,self.max_size,self.timeout,self.retries,self.min_envs,self.seed = Path(work_dir).expanduser().absolute(),max_size,_seconds(timeout),retries,min_envs,int(seed)
         self.environments,self.update,self.criterion,self.policy,self._stopped = {},None,None,None,threading.Event()
         self.banks = BankFolder(self.work_dir/'experience')
         self.engine = _executor(engine, self.banks.folder)
@@ -376,7 +472,7 @@ class ParallelExperience:
         "All that was committed"
         return self.banks.merged(self.max_size)
 
-# %% ../nbs/12_parallel.ipynb #eb5f28f9
+# %% ../nbs/12_parallel.ipynb #1f8c2a1e
 @patch
 def environment_task(self:ParallelExperience,
     f=None, # Set by the decorator
@@ -387,10 +483,16 @@ def environment_task(self:ParallelExperience,
 ):
     "Decorate an environment: an `async def` that gives a command, or a function that collects"
     if f is None: return partial(self.environment_task, name=name, timeout=timeout, **params)
-    name = name or f.__name__
-    if name in self.environments: raise ValueError(f'there is an environment {name!r} already: give each a `name` of its own')
-    self.environments[name] = SimpleNamespace(f=f, params=params, timeout=self.timeout if timeout is None else timeout)
+    name = name or getattr(f, '__name__', None)
+    if not isinstance(name, str) or not name: raise ValueError(f'`name` should be a text, got {name!r}')
+    if name.casefold() in map(str.casefold, self.environments): raise ValueError(f'there is an environment {name!r} already: give each a `name` of its own')
+    self.environments[name] = SimpleNamespace(f=f, params=params, timeout=self.timeout if timeout is None else _seconds(timeout))
     return f
+
+def _seconds(timeout):
+    if timeout is None: return
+    if isinstance(timeout, str) or not float(timeout)>0: raise ValueError(f'`timeout` should be seconds, more than 0, got {timeout!r}')
+    return None if math.isinf(timeout) else float(timeout)
 
 @patch
 def set_params(self:ParallelExperience,
@@ -420,12 +522,13 @@ def as_stop_criterion(self:ParallelExperience,
 ):
     "Decorate the test: an `async def` that gives a command that prints a number last, or a function of `ctx` that gives one"
     if operator not in _operators: raise ValueError(f'`operator` should be one of {list(_operators)}, got {operator!r}')
+    if math.isnan(threshold): raise ValueError('no metric compares with a `threshold` of NaN')
     def decorate(f):
         self.criterion = Criterion(f, metric_name, float(threshold), operator, params)
         return f
     return decorate
 
-# %% ../nbs/12_parallel.ipynb #7e8d37f6
+# %% ../nbs/12_parallel.ipynb #e8d51531
 async def _command(f, params):
     "What an `async def` gives, with those of its parameters that it takes"
     takes = inspect.signature(f).parameters.values()
@@ -439,12 +542,11 @@ async def _collect(self:ParallelExperience, submit, name, iteration):
     "Let an environment collect, and commit what it brings; what failed"
     env = self.environments[name]
     for attempt in range(self.retries+1):
-        seed = np.random.SeedSequence([self.seed, iteration, zlib.crc32(name.encode()), attempt]).generate_state(1)[0]
-        ctx = Ctx(iteration, name, env.params, int(seed), policy=self.policy, work_dir=str(self.work_dir))
+        ctx = Ctx(iteration, name, env.params, self._seed(iteration, name, attempt), policy=self.policy, work_dir=str(self.work_dir))
         try:
-            task = await _command(env.f, env.params) if inspect.iscoroutinefunction(env.f) else cloudpickle.dumps((env.f, ctx))
-            res = await asyncio.wrap_future(submit(task, replace(ctx, policy=None), env.timeout))
-        except Exception as e: res = dict(code=None, stderr=str(e), files={}) # a worker that is gone, a function that cannot be sent
+            task = await asyncio.wait_for(_command(env.f, env.params), env.timeout) if inspect.iscoroutinefunction(env.f) else cloudpickle.dumps((env.f, ctx))
+            res = await _result(submit(task, replace(ctx, policy=None), env.timeout))
+        except Exception as e: res = dict(code=None, stderr=str(e) or type(e).__name__, files={}) # a worker that is gone, a function that cannot be sent
         why = res['stderr'] if res['code'] is None else _why(res, env.timeout)
         bad = self.banks.commit(ctx, res['files']) if not why else []
         failures = [Failure(iteration, name, why or f'what it left cannot be used, and is in quarantine: {bad[0]}', res['code'], res['stderr'][-2000:])] if why or bad else []
@@ -452,50 +554,67 @@ async def _collect(self:ParallelExperience, submit, name, iteration):
         if self.banks.has(ctx): break
     return failures
 
+async def _result(future):
+    "Of a task; one that the engine cancelled has failed"
+    future = asyncio.wrap_future(future)
+    try: return await asyncio.shield(future)
+    except asyncio.CancelledError:
+        if future.cancelled(): raise RuntimeError('the engine cancelled it') from None
+        future.cancel() # it is us who were cancelled
+        raise
+
+@patch
+def _seed(self:ParallelExperience, *of): return int.from_bytes(hashlib.sha256(repr((self.seed, *of)).encode()).digest()[:4], 'big')
+
 @patch
 async def _in_work_dir(self:ParallelExperience, task, ctx, what):
     "Run the update or the test; what a function gives, or what a command wrote"
     ctx = replace(ctx, params=task.params)
-    if not inspect.iscoroutinefunction(task.f): return await asyncio.to_thread(task.f, ctx, **task.params)
-    command,gone = await _command(task.f, task.params),threading.Event()
-    try: code,out,err = await asyncio.to_thread(run_command, ['/bin/sh', '-c', command], self.work_dir, ctx.variables, wanted=lambda: not gone.is_set())
-    finally: gone.set() # if this was cancelled
+    if not inspect.iscoroutinefunction(task.f): return await asyncio.to_thread(_called, task.f, ctx, task.params)
+    code,out,err = await asyncio.to_thread(run_command, ['/bin/sh', '-c', await _command(task.f, task.params)], self.work_dir, ctx.variables, wanted=self._wanted)
     if code: raise RuntimeError(f'the {what} of iteration {ctx.iteration} ended with exit code {code}: {err[-2000:]}')
     return out
+
+def _called(f, ctx, params):
+    try: return f(ctx, **params)
+    except StopIteration as e: raise RuntimeError('it raised a StopIteration') from e # asyncio would wait for ever
 
 @patch
 async def _measure(self:ParallelExperience, ctx):
     "The number that the test gives"
     got = await self._in_work_dir(self.criterion, ctx, 'test')
     last = (got.strip().splitlines() or [''])[-1] if isinstance(got, str) else got
-    try: res = float(last)
-    except (TypeError, ValueError): raise ValueError(f'the test should give a number{", as the last line that it prints" if isinstance(got, str) else ""}; got {last!r:.99}') from None
+    try: res = float(last.item() if hasattr(last, 'item') else last)
+    except (TypeError, ValueError, OverflowError, RuntimeError): raise ValueError(f'the test should give a number{", as the last line that it prints" if isinstance(got, str) else ""}; got {last!r:.99}') from None
     if math.isnan(res): raise ValueError(f'the metric {self.criterion.metric_name} of iteration {ctx.iteration} is NaN')
     return res
 
-# %% ../nbs/12_parallel.ipynb #e1600a10
+# %% ../nbs/12_parallel.ipynb #1e243e6a
 @patch
 async def start(self:ParallelExperience,
     max_iter:int=0, # The most iterations, those of a run before included; without it until the criterion is met
 ):
     "Go on, iteration by iteration: an async iterator of their `State`"
     self._check(max_iter)
-    done = self._resume()
-    gone,pool = threading.Event(),self.engine or ThreadPoolExecutor(len(self.environments))
-    submit = partial(pool.submit, run_task) if self.engine else partial(pool.submit, run_task, wanted=lambda: not gone.is_set())
-    bar = _Progress((max_iter-done)*len(self.environments) if max_iter else None, self.patience)
-    try:
-        while not self._stopped.is_set() and (not max_iter or done<max_iter):
-            with Claim(self.banks.folder): # of two that run in one folder, one would take the other's banks for its own
-                self.banks.sweep()
-                state = await self._iterate(submit, done, bar)
-            done += 1
-            bar.comment = f'iteration {done}' + (f', {state.metric_name} {state.metric:g}' if state.metric_name else '')
-            yield state
-            if state.should_stop: return
-    finally:
-        gone.set() # what still runs is killed
-        if not self.engine: pool.shutdown(wait=False, cancel_futures=True)
+    done,pool,bar = self._resume(),self.engine or ThreadPoolExecutor(len(self.environments)),None
+    with tempfile.NamedTemporaryFile(prefix='fastrl-run-') as f:
+        self._wanted = _Wanted(f.name)
+        try:
+            with suppress(OSError): fcntl.lockf(f, fcntl.LOCK_EX) # until this process ends, or the file goes; one that is forked has it not
+            while not self._stopped.is_set() and (not max_iter or done<max_iter):
+                with Claim(self.banks.folder): # of two that run in one folder, one would take the other's banks for its own
+                    self.banks.sweep()
+                    done = self._resume()
+                    bar = bar or _Progress((max_iter-done)*len(self.environments) if max_iter else None, self.patience)
+                    state = await self._iterate(partial(pool.submit, run_task, wanted=self._wanted), done, bar)
+                done += 1
+                bar.comment = f'iteration {done}' + (f', {state.metric_name} {state.metric:g}' if state.metric_name else '')
+                yield state
+                if state.should_stop: return
+        finally:
+            self._wanted.over.set() # what still runs is killed
+            self._stopped.clear()
+            if not self.engine: pool.shutdown(wait=False, cancel_futures=True)
 
 @patch
 async def learn(self:ParallelExperience,
@@ -506,9 +625,10 @@ async def learn(self:ParallelExperience,
     async for state in self.start(max_iter): pass
     return state
 
-# %% ../nbs/12_parallel.ipynb #f461730a
+# %% ../nbs/12_parallel.ipynb #f666ae51
 @patch
 def _check(self:ParallelExperience, max_iter):
+    if max_iter<0: raise ValueError(f'`max_iter` should be at least 0, got {max_iter}')
     if not self.environments: raise ValueError('there is no environment: decorate a function with `environment_task`')
     if not max_iter and self.criterion is None: raise ValueError('give `max_iter`, or a criterion by `as_stop_criterion`')
     if self.min_envs>len(self.environments): raise ValueError(f'{self.min_envs} environments should succeed, and there are {len(self.environments)}')
@@ -516,12 +636,17 @@ def _check(self:ParallelExperience, max_iter):
 @patch
 async def _iterate(self:ParallelExperience, submit, iteration, bar):
     names = [o for o in self.environments if not self.banks.has(Ctx(iteration, o))] # others were committed before a crash
-    failures = sum(await asyncio.gather(*(bar.count(self._collect(submit, o, iteration)) for o in names)), [])
+    tasks = [asyncio.create_task(bar.count(self._collect(submit, o, iteration))) for o in names]
+    try: failures = sum(await asyncio.gather(*tasks), [])
+    finally: # if one could not be committed, or this is cancelled, the others end, too
+        for o in tasks: o.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+    bank,bad = await asyncio.to_thread(self._merge)
+    failures += [Failure(iteration, o, f'what was committed cannot be merged, and is in quarantine: {e}') for o,e in bad]
     good = [o for o in self.environments if self.banks.has(Ctx(iteration, o))]
     if len(good)<self.min_envs: raise RuntimeError(f'{len(good)} of {len(self.environments)} environments brought something in iteration {iteration}, and {self.min_envs} should: ' + '; '.join(map(str, failures)))
-    bank = await asyncio.to_thread(self._merge)
-    ctx = Ctx(iteration, seed=self.seed, path=self.banks.folder/'memory.safetensors', policy=self.policy, work_dir=str(self.work_dir))
-    collected = {o: _read_about(self.banks.folder/f'{_file_name(Ctx(iteration, o))}.safetensors')['n'] for o in good}
+    ctx = Ctx(iteration, seed=self._seed(iteration), path=self.banks.folder/'memory.safetensors', policy=self.policy, work_dir=str(self.work_dir))
+    collected = {o: _read_about(self.banks.path(Ctx(iteration, o)))['n'] for o in good}
     state = State(iteration, collected, failures, len(bank))
     if self.update:
         res = await self._in_work_dir(self.update, ctx, 'update')
@@ -535,39 +660,51 @@ async def _iterate(self:ParallelExperience, submit, iteration, bar):
 
 @patch
 def _merge(self:ParallelExperience):
-    bank = self.memory
+    bank,bad = self.banks.gather(self.max_size)
     bank.save(self.banks.folder, 'memory.safetensors')
-    return bank
+    return bank,bad
 
 @patch
 def _finish(self:ParallelExperience, state):
     "The iteration is over once this is written"
-    folder,name = self.banks.folder,None
-    if self.policy is not None:
+    folder,raw,name = self.banks.folder,_policy_bytes(self.policy),None
+    if raw:
         name = f'{state.iteration:06d}.policy.pt'
-        try:
-            put_file(folder/name, partial(torch.save, self.policy))
-            torch.load(folder/name, weights_only=True)
-        except Exception: # of many kinds
-            (folder/name).unlink(missing_ok=True)
-            log.warning('the policy is not kept for a run that goes on with this one: that takes tensors and plain data, such as a state dict')
-            name = None
+        put_file(folder/name, lambda p: p.write_bytes(raw))
     put_file(folder/'run.json', lambda p: p.write_text(json.dumps(dict(iterations=state.iteration+1, metric=state.metric, policy=name))))
     for o in folder.glob('*.policy.pt'):
         if o.name!=name: o.unlink()
+
+def _policy_bytes(policy):
+    "As it is kept for a run that goes on with this one"
+    if policy is None: return
+    res = io.BytesIO()
+    try:
+        torch.save(policy, res)
+        torch.load(io.BytesIO(res.getvalue()), weights_only=True)
+    except Exception: return log.warning('the policy is not kept for a run that goes on with this one: that takes tensors and plain data, such as a state dict') # of many kinds
+    return res.getvalue()
 
 @patch
 def _resume(self:ParallelExperience):
     "The iterations that are over, by what a run before left"
     run = _read_run(self.banks.folder)
-    if self.policy is None and run.get('policy'): self.policy = torch.load(self.banks.folder/run['policy'], weights_only=True)
+    if self.policy is None and run.get('policy'):
+        path = self.banks.folder/run['policy']
+        try: self.policy = torch.load(path, weights_only=True)
+        except Exception as e: raise LoadError(f'{path} is damaged ({e}): set `policy` to one that you have, or let {path.with_name("run.json")} say "policy": null') from e
     return run['iterations']
 
 def _read_run(folder):
     path = folder/'run.json'
-    return json.loads(path.read_text()) if path.exists() else dict(iterations=0)
+    if not path.exists(): return dict(iterations=0)
+    try:
+        res = json.loads(path.read_text())
+        if type(res['iterations']) is not int or not isinstance(res.get('policy'), (str,type(None))): raise ValueError(f'got {res}')
+    except (ValueError, TypeError, KeyError) as e: raise LoadError(f'{path} should say how many iterations are over, and is damaged ({e}): write {{"iterations": n}} into it') from e
+    return res
 
-# %% ../nbs/12_parallel.ipynb #3e3709a3
+# %% ../nbs/12_parallel.ipynb #2dc69746
 class _Progress:
     "A bar for the tasks that are done, from the moment on at which this takes long"
     def __init__(self, total, patience=2.): self.bar,self.done,self.total,self.comment,self.due = None,0,total,'',time.monotonic()+patience
@@ -577,7 +714,7 @@ class _Progress:
         if time.monotonic()>self.due: self.bar,self.due = _bar(self.total),math.inf
         if self.bar is not None:
             self.bar.comment = self.comment
-            self.bar.update(self.done)
+            self.bar.update(min(self.done, self.total or self.done))
         return res
 
 # %% ../nbs/12_parallel.ipynb #a10b92e0
@@ -589,7 +726,7 @@ class SequentialReinforcementLearner(ParallelExperience):
         if f is not None and self.environments: raise ValueError(f'there is an environment already, {next(iter(self.environments))!r}; `ParallelExperience` takes several')
         return partial(self.environment_task, **kwargs) if f is None else super().environment_task(f, **kwargs)
 
-# %% ../nbs/12_parallel.ipynb #63851054
+# %% ../nbs/12_parallel.ipynb #65fa411e
 class ParallelReinforcementLearner(SequentialReinforcementLearner):
     "Several learners side by side, with configurations and memories of their own"
     async def start(self,
@@ -614,8 +751,14 @@ class ParallelReinforcementLearner(SequentialReinforcementLearner):
         finally:
             for o in running: o.cancel()
             await asyncio.gather(*running, return_exceptions=True) # what they run is killed
+            self._stopped.clear()
         failed = {i:o for i,o in enumerate(over.result()) if isinstance(o, BaseException)}
         if failed: raise RuntimeError('; '.join(f'learner {i}: {o}' for i,o in failed.items())) from next(iter(failed.values()))
+
+    @property
+    def memory(self):
+        "All that was committed by all"
+        return merge_banks(list(self.work_dir.glob('learner_*/experience/*.*.safetensors')), self.max_size)
 
     async def learn(self, *args, **kwargs)->list:
         "Go on until the criterion of each is met; the last state of each"
@@ -626,9 +769,10 @@ class ParallelReinforcementLearner(SequentialReinforcementLearner):
     def _learner(self, i, config):
         tasks = dict(environment=next(iter(self.environments.values())), update=self.update, criterion=self.criterion)
         if bad := [k for k in config if tasks.get(k) is None]: raise ValueError(f'the configuration of learner {i} should be for some of {[k for k,v in tasks.items() if v]}, got {bad[0]!r}')
-        res = SequentialReinforcementLearner(self.engine, work_dir=self.work_dir/f'learner_{i}', max_size=self.max_size, timeout=self.timeout, retries=self.retries, seed=self.seed+i)
+        res = SequentialReinforcementLearner(self.engine, work_dir=self.work_dir/f'learner_{i}', max_size=self.max_size, timeout=self.timeout, retries=self.retries, min_envs=self.min_envs, seed=self._seed('learner', i))
         new = {k: copy(v) for k,v in tasks.items() if v is not None}
         for k,v in new.items(): v.params = {**v.params, **config.get(k, {})}
         res.environments = {next(iter(self.environments)): new['environment']}
-        res.update,res.criterion,res.patience,res._stopped = new.get('update'),new.get('criterion'),math.inf,self._stopped
+        res.update,res.criterion,res.policy,res.patience = new.get('update'),new.get('criterion'),self.policy,math.inf
+        res._stopped = SimpleNamespace(is_set=self._stopped.is_set, clear=noop) # all stop together
         return res

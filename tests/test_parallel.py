@@ -1,6 +1,6 @@
 "Environments that collect on a Dask cluster, and here: one that fails takes nothing along with it, and nothing is counted twice"
 import asyncio, json, os, signal, socket, subprocess, sys, time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from pathlib import Path
 import numpy as np, pytest
@@ -35,6 +35,8 @@ async def an_engine(kind, address, folder):
     if kind=='embedded': yield None
     elif kind=='dask':
         with Client(address) as client: yield client
+    elif kind in ('threads','processes'):
+        with (ThreadPoolExecutor if kind=='threads' else ProcessPoolExecutor)(2) as pool: yield pool
     elif kind=='executor':
         with Client(address) as client: yield client.get_executor(pure=False)
     else:
@@ -132,6 +134,32 @@ states(lambda pe: pe.environment_task(slow), {kind!r}, SimpleNamespace(scheduler
         assert time.monotonic()<until
         time.sleep(.1)
 
+@pytest.mark.parametrize('kind,sig,group', [
+    ('embedded','SIGINT',True), ('embedded','SIGTERM',True), ('embedded','SIGHUP',True), ('threads','SIGINT',True), ('processes','SIGINT',True),
+    ('processes','SIGKILL',False), ('asyncflow','SIGINT',True), ('asyncflow','SIGKILL',False)])
+def test_signals(kind, sig, group, tmp_path):
+    "Stopped by the keyboard, a closed terminal or a kill, on any engine: the driver ends, and so does what it runs"
+    driver,pid = tmp_path/'driver.py',tmp_path/'pid'
+    driver.write_text(f'''
+from tests.test_parallel import states
+def slow(ctx):
+    import os, time
+    open({str(pid)!r}, 'w').write(str(os.getpid()))
+    time.sleep(300)
+if __name__=='__main__': states(lambda pe: pe.environment_task(slow), {kind!r}, None, {str(tmp_path)!r}, 1)
+''')
+    p = subprocess.Popen([sys.executable, driver], env={**os.environ, 'PYTHONPATH':str(root)}, stderr=subprocess.DEVNULL, start_new_session=True)
+    try:
+        while not (pid.exists() and pid.read_text()): time.sleep(.05)
+        (os.killpg if group else os.kill)(p.pid, getattr(signal, sig))
+        assert p.wait(30)
+        until = time.monotonic()+10
+        while alive(int(pid.read_text())):
+            assert time.monotonic()<until, 'what it ran goes on'
+            time.sleep(.05)
+    finally:
+        p.kill()
+
 def test_two_machines(tmp_path):
     "The documentation's lines for a scheduler and a worker, and a driver that finds the scheduler by its address"
     text = ''.join(o for c in json.loads((root/'nbs'/'12_parallel.ipynb').read_text())['cells'] for o in c['source']+['\n'])
@@ -181,7 +209,7 @@ def env(ctx, n):
     Path(f'{pids}/{{os.getpid()}}').touch()
     if n==3: subprocess.Popen(['sleep', '300'])
     return [create_experience(float(ctx.iteration), n, 0., 0., False)]*n
-for n in (1,2,3): pe.environment_task(env, name=f'env {{n}}', n=n)
+for n in (1,2,3): pe.environment_task(env, name=f'env_{{n}}', n=n)
 @pe.update_task
 def update(ctx): return {{'seen': len(ctx.bank)+(ctx.policy or {{}}).get('seen', 0)}}
 async def main():
