@@ -148,13 +148,15 @@ def to_site(nb, up):
         if (w := first(nested_idx(o, 'metadata', 'image/png', 'width') for o in c.outputs)):
             c.metadata['mystnb'] = {'image': {'width':f'{w}px'}}
 
+groups = {'start':'Start', 'tutorials':'Tutorials', 'howto':'How-to', '':'Reference'}  # folders of `nbs/`, as the site names them
+
 def toctrees(pages, index):
-    "Contents: a list for each folder, in the order in which the text `index` links to its pages, and the library's own pages last"
+    "Contents: a list for each folder, in the order in which the text `index` links to its pages"
     dirs = groupby(pages, lambda o: o.rpartition('/')[0])
-    lib = dirs.pop('', [])
-    for v in dirs.values(): v.sort(key=lambda o: len(index.partition(f'({o}.html')[0]))
-    return [mk_cell('\n'.join(['```{toctree}', ':hidden:', f':caption: {k}', '', *v, '```']), 'markdown')
-        for k,v in [*((k.title(), v) for k,v in sorted(dirs.items())), ('Library', lib)] if v]
+    if new := dirs.keys()-groups.keys(): raise ValueError(f'`groups` has no name for the pages in {new}')
+    for k,v in dirs.items():
+        if k: v.sort(key=lambda o: len(index.partition(f'({o}.html')[0]))
+    return [mk_cell('\n'.join(['```{toctree}', ':hidden:', f':caption: {v}', '', *dirs[k], '```']), 'markdown') for k,v in groups.items() if k in dirs]
 
 def stage():
     "Write each notebook to `build/nbs/` and, as markdown, to `build/md/`: nbdev's module docstrings link to the latter"

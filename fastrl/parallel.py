@@ -292,12 +292,11 @@ def _why(res, timeout):
     if code: return f'it ended with exit code {code}' + (f': {last}' if last else '')
     if not res['files']: return 'it left no bank: write one to $FASTRL_BANK, or save one in the folder where it runs'
 
-# %% ../nbs/12_parallel.ipynb #5ee0d187
+# %% ../nbs/12_parallel.ipynb #94453c30
 class BankFolder:
     "The banks that were committed, and what was set aside"
     def __init__(self, folder):
         self.folder = Path(folder)
-        self.folder.mkdir(parents=True, exist_ok=True)
         self._seen,self._merge = [],None # what was merged so far
 
     @property
@@ -314,6 +313,7 @@ class BankFolder:
     )->list: # what is wrong with which file
         "Make one bank of the files that a task left; nothing of them counts before all does"
         if self.has(ctx): return [] # it ran twice
+        self.folder.mkdir(parents=True, exist_ok=True)
         bad,good,banks = [],Merge(),[]
         with tempfile.TemporaryDirectory(dir=self.folder, prefix='.new-') as d:
             for i,(k,v) in enumerate(files.items()):
@@ -589,13 +589,14 @@ async def _measure(self:ParallelExperience, ctx):
     if math.isnan(res): raise ValueError(f'the metric {self.criterion.metric_name} of iteration {ctx.iteration} is NaN')
     return res
 
-# %% ../nbs/12_parallel.ipynb #1e243e6a
+# %% ../nbs/12_parallel.ipynb #d4892cc1
 @patch
 async def start(self:ParallelExperience,
     max_iter:int=0, # The most iterations, those of a run before included; without it until the criterion is met
 ):
     "Go on, iteration by iteration: an async iterator of their `State`"
     self._check(max_iter)
+    self.banks.folder.mkdir(parents=True, exist_ok=True)
     done,pool,bar = self._resume(),self.engine or ThreadPoolExecutor(len(self.environments)),None
     with tempfile.NamedTemporaryFile(prefix='fastrl-run-') as f:
         self._wanted = _Wanted(f.name)
