@@ -11,8 +11,8 @@ __all__ = ['log', 'GREATER_THAN_THRESHOLD', 'LESS_THAN_THRESHOLD', 'EQUAL_TO_THR
            'LESS_OR_EQUAL_TO_THRESHOLD', 'run_command', 'Ctx', 'Failure', 'BankFolder', 'Criterion', 'State',
            'Workflow', 'ParallelExperience', 'SequentialReinforcementLearner', 'ParallelReinforcementLearner']
 
-# %% ../nbs/12_parallel.ipynb #a28a44d0
-import asyncio, ctypes, fcntl, hashlib, inspect, io, itertools, json, logging, math, operator, os, pickle, random, re, select, shlex, shutil, signal, socket, subprocess, sys, tempfile, threading, time, traceback, uuid
+# %% ../nbs/12_parallel.ipynb #7604c8ef
+import asyncio, ctypes, fcntl, hashlib, inspect, io, itertools, json, logging, math, operator, os, pickle, random, re, select, shlex, shutil, signal, socket, subprocess, sys, tempfile, threading, time, traceback, uuid, weakref
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import suppress
 from contextvars import ContextVar
@@ -30,7 +30,7 @@ from .core import _bar
 from .memory.bank import ExperienceBank, Merge, merge_banks, _read_about
 from .memory.disk import Claim, LoadError, put_file
 
-# %% ../nbs/12_parallel.ipynb #e93ffd77
+# %% ../nbs/12_parallel.ipynb #75b52c86
 def _nursery(fd):
     "Fork a keeper for each task that is asked for, until nobody can ask"
     signal.signal(signal.SIGCHLD, signal.SIG_IGN) # nobody waits for keepers
@@ -61,23 +61,27 @@ def _keep(spec, out, err, reply, life):
         ready = select.select([woken,life], [], [], min(3600., max(0., until-time.monotonic())))[0]
         if life in ready or time.monotonic()>=until: break # nobody wants it, or it is too late
         if ready: os.read(woken, 99)
+        for o in _children():
+            with suppress(OSError): o==pid or os.waitpid(o, os.WNOHANG) # the dead make room
     for kill in (os.killpg, os.kill):
         with suppress(OSError): kill(pid, signal.SIGKILL)
     _,status = os.waitpid(pid, 0)
-    for o in _children(): # what it started and left in groups of their own
-        with suppress(OSError):
-            os.kill(o, signal.SIGKILL)
-            os.waitpid(o, 0)
-    os.write(reply, b'%d' % os.waitstatus_to_exitcode(status) if ended else b'late')
+    spared = set() # of another user, whom we may not kill
+    while left := [o for o in _children() if o not in spared]: # what it started and left in groups of their own
+        for o in left:
+            try: os.kill(o, signal.SIGKILL)
+            except OSError: spared.add(o)
+            with suppress(OSError): os.waitpid(o, os.WNOHANG if o in spared else 0)
+    with suppress(OSError): os.write(reply, b'%d' % os.waitstatus_to_exitcode(status) if ended else b'late') # nobody may read it
 
 _death,_subreaper = 1,36 # what Linux calls PR_SET_PDEATHSIG and PR_SET_CHILD_SUBREAPER
 def _prctl(option, value):
     if sys.platform=='linux': ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 
 def _children():
-    "Children of this process, until there are none; those whose parents are gone are its own"
+    "Of this process; those whose parents are gone are its own"
     path = Path(f'/proc/self/task/{os.getpid()}/children')
-    while path.exists() and (found := path.read_text().split()): yield from map(int, found)
+    return list(map(int, path.read_text().split())) if path.exists() else []
 
 def _become(spec, out, err, *others):
     "Be the task"
@@ -197,11 +201,11 @@ class Ctx:
         "As a command is told"
         return dict(FASTRL_BANK=str(self.path), FASTRL_ITERATION=str(self.iteration), FASTRL_ENV=self.name, FASTRL_PARAMS=json.dumps(self.params, default=lambda o: o.tolist() if hasattr(o, 'tolist') else str(o)), FASTRL_SEED=str(self.seed), FASTRL_WORK_DIR=str(self.work_dir))
 
-# %% ../nbs/12_parallel.ipynb #d7301a19
+# %% ../nbs/12_parallel.ipynb #90341c8c
 def _call(path):
     "Run the function at `path`, and leave its bank"
     f,ctx = cloudpickle.loads(Path(path).read_bytes())
-    if getattr(f, '__module__', '')=='__main__': vars(sys.modules['__main__']).update(f.__globals__) # where what it starts looks for it
+    if getattr(f, '__module__', '')=='__main__': vars(sys.modules['__main__']).update(getattr(f, '__globals__', {})) # where what it starts looks for it
     ctx.path = Path(os.environ['FASTRL_BANK'])
     random.seed(ctx.seed), np.random.seed(ctx.seed%2**32), torch.manual_seed(ctx.seed)
     res = f(ctx, **ctx.params)
@@ -234,9 +238,14 @@ def run_task(
 
 class _Wanted:
     "Does somebody still wait for it? Asked in the process that waits; in others, where this was sent to, as `_Elsewhere`"
-    def __init__(self, path, of=None): self.path,self.of,self.over = path,of,threading.Event()
+    def __init__(self, path, of=None):
+        self.path,self.of,self.over,self.pid = path,of,threading.Event(),os.getpid()
+        if of is None: _live[path] = self
     def __call__(self): return not self.over.is_set() and (self.of is None or self.of())
-    def __reduce__(self): return _Elsewhere,(self.path,)
+    def __reduce__(self): return _wanted_at,(self.path,)
+
+_live = weakref.WeakValueDictionary() # by file, in the process that waits
+def _wanted_at(path): return w if (w := _live.get(path)) and w.pid==os.getpid() else _Elsewhere(path)
 
 class _Elsewhere:
     "Does the process go on that has a lock on the file `path`? On another machine, where there is no such file, nobody can tell"
@@ -292,7 +301,7 @@ def _why(res, timeout):
     if code: return f'it ended with exit code {code}' + (f': {last}' if last else '')
     if not res['files']: return 'it left no bank: write one to $FASTRL_BANK, or save one in the folder where it runs'
 
-# %% ../nbs/12_parallel.ipynb #94453c30
+# %% ../nbs/12_parallel.ipynb #409ee423
 class BankFolder:
     "The banks that were committed, and what was set aside"
     def __init__(self, folder):
@@ -317,7 +326,8 @@ class BankFolder:
         bad,good,banks = [],Merge(),[]
         with tempfile.TemporaryDirectory(dir=self.folder, prefix='.new-') as d:
             for i,(k,v) in enumerate(files.items()):
-                path = Path(d)/f'{i}{Path(k).suffix}'
+                path = Path(d)/str(i)/k # its name may say who wrote it
+                path.parent.mkdir()
                 path.write_bytes(v)
                 try:
                     bank = ExperienceBank.load(path)
@@ -589,7 +599,7 @@ async def _measure(self:ParallelExperience, ctx):
     if math.isnan(res): raise ValueError(f'the metric {self.criterion.metric_name} of iteration {ctx.iteration} is NaN')
     return res
 
-# %% ../nbs/12_parallel.ipynb #d4892cc1
+# %% ../nbs/12_parallel.ipynb #9827a00e
 @patch
 async def start(self:ParallelExperience,
     max_iter:int=0, # The most iterations, those of a run before included; without it until the criterion is met
@@ -598,7 +608,7 @@ async def start(self:ParallelExperience,
     self._check(max_iter)
     self.banks.folder.mkdir(parents=True, exist_ok=True)
     done,pool,bar = self._resume(),self.engine or ThreadPoolExecutor(len(self.environments)),None
-    with tempfile.NamedTemporaryFile(prefix='fastrl-run-') as f:
+    with tempfile.NamedTemporaryFile(prefix='fastrl-run-', delete=False) as f:
         self._wanted = _Wanted(f.name)
         try:
             with suppress(OSError): fcntl.lockf(f, fcntl.LOCK_EX) # until this process ends, or the file goes; one that is forked has it not
@@ -606,6 +616,7 @@ async def start(self:ParallelExperience,
                 with Claim(self.banks.folder): # of two that run in one folder, one would take the other's banks for its own
                     self.banks.sweep()
                     done = self._resume()
+                    if max_iter and done>=max_iter: return # another run has done it
                     bar = bar or _Progress((max_iter-done)*len(self.environments) if max_iter else None, self.patience)
                     state = await self._iterate(partial(pool.submit, run_task, wanted=self._wanted), done, bar)
                 done += 1
@@ -614,6 +625,7 @@ async def start(self:ParallelExperience,
                 if state.should_stop: return
         finally:
             self._wanted.over.set() # what still runs is killed
+            Path(f.name).unlink(missing_ok=True)
             self._stopped.clear()
             if not self.engine: pool.shutdown(wait=False, cancel_futures=True)
 
@@ -626,7 +638,7 @@ async def learn(self:ParallelExperience,
     async for state in self.start(max_iter): pass
     return state
 
-# %% ../nbs/12_parallel.ipynb #f666ae51
+# %% ../nbs/12_parallel.ipynb #0309cc62
 @patch
 def _check(self:ParallelExperience, max_iter):
     if max_iter<0: raise ValueError(f'`max_iter` should be at least 0, got {max_iter}')
@@ -701,7 +713,7 @@ def _read_run(folder):
     if not path.exists(): return dict(iterations=0)
     try:
         res = json.loads(path.read_text())
-        if type(res['iterations']) is not int or not isinstance(res.get('policy'), (str,type(None))): raise ValueError(f'got {res}')
+        if type(res['iterations']) is not int or res['iterations']<0 or not isinstance(res.get('policy'), (str,type(None))): raise ValueError(f'got {res}')
     except (ValueError, TypeError, KeyError) as e: raise LoadError(f'{path} should say how many iterations are over, and is damaged ({e}): write {{"iterations": n}} into it') from e
     return res
 

@@ -9,8 +9,8 @@ Docs: https://fastrl.github.io/fastrl/memory.bank.html.md"""
 # %% auto #0
 __all__ = ['log', 'Experience', 'create_experience', 'ExperienceBank', 'Merge', 'merge_banks']
 
-# %% ../../nbs/06e_memory.bank.ipynb #02002bf6
-import errno, hashlib, io, json, logging, math, pickle, re, secrets, warnings, zlib
+# %% ../../nbs/06e_memory.bank.ipynb #9f4ef4d1
+import errno, hashlib, io, json, logging, math, os, pickle, re, secrets, warnings, zlib
 from collections import Counter
 from dataclasses import dataclass
 from functools import reduce
@@ -111,7 +111,7 @@ def _json(info):
     try: return json.dumps(info, default=_plain) if info else '{}'
     except (TypeError, ValueError, RecursionError) as e: raise ValueError(f'`info` should be plain data, as JSON is ({e}): leave the rest out') from None
 
-# %% ../../nbs/06e_memory.bank.ipynb #7e6dd2e9
+# %% ../../nbs/06e_memory.bank.ipynb #94b722c9
 log = logging.getLogger(__name__)
 
 class ExperienceBank:
@@ -127,7 +127,6 @@ class ExperienceBank:
         self.max_size,self.session_id = max_size if max_size is None else int(max_size),session_id or secrets.token_hex(4)
         self.date = datetime.now().strftime('%Y%m%d_%H%M%S')
         self.rng = np.random.default_rng(seed)
-        self.parents = [] # banks that it goes on with, and how many rows they had
         self.clear()
 
     def clear(self):
@@ -135,9 +134,12 @@ class ExperienceBank:
         self.ring,self.sources,self._source = Ring(self.max_size),[],None # who collected: rows name them by number; which is this one
         self._infos,self._forms,self._mixed = [],{},False # of each row; numbers of the forms, in order; is a column wider than what came first?
         self._episode,self._episodes,self._before = 0,1,0 # which one is being collected; how many there are; rows that were written before those in the ring
+        self.parents = [] # banks that it goes on with, and how many rows they had
         self._new_id()
 
-    def _new_id(self): self.id,self._loaded = secrets.token_hex(16),False # of what is in it
+    def _new_id(self): self.id,self._loaded,self._pid = secrets.token_hex(16),False,os.getpid() # of what is in it
+    @property
+    def _copied(self): return self._loaded or self._pid!=os.getpid() # or forked
 
     def __getstate__(self): return {**self.__dict__, '_loaded':True} # a copy that goes on is another bank
     def __len__(self): return len(self.ring)
@@ -214,14 +216,14 @@ def _columns(self:ExperienceBank, idxs=None):
     rows = self._rows(np.arange(len(self)) if idxs is None else idxs)
     return dict(leaves(self.ring.gather(torch.from_numpy(rows))))
 
-# %% ../../nbs/06e_memory.bank.ipynb #8362113d
+# %% ../../nbs/06e_memory.bank.ipynb #8382f30f
 @patch
 def add(self:ExperienceBank,
     experience:Experience,
 ):
     "Add an experience"
     form = _form_of(experience)
-    if self._loaded or form not in self._forms: return self.add_batch([experience])
+    if self._copied or form not in self._forms: return self.add_batch([experience])
     e,info,n = experience,_json(getattr(experience, 'info', None)),self.ring.total
     if self._mixed and any(abs(v)>2**53 for k in _names for _,v in leaves(getattr(e, k)) if isinstance(v, (int,np.integer))): return self.add_batch([e])
     try: self.ring.add(**{k: getattr(e, k) for k in _names}, form=self._forms[form], source=self._own(), episode=self._episode)
@@ -274,7 +276,7 @@ def _write(self:ExperienceBank, cols, forms, infos):
 @patch
 def _goes_on(self:ExperienceBank):
     "What was loaded is from now on another bank, which has the rows of the old one"
-    if self._loaded: self.parents,_ = [*self.parents, [self.id, self._before+self.ring.total]],self._new_id()
+    if self._copied: self.parents,_ = [*self.parents, [self.id, self._before+self.ring.total]],self._new_id()
 
 @patch
 def _own(self:ExperienceBank):
