@@ -280,12 +280,12 @@ def _clean(name):
     res = re.sub('[^A-Za-z0-9_-]', '_', name)[:80]
     return res if res==name else f'{res}-{hashlib.sha256(name.encode(errors="surrogatepass")).hexdigest()[:12]}'
 
-# %% ../nbs/12_parallel.ipynb #06a075c0
+# %% ../nbs/12_parallel.ipynb #508a3f7d
 @dataclass
 class Failure:
-    "A task that brought nothing"
+    "What brought nothing, or not all"
     iteration:int
-    name:str # Of the environment
+    name:str # Of the environment, or of a committed file that cannot be merged
     why:str
     code:object=0 # Its exit code; less than 0: the signal that ended it; `'late'`: it took too long
     stderr:str='' # The end of it
@@ -295,7 +295,7 @@ class Failure:
 def _why(res, timeout):
     "Why a task failed, if it did"
     code = res['code']
-    if code=='late': return f'it took longer than {timeout} s, and was killed'
+    if code=='late': return 'it was killed, as ' + (f'it took longer than {timeout} s' if timeout else 'nobody waited for it any more')
     last = (res['stderr'].strip().splitlines() or [''])[-1]
     if code<0: return f'it was killed by signal {-code}'
     if code: return f'it ended with exit code {code}' + (f': {last}' if last else '')
@@ -412,7 +412,7 @@ class State:
     @property
     def metric_value(self): return self.metric # as ROSE names it
 
-# %% ../nbs/12_parallel.ipynb #0dfbaaf4
+# %% ../nbs/12_parallel.ipynb #a418a068
 class Workflow(Executor):
     "An asyncflow `WorkflowEngine` as an executor"
     def __init__(self,
@@ -436,7 +436,8 @@ class Workflow(Executor):
     async def _by_command(self, f):
         with tempfile.TemporaryDirectory(dir=self.folder, prefix='.task-') as d:
             (Path(d)/'task').write_bytes(cloudpickle.dumps(f))
-            async def command(*args): return shlex.join([sys.executable, '-c', 'import sys; from fastrl.parallel import _answer; _answer(sys.argv[1])', d])
+            (Path(d)/'answer.py').write_text('import os; from fastrl.parallel import _answer; _answer(os.path.dirname(__file__))')
+            async def command(*args): return shlex.join([sys.executable, f'{d}/answer.py']) # some engines lose what is quoted
             await self.engine.executable_task(command)()
             return pickle.loads((Path(d)/'result').read_bytes())
 

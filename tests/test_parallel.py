@@ -2,6 +2,7 @@
 import asyncio, json, os, signal, socket, subprocess, sys, time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 import numpy as np, pytest
 from distributed import Client, LocalCluster
@@ -24,10 +25,9 @@ def cluster(tmp_path_factory):
 def client(cluster):
     with Client(cluster) as client: yield client
 
-def alive(pid):
-    try: os.kill(pid, 0)
-    except ProcessLookupError: return False
-    return True
+class RadicalExecutionBackend(LocalExecutionBackend):
+    "Runs commands here; its name says that it takes nothing else, as RADICAL-Pilot without Raptor"
+    async def _execute_function(self, task): raise NotImplementedError('no functions')
 
 @asynccontextmanager
 async def an_engine(kind, address, folder):
@@ -40,7 +40,7 @@ async def an_engine(kind, address, folder):
     elif kind=='executor':
         with Client(address) as client: yield client.get_executor(pure=False)
     else:
-        backend = await (LocalExecutionBackend() if kind=='asyncflow' else DaskExecutionBackend(dict(address=address)))
+        backend = await {'asyncflow':LocalExecutionBackend, 'asyncflow by commands':RadicalExecutionBackend, 'asyncflow on dask':partial(DaskExecutionBackend, dict(address=address))}[kind]()
         engine = await WorkflowEngine.create(backend, work_dir=str(folder))
         try: yield engine
         finally: await engine.shutdown()
@@ -65,7 +65,7 @@ def seven(pe):
     for f in (raises, exits, killed): pe.environment_task(f)
     pe.environment_task(hangs, timeout=4)
 
-@pytest.mark.parametrize('kind', ['embedded','dask','executor','asyncflow','asyncflow on dask'])
+@pytest.mark.parametrize('kind', ['embedded','dask','executor','asyncflow','asyncflow by commands','asyncflow on dask'])
 def test_seven(kind, cluster, tmp_path):
     got,pe = states(seven, kind, cluster, tmp_path, 2, timeout=200, min_envs=3)
     for i,state in enumerate(got):
@@ -112,10 +112,9 @@ print(sorted({e.state for e in pe.memory}), len(pe.memory))
     runs = [subprocess.Popen([sys.executable, driver, kind, cluster.scheduler_address, tmp_path/me, me], env=env, stdout=subprocess.PIPE, text=True) for me in 'ab']
     assert [o.communicate(timeout=300)[0] for o in runs]==['[0.0] 12\n', '[1.0] 12\n']
 
-@pytest.mark.parametrize('kind', ['dask','asyncflow on dask'])
-def test_unwanted(kind, cluster, client, tmp_path):
-    "What a driver that is gone has asked for ends on the workers, too"
-    driver,pid = tmp_path/'driver.py',tmp_path/'pid'
+def asleep(kind, address, folder):
+    "A driver whose task sleeps, and the process of the task"
+    driver,pid = folder/'driver.py',folder/'pid'
     driver.write_text(f'''
 from types import SimpleNamespace
 from tests.test_parallel import states
@@ -123,42 +122,37 @@ def slow(ctx):
     import os, time
     open({str(pid)!r}, 'w').write(str(os.getpid()))
     time.sleep(300)
-states(lambda pe: pe.environment_task(slow), {kind!r}, SimpleNamespace(scheduler_address={cluster.scheduler_address!r}), {str(tmp_path)!r}, 1)
+if __name__=='__main__': states(lambda pe: pe.environment_task(slow), {kind!r}, SimpleNamespace(scheduler_address={address!r}), {str(folder)!r}, 1)
 ''')
-    p = subprocess.Popen([sys.executable, driver], env={**os.environ, 'PYTHONPATH':str(root)})
+    p = subprocess.Popen([sys.executable, driver], env={**os.environ, 'PYTHONPATH':str(root)}, stderr=subprocess.DEVNULL, start_new_session=True)
     while not (pid.exists() and pid.read_text()): time.sleep(.05)
+    return p,int(pid.read_text())
+
+def ends(pid, secs):
+    until = time.monotonic()+secs
+    while time.monotonic()<until:
+        try: os.kill(pid, 0)
+        except ProcessLookupError: return True
+        time.sleep(.05)
+
+@pytest.mark.parametrize('kind', ['dask','asyncflow on dask'])
+def test_unwanted(kind, cluster, client, tmp_path):
+    "What a driver that is gone has asked for ends on the workers, too"
+    p,task = asleep(kind, cluster.scheduler_address, tmp_path)
     p.kill()
     p.wait()
-    until = time.monotonic()+30
-    while alive(int(pid.read_text())):
-        assert time.monotonic()<until
-        time.sleep(.1)
+    assert ends(task, 30)
 
 @pytest.mark.parametrize('kind,sig,group', [
     ('embedded','SIGINT',True), ('embedded','SIGTERM',True), ('embedded','SIGHUP',True), ('threads','SIGINT',True), ('processes','SIGINT',True),
     ('processes','SIGKILL',False), ('asyncflow','SIGINT',True), ('asyncflow','SIGKILL',False)])
 def test_signals(kind, sig, group, tmp_path):
     "Stopped by the keyboard, a closed terminal or a kill, on any engine: the driver ends, and so does what it runs"
-    driver,pid = tmp_path/'driver.py',tmp_path/'pid'
-    driver.write_text(f'''
-from tests.test_parallel import states
-def slow(ctx):
-    import os, time
-    open({str(pid)!r}, 'w').write(str(os.getpid()))
-    time.sleep(300)
-if __name__=='__main__': states(lambda pe: pe.environment_task(slow), {kind!r}, None, {str(tmp_path)!r}, 1)
-''')
-    p = subprocess.Popen([sys.executable, driver], env={**os.environ, 'PYTHONPATH':str(root)}, stderr=subprocess.DEVNULL, start_new_session=True)
+    p,task = asleep(kind, None, tmp_path)
     try:
-        while not (pid.exists() and pid.read_text()): time.sleep(.05)
         (os.killpg if group else os.kill)(p.pid, getattr(signal, sig))
-        assert p.wait(30)
-        until = time.monotonic()+10
-        while alive(int(pid.read_text())):
-            assert time.monotonic()<until, 'what it ran goes on'
-            time.sleep(.05)
-    finally:
-        p.kill()
+        assert p.wait(30) and ends(task, 10)
+    finally: p.kill()
 
 def test_two_machines(tmp_path):
     "The documentation's lines for a scheduler and a worker, and a driver that finds the scheduler by its address"
