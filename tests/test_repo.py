@@ -1,5 +1,5 @@
 "The repository agrees with itself: the library, README.md and the version are what the notebooks and settings.ini say"
-import os, shutil, subprocess, sys
+import ast, asyncio, os, re, shutil, subprocess, sys, tempfile
 from configparser import ConfigParser
 from importlib.metadata import version
 from pathlib import Path
@@ -42,6 +42,26 @@ def test_clean(fresh):
 def test_readme(fresh):
     new,old = (d/'README.md' for d in (fresh, root))
     assert new.read_text(encoding='utf-8')==old.read_text(encoding='utf-8'), 'run `make readme`'
+
+def test_readme_runs(tmp_path):
+    "The code of README.md does what stands below it, in an empty folder"
+    code,out = re.search(r'```python\n(.*?)```\n\n```\n(.*?)```', (root/'README.md').read_text(encoding='utf-8'), flags=re.S).groups()
+    assert len([o for o in code.splitlines() if o])<=10
+    *lines,last = code.strip().splitlines()
+    run = subprocess.run([sys.executable, '-c', '\n'.join([*lines, f'print({last})'])], capture_output=True, text=True, cwd=tmp_path, env={**os.environ, 'PYTHONPATH':str(root)})
+    assert (run.stdout, run.returncode)==(out, 0), run.stderr
+
+def test_recipes(tmp_path, monkeypatch):
+    "Each recipe runs by itself, after the first cell"
+    monkeypatch.setattr(tempfile, 'tempdir', str(tmp_path))
+    cells = [o for o in read_nb(root/'nbs'/'howto'/'recipes.ipynb').cells if '#| hide' not in o.source]
+    begin = next(o.source for o in cells if o.cell_type=='code')
+    starts = [i for i,o in enumerate(cells) if o.source.startswith('## …')]
+    assert len(starts)>=12
+    for i,j in zip(starts, [*starts[1:], len(cells)]):
+        code = '\n'.join([begin, *(o.source for o in cells[i:j] if o.cell_type=='code')])
+        wait = eval(compile(code, cells[i].source.splitlines()[0], 'exec', ast.PyCF_ALLOW_TOP_LEVEL_AWAIT), {'__name__':'__main__'})
+        if wait is not None: asyncio.run(wait)
 
 def test_version(): assert cfg['version']==fastrl.__version__==version('fastrl'), 'run `make install export`'
 

@@ -8,10 +8,10 @@ Docs: https://fastrl.github.io/fastrl/memory.experience_replay.html.md"""
 
 # %% auto #0
 __all__ = ['Tally', 'ExperienceReplayCallback', 'Resume', 'ExperienceReplay', 'ExperienceReplayException', 'MemoryNotWarm',
-           'get_steps', 'plot_replay_stats', 'plot_summary', 'plot_images', 'figures_to_html', 'replay_report', 'BD',
-           'TensorBatch', 'CancelBatchException', 'test_len', 'test_same']
+           'get_steps', 'plot_replay_stats', 'plot_summary', 'plot_images', 'figures_to_html', 'replay_report',
+           'Uniform', 'Prioritized', 'BD', 'TensorBatch', 'CancelBatchException', 'test_len', 'test_same']
 
-# %% ../../nbs/06a_memory.experience_replay.ipynb #f26ab54e
+# %% ../../nbs/06a_memory.experience_replay.ipynb #713c7814
 from pathlib import Path
 import numpy as np, torch
 from fastai.basics import Callback, CancelBatchException, CancelEpochException, CancelTrainException
@@ -21,11 +21,12 @@ from ..core import *
 from .disk import LoadError, Saved
 from .explore import *
 from .replay import *
+from .sample import Prioritized, Uniform
 
-# %% ../../nbs/06a_memory.experience_replay.ipynb #3c8f2d10
+# %% ../../nbs/06a_memory.experience_replay.ipynb #5e1e4c6b
 # everything that working with a replay memory takes can be had from this module
 _all_ = ['ExperienceReplay', 'ExperienceReplayException', 'MemoryNotWarm', 'get_steps', 'plot_replay_stats', 'plot_summary', 'plot_images', 'figures_to_html', 'replay_report',
-         'BD', 'TensorBatch', 'CancelBatchException', 'test_len', 'test_same']
+         'Uniform', 'Prioritized', 'BD', 'TensorBatch', 'CancelBatchException', 'test_len', 'test_same']
 
 # %% ../../nbs/06a_memory.experience_replay.ipynb #48302612
 class Tally:
