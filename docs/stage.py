@@ -151,11 +151,11 @@ def to_site(nb, up):
 groups = {'start':'Start', 'tutorials':'Tutorials', 'howto':'How-to', '':'Reference'}  # folders of `nbs/`, as the site names them
 
 def toctrees(pages, index):
-    "Contents: a list for each folder, in the order in which the text `index` links to its pages"
+    "Contents: a list for each folder, in the order in which the text `index` links to its pages for the last time"
     dirs = groupby(pages, lambda o: o.rpartition('/')[0])
     if new := dirs.keys()-groups.keys(): raise ValueError(f'`groups` has no name for the pages in {new}')
     for k,v in dirs.items():
-        if k: v.sort(key=lambda o: len(index.partition(f'({o}.html')[0]))
+        if k: v.sort(key=lambda o: index.rfind(f'({o}.html'))
     return [mk_cell('\n'.join(['```{toctree}', ':hidden:', f':caption: {v}', '', *dirs[k], '```']), 'markdown') for k,v in groups.items() if k in dirs]
 
 def stage():
