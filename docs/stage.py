@@ -39,7 +39,7 @@ def __getitem__(self:NbdevLookup, s):
 
 def short_types(s):
     "`BD` for `fastrl.core.BD`; and no type where there is just a default of None"
-    s = re.sub(r'\b(__main__|_C|fastrl(\.\w+)+)\.(?=[A-Z])', '', s)
+    s = re.sub(r'\b(__main__|_C|torch|pathlib|(fastrl|plotly)(\.\w+)+)\.(?=[A-Z])', '', s)
     return s.replace(':NoneType=', '=').replace('| NoneType |', '|  |')
 
 @patch
@@ -80,7 +80,7 @@ def plotly_html(d, id, js):
     fig['config'] = dict(responsive=True, displaylogo=False, showSendToCloud=False)
     fig = dumps(fig).replace('</', r'<\/')  # `</script>` in a string would end the script
     return (f'<script src="{js}"></script>\n' if js else '') + (
-        f'<div class="plotly-figure" id="{id}" style="height:{d["layout"].get("height") or 450}px"></div>\n'
+        f'<div class="plotly-figure{" wide" if "xaxis2" in d["layout"] else ""}" id="{id}" style="height:{d["layout"].get("height") or 450}px"></div>\n'
         f'<script>Plotly.newPlot("{id}", {fig})</script>')
 
 def plain_cell(c, f):

@@ -8,7 +8,7 @@ Docs: https://fastrl.github.io/fastrl/core.html.md"""
 
 # %% auto #0
 __all__ = ['leaves', 'map_leaves', 'path_name', 'difference', 'test_same', 'test_in', 'test_len', 'test_lt', 'row_index',
-           'TensorBatch', 'BD']
+           'TensorBatch', 'in_lines', 'BD']
 
 # %% ../nbs/00_core.ipynb #4703f0cd
 import sys
@@ -120,7 +120,12 @@ class TensorBatch(Tensor):
     def new_empty(self, *args, **kwargs): return super().new_empty(*args, **kwargs).as_subclass(type(self)) # for `deepcopy`
     def __getitem__(self, o): return super().__getitem__(o if isinstance(o, tuple) else row_index(o, len(self)))
 
-# %% ../nbs/00_core.ipynb #5bc5c7d4
+# %% ../nbs/00_core.ipynb #81998927
+def in_lines(s:str)->str:
+    "`s` in lines of 80, as all that holds columns shows itself"
+    return fill(' '.join(s.split()), 80, subsequent_indent='   ')
+
+# %% ../nbs/00_core.ipynb #b6029425
 class BD(dict):
     "A batch: tensors, or dicts and tuples of tensors, that share their first axis"
     def bs(self)->int:
@@ -137,7 +142,7 @@ class BD(dict):
 
     def __repr__(self):
         cols = (f'{path_name(p)} {str(o.dtype).split(".")[-1]}{list(o.shape[1:]) or ""}' for p,o in leaves(self))
-        return fill(f'BD({self.bs()} rows: {", ".join(cols)})', 80, subsequent_indent='   ')
+        return in_lines(f'BD({self.bs()} rows: {", ".join(cols)})')
 
 # %% ../nbs/00_core.ipynb #3afb6322
 def _fn(f, *args, **kwargs): return bind(f, *args, **kwargs) if callable(f) else f.format if isinstance(f, str) else f.__getitem__

@@ -1,4 +1,4 @@
-"The demo's page in a browser: nothing fails, nothing is fetched, a slider moves all that belongs to its frame"
+"The demo's page in a browser: nothing fails, nothing is fetched, a slider moves all that belongs to its frame, and so do keys"
 import json, os, re, shutil, subprocess, sys
 from pathlib import Path
 import pytest
@@ -20,11 +20,15 @@ addEventListener('load', () => setTimeout(() => {
   const at = {clientX: box.left+box.width/2, clientY: box.top+box.height/2, bubbles: true, view: window};
   rail.dispatchEvent(new MouseEvent('mousedown', at));
   document.dispatchEvent(new MouseEvent('mouseup', at));
-  setTimeout(() => {
-    const figs = [...document.querySelectorAll('.plotly-graph-div')];
-    const said = {errors, figures: figs.length, sliders: figs.filter(f => (f.layout.sliders || []).length).map(f => f.layout.sliders[0].active),
-                  dots: figs.flatMap(f => f.data.filter(t => t.mode === 'markers').map(t => t.x[0])),
-                  fetched: performance.getEntriesByType('resource').map(o => o.name)};
+  const figs = [...document.querySelectorAll('.plotly-graph-div')], said = {errors, figures: figs.length};
+  const look = () => [figs.filter(f => (f.layout.sliders || []).length).map(f => f.layout.sliders[0].active), figs.flatMap(f => f.data.filter(t => t.mode === 'markers').map(t => t.x[0]))].flat();
+  const wait = ms => new Promise(f => setTimeout(f, ms)), key = (key, shiftKey=false) => { dispatchEvent(new KeyboardEvent('keydown', {key, shiftKey})); return wait(1500); };
+  setTimeout(async () => {
+    said.pressed = look();
+    await key('ArrowRight'); await key('ArrowRight', true); await key('ArrowLeft'); said.stepped = look();
+    await key(' '); await key(' '); said.played = look();
+    await wait(1000); said.stopped = look();
+    said.fetched = performance.getEntriesByType('resource').map(o => o.name);
     document.body.setAttribute('data-said', JSON.stringify(said));
   }, 3000);
 }, 1500));
@@ -54,8 +58,9 @@ def test_browser(page, tmp_path):
     watched = tmp_path/'page.html'
     watched.write_text(text.replace('<head>', '<head>'+watch, 1).replace('</body>', press+'</body>', 1), encoding='utf-8')
     dom = subprocess.run([browser, '--headless', '--no-sandbox', '--disable-gpu', '--no-first-run', '--disable-background-networking', '--disable-component-update',
-        f'--user-data-dir={tmp_path}/profile', '--window-size=1100,2400', '--virtual-time-budget=15000', '--dump-dom', watched.as_uri()], capture_output=True, text=True, timeout=180).stdout
+        f'--user-data-dir={tmp_path}/profile', '--window-size=1100,2400', '--virtual-time-budget=30000', '--dump-dom', watched.as_uri()], capture_output=True, text=True, timeout=180).stdout
     said = json.loads(re.search(r'data-said="([^"]*)"', dom)[1].replace('&quot;', '"').replace('&amp;', '&'))
     assert said['errors']==[] and said['fetched']==[] and said['figures']==4
-    frame, = set(said['sliders'])
-    assert 80<frame<120 and set(said['dots'])=={frame} # of 200 frames, in step
+    at = {k: v[0] for k,v in said.items() if k in ('pressed','stepped','played','stopped') and len(set(v))==1} # the sliders and the dots of all pictures
+    assert 80<at['pressed']<120 and at['stepped']==at['pressed']+10 # of 200 frames
+    assert at['stepped']<at['played']==at['stopped']<199

@@ -75,7 +75,7 @@ def nature_cnn(
     with torch.no_grad(): n = body(torch.zeros(1, *shape)).shape[1]
     return nn.Sequential(body, nn.Linear(n, 512), nn.ReLU(), (Dueling if dueling else nn.Linear)(512, n_actions))
 
-# %% ../../nbs/10_agents.dqn.ipynb #39e92a89
+# %% ../../nbs/10_agents.dqn.ipynb #cde754bb
 class EpsilonGreedy:
     "The best action as `model` sees it, and with chance `epsilon` any"
     def __init__(self,
@@ -102,10 +102,13 @@ class EpsilonGreedy:
         return torch.from_numpy(anything if explore.all() else np.where(explore, anything, actions))
 
 @patch
-def state_dict(self:EpsilonGreedy)->dict: return dict(steps=self.steps, n_actions=self.n_actions, rng=self.rng.bit_generator.state)
+def state_dict(self:EpsilonGreedy)->dict:
+    "How many steps it has made, and its random numbers"
+    return dict(steps=self.steps, n_actions=self.n_actions, rng=self.rng.bit_generator.state)
 
 @patch
 def load_state_dict(self:EpsilonGreedy, state):
+    "Go on exploring where another was"
     self.steps,self.n_actions = state['steps'],state['n_actions']
     self.rng.bit_generator.state = state['rng']
 
@@ -164,12 +167,15 @@ class DQN(Callback):
         self.updates += 1
         if self.updates%self.target_every==0: self.target.load_state_dict(self.model.state_dict())
 
-# %% ../../nbs/10_agents.dqn.ipynb #b790d2ab
+# %% ../../nbs/10_agents.dqn.ipynb #812ae139
 @patch
-def state_dict(self:DQN)->dict: return dict(updates=self.updates, target=self.target.state_dict())
+def state_dict(self:DQN)->dict:
+    "How many updates there were, and the target network"
+    return dict(updates=self.updates, target=self.target.state_dict())
 
 @patch
 def load_state_dict(self:DQN, state):
+    "Go on learning where another was"
     self.updates = state['updates']
     self.target.load_state_dict(state['target'])
 

@@ -249,7 +249,7 @@ def is_full(self:EpisodeDataset)->bool:
     "Did an episode ever have to go to make room?"
     return bool(self.table.array[_evicted])
 
-# %% ../../nbs/06d_memory.episodes.ipynb #0d7f365d
+# %% ../../nbs/06d_memory.episodes.ipynb #8431b439
 @patch(as_prop=True)
 def episode_lengths(self:EpisodeDataset)->list:
     "The lengths of the episodes, in the order in which they came"
@@ -276,7 +276,7 @@ def fields(self:EpisodeDataset)->dict:
 @patch
 def __repr__(self:EpisodeDataset):
     fields = ", ".join(f'{k} {v}' for k,v in self.fields.items())
-    return f'{type(self).__name__}({self.num_episodes} episodes, {self.num_timesteps} of {self.capacity} steps: {fields})'
+    return in_lines(f'{type(self).__name__}({self.num_episodes} episodes, {self.num_timesteps} of {self.capacity} steps: {fields})')
 
 # %% ../../nbs/06d_memory.episodes.ipynb #753133e1
 @patch
@@ -1116,7 +1116,7 @@ def _share(self:IndividualFileDataset):
         new.array[:] = self.table.array
         self.table = new
 
-# %% ../../nbs/06d_memory.episodes.ipynb #91d21ad7
+# %% ../../nbs/06d_memory.episodes.ipynb #e0250ffc
 class EpisodeReplay:
     "Steps in, whole episodes kept, batches of sequences out"
     def __init__(self,
@@ -1140,7 +1140,7 @@ class EpisodeReplay:
     @property
     def is_empty(self)->bool: return not self.dataset._any(self.loader.sequences.T)
     def __len__(self)->int: return self.num_timesteps
-    def __repr__(self): return f'EpisodeReplay({self.dataset})'
+    def __repr__(self): return in_lines(f'EpisodeReplay({self.dataset})')
 
 @patch
 def __getstate__(self:EpisodeReplay): return {k:v for k,v in self.__dict__.items() if k not in ('lock','_batches')}

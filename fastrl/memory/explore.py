@@ -10,7 +10,8 @@ Docs: https://fastrl.github.io/fastrl/memory.explore.html.md"""
 __all__ = ['get_steps', 'thin', 'frame_rows', 'plot_replay_stats', 'plot_summary', 'Page', 'figures_to_html', 'plot_images',
            'replay_report']
 
-# %% ../../nbs/06b_memory.explore.ipynb #504825c9
+# %% ../../nbs/06b_memory.explore.ipynb #91db4fe9
+from html import escape
 from pathlib import Path
 import numpy as np, torch
 import plotly.express as px, plotly.graph_objects as go, plotly.io as pio
@@ -67,7 +68,7 @@ def _controls(names, labels, settings):
     return dict(sliders=[dict(steps=steps, active=0, currentvalue=dict(prefix='row '), pad=dict(t=40), len=.9, x=.1)],
                 updatemenus=[dict(type='buttons', direction='left', showactive=False, buttons=buttons, x=.08, y=0, xanchor='right', yanchor='top', pad=dict(t=45, r=10))])
 
-# %% ../../nbs/06b_memory.explore.ipynb #437fc342
+# %% ../../nbs/06b_memory.explore.ipynb #df1a9854
 def plot_replay_stats(
     experience_replay, # A memory, or the callback that has one
     columns='td_error', # Names, in a list or divided by commas; `state.arm` in a nested column
@@ -92,6 +93,7 @@ def plot_replay_stats(
     marks = list(range(len(ys), 2*len(ys)))
     frames = [dict(name=o, traces=marks, data=[dict(type='scatter', x=[int(i)], y=[y[i]]) for y in ys]) for o,i in zip(names, rows)]
     fig.update(frames=frames)
+    fig.update_xaxes(title=dict(text='row', standoff=4), row=at[-1][0])
     fig.update_layout(showlegend=False, template='plotly_white', height=170+220*at[-1][0], margin=dict(l=50, r=20, t=60, b=20), **_controls(names, rows, settings))
     return fig
 
@@ -148,7 +150,7 @@ def plot_summary(
         if 'error' in x: fig.update_yaxes(type='log', **at) # a few large errors are what one looks for
     return fig.update_layout(showlegend=False, template='plotly_white', bargap=0, height=70+240*n_rows, margin=dict(l=60, r=20, t=50, b=50))
 
-# %% ../../nbs/06b_memory.explore.ipynb #f22abdcf
+# %% ../../nbs/06b_memory.explore.ipynb #7a89eab0
 class Page(str):
     "HTML of a whole page, which a notebook shows"
     def _repr_html_(self):
@@ -157,32 +159,66 @@ class Page(str):
 _follow = '''
 // plotly rejects an animation that is paused, without a reason: that is no error
 addEventListener('unhandledrejection', e => { if (e.reason === undefined) e.preventDefault(); });
-const figs = [...document.querySelectorAll('.plotly-graph-div')];
-let leader = null, free = 0;
+const figs = [...document.querySelectorAll('.plotly-graph-div')], moving = figs.filter(f => (f.layout.sliders || []).length);
+const names = f => ((f._transitionData || {})._frames || []).map(o => o.name);
+const settings = (f, ms) => ({mode: 'immediate', fromcurrent: true, transition: {duration: 0}, frame: {duration: ms, redraw: f.data.some(t => t.type === 'image')}});
+const show = (f, name) => Plotly.animate(f, [name], settings(f, 0)).catch(() => {}); // overtaken by the next one
+let leader = null, free = 0, now = 0;
 // whoever moves first leads; the others follow to the frame of the same name, without answering
 figs.forEach(f => f.on('plotly_animatingframe', e => {
   if (leader && leader !== f) return;
   leader = f; clearTimeout(free); free = setTimeout(() => leader = null, 200);
   for (const g of figs) {
-    const names = (g._transitionData || {})._frames || [], i = names.findIndex(o => o.name === e.name);
-    if (g === f || i < 0) continue;
-    Plotly.animate(g, [e.name], {mode: 'immediate', frame: {duration: 0, redraw: g.data.some(t => t.type === 'image')}, transition: {duration: 0}}).catch(() => {}); // overtaken by the next one
-    if ((g.layout.sliders || []).length) Plotly.relayout(g, {'sliders[0].active': i});
+    const i = names(g).indexOf(e.name), slider = (g.layout.sliders || [])[0];
+    if (i < 0) continue;
+    if (g === f) now = i; else show(g, e.name);
+    if (slider && slider.active !== i) Plotly.relayout(g, {'sliders[0].active': i});
   }
-}));'''
+}));
+addEventListener('keydown', e => {
+  const f = moving.find(o => ((o._transitionData || {})._frameQueue || []).length) || moving[0]; // the one that plays, if one does
+  if (!f || e.altKey || e.ctrlKey || e.metaKey) return;
+  const all = names(f), far = e.shiftKey ? 10 : 1, to = {ArrowLeft: now-far, ArrowRight: now+far, ' ': now}[e.key];
+  if (to === undefined) return;
+  e.preventDefault();
+  if (e.key === ' ' && !f._transitionData._frameQueue.length) Plotly.animate(f, null, settings(f, 50)).catch(() => {});
+  else show(f, all[Math.max(0, Math.min(all.length-1, to))]);
+});'''
+_style = '''
+body { font: 16px system-ui, sans-serif; color: #222; background: #fff; max-width: 1000px; margin: 1rem auto; padding: 0 1rem; overflow-x: hidden }
+th { text-align: left; vertical-align: top; font-weight: 600; padding: .15rem 1rem .15rem 0; white-space: nowrap }
+.wide { overflow-x: auto } .wide > div { min-width: 600px }
+kbd { border: 1px solid #999; border-radius: 3px; padding: 0 .3em }'''
+_keys = '<p><kbd>←</kbd> <kbd>→</kbd> move by a frame, with <kbd>Shift</kbd> by ten; <kbd>Space</kbd> plays and stops.</p>'
 
-# %% ../../nbs/06b_memory.explore.ipynb #b66ca420
+# %% ../../nbs/06b_memory.explore.ipynb #c3527874
 def figures_to_html(
     figs, # Plotly figures
     title:str='fastrl', # Of the page
     about:str='', # A paragraph under the title
+    facts:dict=None, # What stands in a table below that
 )->Page:
     "One page with all `figs`, their animations in step"
-    divs = [pio.to_html(o, include_plotlyjs=False, full_html=False, auto_play=False, config=dict(responsive=True, displaylogo=False, showSendToCloud=False)) for o in figs]
-    return Page(f'''<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{title}</title>
-<style>body {{ font: 16px system-ui, sans-serif; max-width: 1000px; margin: 1rem auto; padding: 0 1rem; overflow-x: hidden }}</style>
-<script>{get_plotlyjs()}</script></head><body><h1>{title}</h1><p>{about}</p>
-{"".join(divs)}<script>{_follow}</script></body></html>''')
+    config = dict(responsive=True, displaylogo=False, showSendToCloud=False)
+    divs = [f'<div class="{"wide" if "xaxis2" in o.layout else ""}">{pio.to_html(o, include_plotlyjs=False, full_html=False, auto_play=False, config=config)}</div>' for o in figs]
+    rows = ''.join(f'<tr><th scope="row">{escape(k)}</th><td>{escape(v)}</td></tr>' for k,v in (facts or {}).items())
+    return Page(f'''<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{escape(title)}</title>
+<style>{_style}</style>
+<script>{get_plotlyjs()}</script></head><body><h1>{escape(title)}</h1><p>{escape(about)}</p><table>{rows}</table>
+{_keys if any(o.frames for o in figs) else ""}{"".join(divs)}<script>{_follow}</script></body></html>''')
+
+# %% ../../nbs/06b_memory.explore.ipynb #1adde1af
+def _facts(er, times=()):
+    "What there is to say of a memory in numbers"
+    n,ring,m = len(er),er.ring,er.memory
+    flags = [k for k in ('terminated','truncated') if k in m]
+    size = f'{n*ring.row_nbytes/1e6:,.1f} MB, {ring.row_nbytes:,} bytes a row'
+    if ring.capacity and ring.capacity>n: size += f', {ring.capacity*ring.row_nbytes/1e6:,.1f} MB when full'
+    res = {'Rows': f'{n:,}{f" of {ring.capacity:,}" if ring.capacity else ""}, {ring.total:,} were written', 'Size': size, 'Columns': ', '.join(map(str, ring.fields))}
+    if flags: res['Endings'] = ', '.join(f'{int(m[o].sum()):,} {o}' for o in flags)
+    if 'env_id' in m: res['Environments'] = f'{len(m["env_id"].unique()):,}'
+    if len(times)>=n: res['Draws'] = f'{times.sum():,} of the rows that are there; {(times[:n]==0).mean():.1%} of these were never drawn'
+    return res
 
 # %% ../../nbs/06b_memory.explore.ipynb #83ab25e3
 def plot_images(
@@ -200,7 +236,10 @@ def plot_images(
     fig.update_layout(shapes=[dict(type='rect', xref='x domain', yref='y domain', x0=0, x1=1, y0=0, y1=1, line=dict(color=_grey, width=1))])
     return fig.update_layout(height=450, template='plotly_white', margin=dict(l=20, r=20, t=20, b=20), **_controls(names, rows, settings))
 
-# %% ../../nbs/06b_memory.explore.ipynb #ba9736ee
+# %% ../../nbs/06b_memory.explore.ipynb #4bc25a2d
+_about = ('Where there is a slider, the orange dot is the row that the slider names, in all pictures at once; the dotted line is where the next row will be written. '
+          'A TD error is what the network got wrong about a row when it last saw it, below 0 where it had hoped for more; it is 0 until a row is drawn.')
+
 def replay_report(
     experience_replay, # A memory, or the callback that has one
     path='report.html', # Where the page goes
@@ -217,8 +256,6 @@ def replay_report(
     if numbers: figs.append(plot_replay_stats(er, [o for o in ('td_error','reward','accum_rewards','step') if o in numbers] or numbers, most=most))
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    about = (f'{len(er):,} rows are stored of {er.ring.total:,} that were written. Where there is a slider, the orange dot is the row that the slider names, in all pictures at once; '
-             'the dotted line is where the next row will be written. A TD error is what the network got wrong about a row when it last saw it, below 0 where it had hoped for more; '
-             'it is 0 until a row is drawn.')
-    path.write_text(figures_to_html(figs, title, about), encoding='utf-8')
+    times = getattr(getattr(experience_replay, 'tally', None), 'times', ())
+    path.write_text(figures_to_html(figs, title, _about if numbers else '', _facts(er, times)), encoding='utf-8')
     return path

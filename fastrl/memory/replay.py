@@ -26,7 +26,7 @@ class ExperienceReplayException(Exception):
 class MemoryNotWarm(ExperienceReplayException):
     "Fewer than `warmup_sz` rows are stored"
 
-# %% ../../nbs/06_memory.replay.ipynb #9bce385a
+# %% ../../nbs/06_memory.replay.ipynb #cbfe0a92
 class ExperienceReplay:
     "The last `max_sz` rows, and batches of `bs` drawn from them"
     __array_ufunc__ = None # `array + memory` comes to `__radd__`, too
@@ -55,11 +55,17 @@ class ExperienceReplay:
         if memory is not None: self+memory
 
     @property
-    def pointer(self)->int: return self.ring.pointer
+    def pointer(self)->int:
+        "Where the newest row ends: 1 after the first, `max_sz` when the memory is just full"
+        return self.ring.pointer
+
     @property
-    def memory(self)->BD: return self.ring.columns() if len(self) else None
+    def memory(self)->BD:
+        "The stored columns, in the order of the ring; `None` before the first row"
+        return self.ring.columns() if len(self) else None
+
     def __len__(self)->int: return len(self.ring)
-    def __repr__(self): return f'ExperienceReplay(bs={self.bs}, warmup_sz={self.warmup_sz}, {self.ring})'
+    def __repr__(self): return in_lines(f'ExperienceReplay(bs={self.bs}, warmup_sz={self.warmup_sz}, {self.ring})')
 
 # %% ../../nbs/06_memory.replay.ipynb #d3568273
 @patch

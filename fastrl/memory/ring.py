@@ -10,10 +10,9 @@ Docs: https://fastrl.github.io/fastrl/memory.ring.html.md"""
 __all__ = ['log', 'Field', 'schema_fields', 'pack_fields', 'Ring', 'nbytes_when_full', 'machine_memory', 'nest', 'compiled',
            'check_paths', 'torch_dtype']
 
-# %% ../../nbs/01_memory.ring.ipynb #0868fd6b
+# %% ../../nbs/01_memory.ring.ipynb #1968ead8
 import json, keyword, logging, math, numba, os, shutil, struct, threading, time, warnings, weakref
 from multiprocessing.context import get_spawning_popen
-from textwrap import fill
 from dataclasses import dataclass
 from pathlib import Path
 import numpy as np, torch
@@ -73,7 +72,7 @@ def _unlock():
         if o.lock.locked(): o.lock.release() # the same object, since `add` has it
 if hasattr(os, 'register_at_fork'): os.register_at_fork(after_in_child=_unlock)
 
-# %% ../../nbs/01_memory.ring.ipynb #50f30d10
+# %% ../../nbs/01_memory.ring.ipynb #607adda4
 class Ring:
     "Rows of one schema; when `capacity` is reached, the newest is written over the oldest"
     def __init__(self,
@@ -93,16 +92,21 @@ class Ring:
         elif schema is not None: self._layout(schema_fields(schema))
 
     @property
-    def total(self): return self._counts[0] if self.fields else 0
+    def total(self):
+        "How many rows were ever written"
+        return self._counts[0] if self.fields else 0
+
     @property
     def room(self): return len(next(iter(self._views.values()))) if self.fields else 0 # rows that there is memory for
     @property
-    def pointer(self): return self.total if self.capacity is None else self.total and (self.total-1)%self.capacity+1
+    def pointer(self):
+        "Where the newest row ends"
+        return self.total if self.capacity is None else self.total and (self.total-1)%self.capacity+1
     def __len__(self): return self.total if self.capacity is None else min(self.total, self.capacity)
 
     def __repr__(self):
         of = 'rows' if self.capacity is None else f'of {self.capacity} rows'
-        return fill(f'Ring({len(self)} {of}, pointer {self.pointer}: {", ".join(map(repr, self.fields or []))})', 80, subsequent_indent='     ')
+        return in_lines(f'Ring({len(self)} {of}, pointer {self.pointer}: {", ".join(map(repr, self.fields or []))})')
 
 # %% ../../nbs/01_memory.ring.ipynb #c3dc1b2a
 def nbytes_when_full(

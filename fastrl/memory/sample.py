@@ -17,7 +17,7 @@ from ..core import *
 from .ring import Ring, compiled
 from .tree import SumTree
 
-# %% ../../nbs/03_memory.sample.ipynb #33cd133a
+# %% ../../nbs/03_memory.sample.ipynb #ef81964d
 class Uniform:
     "Draw rows with equal chances, with replacement"
     def __init__(self,
@@ -40,9 +40,17 @@ class Uniform:
         "TD errors of rows are known: to `Uniform` they make no difference"
 
     @property
-    def settings(self)->dict: return {} # what makes another sampler of this kind
-    def beside(self, ring)->dict: return {} # what it keeps of each row, by name
-    def state_dict(self)->dict: return dict(gen=self.gen.get_state(), device=self.gen.device.type)
+    def settings(self)->dict:
+        "What makes another sampler of this kind"
+        return {}
+
+    def beside(self, ring)->dict:
+        "What it keeps of each row, by name"
+        return {}
+
+    def state_dict(self)->dict:
+        "Where its stream of random numbers has come to"
+        return dict(gen=self.gen.get_state(), device=self.gen.device.type)
 
     def load_state_dict(self,
         state:dict, # From `state_dict`
@@ -118,20 +126,30 @@ def draw(self:Prioritized,
     self.draws += 1
     return idxs, dict(weight=weight)
 
-# %% ../../nbs/03_memory.sample.ipynb #e0d41a60
+# %% ../../nbs/03_memory.sample.ipynb #39400ace
 @patch(as_prop=True)
-def settings(self:Prioritized)->dict: return dict(alpha=self.alpha, beta=self.beta0, beta_steps=self.beta_steps, eps=self.eps, normalize=self.normalize)
+def settings(self:Prioritized)->dict:
+    "What makes another sampler of this kind"
+    return dict(alpha=self.alpha, beta=self.beta0, beta_steps=self.beta_steps, eps=self.eps, normalize=self.normalize)
 
 @patch
 def beside(self:Prioritized, ring)->dict:
+    "The priority of each row"
     if ring.total: self.follow(ring)
     return dict(priority=self.tree[:len(ring)] if self.tree else torch.zeros(0, dtype=torch.float64))
 
 @patch
-def state_dict(self:Prioritized)->dict: return {**Uniform.state_dict(self), 'draws':self.draws}
+def state_dict(self:Prioritized)->dict:
+    "Where its stream of random numbers and `beta` have come to"
+    return {**Uniform.state_dict(self), 'draws':self.draws}
 
 @patch
-def load_state_dict(self:Prioritized, state, ring=None, beside=None):
+def load_state_dict(self:Prioritized,
+    state:dict, # From `state_dict`
+    ring:Ring=None, # The rows that it is to draw from
+    beside:dict=None, # From `beside`, for these rows
+):
+    "Go on drawing where another sampler was"
     Uniform.load_state_dict(self, state)
     self.draws,self.seen,self.tree = int(state['draws']),0,None
     if not ring or not beside: return
