@@ -33,9 +33,9 @@ class Procs(FilterDefaults):
 _lookup = NbdevLookup.__getitem__
 @patch
 def __getitem__(self:NbdevLookup, s):
-    "As nbdev, but a bare lower-case name is ours or nobody's: `merge` in our prose is not fastcore's function"
+    "As nbdev, but a bare lower-case name is ours or nobody's, and a word: `merge` in our prose is no function of fastcore's, `info` no command"
     res = _lookup(self, s)
-    if '.' in s or s[:1].isupper() or cfg.doc_url in str(res): return res
+    if '.' in s or s[:1].isupper() or cfg.doc_url in str(res) and f'{cfg.doc_url}cli.' not in str(res): return res
 
 def short_types(s):
     "`BD` for `fastrl.core.BD`; and no type where there is just a default of None"

@@ -9,9 +9,9 @@ Docs: https://fastrl.github.io/fastrl/cli.html.md"""
 # %% auto #0
 __all__ = ['commands', 'info', 'verify', 'explore', 'merge', 'train', 'main']
 
-# %% ../nbs/20_cli.ipynb #c94d7f41
+# %% ../nbs/20_cli.ipynb #a2ea1df7
 import json, os, signal, sys
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Annotated
@@ -34,7 +34,7 @@ def _open(path):
     er.ring,_ = saved.read()
     return er,saved
 
-# %% ../nbs/20_cli.ipynb #2dfe78b1
+# %% ../nbs/20_cli.ipynb #71e3e3fc
 def info(
     path:str, # Folder of a memory or a training, or file of a ring or a bank
 ):
@@ -48,7 +48,7 @@ def info(
     for f in fields: print(f'  {f}')
     if saved:
         pieces = saved.manifest['pieces']
-        print(f'{len(pieces)} files, {sum(p["nbytes"] for p in pieces):,} bytes; {", ".join(f"{k} {v}" for k,v in saved.config.items()) or "no settings"}')
+        print(f'{len(pieces)} file(s), {sum(p["nbytes"] for p in pieces):,} bytes; {", ".join(f"{k} {v}" for k,v in saved.config.items()) or "no settings"}')
         if run := _training(saved): print(f'a training: {run["cbs"]["score"]["steps"]:,} steps, {run["cbs"]["score"]["episodes"]:,} episodes')
 
 def _info_of_bank(bank):
@@ -62,7 +62,7 @@ def _training(saved):
     extra = saved and (saved.state() or {}).get('extra')
     return extra if extra and 'score' in extra.get('cbs', {}) else None
 
-# %% ../nbs/20_cli.ipynb #6e36eea7
+# %% ../nbs/20_cli.ipynb #ecab5c0d
 def verify(
     path:str, # Folder of a memory or a training, or file of a bank
 ): # -> how many problems there are, which is the exit code
@@ -74,7 +74,7 @@ def verify(
     path = path/'memory' if (path/'memory').exists() else path
     found = problems_of(path)
     for o in found: print(o)
-    if not found: print(f'{path}: all {len(Saved(path).manifest["pieces"])} files are as they were written')
+    if not found: print(f'{path}: {len(Saved(path).manifest["pieces"])} file(s), as they were written')
     return min(len(found), 100)
 
 # %% ../nbs/20_cli.ipynb #b3412906
@@ -94,10 +94,10 @@ def explore(
     out = Path(out).expanduser() if out else path/'report.html' if path.is_dir() else path.with_suffix('.html')
     print(replay_report(er, out, title=f'What is in {path.name}', more=more))
 
-# %% ../nbs/20_cli.ipynb #8b84fc68
+# %% ../nbs/20_cli.ipynb #d551faec
 def merge(
     files:Annotated[str, {'nargs':'+'}], # Files of banks
-    out:str='', # The file of the new bank: `.safetensors` is the fast format
+    out:str='', # The file of the new bank, which has to be said: `.safetensors` is the fast format
     max_size:int=0, # The most experiences, the oldest of which go first; without it all are kept
 ):
     "Make one bank of many"
@@ -124,7 +124,7 @@ def _stoppable():
     finally:
         for k,v in was.items(): signal.signal(k, v)
 
-# %% ../nbs/20_cli.ipynb #d0036cd9
+# %% ../nbs/20_cli.ipynb #03f6cdc0
 def train(
     env:str, # Name of a gymnasium environment in which one of several actions is chosen
     steps:int=50_000, # Steps in all, those before it was stopped included
@@ -153,7 +153,8 @@ def train(
         learn = dqn_learner(env, n=5000, prioritized=prioritized, n_step=n_step, seed=seed, cbs=Until())
         if not begun: _begin(folder, settings)
         if (folder/'memory').exists(): print(f'Going on with {folder}')
-        learn.fit(-(-steps//5000), cbs=Resume(folder/'memory', every))
+        with nullcontext() if sys.stdout.isatty() else learn.no_bar(): # a bar would fill a log
+            learn.fit(-(-steps//5000), cbs=Resume(folder/'memory', every))
     done = learn.score.steps
     if done<steps: print(f'Stopped after {done:,} of {steps:,} steps. The same command goes on from there.')
     else:

@@ -1,5 +1,5 @@
 "The repository agrees with itself: the library, README.md and the version are what the notebooks and settings.ini say"
-import ast, asyncio, os, re, shutil, subprocess, sys, tempfile
+import ast, asyncio, builtins, importlib, os, re, shutil, subprocess, sys, tempfile
 from configparser import ConfigParser
 from importlib.metadata import version
 from pathlib import Path
@@ -62,6 +62,24 @@ def test_recipes(tmp_path, monkeypatch):
         code = '\n'.join([begin, *(o.source for o in cells[i:j] if o.cell_type=='code')])
         wait = eval(compile(code, cells[i].source.splitlines()[0], 'exec', ast.PyCF_ALLOW_TOP_LEVEL_AWAIT), {'__name__':'__main__'})
         if wait is not None: asyncio.run(wait)
+
+def names(tree):
+    "What the code of `tree` uses, and what it defines"
+    nodes = list(ast.walk(tree))
+    stars = [vars(importlib.import_module(o.module)) for o in nodes if isinstance(o, ast.ImportFrom) and o.names[0].name=='*']
+    defined = {k for m in stars for k in m.get('__all__') or [k for k in m if k[0]!='_']}
+    defined |= {(o.asname or o.name).split('.')[0] for n in nodes if isinstance(n, (ast.Import, ast.ImportFrom)) for o in n.names}
+    defined |= {o.name for o in nodes if isinstance(o, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))} | {o.arg for o in nodes if isinstance(o, ast.arg)}
+    used = {o.id for o in nodes if isinstance(o, ast.Name) and isinstance(o.ctx, ast.Load)}
+    return used,defined | {o.id for o in nodes if isinstance(o, ast.Name) and isinstance(o.ctx, ast.Store)}
+
+@pytest.mark.parametrize('nb', [o for d in ('tutorials','howto','start') for o in sorted((root/'nbs'/d).glob('*.ipynb'))], ids=lambda o: o.stem)
+def test_can_be_copied(nb):
+    "What a page shows needs no name that only a hidden cell has, and its lines fit"
+    seen = [o.source for o in read_nb(nb).cells if o.cell_type=='code' and not re.search(r'^#\|\s*(hide|echo: false)', o.source, flags=re.M)]
+    used,defined = names(ast.parse('\n'.join(seen)))
+    assert not used-defined-vars(builtins).keys()
+    assert max((len(l) for o in seen for l in o.splitlines()), default=0)<=120
 
 def test_version(): assert cfg['version']==fastrl.__version__==version('fastrl'), 'run `make install export`'
 

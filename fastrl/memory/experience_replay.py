@@ -39,7 +39,7 @@ class Tally:
         self.seen = total
         np.add.at(self.times, idxs.cpu().numpy(), 1)
 
-# %% ../../nbs/06a_memory.experience_replay.ipynb #c3be72bf
+# %% ../../nbs/06a_memory.experience_replay.ipynb #2756e427
 class ExperienceReplayCallback(Callback):
     "Remember each live batch, and train on one drawn from the memory instead"
     order,run_valid = -8,False # before callbacks that look at the prediction, mixed precision for one
@@ -72,7 +72,7 @@ class ExperienceReplayCallback(Callback):
 
     def draw(self):
         "Put a sample in the place of `learn.xb` and `learn.yb`"
-        batch,self.drawn = self.experience_replay.sample(next(leaves(self.learn.xb[0]))[1].device)
+        batch,self.drawn = self.experience_replay.sample(device=next(leaves(self.learn.xb[0]))[1].device)
         self.serials = batch['serial']
         self.learn.xb = self.learn.yb = (batch,)
         self.tally.count(self.experience_replay.ring, self.drawn)

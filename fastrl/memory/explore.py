@@ -97,7 +97,7 @@ def plot_replay_stats(
     fig.update_layout(showlegend=False, template='plotly_white', height=170+220*at[-1][0], margin=dict(l=50, r=20, t=60, b=20), **_controls(names, rows, settings))
     return fig
 
-# %% ../../nbs/06b_memory.explore.ipynb #ed181612
+# %% ../../nbs/06b_memory.explore.ipynb #9cb88565
 def _bars(x, y, **kwargs): return go.Bar(x=x, y=y, marker=dict(color=_blue, line=dict(width=0)), **kwargs)
 
 def _newest_last(er):
@@ -129,7 +129,7 @@ def _returns(er):
     back = m['accum_rewards'][rows].reshape(len(rows), -1)[:,0].cpu().numpy()
     keep = thin(back)
     at = np.arange(1-len(back), 1)[keep]
-    return go.Scatter(x=at, y=back[keep], mode='lines+markers', line=dict(color=_blue, width=1), marker=dict(size=4), name='return', hovertemplate='%{x} episodes ago: %{y:.4g}'),'How the episodes ended','episodes ago','return'
+    return go.Scatter(x=at, y=back[keep], mode='lines+markers', line=dict(color=_blue, width=1), marker=dict(size=4), name='return', hovertemplate='%{x} episodes ago: %{y:.4g}'),'Returns of the episodes','episodes ago','return'
 
 # %% ../../nbs/06b_memory.explore.ipynb #9df78649
 def plot_summary(

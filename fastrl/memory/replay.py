@@ -26,7 +26,7 @@ class ExperienceReplayException(Exception):
 class MemoryNotWarm(ExperienceReplayException):
     "Fewer than `warmup_sz` rows are stored"
 
-# %% ../../nbs/06_memory.replay.ipynb #cbfe0a92
+# %% ../../nbs/06_memory.replay.ipynb #d031c080
 class ExperienceReplay:
     "The last `max_sz` rows, and batches of `bs` drawn from them"
     __array_ufunc__ = None # `array + memory` comes to `__radd__`, too
@@ -35,22 +35,25 @@ class ExperienceReplay:
         max_sz:int=200, # The most rows it holds, whatever the number of environments; then the oldest are overwritten
         warmup_sz:int=100, # Rows that have to be stored before `sample` gives any
         memory:BD=None, # Rows to start from, copied
-        sampler=None, # Who is drawn: `Uniform` by default, `Prioritized(…)`, or one of your own with its methods
+        sampler=None, # Which rows are drawn: `Uniform()` by default, `Prioritized()`, or one of your own with their methods
         n_step:int=None, # Fold so many single-step rows into one when sampling; it can be changed at any time
-        gamma:float=.99, # What a reward one step later is worth, for `n_step`
-        seed:int=None, # Repeats the draws, of the default sampler and of sequences
+        gamma:float=.99, # Discount factor, for `n_step`
+        seed:int=None, # Makes the draws reproducible, unless the sampler has a seed of its own
         device='cpu', # Where the rows live
         shared:bool=False, # In shared memory, where other processes see the same rows?
         path=None, # A file to live in; a file that a memory left is opened with its rows
     ):
         for k,v in dict(bs=bs, max_sz=max_sz, n_step=1 if n_step is None else n_step).items():
             if not isinstance(v, (int, np.integer)) or isinstance(v, bool) or v<1: raise ExperienceReplayException(f'`{k}` should be a whole number and at least 1, got {v!r}')
-        if not isinstance(gamma, (int, float, np.number)): raise ExperienceReplayException(f'`gamma` should be a number, got {gamma!r}')
+        if not isinstance(gamma, (int, float, np.number)) or not 0<=gamma<=1: raise ExperienceReplayException(f'`gamma` should be a number from 0 to 1, got {gamma!r}')
+        if sampler is not None and (isinstance(sampler, type) or not all(hasattr(sampler, o) for o in ('draw','update'))):
+            raise ExperienceReplayException(f'`sampler` should be `Uniform()`, `Prioritized()` or an object with their methods `draw` and `update`, got {sampler!r}')
         if warmup_sz>max_sz: raise ExperienceReplayException(f'`warmup_sz` ({warmup_sz}) should not exceed `max_sz` ({max_sz}): it would never be warm')
         self.bs,self.max_sz,self.warmup_sz,self.n_step,self.gamma = bs,max_sz,warmup_sz,n_step,gamma
         try: self.ring = Ring(max_sz, device=device, shared=shared, path=path)
         except ValueError as e: raise ExperienceReplayException(str(e)) from e
         self.sampler = Uniform(seed, device) if sampler is None else sampler
+        if seed is not None and not getattr(self.sampler, 'seeded', True): self.sampler.seed(seed)
         self.runs,self.chains,self.dropped_updates,self._kept = Uniform(seed),Chains(),0,None
         if memory is not None: self+memory
 
@@ -67,7 +70,12 @@ class ExperienceReplay:
     def __len__(self)->int: return len(self.ring)
     def __repr__(self): return in_lines(f'ExperienceReplay(bs={self.bs}, warmup_sz={self.warmup_sz}, {self.ring})')
 
-# %% ../../nbs/06_memory.replay.ipynb #d3568273
+# %% ../../nbs/06_memory.replay.ipynb #5957388c
+def _as_column(v):
+    "`(n,)` as `(n,1)`"
+    if isinstance(v, (np.ndarray, torch.Tensor)): return v[:,None] if v.ndim==1 else v
+    return [[o] for o in v] if isinstance(v, list) and np.ndim(v)==1 else v
+
 @patch
 def __add__(self:ExperienceReplay,
     batch, # A `BD`, a dict, or a tuple that holds just one of them
@@ -77,6 +85,7 @@ def __add__(self:ExperienceReplay,
     if not isinstance(batch, dict):
         of = f' of {len(batch)}' if isinstance(batch, tuple) else ''
         raise ExperienceReplayException(f'a memory takes a `BD`, a dict, or a tuple of just one, got a {type(batch).__name__}{of}')
+    if not any(f.shape==() for f in self.ring.fields or ()): batch = map_leaves(_as_column, batch) # some rings were made elsewhere
     try:
         if 'td_error' not in batch:
             n = next((len(o) for _,o in leaves(batch) if np.ndim(o)), 0)
@@ -92,33 +101,50 @@ def __add__(self:ExperienceReplay,
 def __radd__(self:ExperienceReplay, batch):
     raise ExperienceReplayException('write `memory + batch`: the memory stands first, and the batch is added to it in place')
 
-# %% ../../nbs/06_memory.replay.ipynb #ea441c30
+# %% ../../nbs/06_memory.replay.ipynb #cf8bc35f
+_whole = ('action','step','episode_id','env_id','worker_id') # a Python int may begin a column of floats, but for these
+
 @patch
 def add(self:ExperienceReplay,
     **row # The fields of one step; a number makes a column of shape `(n,1)`
 )->ExperienceReplay:
     "Add one step"
+    if not self.ring.fields: row = {k: np.int64(v) if k in _whole and type(v) is int else v for k,v in row.items()}
     def batch_of_one(v): return [[v]] if type(v) in (bool, int, float) else [v] if isinstance(v, list) else \
         v.reshape(1, *(v.shape or (1,))) if hasattr(v, 'reshape') else v
     return self+map_leaves(batch_of_one, row)
 
-# %% ../../nbs/06_memory.replay.ipynb #63e6fd24
+# %% ../../nbs/06_memory.replay.ipynb #e17281d4
 @patch
 def sample(self:ExperienceReplay,
+    bs:int=None, # How many; `self.bs` by default
     device=None, # Where the batch should be; where the rows are by default
 ): # -> (BD, row numbers)
     "`bs` rows, drawn by the sampler, and their numbers"
+    if bs is None: bs = self.bs
+    elif not isinstance(bs, (int, np.integer)) or bs<1: raise ExperienceReplayException(f'`bs` should be a whole number and at least 1, got {bs!r}')
     self._check_warm()
     ring = self.ring
     if device is not None and torch.device(device)==ring.device: device = None
     with ring.lock:
         total = ring.total # before anything is read: if another process writes meanwhile, an update for what it overwrote comes too late
-        idxs,cols = self.sampler.draw(ring, self.bs)
+        drawn = self.sampler.draw(ring, bs)
+        idxs,cols = drawn if type(self.sampler) in (Uniform, Prioritized) else self._check_drawn(drawn)
         rows,fold = self._fold(idxs) if self.n_step else (ring._read(idxs),dict(serial=ring._serial(idxs, total)))
     cols.update(fold)
     batch = ring._batch(rows, idxs.shape, device)
     batch.update(cols if device is None else {k: v.to(device, non_blocking=True) for k,v in cols.items()})
     return batch,idxs
+
+@patch
+def _check_drawn(self:ExperienceReplay, drawn):
+    "What a sampler of your own drew, if it can be"
+    if not (isinstance(drawn, tuple) and len(drawn)==2 and isinstance(drawn[1], dict)):
+        raise ExperienceReplayException(f'`draw` of {self.sampler!r} should give row numbers and a dict of columns, gave {drawn!r:.80}')
+    idxs,n = drawn[0],len(self)
+    if not (isinstance(idxs, torch.Tensor) and idxs.dtype==torch.int64 and idxs.ndim==1 and len(idxs)) or idxs.min()<0 or idxs.max()>=n:
+        raise ExperienceReplayException(f'`draw` of {self.sampler!r} should give row numbers, int64 of shape (bs,) from 0 to {n-1}, gave {idxs!r:.80}')
+    return drawn
 
 @patch
 def _check_warm(self:ExperienceReplay):

@@ -17,16 +17,23 @@ from ..core import *
 from .ring import Ring, compiled
 from .tree import SumTree
 
-# %% ../../nbs/03_memory.sample.ipynb #ef81964d
+# %% ../../nbs/03_memory.sample.ipynb #e78df960
 class Uniform:
     "Draw rows with equal chances, with replacement"
     def __init__(self,
-        seed:int=None, # Repeats the draws; without it they differ each time
+        seed:int=None, # Makes the draws reproducible; without it they differ each time
         device='cpu', # Where the row numbers are made, best where the rows live
     ):
-        self.gen = torch.Generator(device)
+        self.gen,self.seeded = torch.Generator(device),seed is not None
         if seed is None: self.gen.seed()
-        else: self.gen.manual_seed(seed)
+        else: self.seed(seed)
+
+    def seed(self, seed:int):
+        "Begin the stream of random numbers anew"
+        self.gen.manual_seed(seed)
+        self.seeded = True
+
+    def __repr__(self): return f'{type(self).__name__}({", ".join(f"{k}={v!r}" for k,v in self.settings.items())})'
 
     def draw(self,
         ring:Ring,
@@ -67,7 +74,7 @@ class Uniform:
         self.__dict__.update(state, gen=torch.Generator(state['gen'][1]))
         self.gen.set_state(torch.from_numpy(state['gen'][0].copy()))
 
-# %% ../../nbs/03_memory.sample.ipynb #ef5e938f
+# %% ../../nbs/03_memory.sample.ipynb #1f483362
 class Prioritized(Uniform):
     "Draw rows in proportion to `(|td_error|+eps)**alpha`"
     def __init__(self,
@@ -76,7 +83,7 @@ class Prioritized(Uniform):
         beta_steps:int=100_000, # Draws until `beta` is 1
         eps:float=1e-6, # So that a row without error can be drawn, too
         normalize:str='batch', # The largest weight is 1 in the `'batch'`, or in the whole `'memory'`
-        seed:int=None, # Repeats the draws
+        seed:int=None, # Makes the draws reproducible
         device='cpu', # Where the rows live
     ):
         super().__init__(seed, device)
