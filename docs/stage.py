@@ -3,7 +3,7 @@
 `python docs/stage.py` runs nbdev's documentation processors over `nbs/`, translates the Quarto dialect that they emit, and
 writes plain notebooks to `build/nbs/` (for Sphinx) and plain markdown to `build/md/`. `python docs/stage.py readme` writes
 README.md only. Both run in the repository's root."""
-import ast, re, shutil, sys, yaml
+import ast, inspect, re, shutil, sys, yaml
 from fastcore.all import *
 from fastcore.docments import DocmentTbl, DocmentText
 from fastcore.nbio import *
@@ -42,15 +42,25 @@ def short_types(s):
     s = re.sub(r'\b(__main__|_C|torch|pathlib|(fastrl|plotly)(\.\w+)+)\.(?=[A-Z])', '', s)
     return s.replace(':NoneType=', '=').replace('| NoneType |', '|  |')
 
+def with_kwargs(tbl, sym):
+    "The table of parameters, with the comment beside `**kwargs`: docments loses it, or takes it for that of the result"
+    try: m = re.search(r'^ *\*\*(\w+),? *# *(.+)$', inspect.getsource(sym.__init__ if isclass(sym) else sym), flags=re.M)
+    except (OSError, TypeError): m = None
+    if not m: return tbl
+    tbl = tbl.replace(f'| **{m[2]}** |', '|  |')
+    return re.sub(rf'^\| {m[1]} \|(.*\|)  \|$', lambda o: f'| \\*\\*{m[1]} |{o[1]} {m[2]} |', tbl, flags=re.M)
+
 @patch
 def _repr_markdown_(self:BasicMarkdownRenderer):
     "A definition as heading, link to its source, signature, docstring and table of parameters"
     src,nm = NbdevLookup().code(self.fn),self.nm
-    if self.sig is None: sig,tbl = str(self.dm),''
+    if isclass(self.sym) and issubclass(self.sym, Exception): sig,tbl = f'class {nm}({self.sym.__base__.__name__})',''
+    elif self.sig is None: sig,tbl = str(self.dm),''
     else:
         dm = DocmentText(self.sym, docstring=False, maxline=85)
         for o in dm.dm.values(): o['docment'] = None  # they stand in the table
         sig,tbl = (short_types(str(o)) for o in (dm, DocmentTbl(self.sym)))
+        tbl = with_kwargs(tbl, self.sym)
         if isclass(self.sym): sig = re.sub('^def', 'class', sig).replace('->None:', ':')
         line = re.sub(r'\(\n +', '(', sig.replace('\n)', ')'))
         if len(line)<=85: sig = line

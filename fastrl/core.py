@@ -86,7 +86,7 @@ def test_lt(a, b):
     "`test` that `a < b`"
     test(a, b, lambda a,b: a<b, ' < ')
 
-# %% ../nbs/00_core.ipynb #e6a46f05
+# %% ../nbs/00_core.ipynb #52b1e00d
 def row_index(
     o, # An int, slice, list, mask, array or tensor
     n:int, # How many rows there are
@@ -96,10 +96,12 @@ def row_index(
     if isinstance(o, Tensor): t = o.as_subclass(Tensor)
     else:
         a = np.asarray(o)
-        if a.dtype.kind not in 'biufc': raise IndexError(f'rows are named by an int, slice, list, mask, array or tensor, got {o!r}')
+        if a.dtype.kind not in 'biufc':
+            raise IndexError(f'rows are named by an int, slice, list, mask, array or tensor, got {o!r}')
         t = torch.from_numpy(np.array(a, a.dtype.newbyteorder('='), order='C'))
     if t.dtype==torch.bool:
-        if t.shape!=(n,): raise IndexError(f'a mask needs one bool for each of the {n} rows, got shape {tuple(t.shape)}')
+        if t.shape!=(n,):
+            raise IndexError(f'a mask needs one bool for each of the {n} rows, got shape {tuple(t.shape)}')
         return t.nonzero()[:,0]
     if t.numel()==0: return t.long()
     if t.is_floating_point() or t.is_complex(): raise IndexError(f'rows are numbered by ints, got {t.dtype}')
@@ -109,7 +111,7 @@ def row_index(
     if lo<0: t = torch.where(t<0, t+n, t)
     return t if t.ndim else t.reshape(1)
 
-# %% ../nbs/00_core.ipynb #8970bc4d
+# %% ../nbs/00_core.ipynb #4479c5a1
 class TensorBatch(Tensor):
     "A tensor whose first axis is the batch, in whatever is taken from it too"
     def __new__(cls,
@@ -117,7 +119,8 @@ class TensorBatch(Tensor):
     ): return torch.as_tensor(x).as_subclass(cls)
 
     def bs(self)->int: return len(self)
-    def new_empty(self, *args, **kwargs): return super().new_empty(*args, **kwargs).as_subclass(type(self)) # for `deepcopy`
+    def new_empty(self, *args, **kwargs): # for `deepcopy`
+        return super().new_empty(*args, **kwargs).as_subclass(type(self))
     def __getitem__(self, o): return super().__getitem__(o if isinstance(o, tuple) else row_index(o, len(self)))
 
 # %% ../nbs/00_core.ipynb #81998927
@@ -125,13 +128,15 @@ def in_lines(s:str)->str:
     "`s` in lines of 80, as all that holds columns shows itself"
     return fill(' '.join(s.split()), 80, subsequent_indent='   ')
 
-# %% ../nbs/00_core.ipynb #b6029425
+# %% ../nbs/00_core.ipynb #940da00a
 class BD(dict):
     "A batch: tensors, or dicts and tuples of tensors, that share their first axis"
     def bs(self)->int:
         "The number of rows"
         ns = {o.shape[0] for _,o in leaves(self)}
-        if len(ns)>1: raise ValueError(f'the columns of a batch have one length, got { {path_name(p): len(o) for p,o in leaves(self)} }')
+        if len(ns)>1:
+            raise ValueError('the columns of a batch have one length, '
+                             f'got { {path_name(p): len(o) for p,o in leaves(self)} }')
         return ns.pop() if ns else 0
 
     def __getitem__(self, o):
@@ -144,8 +149,9 @@ class BD(dict):
         cols = (f'{path_name(p)} {str(o.dtype).split(".")[-1]}{list(o.shape[1:]) or ""}' for p,o in leaves(self))
         return in_lines(f'BD({self.bs()} rows: {", ".join(cols)})')
 
-# %% ../nbs/00_core.ipynb #3afb6322
-def _fn(f, *args, **kwargs): return bind(f, *args, **kwargs) if callable(f) else f.format if isinstance(f, str) else f.__getitem__
+# %% ../nbs/00_core.ipynb #49d4f74d
+def _fn(f, *args, **kwargs):
+    return bind(f, *args, **kwargs) if callable(f) else f.format if isinstance(f, str) else f.__getitem__
 
 # %% ../nbs/00_core.ipynb #be77876a
 @patch

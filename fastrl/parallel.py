@@ -600,7 +600,7 @@ async def _measure(self:ParallelExperience, ctx):
     if math.isnan(res): raise ValueError(f'the metric {self.criterion.metric_name} of iteration {ctx.iteration} is NaN')
     return res
 
-# %% ../nbs/12_parallel.ipynb #9827a00e
+# %% ../nbs/12_parallel.ipynb #e672127b
 @patch
 async def start(self:ParallelExperience,
     max_iter:int=0, # The most iterations, those of a run before included; without it until the criterion is met
@@ -608,6 +608,7 @@ async def start(self:ParallelExperience,
     "Go on, iteration by iteration: an async iterator of their `State`"
     self._check(max_iter)
     self.banks.folder.mkdir(parents=True, exist_ok=True)
+    self._say_if_met()
     done,pool,bar = self._resume(),self.engine or ThreadPoolExecutor(len(self.environments)),None
     with tempfile.NamedTemporaryFile(prefix='fastrl-run-', delete=False) as f:
         self._wanted = _Wanted(f.name)
@@ -639,7 +640,7 @@ async def learn(self:ParallelExperience,
     async for state in self.start(max_iter): pass
     return state
 
-# %% ../nbs/12_parallel.ipynb #0309cc62
+# %% ../nbs/12_parallel.ipynb #aaab2713
 @patch
 def _check(self:ParallelExperience, max_iter):
     if max_iter<0: raise ValueError(f'`max_iter` should be at least 0, got {max_iter}')
@@ -708,6 +709,13 @@ def _resume(self:ParallelExperience):
         try: self.policy = torch.load(path, weights_only=True)
         except Exception as e: raise LoadError(f'{path} is damaged ({e}): set `policy` to one that you have, or let {path.with_name("run.json")} say "policy": null') from e
     return run['iterations']
+
+@patch
+def _say_if_met(self:ParallelExperience):
+    "Whoever starts a finished program again hardly wants one more iteration of the same run"
+    run = _read_run(self.banks.folder)
+    if self.criterion and run.get('metric') is not None and self.criterion.met(run['metric']):
+        log.warning('%s has a run that met the criterion in iteration %s, and goes on now: for a new run give another `work_dir`', self.work_dir, run['iterations']-1)
 
 def _read_run(folder):
     path = folder/'run.json'

@@ -10,13 +10,13 @@ Docs: https://fastrl.github.io/fastrl/agents.dqn.html.md"""
 __all__ = ['QNet', 'Dueling', 'mlp', 'Scale', 'nature_cnn', 'EpsilonGreedy', 'greedy_values', 'huber', 'DQN', 'make_env', 'play',
            'Evaluate', 'Score', 'Column', 'ShowColumns', 'dqn_learner', 'plot_learning']
 
-# %% ../../nbs/10_agents.dqn.ipynb #a4692f1b
+# %% ../../nbs/10_agents.dqn.ipynb #dce88c16
 import copy, time
 from collections import deque
 from functools import partial
 import gymnasium as gym, numpy as np, plotly.graph_objects as go, torch
-from fastai.basics import (Callback, CancelBackwardException, CancelStepException, CastToTensor, Learner, Metric, OptimWrapper, Recorder,
-                           TrainEvalCallback, nn)
+from fastai.basics import (Callback, CancelBackwardException, CancelStepException, CastToTensor, Learner, Metric,
+                           OptimWrapper, Recorder, TrainEvalCallback, nn)
 from fastai.callback.progress import ProgressCallback
 from fastai.callback.schedule import ParamScheduler # and `Learner.lr_find`
 from fastcore.basics import patch
@@ -49,7 +49,7 @@ class Dueling(nn.Module):
         a = self.a(x)
         return self.v(x)+a-a.mean(1, keepdim=True)
 
-# %% ../../nbs/10_agents.dqn.ipynb #c35223ca
+# %% ../../nbs/10_agents.dqn.ipynb #e172c164
 def mlp(
     n_in:int, # Numbers in a state
     n_actions:int,
@@ -71,20 +71,22 @@ def nature_cnn(
     dueling:bool=False, # With a `Dueling` head?
 ):
     "The network of [Mnih et al. 2015](https://doi.org/10.1038/nature14236) for images"
-    body = nn.Sequential(Scale(), nn.Conv2d(shape[0], 32, 8, 4), nn.ReLU(), nn.Conv2d(32, 64, 4, 2), nn.ReLU(), nn.Conv2d(64, 64, 3, 1), nn.ReLU(), nn.Flatten())
+    body = nn.Sequential(Scale(), nn.Conv2d(shape[0], 32, 8, 4), nn.ReLU(), nn.Conv2d(32, 64, 4, 2), nn.ReLU(),
+                         nn.Conv2d(64, 64, 3, 1), nn.ReLU(), nn.Flatten())
     with torch.no_grad(): n = body(torch.zeros(1, *shape)).shape[1]
     return nn.Sequential(body, nn.Linear(n, 512), nn.ReLU(), (Dueling if dueling else nn.Linear)(512, n_actions))
 
-# %% ../../nbs/10_agents.dqn.ipynb #cde754bb
+# %% ../../nbs/10_agents.dqn.ipynb #11c13050
 class EpsilonGreedy:
     "The best action as `model` sees it, and with chance `epsilon` any"
     def __init__(self,
         model, # A `QNet`
         eps=(1.,.05), # The chance to explore, at first and in the end
         eps_steps:int=10_000, # Steps until it is the last
-        seed:int=None, # Repeats what is explored
+        seed:int=None, # Makes what is explored reproducible
     ):
-        self.model,self.eps,self.eps_steps,self.steps,self.n_actions,self.rng = model,eps,eps_steps,0,None,np.random.default_rng(seed)
+        self.model,self.eps,self.eps_steps,self.steps,self.n_actions,self.rng = (
+            model,eps,eps_steps,0,None,np.random.default_rng(seed))
 
     @property
     def epsilon(self)->float: return self.eps[0]+(self.eps[1]-self.eps[0])*min(1., self.steps/self.eps_steps)
@@ -115,7 +117,8 @@ def load_state_dict(self:EpsilonGreedy, state):
 def greedy_values(model, states):
     "What `model` says of `states`, on the cpu"
     device = next(iter(model.parameters())).device
-    with torch.no_grad(): return model(dict(state=states if device.type=='cpu' else map_leaves(lambda o: o.to(device), states))).cpu()
+    with torch.no_grad():
+        return model(dict(state=states if device.type=='cpu' else map_leaves(lambda o: o.to(device), states))).cpu()
 
 # %% ../../nbs/10_agents.dqn.ipynb #01432a33
 def huber(
@@ -127,19 +130,20 @@ def huber(
     loss = smooth_l1_loss(q, y, reduction='none')
     return loss.mean() if weight is None else (loss*weight).mean()
 
-# %% ../../nbs/10_agents.dqn.ipynb #720a5197
+# %% ../../nbs/10_agents.dqn.ipynb #7117a109
 class DQN(Callback):
     "The target of Q-learning for the batch that was drawn, and as many updates a batch as asked"
     order,run_valid = -7,False # as soon as `ExperienceReplayCallback` has put the drawn batch in its place
     def __init__(self,
-        gamma:float=.99, # What a reward one step later is worth
+        gamma:float=.99, # Discount factor
         double:bool=True, # Choose the next action by the network that learns?
         target_every:int=250, # Updates until the target network becomes a copy of it again
         updates_per_batch:int=1, # Updates for each batch of new steps
     ):
         for k,v in dict(target_every=target_every, updates_per_batch=updates_per_batch).items():
             if v<1: raise ValueError(f'`{k}` should be at least 1, got {v}')
-        self.gamma,self.double,self.target_every,self.updates_per_batch,self.updates,self.target = gamma,double,target_every,updates_per_batch,0,None
+        self.gamma,self.double,self.target_every,self.updates_per_batch,self.updates,self.target = (
+            gamma,double,target_every,updates_per_batch,0,None)
 
     def before_fit(self):
         self.target = copy.deepcopy(self.model).requires_grad_(False)
@@ -179,8 +183,9 @@ def load_state_dict(self:DQN, state):
     self.updates = state['updates']
     self.target.load_state_dict(state['target'])
 
-# %% ../../nbs/10_agents.dqn.ipynb #4aacd321
-_per_batch = (TrainEvalCallback, Recorder, ProgressCallback, ParamScheduler, CastToTensor, ExperienceReplayCallback, DQN)
+# %% ../../nbs/10_agents.dqn.ipynb #eac32cee
+_per_batch = (TrainEvalCallback, Recorder, ProgressCallback, ParamScheduler, CastToTensor,
+              ExperienceReplayCallback, DQN)
 
 @patch
 def before_train(self:DQN):
@@ -189,7 +194,8 @@ def before_train(self:DQN):
     cbs = [cb for cb in self.learn.cbs.sorted('order') if not isinstance(cb, _per_batch) and cb.run_train]
     self._asked = {e: [cb for cb in cbs if has(cb, e)] for e in _events}
 
-_events = ('after_pred','after_loss','before_backward','after_cancel_backward','after_backward','before_step','after_cancel_step','after_step')
+_events = ('after_pred','after_loss','before_backward','after_cancel_backward','after_backward',
+           'before_step','after_cancel_step','after_step')
 
 @patch
 def _ask(self:DQN, event):
@@ -208,7 +214,8 @@ def _update(self:DQN):
     learn.loss = learn.loss_grad.detach()
     self.after_loss()
     self._ask('after_loss')
-    for event,do,cancel in (('backward', learn._backward, CancelBackwardException), ('step', learn._step, CancelStepException)):
+    for event,do,cancel in (('backward', learn._backward, CancelBackwardException),
+                            ('step', learn._step, CancelStepException)):
         try:
             self._ask(f'before_{event}')
             do()
@@ -245,7 +252,7 @@ def play(
     for o in envs: o.close()
     return total
 
-# %% ../../nbs/10_agents.dqn.ipynb #2038d82e
+# %% ../../nbs/10_agents.dqn.ipynb #9442b637
 class Evaluate(Callback):
     "Play without exploring every so many steps, and keep the best network"
     order,run_valid = 60,False # after all that a batch brings
@@ -253,9 +260,10 @@ class Evaluate(Callback):
         env, # Name of an environment, or a function that makes one
         every:int=2500, # Steps of training
         episodes:int=10, # How many each time
-        seed:int=None, # Repeats them: each time the same episodes
+        seed:int=None, # Each time the same episodes
     ):
-        self.env,self.every,self.episodes,self.seed,self.steps,self.history,self.best,self.best_state = env,every,episodes,seed,0,[],float('-inf'),None
+        self.env,self.every,self.episodes,self.seed,self.steps,self.history,self.best,self.best_state = (
+            env,every,episodes,seed,0,[],float('-inf'),None)
 
     def after_batch(self):
         steps = self.learn.score.steps
@@ -265,20 +273,24 @@ class Evaluate(Callback):
         self.history.append((steps, mean))
         if mean>=self.best: self.best,self.best_state = mean,copy.deepcopy(self.model.state_dict())
 
-    def state_dict(self): return dict(steps=self.steps, history=np.array(self.history).reshape(-1, 2), best=float(self.best), best_state=self.best_state)
+    def state_dict(self):
+        return dict(steps=self.steps, history=np.array(self.history).reshape(-1, 2),
+                    best=float(self.best), best_state=self.best_state)
     def load_state_dict(self, state):
-        self.steps,self.history,self.best,self.best_state = state['steps'],[(int(a), b) for a,b in state['history'].tolist()],state['best'],state['best_state']
+        self.steps,self.history,self.best,self.best_state = (
+            state['steps'],[(int(a), b) for a,b in state['history'].tolist()],state['best'],state['best_state'])
 
     def load_best(self):
         "Give the model the weights with which it played best"
         if self.best_state is not None: self.model.load_state_dict(self.best_state)
 
-# %% ../../nbs/10_agents.dqn.ipynb #714d04e0
+# %% ../../nbs/10_agents.dqn.ipynb #57b08957
 class Score(Callback):
     "Steps, episodes and their returns, counted as they come in"
     run_valid = False
     def __init__(self, recent=20):
-        self.steps,self.episodes,self.returns,self.curve = 0,0,deque(maxlen=recent),[] # returns of the last `recent` episodes
+        # returns of the last `recent` episodes
+        self.steps,self.episodes,self.returns,self.curve = 0,0,deque(maxlen=recent),[]
 
     @property
     def mean(self)->float: return sum(self.returns)/len(self.returns) if self.returns else float('nan')
@@ -292,9 +304,12 @@ class Score(Callback):
             self.episodes += int(over.sum())
             self.curve.append((self.steps, self.mean))
 
-    def state_dict(self): return dict(steps=self.steps, episodes=self.episodes, returns=list(self.returns), curve=np.array(self.curve).reshape(-1, 2))
+    def state_dict(self):
+        return dict(steps=self.steps, episodes=self.episodes, returns=list(self.returns),
+                    curve=np.array(self.curve).reshape(-1, 2))
     def load_state_dict(self, state):
-        self.steps,self.episodes,self.curve = state['steps'],state['episodes'],[(int(a), b) for a,b in state['curve'].tolist()]
+        self.steps,self.episodes,self.curve = (
+            state['steps'],state['episodes'],[(int(a), b) for a,b in state['curve'].tolist()])
         self.returns.extend(state['returns'])
 
     @property
@@ -321,7 +336,7 @@ class ShowColumns(NoValidation):
         super().before_fit()
         self.learn.recorder.train_metrics = True
 
-# %% ../../nbs/10_agents.dqn.ipynb #52aa1c95
+# %% ../../nbs/10_agents.dqn.ipynb #c6711279
 def dqn_learner(
     env, # Name of an environment, or a function that makes one
     net=None, # States → values of the actions; without it an `mlp`, and for images the `nature_cnn`
@@ -332,9 +347,9 @@ def dqn_learner(
     max_sz:int=50_000, # Rows in the memory
     warmup_sz:int=1000, # Rows before the first update
     lr:float=1e-3,
-    gamma:float=.99, # What a reward one step later is worth
+    gamma:float=.99, # Discount factor
     n_step:int=3, # Steps of a target
-    prioritized:bool=False, # Draw by TD error?
+    prioritized:bool=False, # Prioritized replay?
     double:bool=True, # Double Q-learning?
     dueling:bool=False, # A dueling head?
     target_every:int=250, # Updates until the target network is renewed
@@ -342,42 +357,56 @@ def dqn_learner(
     eps_steps:int=10_000, # Steps until it is the last
     eval_every:int=2500, # Steps between evaluations
     eval_episodes:int=10,
-    seed:int=None, # Repeats all of it, on the cpu
+    seed:int=None, # Makes all of it reproducible, on the cpu
     cbs=None, # More callbacks
     **kwargs # For `Learner`
 )->Learner:
     "A `Learner` that trains a DQN in `env`: `learn.fit(10)` are ten epochs of `n` steps"
     one = make_env(env)
-    if not isinstance(one.action_space, gym.spaces.Discrete): raise ValueError(f'DQN chooses among a number of actions (`Discrete`), and this environment has {one.action_space}')
-    if not isinstance(one.observation_space, gym.spaces.Box): raise ValueError(f'DQN takes states that are arrays (`Box`), and this environment gives {one.observation_space}: wrap it, for one in a `FlattenObservation`')
-    shape,n_actions,image = one.observation_space.shape,int(one.action_space.n),one.observation_space.dtype==np.uint8 and len(one.observation_space.shape)==3
+    if not isinstance(one.action_space, gym.spaces.Discrete):
+        raise ValueError('DQN chooses among a number of actions (`Discrete`), '
+                         f'and this environment has {one.action_space}')
+    if not isinstance(one.observation_space, gym.spaces.Box):
+        raise ValueError('DQN takes states that are arrays (`Box`), '
+                         f'and this environment gives {one.observation_space}: '
+                         'wrap it, for one in a `FlattenObservation`')
+    shape,n_actions,image = (one.observation_space.shape,int(one.action_space.n),
+                             one.observation_space.dtype==np.uint8 and len(one.observation_space.shape)==3)
     one.close()
     with torch.random.fork_rng(devices=[]): # the weights are of this seed, and nobody else's numbers move
         if seed is not None: torch.manual_seed(seed)
-        model = QNet(net if net is not None else nature_cnn(shape, n_actions, dueling) if image else mlp(int(np.prod(shape)), n_actions, dueling=dueling))
+        model = QNet(net if net is not None else nature_cnn(shape, n_actions, dueling) if image
+                     else mlp(int(np.prod(shape)), n_actions, dueling=dueling))
     seeds = [None]*5 if seed is None else np.random.SeedSequence(seed).generate_state(5).tolist()
     agent = EpsilonGreedy(model, eps, eps_steps, seeds[0])
     source = Source([GymLoop(env() if callable(env) else env, agent=agent, seed=seeds[1])])
     sampler = Prioritized(seed=seeds[2], beta_steps=20_000) if prioritized else None
-    replay = ExperienceReplayCallback(bs, max_sz, warmup_sz, sampler=sampler, n_step=n_step if n_step>1 else None, gamma=gamma, seed=seeds[3])
+    replay = ExperienceReplayCallback(bs, max_sz, warmup_sz, sampler=sampler, n_step=n_step if n_step>1 else None,
+                                      gamma=gamma, seed=seeds[3])
     score,evaluate = Score(),Evaluate(env, eval_every, eval_episodes, seeds[4]//2 if seed is not None else None)
     memory = lambda: replay.experience_replay # it is another one after a break
-    columns = [Column('steps', lambda: score.steps), Column('episodes', lambda: score.episodes), Column('return', lambda: score.mean), Column('greedy', lambda: evaluate.history[-1][1] if evaluate.history else float('nan')),
-               Column('epsilon', lambda: agent.epsilon), Column('memory', lambda: len(memory())/memory().max_sz), Column('steps/s', lambda: score.speed)]
+    columns = [Column('steps', lambda: score.steps), Column('episodes', lambda: score.episodes),
+               Column('return', lambda: score.mean),
+               Column('greedy', lambda: evaluate.history[-1][1] if evaluate.history else float('nan')),
+               Column('epsilon', lambda: agent.epsilon), Column('memory', lambda: len(memory())/memory().max_sz),
+               Column('steps/s', lambda: score.speed)]
     opt = partial(OptimWrapper, opt=torch.optim.Adam, fused=True)
     learn = Learner(source.dataloaders(n, train_every), model, loss_func=huber, opt_func=opt, lr=lr, metrics=columns,
-                   cbs=[replay, DQN(gamma, double, target_every, updates_per_batch), score, evaluate, ShowColumns, *L(cbs)], **kwargs)
+                   cbs=[replay, DQN(gamma, double, target_every, updates_per_batch), score, evaluate, ShowColumns,
+                        *L(cbs)], **kwargs)
     learn.agent = agent
     return learn
 
-# %% ../../nbs/10_agents.dqn.ipynb #4270ff57
+# %% ../../nbs/10_agents.dqn.ipynb #eabc4e3a
 def plot_learning(
     learn, # A `Learner` of `dqn_learner` that has been trained
 )->go.Figure:
     "Returns over the steps of training"
-    fig = go.Figure(layout=dict(template='plotly_white', height=320, margin=dict(l=60, r=20, t=50, b=50), title='How it learnt', xaxis_title='steps of training', yaxis_title='return',
+    fig = go.Figure(layout=dict(template='plotly_white', height=320, margin=dict(l=60, r=20, t=50, b=50),
+                                title='How it learnt', xaxis_title='steps of training', yaxis_title='return',
                                 legend=dict(orientation='h', y=1.12, x=1, xanchor='right')))
-    for xy,name,color,width in ((learn.score.curve, 'exploring, mean of 20 episodes', '#0072B2', 1), (learn.evaluate.history, 'greedy', '#D55E00', 3)):
+    for xy,name,color,width in ((learn.score.curve, 'exploring, mean of 20 episodes', '#0072B2', 1),
+                                (learn.evaluate.history, 'greedy', '#D55E00', 3)):
         if not xy: continue
         x,y = map(np.array, zip(*xy))
         keep = thin(y)

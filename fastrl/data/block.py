@@ -20,14 +20,15 @@ class LoopCallback:
     source = None
     def __repr__(self): return type(self).__name__
 
-# %% ../../nbs/05a_data.block.ipynb #01a16d58
+# %% ../../nbs/05a_data.block.ipynb #c5acda36
 class Source:
     "An endless stream of rows, made by the callbacks of its loop"
     def __init__(self,
         cbs=None, # `LoopCallback`s, or their classes, in the order in which they act
     ):
         self.cbs = L(cb() if isinstance(cb, type) else cb for cb in L(cbs))
-        self.block,self._used,self._size,self._opened = None,0,0,False # of the block's `_size` rows the first `_used` are taken
+        # of the block's `_size` rows the first `_used` are taken
+        self.block,self._used,self._size,self._opened = None,0,0,False
         for cb in self.cbs: cb.source = self
 
     def has(self, event): return [getattr(cb, event) for cb in self.cbs if hasattr(cb, event)]
@@ -36,7 +37,7 @@ class Source:
 
     def __repr__(self): return f'Source({", ".join(map(repr, self.cbs))})'
 
-# %% ../../nbs/05a_data.block.ipynb #0a8e5a2f
+# %% ../../nbs/05a_data.block.ipynb #41534965
 @patch
 def take(self:Source,
     n:int, # How many rows
@@ -54,11 +55,14 @@ def take(self:Source,
             self.block = BD(self._collect(n))
             self('after_block')
             self._used,self._size = 0,self.block.bs()
-        except BaseException: # nobody knows where the environments stand now: they begin anew, and no row joins what came before
+        except BaseException:
+            # nobody knows where the environments stand now: they begin anew, and no row joins what came before
             self.close()
             raise
         empty = 0 if self._size else empty+1
-        if empty==1000: raise ValueError('1,000 blocks in a row came out of the callbacks without a row: does one of them drop all?')
+        if empty==1000:
+            raise ValueError('1,000 blocks in a row came out of the callbacks without a row: '
+                             'does one of them drop all?')
 
 # %% ../../nbs/05a_data.block.ipynb #563465d0
 @patch
@@ -66,12 +70,16 @@ def __iter__(self:Source):
     "One row at a time, for ever"
     while True: yield self.take(1)
 
-# %% ../../nbs/05a_data.block.ipynb #ede2b963
+# %% ../../nbs/05a_data.block.ipynb #f087b918
 @patch
 def _open(self:Source):
-    if not self.cbs: raise ValueError('this source is empty, as an exported learner has it: give the learner another one, `learn.dls = source.dataloaders(…)`')
+    if not self.cbs:
+        raise ValueError('this source is empty, as an exported learner has it: '
+                         'give the learner another one, `learn.dls = source.dataloaders(…)`')
     makers = self.has('collect')
-    if len(makers)!=1: raise ValueError(f'one callback of a source makes its rows (has a method `collect`), here {len(makers)} of {list(self.cbs)} do')
+    if len(makers)!=1:
+        raise ValueError('one callback of a source makes its rows (has a method `collect`), '
+                         f'here {len(makers)} of {list(self.cbs)} do')
     self._collect = makers[0]
     self('before_loop')
     self._opened = True

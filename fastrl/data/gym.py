@@ -29,7 +29,7 @@ from .block import *
 # %% ../../nbs/05b_data.gym.ipynb #7160e344
 _all_ = ['Source', 'LoopCallback'] # all that a source is made of can be had from this module
 
-# %% ../../nbs/05b_data.gym.ipynb #b5ea744a
+# %% ../../nbs/05b_data.gym.ipynb #d87f215c
 def space_form(
     space, # Of observations or actions
     name:str, # What the space is called in an error
@@ -37,9 +37,11 @@ def space_form(
     "The form of what `space` gives, with `[shape, NumPy dtype]` at its leaves"
     if isinstance(space, spaces.Dict): return {k: space_form(o, f'{name}.{k}') for k,o in space.items()}
     if isinstance(space, spaces.Tuple): return tuple(space_form(o, f'{name}.{i}') for i,o in enumerate(space))
-    if isinstance(space, (spaces.Box, spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary)): return [space.shape, space.dtype]
-    raise ValueError(f'`{name}` is a {type(space).__name__} space, whose values have no fixed shape: wrap the environment so that it '
-                     'gives Box, Discrete, MultiDiscrete or MultiBinary, or a Dict or Tuple of them')
+    if isinstance(space, (spaces.Box, spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary)):
+        return [space.shape, space.dtype]
+    raise ValueError(f'`{name}` is a {type(space).__name__} space, whose values have no fixed shape: '
+                     'wrap the environment so that it gives Box, Discrete, MultiDiscrete or MultiBinary, '
+                     'or a Dict or Tuple of them')
 
 # %% ../../nbs/05b_data.gym.ipynb #70fefb2f
 class StepArrays:
@@ -80,7 +82,7 @@ def since(
     before = np.take_along_axis(total-x, np.maximum(last, 0), 0)
     return total+np.where(last<0, carry, -before)
 
-# %% ../../nbs/05b_data.gym.ipynb #2e4d6169
+# %% ../../nbs/05b_data.gym.ipynb #471138d9
 _modes = dict(next_step=AutoresetMode.NEXT_STEP, same_step=AutoresetMode.SAME_STEP, disabled=AutoresetMode.DISABLED)
 
 class GymLoop(LoopCallback):
@@ -88,23 +90,27 @@ class GymLoop(LoopCallback):
     def __init__(self,
         env_name, # Name of an environment, or a ready environment or vector environment
         agent=None, # `agent(states)` → actions, both with a first axis of environments; at random without one
-        mode:str=None, # `'rgb_array'` adds a column `image`, what the environment showed when the action was chosen; `'human'` shows a window
+        mode:str=None, # `'rgb_array'` adds a column `image`, the view before the action; `'human'` shows a window
         steps_count:int=1, # Steps that make one row; more than 1 need a `FirstLast` that folds them
         steps_delta:int=1, # Steps between the first steps of two rows
         seed:int=None, # Of environments and random actions
         n_envs:int=1, # Environments at once
         vectorization:str='sync', # `'sync'`: one after the other in this process; `'async'`: each in its own
-        autoreset:str='next_step', # How a vector of environments begins an episode: `'next_step'`, `'same_step'` or `'disabled'`
+        autoreset:str='next_step', # How a vector begins an episode: `'next_step'`, `'same_step'` or `'disabled'`
         env_kwargs:dict=None, # For `gymnasium.make`
     ):
-        for k,v,known in (('autoreset', autoreset, list(_modes)), ('vectorization', vectorization, ['sync','async']), ('mode', mode, [None,'rgb_array','human'])):
+        for k,v,known in (('autoreset', autoreset, list(_modes)), ('vectorization', vectorization, ['sync','async']),
+                          ('mode', mode, [None,'rgb_array','human'])):
             if v not in known: raise ValueError(f'`{k}` should be one of {known}, got {v!r}')
         for k,v in dict(steps_count=steps_count, steps_delta=steps_delta, n_envs=n_envs).items():
             if v<1: raise ValueError(f'`{k}` should be at least 1, got {v}')
         if not isinstance(env_name, (str, gym.envs.registration.EnvSpec)) and (n_envs!=1 or env_kwargs):
-            raise ValueError('`n_envs` and `env_kwargs` are for environments made by name: put them into the ready environment')
-        self.env_name,self.agent,self.mode,self.steps_count,self.steps_delta,self.seed = env_name,agent,mode,steps_count,steps_delta,seed if seed is None else int(seed)
-        self.n_envs,self.vectorization,self.autoreset,self.env_kwargs,self.env = n_envs,vectorization,autoreset,env_kwargs or {},None
+            raise ValueError('`n_envs` and `env_kwargs` are for environments made by name: '
+                             'put them into the ready environment')
+        self.env_name,self.agent,self.mode,self.steps_count,self.steps_delta,self.seed = (
+            env_name, agent, mode, steps_count, steps_delta, seed if seed is None else int(seed))
+        self.n_envs,self.vectorization,self.autoreset,self.env_kwargs,self.env = (
+            n_envs, vectorization, autoreset, env_kwargs or {}, None)
 
 # %% ../../nbs/05b_data.gym.ipynb #a8b145ff
 class _CopyObs(gym.ObservationWrapper):
@@ -123,22 +129,25 @@ def _make(self:GymLoop):
     vec = dict(sync=SyncVectorEnv, **{'async': AsyncVectorEnv})[self.vectorization]
     return vec([lambda: _CopyObs(make())]*self.n_envs, autoreset_mode=_modes[self.autoreset])
 
-# %% ../../nbs/05b_data.gym.ipynb #60c48add
+# %% ../../nbs/05b_data.gym.ipynb #48d249aa
 @patch
 def before_loop(self:GymLoop):
     "Make and reset the environment"
     if self.steps_count>1 and not any(isinstance(cb, FirstLast) for cb in self.source.cbs):
-        raise ValueError(f'`steps_count={self.steps_count}` makes rows of several steps: put a `FirstLast` into the source, which folds them')
+        raise ValueError(f'`steps_count={self.steps_count}` makes rows of several steps: '
+                         'put a `FirstLast` into the source, which folds them')
     self.env = self._make()
     vec = isinstance(self.env, VectorEnv)
     self.n_envs = self.env.num_envs if vec else 1
-    obs,act = (self.env.single_observation_space,self.env.single_action_space) if vec else (self.env.observation_space,self.env.action_space)
+    obs,act = ((self.env.single_observation_space,self.env.single_action_space) if vec
+               else (self.env.observation_space,self.env.action_space))
     self.obs_form,self.act_form = space_form(obs, 'observation'),space_form(act, 'action')
     self._loses_step = False
     self._restart = self._restart_fn() if vec else self._restart_one
     self.env.action_space.seed(self.seed)
     self.obs,_ = self.env.reset(seed=self.seed)
-    self._over,self._due = np.ones(self.n_envs, bool),np.zeros(self.n_envs, bool) # begins an episode with the next step; spends it on a reset
+    # begins an episode with the next step; spends it on a reset
+    self._over,self._due = np.ones(self.n_envs, bool),np.zeros(self.n_envs, bool)
     self._step,self._return,self._episode,self._episodes = 0,0.,-1,0
 
 # %% ../../nbs/05b_data.gym.ipynb #f981ca05
@@ -149,16 +158,17 @@ def go_on(self:GymLoop,
     "After a break: other episodes than those it began with, and the same ones each time"
     if self.seed is not None: self.seed = int(np.random.SeedSequence([self.seed, n]).generate_state(1)[0])
 
-# %% ../../nbs/05b_data.gym.ipynb #d1b98079
+# %% ../../nbs/05b_data.gym.ipynb #1d24ba8e
 @patch
 def after_loop(self:GymLoop):
     "Close the environment, unless it was handed in"
     if self.env is self.env_name: return
-    stuck = isinstance(self.env, AsyncVectorEnv) and self.env._state.value!='default' # interrupted in a step: its processes answer no more
+    # interrupted in a step: its processes answer no more
+    stuck = isinstance(self.env, AsyncVectorEnv) and self.env._state.value!='default'
     for p in self.env.processes if stuck else (): p.kill()
     self.env.close(**(dict(terminate=True) if stuck else {}))
 
-# %% ../../nbs/05b_data.gym.ipynb #f3878c62
+# %% ../../nbs/05b_data.gym.ipynb #09669bc2
 @patch
 def _restart_one(self:GymLoop, obs, terminated, truncated, info, nxt, t):
     return self.env.reset()[0] if terminated or truncated else obs
@@ -168,8 +178,11 @@ def _restart_fn(self:GymLoop):
     "How this vector gives the observation that the next step starts from"
     mode = self.env.metadata.get('autoreset_mode')
     mode = _modes.get(mode, mode)
-    fns = {AutoresetMode.NEXT_STEP: lambda obs,*_: obs, AutoresetMode.SAME_STEP: self._restart_same, AutoresetMode.DISABLED: self._restart_disabled}
-    if mode not in fns: raise ValueError(f"the autoreset mode of {self.env} should be a `gymnasium.vector.AutoresetMode` in its `metadata['autoreset_mode']`, got {mode!r}")
+    fns = {AutoresetMode.NEXT_STEP: lambda obs,*_: obs, AutoresetMode.SAME_STEP: self._restart_same,
+           AutoresetMode.DISABLED: self._restart_disabled}
+    if mode not in fns:
+        raise ValueError(f"the autoreset mode of {self.env} should be a `gymnasium.vector.AutoresetMode` "
+                         f"in its `metadata['autoreset_mode']`, got {mode!r}")
     self._loses_step = mode==AutoresetMode.NEXT_STEP
     return fns[mode]
 
@@ -184,13 +197,14 @@ def _restart_same(self:GymLoop, obs, terminated, truncated, info, nxt, t):
         final = info.get('final_obs', info.get('final_observation')) # the second is the name before gymnasium 1.1
         each = isinstance(final, np.ndarray) and final.dtype==object
         if final is None or each and final[i] is None:
-            raise ValueError(f"{self.env} resets in the same step, but its infos lack the `final_obs` of environment {i}: what the last action led to is lost")
+            raise ValueError(f"{self.env} resets in the same step, but its infos lack the `final_obs` "
+                             f"of environment {i}: what the last action led to is lost")
         for path,a in nxt.leaves:
             v = functools.reduce(lambda v,k: v[k], path, final[i] if each else final)
             a[t,i] = v if each else v[i]
     return obs
 
-# %% ../../nbs/05b_data.gym.ipynb #0663fb3e
+# %% ../../nbs/05b_data.gym.ipynb #a9e30506
 @patch
 def _act(self:GymLoop):
     if self.agent is None: return self.env.action_space.sample()
@@ -199,13 +213,17 @@ def _act(self:GymLoop):
         return torch.from_numpy(np.array(v)).reshape(self.n_envs, *(form[0] or (1,)))
     def action(form, v):
         v = v.detach().cpu().numpy() if isinstance(v, Tensor) else np.asarray(v)
-        if v.shape not in ((self.n_envs, *form[0]), (self.n_envs, *form[0], 1)): raise ValueError(f'an agent should give actions of shape {(self.n_envs, *form[0])}, got {v.shape}')
-        if not np.can_cast(v.dtype, form[1], 'same_kind'): raise ValueError(f'an agent should give actions of dtype {form[1]}, got {v.dtype}: round them as they are meant')
+        if v.shape not in ((self.n_envs, *form[0]), (self.n_envs, *form[0], 1)):
+            raise ValueError(f'an agent should give actions of shape {(self.n_envs, *form[0])}, got {v.shape}')
+        if not np.can_cast(v.dtype, form[1], 'same_kind'):
+            raise ValueError(f'an agent should give actions of dtype {form[1]}, got {v.dtype}: '
+                             'round them as they are meant')
         v = v.reshape(self.n_envs, *form[0]).astype(form[1])
         return v[0] if one else v
-    with torch.no_grad(): return map_leaves(action, self.act_form, self.agent(map_leaves(state, self.obs_form, self.obs)))
+    with torch.no_grad():
+        return map_leaves(action, self.act_form, self.agent(map_leaves(state, self.obs_form, self.obs)))
 
-# %% ../../nbs/05b_data.gym.ipynb #e15448e2
+# %% ../../nbs/05b_data.gym.ipynb #ce6cf1ee
 @patch
 def collect(self:GymLoop, n):
     "Enough steps for about `n` rows"
@@ -224,7 +242,9 @@ def collect(self:GymLoop, n):
         if before: a = now.action
         action.put(t, a)
         obs,r,te,tr,info = self.env.step(a)
-        if after: now.__dict__.update(obs=self.obs, action=a, next_obs=obs, reward=r, terminated=te, truncated=tr, info=info, extra={})
+        if after:
+            now.__dict__.update(obs=self.obs, action=a, next_obs=obs, reward=r, terminated=te, truncated=tr, info=info,
+                                extra={})
         for f in after: f()
         if after: r = now.reward
         if after and now.extra: extras.append(now.extra)
@@ -234,7 +254,7 @@ def collect(self:GymLoop, n):
     extra = {k: np.stack([np.asarray(o[k]) for o in extras]) for k in (extras[0] if extras else ())}
     return self._block(state, action, reward, nxt, terminated, truncated, images, extra)
 
-# %% ../../nbs/05b_data.gym.ipynb #6a9e9f60
+# %% ../../nbs/05b_data.gym.ipynb #37107789
 @patch
 def _block(self:GymLoop, state, action, reward, nxt, terminated, truncated, images, extra):
     "The steps as rows, with what follows from them"
@@ -248,25 +268,27 @@ def _block(self:GymLoop, state, action, reward, nxt, terminated, truncated, imag
     self._over = self._due = done[-1].copy()
     self._step,self._return,self._episode,self._episodes = step[-1],total[-1],episode[-1],self._episodes+start.sum()
     worker = torch.utils.data.get_worker_info()
-    cols = dict(reward=reward.astype(np.float32), terminated=terminated, truncated=truncated, done=done, all_done=done, step=step, episode_id=episode,
-        env_id=np.tile(np.arange(self.n_envs), (len(done),1)), worker_id=np.full(done.shape, worker.id if worker else 0),
-        accum_rewards=total.astype(np.float32))
-    forms = dict(state=state.form, action=action.form, next_state=nxt.form, **cols, **({'image': self._frames(images)} if images else {}),
-        **{k: v.reshape(*done.shape, *v.shape[1+isinstance(self.env, VectorEnv):]) for k,v in extra.items()})
+    cols = dict(reward=reward.astype(np.float32), terminated=terminated, truncated=truncated, done=done, all_done=done,
+                step=step, episode_id=episode, env_id=np.tile(np.arange(self.n_envs), (len(done),1)),
+                worker_id=np.full(done.shape, worker.id if worker else 0), accum_rewards=total.astype(np.float32))
+    forms = dict(state=state.form, action=action.form, next_state=nxt.form, **cols,
+                 **({'image': self._frames(images)} if images else {}),
+                 **{k: v.reshape(*done.shape, *v.shape[1+isinstance(self.env, VectorEnv):]) for k,v in extra.items()})
     return BD({k: map_leaves(lambda a: to_rows(a, keep), v) for k,v in forms.items()})
 
 @patch
 def _frames(self:GymLoop, images):
-    if images[0] is None: raise ValueError(f"{self.env} renders nothing: make a ready environment with `render_mode='rgb_array'`")
+    if images[0] is None:
+        raise ValueError(f"{self.env} renders nothing: make a ready environment with `render_mode='rgb_array'`")
     return np.stack(images).reshape(len(images), self.n_envs, *np.shape(images[0])[-3:])
 
-# %% ../../nbs/05b_data.gym.ipynb #57003d68
+# %% ../../nbs/05b_data.gym.ipynb #00aad27f
 def windows(
     chain:Tensor, # `(R,)`, rows with the same number follow one another
     done:Tensor, # `(R,)` bool, where that ends
     n:int, # Steps in a window
 ): # -> rows `(R, n)`, steps `(R,)`, complete `(R,)`
-    "For each row the `n` rows from it on, up to an ending (then the last is repeated), how many they are, and whether that is all there will be"
+    "For each row the `n` from it on, up to an ending; how many they are, and whether that is all there will be"
     order = chain.argsort(stable=True)
     follows = chain[order][1:]==chain[order][:-1]
     nxt = torch.full_like(order, -1)
@@ -313,7 +335,7 @@ def fold(self:FirstLast, b, n):
     last = {o: map_leaves(lambda t: t[rows[:,-1]], b[o]) for o in ('next_state','terminated','truncated','done')}
     return BD(b, reward=total, **last)[complete], steps[complete,None]
 
-# %% ../../nbs/05b_data.gym.ipynb #c3e7d6f5
+# %% ../../nbs/05b_data.gym.ipynb #0220dc9f
 class ResReduce(LoopCallback):
     "Keep every `reduce_by`-th pixel of the column `image`"
     def __init__(self,
@@ -324,14 +346,17 @@ class ResReduce(LoopCallback):
 
     def after_block(self):
         b,k = self.source.block,self.reduce_by
-        if 'image' not in b: raise ValueError("`ResReduce` reduces the column `image`: make it with `GymLoop(…, mode='rgb_array')`")
-        if b['image'].ndim!=4 or b['image'].dtype!=torch.uint8: raise ValueError(f"`image` should be uint8 (n,H,W,C), got {b['image'].dtype} {tuple(b['image'].shape)}")
+        if 'image' not in b:
+            raise ValueError("`ResReduce` reduces the column `image`: make it with `GymLoop(…, mode='rgb_array')`")
+        if b['image'].ndim!=4 or b['image'].dtype!=torch.uint8:
+            raise ValueError(f"`image` should be uint8 (n,H,W,C), got {b['image'].dtype} {tuple(b['image'].shape)}")
         b['image'] = b['image'][:,::k,::k].contiguous()
 
-# %% ../../nbs/05b_data.gym.ipynb #8bd6da8e
+# %% ../../nbs/05b_data.gym.ipynb #bcb39473
 class SourceDL(DataLoader):
     "Batches of `bs` rows from a `Source`, `n` rows an epoch"
-    def __init__(self, dataset=None, n=0, bs=16, **kwargs): super().__init__(dataset, bs=bs, n=n, **{**kwargs, 'indexed':False})
+    def __init__(self, dataset=None, n=0, bs=16, **kwargs):
+        super().__init__(dataset, bs=bs, n=n, **{**kwargs, 'indexed':False})
     def new(self, dataset=None, cls=None, **kwargs): return super().new(dataset, cls, **{'n':self.n, **kwargs})
     def __iter__(self):
         for i in range(len(self)):
@@ -367,7 +392,7 @@ def reward_loss(pred, batch):
     "Mean squared error of a prediction of the reward"
     return mse_loss(pred, batch['reward'])
 
-# %% ../../nbs/05b_data.gym.ipynb #c8557ae3
+# %% ../../nbs/05b_data.gym.ipynb #b13d0d73
 def fake_gym_learner(
     source:Source,
     n:int=1000, # Rows an epoch
@@ -376,4 +401,5 @@ def fake_gym_learner(
     **kwargs # For `Learner`
 )->Learner:
     "A `Learner` over `source` with a network of one number"
-    return Learner(source.dataloaders(n, bs), MeanReward(), loss_func=reward_loss, cbs=[NoValidation, *L(cbs)], **kwargs)
+    return Learner(source.dataloaders(n, bs), MeanReward(), loss_func=reward_loss,
+                   cbs=[NoValidation, *L(cbs)], **kwargs)

@@ -39,7 +39,7 @@ def create_experience(state, action, reward, next_state, done, info=None)->Exper
     "An `Experience`; without an `info` it has an empty one"
     return Experience(state, action, reward, next_state, done, info or {})
 
-# %% ../../nbs/06e_memory.bank.ipynb #4dc6bc37
+# %% ../../nbs/06e_memory.bank.ipynb #2cf02a85
 _names = ('state','action','reward','next_state','done')
 
 _known = {} # forms of what is no container, by type and dtype
@@ -48,19 +48,24 @@ def _form(v, name):
     "What `v` is, apart from its numbers"
     if (res := _known.get(key := (type(v), getattr(v, 'dtype', None)))) is not None: return res
     if isinstance(v, dict):
-        if not all(isinstance(k, str) for k in v): raise ValueError(f'`{name}` should have keys that are strings, got {list(v)!r:.60}')
+        if not all(isinstance(k, str) for k in v):
+            raise ValueError(f'`{name}` should have keys that are strings, got {list(v)!r:.60}')
         return ('dict', *((k, _form(o, f'{name}.{k}')) for k,o in v.items()))
     if isinstance(v, tuple): return ('tuple', *(_form(o, f'{name}.{i}') for i,o in enumerate(v)))
     if isinstance(v, list):
         if not _all_numbers(v): raise ValueError(f'`{name}` should be a list of Python numbers, got {v!r:.60}')
         return f'list {np.asarray(v).dtype.name}'
-    kind = next((k for t,k in ((Tensor,'tensor'), (np.ndarray,'array'), (np.generic,'number')) if isinstance(v, t)), None)
+    kind = next((k for t,k in ((Tensor,'tensor'), (np.ndarray,'array'), (np.generic,'number'))
+                 if isinstance(v, t)), None)
     if kind: return _known.setdefault(key, f'{kind} {str(v.dtype).split(".")[-1] if kind=="tensor" else v.dtype.name}')
     for t in (bool,int,float,complex):
         if isinstance(v, t): return _known.setdefault(key, t.__name__)
-    raise ValueError(f'`{name}` should be a number, an array, a tensor, a list of numbers, or a dict or tuple of them, got {type(v).__name__}')
+    raise ValueError(f'`{name}` should be a number, an array, a tensor, a list of numbers, '
+                     f'or a dict or tuple of them, got {type(v).__name__}')
 
-def _all_numbers(v): return all(_all_numbers(o) if isinstance(o, list) else isinstance(o, (bool,int,float,complex)) and not hasattr(o, 'dtype') for o in v)
+def _all_numbers(v):
+    return all(_all_numbers(o) if isinstance(o, list)
+               else isinstance(o, (bool,int,float,complex)) and not hasattr(o, 'dtype') for o in v)
 
 def _form_of(e):
     try: return tuple(_form(getattr(e, k), k) for k in _names)
@@ -86,7 +91,8 @@ def _made(form, cols, path, n):
         keys,parts = zip(*parts)
         return [dict(zip(keys, o)) for o in zip(*(_made(f, cols, (*path,k), n) for k,f in zip(keys, parts)))]
     kind,_,dtype = form.partition(' ')
-    if kind=='tensor': return [v.clone() for v in cols[path].to(torch_dtype(dtype)).unbind()] # a view would be pickled with all others
+    if kind=='tensor': # a view would be pickled with all others
+        return [v.clone() for v in cols[path].to(torch_dtype(dtype)).unbind()]
     a = cols[path].numpy()
     if a.dtype.kind=='c' and kind in ('int','bool','float'): a = a.real
     if kind in ('int','bool','float'): return [*map(dict(int=int, bool=bool, float=float)[kind], a.tolist())]
@@ -94,7 +100,7 @@ def _made(form, cols, path, n):
     a = a.astype(dtype, copy=False)
     return a.tolist() if kind=='list' else list(a) if kind=='number' or a.ndim>1 else [np.array(o) for o in a]
 
-# %% ../../nbs/06e_memory.bank.ipynb #40eb58b9
+# %% ../../nbs/06e_memory.bank.ipynb #47ba9514
 def _plain(o):
     if isinstance(o, (np.generic, np.ndarray, Tensor)): return o.tolist()
     raise TypeError(f'{type(o).__name__} is no plain data')
@@ -107,11 +113,13 @@ def _json(info):
     "What is kept of an `info`"
     if info is None: return ''
     if not isinstance(info, dict): raise ValueError(f'`info` should be a dict or None, got {type(info).__name__}')
-    if not _str_keys(info): raise ValueError('`info` should be plain data, as JSON is (its keys are strings): leave the rest out')
+    if not _str_keys(info):
+        raise ValueError('`info` should be plain data, as JSON is (its keys are strings): leave the rest out')
     try: return json.dumps(info, default=_plain) if info else '{}'
-    except (TypeError, ValueError, RecursionError) as e: raise ValueError(f'`info` should be plain data, as JSON is ({e}): leave the rest out') from None
+    except (TypeError, ValueError, RecursionError) as e:
+        raise ValueError(f'`info` should be plain data, as JSON is ({e}): leave the rest out') from None
 
-# %% ../../nbs/06e_memory.bank.ipynb #94b722c9
+# %% ../../nbs/06e_memory.bank.ipynb #516b6533
 log = logging.getLogger(__name__)
 
 class ExperienceBank:
@@ -120,20 +128,26 @@ class ExperienceBank:
         max_size:int=None, # The most experiences; without it the bank grows
         session_id:str=None, # A name; one is made up without it
         *,
-        seed=None, # Repeats the draws
+        seed=None, # Makes the draws reproducible
     ):
-        if max_size is not None and (isinstance(max_size, bool) or not hasattr(max_size, '__index__') or max_size<1): raise ValueError(f'`max_size` should be a whole number and at least 1, or None, got {max_size!r}')
-        if session_id is not None and not isinstance(session_id, str): raise ValueError(f'`session_id` should be a string, got {session_id!r:.60}')
-        self.max_size,self.session_id = max_size if max_size is None else int(max_size),session_id or secrets.token_hex(4)
+        if max_size is not None and (isinstance(max_size, bool) or not hasattr(max_size, '__index__') or max_size<1):
+            raise ValueError(f'`max_size` should be a whole number and at least 1, or None, got {max_size!r}')
+        if session_id is not None and not isinstance(session_id, str):
+            raise ValueError(f'`session_id` should be a string, got {session_id!r:.60}')
+        self.max_size,self.session_id = (max_size if max_size is None else int(max_size),
+                                         session_id or secrets.token_hex(4))
         self.date = datetime.now().strftime('%Y%m%d_%H%M%S')
         self.rng = np.random.default_rng(seed)
         self.clear()
 
     def clear(self):
         "Forget all experiences"
-        self.ring,self.sources,self._source = Ring(self.max_size),[],None # who collected: rows name them by number; which is this one
-        self._infos,self._forms,self._mixed = [],{},False # of each row; numbers of the forms, in order; is a column wider than what came first?
-        self._episode,self._episodes,self._before = 0,1,0 # which one is being collected; how many there are; rows that were written before those in the ring
+        # who collected: rows name them by number; which is this one
+        self.ring,self.sources,self._source = Ring(self.max_size),[],None
+        # of each row; numbers of the forms, in order; is a column wider than what came first?
+        self._infos,self._forms,self._mixed = [],{},False
+        # which one is being collected; how many there are; rows that were written before those in the ring
+        self._episode,self._episodes,self._before = 0,1,0
         self.parents = [] # banks that it goes on with, and how many rows they had
         self._new_id()
 
@@ -144,9 +158,11 @@ class ExperienceBank:
     def __getstate__(self): return {**self.__dict__, '_loaded':True} # a copy that goes on is another bank
     def __len__(self): return len(self.ring)
     def __iter__(self): return (e for i in range(0, len(self), 1024) for e in self[i:i+1024])
-    def __repr__(self): return f'ExperienceBank({self.session_id!r}, {len(self)} experiences{"" if self.max_size is None else f" of {self.max_size}"})'
+    def __repr__(self):
+        return (f'ExperienceBank({self.session_id!r}, {len(self)} experiences'
+                f'{"" if self.max_size is None else f" of {self.max_size}"})')
 
-# %% ../../nbs/06e_memory.bank.ipynb #535ecabb
+# %% ../../nbs/06e_memory.bank.ipynb #a8426d0d
 def _column(path, vs):
     "Values of one leaf as a tensor, one a row"
     if any(isinstance(v, Tensor) for v in vs):
@@ -157,7 +173,9 @@ def _column(path, vs):
     else:
         try: a = np.array(vs)
         except ValueError: a = None # of several shapes
-        if a is not None and a.dtype.kind in 'fc' and any(isinstance(v, (int,np.integer)) and abs(int(v))>2**53 for v in vs): _as_wide(path, torch.tensor([2**53+1]), torch.float64)
+        if (a is not None and a.dtype.kind in 'fc'
+                and any(isinstance(v, (int,np.integer)) and abs(int(v))>2**53 for v in vs)):
+            _as_wide(path, torch.tensor([2**53+1]), torch.float64)
         try: return _tensor(path, np.array(vs) if a is None else a)[0]
         except ValueError:
             if len({np.shape(v) for v in vs})==1: raise
@@ -166,30 +184,38 @@ def _column(path, vs):
 def _wider(a, b):
     "The dtype that holds what `a` and `b` hold"
     if a==b: return a
-    try: return torch.from_numpy(np.empty(0, np.result_type(*(torch.empty(0, dtype=o).numpy().dtype for o in (a, b))))).dtype
+    try:
+        return torch.from_numpy(np.empty(0, np.result_type(
+            *(torch.empty(0, dtype=o).numpy().dtype for o in (a, b))))).dtype
     except TypeError: return torch.promote_types(a, b)
 
 def _as_wide(path, v, dtype):
     "`v` as `dtype`, if nothing of it is lost"
     if v.dtype==dtype: return v
     res = v.to(dtype)
-    if not v.is_floating_point() and not v.is_complex() and not (res.to(v.dtype)==v).all(): raise ValueError(f'`{path_name(path)}` has whole numbers that {str(dtype)[6:]} cannot hold, and numbers of that kind beside them: keep to one of them')
+    if not v.is_floating_point() and not v.is_complex() and not (res.to(v.dtype)==v).all():
+        raise ValueError(f'`{path_name(path)}` has whole numbers that {str(dtype)[6:]} cannot hold, '
+                         'and numbers of that kind beside them: keep to one of them')
     return res
 
 @patch
 def _fit(self:ExperienceBank, cols, who, lists=()):
     "Make the ring ready for columns like `cols`, or an error that names what does not fit"
     want = {p: Field(p, tuple(t.shape[1:]), t.dtype) for p,t in cols.items()}
-    if missing := [o for o in _names if not any(p[0]==o for p in want)]: raise ValueError(f'`{missing[0]}` should be numbers, and has none')
+    if missing := [o for o in _names if not any(p[0]==o for p in want)]:
+        raise ValueError(f'`{missing[0]}` should be numbers, and has none')
     if want.get(('done',), Field((), None, None)).shape!=(): raise ValueError('`done` should be one bool')
     have = {f.path: f for f in self.ring.fields or () if f.path[0] in _names} or want
     if have.keys()!=want.keys():
         missing,unknown = ([path_name(p) for p in a if p not in b] for a,b in ((have, want), (want, have)))
-        raise ValueError(f'experiences here have {[path_name(p) for p in have]}; {who} lacks {missing} and has {unknown} beside them')
-    if bad := next((p for p,f in have.items() if f.shape!=want[p].shape or f.shape and f.dtype!=want[p].dtype and p not in lists), None):
+        raise ValueError(f'experiences here have {[path_name(p) for p in have]}; '
+                         f'{who} lacks {missing} and has {unknown} beside them')
+    if bad := next((p for p,f in have.items()
+                    if f.shape!=want[p].shape or f.shape and f.dtype!=want[p].dtype and p not in lists), None):
         raise ValueError(f'`{path_name(bad)}` is {have[bad].like} here, and {want[bad].like} in {who}')
     wide = {p: _wider(f.dtype, want[p].dtype) for p,f in have.items()}
-    if not self.ring.fields or any(f.dtype!=wide[p] for p,f in have.items()): self._layout([Field(p, f.shape, wide[p]) for p,f in have.items()])
+    if not self.ring.fields or any(f.dtype!=wide[p] for p,f in have.items()):
+        self._layout([Field(p, f.shape, wide[p]) for p,f in have.items()])
     self._mixed = self._mixed or any(f.dtype!=want[p].dtype for p,f in have.items())
 
 @patch
@@ -207,7 +233,8 @@ _beside = dict(form=torch.int32, source=torch.int32, episode=torch.int64) # what
 def _rows(self:ExperienceBank, idxs):
     "Row numbers of the experiences `idxs`, counted from the oldest"
     n = len(self)
-    return (self.ring.total-n+np.asarray(idxs, np.int64))%max(1, n if self.ring.capacity is None else self.ring.capacity)
+    return (self.ring.total-n+np.asarray(idxs, np.int64))%max(
+        1, n if self.ring.capacity is None else self.ring.capacity)
 
 @patch
 def _columns(self:ExperienceBank, idxs=None):
@@ -216,7 +243,7 @@ def _columns(self:ExperienceBank, idxs=None):
     rows = self._rows(np.arange(len(self)) if idxs is None else idxs)
     return dict(leaves(self.ring.gather(torch.from_numpy(rows))))
 
-# %% ../../nbs/06e_memory.bank.ipynb #8382f30f
+# %% ../../nbs/06e_memory.bank.ipynb #c0834745
 @patch
 def add(self:ExperienceBank,
     experience:Experience,
@@ -225,43 +252,55 @@ def add(self:ExperienceBank,
     form = _form_of(experience)
     if self._copied or form not in self._forms: return self.add_batch([experience])
     e,info,n = experience,_json(getattr(experience, 'info', None)),self.ring.total
-    if self._mixed and any(abs(v)>2**53 for k in _names for _,v in leaves(getattr(e, k)) if isinstance(v, (int,np.integer))): return self.add_batch([e])
-    try: self.ring.add(**{k: getattr(e, k) for k in _names}, form=self._forms[form], source=self._own(), episode=self._episode)
+    if self._mixed and any(abs(v)>2**53 for k in _names for _,v in leaves(getattr(e, k))
+                           if isinstance(v, (int,np.integer))):
+        return self.add_batch([e])
+    try:
+        self.ring.add(**{k: getattr(e, k) for k in _names},
+                      form=self._forms[form], source=self._own(), episode=self._episode)
     except ValueError: return self.add_batch([e]) # which makes columns wider, or says what is wrong
     self._note(n, [info])
     if e.done: self._episode,self._episodes = self._episodes,self._episodes+1
 
 @patch
 def add_batch(self:ExperienceBank,
-    experiences, # A list of them, or columns of all, a dict with `state`, `action`, `reward`, `next_state`, `done`, and perhaps a list `info`
+    experiences, # A list of them; or a dict of columns by field, perhaps with a list `info`
 ):
     "Add experiences, in order: all of them or none"
     if isinstance(experiences, ExperienceBank): return self.merge_inplace(experiences)
     if isinstance(experiences, dict): return self._add_columns(**experiences)
-    if not hasattr(experiences, '__iter__') or isinstance(experiences, Experience): raise ValueError(f'experiences come as a list, or as a dict of columns, got {experiences!r:.60}')
+    if not hasattr(experiences, '__iter__') or isinstance(experiences, Experience):
+        raise ValueError(f'experiences come as a list, or as a dict of columns, got {experiences!r:.60}')
     es = list(experiences)
     if not es: return
     forms,infos = [_form_of(e) for e in es],[_json(getattr(e, 'info', None)) for e in es]
     flats = [{p: v for k in _names for p,v in _flat(getattr(e, k), (k,)).items()} for e in es]
-    if odd := next((f for f in flats if f.keys()!=flats[0].keys()), None): raise ValueError(f'experiences should have the same fields, got {[path_name(p) for p in flats[0]]} and {[path_name(p) for p in odd]}')
+    if odd := next((f for f in flats if f.keys()!=flats[0].keys()), None):
+        raise ValueError('experiences should have the same fields, '
+                         f'got {[path_name(p) for p in flats[0]]} and {[path_name(p) for p in odd]}')
     self._write({p: _column(p, [f[p] for f in flats]) for p in flats[0]}, forms, infos)
 
 @patch
 def _add_columns(self:ExperienceBank, info=None, **batch):
-    if set(batch)!=set(_names): raise ValueError(f'columns should be {list(_names)}, and perhaps `info`; got {list(batch)}')
+    if set(batch)!=set(_names):
+        raise ValueError(f'columns should be {list(_names)}, and perhaps `info`; got {list(batch)}')
     cols = {p: v for k in _names for p,v in _flat(batch[k], (k,)).items()}
-    lens = {path_name(p): len(v) if np.ndim(v) else 0 for p,v in cols.items()} | ({} if info is None else {'info':len(info)})
+    lens = ({path_name(p): len(v) if np.ndim(v) else 0 for p,v in cols.items()}
+            | ({} if info is None else {'info':len(info)}))
     if len(set(lens.values()))>1: raise ValueError(f'columns should be equally long, got {lens}')
     n = next(iter(lens.values()), 0)
     if not n: return
-    form = tuple(_form(map_leaves(lambda v: np.asarray(v)[0].tolist() if isinstance(v, list) else v[0], batch[k]), k) for k in _names)
-    self._write({p: _tensor(p, v)[0].cpu() for p,v in cols.items()}, [form]*n, ['{}']*n if info is None else [_json(o) for o in info])
+    form = tuple(_form(map_leaves(lambda v: np.asarray(v)[0].tolist() if isinstance(v, list) else v[0], batch[k]), k)
+                 for k in _names)
+    self._write({p: _tensor(p, v)[0].cpu() for p,v in cols.items()}, [form]*n,
+                ['{}']*n if info is None else [_json(o) for o in info])
 
 @patch
 def _write(self:ExperienceBank, cols, forms, infos):
     "Write rows whose numbers are `cols`"
     kinds = [_kinds(f) for f in {*self._forms, *forms}]
-    self._fit(cols, 'this', {p for p in cols if all(k.get(p, '').startswith('list') for k in kinds)}) # lists of whole numbers may be beside others
+    # lists of whole numbers may be beside others
+    self._fit(cols, 'this', {p for p in cols if all(k.get(p, '').startswith('list') for k in kinds)})
     self._goes_on()
     number = {f: self._forms.setdefault(f, len(self._forms)) for f in dict.fromkeys(forms)}
     over = cols[('done',)].numpy()!=0
@@ -269,7 +308,8 @@ def _write(self:ExperienceBank, cols, forms, infos):
     episode = np.where(begun==0, self._episode, self._episodes-1+begun)
     first,n = self.ring.total,len(over)
     cols = {p: _as_wide(p, t, self.ring._views[p].dtype) for p,t in cols.items()}
-    self.ring.extend({**nest(cols), 'form':np.array([number[f] for f in forms], np.int32), 'source':np.full(n, self._own(), np.int32), 'episode':episode})
+    self.ring.extend({**nest(cols), 'form':np.array([number[f] for f in forms], np.int32),
+                      'source':np.full(n, self._own(), np.int32), 'episode':episode})
     self._note(first, infos)
     if over.any(): self._episode,self._episodes = int(self._episodes-1+over.sum()),int(self._episodes+over.sum())
 
@@ -294,7 +334,7 @@ def _note(self:ExperienceBank, first, infos):
     at,here = first%cap,min(len(infos), cap-first%cap)
     self._infos[at:at+here],self._infos[:len(infos)-here] = infos[:here],infos[here:]
 
-# %% ../../nbs/06e_memory.bank.ipynb #4d870c24
+# %% ../../nbs/06e_memory.bank.ipynb #a1cbfe33
 @patch
 def __getitem__(self:ExperienceBank,
     i, # Which one, or a slice
@@ -310,7 +350,8 @@ def get_recent(self:ExperienceBank,
     n:int, # How many; all, if there are fewer
 )->list:
     "The newest experiences, the oldest of them first"
-    if not hasattr(n, '__index__') or n<0: raise ValueError(f'`n` should be a whole number and at least 0, got {n!r:.60}')
+    if not hasattr(n, '__index__') or n<0:
+        raise ValueError(f'`n` should be a whole number and at least 0, got {n!r:.60}')
     return self[max(0, len(self)-n):]
 
 @patch
@@ -321,18 +362,23 @@ def _experiences(self:ExperienceBank, idxs):
     for i in np.unique(form_of): # as a rule there is one
         at = np.flatnonzero(form_of==i)
         some = cols if len(at)==len(res) else {p: v[torch.from_numpy(at)] for p,v in cols.items()}
-        for j,*o in zip(at.tolist(), *(_made(f, some, (k,), len(at)) for k,f in zip(_names, forms[i]))): res[j] = Experience(*o, _info(infos[j]))
+        for j,*o in zip(at.tolist(), *(_made(f, some, (k,), len(at)) for k,f in zip(_names, forms[i]))):
+            res[j] = Experience(*o, _info(infos[j]))
     return res
 
 def _info(text): return {} if text=='{}' else json.loads(text) if text else None
 
-# %% ../../nbs/06e_memory.bank.ipynb #ae8f5d47
+# %% ../../nbs/06e_memory.bank.ipynb #a89a5ce2
 @patch
 def _draw(self:ExperienceBank, n, replace):
-    if isinstance(n, bool) or not hasattr(n, '__index__') or n<1: raise ValueError(f'`batch_size` should be a whole number and at least 1, got {n!r}')
+    if isinstance(n, bool) or not hasattr(n, '__index__') or n<1:
+        raise ValueError(f'`batch_size` should be a whole number and at least 1, got {n!r}')
     if not len(self): raise ValueError('the bank is empty: add experiences before any are drawn')
-    if not replace and n>len(self): raise ValueError(f'{n} of {len(self)} experiences cannot be drawn without replacement: ask for fewer, or say `replace=True`')
-    return self.rng.integers(len(self), size=n) if replace else self.rng.choice(len(self), n, replace=False, shuffle=True)
+    if not replace and n>len(self):
+        raise ValueError(f'{n} of {len(self)} experiences cannot be drawn without replacement: '
+                         'ask for fewer, or say `replace=True`')
+    return (self.rng.integers(len(self), size=n) if replace
+            else self.rng.choice(len(self), n, replace=False, shuffle=True))
 
 @patch
 def sample(self:ExperienceBank,
@@ -349,17 +395,20 @@ def sample_batch(self:ExperienceBank,
 )->BD:
     "Draw a batch of tensors"
     batch = self._columns(self._draw(batch_size, replace))
-    exact = {p for form in self._forms for p,k in _kinds(form).items() if k in ('array float64','number float64','tensor float64')}
-    return nest({p: v.float() if v.dtype==torch.float64 and p not in exact else v for p,v in batch.items() if p[0] in _names})
+    exact = {p for form in self._forms for p,k in _kinds(form).items()
+             if k in ('array float64','number float64','tensor float64')}
+    return nest({p: v.float() if v.dtype==torch.float64 and p not in exact else v
+                 for p,v in batch.items() if p[0] in _names})
 
-# %% ../../nbs/06e_memory.bank.ipynb #2e269899
+# %% ../../nbs/06e_memory.bank.ipynb #3640e189
 @patch
 def merge(self:ExperienceBank,
     other, # Another bank
     max_size='sum', # The limit of the new one; without it the sum of both limits, or none if one has none
 )->ExperienceBank:
     "A new bank with the experiences of both"
-    if not isinstance(other, ExperienceBank): raise ValueError(f'a bank can be merged with a bank, got a {type(other).__name__}')
+    if not isinstance(other, ExperienceBank):
+        raise ValueError(f'a bank can be merged with a bank, got a {type(other).__name__}')
     if max_size=='sum': max_size = None if None in (self.max_size, other.max_size) else self.max_size+other.max_size
     res = ExperienceBank(max_size)
     for o in (self, other): res.merge_inplace(o)
@@ -370,7 +419,8 @@ def merge_inplace(self:ExperienceBank,
     other, # Another bank
 ):
     "Add the experiences of another bank"
-    if not isinstance(other, ExperienceBank): raise ValueError(f'a bank can be merged with a bank, got a {type(other).__name__}')
+    if not isinstance(other, ExperienceBank):
+        raise ValueError(f'a bank can be merged with a bank, got a {type(other).__name__}')
     self._add_rows(other, np.arange(len(other)))
 
 @patch
@@ -384,7 +434,8 @@ def _add_rows(self:ExperienceBank, other, idxs):
     number = np.array([self._forms.setdefault(f, len(self._forms)) for f in other._forms], np.int32)
     ids,episode = np.unique(cols[('episode',)].numpy(), return_inverse=True)
     first = self.ring.total
-    self.ring.extend({**nest({p: _as_wide(p, v, self.ring._views[p].dtype) for p,v in own.items()}), 'form':number[cols[('form',)].numpy()],
+    self.ring.extend({**nest({p: _as_wide(p, v, self.ring._views[p].dtype) for p,v in own.items()}),
+                      'form':number[cols[('form',)].numpy()],
                       'source':cols[('source',)]+len(self.sources), 'episode':self._episodes+episode})
     self._note(first, infos)
     self.sources,self._episodes = self.sources+other.sources,self._episodes+len(ids)
@@ -392,7 +443,8 @@ def _add_rows(self:ExperienceBank, other, idxs):
 @patch
 def _check_fits(self:ExperienceBank, other):
     "An error unless the rows of `other` could be added"
-    if len(self) and len(other): self._fit({p: v for p,v in other._columns().items() if p[0] in _names}, f'the bank {other.session_id}')
+    if len(self) and len(other):
+        self._fit({p: v for p,v in other._columns().items() if p[0] in _names}, f'the bank {other.session_id}')
 
 @patch
 def _tell_dropped(self:ExperienceBank, other, cols):
@@ -402,25 +454,29 @@ def _tell_dropped(self:ExperienceBank, other, cols):
     if over<=0: return
     ours = self._columns(range(min(over, len(self))))['source',].tolist() if len(self) else []
     names = [self.sources[i] for i in ours]+[other.sources[i] for i in cols['source',][:over-len(ours)].tolist()]
-    log.warning('%s of %s experiences are dropped, as there is room for %s: %s', over, n, self.max_size, ', '.join(f'{m} of {k}' for k,m in Counter(names).items()))
+    log.warning('%s of %s experiences are dropped, as there is room for %s: %s', over, n, self.max_size,
+                ', '.join(f'{m} of {k}' for k,m in Counter(names).items()))
 
-# %% ../../nbs/06e_memory.bank.ipynb #47a5df69
+# %% ../../nbs/06e_memory.bank.ipynb #6bc6088c
 @patch
 def save(self:ExperienceBank,
     work_dir='.', # Made if need be
     bank_file:str=None, # The name of the file, if it should be another one
 )->str: # Where it is
     "Write all experiences to a file"
-    path = Path(work_dir).expanduser()/(bank_file or f'experience_bank_{self.date}_{re.sub(r"[^A-Za-z0-9_.-]", "_", self.session_id)[:100]}.pkl')
+    path = Path(work_dir).expanduser()/(
+        bank_file or f'experience_bank_{self.date}_{re.sub(r"[^A-Za-z0-9_.-]", "_", self.session_id)[:100]}.pkl')
     path.parent.mkdir(parents=True, exist_ok=True)
     put_file(path, self._write_columns if path.suffix=='.safetensors' else self._write_pickle)
     return str(path)
 
 @patch
 def _about(self:ExperienceBank):
-    return dict(id=self.id, session_id=self.session_id, max_size=self.max_size, date=self.date, n=len(self), total=self._before+self.ring.total, sources=self.sources, episode=[self._episode, self._episodes], parents=self.parents)
+    return dict(id=self.id, session_id=self.session_id, max_size=self.max_size, date=self.date,
+                n=len(self), total=self._before+self.ring.total, sources=self.sources,
+                episode=[self._episode, self._episodes], parents=self.parents)
 
-# %% ../../nbs/06e_memory.bank.ipynb #9008eef8
+# %% ../../nbs/06e_memory.bank.ipynb #8fac3b68
 @patch
 def _write_columns(self:ExperienceBank, path):
     names = {tuple(p): k for p,_,_,k in _named_fields(self.ring, ['info text','info end'])} # no two are the same
@@ -428,8 +484,10 @@ def _write_columns(self:ExperienceBank, path):
     infos = [self._infos[i] for i in self._rows(np.arange(len(self)))]
     if set(infos)-{'{}'}: # else all are empty
         texts = [o.encode() for o in infos]
-        cols.update({'info text':torch.frombuffer(bytearray(b''.join(texts)+b' '), dtype=torch.uint8), 'info end':torch.tensor([len(o) for o in texts]).cumsum(0)})
-    more = dict(fields=[[f.path, names[f.path], str(f.dtype)[6:]] for f in self.ring.fields or ()], forms=list(self._forms))
+        cols.update({'info text':torch.frombuffer(bytearray(b''.join(texts)+b' '), dtype=torch.uint8),
+                     'info end':torch.tensor([len(o) for o in texts]).cumsum(0)})
+    more = dict(fields=[[f.path, names[f.path], str(f.dtype)[6:]] for f in self.ring.fields or ()],
+                forms=list(self._forms))
     text = json.dumps({**self._about(), **more, 'crc32':checksum(cols)})
     write_tensors(path, cols, dict(format='fastrl bank', bank=text, crc32=str(zlib.crc32(text.encode()))))
 
@@ -448,7 +506,7 @@ def _write_pickle(self:ExperienceBank, path):
     text = json.dumps({**self._about(), 'runs':self._runs(), 'nbytes':len(raw)}).encode()
     path.write_bytes(raw+text+b''.join(o.to_bytes(8, 'little') for o in (len(text), zlib.crc32(raw+text)))+_end)
 
-# %% ../../nbs/06e_memory.bank.ipynb #59ce9995
+# %% ../../nbs/06e_memory.bank.ipynb #070fccd4
 class _Row:
     "Stands for an `Experience`, of whatever module"
     def __setstate__(self, state): self.fields = dict(state)
@@ -456,7 +514,8 @@ class _Row:
 class _DType:
     "Stands for a `np.dtype`"
     def __init__(self, name, align=False, copy=False): self.dtype = np.dtype(name)
-    def __setstate__(self, state): self.dtype = _numbers(self.dtype).newbyteorder(state[1]) # its other parts are for structures
+    def __setstate__(self, state): # its other parts are for structures
+        self.dtype = _numbers(self.dtype).newbyteorder(state[1])
 
 class _Array:
     "Stands for a `np.ndarray`"
@@ -469,7 +528,8 @@ def _numbers(dtype):
     if dtype.kind not in 'biufc': raise pickle.UnpicklingError(f'an array of dtype {dtype}')
     return dtype
 
-def _from_bytes(raw, dtype, shape, order='C'): return np.frombuffer(raw, _numbers(dtype.dtype)).reshape(shape, order=order).copy()
+def _from_bytes(raw, dtype, shape, order='C'):
+    return np.frombuffer(raw, _numbers(dtype.dtype)).reshape(shape, order=order).copy()
 def _scalar(dtype, raw): return _from_bytes(raw, dtype, ())[()]
 def _storage(raw):
     with warnings.catch_warnings():
@@ -478,16 +538,22 @@ def _storage(raw):
 
 def _tensor_of(storage, offset, size, stride, *_):
     raw,dtype = storage._untyped_storage,storage.dtype
-    if not all(type(o) is int for o in (offset, *size, *stride)) or math.prod(size)>max(10**6, raw.nbytes()): raise pickle.UnpicklingError('a tensor of a size that its numbers do not bear out')
-    if min([0, offset, *size, *stride])<0 or len(size)!=len(stride) or math.prod(size) and (offset+sum((n-1)*k for n,k in zip(size, stride))+1)*dtype.itemsize>raw.nbytes(): raise pickle.UnpicklingError('a tensor that does not lie in its storage')
+    if not all(type(o) is int for o in (offset, *size, *stride)) or math.prod(size)>max(10**6, raw.nbytes()):
+        raise pickle.UnpicklingError('a tensor of a size that its numbers do not bear out')
+    if (min([0, offset, *size, *stride])<0 or len(size)!=len(stride)
+            or math.prod(size) and (offset+sum((n-1)*k for n,k in zip(size, stride))+1)*dtype.itemsize>raw.nbytes()):
+        raise pickle.UnpicklingError('a tensor that does not lie in its storage')
     return torch.tensor([], dtype=dtype).set_(raw, offset, tuple(size), tuple(stride)).clone()
 
 def _refuse(*_): raise pickle.UnpicklingError('a type that should not be called')
 
-_admitted = {('numpy','ndarray'):_refuse, ('numpy','dtype'):_DType, ('torch._utils','_rebuild_tensor_v2'):_tensor_of, ('torch.storage','_load_from_bytes'):_storage,
-             ('collections','OrderedDict'):dict, ('builtins','complex'):complex, ('_codecs','encode'):lambda s, how: s.encode('latin1')}
+_admitted = {('numpy','ndarray'):_refuse, ('numpy','dtype'):_DType,
+             ('torch._utils','_rebuild_tensor_v2'):_tensor_of, ('torch.storage','_load_from_bytes'):_storage,
+             ('collections','OrderedDict'):dict, ('builtins','complex'):complex,
+             ('_codecs','encode'):lambda s, how: s.encode('latin1')}
 for o in ('numpy.core','numpy._core'):
-    _admitted.update({(f'{o}.multiarray','_reconstruct'):_Array, (f'{o}.multiarray','scalar'):_scalar, (f'{o}.numeric','_frombuffer'):_from_bytes})
+    _admitted.update({(f'{o}.multiarray','_reconstruct'):_Array, (f'{o}.multiarray','scalar'):_scalar,
+                      (f'{o}.numeric','_frombuffer'):_from_bytes})
 
 class _Unpickler(pickle._Unpickler):
     "Reads what banks are made of, and nothing else; in Python, where no file can make it crash"
@@ -498,10 +564,14 @@ class _Unpickler(pickle._Unpickler):
         self.ours = self.ours or module==__name__
         if name=='Experience': return _Row
         if (module,name) in _admitted: return _admitted[module,name]
-        raise pickle.UnpicklingError(f'it asks for {module}.{name}, and a bank holds nothing but numbers: it was refused, and nothing was run')
+        raise pickle.UnpicklingError(f'it asks for {module}.{name}, and a bank holds nothing but numbers: '
+                                     'it was refused, and nothing was run')
 
-    def _no(self): raise pickle.UnpicklingError('it has parts that no bank has; pickles of protocol 2 or later are read')
-    for o in 'INST OBJ EXT1 EXT2 EXT4 PERSID BINPERSID DUP EMPTY_SET ADDITEMS FROZENSET NEXT_BUFFER READONLY_BUFFER PUT GET DICT LIST'.split(): dispatch[getattr(pickle, o)[0]] = _no
+    def _no(self):
+        raise pickle.UnpicklingError('it has parts that no bank has; pickles of protocol 2 or later are read')
+    for o in ('INST OBJ EXT1 EXT2 EXT4 PERSID BINPERSID DUP EMPTY_SET ADDITEMS FROZENSET '
+              'NEXT_BUFFER READONLY_BUFFER PUT GET DICT LIST').split():
+        dispatch[getattr(pickle, o)[0]] = _no
 
     def load_build(self):
         if not isinstance(self.stack[-2], (_Row,_DType,_Array)): self._no()
@@ -533,7 +603,7 @@ def _real(o, left):
     if isinstance(o, (list,tuple)): return type(o)(_real(v, left) for v in o)
     return o
 
-# %% ../../nbs/06e_memory.bank.ipynb #14c75c6c
+# %% ../../nbs/06e_memory.bank.ipynb #c08a4ef6
 @patch(cls_method=True)
 def load(cls:ExperienceBank,
     filepath, # Where a bank was saved, by this library or by ROSE
@@ -547,20 +617,22 @@ def load(cls:ExperienceBank,
     try: res,total = _load_columns(path, max_size) if _is_safetensors(path) else _load_pickle(path, max_size)
     except OSError: raise
     except LoadError: raise
-    except (Exception, MemoryError, RecursionError) as e: raise LoadError(f'{path} holds no bank, or is damaged: {e or type(e).__name__}') from e
+    except (Exception, MemoryError, RecursionError) as e:
+        raise LoadError(f'{path} holds no bank, or is damaged: {e or type(e).__name__}') from e
     res._before,res._loaded,res._mixed = total-res.ring.total,True,True
     return res
 
 def _is_safetensors(path):
     with open(path, 'rb') as f: return f.read(9)[8:]==b'{'
 
-# %% ../../nbs/06e_memory.bank.ipynb #8dacaaff
+# %% ../../nbs/06e_memory.bank.ipynb #3e547507
 def _bank(about, max_size, n):
     "An empty bank like the one in a file that has `n` experiences"
     limit = about['max_size'] if max_size is None else max_size
     res = ExperienceBank(limit, about['session_id'])
     res.id,res.date,res.parents = about['id'],about['date'],about.get('parents', [])
-    if not (isinstance(res.parents, list) and all(isinstance(a, str) and type(b) is int for a,b in res.parents)): raise ValueError('it does not say from which bank it came')
+    if not (isinstance(res.parents, list) and all(isinstance(a, str) and type(b) is int for a,b in res.parents)):
+        raise ValueError('it does not say from which bank it came')
     if limit and n>limit: log.warning('%s of %s experiences are dropped, as there is room for %s', n-limit, n, limit)
     return res
 
@@ -570,9 +642,11 @@ def _load_pickle(path, max_size):
     f = io.BytesIO(raw)
     u = _Unpickler(f)
     rows = u.load()
-    if f.tell()!=(about['nbytes'] if about else len(raw)) or u.ours and not about: raise ValueError('what stands behind the end of the pickle was cut short, or is none of ours')
+    if f.tell()!=(about['nbytes'] if about else len(raw)) or u.ours and not about:
+        raise ValueError('what stands behind the end of the pickle was cut short, or is none of ours')
     about = about or dict(id=hashlib.sha256(raw).hexdigest(), session_id=path.stem, max_size=None, date=_date_of(path))
-    if not isinstance(rows, list) or not all(isinstance(o, _Row) for o in rows): raise ValueError('it is no list of experiences')
+    if not isinstance(rows, list) or not all(isinstance(o, _Row) for o in rows):
+        raise ValueError('it is no list of experiences')
     left = [100*len(raw)+10**6]
     rows = [Experience(**{k: _real(v, left) for k,v in o.fields.items()}) for o in rows]
     res = _bank(about, max_size, len(rows))
@@ -583,10 +657,13 @@ def _load_pickle(path, max_size):
 @patch
 def _set_runs(self:ExperienceBank, about):
     "The sources and episodes that a file tells"
-    if sum(n for *_,n in about['runs'])!=about['n'] or not all(type(o) is int and o>=0 for r in about['runs'] for o in r): raise ValueError('it does not say of all its rows where they come from')
+    if (sum(n for *_,n in about['runs'])!=about['n']
+            or not all(type(o) is int and o>=0 for r in about['runs'] for o in r)):
+        raise ValueError('it does not say of all its rows where they come from')
     *of,n = np.array(about['runs']).T
     at = torch.from_numpy(self._rows(np.arange(len(self))))
-    for k,v in zip(('source','episode'), of): self.ring._views[k,][at] = torch.from_numpy(np.repeat(v, n)[-len(self):]).to(self.ring._views[k,].dtype)
+    for k,v in zip(('source','episode'), of):
+        self.ring._views[k,][at] = torch.from_numpy(np.repeat(v, n)[-len(self):]).to(self.ring._views[k,].dtype)
     self._set_sources(about)
 
 @patch
@@ -608,21 +685,29 @@ def _date_of(path):
     m = re.search(r'\d{8}_\d{6}', path.name)
     return m[0] if m else datetime.fromtimestamp(path.stat().st_mtime).strftime('%Y%m%d_%H%M%S')
 
-# %% ../../nbs/06e_memory.bank.ipynb #6cc9f0e1
+# %% ../../nbs/06e_memory.bank.ipynb #9e435ff4
 def _read_about(path):
     "What a safetensors file says of the bank in it"
-    with open(path, 'rb') as f: meta = json.loads(f.read(min(int.from_bytes(f.read(8), 'little'), path.stat().st_size))).get('__metadata__', {})
+    with open(path, 'rb') as f:
+        meta = json.loads(f.read(min(int.from_bytes(f.read(8), 'little'), path.stat().st_size))).get('__metadata__', {})
     if meta.get('format')!='fastrl bank': raise ValueError('it is a safetensors file of something else')
-    if str(zlib.crc32(meta['bank'].encode()))!=meta['crc32']: raise ValueError('the checksum of its head is another than when it was written')
+    if str(zlib.crc32(meta['bank'].encode()))!=meta['crc32']:
+        raise ValueError('the checksum of its head is another than when it was written')
     return _checked(json.loads(meta['bank']))
 
 def _checked(about):
     "What a file says of the bank in it, if it is what is said of one"
-    if not (isinstance(about, dict) and all(isinstance(about.get(k), str) for k in ('id','session_id','date')) and re.fullmatch(r'\d{8}_\d{6}', about['date']) and type(about.get('total')) is int and type(about.get('n')) is int and about['n']>=0
-            and isinstance(about.get('sources'), list) and all(isinstance(o, str) for o in about['sources']) and isinstance(about.get('episode'), list) and [type(o) for o in about['episode']]==[int,int]): raise ValueError('it does not say what a bank says of itself')
+    if not (isinstance(about, dict) and all(isinstance(about.get(k), str) for k in ('id','session_id','date'))
+            and re.fullmatch(r'\d{8}_\d{6}', about['date'])
+            and type(about.get('total')) is int and type(about.get('n')) is int and about['n']>=0
+            and isinstance(about.get('sources'), list) and all(isinstance(o, str) for o in about['sources'])
+            and isinstance(about.get('episode'), list) and [type(o) for o in about['episode']]==[int,int]):
+        raise ValueError('it does not say what a bank says of itself')
     return about
 
-def _tensor_type(name): return name in ('bool','uint8','uint16','uint32','uint64','int8','int16','int32','int64','float16','bfloat16','float32','float64','complex64','complex128') or name.startswith('float8')
+def _tensor_type(name):
+    return name in ('bool','uint8','uint16','uint32','uint64','int8','int16','int32','int64','float16','bfloat16',
+                    'float32','float64','complex64','complex128') or name.startswith('float8')
 
 def _check_form(form, cols):
     "Is it the form of experiences with these columns?"
@@ -631,7 +716,9 @@ def _check_form(form, cols):
     for p,o in kinds.items():
         kind,_,dtype = o.partition(' ')
         one = o in ('bool','int','float','complex') or kind=='number' and np.dtype(dtype).kind in 'biufc'
-        if not (one and cols[p].ndim==1 or kind=='tensor' and _tensor_type(dtype) or kind in ('array','list') and np.dtype(dtype).kind in 'biufc'): raise ValueError(f'{o!r:.60} is no form of `{path_name(p)}`')
+        if not (one and cols[p].ndim==1 or kind=='tensor' and _tensor_type(dtype)
+                or kind in ('array','list') and np.dtype(dtype).kind in 'biufc'):
+            raise ValueError(f'{o!r:.60} is no form of `{path_name(p)}`')
 
 def _tuples(o): return tuple(map(_tuples, o)) if isinstance(o, list) else o
 
@@ -646,7 +733,8 @@ def _load_columns(path, max_size):
     fields = {_tuples(p): _as(cols[name], torch_dtype(dtype)) for p,name,dtype in about['fields']}
     for f in res._forms: _check_form(f, {p: v for p,v in fields.items() if p[0] in _names})
     infos = _infos_of(cols, n)
-    if any(len(v)!=n for v in fields.values()) or ((fields['form',]<0)|(fields['form',]>=len(res._forms))).any(): raise ValueError('its columns do not fit one another')
+    if any(len(v)!=n for v in fields.values()) or ((fields['form',]<0)|(fields['form',]>=len(res._forms))).any():
+        raise ValueError('its columns do not fit one another')
     res._fit({p: v for p,v in fields.items() if p[0] in _names}, 'it')
     res.ring.extend(nest(fields))
     res._note(0, infos)
@@ -656,18 +744,21 @@ def _load_columns(path, max_size):
 def _infos_of(cols, n):
     if 'info text' not in cols: return ['{}']*n
     text,ends = cols['info text'].numpy().tobytes(),[0, *cols['info end'].tolist()]
-    if len(ends)!=n+1 or any(b<a for a,b in zip(ends, ends[1:])) or ends[-1]>len(text): raise ValueError('what stands beside its rows does not fit them')
+    if len(ends)!=n+1 or any(b<a for a,b in zip(ends, ends[1:])) or ends[-1]>len(text):
+        raise ValueError('what stands beside its rows does not fit them')
     res = [text[a:b].decode() for a,b in zip(ends, ends[1:])]
-    if not all(o=='' or isinstance(json.loads(o), dict) for o in res): raise ValueError('what stands beside its rows does not fit them')
+    if not all(o=='' or isinstance(json.loads(o), dict) for o in res):
+        raise ValueError('what stands beside its rows does not fit them')
     return res
 
-# %% ../../nbs/06e_memory.bank.ipynb #ce12e3e5
+# %% ../../nbs/06e_memory.bank.ipynb #b26549af
 @patch(cls_method=True)
 def list_saved_banks(cls:ExperienceBank,
     work_dir='.', # A folder
 )->list: # of their paths
     "The banks in a folder, the oldest first"
-    found = [(about['date'], o.stat().st_mtime_ns, str(o)) for o in Path(work_dir).expanduser().iterdir() if (about := _peek(o))]
+    found = [(about['date'], o.stat().st_mtime_ns, str(o))
+             for o in Path(work_dir).expanduser().iterdir() if (about := _peek(o))]
     return [o for *_,o in sorted(found)]
 
 def _peek(path):
@@ -678,7 +769,8 @@ def _peek(path):
         with open(path, 'rb') as f: head = f.read(256)
         if head[:1]!=b'\x80': return
         if about := _read_end(path.read_bytes()): return about
-        if b'Experience' in head or head==_empty and path.name.startswith('experience_bank_'): return dict(id=hashlib.sha256(path.read_bytes()).hexdigest(), date=_date_of(path), total=0)
+        if b'Experience' in head or head==_empty and path.name.startswith('experience_bank_'):
+            return dict(id=hashlib.sha256(path.read_bytes()).hexdigest(), date=_date_of(path), total=0)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError): return # it is something else
 
 _empty = pickle.dumps([])

@@ -40,12 +40,13 @@ class BatchExperience:
     idxs:Tensor=None # `(batch_size,)`, the numbers of the rows
     serials:Tensor=None # `(batch_size, 1)`, how many steps were added before each
 
-# %% ../../nbs/06c_memory.buffer.ipynb #eb86528c
+# %% ../../nbs/06c_memory.buffer.ipynb #7bb30481
 _names = tuple(BatchExperience.__dataclass_fields__)[:8]
 
 def _whole(name, v, least):
     "`v` as an int of at least `least`"
-    if not isinstance(v, (int, np.integer)) or isinstance(v, bool) or v<least: raise ValueError(f'`{name}` should be a whole number and at least {least}, got {v!r}')
+    if not isinstance(v, (int, np.integer)) or isinstance(v, bool) or v<least:
+        raise ValueError(f'`{name}` should be a whole number and at least {least}, got {v!r}')
     return int(v)
 
 def _dim(name, v, least=1):
@@ -57,9 +58,10 @@ def _shapes(state_dim, action_dim, hidden_dim):
     s,a,h = (o if isinstance(o, tuple) else (o,) for o in (state_dim, action_dim, hidden_dim))
     return dict(zip(_names, (s, a, (1,), s, (1,), h, (1,), (1,))))
 
-def _column(name): return property(lambda self: self.ring._views[(name,)], doc=f'The column `{name}`, `capacity` rows of it')
+def _column(name):
+    return property(lambda self: self.ring._views[(name,)], doc=f'The column `{name}`, `capacity` rows of it')
 
-# %% ../../nbs/06c_memory.buffer.ipynb #a5474e40
+# %% ../../nbs/06c_memory.buffer.ipynb #f11d0a96
 class ReplayBuffer:
     "The last `capacity` steps as columns, and batches drawn from them"
     def __init__(self,
@@ -70,17 +72,20 @@ class ReplayBuffer:
         *,
         device=None, # Where the steps live
         sampler=None, # Who is drawn: `Uniform` by default, or `Prioritized(…)`
-        seed:int=None, # Repeats the draws of the default sampler
+        seed:int=None, # Makes the draws of the default sampler reproducible
         state_dtype:torch.dtype=torch.float32, # Of `states` and `next_states`
         action_dtype:torch.dtype=torch.float32,
         reward_dtype:torch.dtype=torch.float32,
         hidden_dtype:torch.dtype=torch.float32,
     ):
         self.capacity,self.device,self.dropped_updates,self._kept = _whole('capacity', capacity, 1),device,0,None
-        self.state_dim,self.action_dim,self.hidden_dim = _dim('state_dim', state_dim),_dim('action_dim', action_dim),_dim('hidden_dim', hidden_dim, 0)
-        dtypes = dict(states=state_dtype, actions=action_dtype, rewards=reward_dtype, next_states=state_dtype, hiddens=hidden_dtype)
+        self.state_dim,self.action_dim,self.hidden_dim = (
+            _dim('state_dim', state_dim),_dim('action_dim', action_dim),_dim('hidden_dim', hidden_dim, 0))
+        dtypes = dict(states=state_dtype, actions=action_dtype, rewards=reward_dtype,
+                      next_states=state_dtype, hiddens=hidden_dtype)
         shapes = _shapes(self.state_dim, self.action_dim, self.hidden_dim)
-        self.ring = Ring(self.capacity, {k: (v, dtypes.get(k, torch.float32)) for k,v in shapes.items()}, torch.get_default_device() if device is None else device)
+        self.ring = Ring(self.capacity, {k: (v, dtypes.get(k, torch.float32)) for k,v in shapes.items()},
+                         torch.get_default_device() if device is None else device)
         self._fields = {f.name: f for f in self.ring.fields}
         self.sampler = Uniform(seed, self.ring.device) if sampler is None else sampler
 
@@ -92,7 +97,7 @@ class ReplayBuffer:
     def __len__(self)->int: return self.size
     def __repr__(self): return f'ReplayBuffer({self.ring})'
 
-# %% ../../nbs/06c_memory.buffer.ipynb #e174bd40
+# %% ../../nbs/06c_memory.buffer.ipynb #06098ac0
 def _core(shape): return tuple(dropwhile(lambda o: o==1, shape))
 
 @patch
@@ -101,29 +106,37 @@ def _fit(self:ReplayBuffer, name, v, n):
     f,name,lead = self._fields[name],*((name[:-1],()) if n is None else (name,(n,)))
     want = lead+f.shape
     if self.ring._arrays: # most come so that no more needs to be looked at
-        if type(v) is Tensor and v.dtype is f.dtype and v.shape==want and v.is_cpu and v.layout is torch.strided and not v.requires_grad: return v.numpy()
-        if v is None or type(v) in (bool,float) and want==(1,) and f.dtype.is_floating_point: return np.full(want, 0 if v is None else v, self.ring._arrays[f.path].dtype)
+        if (type(v) is Tensor and v.dtype is f.dtype and v.shape==want and v.is_cpu
+                and v.layout is torch.strided and not v.requires_grad):
+            return v.numpy()
+        if v is None or type(v) in (bool,float) and want==(1,) and f.dtype.is_floating_point:
+            return np.full(want, 0 if v is None else v, self.ring._arrays[f.path].dtype)
     t,python = (torch.zeros(want),True) if v is None else _tensor((name,), v)
     if t.shape!=want:
-        if t.shape[:len(lead)]!=lead or _core(t.shape[len(lead):])!=_core(f.shape): raise ValueError(f'`{name}` should be of shape {want}, as the buffer was made, got {tuple(t.shape)}')
+        if t.shape[:len(lead)]!=lead or _core(t.shape[len(lead):])!=_core(f.shape):
+            raise ValueError(f'`{name}` should be of shape {want}, as the buffer was made, got {tuple(t.shape)}')
         t = t.reshape(want)
     if t.dtype!=f.dtype:
-        if not _fits(t, python, f.dtype): raise ValueError(f'`{name}` should be {f.dtype}, as the buffer was made, got {t.dtype}: convert it first')
+        if not _fits(t, python, f.dtype):
+            raise ValueError(f'`{name}` should be {f.dtype}, as the buffer was made, got {t.dtype}: convert it first')
         t = t.to(f.dtype)
     return t.cpu().numpy() if self.ring._arrays else t.to(self.ring.device) # arrays go into a ring in memory faster
 
-# %% ../../nbs/06c_memory.buffer.ipynb #4e4d56c4
+# %% ../../nbs/06c_memory.buffer.ipynb #5e4573ed
 @patch
 def _write(self:ReplayBuffer, step, truncated, terminated=None, one=False):
     "Check a batch of steps, or `one`, and write it"
     cols = dict(zip(_names, (*step, *[None]*(6-len(step)))))
     missing = [k[:-1] for k in _names[:5] if cols[k] is None]
-    if missing or len(step)>6: raise ValueError(f'a step is ({", ".join(k[:-1] for k in _names[:6])}), got {len(step)} of them, without {missing}')
+    if missing or len(step)>6:
+        raise ValueError(f'a step is ({", ".join(k[:-1] for k in _names[:6])}), '
+                         f'got {len(step)} of them, without {missing}')
     n = None if one else next(iter(_tensor(('states',), cols['states'])[0].shape), 1)
     cols = {k: self._fit(k, v, n) for k,v in {**cols, 'truncateds':truncated, 'terminateds':terminated}.items()}
     done,cut = cols['dones'],cols['truncateds']
     for k,v in (('done',done), ('truncated',cut)):
-        if (bad := v*(1-v)).any(): raise ValueError(f'`{k}` should be True or False, or 1 or 0, got {v[bad!=0][0].item()}')
+        if (bad := v*(1-v)).any():
+            raise ValueError(f'`{k}` should be True or False, or 1 or 0, got {v[bad!=0][0].item()}')
     if terminated is None: cols['terminateds'] = done*(1-cut)
     cols['dones'] = done*(1-cut)+cut
     if one: self.ring.add(**cols)
@@ -159,21 +172,22 @@ def add_multi(self:ReplayBuffer,
     whole = isinstance(states, tuple) and actions is None
     self._write(states if whole else (states, actions, rewards, next_states, dones, hiddens), truncateds)
 
-# %% ../../nbs/06c_memory.buffer.ipynb #a122e0f2
+# %% ../../nbs/06c_memory.buffer.ipynb #4c40a340
 @patch
 def sample(self:ReplayBuffer,
     batch_size:int, # How many steps
 )->BatchExperience:
     "Steps that the sampler chooses"
     if len(self)<_whole('batch_size', batch_size, 1):
-        raise ValueError(f'{len(self)} steps are stored, and a batch of {batch_size} was asked for: add more, or `warm` the buffer')
+        raise ValueError(f'{len(self)} steps are stored, and a batch of {batch_size} was asked for: '
+                         'add more, or `warm` the buffer')
     ring = self.ring
     with ring.lock:
         idxs,cols = self.sampler.draw(ring, batch_size)
         rows,serials = ring._read(idxs),ring._serial(idxs, ring.total)
     return BatchExperience(**ring._batch(rows, idxs.shape), weights=cols.get('weight'), idxs=idxs, serials=serials)
 
-# %% ../../nbs/06c_memory.buffer.ipynb #0da01df6
+# %% ../../nbs/06c_memory.buffer.ipynb #ee8abd1b
 @patch
 def update_td(self:ReplayBuffer,
     td_errors:Tensor, # `(n,1)` or `(n,)`, one for each step
@@ -183,21 +197,26 @@ def update_td(self:ReplayBuffer,
     "Tell the sampler how surprising the steps in `idxs` were"
     with self.ring.lock:
         idxs = self.ring._numbers(idxs)
-        td,now = torch.as_tensor(td_errors).detach().to(self.ring.device).double(),self.ring._serial(idxs, self.ring.total).view(-1)
+        td,now = (torch.as_tensor(td_errors).detach().to(self.ring.device).double(),
+                  self.ring._serial(idxs, self.ring.total).view(-1))
         serials = now if serials is None else torch.as_tensor(serials).to(now)
         for k,v in dict(td_errors=td, serials=serials).items():
-            if v.shape not in ((len(idxs),), (len(idxs),1)): raise ValueError(f'`{k}` should be of shape {(len(idxs),1)}, one for each of `idxs`, got {tuple(v.shape)}')
+            if v.shape not in ((len(idxs),), (len(idxs),1)):
+                raise ValueError(f'`{k}` should be of shape {(len(idxs),1)}, '
+                                 f'one for each of `idxs`, got {tuple(v.shape)}')
         same = now==serials.view(-1)
         self.sampler.update(self.ring, idxs[same], td.view(-1)[same])
         self.dropped_updates += len(idxs)-int(same.sum())
         if self._kept: self._kept.change(self.ring, idxs[same].cpu().numpy())
 
-# %% ../../nbs/06c_memory.buffer.ipynb #44475369
+# %% ../../nbs/06c_memory.buffer.ipynb #979a0c33
 @patch
 def metadata(self:ReplayBuffer)->dict:
     "What goes into the `.json`"
-    return dict(capacity=self.capacity, state_dim=self.state_dim, action_dim=self.action_dim, hidden_dim=self.hidden_dim,
-                position=self.position, size=self.size, device=None if self.device is None else str(torch.device(self.device)))
+    return dict(capacity=self.capacity,
+                state_dim=self.state_dim, action_dim=self.action_dim, hidden_dim=self.hidden_dim,
+                position=self.position, size=self.size,
+                device=None if self.device is None else str(torch.device(self.device)))
 
 # %% ../../nbs/06c_memory.buffer.ipynb #88651a48
 @patch
@@ -227,7 +246,7 @@ def save(self:ReplayBuffer,
     put_file(folder/f'{prefix}state.safetensors', lambda p: write_tensors(p, data, head))
     put_file(folder/f'{prefix}metadata.json', lambda p: p.write_text(json.dumps(meta, indent=2)))
 
-# %% ../../nbs/06c_memory.buffer.ipynb #35f9a2c6
+# %% ../../nbs/06c_memory.buffer.ipynb #fd5b4186
 def _read_state(path):
     "The columns in the file at `path`, and what its head says of them"
     if not path.is_file(): raise FileNotFoundError(f'there is no file {path}')
@@ -235,17 +254,24 @@ def _read_state(path):
         with safe_open(path, 'pt') as f: data,head = {k: f.get_tensor(k) for k in f.keys()},f.metadata() or {}
     except SafetensorError as e: raise ValueError(f'{path} was cut short, or is no safetensors file: {e}') from None
     missing,unknown = (set(_names) if set(_names[6:])&set(data) else set(_names[:6]))-set(data),set(data)-set(_names)
-    if missing or unknown: raise ValueError(f'{path} should hold the columns of a buffer; missing {sorted(missing)}, unknown {sorted(unknown)}')
-    if head.get('crc32', crc := _checksum(data))!=crc: raise ValueError(f'{path} is damaged: its checksum is {crc}, and was {head["crc32"]} when it was saved')
-    if 'terminateds' not in data: data.update(terminateds=data['dones'], truncateds=torch.zeros_like(data['dones'])) # Velora's
+    if missing or unknown:
+        raise ValueError(f'{path} should hold the columns of a buffer; '
+                         f'missing {sorted(missing)}, unknown {sorted(unknown)}')
+    if head.get('crc32', crc := _checksum(data))!=crc:
+        raise ValueError(f'{path} is damaged: its checksum is {crc}, and was {head["crc32"]} when it was saved')
+    if 'terminateds' not in data: # Velora's
+        data.update(terminateds=data['dones'], truncateds=torch.zeros_like(data['dones']))
     return data,head
 
 _keys = ('capacity','state_dim','action_dim','hidden_dim','position','size','device')
 
 def _check_meta(path, metadata):
     "The numbers in `metadata`"
-    if not isinstance(metadata, dict): raise ValueError(f'the metadata of {path} should be a dict, as the `.json` beside it gives it, got {metadata!r}')
-    if missing := [k for k in _keys if k not in metadata]: raise ValueError(f'the metadata of {path} should have {list(_keys)}, {missing} are missing')
+    if not isinstance(metadata, dict):
+        raise ValueError(f'the metadata of {path} should be a dict, '
+                         f'as the `.json` beside it gives it, got {metadata!r}')
+    if missing := [k for k in _keys if k not in metadata]:
+        raise ValueError(f'the metadata of {path} should have {list(_keys)}, {missing} are missing')
     try: return {k: _dim(k, metadata[k], 0) for k in _keys[:-1]}
     except ValueError as e: raise ValueError(f'the metadata of {path}: {e}') from None
 
@@ -254,13 +280,18 @@ def _check_state(path, meta, data, head):
     for k,shape in _shapes(*(meta[o] for o in ('state_dim','action_dim','hidden_dim'))).items():
         want,have = (meta['capacity'], *shape),tuple(data[k].shape)
         if have!=want: raise ValueError(f'{path}: `{k}` should be of shape {want}, as the metadata say, got {have}')
-    if data['states'].dtype!=data['next_states'].dtype: raise ValueError(f"{path}: `next_states` should be {data['states'].dtype} as `states`, got {data['next_states'].dtype}")
+    if data['states'].dtype!=data['next_states'].dtype:
+        raise ValueError(f"{path}: `next_states` should be {data['states'].dtype} as `states`, "
+                         f"got {data['next_states'].dtype}")
     for k in ('position','size'):
-        if head.get(k, str(meta[k]))!=str(meta[k]): raise ValueError(f'{path} has the {k} {head[k]}, and the metadata say {meta[k]}: they are not of one save')
+        if head.get(k, str(meta[k]))!=str(meta[k]):
+            raise ValueError(f'{path} has the {k} {head[k]}, and the metadata say {meta[k]}: they are not of one save')
     cap,size,position = meta['capacity'],meta['size'],meta['position']
-    if not (position==size<cap or position<cap==size): raise ValueError(f'{path}: a buffer of capacity {cap} does not have the size {size} and the position {position}')
+    if not (position==size<cap or position<cap==size):
+        raise ValueError(f'{path}: a buffer of capacity {cap} does not have '
+                         f'the size {size} and the position {position}')
 
-# %% ../../nbs/06c_memory.buffer.ipynb #6652460e
+# %% ../../nbs/06c_memory.buffer.ipynb #c4f4a4ad
 @patch(cls_method=True)
 def load(cls:ReplayBuffer,
     state_path, # The `.safetensors` file, with or without this suffix; or the folder of a `checkpoint`
@@ -270,7 +301,9 @@ def load(cls:ReplayBuffer,
     "The buffer that was saved"
     path = Path(state_path).expanduser()
     if (path/'manifest.json').exists(): return cls._of_checkpoint(path, **kwargs)
-    tries = [path] if path.suffix=='.safetensors' else [path.with_name(f'{path.name}.safetensors'), path.with_suffix('.safetensors')] # Velora cuts names at a dot
+    # Velora cuts names at a dot
+    tries = ([path] if path.suffix=='.safetensors'
+             else [path.with_name(f'{path.name}.safetensors'), path.with_suffix('.safetensors')])
     path = next((o for o in tries if o.is_file()), tries[0])
     if metadata is None: metadata = _meta_beside(path)
     meta = _check_meta(path, metadata)
@@ -278,20 +311,24 @@ def load(cls:ReplayBuffer,
     _check_state(path, meta, data, head)
     device = kwargs.pop('device', metadata['device'])
     try: torch.empty(0, device=device)
-    except (RuntimeError, AssertionError) as e: raise ValueError(f'the device {device} of {path} cannot be used here: give another, like `device="cpu"` ({e})') from None
-    res = cls(*(meta[k] for k in _keys[:4]), device=device, **{f'{k[:-1]}_dtype': data[k].dtype for k in ('states','actions','rewards','hiddens')}, **kwargs)
+    except (RuntimeError, AssertionError) as e:
+        raise ValueError(f'the device {device} of {path} cannot be used here: '
+                         f'give another, like `device="cpu"` ({e})') from None
+    res = cls(*(meta[k] for k in _keys[:4]), device=device,
+              **{f'{k[:-1]}_dtype': data[k].dtype for k in ('states','actions','rewards','hiddens')}, **kwargs)
     for k in _names: getattr(res, k).copy_(data[k])
     res.ring._counts[0] = meta['size'] + (meta['position'] if meta['size']==meta['capacity'] else 0)
     return res
 
-# %% ../../nbs/06c_memory.buffer.ipynb #afab188c
+# %% ../../nbs/06c_memory.buffer.ipynb #3319a1f5
 def _meta_beside(path):
     meta = path.with_name(path.name.removesuffix('state.safetensors')+'metadata.json')
-    if not path.is_file() or not meta.is_file(): raise FileNotFoundError(f'there is no {meta if path.is_file() else path}')
+    if not path.is_file() or not meta.is_file():
+        raise FileNotFoundError(f'there is no {meta if path.is_file() else path}')
     try: return json.loads(meta.read_text())
     except ValueError as e: raise ValueError(f'{meta} is damaged: {e}') from None
 
-# %% ../../nbs/06c_memory.buffer.ipynb #5a05ca6b
+# %% ../../nbs/06c_memory.buffer.ipynb #8d61ee5e
 @patch
 def checkpoint(self:ReplayBuffer,
     folder, # The same one each time
@@ -301,47 +338,62 @@ def checkpoint(self:ReplayBuffer,
         s = self.sampler
         config = dict(**{k: getattr(self, k) for k in _keys[:4]}, sampler=type(s).__name__, sampler_settings=s.settings)
         ring = At(self.ring)
-        self._kept = save_memory(folder, 'ReplayBuffer', config, ring, dict(sampler=s.state_dict(), dropped_updates=self.dropped_updates), s.beside(ring), kept=self._kept, sampler=s)
+        self._kept = save_memory(folder, 'ReplayBuffer', config, ring,
+                                 dict(sampler=s.state_dict(), dropped_updates=self.dropped_updates), s.beside(ring),
+                                 kept=self._kept, sampler=s)
 
 @patch(cls_method=True)
 def _of_checkpoint(cls:ReplayBuffer, folder, sampler=None, on_error='raise', **where):
     made = []
     def restore(saved, ring, beside, state):
-        c,dtypes = saved.config,{f'{k[:-1]}_dtype': ring._views[(k,)].dtype for k in ('states','actions','rewards','hiddens')}
+        c,dtypes = saved.config,{f'{k[:-1]}_dtype': ring._views[(k,)].dtype
+                                 for k in ('states','actions','rewards','hiddens')}
         device = None if ring.device.type=='cpu' else ring.device
-        self = cls(*(c[k] for k in _keys[:4]), device=device, sampler=sampler or sampler_of(c['sampler'], c['sampler_settings'], ring.device), **dtypes)
-        if (self.ring.capacity,self.ring.fields)!=(ring.capacity,ring.fields): raise ValueError(f'a buffer with these settings has other rows than {ring}')
+        self = cls(*(c[k] for k in _keys[:4]), device=device,
+                   sampler=sampler or sampler_of(c['sampler'], c['sampler_settings'], ring.device), **dtypes)
+        if (self.ring.capacity,self.ring.fields)!=(ring.capacity,ring.fields):
+            raise ValueError(f'a buffer with these settings has other rows than {ring}')
         self.ring,self.dropped_updates = ring,int(state['dropped_updates']) if state else 0
         self.sampler.load_state_dict(state['sampler'] if state else self.sampler.state_dict(), ring, beside)
         made.append(self)
     def fits(saved): # before room is made for what the settings say
-        if saved.config['capacity']!=saved.ring['capacity']: raise ValueError(f'`capacity` is {saved.config["capacity"]}, and there is room for {saved.ring["capacity"]} rows')
+        if saved.config['capacity']!=saved.ring['capacity']:
+            raise ValueError(f'`capacity` is {saved.config["capacity"]}, '
+                             f'and there is room for {saved.ring["capacity"]} rows')
     saved = load_memory(folder, 'ReplayBuffer', {}, fits, restore, on_error, **where)
     self = made[-1]
     if on_error=='raise': self._kept = saved.kept(self.ring, self.sampler)
     return self
 
-# %% ../../nbs/06c_memory.buffer.ipynb #76736e7e
+# %% ../../nbs/06c_memory.buffer.ipynb #5aed1f24
 _aside = ('NumpyToTorch','RecordVideo','HumanRendering','RenderCollection')
 
 def _copies(env, n):
     "`n` copies of `env`, which are reset only if they are told to"
     import gymnasium as gym
-    if getattr(env, 'spec', None) is None: raise ValueError(f'`agent.env` should be made by `gymnasium.make`, so that it can be copied; {env} has no `spec`')
+    if getattr(env, 'spec', None) is None:
+        raise ValueError('`agent.env` should be made by `gymnasium.make`, so that it can be copied; '
+                         f'{env} has no `spec`')
     spec = replace(env.spec, kwargs={k:v for k,v in env.spec.kwargs.items() if k!='render_mode'},
                    additional_wrappers=tuple(o for o in env.spec.additional_wrappers if o.name not in _aside))
-    def own(env): return gym.wrappers.TransformObservation(env, np.array, None) # of each observation, since some write them into one array
+    def own(env): # of each observation, since some write them into one array
+        return gym.wrappers.TransformObservation(env, np.array, None)
     envs = gym.make_vec(spec, n, 'sync', dict(autoreset_mode=gym.vector.AutoresetMode.DISABLED), [own])
     for o in (envs.single_observation_space, envs.single_action_space):
-        if o.shape is None: envs.close(); raise ValueError(f'a buffer holds states and actions that are one array or number each, and {spec.id} has {o}')
+        if o.shape is None:
+            envs.close()
+            raise ValueError('a buffer holds states and actions that are one array or number each, '
+                             f'and {spec.id} has {o}')
     return envs
 
 def _act(actions, envs):
     "What an agent gave, as the environments take it"
     space = envs.single_action_space
     n,a = envs.num_envs,actions.detach().cpu().numpy() if isinstance(actions, Tensor) else np.asarray(actions)
-    if a.shape[:1]!=(n,) or _core(a.shape[1:])!=_core(space.shape): raise ValueError(f'`agent.predict` should give actions of shape {(n, *space.shape)}, got {a.shape}')
-    if not np.can_cast(a.dtype, space.dtype, 'same_kind'): raise ValueError(f'`agent.predict` should give actions of {space.dtype}, as {space} has them, got {a.dtype}')
+    if a.shape[:1]!=(n,) or _core(a.shape[1:])!=_core(space.shape):
+        raise ValueError(f'`agent.predict` should give actions of shape {(n, *space.shape)}, got {a.shape}')
+    if not np.can_cast(a.dtype, space.dtype, 'same_kind'):
+        raise ValueError(f'`agent.predict` should give actions of {space.dtype}, as {space} has them, got {a.dtype}')
     return a.reshape(n, *space.shape).astype(space.dtype)
 
 # %% ../../nbs/06c_memory.buffer.ipynb #54dcf31a
@@ -353,7 +405,7 @@ def _until(count, total, patience=2.):
         if time.monotonic()-begin>patience: bar,patience = _bar(total),math.inf
         if bar is not None: bar.update(min(count(), total))
 
-# %% ../../nbs/06c_memory.buffer.ipynb #deb13fa9
+# %% ../../nbs/06c_memory.buffer.ipynb #faf3ef51
 @patch
 def warm(self:ReplayBuffer,
     agent, # Has `env` and `predict(states, hidden, train_mode=True)` → actions, hidden
@@ -363,14 +415,17 @@ def warm(self:ReplayBuffer,
 ):
     "Fill up to `n_samples` steps, by letting `agent` act in copies of its environment"
     n = _whole('num_envs', num_envs, 1)
-    if _whole('n_samples', n_samples, 0)>self.capacity: raise ValueError(f'`n_samples` should be at most {self.capacity}, the capacity, got {n_samples}')
+    if _whole('n_samples', n_samples, 0)>self.capacity:
+        raise ValueError(f'`n_samples` should be at most {self.capacity}, the capacity, got {n_samples}')
     if len(self)>=n_samples: return
     dev = getattr(agent, 'device', None) or self.ring.device
     envs = _copies(agent.env, n)
     try:
         states,hidden = envs.reset(seed=seed)[0],None
         for _ in _until(self.__len__, n_samples):
-            with torch.no_grad(): actions,hidden = agent.predict(torch.tensor(self._fit('states', states, n), device=dev), hidden, train_mode=True)
+            with torch.no_grad():
+                actions,hidden = agent.predict(torch.tensor(self._fit('states', states, n), device=dev), hidden,
+                                               train_mode=True)
             actions = _act(actions, envs)
             nxt,rewards,terminated,truncated,_ = envs.step(actions)
             over = terminated|truncated
@@ -378,5 +433,6 @@ def warm(self:ReplayBuffer,
             states = nxt
             if not over.any(): continue
             states = envs.reset(options=dict(reset_mask=over))[0]
-            if hidden is not None: hidden = hidden.masked_fill(torch.from_numpy(over).to(hidden.device).view(-1, *[1]*(hidden.ndim-1)), 0)
+            if hidden is not None:
+                hidden = hidden.masked_fill(torch.from_numpy(over).to(hidden.device).view(-1, *[1]*(hidden.ndim-1)), 0)
     finally: envs.close()

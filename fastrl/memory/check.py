@@ -13,7 +13,7 @@ __all__ = ['tiny_cases', 'tiny_steps', 'check_memory']
 import numpy as np, torch
 from ..core import *
 
-# %% ../../nbs/07_memory.check.ipynb #7067b650
+# %% ../../nbs/07_memory.check.ipynb #d4536ce6
 tiny_cases = [(cap, lengths) for cap in (1,2,3,5,12) for lengths in ((1,),(3,),(7,),(4,2),(1,3,2))]
 
 def tiny_steps(
@@ -25,11 +25,12 @@ def tiny_steps(
     for s in range(n):
         e = s%len(lengths)
         over,at = t[e]+1==lengths[e], 1000*e+10*ep[e]+t[e]
-        steps.append(dict(state=[at,-at], action=s%3, reward=s+1., next_state=[at+1,-at-1], terminated=over and ep[e]%2==0, truncated=over and ep[e]%2==1, env_id=e))
+        steps.append(dict(state=[at,-at], action=s%3, reward=s+1., next_state=[at+1,-at-1],
+                          terminated=over and ep[e]%2==0, truncated=over and ep[e]%2==1, env_id=e))
         t[e],ep[e] = (0,ep[e]+1) if over else (t[e]+1,ep[e])
     return steps
 
-# %% ../../nbs/07_memory.check.ipynb #b5918468
+# %% ../../nbs/07_memory.check.ipynb #034814dd
 def check_memory(
     make, # `make(capacity)` → a memory
     cases=tiny_cases, # `(capacity, lengths of episodes for each environment)`
@@ -43,31 +44,38 @@ def check_memory(
             buffer[:] = step['state'],step['next_state']
             memory.add(**{**step, 'state':buffer[0], 'next_state':buffer[1]})
             buffer[:] = -7777
-            for _ in range(samples): _check_batch(memory, _sample(memory)[0], steps[:s+1], cap, f'capacity {cap}, episodes of {lengths}, after {s+1} steps')
+            for _ in range(samples):
+                _check_batch(memory, _sample(memory)[0], steps[:s+1], cap,
+                             f'capacity {cap}, episodes of {lengths}, after {s+1} steps')
         if hasattr(memory, 'update_td'): _check_late(memory, steps, cap)
 
 def _sample(memory):
     got = memory.sample()
     return got if isinstance(got, tuple) else (got, None)
 
-# %% ../../nbs/07_memory.check.ipynb #b6b09ac9
+# %% ../../nbs/07_memory.check.ipynb #d4a21054
 def _check_batch(memory, batch, steps, cap, where):
     "Does each row of `batch` belong together, and to the last `cap` of `steps`?"
-    cols = {k: torch.as_tensor(v).reshape(len(v), -1)[:,0].tolist() for k,v in batch.items() if k in (*steps[0], 'n_steps')}
+    cols = {k: torch.as_tensor(v).reshape(len(v), -1)[:,0].tolist()
+            for k,v in batch.items() if k in (*steps[0], 'n_steps')}
     serials = {o['state'][0]: s for s,o in enumerate(steps)}
     for j,at in enumerate(cols['state']):
         s = serials.get(at)
-        assert s is not None, f'{where}: a row has the state {at}, which was never added: does the memory keep the arrays that it is given?'
+        assert s is not None, (f'{where}: a row has the state {at}, which was never added: '
+                               'does the memory keep the arrays that it is given?')
         assert s>=len(steps)-cap, f'{where}: the row {s} was drawn, and should be overwritten'
         run = [s]
         while len(run)<cols.get('n_steps', {j:1})[j]:
             nxt = next((k for k in range(run[-1]+1, len(steps)) if steps[k]['env_id']==steps[s]['env_id']), None)
-            assert nxt is not None and not (steps[run[-1]]['terminated'] or steps[run[-1]]['truncated']), f'{where}: the row {s} goes on after its episode'
+            assert nxt is not None and not (steps[run[-1]]['terminated'] or steps[run[-1]]['truncated']), (
+                f'{where}: the row {s} goes on after its episode')
             run.append(nxt)
-        want = dict(next_state=steps[run[-1]]['next_state'][0], reward=sum(getattr(memory, 'gamma', 1)**k*steps[o]['reward'] for k,o in enumerate(run)),
+        want = dict(next_state=steps[run[-1]]['next_state'][0],
+                    reward=sum(getattr(memory, 'gamma', 1)**k*steps[o]['reward'] for k,o in enumerate(run)),
                     action=steps[s]['action'], **{k: steps[run[-1]][k] for k in ('terminated','truncated')})
         for k,v in want.items():
-            if k in cols: assert abs(cols[k][j]-v)<1e-3, f'{where}: the row {s} has the {k} {cols[k][j]}, and should have {v}'
+            if k in cols:
+                assert abs(cols[k][j]-v)<1e-3, f'{where}: the row {s} has the {k} {cols[k][j]}, and should have {v}'
     for v in batch.values(): # what is done to a batch is not done to the memory
         if isinstance(v, (torch.Tensor, np.ndarray)): v[:] = 0
 

@@ -30,9 +30,10 @@ except ImportError: fcntl = None # on Windows
 
 log = logging.getLogger(__name__)
 
-# %% ../../nbs/04_memory.disk.ipynb #e1b733d5
-_dtypes = {'F64':torch.float64, 'F32':torch.float32, 'F16':torch.float16, 'BF16':torch.bfloat16, 'I64':torch.int64, 'I32':torch.int32, 'I16':torch.int16,
-           'I8':torch.int8, 'U8':torch.uint8, 'BOOL':torch.bool, 'U16':torch.uint16, 'U32':torch.uint32, 'U64':torch.uint64, 'C64':torch.complex64}
+# %% ../../nbs/04_memory.disk.ipynb #5f68bbf8
+_dtypes = {'F64':torch.float64, 'F32':torch.float32, 'F16':torch.float16, 'BF16':torch.bfloat16,
+           'I64':torch.int64, 'I32':torch.int32, 'I16':torch.int16, 'I8':torch.int8, 'U8':torch.uint8,
+           'BOOL':torch.bool, 'U16':torch.uint16, 'U32':torch.uint32, 'U64':torch.uint64, 'C64':torch.complex64}
 _codes = {v:k for k,v in _dtypes.items()}
 _block = 2**22 # bytes on their way at once
 
@@ -47,23 +48,26 @@ def blocks(
         for i in range(first, stop, n := max(1, _block//size)): yield _bytes(t[i:min(i+n, stop)].cpu(), size)
 
 def _bytes(t, size):
-    "Rows of `size` bytes, one after another; each is copied as one piece, which NumPy does faster than number by number"
+    "Rows of `size` bytes, one after another; each is copied as one piece, faster than number by number"
     t = t.reshape(len(t), -1)
     t = t[:,0,None] if t.shape[1]==1 else t if t.stride(1)==1 else t.contiguous()
     return np.ascontiguousarray(t.view(torch.uint8).numpy().view(f'V{size}')[:,0]).view(np.uint8)
 
-# %% ../../nbs/04_memory.disk.ipynb #94c4c6a1
+# %% ../../nbs/04_memory.disk.ipynb #a8610178
 def write_tensors(
     path, # A new file
     columns:dict, # Of each name a tensor, or its dtype, its shape and the blocks of bytes that make it up
     meta:dict=None, # Words about the file, for other tools
 )->dict: # Its name, its size and its checksum
     "Write a safetensors file; `put_file` sees it through to the disk"
-    columns = {k: (v.dtype, v.shape, blocks(v.detach().reshape(-1))) if isinstance(v, Tensor) else v for k,v in columns.items()}
-    columns = dict(sorted(columns.items(), key=lambda o: -o[1][0].itemsize)) # so that each begins at a multiple of its elements' size
+    columns = {k: (v.dtype, v.shape, blocks(v.detach().reshape(-1))) if isinstance(v, Tensor) else v
+               for k,v in columns.items()}
+    # so that each begins at a multiple of its elements' size
+    columns = dict(sorted(columns.items(), key=lambda o: -o[1][0].itemsize))
     header,end = {'__metadata__':meta} if meta else {},0
     for k,(dtype,shape,_) in columns.items():
-        code,shape = (_codes[dtype],shape) if dtype in _codes else ('U8',(*shape,dtype.itemsize)) # of a dtype that safetensors lacks the bytes
+        # of a dtype that safetensors lacks the bytes
+        code,shape = (_codes[dtype],shape) if dtype in _codes else ('U8',(*shape,dtype.itemsize))
         begin,end = end,end+math.prod(shape)*_dtypes[code].itemsize
         header[k] = dict(dtype=code, shape=list(shape), data_offsets=[begin,end])
     head = json.dumps(header).encode()
@@ -75,7 +79,8 @@ def write_tensors(
             nonlocal crc,total
             rest,n = memoryview(o),memoryview(o).nbytes
             while len(rest): rest = rest[f.write(rest):] # a full disk takes a part, and complains the next time
-            if hasattr(os, 'posix_fadvise'): os.posix_fadvise(f.fileno(), total, n, os.POSIX_FADV_DONTNEED) # the disk begins at once
+            if hasattr(os, 'posix_fadvise'): # the disk begins at once
+                os.posix_fadvise(f.fileno(), total, n, os.POSIX_FADV_DONTNEED)
             crc,total = zlib.crc32(o, crc),total+n
         if end<_block: put(b''.join(parts))
         else:
@@ -85,7 +90,9 @@ def write_tensors(
                     if at_work: at_work.result()
                     at_work = pool.submit(put, o)
                 at_work.result()
-    if total!=8+len(head)+end: raise RuntimeError(f'{path} should have {8+len(head)+end} bytes and got {total}: what was saved has changed meanwhile')
+    if total!=8+len(head)+end:
+        raise RuntimeError(f'{path} should have {8+len(head)+end} bytes and got {total}: '
+                           'what was saved has changed meanwhile')
     return dict(file=Path(path).name, nbytes=8+len(head)+end, crc=crc)
 
 # %% ../../nbs/04_memory.disk.ipynb #c3fa3b65
@@ -99,7 +106,7 @@ def checksum(
         for o in blocks(columns[k].detach()): crc = zlib.crc32(o, crc)
     return crc
 
-# %% ../../nbs/04_memory.disk.ipynb #fca0fafe
+# %% ../../nbs/04_memory.disk.ipynb #5414bf21
 class LoadError(ValueError):
     "A saved memory, or a file of one, cannot be loaded, and why"
 
@@ -115,16 +122,19 @@ def read_tensors(
         for k,o in header.items():
             if k=='__metadata__': continue
             dtype,shape,(begin,end) = _dtypes[o['dtype']],o['shape'],o['data_offsets']
-            if not (all(type(i) is int and i>=0 for i in (*shape,begin,end)) and end-begin==math.prod(shape)*dtype.itemsize and n+end<=len(raw)):
+            if not (all(type(i) is int and i>=0 for i in (*shape,begin,end))
+                    and end-begin==math.prod(shape)*dtype.itemsize and n+end<=len(raw)):
                 raise ValueError(f'{k!r} does not lie within the file')
             res[k] = raw[n+begin:n+end].view(dtype).view(shape)
     except FileNotFoundError: raise
-    except (ValueError, TypeError, KeyError, AttributeError, RuntimeError, RecursionError) as e: raise LoadError(f'{path} is no safetensors file, or damaged: {e}') from None
+    except (ValueError, TypeError, KeyError, AttributeError, RuntimeError, RecursionError) as e:
+        raise LoadError(f'{path} is no safetensors file, or damaged: {e}') from None
     return res
 
-def _as(col, dtype): return col if col.dtype==dtype else col.view(dtype)[...,0] # bytes of a dtype that safetensors lacks
+def _as(col, dtype): # bytes of a dtype that safetensors lacks
+    return col if col.dtype==dtype else col.view(dtype)[...,0]
 
-# %% ../../nbs/04_memory.disk.ipynb #fd345241
+# %% ../../nbs/04_memory.disk.ipynb #a41110cb
 def freeze(
     o, # Dicts, lists and tuples of tensors, arrays, numbers, strings and None
     tensors:dict, # Takes the tensors, by new names
@@ -134,15 +144,21 @@ def freeze(
     if isinstance(o, np.generic): o = o.item()
     if o is None or isinstance(o, (bool, int, float, str)): return o
     if isinstance(o, (Tensor, np.ndarray)):
-        try: t = o.detach().cpu().resolve_conj().resolve_neg() if isinstance(o, Tensor) else torch.from_numpy(np.array(o, o.dtype.newbyteorder('='), order='C'))
-        except (TypeError, RuntimeError, NotImplementedError) as e: raise TypeError(f'{path} has no numbers that could be saved: {e}') from None
+        try:
+            t = (o.detach().cpu().resolve_conj().resolve_neg() if isinstance(o, Tensor)
+                 else torch.from_numpy(np.array(o, o.dtype.newbyteorder('='), order='C')))
+        except (TypeError, RuntimeError, NotImplementedError) as e:
+            raise TypeError(f'{path} has no numbers that could be saved: {e}') from None
         if t.layout is not torch.strided: raise TypeError(f'{path} should be a dense tensor, got {t.layout}')
         tensors[name := str(len(tensors))] = t
         return dict(tensor=name, dtype=str(t.dtype).split('.')[-1], numpy=isinstance(o, np.ndarray))
-    if isinstance(o, dict): return dict(dict=[[freeze(k, tensors, path), freeze(v, tensors, f'{path}[{k!r}]')] for k,v in o.items()])
+    if isinstance(o, dict):
+        return dict(dict=[[freeze(k, tensors, path), freeze(v, tensors, f'{path}[{k!r}]')] for k,v in o.items()])
     if isinstance(o, tuple): return dict(tuple=[freeze(v, tensors, f'{path}[{i}]') for i,v in enumerate(o)])
-    if not isinstance(o, (bytes, bytearray)) and hasattr(o, '__len__') and hasattr(o, '__getitem__'): return [freeze(v, tensors, f'{path}[{i}]') for i,v in enumerate(o)] # a list, a deque, an `L`
-    raise TypeError(f'tensors, arrays, numbers, strings, None, and dicts, lists and tuples of them can be saved; {path} is a {type(o).__name__}')
+    if not isinstance(o, (bytes, bytearray)) and hasattr(o, '__len__') and hasattr(o, '__getitem__'):
+        return [freeze(v, tensors, f'{path}[{i}]') for i,v in enumerate(o)] # a list, a deque, an `L`
+    raise TypeError('tensors, arrays, numbers, strings, None, and dicts, lists and tuples of them can be saved; '
+                    f'{path} is a {type(o).__name__}')
 
 def thaw(
     o, # What `freeze` made
@@ -201,7 +217,7 @@ def _let_go(fd, pid, os=os, fcntl=fcntl, suppress=suppress): # what it needs may
     with suppress(OSError): fcntl.flock(fd, fcntl.LOCK_UN) # one that was forked has the file open, too
     os.close(fd)
 
-# %% ../../nbs/04_memory.disk.ipynb #98fedc40
+# %% ../../nbs/04_memory.disk.ipynb #3579654b
 VERSION = 1 # of the manifest
 _most_text = 2**24 # bytes of it
 _ours = re.compile(r'(rows|marks|state)-[0-9a-f]{16}\.safetensors') # names of files that a manifest may name
@@ -213,7 +229,9 @@ def write_manifest(
 )->bytes: # What it begins with, which no other one does
     "Put `manifest` in the place of the one that is there, in one step"
     body = json.dumps(manifest, default=lambda o: freeze(o, None)).encode() # numbers of NumPy as ours
-    if len(body)>_most_text: raise ValueError(f'the manifest would have {len(body):,} bytes: keep long lists of numbers of the state as arrays')
+    if len(body)>_most_text:
+        raise ValueError(f'the manifest would have {len(body):,} bytes: '
+                         'keep long lists of numbers of the state as arrays')
     head = _head(zlib.crc32(body))
     for o in files: _sync(folder/o)
     _sync(folder) # they have their names there, too, before it has
@@ -222,31 +240,36 @@ def write_manifest(
 
 def _head(crc): return b'{"checksum": "%08x", ' % crc # with which a manifest begins
 
-# %% ../../nbs/04_memory.disk.ipynb #b3d17b67
+# %% ../../nbs/04_memory.disk.ipynb #62b78a68
 def read_manifest(
     folder, # Of a saved memory
 )->dict:
     "The manifest of a saved memory, if it is as it was written"
     path = Path(folder)/'manifest.json'
     if not Path(folder).exists(): raise FileNotFoundError(errno.ENOENT, 'there is no saved memory', str(folder))
-    if not path.exists(): raise FileNotFoundError(errno.ENOENT, 'there is no manifest, so no memory was saved here', str(folder))
+    if not path.exists():
+        raise FileNotFoundError(errno.ENOENT, 'there is no manifest, so no memory was saved here', str(folder))
     if not _plain_file(path, _most_text+99): raise LoadError(f'{path} is no manifest')
     text = path.read_bytes()
     body = text[len(_head(0))+len('"memory": '):-2]
-    if text!=_head(zlib.crc32(body))+b'"memory": %s}\n' % body: raise LoadError(f'{path} is damaged: its checksum is not that of its text')
+    if text!=_head(zlib.crc32(body))+b'"memory": %s}\n' % body:
+        raise LoadError(f'{path} is damaged: its checksum is not that of its text')
     try:
         manifest = json.loads(body)
         version = manifest['version']
-        if version>VERSION: raise LoadError(f'{path} was written by a newer fastrl (version {version} of the format, this one reads up to {VERSION}): update fastrl to load it')
+        if version>VERSION:
+            raise LoadError(f'{path} was written by a newer fastrl (version {version} of the format, '
+                            f'this one reads up to {VERSION}): update fastrl to load it')
         return _check_manifest(manifest)
     except LoadError: raise
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as e: raise LoadError(f'{path} does not say what a manifest says: {type(e).__name__} {e}') from None
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as e:
+        raise LoadError(f'{path} does not say what a manifest says: {type(e).__name__} {e}') from None
 
 def _plain_file(path, most): # not a link that leads out of the folder, nor a pipe that keeps us waiting
     o = path.lstat()
     return stat.S_ISREG(o.st_mode) and o.st_size<=most
 
-# %% ../../nbs/04_memory.disk.ipynb #48b8e4dd
+# %% ../../nbs/04_memory.disk.ipynb #5fa9b57b
 def _check_manifest(m):
     "`m` if all in it is what it should be"
     def count(o, most=2**62):
@@ -265,18 +288,25 @@ def _check_manifest(m):
         [count(o) for o in shape]
         torch_dtype(dtype)
         if type(name) is not str: raise ValueError(f'a field is called {name!r:.50}')
-    if bool(ring['fields'])<bool(n) or len(ring['cuts'])>_head_words-8: raise ValueError(f'{n} rows of {len(paths)} fields with {len(ring["cuts"])} cuts')
+    if bool(ring['fields'])<bool(n) or len(ring['cuts'])>_head_words-8:
+        raise ValueError(f'{n} rows of {len(paths)} fields with {len(ring["cuts"])} cuts')
     for o in ring['cuts']: count(o if o>=0 else -1-o, ring['total'])
-    if not ring['total']-n<=count(ring['oldest'])<=ring['total']: raise ValueError(f'row {ring["oldest"]} is not the oldest')
+    if not ring['total']-n<=count(ring['oldest'])<=ring['total']:
+        raise ValueError(f'row {ring["oldest"]} is not the oldest')
     for p in pieces:
-        if not _ours.fullmatch(p['file']): raise LoadError(f'the manifest names the file {p["file"]!r:.99}, which is no name of ours')
+        if not _ours.fullmatch(p['file']):
+            raise LoadError(f'the manifest names the file {p["file"]!r:.99}, which is no name of ours')
         count(p['nbytes']), count(p['crc'], 2**32), count(p['rows'])
     at = None
     for p in pieces_of(m, 'rows'):
-        if count(p['first'])!=(p['first'] if at is None else at) or p['rows']!=count(p['stop'])-p['first']: raise ValueError(f'{p["file"]} does not follow the one before it')
+        if count(p['first'])!=(p['first'] if at is None else at) or p['rows']!=count(p['stop'])-p['first']:
+            raise ValueError(f'{p["file"]} does not follow the one before it')
         at = p['stop']
-    if n and (at!=ring['total'] or next(iter(pieces_of(m, 'rows')))['first']>ring['total']-n): raise ValueError('the files do not hold all rows')
-    if len(pieces_of(m, 'state'))+(m['tensors'] is not None)!=1 or type(m['kind']) is not str or type(m['config']) is not dict: raise ValueError('there is no state')
+    if n and (at!=ring['total'] or next(iter(pieces_of(m, 'rows')))['first']>ring['total']-n):
+        raise ValueError('the files do not hold all rows')
+    if (len(pieces_of(m, 'state'))+(m['tensors'] is not None)!=1
+            or type(m['kind']) is not str or type(m['config']) is not dict):
+        raise ValueError('there is no state')
     return m
 
 def pieces_of(
@@ -286,7 +316,7 @@ def pieces_of(
     "The files of one kind, oldest first"
     return [p for p in manifest['pieces'] if p['file'].startswith(kind+'-')]
 
-# %% ../../nbs/04_memory.disk.ipynb #d81a00ca
+# %% ../../nbs/04_memory.disk.ipynb #05001ef5
 @contextmanager
 def _writing(folder):
     "One writer at a time; what was begun and is not named by the manifest in the end is removed"
@@ -297,7 +327,9 @@ def _writing(folder):
             try: yield named
             finally: _sweep(folder, named)
     except OSError as e:
-        raise OSError(e.errno, f'the memory could not be saved to {folder} ({e.strerror or e}{": "+str(e.filename) if e.filename else ""}); what was saved there before is as it was') from e
+        raise OSError(e.errno, f'the memory could not be saved to {folder} '
+                               f'({e.strerror or e}{": "+str(e.filename) if e.filename else ""}); '
+                               'what was saved there before is as it was') from e
 
 def _sweep(folder, named):
     try: named = named or {p['file'] for p in read_manifest(folder)['pieces']}
@@ -307,14 +339,15 @@ def _sweep(folder, named):
         if _ours.fullmatch(o.name) and o.name not in named or re.fullmatch(r'manifest\.json\..*new', o.name):
             with suppress(OSError): o.unlink()
 
-# %% ../../nbs/04_memory.disk.ipynb #e728ea8b
+# %% ../../nbs/04_memory.disk.ipynb #0f09c0f8
 class Kept:
     "What a memory knows of the folder that it was saved to: what it looked like, and which rows changed since"
     def __init__(self, folder, manifest, head, ring, sampler=None):
         self.folder,self.manifest,self.head,self.changed,self.any = folder,manifest,head,np.zeros(ring.room, bool),False
         self.of = [weakref.ref(o) for o in (ring, sampler) if o is not None]
         # another process may change its rows without a word to this one
-        self.was = {k: ring._views[(k,)].clone() for k in manifest['mutable']} if ring.fields and (ring.shared or ring.path) else {}
+        self.was = ({k: ring._views[(k,)].clone() for k in manifest['mutable']}
+                    if ring.fields and (ring.shared or ring.path) else {})
 
     def __reduce__(self): return type(None),() # a copy of the memory knows of no folder
 
@@ -323,12 +356,14 @@ class Kept:
         try:
             with open(folder/'manifest.json', 'rb') as f: head = f.read(len(self.head))
         except OSError: return False
-        return self.folder==folder and head==self.head and [o() for o in self.of]==[o for o in (ring, sampler) if o is not None]
+        return (self.folder==folder and head==self.head
+                and [o() for o in self.of]==[o for o in (ring, sampler) if o is not None])
 
     def change(self, ring, idxs):
         "The numbers of `idxs` are not what they were"
         self.any = True
-        if len(self.changed)<ring.room: self.changed = np.concatenate([self.changed, np.zeros(ring.room-len(self.changed), bool)])
+        if len(self.changed)<ring.room:
+            self.changed = np.concatenate([self.changed, np.zeros(ring.room-len(self.changed), bool)])
         self.changed[idxs] = True
 
     def flags(self, ring, n):
@@ -350,7 +385,7 @@ def merged(
         sizes[-len(same):] = [sum(same)]
     return k
 
-# %% ../../nbs/04_memory.disk.ipynb #f520d94f
+# %% ../../nbs/04_memory.disk.ipynb #5c046101
 class At:
     "A `ring` as it is now, for who reads it while another process writes"
     def __init__(self, ring): self.ring,self.total = ring,ring.total
@@ -375,7 +410,9 @@ def save_memory(
     with _writing(folder) as named:
         new = []
         write = partial(_write, folder, new)
-        old = kept.manifest if kept and kept.still(folder, ring.ring, sampler) and kept.manifest['ring']['fields']==fields and kept.manifest['beside']==list(beside) else None
+        old = kept.manifest if (kept and kept.still(folder, ring.ring, sampler)
+                                and kept.manifest['ring']['fields']==fields
+                                and kept.manifest['beside']==list(beside)) else None
         rows = [p for p in pieces_of(old, 'rows') if p['stop']>oldest] if old else []
         marks = [p for p in pieces_of(old, 'marks') if p['last']>=oldest] if old else []
         first = max(oldest, rows[-1]['stop'] if rows else 0)
@@ -385,29 +422,41 @@ def save_memory(
             rows[len(rows)-k:] = [_write_rows(write, ring, fields, beside, first)]
         if old and (flags := kept.flags(ring, n)).any() and (beside or mutable):
             k = merged([p['rows'] for p in marks]+[int(flags.sum())])-1
-            for p in marks[len(marks)-k:]: _flag(flags, read_tensors(folder/p['file'])['serial'].numpy(), oldest, ring.capacity)
+            for p in marks[len(marks)-k:]:
+                _flag(flags, read_tensors(folder/p['file'])['serial'].numpy(), oldest, ring.capacity)
             for a,b in _spans(first, total, ring.capacity): flags[a:b] = False # these are among the new rows
             marks[len(marks)-k:] = [_write_marks(write, ring, beside, mutable, flags)] if flags.any() else []
         tensors = {}
         frozen = freeze(state, tensors, 'the state')
         few = sum(t.nbytes for t in tensors.values())<=_most_few
         pieces = rows+marks+([] if few else [write('state', tensors, rows=0)])
-        begun = ring._counts[1] if ring.fields and (ring.shared or ring.path) else 0 # rows that another process wrote over meanwhile are not saved
-        where = dict(capacity=ring.capacity, total=total, oldest=min(total, max(oldest, begun-(ring.capacity or 0))), fields=fields, cuts=[o for o in ring._marks() if o<=total]+([total] if ring._reopened and total else []))
-        manifest = dict(version=VERSION, kind=kind, config=config, ring=where, beside=list(beside), mutable=list(mutable), state=frozen, tensors=_as_text(tensors) if few else None, pieces=pieces)
+        # rows that another process wrote over meanwhile are not saved
+        begun = ring._counts[1] if ring.fields and (ring.shared or ring.path) else 0
+        where = dict(capacity=ring.capacity, total=total,
+                     oldest=min(total, max(oldest, begun-(ring.capacity or 0))), fields=fields,
+                     cuts=[o for o in ring._marks() if o<=total]+([total] if ring._reopened and total else []))
+        manifest = dict(version=VERSION, kind=kind, config=config, ring=where,
+                        beside=list(beside), mutable=list(mutable), state=frozen,
+                        tensors=_as_text(tensors) if few else None, pieces=pieces)
         head = write_manifest(folder, manifest, new)
         named.update(p['file'] for p in pieces)
     return Kept(folder, manifest, head, ring.ring, sampler)
 
-# %% ../../nbs/04_memory.disk.ipynb #804a8424
+# %% ../../nbs/04_memory.disk.ipynb #21175820
 _most_few = 2**16 # bytes of all of them
 
-def _as_text(tensors): return {k: [str(t.dtype).split('.')[-1], list(t.shape), base64.b64encode(t.reshape(-1).clone(memory_format=torch.contiguous_format).view(torch.uint8).numpy()).decode()] for k,t in tensors.items()}
+def _as_text(tensors):
+    return {k: [str(t.dtype).split('.')[-1], list(t.shape),
+                base64.b64encode(t.reshape(-1).clone(memory_format=torch.contiguous_format)
+                                 .view(torch.uint8).numpy()).decode()]
+            for k,t in tensors.items()}
 
 def _from_text(texts):
-    return {k: torch.from_numpy(np.frombuffer(bytearray(base64.b64decode(text, validate=True)), np.uint8)).view(torch_dtype(dtype)).reshape(shape) for k,(dtype,shape,text) in texts.items()}
+    return {k: torch.from_numpy(np.frombuffer(bytearray(base64.b64decode(text, validate=True)), np.uint8))
+               .view(torch_dtype(dtype)).reshape(shape)
+            for k,(dtype,shape,text) in texts.items()}
 
-# %% ../../nbs/04_memory.disk.ipynb #0a0bbdb3
+# %% ../../nbs/04_memory.disk.ipynb #f0423d3e
 def _named_fields(ring, beside):
     "Path, shape, dtype of each field, and the name that it goes by in files"
     res,taken = [],{'__metadata__', *beside} # what a header has for other things
@@ -419,7 +468,7 @@ def _named_fields(ring, beside):
     return res
 
 def _write(folder, new, kind, columns, meta=None, **about):
-    "Write a file, one more of the `new` ones, under a name that was never used: until a manifest names it, nobody looks at it"
+    "Write a file, one more of the `new` ones, under a new name: until a manifest names it, nobody looks at it"
     new.append(f'{kind}-{secrets.token_hex(8)}.safetensors')
     return {**write_tensors(folder/new[-1], columns, meta), **about}
 
@@ -435,12 +484,13 @@ def _flag(flags, serials, oldest, cap):
         flags[s[s>=oldest]%(cap or len(flags))] = True
 
 def _write_rows(write, ring, fields, beside, first):
-    "The rows from serial number `first` on; all rows of a full ring lie in the file as in the ring, others oldest first"
+    "The rows from serial number `first` on; those of a full ring lie as in the ring, others oldest first"
     total,n = ring.total,ring.total-first
     spans = [(0, n)] if n==ring.capacity else _spans(first, total, ring.capacity)
     cols = {name: (v.dtype, (n,*v.shape[1:]), blocks(v, spans)) for v,(*_,name) in zip(ring._views.values(), fields)}
     cols.update({k: (v.dtype, (n,), blocks(v, spans)) for k,v in beside.items()})
-    return write('rows', cols, dict(format='fastrl', first=str(first), stop=str(total)), rows=n, first=first, stop=total)
+    return write('rows', cols, dict(format='fastrl', first=str(first), stop=str(total)),
+                 rows=n, first=first, stop=total)
 
 def _write_marks(write, ring, beside, mutable, flags):
     "What can change of the rows that have `flags`: 20 bytes each, with a TD error and a priority"
@@ -455,7 +505,7 @@ def _write_marks(write, ring, beside, mutable, flags):
     for i in idxs(): last = max(last, int(ring._serial(i, ring.total).max()) if len(i) else -1)
     return write('marks', {**cols, 'serial':(torch.int64, (n,), serials())}, rows=n, last=last)
 
-# %% ../../nbs/04_memory.disk.ipynb #7b55b06f
+# %% ../../nbs/04_memory.disk.ipynb #b5f9bf43
 class Saved:
     "A memory in a folder"
     def __init__(self,
@@ -463,12 +513,15 @@ class Saved:
     ):
         self.folder = Path(folder).expanduser().absolute()
         self.manifest = read_manifest(self.folder)
-        self.kind,self.config,self.ring,self.skipped,self.renumbered = self.manifest['kind'],self.manifest['config'],self.manifest['ring'],0,False
+        self.kind,self.config,self.ring,self.skipped,self.renumbered = (
+            self.manifest['kind'],self.manifest['config'],self.manifest['ring'],0,False)
 
     @property
     def total(self): return self.ring['total']
     def __len__(self): return self.total-self.ring['oldest']
-    def __repr__(self): return f'Saved({self.kind} of {len(self)} rows in {len(self.manifest["pieces"])} files, {sum(p["nbytes"] for p in self.manifest["pieces"]):,} bytes)'
+    def __repr__(self):
+        return (f'Saved({self.kind} of {len(self)} rows in {len(self.manifest["pieces"])} files, '
+                f'{sum(p["nbytes"] for p in self.manifest["pieces"]):,} bytes)')
 
     def kept(self, ring, sampler=None): # for its next checkpoint
         return Kept(self.folder, self.manifest, _head(zlib.crc32(json.dumps(self.manifest).encode())), ring, sampler)
@@ -478,13 +531,15 @@ class Saved:
         **asked # What its settings should be
     ):
         "An error unless this is what is `asked` for"
-        if self.kind!=kind: raise LoadError(f'{self.folder} holds a saved {self.kind}, not a {kind}: load it by `{self.kind}.load`')
+        if self.kind!=kind:
+            raise LoadError(f'{self.folder} holds a saved {self.kind}, not a {kind}: load it by `{self.kind}.load`')
         there = {**self.config, 'capacity':self.ring['capacity']}
-        if unknown := sorted(set(asked)-set(there)): raise LoadError(f'a {kind} has the settings {sorted(there)}, and not {unknown}')
+        if unknown := sorted(set(asked)-set(there)):
+            raise LoadError(f'a {kind} has the settings {sorted(there)}, and not {unknown}')
         wrong = [f'`{k}` is {there[k]!r} there, not {v!r}' for k,v in asked.items() if there[k]!=v]
         if wrong: raise LoadError(f'{self.folder} was saved with other settings: {"; ".join(wrong)}')
 
-# %% ../../nbs/04_memory.disk.ipynb #5652a40a
+# %% ../../nbs/04_memory.disk.ipynb #085e6ff8
 @patch
 def tensors(self:Saved,
     piece:dict, # One of the manifest
@@ -494,14 +549,18 @@ def tensors(self:Saved,
     path,problem = self.folder/piece['file'],None
     try:
         if not _plain_file(path, 2**62): problem = 'is no ordinary file'
-        elif (size := path.stat().st_size)!=piece['nbytes']: problem = f'has {size} bytes and should have {piece["nbytes"]}: it was cut short, or is another file'
-        elif checksum and _crc(path)!=piece['crc']: problem = 'is damaged: its checksum is another than when it was written'
+        elif (size := path.stat().st_size)!=piece['nbytes']:
+            problem = f'has {size} bytes and should have {piece["nbytes"]}: it was cut short, or is another file'
+        elif checksum and _crc(path)!=piece['crc']:
+            problem = 'is damaged: its checksum is another than when it was written'
         else: res = read_tensors(path)
     except FileNotFoundError: problem = 'is missing'
     if problem: raise LoadError(f'{path} {problem}')
     want = self._columns(piece)
     for k,(shape,dtype) in want.items():
-        if k not in res or list(res[k].shape)!=shape or res[k].dtype!=dtype: raise LoadError(f'{path} should have {k!r} of shape {shape} and {dtype}, and has {f"{list(res[k].shape)} and {res[k].dtype}" if k in res else "none"}')
+        if k not in res or list(res[k].shape)!=shape or res[k].dtype!=dtype:
+            raise LoadError(f'{path} should have {k!r} of shape {shape} and {dtype}, and has '
+                            f'{f"{list(res[k].shape)} and {res[k].dtype}" if k in res else "none"}')
     return res
 
 def _crc(path):
@@ -515,14 +574,15 @@ def _columns(self:Saved, piece):
     "Shapes and dtypes that the tensors of `piece` should have"
     kind,n,res = piece['file'].split('-')[0],piece['rows'],{}
     if kind=='state': return {}
-    of = {name: (shape, torch_dtype(dtype)) for path,shape,dtype,name in self.ring['fields'] if kind=='rows' or path[0] in self.manifest['mutable']}
+    of = {name: (shape, torch_dtype(dtype)) for path,shape,dtype,name in self.ring['fields']
+          if kind=='rows' or path[0] in self.manifest['mutable']}
     for k,(shape,dtype) in of.items():
         if kind=='marks': shape = []
         res[k] = ([n,*shape],dtype) if dtype in _codes else ([n,*shape,dtype.itemsize],torch.uint8)
     res.update({k: ([n],torch.float64) for k in self.manifest['beside']})
     return {**res, 'serial':([n],torch.int64)} if kind=='marks' else res
 
-# %% ../../nbs/04_memory.disk.ipynb #b945ac29
+# %% ../../nbs/04_memory.disk.ipynb #cc59aaa3
 @patch
 def problems(self:Saved)->dict:
     "What is wrong with which of its files"
@@ -531,16 +591,20 @@ def problems(self:Saved)->dict:
         try: self.tensors(p)
         except (LoadError, OSError) as e: res[p['file']] = str(e)
     try: self.state()
-    except LoadError as e: res.setdefault(next((p['file'] for p in pieces_of(self.manifest, 'state')), 'manifest.json'), str(e))
+    except LoadError as e:
+        res.setdefault(next((p['file'] for p in pieces_of(self.manifest, 'state')), 'manifest.json'), str(e))
     return res
 
 @patch
 def state(self:Saved):
     "What was saved beside the rows"
     texts = self.manifest['tensors']
-    try: return thaw(self.manifest['state'], self.tensors(pieces_of(self.manifest, 'state')[0]) if texts is None else _from_text(texts))
+    try:
+        return thaw(self.manifest['state'],
+                    self.tensors(pieces_of(self.manifest, 'state')[0]) if texts is None else _from_text(texts))
     except LoadError: raise
-    except (ValueError, TypeError, KeyError, AttributeError, RuntimeError, RecursionError) as e: raise LoadError(f'the state of {self.folder} is damaged: {type(e).__name__} {e}') from None
+    except (ValueError, TypeError, KeyError, AttributeError, RuntimeError, RecursionError) as e:
+        raise LoadError(f'the state of {self.folder} is damaged: {type(e).__name__} {e}') from None
 
 # %% ../../nbs/04_memory.disk.ipynb #40b70ca2
 def verify(
@@ -550,19 +614,21 @@ def verify(
     try: return list(Saved(folder).problems().values())
     except (LoadError, OSError) as e: return [str(e)]
 
-# %% ../../nbs/04_memory.disk.ipynb #c4adad9c
+# %% ../../nbs/04_memory.disk.ipynb #f8a6d6f4
 @patch
 def read(self:Saved,
     on_error:str='raise', # `'skip'` leaves damaged files out, and says how many rows that are
-    mapped:bool=False, # Leave the rows in the file, mapped, to be read when they are asked for? They cannot be added to then
+    mapped:bool=False, # Leave the rows in the file, to be read when they are drawn? Nothing can be added then
     **where # `device`, `shared` or `path`, for the `Ring`
 ): # -> the ring, and what was kept beside its rows by name
     "The rows of a saved memory"
     if on_error not in ('raise','skip'): raise ValueError(f"`on_error` should be 'raise' or 'skip', got {on_error!r}")
     bad = self.problems() if on_error=='skip' else {}
-    files = {p['file']: self.tensors(p, checksum=not (mapped or bad)) for p in self.manifest['pieces'] if p['file'] not in bad}
+    files = {p['file']: self.tensors(p, checksum=not (mapped or bad))
+             for p in self.manifest['pieces'] if p['file'] not in bad}
     oldest,cap = self.ring['oldest'],self.ring['capacity']
-    rows = [(p, max(p['first'], oldest), p['stop']) for p in pieces_of(self.manifest, 'rows') if p['file'] not in bad and p['stop']>oldest]
+    rows = [(p, max(p['first'], oldest), p['stop']) for p in pieces_of(self.manifest, 'rows')
+            if p['file'] not in bad and p['stop']>oldest]
     self.skipped = len(self)-sum(stop-first for _,first,stop in rows)
     for o in bad.values(): log.warning('left out: %s', o)
     if self.skipped: log.warning('%s: %s of %s rows are left out', self.folder, f'{self.skipped:,}', f'{len(self):,}')
@@ -585,14 +651,15 @@ def read(self:Saved,
     ring._counts[0] = ring._counts[1] = moved.total # last: until now there was nothing in it
     return ring,beside
 
-# %% ../../nbs/04_memory.disk.ipynb #6e6b4d75
+# %% ../../nbs/04_memory.disk.ipynb #ed603e23
 class Moved:
     "New serial numbers for rows in runs: as they were, or, where runs are missing, from 0 on"
     def __init__(self, first, lens, gaps):
         self.first,self.stop = first,first+lens
         self.new = np.cumsum(lens)-lens if gaps else first
         self.total = int(self.new[-1]+lens[-1])
-        self.gaps = [int(n) for n,f,s in zip(self.new, first, [0, *self.stop]) if f!=s] # what was before these rows is not known
+        # what was before these rows is not known
+        self.gaps = [int(n) for n,f,s in zip(self.new, first, [0, *self.stop]) if f!=s]
 
     def __call__(self, serials):
         "New numbers; of rows that are missing that of the next one"
@@ -614,7 +681,7 @@ def _copy(view, col, new, at, n, cap):
         view[to:to+m].copy_(_as(col[of:of+m], view.dtype))
         new,at,n = new+m,at+m,n-m
 
-# %% ../../nbs/04_memory.disk.ipynb #3d015a2d
+# %% ../../nbs/04_memory.disk.ipynb #093b2403
 @patch
 def _mark(self:Saved, ring, beside, cols, moved):
     "Change what was changed after its row was written"
@@ -624,30 +691,38 @@ def _mark(self:Saved, ring, beside, cols, moved):
     for path,_,_,name in self.ring['fields']:
         if path[0] in self.manifest['mutable']:
             v = ring._views[tuple(path)]
-            v[idxs.to(v.device)] = _as(cols[name][torch.from_numpy(there)], v.dtype).view(-1, *[1]*(v.ndim-1)).to(v.device)
+            v[idxs.to(v.device)] = (_as(cols[name][torch.from_numpy(there)], v.dtype)
+                                    .view(-1, *[1]*(v.ndim-1)).to(v.device))
     for k,v in beside.items(): v[idxs.numpy()] = cols[k].numpy()[there]
 
 @patch
 def _ring(self:Saved, files, rows, mapped, device='cpu', shared=False, path=None):
     "A ring for the rows, or of them"
-    if mapped and (shared or path or torch.device(device).type!='cpu'): raise ValueError('mapped rows stay in their file: give `mapped`, or one of `device`, `shared` and `path`')
+    if mapped and (shared or path or torch.device(device).type!='cpu'):
+        raise ValueError('mapped rows stay in their file: give `mapped`, or one of `device`, `shared` and `path`')
     o = self.ring
     fields,nbytes = pack_fields(Field(tuple(p), tuple(shape), torch_dtype(dtype)) for p,shape,dtype,_ in o['fields'])
     ring = Ring(o['capacity'], device=device, shared=shared, path=path) if not mapped else Ring(o['capacity'])
     if not fields: return ring
     if mapped:
-        if [(p['rows'], first) for p,first,_ in rows]!=[(len(self), self.total-min(self.total, o['capacity'] or self.total))]: raise LoadError(f'{self.folder} has its rows in {len(rows)} files, and one can be mapped: load it without `mapped` and `save` it anew')
+        if [(p['rows'], first) for p,first,_ in rows]!=[(len(self),
+                                                         self.total-min(self.total, o['capacity'] or self.total))]:
+            raise LoadError(f'{self.folder} has its rows in {len(rows)} files, and one can be mapped: '
+                            'load it without `mapped` and `save` it anew')
         cols = files[rows[0][0]['file']]
-        ring.fields,ring.row_nbytes,ring.rows,ring._head = fields,nbytes,None,torch.zeros(_head_words, dtype=torch.int64)
+        ring.fields,ring.row_nbytes,ring.rows,ring._head = (
+            fields,nbytes,None,torch.zeros(_head_words, dtype=torch.int64))
         ring._attach([_as(cols[name], f.dtype) for f,(*_,name) in zip(fields, o['fields'])])
         return ring
     need = (o['capacity'] or len(self))*nbytes
-    if not ring.path and need>machine_memory(): raise LoadError(f'{self.folder} takes {need:,} bytes when full, and there are {machine_memory():,}: load it with `path=` into a file, or `mapped`')
+    if not ring.path and need>machine_memory():
+        raise LoadError(f'{self.folder} takes {need:,} bytes when full, and there are {machine_memory():,}: '
+                        'load it with `path=` into a file, or `mapped`')
     ring._layout(fields)
     if o['capacity'] is None: ring._grow(len(self))
     return ring
 
-# %% ../../nbs/04_memory.disk.ipynb #81e177dc
+# %% ../../nbs/04_memory.disk.ipynb #f76622ce
 def load_memory(
     folder, # Where it was saved or checkpointed to
     kind:str, # Which class it should be
@@ -655,15 +730,20 @@ def load_memory(
     make=noop, # Called with the `Saved` before its rows are read
     restore=noop, # Called with it, its ring, what was kept beside the rows, and its state
     on_error:str='raise', # `'skip'` leaves damaged files out
-    env_restored:bool=False, # Do the environments go on where they were? Else what comes next follows nothing that is stored
+    env_restored:bool=False, # Do the environments go on where they were? Else what comes follows nothing stored
     mapped:bool=False, # Leave the rows in the file?
     **where # `device`, `shared` or `path`, for the `Ring`
 )->Saved:
     "Load a memory, as far as all memories are alike; who calls makes and restores what is its own"
-    if unknown := sorted(set(where)-{'device','shared','path'}): raise ValueError(f'the rows live on a `device`, in `shared` memory or in a file at `path`; {unknown} is none of them')
+    if unknown := sorted(set(where)-{'device','shared','path'}):
+        raise ValueError('the rows live on a `device`, in `shared` memory or in a file at `path`; '
+                         f'{unknown} is none of them')
     path = where.get('path') and Path(where['path']).expanduser().absolute()
-    if path and path.exists(): raise FileExistsError(errno.EEXIST, 'the rows would be written over a file that is there; remove it, or open it by `Ring(path=…)`', str(path))
-    if path: where['path'] = path.with_name(f'{path.name}.{os.getpid()}.loading') # its name is for a file that has all its rows
+    if path and path.exists():
+        raise FileExistsError(errno.EEXIST, 'the rows would be written over a file that is there; '
+                                            'remove it, or open it by `Ring(path=…)`', str(path))
+    # its name is for a file that has all its rows
+    if path: where['path'] = path.with_name(f'{path.name}.{os.getpid()}.loading')
     try:
         while True:
             saved = Saved(folder)
@@ -675,7 +755,8 @@ def load_memory(
                 state = None if on_error=='skip' and not _sound(saved) else saved.state()
                 break
             except LoadError:
-                if read_manifest(folder)==saved.manifest: raise # else somebody saved there meanwhile, and its files are others now
+                # else somebody saved there meanwhile, and its files are others now
+                if read_manifest(folder)==saved.manifest: raise
         _made(folder, restore, saved, ring, beside, state)
         if path and ring.fields: _name_ring(ring, path)
     except MemoryError as e: raise LoadError(f'{folder} takes more memory than there is: {e}') from None
@@ -689,7 +770,8 @@ def load_memory(
 def _made(folder, f, saved, *args):
     try: f(saved, *args)
     except LoadError: raise
-    except (Exception, MemoryError) as e: raise LoadError(f'{folder} does not make a {saved.kind}: {type(e).__name__} {e}') from e
+    except (Exception, MemoryError) as e:
+        raise LoadError(f'{folder} does not make a {saved.kind}: {type(e).__name__} {e}') from e
 
 def _name_ring(ring, path):
     "Give the file of `ring` its name, once it is on the disk, and never over another one"
@@ -710,19 +792,20 @@ def save(self:Ring,
     "Write all rows to `folder`"
     with self.lock: save_memory(folder, 'Ring', {}, self)
 
-# %% ../../nbs/04_memory.disk.ipynb #a3ca2d55
+# %% ../../nbs/04_memory.disk.ipynb #4549dd06
 @patch(cls_method=True)
 def load(cls:Ring,
     folder, # Where a ring was saved or checkpointed to
     capacity:int=None, # An error unless it has this one
     on_error:str='raise', # `'skip'` leaves damaged files out, and says how many rows that are
-    env_restored:bool=False, # Do the environments go on where they were? Else what comes next follows nothing that is stored
+    env_restored:bool=False, # Do the environments go on where they were? Else what comes follows nothing stored
     mapped:bool=False, # Leave the rows in the file, to be read when they are asked for? They cannot be added to then
     **where # `device`, `shared` or `path`: where the rows should live
 )->Ring:
     "The ring that was saved to `folder`"
     rings = []
-    saved = load_memory(folder, 'Ring', {} if capacity is None else dict(capacity=capacity), noop, lambda saved, ring, *_: rings.append(ring), on_error, env_restored, mapped, **where)
+    saved = load_memory(folder, 'Ring', {} if capacity is None else dict(capacity=capacity), noop,
+                        lambda saved, ring, *_: rings.append(ring), on_error, env_restored, mapped, **where)
     ring = rings[-1]
     if on_error=='raise': ring._kept = saved.kept(ring) # else the files are not what is loaded
     return ring

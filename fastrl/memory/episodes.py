@@ -39,35 +39,44 @@ class FieldType:
 
     def __repr__(self): return _like(self.shape, self.dtype) + ('' if self.device.type=='cpu' else f' on {self.device}')
 
-# %% ../../nbs/06d_memory.episodes.ipynb #a8b02c58
+# %% ../../nbs/06d_memory.episodes.ipynb #cdd3b09b
 _ours = ('is_first','is_last','mask') # which batches have beside the fields
 
 def _first_fields(ts, k):
     "What the fields of the tensors `ts` are, without their first `k` axes"
-    if taken := [p[0] for p in ts if p[0] in _ours]: raise ValueError(f'batches have columns {_ours} of their own: call the field {taken[0]!r} another name')
-    if not all(isinstance(p[0], str) for p in ts) or dict(leaves(nest(dict.fromkeys(ts)))).keys()!=ts.keys(): raise ValueError(f'fields are named by strings, got {[path_name(p) for p in ts]}')
-    return {p: FieldType(tuple(t.shape[k:]), torch.float32 if python and t.dtype!=torch.bool else t.dtype, t.device) for p,(t,python) in ts.items()}
+    if taken := [p[0] for p in ts if p[0] in _ours]:
+        raise ValueError(f'batches have columns {_ours} of their own: call the field {taken[0]!r} another name')
+    if not all(isinstance(p[0], str) for p in ts) or dict(leaves(nest(dict.fromkeys(ts)))).keys()!=ts.keys():
+        raise ValueError(f'fields are named by strings, got {[path_name(p) for p in ts]}')
+    return {p: FieldType(tuple(t.shape[k:]), torch.float32 if python and t.dtype!=torch.bool else t.dtype, t.device)
+            for p,(t,python) in ts.items()}
 
 def _fit(data, fields, lead):
     "The `fields`, and the tensors of `data` by path: of these fields, each with the axes `lead` in front"
-    if not isinstance(data, dict) or not data: raise ValueError(f'a step is a dict of its fields, like `dict(obs=…, reward=…)`, got {data!r:.60}')
+    if not isinstance(data, dict) or not data:
+        raise ValueError(f'a step is a dict of its fields, like `dict(obs=…, reward=…)`, got {data!r:.60}')
     ts = {p: _tensor(p, v) for p,v in leaves(data)}
-    if meta := [path_name(p) for p,(t,_) in ts.items() if t.is_meta]: raise ValueError(f'`{meta[0]}` is on the device meta, where there are no numbers')
+    if meta := [path_name(p) for p,(t,_) in ts.items() if t.is_meta]:
+        raise ValueError(f'`{meta[0]}` is on the device meta, where there are no numbers')
     fields = fields or _first_fields(ts, len(lead))
     if ts.keys()!=fields.keys():
         missing,unknown = ([path_name(p) for p in a if p not in b] for a,b in ((fields, ts), (ts, fields)))
-        raise ValueError(f'a step here has the fields {[path_name(p) for p in fields]}; missing {missing}, unknown {unknown}')
+        raise ValueError(f'a step here has the fields {[path_name(p) for p in fields]}; '
+                         f'missing {missing}, unknown {unknown}')
     for p,f in fields.items():
         (t,python),want = ts[p],(*lead,*f.shape)
         if t.shape!=want or t.dtype!=f.dtype and not (python and _fits(t, True, f.dtype)):
             raise ValueError(f'`{path_name(p)}` should be {_like(want, f.dtype)}, got {_like(t.shape, t.dtype)}')
     return fields, {p: ts[p][0].to(f.dtype).resolve_conj().resolve_neg() for p,f in fields.items()}
 
-# %% ../../nbs/06d_memory.episodes.ipynb #36192ef3
+# %% ../../nbs/06d_memory.episodes.ipynb #8aa8cf71
 _lines = 3 # in front of the others
-_next,_oldest,_end,_id = (0,0),(0,1),(0,2),(0,3) # the position after the last step; the oldest entry; the one after the newest; the next number
-_episodes,_steps,_evicted,_changes = (1,0),(1,1),(1,2),(1,3) # how many there are; their steps; did one ever go? how often a change began or ended: odd while one lasts
-_halves,_doubts,_scored = (2,0),(2,1),(2,2) # bits of the fields stored as halves; did a reader find a file damaged? does a score decide who goes?
+# the position after the last step; the oldest entry; the one after the newest; the next number
+_next,_oldest,_end,_id = (0,0),(0,1),(0,2),(0,3)
+# how many there are; their steps; did one ever go? how often a change began or ended: odd while one lasts
+_episodes,_steps,_evicted,_changes = (1,0),(1,1),(1,2),(1,3)
+# bits of the fields stored as halves; did a reader find a file damaged? does a score decide who goes?
+_halves,_doubts,_scored = (2,0),(2,1),(2,2)
 
 class Table:
     "The episodes that are stored, oldest first"
@@ -86,14 +95,15 @@ class Table:
     def slots(self): return len(self.array)-_lines
     def line(self, e): return self.array[_lines+e%self.slots]
 
-# %% ../../nbs/06d_memory.episodes.ipynb #053dc38c
+# %% ../../nbs/06d_memory.episodes.ipynb #5048cca6
 @patch
 def add(self:Table, n, id=None, tag=0):
     "A new entry of `n` steps"
     a = self.array
     id = a[_id] if id is None else id
     self.line(a[_end])[:] = a[_next],n,id,tag
-    for k,v in ((_next,n), (_episodes,1), (_steps,n), (_id,max(0, id+1-a[_id])), (_end,1)): a[k] += v # the end last: now readers see it
+    for k,v in ((_next,n), (_episodes,1), (_steps,n), (_id,max(0, id+1-a[_id])), (_end,1)):
+        a[k] += v # the end last: now readers see it
 
 @patch
 def drop(self:Table, e):
@@ -199,10 +209,11 @@ class ScoreEvictor:
         self.score = score
     def __repr__(self): return f'ScoreEvictor({getattr(self.score, "__name__", self.score)})'
 
-# %% ../../nbs/06d_memory.episodes.ipynb #4f621952
+# %% ../../nbs/06d_memory.episodes.ipynb #63596641
 def _count(name, n, least=1):
     "`n` as a whole number"
-    if isinstance(n, bool) or not hasattr(n, '__index__') or n<least: raise ValueError(f'`{name}` should be a whole number and at least {least}, got {n!r}')
+    if isinstance(n, bool) or not hasattr(n, '__index__') or n<least:
+        raise ValueError(f'`{name}` should be a whole number and at least {least}, got {n!r}')
     return int(n)
 
 class EpisodeDataset(IterableDataset):
@@ -213,18 +224,23 @@ class EpisodeDataset(IterableDataset):
         max_episodes:int=None, # The most episodes; without it any number of them fits
         **where # For the table: `shared` or `path`
     ):
-        if not hasattr(evictor, 'score') and evictor is not None or isinstance(evictor, type): raise ValueError(f'`evictor` should be a `FIFOEvictor()` or a `ScoreEvictor(…)`, got {evictor!r}')
-        self.capacity,self.evictor,self.lock,self.other = _count('capacity', capacity),FIFOEvictor() if evictor is None else evictor,threading.RLock(),None
+        if not hasattr(evictor, 'score') and evictor is not None or isinstance(evictor, type):
+            raise ValueError(f'`evictor` should be a `FIFOEvictor()` or a `ScoreEvictor(…)`, got {evictor!r}')
+        self.capacity,self.evictor,self.lock,self.other = (
+            _count('capacity', capacity),FIFOEvictor() if evictor is None else evictor,threading.RLock(),None)
         self._refill = self._kept = self._claimed = None
         self._unsure = False # was an `add_episode` interrupted?
-        self.max_episodes = min(self.capacity, self.capacity if max_episodes is None else _count('max_episodes', max_episodes))
-        self._fields,self._flat,self._queue,self._entry = None,None,[],{} # of a `ScoreEvictor`: scores and numbers, lowest first; the entry of a number
+        self.max_episodes = min(self.capacity,
+                                self.capacity if max_episodes is None else _count('max_episodes', max_episodes))
+        # of a `ScoreEvictor`: scores and numbers, lowest first; the entry of a number
+        self._fields,self._flat,self._queue,self._entry = None,None,[],{}
         self.table = Table(2*self.max_episodes+2 if self._scores else self.max_episodes, **where)
 
     @property
     def _scores(self): return self.evictor.score is not None
     def __len__(self): return self.num_timesteps
-    def __iter__(self): return (map_leaves(lambda t: t[0], o) for o in self.get_loader(1)) # whole episodes at random, without end
+    def __iter__(self): # whole episodes at random, without end
+        return (map_leaves(lambda t: t[0], o) for o in self.get_loader(1))
 
 # %% ../../nbs/06d_memory.episodes.ipynb #f2200770
 @patch(as_prop=True)
@@ -249,7 +265,7 @@ def is_full(self:EpisodeDataset)->bool:
     "Did an episode ever have to go to make room?"
     return bool(self.table.array[_evicted])
 
-# %% ../../nbs/06d_memory.episodes.ipynb #8431b439
+# %% ../../nbs/06d_memory.episodes.ipynb #869419b2
 @patch(as_prop=True)
 def episode_lengths(self:EpisodeDataset)->list:
     "The lengths of the episodes, in the order in which they came"
@@ -276,9 +292,10 @@ def fields(self:EpisodeDataset)->dict:
 @patch
 def __repr__(self:EpisodeDataset):
     fields = ", ".join(f'{k} {v}' for k,v in self.fields.items())
-    return in_lines(f'{type(self).__name__}({self.num_episodes} episodes, {self.num_timesteps} of {self.capacity} steps: {fields})')
+    return in_lines(f'{type(self).__name__}({self.num_episodes} episodes, '
+                    f'{self.num_timesteps} of {self.capacity} steps: {fields})')
 
-# %% ../../nbs/06d_memory.episodes.ipynb #753133e1
+# %% ../../nbs/06d_memory.episodes.ipynb #dfae5495
 @patch
 def _check(self:EpisodeDataset, episode):
     "The fields of `episode`, its tensors, and its length, if it may enter"
@@ -286,28 +303,32 @@ def _check(self:EpisodeDataset, episode):
     n = next((len(v) for _,v in leaves(episode) if np.ndim(v)), 0) if isinstance(episode, dict) else 0
     fields,cols = _fit(episode, self._fields, (n,))
     if not n: raise ValueError('an episode has one step at least, got none')
-    if n>self._longest: raise ValueError(f'the episode has {n} steps, and the capacity is {self._longest}: give the dataset a larger `capacity`, or end episodes earlier')
+    if n>self._longest:
+        raise ValueError(f'the episode has {n} steps, and the capacity is {self._longest}: '
+                         'give the dataset a larger `capacity`, or end episodes earlier')
     self._refuse(fields, cols)
     return fields,cols,n
 
 def _steps_of(v):
     "A list of tensors, one a step, as one"
     if not (isinstance(v, list) and v and isinstance(v[0], Tensor)): return v
-    if not all(isinstance(o, Tensor) and o.shape==v[0].shape for o in v): raise ValueError(f'a list of steps should hold tensors of one shape, got {v!r:.60}')
+    if not all(isinstance(o, Tensor) and o.shape==v[0].shape for o in v):
+        raise ValueError(f'a list of steps should hold tensors of one shape, got {v!r:.60}')
     return torch.stack(v)
 
 @patch
 def _refuse(self:EpisodeDataset, fields, cols): "An error, if these cannot be stored"
 
 @patch(as_prop=True)
-def _longest(self:EpisodeDataset): return self.capacity if self.other is None else min(self.capacity, self.other._longest)
+def _longest(self:EpisodeDataset):
+    return self.capacity if self.other is None else min(self.capacity, self.other._longest)
 
 @patch
 def _named(self:EpisodeDataset, cols):
     "Columns in the order of the fields, in the form of a step"
     return BD(zip(self._flat, cols)) if self._flat else nest(dict(zip(self._fields, cols)))
 
-# %% ../../nbs/06d_memory.episodes.ipynb #0dee69e6
+# %% ../../nbs/06d_memory.episodes.ipynb #ffa96bd6
 @patch
 def _add(self:EpisodeDataset, fields, cols, n, score):
     "Make room for an episode, store it, enter it into the table"
@@ -321,7 +342,8 @@ def _add(self:EpisodeDataset, fields, cols, n, score):
         a[_changes] += 1+a[_changes]%2 # there may be nothing to draw for a moment; odd already, if a writer was killed
         self._unsure = True
         try:
-            while a[_steps]+n>self.capacity or a[_episodes]>=self.max_episodes or not self._scores and a[_end]-a[_oldest]>=self.table.slots: self._evict()
+            while (a[_steps]+n>self.capacity or a[_episodes]>=self.max_episodes
+                   or not self._scores and a[_end]-a[_oldest]>=self.table.slots): self._evict()
             if self._scores: self._tidy(n)
             self.table.add(n, tag=self._store(cols, n, staged))
             self._enter(a[_end]-1, score)
@@ -344,7 +366,8 @@ def _recover(self:EpisodeDataset):
     a[_episodes],a[_steps] = len(lines),lines[:,1].sum()
     self._take_stock(lines)
     known,self._queue,self._entry = {key: score for score,key in self._queue},[],{}
-    for e,line in zip(es, lines) if self._scores else (): self._enter(e, known[_age(line)] if _age(line) in known else self._score(self._episode(e, line)))
+    for e,line in zip(es, lines) if self._scores else ():
+        self._enter(e, known[_age(line)] if _age(line) in known else self._score(self._episode(e, line)))
     self._unsure = False
 
 @patch
@@ -373,7 +396,8 @@ def _age(line): return int(line[3]),int(line[2]) # no two episodes have the same
 @patch
 def _evict(self:EpisodeDataset):
     "Take out the episode that goes first"
-    while self._scores and self._queue[0][1] not in self._entry: heapq.heappop(self._queue) # a file that was found damaged
+    while self._scores and self._queue[0][1] not in self._entry:
+        heapq.heappop(self._queue) # a file that was found damaged
     e = self._entry[self._queue[0][1]] if self._scores else self.table.array[_oldest]
     line = abs(self.table.line(e))
     self.table.array[_evicted] = 1
@@ -381,7 +405,7 @@ def _evict(self:EpisodeDataset):
     self._remove(*line)
     if self._scores: del self._entry[heapq.heappop(self._queue)[1]]
 
-# %% ../../nbs/06d_memory.episodes.ipynb #a488940b
+# %% ../../nbs/06d_memory.episodes.ipynb #b1bb1383
 @patch
 def _tidy(self:EpisodeDataset, n):
     "Close gaps, as far as `n` steps more need it"
@@ -403,7 +427,8 @@ def _settle(self:EpisodeDataset): "Take out what readers found damaged"
 @patch
 def _prepare(self:EpisodeDataset, fields): self._fix(fields)
 @patch
-def _fix(self:EpisodeDataset, fields): self._fields,self._flat = fields,[p[0] for p in fields] if all(len(p)==1 for p in fields) else None
+def _fix(self:EpisodeDataset, fields):
+    self._fields,self._flat = fields,[p[0] for p in fields] if all(len(p)==1 for p in fields) else None
 
 # %% ../../nbs/06d_memory.episodes.ipynb #7867b972
 @patch
@@ -417,7 +442,7 @@ def add_episode(self:EpisodeDataset,
     self._add(fields, cols, n, score)
     if self.other is not None: self._refresh(n)
 
-# %% ../../nbs/06d_memory.episodes.ipynb #8bda9386
+# %% ../../nbs/06d_memory.episodes.ipynb #3edb29da
 @patch
 def __getitem__(self:EpisodeDataset,
     i:int, # Of the episodes in the order in which they came
@@ -439,13 +464,15 @@ def _episode(self:EpisodeDataset, e, line):
 @patch
 def __getstate__(self:EpisodeDataset):
     state = {k:v for k,v in self.__dict__.items() if k not in ('lock','_refill','_kept','_claimed')}
-    if get_spawning_popen() is not None: state.update(evictor=FIFOEvictor(), other=None, _others=None, _queue=[], _entry={}) # a worker only reads
+    if get_spawning_popen() is not None: # a worker only reads
+        state.update(evictor=FIFOEvictor(), other=None, _others=None, _queue=[], _entry={})
     return state
 
 @patch
-def __setstate__(self:EpisodeDataset, state): self.__dict__.update(state, lock=threading.RLock(), _refill=None, _kept=None, _claimed=None)
+def __setstate__(self:EpisodeDataset, state):
+    self.__dict__.update(state, lock=threading.RLock(), _refill=None, _kept=None, _claimed=None)
 
-# %% ../../nbs/06d_memory.episodes.ipynb #ef41e043
+# %% ../../nbs/06d_memory.episodes.ipynb #06596c95
 class RingBufferDataset(EpisodeDataset):
     "Episodes in memory"
     def __init__(self,
@@ -459,12 +486,16 @@ class RingBufferDataset(EpisodeDataset):
     ):
         path = path and Path(path).expanduser().absolute()
         if path and not path.exists(): _clear(path)
-        if path and path.exists() and not path.with_name(f'{path.name}.episodes').exists(): raise FileNotFoundError(errno.ENOENT, f'{path} holds steps, and the file that says which episodes they are is missing', f'{path}.episodes')
+        if path and path.exists() and not path.with_name(f'{path.name}.episodes').exists():
+            raise FileNotFoundError(errno.ENOENT, f'{path} holds steps, '
+                                    'and the file that says which episodes they are is missing', f'{path}.episodes')
         super().__init__(capacity, evictor, max_episodes, shared=shared, path=path and f'{path}.episodes')
         was = self.table.array[_scored]
-        if self.table.array[_id] and was!=self._scores: raise ValueError(f'{path} was made {"with" if was else "without"} a `ScoreEvictor`: open it so')
+        if self.table.array[_id] and was!=self._scores:
+            raise ValueError(f'{path} was made {"with" if was else "without"} a `ScoreEvictor`: open it so')
         self.half_precision,self.ring = half_precision,Ring(self.capacity, device=device, shared=shared, path=path)
-        self.places = Ring(3*self.capacity, dict(row=((), torch.int64)), shared=shared, path=path and f'{path}.places') if self._scores else None
+        self.places = (Ring(3*self.capacity, dict(row=((), torch.int64)), shared=shared, path=path and f'{path}.places')
+                       if self._scores else None)
         self.free = np.arange(self.capacity)[::-1] if self._scores else None # rows, the next one last
         if not self.ring.fields: return
         try: claimed = path and Claim(self.table.ring.path)
@@ -484,25 +515,29 @@ def _clear(path):
     for o in beside: Ring(path=o) # an error if it is somebody else's file
     for o in beside: o.unlink()
 
-# %% ../../nbs/06d_memory.episodes.ipynb #25bd3ddc
+# %% ../../nbs/06d_memory.episodes.ipynb #edb6d577
 @patch
 def _claim(self:RingBufferDataset):
     if self._claimed or not self.ring.path: return
     claimed = Claim(self.table.ring.path)
-    if os.stat(self.table.ring.path).st_ino!=self.table.inode or not self.ring.fields and self.ring.path.exists(): raise ValueError(f'another dataset has begun {self.ring.path} since this one was opened: open it again')
+    if os.stat(self.table.ring.path).st_ino!=self.table.inode or not self.ring.fields and self.ring.path.exists():
+        raise ValueError(f'another dataset has begun {self.ring.path} since this one was opened: open it again')
     if self.ring.fields: self._reopen()
     self._claimed = claimed
 
-# %% ../../nbs/06d_memory.episodes.ipynb #357f65aa
+# %% ../../nbs/06d_memory.episodes.ipynb #aa42433f
 @patch
 def _refuse(self:RingBufferDataset, fields, cols):
     halves = self._half if self._fields else self._halves_of(fields)
     if any(halves[62:]): raise ValueError('with `half_precision` there is room for 62 fields')
     for (p,t),half in zip(cols.items(), halves):
-        if half and (t.abs()>65504).logical_and(t.isfinite()).any(): raise ValueError(f'`{path_name(p)}` has numbers that a float16 cannot hold, {t.abs().max().item():.0f}: scale it, or use no `half_precision`')
+        if half and (t.abs()>65504).logical_and(t.isfinite()).any():
+            raise ValueError(f'`{path_name(p)}` has numbers that a float16 cannot hold, {t.abs().max().item():.0f}: '
+                             'scale it, or use no `half_precision`')
 
 @patch
-def _halves_of(self:RingBufferDataset, fields): return [self.half_precision and f.dtype==torch.float32 for f in fields.values()]
+def _halves_of(self:RingBufferDataset, fields):
+    return [self.half_precision and f.dtype==torch.float32 for f in fields.values()]
 
 @patch
 def _prepare(self:RingBufferDataset, fields):
@@ -519,7 +554,7 @@ def _fix(self:RingBufferDataset, fields):
     EpisodeDataset._fix(self, fields)
     self._half = [bool(self.table.array[_halves]>>i&1) for i in range(len(fields))]
 
-# %% ../../nbs/06d_memory.episodes.ipynb #a585657f
+# %% ../../nbs/06d_memory.episodes.ipynb #1a76ade3
 @patch
 def _store(self:RingBufferDataset, cols, n, staged):
     "Write the rows of an episode"
@@ -554,15 +589,18 @@ def _remove(self:RingBufferDataset, *line):
     if self._scores: self.free = np.concatenate([self.free, self._place[self._where([line])]])
 
 @patch
-def _move(self:RingBufferDataset, old, new, n): self._place[self._where([(new,n)])] = self._place[self._where([(old,n)])]
+def _move(self:RingBufferDataset, old, new, n):
+    self._place[self._where([(new,n)])] = self._place[self._where([(old,n)])]
 
-# %% ../../nbs/06d_memory.episodes.ipynb #9d8631c9
+# %% ../../nbs/06d_memory.episodes.ipynb #f782d14a
 @patch
 def _reopen(self:RingBufferDataset):
     "Take over what is in the files; a process that was killed may have left it in the middle of a step"
     try:
         self._known_fields()
-        if (lines := self.table.array[_lines+np.arange(*self.table.array[[0,0],[_oldest[1],_end[1]]])%self.table.slots]).size: _check_table(self.ring, lines, None)
+        if (lines := self.table.array[
+                _lines+np.arange(*self.table.array[[0,0],[_oldest[1],_end[1]]])%self.table.slots]).size:
+            _check_table(self.ring, lines, None)
         self._recover()
     except ValueError as e: raise ValueError(f'{self.ring.path or "the memory"} cannot be used: {e}') from None
 
@@ -571,8 +609,10 @@ def _known_fields(self:RingBufferDataset):
     a,t = self.table.array,self.table
     self.max_episodes = t.slots//2-1 if self._scores else t.slots
     halves = [bool(a[_halves]>>i&1) for i in range(len(self.ring.fields))]
-    if any(h and f.dtype!=torch.float16 for h,f in zip(halves, self.ring.fields)): raise ValueError('its table says of a field that it is stored in halves, and it is not')
-    if not 0<=a[_oldest]<=a[_end]<=a[_oldest]+t.slots or (a[:_lines]<0).any() or (a[:_lines]>=2**62).any(): raise ValueError('its table of episodes is damaged')
+    if any(h and f.dtype!=torch.float16 for h,f in zip(halves, self.ring.fields)):
+        raise ValueError('its table says of a field that it is stored in halves, and it is not')
+    if not 0<=a[_oldest]<=a[_end]<=a[_oldest]+t.slots or (a[:_lines]<0).any() or (a[:_lines]>=2**62).any():
+        raise ValueError('its table of episodes is damaged')
     self._fix({f.path: FieldType(f.shape, torch.float32 if h else f.dtype) for f,h in zip(self.ring.fields, halves)})
     self.half_precision = any(halves) or self.half_precision
 
@@ -580,8 +620,11 @@ def _check_table(ring, lines, places):
     "An error unless these are episodes that lie in `ring`, apart from one another"
     first,n = lines[lines[:,1]!=0].T[:2]
     stop = first+n
-    if not ((n>=0).all() and (n<=ring.capacity).all() and (first>=0).all() and (stop<2**62).all() and (stop[:-1]<=first[1:]).all()): raise ValueError('its table of episodes is damaged')
-    if places is not None and (len(np.unique(places))!=len(places) or ((places<0)|(places>=len(ring))).any()): raise ValueError('its table of rows is damaged')
+    if not ((n>=0).all() and (n<=ring.capacity).all()
+            and (first>=0).all() and (stop<2**62).all() and (stop[:-1]<=first[1:]).all()):
+        raise ValueError('its table of episodes is damaged')
+    if places is not None and (len(np.unique(places))!=len(places) or ((places<0)|(places>=len(ring))).any()):
+        raise ValueError('its table of rows is damaged')
 
 @patch
 def _take_stock(self:RingBufferDataset, lines):
@@ -593,7 +636,8 @@ def _take_stock(self:RingBufferDataset, lines):
         a[_next] = max([a[_next], *(lines[:,0]+lines[:,1])])
     else:
         a[_next] = max([0, *(lines[:,0]+lines[:,1])])
-        if len(lines) and not (self.ring.total-self.capacity<=lines[0,0] and a[_next]<=self.ring.total): raise ValueError('its table of episodes does not fit its rows')
+        if len(lines) and not (self.ring.total-self.capacity<=lines[0,0] and a[_next]<=self.ring.total):
+            raise ValueError('its table of episodes does not fit its rows')
         self._rewind()
 
 # %% ../../nbs/06d_memory.episodes.ipynb #ad81ad4d
@@ -609,7 +653,7 @@ def _gather(rows, place, picks, res):
             for w in range(words): res[j,t,w] = rows[i,w]
         res[j,n:] = 0
 
-# %% ../../nbs/06d_memory.episodes.ipynb #3171b61b
+# %% ../../nbs/06d_memory.episodes.ipynb #31ab862f
 def _shared(*shape):
     "Words in shared memory, in a segment without a name, so that nothing can be left behind"
     return torch.empty(0, dtype=torch.int64).set_(torch.UntypedStorage._new_shared(8*math.prod(shape)), 0, shape)
@@ -634,7 +678,8 @@ class Desk:
     def take(self, o, pin):
         if isinstance(o, Tensor): return o # it was too large for the desk
         at,shape = o
-        return torch.empty(shape, dtype=torch.int64, pin_memory=pin).copy_(self.slots.view(-1)[at:at+math.prod(shape)].view(shape))
+        return torch.empty(shape, dtype=torch.int64, pin_memory=pin).copy_(
+            self.slots.view(-1)[at:at+math.prod(shape)].view(shape))
 
 _desk = None # of this worker
 
@@ -671,12 +716,12 @@ def _columns(self:RingBufferDataset, block):
     cols = self.ring._unpack(block.view(-1, block.shape[2]), block.shape[:2])
     return [v.float() if h else v for v,h in zip(cols, self._half)]
 
-# %% ../../nbs/06d_memory.episodes.ipynb #fa7585b8
+# %% ../../nbs/06d_memory.episodes.ipynb #6082ab46
 _patience = 10 # seconds that a reader waits for a writer to finish
 
 @patch
 def _chunk(self:EpisodeDataset, rng, n, T, by_step, bs):
-    "`n` sequences of `T` steps (0: whole episodes): a block of steps, where each begins in its episode, the lengths of the episodes"
+    "`n` sequences of `T` steps (0: whole episodes), where each begins in its episode, and the lengths of these"
     until = None
     while True:
         before = self.table.array[_changes]
@@ -684,7 +729,8 @@ def _chunk(self:EpisodeDataset, rng, n, T, by_step, bs):
         if len(picks):
             block = self._read(picks, T or int(picks[:,3].max()))
             if block is not None and _there(self.table.array, picks): return block,picks[:,2],picks[:,3]
-        elif before%2==0 and before==self.table.array[_changes] or until and time.monotonic()>until: raise RuntimeError(self._missing(bs, T))
+        elif before%2==0 and before==self.table.array[_changes] or until and time.monotonic()>until:
+            raise RuntimeError(self._missing(bs, T))
         else: time.sleep(.001)
         until = until or time.monotonic()+_patience
 
@@ -736,17 +782,19 @@ def _batch(self:EpisodeDataset, chunks, mask):
     res.update(flags if cols[0].device.type=='cpu' else {k: v.to(cols[0].device) for k,v in flags.items()})
     return res
 
-# %% ../../nbs/06d_memory.episodes.ipynb #2a1f8dbf
+# %% ../../nbs/06d_memory.episodes.ipynb #3bc3d480
 class Sequences(IterableDataset):
     "What a worker draws"
     def __init__(self, dataset, batch_size, T, chunk, by_step, seed):
         self.dataset,self.bs,self.T,self.chunk,self.by_step = dataset,batch_size,T,chunk,by_step
         self.desks = []
-        self.entropy,self.round = np.random.SeedSequence(seed).entropy,0 # each time that it is gone through has draws of its own
+        # each time that it is gone through has draws of its own
+        self.entropy,self.round = np.random.SeedSequence(seed).entropy,0
 
     def __iter__(self):
         info = get_worker_info()
-        rng = np.random.default_rng(np.random.SeedSequence(self.entropy, spawn_key=(self.round, info.id if info else 0)))
+        rng = np.random.default_rng(
+            np.random.SeedSequence(self.entropy, spawn_key=(self.round, info.id if info else 0)))
         chunks = self.dataset._chunks(rng, self.chunk, self.T, self.by_step, self.bs)
         return chunks if info is None or not self.desks else self._put_down(chunks, info.id)
 
@@ -761,23 +809,27 @@ class Sequences(IterableDataset):
 def _missing(self:EpisodeDataset, bs, T):
     "What there is and what was asked for, in words"
     ns = self.episode_lengths
-    one = f'is one episode of {sum(ns)} steps' if len(ns)==1 else f'are {len(ns)} episodes of {min(ns, default=0)} to {max(ns, default=0)} steps'
+    one = (f'is one episode of {sum(ns)} steps' if len(ns)==1
+           else f'are {len(ns)} episodes of {min(ns, default=0)} to {max(ns, default=0)} steps')
     there = f'there {one}' if ns else 'there are no episodes yet'
-    return f'{there}, and {bs} {f"sequences of {T} steps" if T else "whole episodes"} were asked for: add {"longer " if ns else ""}episodes first'
+    return (f'{there}, and {bs} {f"sequences of {T} steps" if T else "whole episodes"} were asked for: '
+            f'add {"longer " if ns else ""}episodes first')
 
 def _as_is(o): return o
 
-# %% ../../nbs/06d_memory.episodes.ipynb #f888f666
+# %% ../../nbs/06d_memory.episodes.ipynb #c86739f0
 class EpisodeLoader(DataLoader):
     "Batches of sequences from an `EpisodeDataset`, without end"
     def __init__(self, dataset, batch_size, sequence_length, chunk_size, num_workers, pin_memory, seed, by, context):
         chunk = batch_size if chunk_size is None else _count('chunk_size', chunk_size)
-        if batch_size%chunk: raise ValueError(f'`chunk_size` should divide `batch_size`, {batch_size}, without a rest, got {chunk}')
+        if batch_size%chunk:
+            raise ValueError(f'`chunk_size` should divide `batch_size`, {batch_size}, without a rest, got {chunk}')
         if by not in ('transition','episode'): raise ValueError(f"`by` should be 'transition' or 'episode', got {by!r}")
         self.episodes,self.mask,self.parts = dataset,sequence_length is None and batch_size>1,batch_size//chunk
         self.sequences = Sequences(dataset, batch_size, sequence_length or 0, chunk, by=='transition', seed)
-        super().__init__(self.sequences, batch_size=None, num_workers=num_workers, pin_memory=pin_memory, collate_fn=_as_is,
-                         generator=torch.Generator(), multiprocessing_context=context if num_workers else None)
+        super().__init__(self.sequences, batch_size=None, num_workers=num_workers, pin_memory=pin_memory,
+                         collate_fn=_as_is, generator=torch.Generator(),
+                         multiprocessing_context=context if num_workers else None)
 
     def __iter__(self):
         s = self.sequences
@@ -790,7 +842,7 @@ class EpisodeLoader(DataLoader):
         taken = ([(i, (desks[worker].take(block, pin), at, n)) for i,(block,at,n) in parts] for worker,parts in chunks)
         return self._batches(taken, chunks)
 
-# %% ../../nbs/06d_memory.episodes.ipynb #d4443dc8
+# %% ../../nbs/06d_memory.episodes.ipynb #1d276fbb
 _most_words = 2**22 # on a desk, 32 MB: larger chunks are handed over
 
 @patch
@@ -799,7 +851,8 @@ def _batches(self:EpisodeLoader, chunks, workers=None):
         while True: yield self.episodes._batch([next(chunks) for _ in range(self.parts)], self.mask)
     except RuntimeError as e:
         if not str(e).startswith('DataLoader worker'): raise
-        raise RuntimeError(f'a worker that draws sequences has ended ({str(e).strip()}); nothing that is stored is lost, and the next batch starts new workers') from e
+        raise RuntimeError(f'a worker that draws sequences has ended ({str(e).strip()}); '
+                           'nothing that is stored is lost, and the next batch starts new workers') from e
     finally:
         if workers is not None: workers._shutdown_workers()
 
@@ -814,7 +867,7 @@ def _fits_in(tab, T):
         if tab[_lines+e%(len(tab)-_lines),1]>=T: return True
     return False
 
-# %% ../../nbs/06d_memory.episodes.ipynb #3f86c645
+# %% ../../nbs/06d_memory.episodes.ipynb #8071db43
 @patch
 def get_loader(self:EpisodeDataset,
     batch_size:int, # Sequences in a batch
@@ -822,7 +875,7 @@ def get_loader(self:EpisodeDataset,
     chunk_size:int=None, # Sequences that a worker hands over at once; a whole batch by default
     num_workers:int=None, # Processes that draw; by default this one does
     pin_memory:bool=None, # Pin what workers hand over? By default if there is a GPU
-    seed:int=None, # Repeats the draws
+    seed:int=None, # Makes the draws reproducible
     by:str='transition', # `'transition'`: all places are alike; `'episode'`: all episodes
     context=None, # How workers start: `'fork'`, `'spawn'`, …; by default as Python does
 )->EpisodeLoader:
@@ -831,15 +884,18 @@ def get_loader(self:EpisodeDataset,
     if sequence_length is not None: sequence_length = _count('sequence_length', sequence_length)
     if workers: self._share()
     pin = workers>0 and torch.cuda.is_available() if pin_memory is None else pin_memory
-    return EpisodeLoader(self, _count('batch_size', batch_size), sequence_length, chunk_size, workers, pin, seed, by, context)
+    return EpisodeLoader(self, _count('batch_size', batch_size), sequence_length, chunk_size,
+                         workers, pin, seed, by, context)
 
-# %% ../../nbs/06d_memory.episodes.ipynb #1fe3551d
+# %% ../../nbs/06d_memory.episodes.ipynb #2a1595f0
 @patch
 def _share(self:RingBufferDataset):
     "May workers draw?"
-    if not (self.ring.shared or self.ring.path): raise ValueError('workers do not see what is in the memory of this process: give the dataset `shared=True` or a `path`')
+    if not (self.ring.shared or self.ring.path):
+        raise ValueError('workers do not see what is in the memory of this process: '
+                         'give the dataset `shared=True` or a `path`')
 
-# %% ../../nbs/06d_memory.episodes.ipynb #4a8a7978
+# %% ../../nbs/06d_memory.episodes.ipynb #3bab1763
 log = logging.getLogger(__name__)
 _file = re.compile(r'([0-9]{7,18})_([0-9]{1,12})_([0-9]{8})-([0-9]{6})\.(safetensors|npz)')
 
@@ -854,21 +910,25 @@ class IndividualFileDataset(EpisodeDataset):
         max_episodes:int=2**20, # The most episodes
     ):
         super().__init__(capacity, evictor, max_episodes)
-        self.directory,self._known,self._trouble = Path(directory).expanduser().absolute(),{},Counter() # where the fields of files begin; which could not be read
+        # where the fields of files begin; which could not be read
+        self.directory,self._known,self._trouble = Path(directory).expanduser().absolute(),{},Counter()
         self.directory.mkdir(parents=True, exist_ok=True)
         self._scan()
 
-# %% ../../nbs/06d_memory.episodes.ipynb #ff5a18c4
+# %% ../../nbs/06d_memory.episodes.ipynb #5fd588e4
 def _key(path): return path[0] if len(path)==1 and path[0][:1] not in ('[','_') else json.dumps(path)
 
 def _path(key):
     "The path of a field from its name in a file"
     try: path = tuple(json.loads(key)) if key.startswith('[') else (key,)
     except ValueError: return (key,)
-    if path[:1] and path[0] in _ours or not (path and isinstance(path[0], str) and all(type(o) in (str,int) for o in path)): raise LoadError(f'a field cannot be called {key!r:.60}')
+    if path[:1] and path[0] in _ours or not (
+            path and isinstance(path[0], str) and all(type(o) in (str,int) for o in path)):
+        raise LoadError(f'a field cannot be called {key!r:.60}')
     return path
 
-_npz_errors = (ValueError, TypeError, KeyError, EOFError, NotImplementedError, RuntimeError, zlib.error, zipfile.BadZipFile)
+_npz_errors = (ValueError, TypeError, KeyError, EOFError, NotImplementedError, RuntimeError,
+               zlib.error, zipfile.BadZipFile)
 
 def _npz_tensors(path):
     "Shape and dtype of each array in an `.npz`, from its head"
@@ -877,26 +937,33 @@ def _npz_tensors(path):
         with zipfile.ZipFile(path) as z:
             for o in z.infolist():
                 with z.open(o) as f:
-                    head = np.lib.format.read_array_header_1_0 if np.lib.format.read_magic(f)==(1,0) else np.lib.format.read_array_header_2_0
+                    head = (np.lib.format.read_array_header_1_0 if np.lib.format.read_magic(f)==(1,0)
+                            else np.lib.format.read_array_header_2_0)
                     shape,_,dtype = head(f)
-                res[o.filename.removesuffix('.npy')] = torch.empty(shape, dtype=torch.from_numpy(np.empty(0, dtype.newbyteorder('='))).dtype, device='meta')
+                res[o.filename.removesuffix('.npy')] = torch.empty(
+                    shape, dtype=torch.from_numpy(np.empty(0, dtype.newbyteorder('='))).dtype, device='meta')
     except FileNotFoundError: raise
-    except (*_npz_errors, OSError) as e: raise LoadError(f'{path} is damaged, or holds more than numbers: {e}') from None
+    except (*_npz_errors, OSError) as e:
+        raise LoadError(f'{path} is damaged, or holds more than numbers: {e}') from None
     return res
 
-# %% ../../nbs/06d_memory.episodes.ipynb #c58912a3
+# %% ../../nbs/06d_memory.episodes.ipynb #a35099fc
 def _look(path, n):
     "The fields of an episode of `n` steps in a file, and where in it each begins"
     if not stat.S_ISREG(path.lstat().st_mode): raise LoadError(f'{path} is no ordinary file')
     ts = _npz_tensors(path) if path.suffix=='.npz' else read_tensors(path)
-    if not ts or any(t.ndim<1 or len(t)!=n for t in ts.values()): raise LoadError(f'{path} should hold columns of {n} steps, and has { {k: list(t.shape) for k,t in ts.items()} }')
-    return {_path(k): FieldType(tuple(t.shape[1:]), t.dtype) for k,t in ts.items()}, {_path(k): t.storage_offset()*t.itemsize for k,t in ts.items()}
+    if not ts or any(t.ndim<1 or len(t)!=n for t in ts.values()):
+        raise LoadError(f'{path} should hold columns of {n} steps, '
+                        f'and has { {k: list(t.shape) for k,t in ts.items()} }')
+    return ({_path(k): FieldType(tuple(t.shape[1:]), t.dtype) for k,t in ts.items()},
+            {_path(k): t.storage_offset()*t.itemsize for k,t in ts.items()})
 
 def _meta(path):
     "What the file at `path` says about itself"
     if path.suffix=='.npz': return {}
     try:
-        with open(path, 'rb') as f: meta = json.loads(f.read(int.from_bytes(f.read(8), 'little'))).get('__metadata__', {})
+        with open(path, 'rb') as f:
+            meta = json.loads(f.read(int.from_bytes(f.read(8), 'little'))).get('__metadata__', {})
         return {**meta, 'fields':[_path(o) for o in json.loads(meta.get('fields', '[]'))]}
     except FileNotFoundError: raise
     except (ValueError, TypeError, AttributeError) as e: raise LoadError(f'{path} is damaged: {e}') from None
@@ -906,21 +973,27 @@ def _read_whole(path, n):
     _look(path, n)
     if path.suffix!='.npz':
         meta,crc = _meta(path),str(checksum(read_tensors(path)))
-        if meta.get('crc32', crc)!=crc: raise LoadError(f'{path} is damaged: its checksum is {crc}, and was {meta["crc32"]} when it was written')
+        if meta.get('crc32', crc)!=crc:
+            raise LoadError(f'{path} is damaged: its checksum is {crc}, and was {meta["crc32"]} when it was written')
         return
     try:
         with np.load(path, allow_pickle=False) as z: return [z[k] for k in z.files]
     except _npz_errors as e: raise LoadError(f'{path} is damaged: {e}') from None
 
-# %% ../../nbs/06d_memory.episodes.ipynb #1d929a68
+# %% ../../nbs/06d_memory.episodes.ipynb #2d56f0d9
 @patch
 def _scan(self:IndividualFileDataset):
     "Take over the episodes that are in the folder"
-    sound = [o for o in sorted(self._on_disk(), key=lambda o: (o[2]//2, o[1])) if self._take_over(self.directory/_file_name(*o), o[0])]
-    for k,have,most in (('capacity',sum(o[0] for o in sound),self.capacity), ('max_episodes',len(sound),self.max_episodes)):
-        if have>most: raise ValueError(f'{self.directory} holds {len(sound)} episodes of {sum(o[0] for o in sound)} steps, and `{k}` is {most}: open it with {have} at least')
+    sound = [o for o in sorted(self._on_disk(), key=lambda o: (o[2]//2, o[1]))
+             if self._take_over(self.directory/_file_name(*o), o[0])]
+    for k,have,most in (('capacity',sum(o[0] for o in sound),self.capacity),
+                        ('max_episodes',len(sound),self.max_episodes)):
+        if have>most:
+            raise ValueError(f'{self.directory} holds {len(sound)} episodes of {sum(o[0] for o in sound)} steps, '
+                             f'and `{k}` is {most}: open it with {have} at least')
     for o in sound: self.table.add(*o)
-    self._newest,self._alone = max([0, *(o[2]-o[2]%2 for o in sound)]),self._on_disk()-set(sound) # what is no file keeps its name
+    # what is no file keeps its name
+    self._newest,self._alone = max([0, *(o[2]-o[2]%2 for o in sound)]),self._on_disk()-set(sound)
     if not self._scores: return
     for e,line in zip(*self.table.live()):
         if (res := self._episode(e, line)) is not None: self._enter(e, self._score(res))
@@ -928,7 +1001,8 @@ def _scan(self:IndividualFileDataset):
 @patch
 def _on_disk(self:IndividualFileDataset):
     "Length, number and tag of each file that has the name of an episode"
-    found = ((int(m[2]), int(m[1]), 2*int(m[3]+m[4])+(m[5]=='npz'), o) for o in os.listdir(self.directory) if (m := _file.fullmatch(o)))
+    found = ((int(m[2]), int(m[1]), 2*int(m[3]+m[4])+(m[5]=='npz'), o)
+             for o in os.listdir(self.directory) if (m := _file.fullmatch(o)))
     return {o[:3] for o in found if o[0] and o[3]==_file_name(*o[:3])}
 
 @patch
@@ -936,11 +1010,13 @@ def _take_over(self:IndividualFileDataset, path, n):
     try: fields,order = _look(path, n)[0],_meta(path).get('fields')
     except FileNotFoundError: return False # another process removed it
     except (LoadError, OSError) as e: return self._set_aside(path, e)
-    if self._fields is None: self._fix({p: fields[p] for p in (order if order and set(order)==set(fields) else fields)}) # in a file they lie otherwise
+    if self._fields is None: # in a file they lie otherwise
+        self._fix({p: fields[p] for p in (order if order and set(order)==set(fields) else fields)})
     if fields==self._fields: return True
     try: _read_whole(path, n)
     except LoadError as e: return self._set_aside(path, e)
-    raise ValueError(f'{path} has the fields {fields}, and the files before it {self._fields}: keep them in different folders')
+    raise ValueError(f'{path} has the fields {fields}, and the files before it {self._fields}: '
+                     'keep them in different folders')
 
 @patch
 def _set_aside(self:IndividualFileDataset, path, why):
@@ -951,16 +1027,18 @@ def _set_aside(self:IndividualFileDataset, path, why):
     except FileNotFoundError: log.warning('%s is gone: did somebody remove it?', path)
     return False
 
-# %% ../../nbs/06d_memory.episodes.ipynb #dc483472
+# %% ../../nbs/06d_memory.episodes.ipynb #5a4e4b75
 @patch
 def _refuse(self:IndividualFileDataset, fields, cols):
-    if bad := next(((p,f) for p,f in fields.items() if f.dtype not in _codes), None): raise ValueError(f'files of this kind have no {bad[1].dtype}, which `{path_name(bad[0])}` is: convert it first')
+    if bad := next(((p,f) for p,f in fields.items() if f.dtype not in _codes), None):
+        raise ValueError(f'files of this kind have no {bad[1].dtype}, which `{path_name(bad[0])}` is: convert it first')
 
 @patch
 def _claim(self:IndividualFileDataset):
     if self._claimed: return
     claimed = Claim(self.directory)
-    if more := self._on_disk()-self._alone-self._files(self.table.live()[1]): raise ValueError(f'{len(more)} episodes came to {self.directory} since it was opened: open it again')
+    if more := self._on_disk()-self._alone-self._files(self.table.live()[1]):
+        raise ValueError(f'{len(more)} episodes came to {self.directory} since it was opened: open it again')
     for o in self.directory.glob('*.new'): o.unlink(missing_ok=True) # what a writer began that was killed
     self._claimed = claimed
 
@@ -976,7 +1054,8 @@ def _stage(self:IndividualFileDataset, cols, n):
         _sync(new)
     except OSError as e:
         new.unlink(missing_ok=True)
-        raise OSError(e.errno, f'the episode cannot be stored in {self.directory} ({e.strerror or e}); those that are there are as they were') from e
+        raise OSError(e.errno, f'the episode cannot be stored in {self.directory} ({e.strerror or e}); '
+                      'those that are there are as they were') from e
     return tag,path,new
 
 @patch
@@ -991,7 +1070,8 @@ def _store(self:IndividualFileDataset, cols, n, staged):
 def _files(self:IndividualFileDataset, lines): return {tuple(int(abs(o[i])) for i in (1,2,3)) for o in lines}
 @patch
 def _take_stock(self:IndividualFileDataset, lines):
-    for o in self._on_disk()-self._alone-self._files(lines): (self.directory/_file_name(*o)).unlink(missing_ok=True) # it came or went when all was interrupted
+    for o in self._on_disk()-self._alone-self._files(lines): # it came or went when all was interrupted
+        (self.directory/_file_name(*o)).unlink(missing_ok=True)
     for o in self.directory.glob('*.new'): o.unlink(missing_ok=True)
 
 @patch
@@ -999,13 +1079,14 @@ def _remove(self:IndividualFileDataset, first, n, id, tag):
     self._known.pop((int(id), int(tag)), None)
     (self.directory/_file_name(n, id, tag)).unlink(missing_ok=True)
 
-# %% ../../nbs/06d_memory.episodes.ipynb #689fde7c
+# %% ../../nbs/06d_memory.episodes.ipynb #87b7bd7c
 @patch
 def _fix(self:IndividualFileDataset, fields):
     EpisodeDataset._fix(self, fields)
     sizes = [f.dtype.itemsize*math.prod(f.shape) for f in fields.values()]
     begins = [0, *itertools.accumulate(-(-o//8) for o in sizes)]
-    self._spans,self._words = list(zip(fields, sizes, begins)),max(1, begins[-1]) # of a step in a block: paths, bytes, first words; words
+    # of a step in a block: paths, bytes, first words; words
+    self._spans,self._words = list(zip(fields, sizes, begins)),max(1, begins[-1])
 
 @patch
 def _read(self:IndividualFileDataset, picks, T):
@@ -1049,14 +1130,16 @@ def _read_npz(path, n, key, at, k, spans, data):
     except FileNotFoundError: raise
     except (*_npz_errors, OSError) as e: raise LoadError(f'{path} is damaged: {e}') from None
 
-# %% ../../nbs/06d_memory.episodes.ipynb #f8d2b072
+# %% ../../nbs/06d_memory.episodes.ipynb #00cf8a96
 @patch
 def _columns(self:IndividualFileDataset, block):
     "What `_read` gave, as columns"
     n,T,words = block.shape
     def column(f, begin):
         v,size = block.view(-1).view(f.dtype),f.dtype.itemsize
-        return v.as_strided((n, T, *f.shape), (8*T*words//size, math.prod(f.shape), *torch.empty(f.shape, device='meta').stride()), 8*T*begin//size)
+        return v.as_strided((n, T, *f.shape),
+                            (8*T*words//size, math.prod(f.shape), *torch.empty(f.shape, device='meta').stride()),
+                            8*T*begin//size)
     return [column(f, begin) for f,(_,_,begin) in zip(self._fields.values(), self._spans)]
 
 @patch
@@ -1071,7 +1154,8 @@ def _doubt(self:IndividualFileDataset, e, pick):
 @patch
 def _settle(self:IndividualFileDataset):
     if not self.table.array[_doubts] or get_worker_info() is not None: return # the parent does it
-    if not self.directory.is_dir(): raise FileNotFoundError(errno.ENOENT, 'the folder of the episodes is gone', str(self.directory))
+    if not self.directory.is_dir():
+        raise FileNotFoundError(errno.ENOENT, 'the folder of the episodes is gone', str(self.directory))
     with self.lock:
         a = self.table.array
         a[_doubts] = 0
@@ -1116,7 +1200,7 @@ def _share(self:IndividualFileDataset):
         new.array[:] = self.table.array
         self.table = new
 
-# %% ../../nbs/06d_memory.episodes.ipynb #e0250ffc
+# %% ../../nbs/06d_memory.episodes.ipynb #fb8e9b0d
 class EpisodeReplay:
     "Steps in, whole episodes kept, batches of sequences out"
     def __init__(self,
@@ -1129,9 +1213,11 @@ class EpisodeReplay:
         num_envs:int=None, # Say it if a single `done` may stand for that of all environments
         **kwargs # For `get_loader`: `seed`, `by`, `pin_memory`, `context`
     ):
-        self.dataset,self.loader = dataset,dataset.get_loader(batch_size, sequence_length, chunk_size, num_workers, **kwargs)
+        self.dataset,self.loader = (
+            dataset,dataset.get_loader(batch_size, sequence_length, chunk_size, num_workers, **kwargs))
         self.lock = threading.RLock()
-        self.num_envs,self.running,self._batches = num_envs if num_envs is None else _count('num_envs', num_envs),None,None
+        self.num_envs,self.running,self._batches = (
+            num_envs if num_envs is None else _count('num_envs', num_envs),None,None)
 
     @property
     def num_episodes(self)->int: return self.dataset.num_episodes
@@ -1149,14 +1235,15 @@ def __setstate__(self:EpisodeReplay, state): self.__dict__.update(state, lock=th
 
 ReplayBuffer = EpisodeReplay # as the original calls it
 
-# %% ../../nbs/06d_memory.episodes.ipynb #11864b40
+# %% ../../nbs/06d_memory.episodes.ipynb #aa36ad77
 class Running:
     "The steps of episodes that have not ended"
     @torch.inference_mode(False) # what is made in that mode cannot be written outside of it
     def __init__(self, lead, fields):
         self.lead,self.fields,n = lead,fields,math.prod(lead)
         self.t,self.room = 0,0 # how many steps came; how many there is room for
-        self.start,self.out,self.pending = np.zeros(n, np.int64),np.zeros(n, bool),np.zeros(n, bool) # when each episode began; is it too long to be kept? did it end?
+        # when each episode began; is it too long to be kept? did it end?
+        self.start,self.out,self.pending = np.zeros(n, np.int64),np.zeros(n, bool),np.zeros(n, bool)
         self.steps = {p: torch.empty(0, n, *f.shape, dtype=f.dtype, device=f.device) for p,f in fields.items()}
 
     def put(self, cols):
@@ -1180,21 +1267,23 @@ class Running:
         self.start[i],self.out[i] = stop,False
         return nest({p: v[when.to(v.device),i] for p,v in self.steps.items()})
 
-# %% ../../nbs/06d_memory.episodes.ipynb #fc7863c9
+# %% ../../nbs/06d_memory.episodes.ipynb #4dff1b14
 @patch
 def _lead(self:EpisodeReplay, done):
     "`done` as an array, and the axes in front of each field"
     try: a = np.asarray(done.detach().cpu().float() if isinstance(done, Tensor) else done)
     except (TypeError, ValueError, RuntimeError): a = np.array('no numbers')
-    if a.dtype.kind not in 'biuf' or not np.isin(a, (0,1)).all(): raise ValueError(f'`done` should be True or False, or one of these for each environment, got {done!r:.60}')
+    if a.dtype.kind not in 'biuf' or not np.isin(a, (0,1)).all():
+        raise ValueError(f'`done` should be True or False, or one of these for each environment, got {done!r:.60}')
     have = self.running.lead if self.running else None if self.num_envs is None else (self.num_envs,)
     if not a.ndim and self.num_envs: a = np.full(have, a)
     if a.ndim>1 or have is not None and a.shape!=have or a.shape==(0,):
         want = f'of shape {have}' if have is not None else 'one bool, or one for each environment'
-        raise ValueError(f'`done` should be {want}, got shape {a.shape}' + (': give `num_envs` if it stands for all of them' if not a.ndim else ''))
+        raise ValueError(f'`done` should be {want}, got shape {a.shape}'
+                         + (': give `num_envs` if it stands for all of them' if not a.ndim else ''))
     return a.astype(bool),a.shape
 
-# %% ../../nbs/06d_memory.episodes.ipynb #356280e3
+# %% ../../nbs/06d_memory.episodes.ipynb #db7484d9
 @patch
 def add_step(self:EpisodeReplay,
     step_data:dict, # The fields of a step; each with a first axis if there are several environments
@@ -1214,7 +1303,10 @@ def add_step(self:EpisodeReplay,
     if not lead:
         r.pending |= done
         self._end(errors)
-    if long.any(): errors.append(ValueError(f'the episode{f" of environment {long.argmax()}" if lead else ""} has {most+1} steps by now, and the capacity is {most}: it is left out up to its `done`. Give the dataset a larger `capacity`, or end episodes earlier'))
+    if long.any():
+        errors.append(ValueError(f'the episode{f" of environment {long.argmax()}" if lead else ""} has {most+1} steps '
+                                 f'by now, and the capacity is {most}: it is left out up to its `done`. '
+                                 'Give the dataset a larger `capacity`, or end episodes earlier'))
     if errors: raise errors[0] # now that all others have their step
 
 @patch
@@ -1229,7 +1321,7 @@ def _end(self:EpisodeReplay, errors):
             if keep: self.dataset.add_episode(episode)
         except Exception as e: errors.append(e)
 
-# %% ../../nbs/06d_memory.episodes.ipynb #e7e69f08
+# %% ../../nbs/06d_memory.episodes.ipynb #1a14f592
 @patch
 def sample(self:EpisodeReplay)->BD:
     "A batch `(batch, time, …)`; each field is on its device"
@@ -1240,7 +1332,8 @@ def sample(self:EpisodeReplay)->BD:
             self._batches = None # the next time begins anew
             raise
     fields = self.dataset._fields
-    if all(f.device.type=='cpu' for f in fields.values()) and all(t.is_cpu for t in batch.values() if isinstance(t, Tensor)): return batch
+    if (all(f.device.type=='cpu' for f in fields.values())
+        and all(t.is_cpu for t in batch.values() if isinstance(t, Tensor))): return batch
     there = {p: fields[p].device if p in fields else next(iter(fields.values())).device for p,_ in leaves(batch)}
     return nest({p: t.to(there[p], non_blocking=True) for p,t in leaves(batch)})
 
@@ -1250,7 +1343,7 @@ def close(self:EpisodeReplay):
     batches,self._batches = self._batches,None
     if batches is not None: batches.close()
 
-# %% ../../nbs/06d_memory.episodes.ipynb #f8488480
+# %% ../../nbs/06d_memory.episodes.ipynb #617cba01
 @patch
 def save(self:RingBufferDataset,
     folder, # Made if need be; what was saved there before is replaced, in one step
@@ -1276,10 +1369,11 @@ def load(cls:RingBufferDataset,
     "The episodes that were saved"
     where,res = dict(device=device, shared=shared, path=path),[]
     def restore(saved, ring, _, state): res.append(cls._of(saved, ring, state, evictor, **where))
-    load_memory(folder, 'RingBufferDataset', dict(scored=getattr(evictor, 'score', None) is not None), restore=restore, env_restored=True, **where)
+    load_memory(folder, 'RingBufferDataset', dict(scored=getattr(evictor, 'score', None) is not None),
+                restore=restore, env_restored=True, **where)
     return res[-1]
 
-# %% ../../nbs/06d_memory.episodes.ipynb #81e7a4ca
+# %% ../../nbs/06d_memory.episodes.ipynb #07a4e3e0
 @patch
 def _to_save(self:RingBufferDataset):
     a = self.table.array
@@ -1288,7 +1382,9 @@ def _to_save(self:RingBufferDataset):
     lines = a[_lines+np.arange(a[_oldest], a[_end])%self.table.slots]
     state = dict(lines=lines, counts=a[:_lines].copy(), devices=[str(f.device) for f in (self._fields or {}).values()],
                  places=self._place[self._where(lines)] if self._scores else None)
-    return dict(kind='RingBufferDataset', config=dict(half_precision=self.half_precision, max_episodes=self.max_episodes, scored=self._scores), ring=self.ring, state=state)
+    return dict(kind='RingBufferDataset',
+                config=dict(half_precision=self.half_precision, max_episodes=self.max_episodes, scored=self._scores),
+                ring=self.ring, state=state)
 
 @patch(cls_method=True)
 def _of(cls:RingBufferDataset, saved, ring, state, evictor, device, shared, path):
@@ -1299,18 +1395,24 @@ def _of(cls:RingBufferDataset, saved, ring, state, evictor, device, shared, path
         path = Path(path).expanduser().absolute()
         _clear(path)
         self.table = Table(self.table.slots, path=path.with_name(f'{path.name}.episodes'))
-        if self._scores: self.places = Ring(3*self.capacity, dict(row=((), torch.int64)), path=path.with_name(f'{path.name}.places'))
+        if self._scores:
+            self.places = Ring(3*self.capacity, dict(row=((), torch.int64)), path=path.with_name(f'{path.name}.places'))
     self.ring,a,lines = ring,self.table.array,state['lines']
     if not ring.fields: return self
     counts,places = state['counts'],state['places']
-    if counts.shape!=(_lines,4) or lines.ndim!=2 or lines.shape[1]!=4 or len(lines)>self.table.slots or any(o.dtype!=np.int64 for o in (counts, lines) + (() if places is None else (places,))): raise ValueError('its table of episodes is damaged')
-    if len({_age(o) for o in lines[lines[:,1]>0]})<(lines[:,1]>0).sum() or self._scores and len(places)!=lines[:,1].sum(): raise ValueError('its table of episodes is damaged')
+    if (counts.shape!=(_lines,4) or lines.ndim!=2 or lines.shape[1]!=4 or len(lines)>self.table.slots
+            or any(o.dtype!=np.int64 for o in (counts, lines) + (() if places is None else (places,)))):
+        raise ValueError('its table of episodes is damaged')
+    if (len({_age(o) for o in lines[lines[:,1]>0]})<(lines[:,1]>0).sum()
+            or self._scores and len(places)!=lines[:,1].sum()):
+        raise ValueError('its table of episodes is damaged')
     a[:_lines] = counts
     a[_oldest],a[_end],a[_changes] = 0,len(lines),0
     a[_lines:_lines+len(lines)] = lines
     if self._scores: self._place[self._where(lines)] = places
     self._reopen()
-    self._fix({p: FieldType(f.shape, f.dtype, _device(o)) for (p,f),o in zip(self._fields.items(), state['devices'], strict=True)})
+    self._fix({p: FieldType(f.shape, f.dtype, _device(o))
+               for (p,f),o in zip(self._fields.items(), state['devices'], strict=True)})
     return self
 
 def _device(name):
@@ -1318,24 +1420,28 @@ def _device(name):
     try: return torch.device('cpu') if name=='meta' else torch.empty(0, device=name).device
     except (RuntimeError, AssertionError): return torch.device('cpu')
 
-# %% ../../nbs/06d_memory.episodes.ipynb #0aa0ed95
+# %% ../../nbs/06d_memory.episodes.ipynb #5339b237
 @patch
 def extend(self:EpisodeDataset,
     other:EpisodeDataset, # The larger one
     other_batch_size:int=64, # Episodes to take from it at a time; never more than fit
     other_num_workers:int=None, # Processes that draw them
     fetch_from_other_every:int=1, # Episodes that are added between two times
-    seed:int=None, # Repeats the draws
+    seed:int=None, # Makes the draws reproducible
 ):
     "From now on pass episodes on to `other`, and once full take some of it"
-    if not isinstance(other, EpisodeDataset) or other.table is None: raise ValueError(f'a dataset is extended by one that takes episodes, got {other!r:.60}')
+    if not isinstance(other, EpisodeDataset) or other.table is None:
+        raise ValueError(f'a dataset is extended by one that takes episodes, got {other!r:.60}')
     o = other
     while o is not None:
         if o is self: raise ValueError('a dataset cannot be extended by itself')
         o = o.other
-    if self._fields and other._fields and self.fields!=other.fields: raise ValueError(f'both should have the same fields, got {self.fields} and {other.fields}')
-    self._take,self._every = _count('other_batch_size', other_batch_size),_count('fetch_from_other_every', fetch_from_other_every)
-    self.other,self._others,self._refill,self._since = other,other.get_loader(1, None, 1, other_num_workers, seed=seed),None,0
+    if self._fields and other._fields and self.fields!=other.fields:
+        raise ValueError(f'both should have the same fields, got {self.fields} and {other.fields}')
+    self._take,self._every = (_count('other_batch_size', other_batch_size),
+                              _count('fetch_from_other_every', fetch_from_other_every))
+    self.other,self._others,self._refill,self._since = (
+        other,other.get_loader(1, None, 1, other_num_workers, seed=seed),None,0)
 
 @patch
 def _refresh(self:EpisodeDataset, newest):
@@ -1379,7 +1485,7 @@ class Concat(EpisodeDataset):
             if i<o.num_episodes: return o[i]
             i -= o.num_episodes
 
-# %% ../../nbs/06d_memory.episodes.ipynb #6cec4c30
+# %% ../../nbs/06d_memory.episodes.ipynb #e2342678
 def _shares(weights):
     "How many of the next `n` each gets: ask with `send(n)`"
     owed,n = [Fraction(0)]*len(weights),(yield)
@@ -1401,11 +1507,13 @@ def _chunks(self:Concat, rng, n, T, by_step, bs):
 def _open(self:Concat, chunk):
     sources = [self.datasets[i] for i,_ in chunk]
     self._fix(sources[0]._fields)
-    if other := [o for o in sources if o.fields!=self.fields]: raise ValueError(f'the datasets should have the same fields, got {self.fields} and {other[0].fields}')
-    parts = [(dict(zip(o._fields, o._columns(block))), at, n) for o,(_,(block,at,n)) in zip(sources, chunk)] # each has its own order
+    if other := [o for o in sources if o.fields!=self.fields]:
+        raise ValueError(f'the datasets should have the same fields, got {self.fields} and {other[0].fields}')
+    parts = [(dict(zip(o._fields, o._columns(block))), at, n) # each has its own order
+             for o,(_,(block,at,n)) in zip(sources, chunk)]
     return _join([([cols[p].to(f.device) for p,f in self._fields.items()], at, n) for cols,at,n in parts])
 
-# %% ../../nbs/06d_memory.episodes.ipynb #a312c350
+# %% ../../nbs/06d_memory.episodes.ipynb #6d57c1bf
 def concat(
     datasets, # Of the same fields
     weights=None, # The share of each; without it all have the same
@@ -1413,10 +1521,14 @@ def concat(
     "Draw from several datasets, with exact proportions"
     if isinstance(datasets, EpisodeDataset): raise ValueError('datasets come as a list')
     datasets = list(datasets)
-    if bad := [o for o in datasets if not isinstance(o, EpisodeDataset) or isinstance(o, Concat)]: raise ValueError(f'datasets of episodes can be drawn from together, and none that are joined already; got {bad[0]!r:.60}')
+    if bad := [o for o in datasets if not isinstance(o, EpisodeDataset) or isinstance(o, Concat)]:
+        raise ValueError('datasets of episodes can be drawn from together, and none that are joined already; '
+                         f'got {bad[0]!r:.60}')
     weights = [1]*len(datasets) if weights is None else [float(o) for o in weights]
-    if not datasets or len(weights)!=len(datasets): raise ValueError(f'there should be one weight for each dataset, got {len(weights)} for {len(datasets)}')
-    if not all(w>=0 for w in weights) or not 0<sum(weights)<math.inf: raise ValueError(f'weights should be at least 0, and not all 0, got {weights}')
+    if not datasets or len(weights)!=len(datasets):
+        raise ValueError(f'there should be one weight for each dataset, got {len(weights)} for {len(datasets)}')
+    if not all(w>=0 for w in weights) or not 0<sum(weights)<math.inf:
+        raise ValueError(f'weights should be at least 0, and not all 0, got {weights}')
     total = sum(map(Fraction, weights))
     weights = [(Fraction(w)/total).limit_denominator(10**9) for w in weights]
     return Concat(datasets, [w/sum(weights) for w in weights])

@@ -37,7 +37,7 @@ class Field:
     def like(self): return f'{str(self.dtype).split(".")[-1]}{list(self.shape) or ""}'
     def __repr__(self): return f'{self.name} {self.like}'
 
-# %% ../../nbs/01_memory.ring.ipynb #49b066dd
+# %% ../../nbs/01_memory.ring.ipynb #c30c8580
 def schema_fields(
     schema, # `{name: (shape, dtype)}`, nested as a step is
     path=(), # Where `schema` stands
@@ -48,7 +48,8 @@ def schema_fields(
     elif not isinstance(schema, (dict, tuple)):
         raise ValueError(f'the schema of `{path_name(path)}` should be `(shape, torch.dtype)`, got {schema!r}')
     else:
-        for k,v in schema.items() if isinstance(schema, dict) else enumerate(schema): yield from schema_fields(v, (*path,k))
+        for k,v in schema.items() if isinstance(schema, dict) else enumerate(schema):
+            yield from schema_fields(v, (*path,k))
 
 # %% ../../nbs/01_memory.ring.ipynb #8d689c1b
 def pack_fields(
@@ -72,7 +73,7 @@ def _unlock():
         if o.lock.locked(): o.lock.release() # the same object, since `add` has it
 if hasattr(os, 'register_at_fork'): os.register_at_fork(after_in_child=_unlock)
 
-# %% ../../nbs/01_memory.ring.ipynb #607adda4
+# %% ../../nbs/01_memory.ring.ipynb #86bcfca6
 class Ring:
     "Rows of one schema; when `capacity` is reached, the newest is written over the oldest"
     def __init__(self,
@@ -82,13 +83,19 @@ class Ring:
         shared:bool=False, # In shared memory, where other processes see the same rows?
         path=None, # A file to live in; a file that a ring left is opened with its rows
     ):
-        self.capacity,self.device,self.shared,self.path = capacity if capacity is None else int(capacity),torch.device(device),shared,path and Path(path).expanduser().absolute()
-        if capacity is not None and capacity<1: raise ValueError(f'`capacity` should be at least 1, or None to grow, got {capacity}')
-        if bool(shared)+bool(path)+(self.device.type!='cpu')>1: raise ValueError('rows live in one place: give one of `device`, `shared` and `path`')
-        self.fields,self.lock,self._reopened,self._kept = None,threading.Lock(),False,None # `_kept`: what `memory.disk` knows of its last checkpoint
+        self.capacity,self.device,self.shared,self.path = (
+            capacity if capacity is None else int(capacity), torch.device(device), shared,
+            path and Path(path).expanduser().absolute())
+        if capacity is not None and capacity<1:
+            raise ValueError(f'`capacity` should be at least 1, or None to grow, got {capacity}')
+        if bool(shared)+bool(path)+(self.device.type!='cpu')>1:
+            raise ValueError('rows live in one place: give one of `device`, `shared` and `path`')
+        # `_kept`: what `memory.disk` knows of its last checkpoint
+        self.fields,self.lock,self._reopened,self._kept = None,threading.Lock(),False,None
         _rings.add(self)
         if self.path and self.path.exists(): self._open(schema and pack_fields(schema_fields(schema))[0])
-        elif (shared or path) and capacity is None: raise ValueError('a shared or mapped ring does not grow: give it a `capacity`')
+        elif (shared or path) and capacity is None:
+            raise ValueError('a shared or mapped ring does not grow: give it a `capacity`')
         elif schema is not None: self._layout(schema_fields(schema))
 
     @property
@@ -108,7 +115,7 @@ class Ring:
         of = 'rows' if self.capacity is None else f'of {self.capacity} rows'
         return in_lines(f'Ring({len(self)} {of}, pointer {self.pointer}: {", ".join(map(repr, self.fields or []))})')
 
-# %% ../../nbs/01_memory.ring.ipynb #c3dc1b2a
+# %% ../../nbs/01_memory.ring.ipynb #c4799bf9
 def nbytes_when_full(
     capacity:int, # Rows
     schema:dict, # `{name: (shape, dtype)}`, nested as a step is
@@ -128,15 +135,20 @@ def machine_memory()->int:
 def _check_memory(self:Ring, nbytes):
     if self.device.type!='cpu': return
     has = shutil.disk_usage('/dev/shm').free if self.shared and os.path.exists('/dev/shm') else machine_memory()
-    if nbytes>has: warnings.warn(f'{nbytes:,} bytes when full, and {"shared memory has" if self.shared else "there are"} {has:,}: lower the `capacity`, or give the ring a `path` to live in a file', stacklevel=2)
+    if nbytes>has:
+        warnings.warn(f'{nbytes:,} bytes when full, and {"shared memory has" if self.shared else "there are"} {has:,}: '
+                      'lower the `capacity`, or give the ring a `path` to live in a file', stacklevel=2)
 
-# %% ../../nbs/01_memory.ring.ipynb #485bf0f9
-_head_words = 512 # rows written, rows begun; of a file the size of this head and of the JSON, and the mark; how many cuts there were; from the 8th on the cuts
+# %% ../../nbs/01_memory.ring.ipynb #55da7af1
+# rows written, rows begun; of a file the size of this head and of the JSON, and the mark; how many cuts there were;
+# from the 8th on the cuts
+_head_words = 512
 
 @patch
 def _words(self:Ring, n):
     "`n` words, all 0, where this ring lives"
-    if self.shared: return torch.tensor([], dtype=torch.int64).set_(torch.UntypedStorage._new_shared(n*8), 0, (n,), (1,))
+    if self.shared:
+        return torch.tensor([], dtype=torch.int64).set_(torch.UntypedStorage._new_shared(n*8), 0, (n,), (1,))
     if self.device.type!='cpu': return torch.zeros(n, dtype=torch.int64, device=self.device)
     return torch.from_numpy(np.zeros(n, np.int64))
 
@@ -150,12 +162,13 @@ def _layout(self:Ring, fields):
     else:
         n = self.capacity or 1024
         self._check_memory(n*self.row_nbytes)
-        self._head = self._words(_head_words) if self.shared else torch.zeros(_head_words, dtype=torch.int64, device='cpu')
+        self._head = (self._words(_head_words) if self.shared
+                      else torch.zeros(_head_words, dtype=torch.int64, device='cpu'))
         self.rows = self._words(n*(self.row_nbytes//8)).view(n,-1)
         self.fields = fields
         self._attach()
 
-# %% ../../nbs/01_memory.ring.ipynb #957a1a4a
+# %% ../../nbs/01_memory.ring.ipynb #8ef131e9
 @patch
 def _unpack(self:Ring, rows, shape=(-1,)):
     "The columns of packed `rows`, which they share memory with, as a batch of `shape`"
@@ -167,14 +180,16 @@ def _unpack(self:Ring, rows, shape=(-1,)):
     for f in self.fields:
         size = f.dtype.itemsize
         base = rows.view(f.dtype)
-        cols.append(base.as_strided((n,*f.shape), (words//size, *torch.empty(f.shape, device='meta').stride()), base.storage_offset()+f.start))
+        cols.append(base.as_strided((n,*f.shape), (words//size, *torch.empty(f.shape, device='meta').stride()),
+                                    base.storage_offset()+f.start))
     return cols if len(shape)==1 else [o.unflatten(0, shape) for o in cols]
 
 def _record(fields, nbytes):
     "The NumPy dtype of a row, or None where NumPy lacks one"
     try: formats = [(torch.empty(0, dtype=f.dtype).numpy().dtype, f.shape) for f in fields]
     except TypeError: return
-    return np.dtype(dict(names=[f'f{i}' for i in range(len(fields))], formats=formats, offsets=[f.start*f.dtype.itemsize for f in fields], itemsize=nbytes))
+    return np.dtype(dict(names=[f'f{i}' for i in range(len(fields))], formats=formats,
+                         offsets=[f.start*f.dtype.itemsize for f in fields], itemsize=nbytes))
 
 @patch
 def _attach(self:Ring, columns=None):
@@ -199,13 +214,14 @@ def nest(
     sub = {k: nest({p[1:]: v for p,v in flat.items() if p[0]==k}) for k in keys}
     return tuple(sub.values()) if all(isinstance(k, int) for k in keys) else BD(sub)
 
-# %% ../../nbs/01_memory.ring.ipynb #bde06422
+# %% ../../nbs/01_memory.ring.ipynb #54aefb5c
 _patience = 10 # seconds that a reader waits for another process to finish its rows
 _use_instead = 'give the ring `shared=True` (with a `capacity`) or a `path`, so that all processes see the same rows'
 
 @patch
 def _check_process(self:Ring):
-    if os.getpid()!=self._pid and torch.utils.data.get_worker_info() is not None and not (self.shared or self.path or self.rows is None):
+    if (os.getpid()!=self._pid and torch.utils.data.get_worker_info() is not None
+            and not (self.shared or self.path or self.rows is None)):
         raise RuntimeError(f'a `DataLoader` worker has a copy of this ring, which never changes: {_use_instead}')
 
 # %% ../../nbs/01_memory.ring.ipynb #5ca6c092
@@ -216,7 +232,7 @@ def columns(self:Ring)->BD:
     n = len(self) # once, and before the views: another thread may add meanwhile
     return self._name([v[:n] for v in self._views.values()])
 
-# %% ../../nbs/01_memory.ring.ipynb #6b0d1c7a
+# %% ../../nbs/01_memory.ring.ipynb #5e865631
 @patch
 def _name(self:Ring, cols):
     if self._flat: return BD(zip(self._flat, cols))
@@ -254,12 +270,16 @@ def _steady(self:Ring, idxs, read, *args):
         begun = self._counts[1] # by another process, which the lock does not stop
         if begun<=written or not ((idxs-written)%len(self.rows)<begun-written).any(): return rows
         until = until or time.monotonic()+_patience
-        if time.monotonic()>until: raise RuntimeError(f'some of these rows are half written since {_patience} s: has the process that writes them ended? They can be read again when they are written over')
+        if time.monotonic()>until:
+            raise RuntimeError(f'some of these rows are half written since {_patience} s: has the process that '
+                               'writes them ended? They can be read again when they are written over')
 
 @patch
 def _batch(self:Ring, rows, shape, device=None):
     "Gathered `rows`, packed or as a list of columns, as a batch of `shape`"
-    if device is not None: rows = [o.to(device, non_blocking=True) for o in rows] if isinstance(rows, list) else torch.as_tensor(rows).to(device, non_blocking=True)
+    if device is not None:
+        rows = ([o.to(device, non_blocking=True) for o in rows] if isinstance(rows, list)
+                else torch.as_tensor(rows).to(device, non_blocking=True))
     if isinstance(rows, list): return self._name(rows if len(shape)==1 else [o.unflatten(0, shape) for o in rows])
     return self._name(self._unpack(rows, shape))
 
@@ -278,50 +298,61 @@ def __getitem__(self:Ring, o):
     if o not in cols: raise KeyError(f'no field {o!r}; there are {list(cols)}')
     return cols[o]
 
-# %% ../../nbs/01_memory.ring.ipynb #12b18167
+# %% ../../nbs/01_memory.ring.ipynb #0319433a
 def _tensor(path, v):
     "`v` as a tensor, and whether it came as Python numbers"
-    if isinstance(v, Tensor) and (v.layout is not torch.strided or v.is_quantized): raise ValueError(f'`{path_name(path)}` should be a dense tensor, got {v.layout} of {v.dtype}')
-    if isinstance(v, Tensor): return v if type(v) is Tensor and not v.requires_grad else v.detach().as_subclass(Tensor), False
+    if isinstance(v, Tensor) and (v.layout is not torch.strided or v.is_quantized):
+        raise ValueError(f'`{path_name(path)}` should be a dense tensor, got {v.layout} of {v.dtype}')
+    if isinstance(v, Tensor):
+        return v if type(v) is Tensor and not v.requires_grad else v.detach().as_subclass(Tensor), False
     if type(v) is np.ndarray and v.flags.writeable:
         try: return torch.from_numpy(v), False
         except (TypeError, ValueError): pass # negative strides, a foreign byte order, no numbers
     try: a = np.asarray(v)
-    except (ValueError, RuntimeError) as e: raise ValueError(f'`{path_name(path)}` should be numbers in a regular shape: {e}') from None
-    if a.dtype.kind not in 'biufc': raise ValueError(f'`{path_name(path)}` should be numbers, got {type(v).__name__} of dtype {a.dtype}')
-    try: return torch.from_numpy(a.astype(a.dtype.newbyteorder('='), order='C')), not hasattr(v, 'dtype') and not (isinstance(v, list) and v and hasattr(v[0], 'dtype'))
+    except (ValueError, RuntimeError) as e:
+        raise ValueError(f'`{path_name(path)}` should be numbers in a regular shape: {e}') from None
+    if a.dtype.kind not in 'biufc':
+        raise ValueError(f'`{path_name(path)}` should be numbers, got {type(v).__name__} of dtype {a.dtype}')
+    try:
+        return (torch.from_numpy(a.astype(a.dtype.newbyteorder('='), order='C')),
+                not hasattr(v, 'dtype') and not (isinstance(v, list) and v and hasattr(v[0], 'dtype')))
     except TypeError as e: raise ValueError(f'`{path_name(path)}` is of no dtype that torch has: {e}') from None
 
 def _fits(t, python, dtype):
     "May `t` go into a column of `dtype`? A Python number may if nothing of it is lost, and into a float column always."
     if python and not (dtype.is_floating_point or dtype.is_complex):
-        if not dtype.is_signed and not t.is_complex() and t.dtype!=torch.bool and (t<0).any(): return False # -1 would come back from a uint64
+        if not dtype.is_signed and not t.is_complex() and t.dtype!=torch.bool and (t<0).any():
+            return False # -1 would come back from a uint64
         return bool((t.to(dtype).to(t.dtype)==t).all())
     return torch.can_cast(t.dtype, dtype)
 
-# %% ../../nbs/01_memory.ring.ipynb #6fe00ae4
+# %% ../../nbs/01_memory.ring.ipynb #d6fd88ed
 @patch
 def _check(self:Ring, data, one):
-    "The columns of `data` (one row, or a batch) in the order of `fields`, or a `ValueError` that names what does not fit"
+    "The columns of `data`, one row or a batch, in the order of `fields`; a `ValueError` names what does not fit"
     if not isinstance(data, dict): raise ValueError(f'rows come as a dict of columns, got {type(data).__name__}')
     ts = {p: _tensor(p, v) for p,v in leaves(data)}
     if not all(isinstance(p[0], str) for p in ts): raise ValueError(f'fields are named by strings, got {list(data)}')
-    if self.device.type!='meta' and (empty := [path_name(p) for p,(t,_) in ts.items() if t.is_meta]): raise ValueError(f'{empty} have no values: they are on the device meta')
+    if self.device.type!='meta' and (empty := [path_name(p) for p,(t,_) in ts.items() if t.is_meta]):
+        raise ValueError(f'{empty} have no values: they are on the device meta')
     if not ts: raise ValueError('a row has at least one field, got none')
     n = 1 if one else _batch_len(ts)
     fields = self.fields
     if fields is None: # Python numbers make float32, whether the first of them is an int or not
-        fields = [Field(p, tuple(t.shape[not one:]), torch.float32 if py and t.dtype!=torch.bool else t.dtype) for p,(t,py) in ts.items()]
+        fields = [Field(p, tuple(t.shape[not one:]), torch.float32 if py and t.dtype!=torch.bool else t.dtype)
+                  for p,(t,py) in ts.items()]
     cols = []
     for f in fields:
         if f.path not in ts: break
         t,py = ts[f.path]
         if t.shape[not one:]!=f.shape or not (t.dtype==f.dtype or _fits(t, py, f.dtype)):
-            raise ValueError(f'`{f.name}` should be {f.like}, got {Field((), tuple(t.shape[not one:]), t.dtype).like}: convert it first')
+            raise ValueError(f'`{f.name}` should be {f.like}, '
+                             f'got {Field((), tuple(t.shape[not one:]), t.dtype).like}: convert it first')
         cols.append(t[None] if one else t)
     if not len(cols)==len(fields)==len(ts):
         have,want = {path_name(p) for p in ts},{f.name for f in fields}
-        raise ValueError(f'a row here has the fields {[f.name for f in fields]}; missing {sorted(want-have)}, unknown {sorted(have-want)}')
+        raise ValueError(f'a row here has the fields {[f.name for f in fields]}; '
+                         f'missing {sorted(want-have)}, unknown {sorted(have-want)}')
     return fields, cols, n
 
 def _batch_len(ts):
@@ -329,28 +360,34 @@ def _batch_len(ts):
     bare = [path_name(p) for p,(t,_) in ts.items() if not t.ndim]
     if bare: raise ValueError(f'a batch has a first axis, {bare} have none')
     if len(ns := {t.shape[0] for t,_ in ts.values()})>1:
-        raise ValueError(f'the columns of a batch have one length, got { {path_name(p): len(t) for p,(t,_) in ts.items()} }')
+        raise ValueError('the columns of a batch have one length, '
+                         f'got { {path_name(p): len(t) for p,(t,_) in ts.items()} }')
     return ns.pop()
 
-# %% ../../nbs/01_memory.ring.ipynb #868dded3
+# %% ../../nbs/01_memory.ring.ipynb #b74bc35b
 @patch
 def _put(self:Ring, data, one):
     "Check `data`, one row or a batch, and write it"
     fields,cols,n = self._check(data, one)
     if not n: return
     if self.fields: self._check_process()
-    if self.fields and self.rows is None: raise ValueError('these rows are mapped from a saved memory and can only be read: load it without `mapped` to add to it')
+    if self.fields and self.rows is None:
+        raise ValueError('these rows are mapped from a saved memory and can only be read: '
+                         'load it without `mapped` to add to it')
     with self.lock:
         if self.fields is None: self._layout(fields)
         if self._reopened: self._go_on()
-        if self.fields is not fields: fields,cols,n = self._check(data, one) # another thread wrote the first row meanwhile
+        if self.fields is not fields: # another thread wrote the first row meanwhile
+            fields,cols,n = self._check(data, one)
         if self.capacity is None and self.total+n>len(self.rows): self._grow(self.total+n)
         cap,begin = len(self.rows),self.rows.data_ptr()
         skip = max(0, n-cap)
         start = (self.total+skip)%cap
-        if self.shared or self.path: self._counts[1] = max(self._counts[1], self.total+n) # begun: who reads elsewhere sees which rows may be half written
+        if self.shared or self.path: # begun: who reads elsewhere sees which rows may be half written
+            self._counts[1] = max(self._counts[1], self.total+n)
         fit = min(n-skip, cap-start)
-        cols = [t.clone() if begin<=t.data_ptr()<begin+self.rows.nbytes else t for t in cols] # its own columns change under the copy
+        # its own columns change under the copy
+        cols = [t.clone() if begin<=t.data_ptr()<begin+self.rows.nbytes else t for t in cols]
         for v,t in zip(self._views.values(), cols):
             if fit==n: v[start:start+n].copy_(t)
             else:
@@ -385,26 +422,33 @@ def extend(self:Ring,
     "Write the rows of `batch`, in order"
     self._put(batch, one=False)
 
-# %% ../../nbs/01_memory.ring.ipynb #451ac428
+# %% ../../nbs/01_memory.ring.ipynb #cd9f2c3b
 def _compile_add(ring):
     "`Ring.add` for the fields that `ring` has, or None where it needs the general way"
     names = ring._flat or ['']
-    if ring.device.type!='cpu' or not all(o.isascii() and o.isidentifier() and o[0]!='_' and o!='self' and not keyword.iskeyword(o) for o in names): return
-    env = dict(_counts=ring._counts, _lock=ring.lock, _cap=len(ring.rows), _most=len(ring.rows) if ring.capacity is None else 2**63,
-        _max=max, _type=type, _ints={int}, _floats={int, float, np.float64}, _dict=dict, _NoArray=AttributeError, _slow=_general(weakref.ref(ring)))
+    if ring.device.type!='cpu' or not all(o.isascii() and o.isidentifier() and o[0]!='_' and o!='self'
+                                          and not keyword.iskeyword(o) for o in names):
+        return
+    env = dict(_counts=ring._counts, _lock=ring.lock, _cap=len(ring.rows),
+               _most=len(ring.rows) if ring.capacity is None else 2**63,
+               _max=max, _type=type, _ints={int}, _floats={int, float, np.float64}, _dict=dict,
+               _NoArray=AttributeError, _slow=_general(weakref.ref(ring)))
     tests,writes,packed,end = ['not _more'],[],[],0
     for i,f in enumerate(ring.fields):
         try: col = ring._views[f.path].numpy()
         except TypeError: return # a dtype that NumPy lacks
         size,start = f.dtype.itemsize*math.prod(f.shape),f.start*f.dtype.itemsize
         env[f'_w{i}'],env[f'_d{i}'],env[f'_t{i}'] = col,col.dtype,_exact_types(col.dtype)
-        tests.append(f'{f.name}.dtype is _d{i} and {f.name}.shape=={f.shape}' if f.shape else _number_test(f.name, i, col.dtype))
+        tests.append(f'{f.name}.dtype is _d{i} and {f.name}.shape=={f.shape}' if f.shape
+                     else _number_test(f.name, i, col.dtype))
         writes.append(f'_w{i}[_i] = {f.name}')
         as_bytes = f.shape or col.dtype.kind=='c'
-        packed.append((f'{start-end}x' + (f'{size}s' if as_bytes else _codes[col.dtype.str[1:]]), f'{f.name}.tobytes()' if as_bytes else f.name))
+        packed.append((f'{start-end}x' + (f'{size}s' if as_bytes else _codes[col.dtype.str[1:]]),
+                       f'{f.name}.tobytes()' if as_bytes else f.name))
         end = start+size
     if ring.row_nbytes<=1024: # a short row goes in at one stroke; a long one field by field, which spares a copy
-        env.update(_pack=struct.Struct('='+''.join(o for o,_ in packed)).pack_into, _bytes=memoryview(ring.rows.numpy()).cast('B'))
+        env.update(_pack=struct.Struct('='+''.join(o for o,_ in packed)).pack_into,
+                   _bytes=memoryview(ring.rows.numpy()).cast('B'))
         writes = [f'_pack(_bytes, _i*{ring.row_nbytes}, {", ".join(o for _,o in packed)})']
     exec(f'''
 def add(*, {", ".join(f"{o}=None" for o in names)}, **_more):
@@ -422,23 +466,26 @@ def add(*, {", ".join(f"{o}=None" for o in names)}, **_more):
     _slow(**{{k:v for k,v in _dict({", ".join(f"{o}={o}" for o in names)}).items() if v is not None}}, **_more)''', env)
     return env['add']
 
-# %% ../../nbs/01_memory.ring.ipynb #81152541
+# %% ../../nbs/01_memory.ring.ipynb #4524b019
 def _general(ref):
     "The way for rows that need a look; a weak reference, so that a ring that nobody holds is gone at once"
     def slow(**row):
-        if (ring := ref()) is None: raise ReferenceError('the ring that this `add` belongs to is gone: keep the ring, too')
+        if (ring := ref()) is None:
+            raise ReferenceError('the ring that this `add` belongs to is gone: keep the ring, too')
         ring._add(**row)
     return slow
 
-_codes = dict(b1='?', i1='b', i2='h', i4='i', i8='q', u1='B', u2='H', u4='I', u8='Q', f2='e', f4='f', f8='d') # of the module `struct`
+_codes = dict(b1='?', i1='b', i2='h', i4='i', i8='q', u1='B', u2='H', u4='I', u8='Q',
+              f2='e', f4='f', f8='d') # of the module `struct`
 
 def _exact_types(dtype):
     "The types of the numbers that a column of `dtype` takes as they are"
-    if dtype.kind=='f': return {o for o in (float, np.float16, np.float32, np.float64) if np.dtype(o).itemsize<=dtype.itemsize}
+    if dtype.kind=='f':
+        return {o for o in (float, np.float16, np.float32, np.float64) if np.dtype(o).itemsize<=dtype.itemsize}
     return {bool, np.bool_} if dtype.kind=='b' else {dtype.type}
 
 def _number_test(x, i, dtype):
-    "Python code that tells whether the number `x` goes into column `i` as it is; NaN and what is too large go the general way"
+    "Python code: does the number `x` go into column `i` as it is? NaN and what is too large go the general way"
     if dtype.kind in 'bc': return f'_type({x}) in _t{i}'
     low,top = (-2**53, 2**53) if dtype.kind=='f' else (np.iinfo(dtype).min, np.iinfo(dtype).max)
     if dtype.kind=='f' and dtype.itemsize==2: low,top = -65504,65504
@@ -450,7 +497,7 @@ def compiled(f):
     try: return numba.njit(nogil=True, cache=True)(f)
     except RuntimeError: return numba.njit(nogil=True)(f) # a read-only installation and home
 
-# %% ../../nbs/01_memory.ring.ipynb #f9651abe
+# %% ../../nbs/01_memory.ring.ipynb #ec231764
 @patch
 def serial(self:Ring,
     idxs, # Rows, named in any way
@@ -462,7 +509,8 @@ def serial(self:Ring,
 @compiled
 def _serials(idxs, n, total):
     res,cursor = np.empty((len(idxs), 1), np.int64),total%max(n, 1)
-    for j in range(len(idxs)): res[j,0] = idxs[j]+total-cursor-(n if idxs[j]>=cursor else 0) # rows from the cursor on are one round behind
+    for j in range(len(idxs)): # rows from the cursor on are one round behind
+        res[j,0] = idxs[j]+total-cursor-(n if idxs[j]>=cursor else 0)
     return res
 
 def _serials_torch(idxs, n, total):
@@ -487,7 +535,7 @@ def _holds(self:Ring, idxs, serials):
     total = self._counts[0]
     return _all_there(idxs.numpy(), serials.numpy().reshape(-1), min(total, self.capacity or total), total)
 
-# %% ../../nbs/01_memory.ring.ipynb #5b233b67
+# %% ../../nbs/01_memory.ring.ipynb #26420325
 @patch
 def cut(self:Ring,
     on:bool=True, # `False` takes a mark back that no row was written after: the environments go on where they were
@@ -507,7 +555,9 @@ def _cut(self:Ring):
 @patch
 def _set_marks(self:Ring, marks):
     room = _head_words-8
-    if len(marks)>room: log.warning('%s of %s places where episodes are cut are forgotten: there is room for %s', len(marks)-room, len(marks), room)
+    if len(marks)>room:
+        log.warning('%s of %s places where episodes are cut are forgotten: there is room for %s',
+                    len(marks)-room, len(marks), room)
     for i,o in enumerate(marks[-room:]): self._counts[8+i] = o
     self._counts[5] = min(len(marks), room)
 
@@ -530,13 +580,14 @@ def cuts(self:Ring)->list:
     "Serial numbers of the stored rows that follow nothing that is stored, and of the next one if it will not"
     return [o if o>=0 else -1-o for o in self._marks()]
 
-# %% ../../nbs/01_memory.ring.ipynb #0da7300d
+# %% ../../nbs/01_memory.ring.ipynb #a05a0864
 _magic = int.from_bytes(b'fastrl1\n', 'little')
 
 @patch
 def _create(self:Ring, fields):
     "Write the file: the head, the fields as JSON, room for the rows"
-    spec = json.dumps(dict(capacity=self.capacity, fields=[[f.path, f.shape, str(f.dtype).split('.')[-1]] for f in fields])).encode()
+    spec = json.dumps(dict(capacity=self.capacity,
+                           fields=[[f.path, f.shape, str(f.dtype).split('.')[-1]] for f in fields])).encode()
     size = -(-(8*_head_words+len(spec))//4096)*4096
     head = np.zeros(_head_words, np.int64)
     head[2:5] = size,len(spec),_magic
@@ -554,7 +605,7 @@ def _create(self:Ring, fields):
 
 def _truncate(fd, _, size): os.truncate(fd, size)
 
-# %% ../../nbs/01_memory.ring.ipynb #4ed41500
+# %% ../../nbs/01_memory.ring.ipynb #b9521312
 @patch
 def _open(self:Ring, fields=None):
     "Open the file that a ring left, if it has the `fields` that are asked for"
@@ -568,12 +619,16 @@ def _open(self:Ring, fields=None):
     try:
         spec = json.loads(spec)
         check_paths([p for p,*_ in spec['fields']])
-        if not all(type(o) is int and o>=0 for o in (spec['capacity'], *words[[0,1,5]].tolist(), *(i for _,s,_ in spec['fields'] for i in s))) or words[5]>_head_words-8: raise ValueError('a count is none')
+        if not all(type(o) is int and o>=0 for o in (
+            spec['capacity'], *words[[0,1,5]].tolist(), *(i for _,s,_ in spec['fields'] for i in s)
+        )) or words[5]>_head_words-8: raise ValueError('a count is none')
         have,row_nbytes = pack_fields(Field(tuple(p), tuple(s), torch_dtype(d)) for p,s,d in spec['fields'])
         need = int(words[2])+spec['capacity']*row_nbytes
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as e: raise ValueError(f'the head of {self.path} is damaged ({e}); nothing was changed in it') from None
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as e:
+        raise ValueError(f'the head of {self.path} is damaged ({e}); nothing was changed in it') from None
     if size!=need: raise ValueError(f'{self.path} should have {need} bytes and has {size}: it was cut short')
-    if self.capacity not in (None, spec['capacity']): raise ValueError(f"{self.path} has the capacity {spec['capacity']}, not {self.capacity}")
+    if self.capacity not in (None, spec['capacity']):
+        raise ValueError(f"{self.path} has the capacity {spec['capacity']}, not {self.capacity}")
     if fields is not None and fields!=have: raise ValueError(f'{self.path} has the fields {have}, not {fields}')
     self.capacity,self.fields,self.row_nbytes = spec['capacity'],have,row_nbytes
     mapped = torch.from_numpy(np.memmap(self.path, np.int64, 'r+'))
@@ -593,20 +648,27 @@ def torch_dtype(
     name:str, # 'float32' for one
 )->torch.dtype:
     "The dtype of that name; nothing else that torch has"
-    if not isinstance(res := getattr(torch, name, None), torch.dtype): raise ValueError(f'{name!r} is no dtype of torch')
+    if not isinstance(res := getattr(torch, name, None), torch.dtype):
+        raise ValueError(f'{name!r} is no dtype of torch')
     return res
 
-# %% ../../nbs/01_memory.ring.ipynb #91223465
+# %% ../../nbs/01_memory.ring.ipynb #c6231d31
 @patch
 def __getstate__(self:Ring):
     if get_spawning_popen() is not None and not (self.shared or self.path):
         raise RuntimeError(f'a new process would get a copy of this ring, which never changes: {_use_instead}')
-    if (self.shared or self.path) and not self.fields: raise ValueError('a shared or mapped ring needs its fields before it goes to another process: give it a `schema`')
-    if self.fields and self.rows is None: raise RuntimeError('rows that are mapped from a saved memory stay in their process: load it where it is needed')
-    drop = ('lock','add','_pid','_counts','_views','_record','_array','_arrays','_form','_flat') + (('rows','_head') if self.path else ())
+    if (self.shared or self.path) and not self.fields:
+        raise ValueError('a shared or mapped ring needs its fields before it goes to another process: '
+                         'give it a `schema`')
+    if self.fields and self.rows is None:
+        raise RuntimeError('rows that are mapped from a saved memory stay in their process: '
+                           'load it where it is needed')
+    drop = (('lock','add','_pid','_counts','_views','_record','_array','_arrays','_form','_flat')
+            + (('rows','_head') if self.path else ()))
     state = {k:v for k,v in self.__dict__.items() if k not in drop}
     # by value: a tensor's pickle for another process would move the rows to shared memory, away from under the views
-    if self.fields and not (self.shared or self.path) and self.device.type=='cpu': state.update({k: state[k].numpy() for k in ('rows','_head')})
+    if self.fields and not (self.shared or self.path) and self.device.type=='cpu':
+        state.update({k: state[k].numpy() for k in ('rows','_head')})
     return state
 
 @patch

@@ -17,7 +17,7 @@ from ..core import *
 from .ring import Ring, compiled
 from .tree import SumTree
 
-# %% ../../nbs/03_memory.sample.ipynb #e78df960
+# %% ../../nbs/03_memory.sample.ipynb #e42747f4
 class Uniform:
     "Draw rows with equal chances, with replacement"
     def __init__(self,
@@ -66,7 +66,8 @@ class Uniform:
     ):
         "Go on drawing where another sampler was"
         if state['device']==self.gen.device.type: self.gen.set_state(state['gen'])
-        else: self.gen.manual_seed(zlib.crc32(state['gen'].numpy())) # the numbers of another kind of device are others, but these can be repeated, too
+        else: # the numbers of another kind of device are others, but these can be repeated, too
+            self.gen.manual_seed(zlib.crc32(state['gen'].numpy()))
 
     # a `Generator` does not reach a new process as it is
     def __getstate__(self): return {**self.__dict__, 'gen':(self.gen.get_state().numpy(), self.gen.device)}
@@ -74,7 +75,7 @@ class Uniform:
         self.__dict__.update(state, gen=torch.Generator(state['gen'][1]))
         self.gen.set_state(torch.from_numpy(state['gen'][0].copy()))
 
-# %% ../../nbs/03_memory.sample.ipynb #1f483362
+# %% ../../nbs/03_memory.sample.ipynb #d2d2da0f
 class Prioritized(Uniform):
     "Draw rows in proportion to `(|td_error|+eps)**alpha`"
     def __init__(self,
@@ -87,10 +88,15 @@ class Prioritized(Uniform):
         device='cpu', # Where the rows live
     ):
         super().__init__(seed, device)
-        for k,v,ok in (('alpha', alpha, alpha>=0), ('beta', beta, 0<=beta<=1), ('beta_steps', beta_steps, beta_steps>=1), ('eps', eps, eps>0)):
-            if not ok: raise ValueError(f'`{k}` should be {dict(alpha="at least 0", beta="from 0 to 1", beta_steps="at least 1", eps="above 0")[k]}, got {v}')
-        if normalize not in ('batch','memory'): raise ValueError(f"`normalize` should be 'batch' or 'memory', got {normalize!r}")
-        self.alpha,self.beta0,self.beta_steps,self.eps,self.normalize,self.draws,self.seen,self.tree = alpha,beta,beta_steps,eps,normalize,0,0,None
+        for k,v,ok in (('alpha', alpha, alpha>=0), ('beta', beta, 0<=beta<=1),
+                       ('beta_steps', beta_steps, beta_steps>=1), ('eps', eps, eps>0)):
+            if not ok: raise ValueError(
+                f'`{k}` should be '
+                f'{dict(alpha="at least 0", beta="from 0 to 1", beta_steps="at least 1", eps="above 0")[k]}, got {v}')
+        if normalize not in ('batch','memory'):
+            raise ValueError(f"`normalize` should be 'batch' or 'memory', got {normalize!r}")
+        self.alpha,self.beta0,self.beta_steps,self.eps,self.normalize,self.draws,self.seen,self.tree = (
+            alpha,beta,beta_steps,eps,normalize,0,0,None)
 
     @property
     def beta(self)->float: return min(1., self.beta0+(1-self.beta0)*self.draws/self.beta_steps)
@@ -113,7 +119,7 @@ def update(self:Prioritized, ring, idxs, td_errors):
     self.follow(ring)
     self.tree.update_td(idxs, td_errors, self.alpha, self.eps)
 
-# %% ../../nbs/03_memory.sample.ipynb #5934e066
+# %% ../../nbs/03_memory.sample.ipynb #7570cbd4
 @patch
 def _least(self:Prioritized, n):
     p = self.tree[:n]
@@ -129,7 +135,8 @@ def draw(self:Prioritized,
     self.follow(ring)
     u = torch.rand(bs, generator=self.gen, dtype=torch.float64, device=self.gen.device)
     least = 0. if self.normalize=='batch' else self._least(len(ring))
-    idxs,weight = self.tree.draw(u, self.beta, least) # the number of rows and their total stand in all weights, and cancel out
+    # the number of rows and their total stand in all weights, and cancel out
+    idxs,weight = self.tree.draw(u, self.beta, least)
     self.draws += 1
     return idxs, dict(weight=weight)
 
@@ -163,7 +170,7 @@ def load_state_dict(self:Prioritized,
     self.follow(ring)
     self.tree.update(torch.arange(len(ring)), beside['priority'])
 
-# %% ../../nbs/03_memory.sample.ipynb #38a7deeb
+# %% ../../nbs/03_memory.sample.ipynb #9d87923f
 def sampler_of(
     kind:str, # 'Uniform' or the name of a subclass
     settings:dict,
@@ -172,7 +179,9 @@ def sampler_of(
     "A sampler by the name of its class, for who loads one"
     kinds = [Uniform]
     for o in kinds: kinds.extend(o.__subclasses__())
-    if not (found := [o for o in kinds if o.__name__==kind]): raise ValueError(f'there are the samplers {[o.__name__ for o in kinds]}, and no {kind!r}: define your own, a subclass of `Uniform`, before you load it')
+    if not (found := [o for o in kinds if o.__name__==kind]):
+        raise ValueError(f'there are the samplers {[o.__name__ for o in kinds]}, and no {kind!r}: '
+                         'define your own, a subclass of `Uniform`, before you load it')
     return found[-1](**settings, device=device)
 
 # %% ../../nbs/03_memory.sample.ipynb #f4893aad
@@ -190,9 +199,9 @@ def _link(nxt, prv, last, first, chain, over, cuts):
         if before>=0 and before>s-cap: nxt[before%cap] = s%cap # else it is overwritten by now
         last[chain[j]] = -1 if over[j] else s
 
-# %% ../../nbs/03_memory.sample.ipynb #f72b37b6
+# %% ../../nbs/03_memory.sample.ipynb #9fbdca57
 class Chains:
-    "For each row of a ring the number of the next one in its episode (-1: none yet, -2: it ended), and the serial number of the one before (-1: it began here, -3: not known)"
+    "By row: the next one of its episode (-1: none yet, -2: it ended), the one before (-1: it began here, -3: unknown)"
     def __init__(self):
         self.seen,self.ids,self.last = 0,{},np.zeros(0, np.int64)
         self.nxt = self.prv = np.zeros(0, np.int64)
@@ -204,16 +213,18 @@ class Chains:
         "Link the rows that came since the last time"
         if (total := ring.total)==self.seen: return
         cap = ring.room
-        if len(self.nxt)<cap: self.nxt,self.prv = (np.concatenate([o, np.zeros(cap-len(o), np.int64)]) for o in (self.nxt, self.prv))
+        if len(self.nxt)<cap:
+            self.nxt,self.prv = (np.concatenate([o, np.zeros(cap-len(o), np.int64)]) for o in (self.nxt, self.prv))
         first = max(self.seen, total-cap)
         chain,over = self._columns(ring, np.arange(first, total)%cap)
-        unseen = -3 if first>self.seen else -1 # rows that came and went: what was before the first one here is not known
+        # rows that came and went: what was before the first one here is not known
+        unseen = -3 if first>self.seen else -1
         if unseen==-3: self.last[:] = -3
         self.last = np.concatenate([self.last, np.full(len(self.ids)-len(self.last), unseen)])
         _link(self.nxt, self.prv, self.last, first, chain, over, np.array(ring._marks(), np.int64))
         self.seen = total
 
-# %% ../../nbs/03_memory.sample.ipynb #b81d87f8
+# %% ../../nbs/03_memory.sample.ipynb #889af569
 @patch
 def _columns(self:Chains, ring, rows):
     "Of `rows`, the number of the chain they belong to and whether it ends with them"
@@ -224,7 +235,9 @@ def _columns(self:Chains, ring, rows):
         else: res = ring._views[(name,)][torch.from_numpy(rows).to(ring.device)].cpu().double().numpy()
         return res.reshape(len(rows), -1)[:,0]
     has = lambda name: (name,) in ring._views
-    if has('n_steps') and (column('n_steps')>1).any(): raise ValueError('these rows are of several steps already (`n_steps` is above 1): store single steps to make runs of them')
+    if has('n_steps') and (column('n_steps')>1).any():
+        raise ValueError('these rows are of several steps already (`n_steps` is above 1): '
+                         'store single steps to make runs of them')
     over = column('terminated').astype(bool)|column('truncated').astype(bool)
     if not has('env_id'): return np.full(len(rows), self.ids.setdefault(0, len(self.ids))), over
     chain = column('env_id').astype(np.int64)*2**32
@@ -232,7 +245,7 @@ def _columns(self:Chains, ring, rows):
     ids,where = np.unique(chain, return_inverse=True) if len(rows)>100 else (chain, slice(None))
     return np.array([self.ids.setdefault(o, len(self.ids)) for o in ids.tolist()])[where], over
 
-# %% ../../nbs/03_memory.sample.ipynb #a684d18b
+# %% ../../nbs/03_memory.sample.ipynb #e2372118
 @patch
 def state_dict(self:Chains, ring:Ring):
     "What the rows of `ring` do not say about what comes before and after them"
@@ -251,8 +264,10 @@ def load_state_dict(self:Chains,
     self.__init__()
     if not state or not ring.total: return
     ids,last,before = (state[k] for k in ('ids','last','before'))
-    if not all(o.dtype==np.int64 and o.ndim==1 for o in (ids, last, before)) or len(set(ids.tolist()))<len(ids) or len(last)!=len(ids) \
-        or (last>=ring.total).any() or (last<-3).any() or (before<0).any() or (before>=len(ring)).any(): raise ValueError('the state of the episodes is not one of these rows')
+    if (not all(o.dtype==np.int64 and o.ndim==1 for o in (ids, last, before))
+            or len(set(ids.tolist()))<len(ids) or len(last)!=len(ids) or (last>=ring.total).any()
+            or (last<-3).any() or (before<0).any() or (before>=len(ring)).any()):
+        raise ValueError('the state of the episodes is not one of these rows')
     self.follow(ring)
     if not set(self.ids)<=set(ids.tolist()): raise ValueError('the state of the episodes lacks some of them')
     self.prv[self.prv==-3] = -1
@@ -281,12 +296,13 @@ def runs(self:Chains,
     rows,steps = _runs(self.nxt, idxs.numpy(), T)
     return torch.from_numpy(rows),torch.from_numpy(steps)
 
-# %% ../../nbs/03_memory.sample.ipynb #09711b71
+# %% ../../nbs/03_memory.sample.ipynb #ea27c976
 @compiled
 def _walk(nxt, reward, idxs, n, gamma):
     "The last row of up to `n`, how many there are, their discounted reward, `gamma` to that power"
     # all go one step together, in loops so short that many reads of memory wait side by side
-    last,steps,total,discount = idxs.astype(np.uint64),np.ones((len(idxs), 1), np.int64),np.empty((len(idxs), 1)),np.full((len(idxs), 1), gamma, np.float32)
+    last,steps,total,discount = (idxs.astype(np.uint64), np.ones((len(idxs), 1), np.int64),
+                                 np.empty((len(idxs), 1)), np.full((len(idxs), 1), gamma, np.float32))
     step,more,g = np.empty_like(idxs),np.empty(len(idxs)),gamma
     for j in range(len(idxs)): total[j,0] = reward[last[j]]
     for _ in range(1, n):
@@ -307,35 +323,40 @@ def _reward(ring):
         if f.path==('reward',) and math.prod(f.shape)==1: return f
     raise ValueError(f"several steps are folded by a column 'reward' of one number a row; there are {ring.fields}")
 
-# %% ../../nbs/03_memory.sample.ipynb #80f63e8f
+# %% ../../nbs/03_memory.sample.ipynb #a6c9bf67
 @patch
 def fold(self:Chains,
     ring:Ring,
     idxs:Tensor, # `(bs,)`
     n:int, # At most so many steps
     gamma:float, # What a reward one step later is worth
-): # -> the last row of each `(bs,)`, how many steps it is, their discounted reward, and `gamma` to that power, `(bs,1)` each
+): # -> the last row of each `(bs,)`, how many steps it is, their discounted reward,
+   #    and `gamma` to that power, `(bs,1)` each
     "Go `n` steps from each of `idxs`"
     self.follow(ring)
     reward,dev = ring._views[_reward(ring).path].view(-1),ring.device
-    if dev.type=='cpu' and reward.dtype not in _halves: return [torch.from_numpy(o) for o in _walk(self.nxt, reward.numpy(), idxs.numpy(), n, float(gamma))]
-    rows,steps = self.runs(idxs.cpu(), n) # the walk is short and its numbers are few: only the rewards stay where they are
+    if dev.type=='cpu' and reward.dtype not in _halves:
+        return [torch.from_numpy(o) for o in _walk(self.nxt, reward.numpy(), idxs.numpy(), n, float(gamma))]
+    # the walk is short and its numbers are few: only the rewards stay where they are
+    rows,steps = self.runs(idxs.cpu(), n)
     gammas = torch.where(torch.arange(n)<steps[:,None], gamma**torch.arange(n, dtype=torch.float64), 0).to(dev)
     steps = steps[:,None].to(dev)
-    return rows[:,-1].to(dev), steps, (reward[rows.to(dev)].double()*gammas).sum(1, keepdim=True), (gamma**steps.double()).float()
+    return (rows[:,-1].to(dev), steps, (reward[rows.to(dev)].double()*gammas).sum(1, keepdim=True),
+            (gamma**steps.double()).float())
 
 _halves = (torch.float16, torch.bfloat16) # which compiled loops do not know
 
-# %% ../../nbs/03_memory.sample.ipynb #d775989b
+# %% ../../nbs/03_memory.sample.ipynb #cd75e00b
 _outcome = ('next_state','terminated','truncated','done')
 _1 = np.uint64(1)
 
 @compiled
 def _fold_rows(nxt, reward, start, rows, mask, idxs, n, gamma, total):
-    "Packed rows with their outcome and their reward, which begins at `start` in them; how many steps; the discount; serial numbers"
+    "Packed rows with outcome and reward (which begins at `start`), how many steps, discount, serial numbers"
     at,words = idxs.view(np.uint64),np.uint64(rows.shape[1])
     res,serials = np.empty((len(idxs), rows.shape[1]), np.int64),np.empty((len(idxs), 1), np.int64)
-    for j in range(len(at)): res[j,0],res[j,-1] = rows[at[j],0],rows[at[j],words-_1] # both ends: what lies between comes with them, or is read ahead
+    for j in range(len(at)): # both ends: what lies between comes with them, or is read ahead
+        res[j,0],res[j,-1] = rows[at[j],0],rows[at[j],words-_1]
     last,steps,returns,discount = _walk(nxt, reward, idxs, n, gamma)
     last = last.view(np.uint64)
     for w in (words-words, words-_1):
@@ -349,20 +370,22 @@ def _fold_rows(nxt, reward, start, rows, mask, idxs, n, gamma, total):
         serials[j,0] = idxs[j]+total-cursor-(len(nxt) if idxs[j]>=cursor else 0)
     return res,steps,discount,serials
 
-# %% ../../nbs/03_memory.sample.ipynb #4f8cef8f
+# %% ../../nbs/03_memory.sample.ipynb #e4883bcc
 @patch
 def fold_rows(self:Chains,
     idxs:Tensor, # `(bs,)`
     ring:Ring, # Whose rows they are
     n:int, # At most so many steps
     gamma:float, # What a reward one step later is worth
-): # -> the rows, packed or as a list of columns, and the columns `n_steps`, `discount`, `serial`, and if need be `reward`
+): # -> the rows, packed or as a list of columns,
+   #    and the columns `n_steps`, `discount`, `serial`, and if need be `reward`
     "The rows `idxs`, each with up to `n` steps folded into it"
     self.follow(ring)
     if self.packed is None or self.packed[0] is not ring.rows: # the first time, or the ring has grown
         f = _reward(ring)
         fast = ring._array is not None and ring._arrays is not None and f.dtype in (torch.float32, torch.float64)
-        self.packed = ring.rows, f.dtype, (ring._arrays[f.path].reshape(-1), f.start, ring._array, _outcome_mask(ring)) if fast else None
+        self.packed = (ring.rows, f.dtype,
+                       (ring._arrays[f.path].reshape(-1), f.start, ring._array, _outcome_mask(ring)) if fast else None)
     _,dtype,fast = self.packed
     if not fast:
         last,steps,total,discount = self.fold(ring, idxs, n, gamma)
@@ -370,7 +393,8 @@ def fold_rows(self:Chains,
         return [v.index_select(0, last if p[0] in _outcome else idxs) for p,v in ring._views.items()], \
                dict(reward=total, n_steps=steps, discount=discount, serial=ring._serial(idxs, self.seen))
     rows,steps,discount,serials = _fold_rows(self.nxt, *fast, idxs.numpy(), n, float(gamma), self.seen)
-    return rows, dict(n_steps=torch.from_numpy(steps), discount=torch.from_numpy(discount), serial=torch.from_numpy(serials))
+    return rows, dict(n_steps=torch.from_numpy(steps), discount=torch.from_numpy(discount),
+                      serial=torch.from_numpy(serials))
 
 def _outcome_mask(ring):
     "A packed row in which the bits of the outcome are 1"
@@ -394,7 +418,7 @@ def _pick(nxt, prv, tries, bs, T, pad, oldest):
         if k<bs and _begins(nxt, prv, i, T, pad, oldest): found[k],k = i,k+1
     return found[:k]
 
-# %% ../../nbs/03_memory.sample.ipynb #afd8c982
+# %% ../../nbs/03_memory.sample.ipynb #edf98dfd
 @patch
 def draw_runs(self:Chains,
     ring:Ring,
@@ -410,7 +434,8 @@ def draw_runs(self:Chains,
     found = _pick(self.nxt, self.prv, torch.randint(n, (4*bs+16,), generator=gen).numpy(), bs, T, pad, oldest)
     if len(found)<bs:
         every = _pick(self.nxt, self.prv, np.arange(n), n, T, pad, oldest)
-        if not len(every): raise ValueError(f'no episode has {T} rows in a row among the {n} that are stored: ask for fewer, or `pad`')
+        if not len(every):
+            raise ValueError(f'no episode has {T} rows in a row among the {n} that are stored: ask for fewer, or `pad`')
         found = np.concatenate([found, every[torch.randint(len(every), (bs-len(found),), generator=gen).numpy()]])
     return self.runs(torch.from_numpy(found), T)
 

@@ -15,9 +15,10 @@ from torch import Tensor
 from fastcore.basics import patch
 from .ring import compiled
 
-# %% ../../nbs/02_memory.tree.ipynb #1072f156
+# %% ../../nbs/02_memory.tree.ipynb #2af20ea8
 _wide = 4 # children of a node: of 2, 4, 8 and 16 the fastest for a million leaves
-_w = np.uint64(_wide) # compiled loops count without a sign: of a signed index they would ask each time whether it counts from the end
+# compiled loops count without a sign: of a signed index they would ask each time whether it counts from the end
+_w = np.uint64(_wide)
 
 def _zeros(n, device):
     "Of the cpu, an array that begins with a cache line: else every second node's children would lie in two"
@@ -77,7 +78,7 @@ def _update(sums, tops, starts, n, idxs, priorities):
             sums[starts[l+1]+i],tops[starts[l+1]-starts[1]+i] = total,top
     return -1
 
-# %% ../../nbs/02_memory.tree.ipynb #0d21b7d6
+# %% ../../nbs/02_memory.tree.ipynb #93146536
 def _first_bad_torch(idxs, priorities, n):
     bad = ~((idxs>=0)&(idxs<n)&(priorities>=0)&(priorities<float('inf')))
     return bad.int().argmax().item() if bad.any() else -1
@@ -85,7 +86,8 @@ def _first_bad_torch(idxs, priorities, n):
 def _update_torch(sums, tops, starts, n, idxs, priorities):
     if (bad := _first_bad_torch(idxs, priorities, n))>=0: return bad
     idxs,where = idxs.unique(return_inverse=True)
-    last = torch.zeros_like(idxs).scatter_reduce(0, where, torch.arange(len(where), device=idxs.device), 'amax') # of repeated ones
+    last = torch.zeros_like(idxs).scatter_reduce( # of repeated ones
+        0, where, torch.arange(len(where), device=idxs.device), 'amax')
     sums[idxs] = priorities[last]
     for below,start in zip(starts[:-1], starts[1:]):
         idxs = (idxs//_wide).unique()
@@ -94,7 +96,7 @@ def _update_torch(sums, tops, starts, n, idxs, priorities):
         tops[start-starts[1]+idxs] = (tops[children-starts[1]] if below else sums[children]).amax(1)
     return -1
 
-# %% ../../nbs/02_memory.tree.ipynb #0d3507c9
+# %% ../../nbs/02_memory.tree.ipynb #65971aa0
 @patch
 def update(self:SumTree,
     idxs, # `(k,)`; of one that comes twice the last counts
@@ -103,10 +105,12 @@ def update(self:SumTree,
     "Set the `priorities` of `idxs`"
     idxs = torch.as_tensor(idxs, device=self.device).reshape(-1)
     p = torch.as_tensor(priorities, dtype=torch.float64, device=self.device).reshape(-1)
-    if not len(idxs)==len(p): raise ValueError(f'each index has one priority, got {len(idxs)} indices and {len(p)} priorities')
+    if not len(idxs)==len(p):
+        raise ValueError(f'each index has one priority, got {len(idxs)} indices and {len(p)} priorities')
     if not len(idxs): return
     if idxs.dtype!=torch.int64:
-        if idxs.is_floating_point() or idxs.dtype==torch.bool: raise ValueError(f'`idxs` should be ints, got {idxs.dtype}')
+        if idxs.is_floating_point() or idxs.dtype==torch.bool:
+            raise ValueError(f'`idxs` should be ints, got {idxs.dtype}')
         idxs = idxs.long()
     if self.numba: bad = _update(self.sums, self.tops, self.starts, self.n, idxs.numpy(), p.numpy())
     else: bad = _update_torch(self.sums, self.tops, self.starts.tolist(), self.n, idxs, p)
@@ -155,12 +159,13 @@ def renew(self:SumTree,
     idxs = torch.arange(max(first, stop-self.n), stop, device=self.device)%self.n
     self.update(idxs, torch.full((len(idxs),), self.largest or 1., dtype=torch.float64, device=self.device))
 
-# %% ../../nbs/02_memory.tree.ipynb #2b75b229
+# %% ../../nbs/02_memory.tree.ipynb #4c8893ef
 @compiled
 def _find(sums, starts, left):
     found,first = np.zeros(len(left), np.uint64),np.empty(len(left))
     for l in range(len(starts)-2, -1, -1):
-        for j in range(len(left)): first[j] = sums[starts[l]+found[j]*_w] # so short a loop that many reads wait side by side
+        for j in range(len(left)): # so short a loop that many reads wait side by side
+            first[j] = sums[starts[l]+found[j]*_w]
         for j in range(len(left)):
             c,run = starts[l]+found[j]*_w,first[j]
             k,before = (1,run) if run<=left[j] else (0,0.)
@@ -190,7 +195,7 @@ def _find_torch(sums, starts, left): # `starts` as a list
         found = found*_wide+torch.where(k==_wide, last, k)
     return found
 
-# %% ../../nbs/02_memory.tree.ipynb #7febccbc
+# %% ../../nbs/02_memory.tree.ipynb #dbbdad3f
 @patch
 def find(self:SumTree,
     masses, # `(k,)`, from 0 up to but without `total`
@@ -200,8 +205,10 @@ def find(self:SumTree,
     if len(m)==0: return torch.zeros(0, dtype=torch.int64, device=self.device)
     lo,hi = m.aminmax()
     if not (lo>=0 and hi<self.total): # also of NaN
-        raise ValueError(f'masses should be in [0, {self.total:g}), the total of the priorities, got {lo.item():g} to {hi.item():g}')
-    return torch.from_numpy(_find(self.sums, self.starts, m.numpy().copy())) if self.numba else _find_torch(self.sums, self.starts.tolist(), m)
+        raise ValueError(f'masses should be in [0, {self.total:g}), the total of the priorities, '
+                         f'got {lo.item():g} to {hi.item():g}')
+    return (torch.from_numpy(_find(self.sums, self.starts, m.numpy().copy())) if self.numba
+            else _find_torch(self.sums, self.starts.tolist(), m))
 
 # %% ../../nbs/02_memory.tree.ipynb #d24dc1d8
 @compiled
@@ -223,7 +230,7 @@ def _draw_torch(sums, starts, u, beta, least):
     p = sums[found]
     return found,((least or p.min())/p).pow(beta).float()[:,None]
 
-# %% ../../nbs/02_memory.tree.ipynb #93a6242c
+# %% ../../nbs/02_memory.tree.ipynb #5439e383
 @patch
 def draw(self:SumTree,
     u:Tensor, # `(k,)` of float64, where in its part each dart lands: from 0 up to but without 1
@@ -231,6 +238,7 @@ def draw(self:SumTree,
     least:float=0., # The priority of weight 1; the smallest that is drawn by default
 ): # -> numbers `(k,)`, their weights `(k,1)`: `(least/priority)**beta`
     "Throw a dart into each of `k` equal parts of the total"
-    found,weights = _draw(self.sums, self.starts, u.numpy(), beta, least) if self.numba else _draw_torch(self.sums, self.starts.tolist(), u, beta, least)
+    found,weights = (_draw(self.sums, self.starts, u.numpy(), beta, least) if self.numba
+                     else _draw_torch(self.sums, self.starts.tolist(), u, beta, least))
     if len(found)<len(u): raise ValueError('all priorities are 0: none can be drawn')
     return torch.as_tensor(found),torch.as_tensor(weights)
