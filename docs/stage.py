@@ -106,6 +106,8 @@ def plain_cell(c, f):
     if dirs.get('output')=='asis': return md('\n\n'.join(''.join(o.data['text/markdown']) for o in outs if 'data' in o))
     res = mk_cell(re.sub(r'^#\|.*\n?', '', c.source, flags=re.M), id=c.get('id'))
     tags = ['remove-input']*(dirs.get('echo')=='false') + ['hide-input']*('code-fold' in dirs)
+    for o in outs: # the name of a temporary folder tells nobody anything
+        if 'text' in o: o['text'] = re.sub(r'/tmp/tmp\w+', '…', ''.join(o['text']))
     res.outputs,res.metadata = outs,{'tags':tags} if tags else {}
     return res if c.source.strip() or outs else None
 

@@ -34,25 +34,31 @@ def _open(path):
     er.ring,_ = saved.read()
     return er,saved
 
-# %% ../nbs/20_cli.ipynb #71e3e3fc
+# %% ../nbs/20_cli.ipynb #0a1783f8
 def info(
     path:str, # Folder of a memory or a training, or file of a ring or a bank
 ):
     "Say what a saved memory holds"
     path = Path(path).expanduser()
     if path.is_file() and _peek(path): return _info_of_bank(ExperienceBank.load(path))
-    saved = None if path.is_file() else Saved(path/'memory' if (path/'memory').exists() else path) # no row of which is read
-    if saved: kind,n,total,capacity,fields = saved.kind,len(saved),saved.total,saved.ring['capacity'],[Field(tuple(p), tuple(s), torch_dtype(d)) for p,s,d,_ in saved.ring['fields']]
+    saved = (None if path.is_file()
+             else Saved(path/'memory' if (path/'memory').exists() else path)) # no row of which is read
+    if saved:
+        kind,n,total,capacity,fields = (saved.kind,len(saved),saved.total,saved.ring['capacity'],
+                                        [Field(tuple(p), tuple(s), torch_dtype(d)) for p,s,d,_ in saved.ring['fields']])
     else: kind,n,total,capacity,fields = 'Ring',len(ring := Ring(path=path)),ring.total,ring.capacity,ring.fields
     print(f'{kind}: {n:,} rows{f" of {capacity:,}" if capacity else ""}, {total:,} were written')
     for f in fields: print(f'  {f}')
     if saved:
         pieces = saved.manifest['pieces']
-        print(f'{len(pieces)} file(s), {sum(p["nbytes"] for p in pieces):,} bytes; {", ".join(f"{k} {v}" for k,v in saved.config.items()) or "no settings"}')
-        if run := _training(saved): print(f'a training: {run["cbs"]["score"]["steps"]:,} steps, {run["cbs"]["score"]["episodes"]:,} episodes')
+        print(f'{len(pieces)} file(s), {sum(p["nbytes"] for p in pieces):,} bytes; '
+              f'{", ".join(f"{k} {v}" for k,v in saved.config.items()) or "no settings"}')
+        if run := _training(saved):
+            print(f'a training: {run["cbs"]["score"]["steps"]:,} steps, {run["cbs"]["score"]["episodes"]:,} episodes')
 
 def _info_of_bank(bank):
-    print(f'ExperienceBank {bank.session_id}: {len(bank):,} experiences{f" of {bank.max_size:,}" if bank.max_size else ""}')
+    print(f'ExperienceBank {bank.session_id}: {len(bank):,} experiences'
+          f'{f" of {bank.max_size:,}" if bank.max_size else ""}')
     for f in bank.ring.fields or (): print(f'  {f}')
     of = bank.ring['source'].tolist() if len(bank) else []
     print('; '.join(f'{of.count(i):,} from {k}' for i,k in enumerate(bank.sources)) or 'from nobody yet')
@@ -77,7 +83,7 @@ def verify(
     if not found: print(f'{path}: {len(Saved(path).manifest["pieces"])} file(s), as they were written')
     return min(len(found), 100)
 
-# %% ../nbs/20_cli.ipynb #b3412906
+# %% ../nbs/20_cli.ipynb #88ce504e
 def explore(
     path:str, # Folder of a memory or a training, or file of a ring or a bank
     out:str='', # Where the page goes; beside the memory without it
@@ -90,11 +96,13 @@ def explore(
     if run:
         from fastrl.agents.dqn import plot_learning
         cbs = run['cbs']
-        more = [plot_learning(SimpleNamespace(score=SimpleNamespace(curve=cbs['score']['curve'].tolist()), evaluate=SimpleNamespace(history=cbs['evaluate']['history'].tolist())))]
+        more = [plot_learning(SimpleNamespace(
+            score=SimpleNamespace(curve=cbs['score']['curve'].tolist()),
+            evaluate=SimpleNamespace(history=cbs['evaluate']['history'].tolist())))]
     out = Path(out).expanduser() if out else path/'report.html' if path.is_dir() else path.with_suffix('.html')
     print(replay_report(er, out, title=f'What is in {path.name}', more=more))
 
-# %% ../nbs/20_cli.ipynb #d551faec
+# %% ../nbs/20_cli.ipynb #4fedbc02
 def merge(
     files:Annotated[str, {'nargs':'+'}], # Files of banks
     out:str='', # The file of the new bank, which has to be said: `.safetensors` is the fast format
@@ -103,7 +111,8 @@ def merge(
     "Make one bank of many"
     if not out: raise ValueError('say by --out which file the bank should go to')
     out,files = Path(out).expanduser(),[Path(o).expanduser() for o in files]
-    if any(o.exists() and out.exists() and o.samefile(out) for o in files): raise ValueError(f'{out} is one of the banks: give another file by --out')
+    if any(o.exists() and out.exists() and o.samefile(out) for o in files):
+        raise ValueError(f'{out} is one of the banks: give another file by --out')
     bank = merge_banks(files, max_size or None)
     bank.save(out.parent, out.name)
     print(f'{out}: {len(bank):,} experiences of {len(files)} files')
@@ -124,12 +133,12 @@ def _stoppable():
     finally:
         for k,v in was.items(): signal.signal(k, v)
 
-# %% ../nbs/20_cli.ipynb #03f6cdc0
+# %% ../nbs/20_cli.ipynb #96d1df53
 def train(
     env:str, # Name of a gymnasium environment in which one of several actions is chosen
     steps:int=50_000, # Steps in all, those before it was stopped included
-    seed:int=0, # Repeats it
-    prioritized:bool=False, # Draw by TD error?
+    seed:int=0, # Makes it reproducible
+    prioritized:bool=False, # Prioritized replay?
     n_step:int=3, # Steps of a target
     out:str='', # Folder for all that is kept; runs/ENV without it
     every:int=300, # Batches between checkpoints
@@ -160,7 +169,8 @@ def train(
     else:
         learn.evaluate.load_best()
         returns = play(env, learn.model, 100, seed=1_000_000+seed)
-        print(f'{done:,} steps. 100 fresh episodes without exploring return {returns.mean():.4g} on average, the worst {returns.min():.4g}.')
+        print(f'{done:,} steps. 100 fresh episodes without exploring return {returns.mean():.4g} on average, '
+              f'the worst {returns.min():.4g}.')
     explore(folder)
 
 def _same_run(folder, settings):
@@ -168,16 +178,18 @@ def _same_run(folder, settings):
     path = folder/'settings.json'
     if not path.exists(): return False
     try: there = dict(json.loads(path.read_text()))
-    except (ValueError, TypeError) as e: raise ValueError(f'{path} is damaged ({e}): mend it, or give another folder by --out') from None
+    except (ValueError, TypeError) as e:
+        raise ValueError(f'{path} is damaged ({e}): mend it, or give another folder by --out') from None
     wrong = [f'{k} {there.get(k)!r} and not {v!r}' for k,v in settings.items() if there.get(k)!=v]
-    if wrong: raise ValueError(f'{folder} was begun with {", ".join(wrong)}: give another folder by --out, or remove it')
+    if wrong:
+        raise ValueError(f'{folder} was begun with {", ".join(wrong)}: give another folder by --out, or remove it')
     return True
 
 def _begin(folder, settings):
     folder.mkdir(parents=True, exist_ok=True)
     put_file(folder/'settings.json', lambda p: p.write_text(json.dumps(settings)))
 
-# %% ../nbs/20_cli.ipynb #2ea7b73b
+# %% ../nbs/20_cli.ipynb #66827e78
 commands = dict(train=train, explore=explore, info=info, verify=verify, merge=merge)
 
 def main(
@@ -186,7 +198,8 @@ def main(
     "The command `fastrl`"
     args = sys.argv[1:] if args is None else list(args)
     if not args or args[0] not in commands:
-        text = 'fastrl COMMAND …\n'+'\n'.join(f'  {k:10}{f.__doc__}' for k,f in commands.items())+'\nfastrl COMMAND --help says more about one.'
+        text = ('fastrl COMMAND …\n'+'\n'.join(f'  {k:10}{f.__doc__}' for k,f in commands.items())
+                +'\nfastrl COMMAND --help says more about one.')
         if args and args[0] in ('-h','--help'): return print(text)
         print(f'fastrl: there is no command {args[0]!r}\n{text}' if args else text, file=sys.stderr)
         sys.exit(2)

@@ -11,8 +11,9 @@ __all__ = ['log', 'GREATER_THAN_THRESHOLD', 'LESS_THAN_THRESHOLD', 'EQUAL_TO_THR
            'LESS_OR_EQUAL_TO_THRESHOLD', 'run_command', 'Ctx', 'Failure', 'BankFolder', 'Criterion', 'State',
            'Workflow', 'ParallelExperience', 'SequentialReinforcementLearner', 'ParallelReinforcementLearner']
 
-# %% ../nbs/12_parallel.ipynb #7604c8ef
-import asyncio, ctypes, fcntl, hashlib, inspect, io, itertools, json, logging, math, operator, os, pickle, random, re, select, shlex, shutil, signal, socket, subprocess, sys, tempfile, threading, time, traceback, uuid, weakref
+# %% ../nbs/12_parallel.ipynb #37c1d348
+import asyncio, ctypes, fcntl, hashlib, inspect, io, itertools, json, logging, math, operator, os, pickle, random, re, \
+    select, shlex, shutil, signal, socket, subprocess, sys, tempfile, threading, time, traceback, uuid, weakref
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import suppress
 from contextvars import ContextVar
@@ -30,7 +31,7 @@ from .core import _bar
 from .memory.bank import ExperienceBank, Merge, merge_banks, _read_about
 from .memory.disk import Claim, LoadError, put_file
 
-# %% ../nbs/12_parallel.ipynb #75b52c86
+# %% ../nbs/12_parallel.ipynb #4354cb74
 def _nursery(fd):
     "Fork a keeper for each task that is asked for, until nobody can ask"
     signal.signal(signal.SIGCHLD, signal.SIG_IGN) # nobody waits for keepers
@@ -72,7 +73,8 @@ def _keep(spec, out, err, reply, life):
             try: os.kill(o, signal.SIGKILL)
             except OSError: spared.add(o)
             with suppress(OSError): os.waitpid(o, os.WNOHANG if o in spared else 0)
-    with suppress(OSError): os.write(reply, b'%d' % os.waitstatus_to_exitcode(status) if ended else b'late') # nobody may read it
+    with suppress(OSError): # nobody may read it
+        os.write(reply, b'%d' % os.waitstatus_to_exitcode(status) if ended else b'late')
 
 _death,_subreaper = 1,36 # what Linux calls PR_SET_PDEATHSIG and PR_SET_CHILD_SUBREAPER
 def _prctl(option, value):
@@ -113,7 +115,7 @@ def _become(spec, out, err, *others):
             with suppress(Exception): o.flush()
         os._exit(code if 0<=code<256 else 255)
 
-# %% ../nbs/12_parallel.ipynb #96e73812
+# %% ../nbs/12_parallel.ipynb #8c88eb6e
 _lock,_nurseries = threading.Lock(),[]
 _begin = """
 import json, os, sys
@@ -131,7 +133,10 @@ def _ask(*fds):
         for _ in range(2): # it may have been killed since
             if not _nurseries:
                 ours,theirs = socket.socketpair()
-                with theirs: p = subprocess.Popen([sys.executable, '-Ic', _begin, str(theirs.fileno())], stdin=subprocess.PIPE, pass_fds=[theirs.fileno()], start_new_session=True) # what a terminal does to all that runs in it is not for keepers
+                with theirs:
+                    # what a terminal does to all that runs in it is not for keepers
+                    p = subprocess.Popen([sys.executable, '-Ic', _begin, str(theirs.fileno())], stdin=subprocess.PIPE,
+                                         pass_fds=[theirs.fileno()], start_new_session=True)
                 with suppress(OSError), p.stdin: p.stdin.write(json.dumps(_sys_path()).encode())
                 _nurseries[:] = [ours,p]
             try: return socket.send_fds(_nurseries[0], [b'.'], fds)
@@ -140,7 +145,7 @@ def _ask(*fds):
 
 def _sys_path(): return [os.path.abspath(o) for o in sys.path]
 
-# %% ../nbs/12_parallel.ipynb #744ff991
+# %% ../nbs/12_parallel.ipynb #df7a0982
 def run_command(
     args:list, # The program and its arguments
     cwd, # Where it runs
@@ -170,14 +175,16 @@ def _run(what, cwd, env, timeout, wanted):
             os.close(told), os.close(alive)
         texts = [_tail(o) for o in (out, err)]
     if not code and _nurseries: # a keeper was killed, or was never started
-        with suppress(subprocess.TimeoutExpired): raise RuntimeError(f'the process that starts tasks ended with exit code {_nurseries[1].wait(1)}; what it printed says why')
+        with suppress(subprocess.TimeoutExpired):
+            raise RuntimeError(f'the process that starts tasks ended with exit code {_nurseries[1].wait(1)}; '
+                               'what it printed says why')
     return code if code=='late' else int(code or -9), *texts
 
 def _tail(f, most=10_000):
     f.seek(max(0, f.seek(0, 2)-most))
     return f.read().decode(errors='replace')
 
-# %% ../nbs/12_parallel.ipynb #dd20c013
+# %% ../nbs/12_parallel.ipynb #d2b574b6
 @dataclass
 class Ctx:
     "What a task is told"
@@ -199,19 +206,24 @@ class Ctx:
     @property
     def variables(self):
         "As a command is told"
-        return dict(FASTRL_BANK=str(self.path), FASTRL_ITERATION=str(self.iteration), FASTRL_ENV=self.name, FASTRL_PARAMS=json.dumps(self.params, default=lambda o: o.tolist() if hasattr(o, 'tolist') else str(o)), FASTRL_SEED=str(self.seed), FASTRL_WORK_DIR=str(self.work_dir))
+        return dict(FASTRL_BANK=str(self.path), FASTRL_ITERATION=str(self.iteration), FASTRL_ENV=self.name,
+            FASTRL_PARAMS=json.dumps(self.params, default=lambda o: o.tolist() if hasattr(o, 'tolist') else str(o)),
+            FASTRL_SEED=str(self.seed), FASTRL_WORK_DIR=str(self.work_dir))
 
-# %% ../nbs/12_parallel.ipynb #90341c8c
+# %% ../nbs/12_parallel.ipynb #46a21fd7
 def _call(path):
     "Run the function at `path`, and leave its bank"
     f,ctx = cloudpickle.loads(Path(path).read_bytes())
-    if getattr(f, '__module__', '')=='__main__': vars(sys.modules['__main__']).update(getattr(f, '__globals__', {})) # where what it starts looks for it
+    if getattr(f, '__module__', '')=='__main__': # where what it starts looks for it
+        vars(sys.modules['__main__']).update(getattr(f, '__globals__', {}))
     ctx.path = Path(os.environ['FASTRL_BANK'])
     random.seed(ctx.seed), np.random.seed(ctx.seed%2**32), torch.manual_seed(ctx.seed)
     res = f(ctx, **ctx.params)
     if res is None and any(Path.cwd().glob('*.*')): return # it wrote a file
     if not isinstance(res, ExperienceBank):
-        if not isinstance(res, (dict,list)): raise TypeError(f'an environment task gives a bank, a dict of columns, or a list of experiences, got {type(res).__name__}')
+        if not isinstance(res, (dict,list)):
+            raise TypeError('an environment task gives a bank, a dict of columns, or a list of experiences, '
+                            f'got {type(res).__name__}')
         bank = ExperienceBank(session_id=ctx.name)
         bank.add_batch(res)
         res = bank
@@ -234,10 +246,11 @@ def run_task(
         checks = [o for o in (wanted, _dask_wants()) if o]
         code,_,err = _run(what, work, ctx.variables, timeout, lambda: all(o() for o in checks))
         left = sorted(work.iterdir()) if work.is_dir() else [] # it may have removed it
-        return dict(code=code, stderr=err, files={o.name: o.read_bytes() for o in left if o.is_file() and o.suffix in ('.pkl','.safetensors')})
+        return dict(code=code, stderr=err,
+                    files={o.name: o.read_bytes() for o in left if o.is_file() and o.suffix in ('.pkl','.safetensors')})
 
 class _Wanted:
-    "Does somebody still wait for it? Asked in the process that waits; in others, where this was sent to, as `_Elsewhere`"
+    "Does somebody still wait for it? Asked in the process that waits; where this was sent to, it is an `_Elsewhere`"
     def __init__(self, path, of=None):
         self.path,self.of,self.over,self.pid = path,of,threading.Event(),os.getpid()
         if of is None: _live[path] = self
@@ -248,7 +261,7 @@ _live = weakref.WeakValueDictionary() # by file, in the process that waits
 def _wanted_at(path): return w if (w := _live.get(path)) and w.pid==os.getpid() else _Elsewhere(path)
 
 class _Elsewhere:
-    "Does the process go on that has a lock on the file `path`? On another machine, where there is no such file, nobody can tell"
+    "Does the process go on that locks the file `path`? On a machine without that file nobody can tell"
     def __init__(self, path): self.path,self.here = path,os.path.exists(path)
     def __call__(self):
         if not self.here: return True
@@ -280,7 +293,7 @@ def _clean(name):
     res = re.sub('[^A-Za-z0-9_-]', '_', name)[:80]
     return res if res==name else f'{res}-{hashlib.sha256(name.encode(errors="surrogatepass")).hexdigest()[:12]}'
 
-# %% ../nbs/12_parallel.ipynb #508a3f7d
+# %% ../nbs/12_parallel.ipynb #b3f2d44e
 @dataclass
 class Failure:
     "What brought nothing, or not all"
@@ -295,13 +308,14 @@ class Failure:
 def _why(res, timeout):
     "Why a task failed, if it did"
     code = res['code']
-    if code=='late': return 'it was killed, as ' + (f'it took longer than {timeout} s' if timeout else 'nobody waited for it any more')
+    if code=='late': return 'it was killed, as ' + (f'it took longer than {timeout} s' if timeout
+                                                    else 'nobody waited for it any more')
     last = (res['stderr'].strip().splitlines() or [''])[-1]
     if code<0: return f'it was killed by signal {-code}'
     if code: return f'it ended with exit code {code}' + (f': {last}' if last else '')
     if not res['files']: return 'it left no bank: write one to $FASTRL_BANK, or save one in the folder where it runs'
 
-# %% ../nbs/12_parallel.ipynb #409ee423
+# %% ../nbs/12_parallel.ipynb #cff4ea48
 class BankFolder:
     "The banks that were committed, and what was set aside"
     def __init__(self, folder):
@@ -311,7 +325,8 @@ class BankFolder:
     @property
     def files(self):
         "In the order of iterations and names"
-        return sorted((o for o in self.folder.glob('*.safetensors') if re.match(r'\d{6,}\.', o.name)), key=lambda o: (int(o.name.partition('.')[0]), o.name))
+        return sorted((o for o in self.folder.glob('*.safetensors') if re.match(r'\d{6,}\.', o.name)),
+                      key=lambda o: (int(o.name.partition('.')[0]), o.name))
 
     def path(self, ctx): return self.folder/f'{_file_name(ctx)}.safetensors'
     def has(self, ctx): return self.path(ctx).exists()
@@ -370,7 +385,8 @@ class BankFolder:
     ): # -> the bank, and `(name, error)` of what cannot be a part of it, and is in quarantine now
         "Merge what came since the last time"
         files,bad = self.files,[]
-        if self._merge is None or self._merge.bank.max_size!=max_size or files[:len(self._seen)]!=self._seen: self._seen,self._merge = [],Merge(max_size)
+        if self._merge is None or self._merge.bank.max_size!=max_size or files[:len(self._seen)]!=self._seen:
+            self._seen,self._merge = [],Merge(max_size)
         for o in files[len(self._seen):]:
             try: self._merge.add(o)
             except ValueError as e:
@@ -412,7 +428,7 @@ class State:
     @property
     def metric_value(self): return self.metric # as ROSE names it
 
-# %% ../nbs/12_parallel.ipynb #a418a068
+# %% ../nbs/12_parallel.ipynb #68d749e0
 class Workflow(Executor):
     "An asyncflow `WorkflowEngine` as an executor"
     def __init__(self,
@@ -428,7 +444,9 @@ class Workflow(Executor):
 
     async def _by_function(self, f, backend, wanted):
         name = f'fastrl-{uuid.uuid4().hex}'
-        try: whose,res = await self.engine.function_task(_named)(name, f, task_description=dict(key=name) if backend=='DaskExecutionBackend' else {})
+        try:
+            whose,res = await self.engine.function_task(_named)(
+                name, f, task_description=dict(key=name) if backend=='DaskExecutionBackend' else {})
         finally: wanted.over.set() # an engine that is shut down waits for its threads, and lets nobody else act
         if whose!=name: raise RuntimeError(f'the engine gave the result of another task, {whose!r}')
         return res
@@ -436,8 +454,10 @@ class Workflow(Executor):
     async def _by_command(self, f):
         with tempfile.TemporaryDirectory(dir=self.folder, prefix='.task-') as d:
             (Path(d)/'task').write_bytes(cloudpickle.dumps(f))
-            (Path(d)/'answer.py').write_text('import os; from fastrl.parallel import _answer; _answer(os.path.dirname(__file__))')
-            async def command(*args): return shlex.join([sys.executable, f'{d}/answer.py']) # some engines lose what is quoted
+            (Path(d)/'answer.py').write_text(
+                'import os; from fastrl.parallel import _answer; _answer(os.path.dirname(__file__))')
+            # some engines lose what is quoted
+            async def command(*args): return shlex.join([sys.executable, f'{d}/answer.py'])
             await self.engine.executable_task(command)()
             return pickle.loads((Path(d)/'result').read_bytes())
 
@@ -451,14 +471,15 @@ def _executor(engine, folder):
     if engine is None or isinstance(engine, Executor): return engine
     if hasattr(engine, 'function_task'): return Workflow(engine, folder)
     if hasattr(engine, 'get_executor'): return engine.get_executor(pure=False)
-    raise TypeError(f'`engine` should be a `concurrent.futures.Executor`, a Dask `Client` or an asyncflow `WorkflowEngine`, got {type(engine).__name__}')
+    raise TypeError('`engine` should be a `concurrent.futures.Executor`, a Dask `Client` or an asyncflow '
+                    f'`WorkflowEngine`, got {type(engine).__name__}')
 
-# %% ../nbs/12_parallel.ipynb #12cc1bab
+# %% ../nbs/12_parallel.ipynb #8311d21a
 class ParallelExperience:
     "Environments that collect side by side, an update, a test: until the criterion is met"
     patience = 2. # Seconds until a bar is shown
     def __init__(self,
-        engine=None, # An executor, a Dask `Client`, or an asyncflow `WorkflowEngine`; by default processes of this machine
+        engine=None, # An executor, a Dask `Client` or an asyncflow `WorkflowEngine`; by default processes here
         *,
         work_dir='.', # Where update and test run, and where the folder of the memory is
         max_size:int=None, # The most experiences in the memory; the oldest go first
@@ -467,9 +488,13 @@ class ParallelExperience:
         min_envs:int=1, # So many have to bring something, else the run stops
         seed:int=0, # Environments have seeds of their own, which follow from it
     ):
-        for k,v,least in (('max_size',max_size,1), ('retries',retries,0), ('min_envs',min_envs,0), ('seed',seed,-math.inf)):
-            if not (k=='max_size' and v is None) and (isinstance(v, bool) or not hasattr(v, '__index__') or v<least): raise ValueError(f'`{k}` should be a whole number{"" if k=="seed" else f" and at least {least}"}, got {v!r}')
-        self.work_dir,self.max_size,self.timeout,self.retries,self.min_envs,self.seed = Path(work_dir).expanduser().absolute(),max_size,_seconds(timeout),retries,min_envs,int(seed)
+        for k,v,least in (('max_size',max_size,1), ('retries',retries,0), ('min_envs',min_envs,0),
+                          ('seed',seed,-math.inf)):
+            if not (k=='max_size' and v is None) and (isinstance(v, bool) or not hasattr(v, '__index__') or v<least):
+                raise ValueError(f'`{k}` should be a whole number{"" if k=="seed" else f" and at least {least}"}, '
+                                 f'got {v!r}')
+        self.work_dir,self.max_size,self.timeout,self.retries,self.min_envs,self.seed = (
+            Path(work_dir).expanduser().absolute(),max_size,_seconds(timeout),retries,min_envs,int(seed))
         self.environments,self.update,self.criterion,self.policy,self._stopped = {},None,None,None,threading.Event()
         self.banks = BankFolder(self.work_dir/'experience')
         self.engine = _executor(engine, self.banks.folder)
@@ -483,7 +508,7 @@ class ParallelExperience:
         "All that was committed"
         return self.banks.merged(self.max_size)
 
-# %% ../nbs/12_parallel.ipynb #1f8c2a1e
+# %% ../nbs/12_parallel.ipynb #d1b53ecd
 @patch
 def environment_task(self:ParallelExperience,
     f=None, # Set by the decorator
@@ -496,13 +521,16 @@ def environment_task(self:ParallelExperience,
     if f is None: return partial(self.environment_task, name=name, timeout=timeout, **params)
     name = name or getattr(f, '__name__', None)
     if not isinstance(name, str) or not name: raise ValueError(f'`name` should be a text, got {name!r}')
-    if name.casefold() in map(str.casefold, self.environments): raise ValueError(f'there is an environment {name!r} already: give each a `name` of its own')
-    self.environments[name] = SimpleNamespace(f=f, params=params, timeout=self.timeout if timeout is None else _seconds(timeout))
+    if name.casefold() in map(str.casefold, self.environments):
+        raise ValueError(f'there is an environment {name!r} already: give each a `name` of its own')
+    self.environments[name] = SimpleNamespace(f=f, params=params,
+                                              timeout=self.timeout if timeout is None else _seconds(timeout))
     return f
 
 def _seconds(timeout):
     if timeout is None: return
-    if isinstance(timeout, str) or not float(timeout)>0: raise ValueError(f'`timeout` should be seconds, more than 0, got {timeout!r}')
+    if isinstance(timeout, str) or not float(timeout)>0:
+        raise ValueError(f'`timeout` should be seconds, more than 0, got {timeout!r}')
     return None if math.isinf(timeout) else float(timeout)
 
 @patch
@@ -511,7 +539,8 @@ def set_params(self:ParallelExperience,
     **params
 ):
     "Change parameters, from the next iteration on"
-    if name not in self.environments: raise ValueError(f'there are the environments {list(self.environments)}, and no {name!r}')
+    if name not in self.environments:
+        raise ValueError(f'there are the environments {list(self.environments)}, and no {name!r}')
     self.environments[name].params = {**self.environments[name].params, **params}
 
 @patch
@@ -531,7 +560,7 @@ def as_stop_criterion(self:ParallelExperience,
     operator:str='>', # One of `> < == >= <=`, or the constants of this module
     **params # As those of an environment
 ):
-    "Decorate the test: an `async def` that gives a command that prints a number last, or a function of `ctx` that gives one"
+    "Decorate the test: a function of `ctx` that gives a number, or an `async def` whose command prints one last"
     if operator not in _operators: raise ValueError(f'`operator` should be one of {list(_operators)}, got {operator!r}')
     if math.isnan(threshold): raise ValueError('no metric compares with a `threshold` of NaN')
     def decorate(f):
@@ -539,13 +568,15 @@ def as_stop_criterion(self:ParallelExperience,
         return f
     return decorate
 
-# %% ../nbs/12_parallel.ipynb #e8d51531
+# %% ../nbs/12_parallel.ipynb #ac6e08f6
 async def _command(f, params):
     "What an `async def` gives, with those of its parameters that it takes"
     takes = inspect.signature(f).parameters.values()
-    if not any(o.kind==o.VAR_KEYWORD for o in takes): params = {k:v for k,v in params.items() if k in {o.name for o in takes if o.kind!=o.POSITIONAL_ONLY}}
+    if not any(o.kind==o.VAR_KEYWORD for o in takes):
+        params = {k:v for k,v in params.items() if k in {o.name for o in takes if o.kind!=o.POSITIONAL_ONLY}}
     res = await f(**params)
-    if not isinstance(res, str): raise TypeError(f'{f.__name__} should give a command, a string, got {type(res).__name__}')
+    if not isinstance(res, str):
+        raise TypeError(f'{f.__name__} should give a command, a string, got {type(res).__name__}')
     return res
 
 @patch
@@ -553,14 +584,18 @@ async def _collect(self:ParallelExperience, submit, name, iteration):
     "Let an environment collect, and commit what it brings; what failed"
     env = self.environments[name]
     for attempt in range(self.retries+1):
-        ctx = Ctx(iteration, name, env.params, self._seed(iteration, name, attempt), policy=self.policy, work_dir=str(self.work_dir))
+        ctx = Ctx(iteration, name, env.params, self._seed(iteration, name, attempt),
+                  policy=self.policy, work_dir=str(self.work_dir))
         try:
-            task = await asyncio.wait_for(_command(env.f, env.params), env.timeout) if inspect.iscoroutinefunction(env.f) else cloudpickle.dumps((env.f, ctx))
+            task = (await asyncio.wait_for(_command(env.f, env.params), env.timeout)
+                    if inspect.iscoroutinefunction(env.f) else cloudpickle.dumps((env.f, ctx)))
             res = await _result(submit(task, replace(ctx, policy=None), env.timeout))
-        except Exception as e: res = dict(code=None, stderr=str(e) or type(e).__name__, files={}) # a worker that is gone, a function that cannot be sent
+        except Exception as e: # a worker that is gone, a function that cannot be sent
+            res = dict(code=None, stderr=str(e) or type(e).__name__, files={})
         why = res['stderr'] if res['code'] is None else _why(res, env.timeout)
         bad = self.banks.commit(ctx, res['files']) if not why else []
-        failures = [Failure(iteration, name, why or f'what it left cannot be used, and is in quarantine: {bad[0]}', res['code'], res['stderr'][-2000:])] if why or bad else []
+        failures = [Failure(iteration, name, why or f'what it left cannot be used, and is in quarantine: {bad[0]}',
+                            res['code'], res['stderr'][-2000:])] if why or bad else []
         for o in failures: log.warning('iteration %s, %s', iteration, o)
         if self.banks.has(ctx): break
     return failures
@@ -575,14 +610,16 @@ async def _result(future):
         raise
 
 @patch
-def _seed(self:ParallelExperience, *of): return int.from_bytes(hashlib.sha256(repr((self.seed, *of)).encode()).digest()[:4], 'big')
+def _seed(self:ParallelExperience, *of):
+    return int.from_bytes(hashlib.sha256(repr((self.seed, *of)).encode()).digest()[:4], 'big')
 
 @patch
 async def _in_work_dir(self:ParallelExperience, task, ctx, what):
     "Run the update or the test; what a function gives, or what a command wrote"
     ctx = replace(ctx, params=task.params)
     if not inspect.iscoroutinefunction(task.f): return await asyncio.to_thread(_called, task.f, ctx, task.params)
-    code,out,err = await asyncio.to_thread(run_command, ['/bin/sh', '-c', await _command(task.f, task.params)], self.work_dir, ctx.variables, wanted=self._wanted)
+    code,out,err = await asyncio.to_thread(run_command, ['/bin/sh', '-c', await _command(task.f, task.params)],
+                                           self.work_dir, ctx.variables, wanted=self._wanted)
     if code: raise RuntimeError(f'the {what} of iteration {ctx.iteration} ended with exit code {code}: {err[-2000:]}')
     return out
 
@@ -596,11 +633,14 @@ async def _measure(self:ParallelExperience, ctx):
     got = await self._in_work_dir(self.criterion, ctx, 'test')
     last = (got.strip().splitlines() or [''])[-1] if isinstance(got, str) else got
     try: res = float(last.item() if hasattr(last, 'item') else last)
-    except (TypeError, ValueError, OverflowError, RuntimeError): raise ValueError(f'the test should give a number{", as the last line that it prints" if isinstance(got, str) else ""}; got {last!r:.99}') from None
+    except (TypeError, ValueError, OverflowError, RuntimeError):
+        raise ValueError('the test should give a number'
+                         f'{", as the last line that it prints" if isinstance(got, str) else ""}; '
+                         f'got {last!r:.99}') from None
     if math.isnan(res): raise ValueError(f'the metric {self.criterion.metric_name} of iteration {ctx.iteration} is NaN')
     return res
 
-# %% ../nbs/12_parallel.ipynb #e672127b
+# %% ../nbs/12_parallel.ipynb #d758e8ec
 @patch
 async def start(self:ParallelExperience,
     max_iter:int=0, # The most iterations, those of a run before included; without it until the criterion is met
@@ -613,16 +653,19 @@ async def start(self:ParallelExperience,
     with tempfile.NamedTemporaryFile(prefix='fastrl-run-', delete=False) as f:
         self._wanted = _Wanted(f.name)
         try:
-            with suppress(OSError): fcntl.lockf(f, fcntl.LOCK_EX) # until this process ends, or the file goes; one that is forked has it not
+            with suppress(OSError):
+                fcntl.lockf(f, fcntl.LOCK_EX) # until this process ends, or the file goes; one that is forked has it not
             while not self._stopped.is_set() and (not max_iter or done<max_iter):
-                with Claim(self.banks.folder): # of two that run in one folder, one would take the other's banks for its own
+                # of two that run in one folder, one would take the other's banks for its own
+                with Claim(self.banks.folder):
                     self.banks.sweep()
                     done = self._resume()
                     if max_iter and done>=max_iter: return # another run has done it
                     bar = bar or _Progress((max_iter-done)*len(self.environments) if max_iter else None, self.patience)
                     state = await self._iterate(partial(pool.submit, run_task, wanted=self._wanted), done, bar)
                 done += 1
-                bar.comment = f'iteration {done}' + (f', {state.metric_name} {state.metric:g}' if state.metric_name else '')
+                bar.comment = f'iteration {done}' + (
+                    f', {state.metric_name} {state.metric:g}' if state.metric_name else '')
                 yield state
                 if state.should_stop: return
         finally:
@@ -640,27 +683,34 @@ async def learn(self:ParallelExperience,
     async for state in self.start(max_iter): pass
     return state
 
-# %% ../nbs/12_parallel.ipynb #aaab2713
+# %% ../nbs/12_parallel.ipynb #0dc53730
 @patch
 def _check(self:ParallelExperience, max_iter):
     if max_iter<0: raise ValueError(f'`max_iter` should be at least 0, got {max_iter}')
     if not self.environments: raise ValueError('there is no environment: decorate a function with `environment_task`')
-    if not max_iter and self.criterion is None: raise ValueError('give `max_iter`, or a criterion by `as_stop_criterion`')
-    if self.min_envs>len(self.environments): raise ValueError(f'{self.min_envs} environments should succeed, and there are {len(self.environments)}')
+    if not max_iter and self.criterion is None:
+        raise ValueError('give `max_iter`, or a criterion by `as_stop_criterion`')
+    if self.min_envs>len(self.environments):
+        raise ValueError(f'{self.min_envs} environments should succeed, and there are {len(self.environments)}')
 
 @patch
 async def _iterate(self:ParallelExperience, submit, iteration, bar):
-    names = [o for o in self.environments if not self.banks.has(Ctx(iteration, o))] # others were committed before a crash
+    # others were committed before a crash
+    names = [o for o in self.environments if not self.banks.has(Ctx(iteration, o))]
     tasks = [asyncio.create_task(bar.count(self._collect(submit, o, iteration))) for o in names]
     try: failures = sum(await asyncio.gather(*tasks), [])
     finally: # if one could not be committed, or this is cancelled, the others end, too
         for o in tasks: o.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
     bank,bad = await asyncio.to_thread(self._merge)
-    failures += [Failure(iteration, o, f'what was committed cannot be merged, and is in quarantine: {e}') for o,e in bad]
+    failures += [Failure(iteration, o, f'what was committed cannot be merged, and is in quarantine: {e}')
+                 for o,e in bad]
     good = [o for o in self.environments if self.banks.has(Ctx(iteration, o))]
-    if len(good)<self.min_envs: raise RuntimeError(f'{len(good)} of {len(self.environments)} environments brought something in iteration {iteration}, and {self.min_envs} should: ' + '; '.join(map(str, failures)))
-    ctx = Ctx(iteration, seed=self._seed(iteration), path=self.banks.folder/'memory.safetensors', policy=self.policy, work_dir=str(self.work_dir))
+    if len(good)<self.min_envs:
+        raise RuntimeError(f'{len(good)} of {len(self.environments)} environments brought something in iteration '
+                           f'{iteration}, and {self.min_envs} should: ' + '; '.join(map(str, failures)))
+    ctx = Ctx(iteration, seed=self._seed(iteration), path=self.banks.folder/'memory.safetensors',
+              policy=self.policy, work_dir=str(self.work_dir))
     collected = {o: _read_about(self.banks.path(Ctx(iteration, o)))['n'] for o in good}
     state = State(iteration, collected, failures, len(bank))
     if self.update:
@@ -670,7 +720,8 @@ async def _iterate(self:ParallelExperience, submit, iteration, bar):
         state.metric_name,state.metric = self.criterion.metric_name,await self._measure(ctx)
         state.should_stop = self.criterion.met(state.metric)
     self._finish(state)
-    log.info('iteration %s: %s experiences of %s environments, %s in all%s', iteration, sum(collected.values()), len(good), len(bank), f'; {state.metric_name} {state.metric:g}' if self.criterion else '')
+    log.info('iteration %s: %s experiences of %s environments, %s in all%s', iteration, sum(collected.values()),
+             len(good), len(bank), f'; {state.metric_name} {state.metric:g}' if self.criterion else '')
     return state
 
 @patch
@@ -686,7 +737,8 @@ def _finish(self:ParallelExperience, state):
     if raw:
         name = f'{state.iteration:06d}.policy.pt'
         put_file(folder/name, lambda p: p.write_bytes(raw))
-    put_file(folder/'run.json', lambda p: p.write_text(json.dumps(dict(iterations=state.iteration+1, metric=state.metric, policy=name))))
+    put_file(folder/'run.json', lambda p: p.write_text(json.dumps(
+        dict(iterations=state.iteration+1, metric=state.metric, policy=name))))
     for o in folder.glob('*.policy.pt'):
         if o.name!=name: o.unlink()
 
@@ -697,7 +749,9 @@ def _policy_bytes(policy):
     try:
         torch.save(policy, res)
         torch.load(io.BytesIO(res.getvalue()), weights_only=True)
-    except Exception: return log.warning('the policy is not kept for a run that goes on with this one: that takes tensors and plain data, such as a state dict') # of many kinds
+    except Exception: # of many kinds
+        return log.warning('the policy is not kept for a run that goes on with this one: '
+                           'that takes tensors and plain data, such as a state dict')
     return res.getvalue()
 
 @patch
@@ -707,7 +761,9 @@ def _resume(self:ParallelExperience):
     if self.policy is None and run.get('policy'):
         path = self.banks.folder/run['policy']
         try: self.policy = torch.load(path, weights_only=True)
-        except Exception as e: raise LoadError(f'{path} is damaged ({e}): set `policy` to one that you have, or let {path.with_name("run.json")} say "policy": null') from e
+        except Exception as e:
+            raise LoadError(f'{path} is damaged ({e}): set `policy` to one that you have, '
+                            f'or let {path.with_name("run.json")} say "policy": null') from e
     return run['iterations']
 
 @patch
@@ -715,21 +771,26 @@ def _say_if_met(self:ParallelExperience):
     "Whoever starts a finished program again hardly wants one more iteration of the same run"
     run = _read_run(self.banks.folder)
     if self.criterion and run.get('metric') is not None and self.criterion.met(run['metric']):
-        log.warning('%s has a run that met the criterion in iteration %s, and goes on now: for a new run give another `work_dir`', self.work_dir, run['iterations']-1)
+        log.warning('%s has a run that met the criterion in iteration %s, and goes on now: '
+                    'for a new run give another `work_dir`', self.work_dir, run['iterations']-1)
 
 def _read_run(folder):
     path = folder/'run.json'
     if not path.exists(): return dict(iterations=0)
     try:
         res = json.loads(path.read_text())
-        if type(res['iterations']) is not int or res['iterations']<0 or not isinstance(res.get('policy'), (str,type(None))): raise ValueError(f'got {res}')
-    except (ValueError, TypeError, KeyError) as e: raise LoadError(f'{path} should say how many iterations are over, and is damaged ({e}): write {{"iterations": n}} into it') from e
+        if type(res['iterations']) is not int or res['iterations']<0 \
+                or not isinstance(res.get('policy'), (str,type(None))): raise ValueError(f'got {res}')
+    except (ValueError, TypeError, KeyError) as e:
+        raise LoadError(f'{path} should say how many iterations are over, and is damaged ({e}): '
+                        'write {"iterations": n} into it') from e
     return res
 
-# %% ../nbs/12_parallel.ipynb #2dc69746
+# %% ../nbs/12_parallel.ipynb #ee2d2d8b
 class _Progress:
     "A bar for the tasks that are done, from the moment on at which this takes long"
-    def __init__(self, total, patience=2.): self.bar,self.done,self.total,self.comment,self.due = None,0,total,'',time.monotonic()+patience
+    def __init__(self, total, patience=2.):
+        self.bar,self.done,self.total,self.comment,self.due = None,0,total,'',time.monotonic()+patience
     async def count(self, coro):
         res = await coro
         self.done += 1
@@ -739,28 +800,32 @@ class _Progress:
             self.bar.update(min(self.done, self.total or self.done))
         return res
 
-# %% ../nbs/12_parallel.ipynb #a10b92e0
+# %% ../nbs/12_parallel.ipynb #53f66d9b
 class SequentialReinforcementLearner(ParallelExperience):
     "One environment, an update, a test: until the criterion is met"
     @delegates(ParallelExperience.environment_task)
     def environment_task(self, f=None, **kwargs):
         "Decorate the environment: an `async def` that gives a command, or a function that collects"
-        if f is not None and self.environments: raise ValueError(f'there is an environment already, {next(iter(self.environments))!r}; `ParallelExperience` takes several')
+        if f is not None and self.environments:
+            raise ValueError(f'there is an environment already, {next(iter(self.environments))!r}; '
+                             '`ParallelExperience` takes several')
         return partial(self.environment_task, **kwargs) if f is None else super().environment_task(f, **kwargs)
 
-# %% ../nbs/12_parallel.ipynb #65fa411e
+# %% ../nbs/12_parallel.ipynb #6133e52d
 class ParallelReinforcementLearner(SequentialReinforcementLearner):
     "Several learners side by side, with configurations and memories of their own"
     async def start(self,
         parallel_learners:int=2,
         max_iter:int=0, # The most iterations of each; without it until the criterion is met
-        learner_configs:list=None, # For each a dict of parameters, `{'environment':{…}, 'update':{…}, 'criterion':{…}}`, or `None`
+        learner_configs:list=None, # For each `None`, or parameters, `dict(environment=…, update=…, criterion=…)`
     ):
         "Go on: an async iterator of the states of all, as they come; `learner_id` says whose"
         self._check(max_iter)
         if parallel_learners<1: raise ValueError(f'`parallel_learners` should be 1 or more, got {parallel_learners}')
         configs = learner_configs or [None]*parallel_learners
-        if len(configs)!=parallel_learners: raise ValueError(f'`learner_configs` should have one for each of {parallel_learners} learners, got {len(configs)}')
+        if len(configs)!=parallel_learners:
+            raise ValueError(f'`learner_configs` should have one for each of {parallel_learners} learners, '
+                             f'got {len(configs)}')
         learners = [self._learner(i, o or {}) for i,o in enumerate(configs)]
         states = asyncio.Queue()
         async def go(i, learner):
@@ -775,7 +840,9 @@ class ParallelReinforcementLearner(SequentialReinforcementLearner):
             await asyncio.gather(*running, return_exceptions=True) # what they run is killed
             self._stopped.clear()
         failed = {i:o for i,o in enumerate(over.result()) if isinstance(o, BaseException)}
-        if failed: raise RuntimeError('; '.join(f'learner {i}: {o}' for i,o in failed.items())) from next(iter(failed.values()))
+        if failed:
+            raise RuntimeError('; '.join(f'learner {i}: {o}' for i,o in failed.items())) \
+                from next(iter(failed.values()))
 
     @property
     def memory(self):
@@ -790,8 +857,12 @@ class ParallelReinforcementLearner(SequentialReinforcementLearner):
 
     def _learner(self, i, config):
         tasks = dict(environment=next(iter(self.environments.values())), update=self.update, criterion=self.criterion)
-        if bad := [k for k in config if tasks.get(k) is None]: raise ValueError(f'the configuration of learner {i} should be for some of {[k for k,v in tasks.items() if v]}, got {bad[0]!r}')
-        res = SequentialReinforcementLearner(self.engine, work_dir=self.work_dir/f'learner_{i}', max_size=self.max_size, timeout=self.timeout, retries=self.retries, min_envs=self.min_envs, seed=self._seed('learner', i))
+        if bad := [k for k in config if tasks.get(k) is None]:
+            raise ValueError(f'the configuration of learner {i} should be for some of '
+                             f'{[k for k,v in tasks.items() if v]}, got {bad[0]!r}')
+        res = SequentialReinforcementLearner(
+            self.engine, work_dir=self.work_dir/f'learner_{i}', max_size=self.max_size, timeout=self.timeout,
+            retries=self.retries, min_envs=self.min_envs, seed=self._seed('learner', i))
         new = {k: copy(v) for k,v in tasks.items() if v is not None}
         for k,v in new.items(): v.params = {**v.params, **config.get(k, {})}
         res.environments = {next(iter(self.environments)): new['environment']}

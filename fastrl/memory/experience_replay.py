@@ -23,23 +23,25 @@ from .explore import *
 from .replay import *
 from .sample import Prioritized, Uniform
 
-# %% ../../nbs/06a_memory.experience_replay.ipynb #5e1e4c6b
+# %% ../../nbs/06a_memory.experience_replay.ipynb #5e1b2fa5
 # everything that working with a replay memory takes can be had from this module
-_all_ = ['ExperienceReplay', 'ExperienceReplayException', 'MemoryNotWarm', 'get_steps', 'plot_replay_stats', 'plot_summary', 'plot_images', 'figures_to_html', 'replay_report',
+_all_ = ['ExperienceReplay', 'ExperienceReplayException', 'MemoryNotWarm', 'get_steps', 'plot_replay_stats',
+         'plot_summary', 'plot_images', 'figures_to_html', 'replay_report',
          'Uniform', 'Prioritized', 'BD', 'TensorBatch', 'CancelBatchException', 'test_len', 'test_same']
 
-# %% ../../nbs/06a_memory.experience_replay.ipynb #48302612
+# %% ../../nbs/06a_memory.experience_replay.ipynb #79f20cd6
 class Tally:
     "How often each row that is stored was drawn"
     def __init__(self): self.times,self.seen = np.zeros(0, np.int64),0
     def count(self, ring, idxs):
         cap = ring.room
         if len(self.times)<cap: self.times = np.concatenate([self.times, np.zeros(cap-len(self.times), np.int64)])
-        if (total := ring.total)>self.seen: self.times[np.arange(max(self.seen, total-cap), total)%cap] = 0 # these rows are new
+        if (total := ring.total)>self.seen: # these rows are new
+            self.times[np.arange(max(self.seen, total-cap), total)%cap] = 0
         self.seen = total
         np.add.at(self.times, idxs.cpu().numpy(), 1)
 
-# %% ../../nbs/06a_memory.experience_replay.ipynb #2756e427
+# %% ../../nbs/06a_memory.experience_replay.ipynb #a90da0ca
 class ExperienceReplayCallback(Callback):
     "Remember each live batch, and train on one drawn from the memory instead"
     order,run_valid = -8,False # before callbacks that look at the prediction, mixed precision for one
@@ -53,7 +55,8 @@ class ExperienceReplayCallback(Callback):
     ):
         self.settings = dict(bs=bs, max_sz=max_sz, warmup_sz=warmup_sz, **kwargs)
         self.experience_replay = ExperienceReplay(memory=memory, **self.settings)
-        self.drawn,self.serials,self.tally,self._predicted = None,None,Tally(),False # the rows of this batch; how often each was drawn; is there a prediction to replace?
+        # the rows of this batch; how often each was drawn; is there a prediction to replace?
+        self.drawn,self.serials,self.tally,self._predicted = None,None,Tally(),False
 
     def before_batch(self): self._predicted = True
     def after_fit(self): self._predicted = False
@@ -83,18 +86,20 @@ class ExperienceReplayCallback(Callback):
         "Note the TD errors of the batch that was drawn, but of rows that are overwritten by now"
         self.experience_replay.update_td(td_errors, self.drawn, self.serials)
 
-# %% ../../nbs/06a_memory.experience_replay.ipynb #96e4b8f6
+# %% ../../nbs/06a_memory.experience_replay.ipynb #2e4b248d
 @patch
 def __getstate__(self:ExperienceReplayCallback):
     # a sampler knows the rows, too
     settings = {k:v for k,v in self.settings.items() if k!='sampler'}
-    return {**{k:v for k,v in self.__dict__.items() if k not in ('experience_replay','drawn','serials','tally')}, 'settings':settings}
+    return {**{k:v for k,v in self.__dict__.items() if k not in ('experience_replay','drawn','serials','tally')},
+            'settings':settings}
 
 @patch
 def __setstate__(self:ExperienceReplayCallback, state):
-    self.__dict__.update(state, experience_replay=ExperienceReplay(**state['settings']), drawn=None, serials=None, tally=Tally())
+    self.__dict__.update(state, experience_replay=ExperienceReplay(**state['settings']),
+                         drawn=None, serials=None, tally=Tally())
 
-# %% ../../nbs/06a_memory.experience_replay.ipynb #2aaee31a
+# %% ../../nbs/06a_memory.experience_replay.ipynb #5156ed5c
 class Resume(Callback):
     "Checkpoint a training to `folder`, and go on from there when it is started again"
     order,run_valid = 70,False # after all that a batch brings
@@ -108,7 +113,8 @@ class Resume(Callback):
 
     def before_fit(self):
         self.run = not hasattr(self.learn, 'lr_finder')
-        self.epoch_at,self.iter_at,self._skip,self._since = 0,0,0,0 # how far it has come; how far the epoch had come that is gone on with; batches since the last checkpoint
+        # how far it has come; how far the epoch had come that is gone on with; batches since the last checkpoint
+        self.epoch_at,self.iter_at,self._skip,self._since = 0,0,0,0
         if self.run and (self.folder/'manifest.json').exists(): self._restore()
         self._start,self._logger = self.epoch_at,self.learn.logger
 
@@ -127,18 +133,21 @@ class Resume(Callback):
     def after_fit(self):
         if self.run: self.save()
 
-# %% ../../nbs/06a_memory.experience_replay.ipynb #f2d49cb0
+# %% ../../nbs/06a_memory.experience_replay.ipynb #8bf1cd8e
 @patch
 def _keepers(self:Resume):
     "Whoever has a state, by name"
-    return {o.name if isinstance(o, Callback) else 'agent': o for o in (*self.learn.cbs, getattr(self.learn, 'agent', None)) if hasattr(type(o), 'load_state_dict')} # of its own: a callback asked for what it has not asks the model
+    return {o.name if isinstance(o, Callback) else 'agent': o
+            for o in (*self.learn.cbs, getattr(self.learn, 'agent', None))
+            if hasattr(type(o), 'load_state_dict')} # of its own: a callback asked for what it has not asks the model
 
 @patch
 def save(self:Resume):
     "A checkpoint of this moment"
     learn = self.learn
     self._since = 0
-    extra = dict(epoch=self.epoch_at, iter=self.iter_at, model=learn.model.state_dict(), opt=learn.opt.state_dict(), cbs={k: o.state_dict() for k,o in self._keepers().items()})
+    extra = dict(epoch=self.epoch_at, iter=self.iter_at, model=learn.model.state_dict(), opt=learn.opt.state_dict(),
+                 cbs={k: o.state_dict() for k,o in self._keepers().items()})
     learn.experience_replay.experience_replay.checkpoint(self.folder, extra)
 
 @patch
@@ -153,7 +162,8 @@ def _restore(self:Resume):
     ring = er.ring
     if ring.path: ring.path.unlink(missing_ok=True) # it may have come further than the checkpoint, which makes it anew
     restored = ExperienceReplay.load(self.folder, device=ring.device, shared=ring.shared, path=ring.path)
-    vars(cb).update(experience_replay=restored, tally=Tally()) # set as an attribute it would be warned of: the learner has one of that name
+    # set as an attribute it would be warned of: the learner has one of that name
+    vars(cb).update(experience_replay=restored, tally=Tally())
     learn.model.load_state_dict(extra['model'])
     learn.opt.load_state_dict(extra['opt'])
     for k,o in self._keepers().items():

@@ -19,14 +19,15 @@ from plotly.offline import get_plotlyjs
 from plotly.subplots import make_subplots
 from ..core import *
 
-# %% ../../nbs/06b_memory.explore.ipynb #2da3f45b
+# %% ../../nbs/06b_memory.explore.ipynb #a9ecdfb6
 def get_steps(
     maxlen:int=0, # How many frames, or with `atomic` the number of one
     atomic:bool=False, # Just the one frame?
 )->tuple[list[str],dict]: # Names, and how plotly should animate
     "The names of a slider's frames, and the settings that move to them: 50 ms a frame, nothing drawn anew"
     names = [str(maxlen)] if atomic else [str(i) for i in range(maxlen)]
-    return names, dict(frame=dict(duration=50, redraw=False), transition=dict(duration=0), fromcurrent=True, mode='immediate')
+    return names, dict(frame=dict(duration=50, redraw=False), transition=dict(duration=0),
+                       fromcurrent=True, mode='immediate')
 
 # %% ../../nbs/06b_memory.explore.ipynb #42c94725
 def thin(
@@ -50,7 +51,7 @@ def frame_rows(
     "The rows that get a frame: all, or `most` at even distances"
     return np.arange(n) if n<=most else np.linspace(0, n-1, most).round().astype(int)
 
-# %% ../../nbs/06b_memory.explore.ipynb #d4b28758
+# %% ../../nbs/06b_memory.explore.ipynb #b14f26e5
 _blue,_orange,_grey = '#0072B2','#D55E00','#666666' # from Okabe and Ito's palette, which colour-blind eyes tell apart
 
 def _series(memory, name):
@@ -66,9 +67,10 @@ def _controls(names, labels, settings):
     buttons = [dict(args=[None, settings], label='▶', method='animate'),
                dict(args=[[None], {**settings, 'frame':dict(duration=0, redraw=False)}], label='❚❚', method='animate')]
     return dict(sliders=[dict(steps=steps, active=0, currentvalue=dict(prefix='row '), pad=dict(t=40), len=.9, x=.1)],
-                updatemenus=[dict(type='buttons', direction='left', showactive=False, buttons=buttons, x=.08, y=0, xanchor='right', yanchor='top', pad=dict(t=45, r=10))])
+                updatemenus=[dict(type='buttons', direction='left', showactive=False, buttons=buttons,
+                                  x=.08, y=0, xanchor='right', yanchor='top', pad=dict(t=45, r=10))])
 
-# %% ../../nbs/06b_memory.explore.ipynb #df1a9854
+# %% ../../nbs/06b_memory.explore.ipynb #ffa59afb
 def plot_replay_stats(
     experience_replay, # A memory, or the callback that has one
     columns='td_error', # Names, in a list or divided by commas; `state.arm` in a nested column
@@ -89,15 +91,18 @@ def plot_replay_stats(
         keep = thin(y)
         fig.add_scatter(x=keep, y=y[keep], mode='lines', line=dict(color=_blue, width=1), row=r, col=c)
         fig.add_vline(er.pointer-.5, line=dict(color=_grey, width=1, dash='dot'), row=r, col=c)
-    for y,(r,c) in zip(ys, at): fig.add_scatter(x=[0], y=[y[0]], mode='markers', marker=dict(color=_orange, size=10), row=r, col=c)
+    for y,(r,c) in zip(ys, at):
+        fig.add_scatter(x=[0], y=[y[0]], mode='markers', marker=dict(color=_orange, size=10), row=r, col=c)
     marks = list(range(len(ys), 2*len(ys)))
-    frames = [dict(name=o, traces=marks, data=[dict(type='scatter', x=[int(i)], y=[y[i]]) for y in ys]) for o,i in zip(names, rows)]
+    frames = [dict(name=o, traces=marks, data=[dict(type='scatter', x=[int(i)], y=[y[i]]) for y in ys])
+              for o,i in zip(names, rows)]
     fig.update(frames=frames)
     fig.update_xaxes(title=dict(text='row', standoff=4), row=at[-1][0])
-    fig.update_layout(showlegend=False, template='plotly_white', height=170+220*at[-1][0], margin=dict(l=50, r=20, t=60, b=20), **_controls(names, rows, settings))
+    fig.update_layout(showlegend=False, template='plotly_white', height=170+220*at[-1][0],
+                      margin=dict(l=50, r=20, t=60, b=20), **_controls(names, rows, settings))
     return fig
 
-# %% ../../nbs/06b_memory.explore.ipynb #9cb88565
+# %% ../../nbs/06b_memory.explore.ipynb #058abde1
 def _bars(x, y, **kwargs): return go.Bar(x=x, y=y, marker=dict(color=_blue, line=dict(width=0)), **kwargs)
 
 def _newest_last(er):
@@ -109,18 +114,21 @@ def _held(er):
     total,n = er.ring.total,len(er)
     edges = np.linspace(0, total, min(total, 50)+1)
     held = np.histogram(np.arange(total-n, total), edges)[0]
-    return _bars((edges[1:]+edges[:-1])/2, held, name='rows', hovertemplate='around step %{x:,.0f}: %{y:,} rows'),'Which steps it holds','step since the beginning','rows'
+    return (_bars((edges[1:]+edges[:-1])/2, held, name='rows', hovertemplate='around step %{x:,.0f}: %{y:,} rows'),
+            'Which steps it holds','step since the beginning','rows')
 
 def _drawn(er, times):
     times = times[:len(er)][_newest_last(er)]
     parts = np.array_split(times, min(len(times), 50))
     at = np.cumsum([len(o) for o in parts])-len(times)
-    return _bars(at, [o.mean() for o in parts], name='draws', hovertemplate='%{x:,} steps ago: drawn %{y:.2f} times'),'Who is drawn how often','steps ago','times drawn, mean'
+    return (_bars(at, [o.mean() for o in parts], name='draws', hovertemplate='%{x:,} steps ago: drawn %{y:.2f} times'),
+            'Who is drawn how often','steps ago','times drawn, mean')
 
 def _errors(er):
     td = er.memory['td_error'][:,0].double().abs().cpu().numpy()
     count,edges = np.histogram(td[np.isfinite(td)], 50)
-    return _bars((edges[1:]+edges[:-1])/2, count, name='rows', hovertemplate='about %{x:.3g}: %{y:,} rows'),'How wrong the network was','absolute TD error','rows'
+    return (_bars((edges[1:]+edges[:-1])/2, count, name='rows', hovertemplate='about %{x:.3g}: %{y:,} rows'),
+            'How wrong the network was','absolute TD error','rows')
 
 def _returns(er):
     m = er.memory
@@ -129,39 +137,47 @@ def _returns(er):
     back = m['accum_rewards'][rows].reshape(len(rows), -1)[:,0].cpu().numpy()
     keep = thin(back)
     at = np.arange(1-len(back), 1)[keep]
-    return go.Scatter(x=at, y=back[keep], mode='lines+markers', line=dict(color=_blue, width=1), marker=dict(size=4), name='return', hovertemplate='%{x} episodes ago: %{y:.4g}'),'Returns of the episodes','episodes ago','return'
+    return (go.Scatter(x=at, y=back[keep], mode='lines+markers', line=dict(color=_blue, width=1), marker=dict(size=4),
+                       name='return', hovertemplate='%{x} episodes ago: %{y:.4g}'),
+            'Returns of the episodes','episodes ago','return')
 
-# %% ../../nbs/06b_memory.explore.ipynb #9df78649
+# %% ../../nbs/06b_memory.explore.ipynb #b5b1d257
 def plot_summary(
     experience_replay, # A memory, or the callback that has one and counts who is drawn
 )->go.Figure:
     "What a memory holds, who is drawn, how wrong the network was, how the episodes ended"
-    er,times = getattr(experience_replay, 'experience_replay', experience_replay),getattr(getattr(experience_replay, 'tally', None), 'times', ())
+    er,times = (getattr(experience_replay, 'experience_replay', experience_replay),
+                getattr(getattr(experience_replay, 'tally', None), 'times', ()))
     if er.memory is None: raise ValueError('the memory is empty: add rows before plotting them')
     panels = [_held(er)]
     if len(times)>=len(er): panels.append(_drawn(er, times))
     if 'td_error' in er.memory and er.memory['td_error'].any(): panels.append(_errors(er))
-    if all(o in er.memory for o in ('accum_rewards','terminated','truncated')) and (er.memory['terminated']|er.memory['truncated']).any(): panels.append(_returns(er))
+    if all(o in er.memory for o in ('accum_rewards','terminated','truncated')) \
+            and (er.memory['terminated']|er.memory['truncated']).any(): panels.append(_returns(er))
     n_rows = -(-len(panels)//2)
     fig = make_subplots(n_rows, min(len(panels), 2), subplot_titles=[o[1] for o in panels], vertical_spacing=.5/n_rows)
     for i,(trace,_,x,y) in enumerate(panels):
         at = dict(row=i//2+1, col=i%2+1)
         fig.add_trace(trace, **at).update_xaxes(title=x, **at).update_yaxes(title=y, rangemode='tozero', **at)
         if 'error' in x: fig.update_yaxes(type='log', **at) # a few large errors are what one looks for
-    return fig.update_layout(showlegend=False, template='plotly_white', bargap=0, height=70+240*n_rows, margin=dict(l=60, r=20, t=50, b=50))
+    return fig.update_layout(showlegend=False, template='plotly_white', bargap=0, height=70+240*n_rows,
+                             margin=dict(l=60, r=20, t=50, b=50))
 
-# %% ../../nbs/06b_memory.explore.ipynb #7a89eab0
+# %% ../../nbs/06b_memory.explore.ipynb #69e75c0c
 class Page(str):
     "HTML of a whole page, which a notebook shows"
     def _repr_html_(self):
-        return f'<iframe srcdoc="{self.replace("&", "&amp;").replace(chr(34), "&quot;")}" style="width:100%; height:80vh; border:0"></iframe>'
+        return (f'<iframe srcdoc="{self.replace("&", "&amp;").replace(chr(34), "&quot;")}" '
+                'style="width:100%; height:80vh; border:0"></iframe>')
 
 _follow = '''
 // plotly rejects an animation that is paused, without a reason: that is no error
 addEventListener('unhandledrejection', e => { if (e.reason === undefined) e.preventDefault(); });
-const figs = [...document.querySelectorAll('.plotly-graph-div')], moving = figs.filter(f => (f.layout.sliders || []).length);
+const figs = [...document.querySelectorAll('.plotly-graph-div')];
+const moving = figs.filter(f => (f.layout.sliders || []).length);
 const names = f => ((f._transitionData || {})._frames || []).map(o => o.name);
-const settings = (f, ms) => ({mode: 'immediate', fromcurrent: true, transition: {duration: 0}, frame: {duration: ms, redraw: f.data.some(t => t.type === 'image')}});
+const settings = (f, ms) => ({mode: 'immediate', fromcurrent: true, transition: {duration: 0},
+                              frame: {duration: ms, redraw: f.data.some(t => t.type === 'image')}});
 const show = (f, name) => Plotly.animate(f, [name], settings(f, 0)).catch(() => {}); // overtaken by the next one
 let leader = null, free = 0, now = 0;
 // whoever moves first leads; the others follow to the frame of the same name, without answering
@@ -176,7 +192,8 @@ figs.forEach(f => f.on('plotly_animatingframe', e => {
   }
 }));
 addEventListener('keydown', e => {
-  const f = moving.find(o => ((o._transitionData || {})._frameQueue || []).length) || moving[0]; // the one that plays, if one does
+  // the one that plays, if one does
+  const f = moving.find(o => ((o._transitionData || {})._frameQueue || []).length) || moving[0];
   if (!f || e.altKey || e.ctrlKey || e.metaKey) return;
   const all = names(f), far = e.shiftKey ? 10 : 1, to = {ArrowLeft: now-far, ArrowRight: now+far, ' ': now}[e.key];
   if (to === undefined) return;
@@ -185,13 +202,15 @@ addEventListener('keydown', e => {
   else show(f, all[Math.max(0, Math.min(all.length-1, to))]);
 });'''
 _style = '''
-body { font: 16px system-ui, sans-serif; color: #222; background: #fff; max-width: 1000px; margin: 1rem auto; padding: 0 1rem; overflow-x: hidden }
+body { font: 16px system-ui, sans-serif; color: #222; background: #fff; max-width: 1000px; margin: 1rem auto; \
+padding: 0 1rem; overflow-x: hidden }
 th { text-align: left; vertical-align: top; font-weight: 600; padding: .15rem 1rem .15rem 0; white-space: nowrap }
 .wide { overflow-x: auto } .wide > div { min-width: 600px }
 kbd { border: 1px solid #999; border-radius: 3px; padding: 0 .3em }'''
-_keys = '<p><kbd>←</kbd> <kbd>→</kbd> move by a frame, with <kbd>Shift</kbd> by ten; <kbd>Space</kbd> plays and stops.</p>'
+_keys = ('<p><kbd>←</kbd> <kbd>→</kbd> move by a frame, with <kbd>Shift</kbd> by ten; '
+         '<kbd>Space</kbd> plays and stops.</p>')
 
-# %% ../../nbs/06b_memory.explore.ipynb #c3527874
+# %% ../../nbs/06b_memory.explore.ipynb #0924d10d
 def figures_to_html(
     figs, # Plotly figures
     title:str='fastrl', # Of the page
@@ -200,27 +219,34 @@ def figures_to_html(
 )->Page:
     "One page with all `figs`, their animations in step"
     config = dict(responsive=True, displaylogo=False, showSendToCloud=False)
-    divs = [f'<div class="{"wide" if "xaxis2" in o.layout else ""}">{pio.to_html(o, include_plotlyjs=False, full_html=False, auto_play=False, config=config)}</div>' for o in figs]
+    divs = [f'<div class="{"wide" if "xaxis2" in o.layout else ""}">'
+            f'{pio.to_html(o, include_plotlyjs=False, full_html=False, auto_play=False, config=config)}</div>'
+            for o in figs]
     rows = ''.join(f'<tr><th scope="row">{escape(k)}</th><td>{escape(v)}</td></tr>' for k,v in (facts or {}).items())
-    return Page(f'''<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{escape(title)}</title>
+    if rows: rows = f'<table>{rows}</table>'
+    return Page(f'''<!doctype html><html lang="en"><head><meta charset="utf-8">\
+<meta name="viewport" content="width=device-width"><title>{escape(title)}</title>
 <style>{_style}</style>
-<script>{get_plotlyjs()}</script></head><body><h1>{escape(title)}</h1><p>{escape(about)}</p><table>{rows}</table>
+<script>{get_plotlyjs()}</script></head><body><h1>{escape(title)}</h1><p>{escape(about)}</p>{rows}
 {_keys if any(o.frames for o in figs) else ""}{"".join(divs)}<script>{_follow}</script></body></html>''')
 
-# %% ../../nbs/06b_memory.explore.ipynb #1adde1af
+# %% ../../nbs/06b_memory.explore.ipynb #d9eb3ad5
 def _facts(er, times=()):
     "What there is to say of a memory in numbers"
     n,ring,m = len(er),er.ring,er.memory
     flags = [k for k in ('terminated','truncated') if k in m]
     size = f'{n*ring.row_nbytes/1e6:,.1f} MB, {ring.row_nbytes:,} bytes a row'
     if ring.capacity and ring.capacity>n: size += f', {ring.capacity*ring.row_nbytes/1e6:,.1f} MB when full'
-    res = {'Rows': f'{n:,}{f" of {ring.capacity:,}" if ring.capacity else ""}, {ring.total:,} were written', 'Size': size, 'Columns': ', '.join(map(str, ring.fields))}
+    res = {'Rows': f'{n:,}{f" of {ring.capacity:,}" if ring.capacity else ""}, {ring.total:,} were written',
+           'Size': size, 'Columns': ', '.join(map(str, ring.fields))}
     if flags: res['Endings'] = ', '.join(f'{int(m[o].sum()):,} {o}' for o in flags)
     if 'env_id' in m: res['Environments'] = f'{len(m["env_id"].unique()):,}'
-    if len(times)>=n: res['Draws'] = f'{times.sum():,} of the rows that are there; {(times[:n]==0).mean():.1%} of these were never drawn'
+    if len(times)>=n:
+        res['Draws'] = (f'{times.sum():,} of the rows that are there; '
+                        f'{(times[:n]==0).mean():.1%} of these were never drawn')
     return res
 
-# %% ../../nbs/06b_memory.explore.ipynb #83ab25e3
+# %% ../../nbs/06b_memory.explore.ipynb #dc606497
 def plot_images(
     experience_replay, # A memory with a column of `(n,H,W,C)` images, or the callback that has it
     column:str='image',
@@ -233,12 +259,16 @@ def plot_images(
     fig = px.imshow(er.memory[column][rows].cpu().numpy(), animation_frame=0, binary_compression_level=9)
     fig.update_xaxes(visible=False).update_yaxes(visible=False)
     settings['frame']['redraw'] = True # an image does not change otherwise
-    fig.update_layout(shapes=[dict(type='rect', xref='x domain', yref='y domain', x0=0, x1=1, y0=0, y1=1, line=dict(color=_grey, width=1))])
-    return fig.update_layout(height=450, template='plotly_white', margin=dict(l=20, r=20, t=20, b=20), **_controls(names, rows, settings))
+    fig.update_layout(shapes=[dict(type='rect', xref='x domain', yref='y domain', x0=0, x1=1, y0=0, y1=1,
+                                   line=dict(color=_grey, width=1))])
+    return fig.update_layout(height=450, template='plotly_white', margin=dict(l=20, r=20, t=20, b=20),
+                             **_controls(names, rows, settings))
 
-# %% ../../nbs/06b_memory.explore.ipynb #4bc25a2d
-_about = ('Where there is a slider, the orange dot is the row that the slider names, in all pictures at once; the dotted line is where the next row will be written. '
-          'A TD error is what the network got wrong about a row when it last saw it, below 0 where it had hoped for more; it is 0 until a row is drawn.')
+# %% ../../nbs/06b_memory.explore.ipynb #ae0e596a
+_about = ('Where there is a slider, the orange dot is the row that the slider names, in all pictures at once; '
+          'the dotted line is where the next row will be written. '
+          'A TD error is what the network got wrong about a row when it last saw it, '
+          'below 0 where it had hoped for more; it is 0 until a row is drawn.')
 
 def replay_report(
     experience_replay, # A memory, or the callback that has one
@@ -253,7 +283,9 @@ def replay_report(
     figs = [*more, plot_summary(experience_replay)]
     if 'image' in er.memory: figs.append(plot_images(er, most=most))
     numbers = [k for k,o in er.memory.items() if isinstance(o, torch.Tensor) and o.numel()==len(er)]
-    if numbers: figs.append(plot_replay_stats(er, [o for o in ('td_error','reward','accum_rewards','step') if o in numbers] or numbers, most=most))
+    if numbers:
+        figs.append(plot_replay_stats(
+            er, [o for o in ('td_error','reward','accum_rewards','step') if o in numbers] or numbers, most=most))
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     times = getattr(getattr(experience_replay, 'tally', None), 'times', ())

@@ -18,7 +18,7 @@ from .disk import At, LoadError, load_memory, save_memory
 from .ring import Ring
 from .sample import *
 
-# %% ../../nbs/06_memory.replay.ipynb #d031c080
+# %% ../../nbs/06_memory.replay.ipynb #831b8d4e
 class ExperienceReplay:
     "The last `max_sz` rows, and batches of `bs` drawn from them"
     __array_ufunc__ = None # `array + memory` comes to `__radd__`, too
@@ -27,7 +27,7 @@ class ExperienceReplay:
         max_sz:int=200, # The most rows it holds, whatever the number of environments; then the oldest are overwritten
         warmup_sz:int=100, # Rows that have to be stored before `sample` gives any
         memory:BD=None, # Rows to start from, copied
-        sampler=None, # Which rows are drawn: `Uniform()` by default, `Prioritized()`, or one of your own with their methods
+        sampler=None, # Which rows are drawn: `Uniform()` by default, `Prioritized()`, or one of your own
         n_step:int=None, # Fold so many single-step rows into one when sampling; it can be changed at any time
         gamma:float=.99, # Discount factor, for `n_step`
         seed:int=None, # Makes the draws reproducible, unless the sampler has a seed of its own
@@ -36,11 +36,17 @@ class ExperienceReplay:
         path=None, # A file to live in; a file that a memory left is opened with its rows
     ):
         for k,v in dict(bs=bs, max_sz=max_sz, n_step=1 if n_step is None else n_step).items():
-            if not isinstance(v, (int, np.integer)) or isinstance(v, bool) or v<1: raise ExperienceReplayException(f'`{k}` should be a whole number and at least 1, got {v!r}')
-        if not isinstance(gamma, (int, float, np.number)) or not 0<=gamma<=1: raise ExperienceReplayException(f'`gamma` should be a number from 0 to 1, got {gamma!r}')
-        if sampler is not None and (isinstance(sampler, type) or not all(hasattr(sampler, o) for o in ('draw','update'))):
-            raise ExperienceReplayException(f'`sampler` should be `Uniform()`, `Prioritized()` or an object with their methods `draw` and `update`, got {sampler!r}')
-        if warmup_sz>max_sz: raise ExperienceReplayException(f'`warmup_sz` ({warmup_sz}) should not exceed `max_sz` ({max_sz}): it would never be warm')
+            if not isinstance(v, (int, np.integer)) or isinstance(v, bool) or v<1:
+                raise ExperienceReplayException(f'`{k}` should be a whole number and at least 1, got {v!r}')
+        if not isinstance(gamma, (int, float, np.number)) or not 0<=gamma<=1:
+            raise ExperienceReplayException(f'`gamma` should be a number from 0 to 1, got {gamma!r}')
+        if sampler is not None and (isinstance(sampler, type)
+                                    or not all(hasattr(sampler, o) for o in ('draw','update'))):
+            raise ExperienceReplayException('`sampler` should be `Uniform()`, `Prioritized()` or an object with '
+                                            f'their methods `draw` and `update`, got {sampler!r}')
+        if warmup_sz>max_sz:
+            raise ExperienceReplayException(f'`warmup_sz` ({warmup_sz}) should not exceed `max_sz` ({max_sz}): '
+                                            'it would never be warm')
         self.bs,self.max_sz,self.warmup_sz,self.n_step,self.gamma = bs,max_sz,warmup_sz,n_step,gamma
         try: self.ring = Ring(max_sz, device=device, shared=shared, path=path)
         except ValueError as e: raise ExperienceReplayException(str(e)) from e
@@ -62,7 +68,7 @@ class ExperienceReplay:
     def __len__(self)->int: return len(self.ring)
     def __repr__(self): return in_lines(f'ExperienceReplay(bs={self.bs}, warmup_sz={self.warmup_sz}, {self.ring})')
 
-# %% ../../nbs/06_memory.replay.ipynb #5957388c
+# %% ../../nbs/06_memory.replay.ipynb #68145b66
 def _as_column(v):
     "`(n,)` as `(n,1)`"
     if isinstance(v, (np.ndarray, torch.Tensor)): return v[:,None] if v.ndim==1 else v
@@ -76,22 +82,26 @@ def __add__(self:ExperienceReplay,
     if isinstance(batch, tuple) and len(batch)==1: batch = batch[0]
     if not isinstance(batch, dict):
         of = f' of {len(batch)}' if isinstance(batch, tuple) else ''
-        raise ExperienceReplayException(f'a memory takes a `BD`, a dict, or a tuple of just one, got a {type(batch).__name__}{of}')
-    if not any(f.shape==() for f in self.ring.fields or ()): batch = map_leaves(_as_column, batch) # some rings were made elsewhere
+        raise ExperienceReplayException('a memory takes a `BD`, a dict, or a tuple of just one, '
+                                        f'got a {type(batch).__name__}{of}')
+    if not any(f.shape==() for f in self.ring.fields or ()): # some rings were made elsewhere
+        batch = map_leaves(_as_column, batch)
     try:
         if 'td_error' not in batch:
             n = next((len(o) for _,o in leaves(batch) if np.ndim(o)), 0)
             batch = {**batch, 'td_error': torch.zeros(n, 1, dtype=torch.float32)}
         elif np.shape(td := batch['td_error'])[1:]!=(1,) or not torch.as_tensor(td).is_floating_point():
-            raise ExperienceReplayException(f'`td_error` should be floats of shape (n,1), got {torch.as_tensor(td).dtype} of shape {tuple(np.shape(td))}')
+            raise ExperienceReplayException('`td_error` should be floats of shape (n,1), '
+                                            f'got {torch.as_tensor(td).dtype} of shape {tuple(np.shape(td))}')
         self.ring.extend(batch)
     except ValueError as e: raise ExperienceReplayException(str(e)) from e
     return self
 
-# %% ../../nbs/06_memory.replay.ipynb #a45ca806
+# %% ../../nbs/06_memory.replay.ipynb #1d97106b
 @patch
 def __radd__(self:ExperienceReplay, batch):
-    raise ExperienceReplayException('write `memory + batch`: the memory stands first, and the batch is added to it in place')
+    raise ExperienceReplayException('write `memory + batch`: the memory stands first, '
+                                    'and the batch is added to it in place')
 
 # %% ../../nbs/06_memory.replay.ipynb #cf8bc35f
 _whole = ('action','step','episode_id','env_id','worker_id') # a Python int may begin a column of floats, but for these
@@ -114,7 +124,7 @@ class ExperienceReplayException(Exception):
 class MemoryNotWarm(ExperienceReplayException):
     "Fewer than `warmup_sz` rows are stored"
 
-# %% ../../nbs/06_memory.replay.ipynb #e17281d4
+# %% ../../nbs/06_memory.replay.ipynb #c48b1ca6
 @patch
 def sample(self:ExperienceReplay,
     bs:int=None, # How many; `self.bs` by default
@@ -122,12 +132,14 @@ def sample(self:ExperienceReplay,
 ): # -> (BD, row numbers)
     "`bs` rows, drawn by the sampler, and their numbers"
     if bs is None: bs = self.bs
-    elif not isinstance(bs, (int, np.integer)) or bs<1: raise ExperienceReplayException(f'`bs` should be a whole number and at least 1, got {bs!r}')
+    elif not isinstance(bs, (int, np.integer)) or bs<1:
+        raise ExperienceReplayException(f'`bs` should be a whole number and at least 1, got {bs!r}')
     self._check_warm()
     ring = self.ring
     if device is not None and torch.device(device)==ring.device: device = None
     with ring.lock:
-        total = ring.total # before anything is read: if another process writes meanwhile, an update for what it overwrote comes too late
+        # before anything is read: if another process writes meanwhile, an update for what it overwrote comes too late
+        total = ring.total
         drawn = self.sampler.draw(ring, bs)
         idxs,cols = drawn if type(self.sampler) in (Uniform, Prioritized) else self._check_drawn(drawn)
         rows,fold = self._fold(idxs) if self.n_step else (ring._read(idxs),dict(serial=ring._serial(idxs, total)))
@@ -140,18 +152,23 @@ def sample(self:ExperienceReplay,
 def _check_drawn(self:ExperienceReplay, drawn):
     "What a sampler of your own drew, if it can be"
     if not (isinstance(drawn, tuple) and len(drawn)==2 and isinstance(drawn[1], dict)):
-        raise ExperienceReplayException(f'`draw` of {self.sampler!r} should give row numbers and a dict of columns, gave {drawn!r:.80}')
+        raise ExperienceReplayException(f'`draw` of {self.sampler!r} should give row numbers and a dict of columns, '
+                                        f'gave {drawn!r:.80}')
     idxs,n = drawn[0],len(self)
-    if not (isinstance(idxs, torch.Tensor) and idxs.dtype==torch.int64 and idxs.ndim==1 and len(idxs)) or idxs.min()<0 or idxs.max()>=n:
-        raise ExperienceReplayException(f'`draw` of {self.sampler!r} should give row numbers, int64 of shape (bs,) from 0 to {n-1}, gave {idxs!r:.80}')
+    if not (isinstance(idxs, torch.Tensor) and idxs.dtype==torch.int64 and idxs.ndim==1 and len(idxs)) \
+            or idxs.min()<0 or idxs.max()>=n:
+        raise ExperienceReplayException(f'`draw` of {self.sampler!r} should give row numbers, '
+                                        f'int64 of shape (bs,) from 0 to {n-1}, gave {idxs!r:.80}')
     return drawn
 
 @patch
 def _check_warm(self:ExperienceReplay):
     n,need = len(self),max(self.warmup_sz, 1)
-    if n<need: raise MemoryNotWarm(f'{n} rows are stored, and {need} are needed before the first batch: add more, or lower `warmup_sz`')
+    if n<need:
+        raise MemoryNotWarm(f'{n} rows are stored, and {need} are needed before the first batch: '
+                            'add more, or lower `warmup_sz`')
 
-# %% ../../nbs/06_memory.replay.ipynb #b5550dec
+# %% ../../nbs/06_memory.replay.ipynb #58441b04
 @patch
 def update_td(self:ExperienceReplay,
     td_errors:Tensor, # `(n,1)`, one for each row
@@ -164,14 +181,16 @@ def update_td(self:ExperienceReplay,
         if td_errors.requires_grad: td_errors = td_errors.detach()
         try: self.sampler.update(self.ring, idxs, td_errors.view(-1))
         except ValueError as e: raise ExperienceReplayException(f'`td_errors`: {e}') from e
-        if self.ring._arrays: self.ring._arrays[('td_error',)][idxs.numpy()] = td_errors.numpy() # for few rows in half the time of torch
+        if self.ring._arrays: # for few rows in half the time of torch
+            self.ring._arrays[('td_error',)][idxs.numpy()] = td_errors.numpy()
         else: self.ring._views[('td_error',)][idxs] = td_errors
         if self._kept: self._kept.change(self.ring, idxs.cpu().numpy())
 
 @patch
 def _as_drawn(self:ExperienceReplay, td_errors, idxs, serials):
-    "Is this the usual case, tensors as `sample` gave them and all rows still there? One look, without an operation of torch"
-    return type(td_errors) is type(idxs) is type(serials) is Tensor and td_errors.dtype is torch.float32 and idxs.dtype is serials.dtype is torch.int64 \
+    "Is this the usual case, tensors as `sample` gave them and all rows still there? A look that takes no torch"
+    return type(td_errors) is type(idxs) is type(serials) is Tensor \
+        and td_errors.dtype is torch.float32 and idxs.dtype is serials.dtype is torch.int64 \
         and self.ring._arrays is not None and td_errors.is_cpu and idxs.is_cpu and serials.is_cpu \
         and (*idxs.shape,1)==td_errors.shape==serials.shape and idxs.ndim==1 and self.ring._holds(idxs, serials)
 
@@ -183,13 +202,19 @@ def _check_td(self:ExperienceReplay, td_errors, idxs, serials):
     except (IndexError, TypeError, ValueError) as e: raise ExperienceReplayException(f'`idxs`: {e}') from e
     td = self.ring._views[('td_error',)]
     td_errors = torch.as_tensor(td_errors).detach().as_subclass(Tensor)
-    if not torch.can_cast(td_errors.dtype, td.dtype): raise ExperienceReplayException(f'`td_errors` should be real numbers, got {td_errors.dtype}')
+    if not torch.can_cast(td_errors.dtype, td.dtype):
+        raise ExperienceReplayException(f'`td_errors` should be real numbers, got {td_errors.dtype}')
     td_errors = td_errors.to(td)
-    if idxs.ndim!=1: raise ExperienceReplayException(f'`idxs` should be (n,), as `sample` gives them, got {tuple(idxs.shape)}')
-    if td_errors.shape!=(len(idxs),1): raise ExperienceReplayException(f'`td_errors` should be {(len(idxs),1)}, one for each of `idxs`, got {tuple(td_errors.shape)}')
+    if idxs.ndim!=1:
+        raise ExperienceReplayException(f'`idxs` should be (n,), as `sample` gives them, got {tuple(idxs.shape)}')
+    if td_errors.shape!=(len(idxs),1):
+        raise ExperienceReplayException(f'`td_errors` should be {(len(idxs),1)}, one for each of `idxs`, '
+                                        f'got {tuple(td_errors.shape)}')
     if serials is None: return td_errors,idxs
     serials = torch.as_tensor(serials).to(idxs).reshape(-1)
-    if len(serials)!=len(idxs): raise ExperienceReplayException(f'`serials` should be one for each of the {len(idxs)} `idxs`, got {len(serials)}')
+    if len(serials)!=len(idxs):
+        raise ExperienceReplayException(f'`serials` should be one for each of the {len(idxs)} `idxs`, '
+                                        f'got {len(serials)}')
     same = self.ring._serial(idxs, self.ring.total).view(-1)==serials
     self.dropped_updates += len(idxs)-int(same.sum())
     return td_errors[same],idxs[same]
@@ -201,7 +226,7 @@ def _fold(self:ExperienceReplay, idxs):
     try: return self.ring._steady(idxs, self.chains.fold_rows, self.ring, self.n_step, self.gamma)
     except ValueError as e: raise ExperienceReplayException(str(e)) from e
 
-# %% ../../nbs/06_memory.replay.ipynb #83dbf540
+# %% ../../nbs/06_memory.replay.ipynb #32cd25f1
 @patch
 def sample_sequences(self:ExperienceReplay,
     bs:int=None, # How many; `self.bs` by default
@@ -211,11 +236,13 @@ def sample_sequences(self:ExperienceReplay,
 ): # -> (BD of `(bs, T, …)`, row numbers `(bs, T)`, -1 where there is none)
     "Runs of rows that follow one another in an episode"
     bs = self.bs if bs is None else bs
-    if bs<1 or T is not None and T<1: raise ExperienceReplayException(f'`bs` and `T` should be at least 1, got {bs} and {T}')
+    if bs<1 or T is not None and T<1:
+        raise ExperienceReplayException(f'`bs` and `T` should be at least 1, got {bs} and {T}')
     self._check_warm()
     ring = self.ring
     with ring.lock:
-        try: idxs,steps = self.chains.draw_runs(ring, bs, T, pad, self.runs.gen) if T else self.chains.draw_episodes(ring, bs, self.runs.gen)
+        try: idxs,steps = (self.chains.draw_runs(ring, bs, T, pad, self.runs.gen) if T
+                           else self.chains.draw_episodes(ring, bs, self.runs.gen))
         except ValueError as e: raise ExperienceReplayException(str(e)) from e
         rows = ring._read(idxs.view(-1).to(ring.device))
     if not pad and T is not None: return ring._batch(rows, idxs.shape, device),idxs
@@ -239,11 +266,11 @@ def __getitem__(self:ExperienceReplay,
     if not rows.bs(): raise ExperienceReplayException(f'{o} names none of the {len(self)} rows')
     return ExperienceReplay(self.bs, rows.bs(), min(self.warmup_sz, rows.bs()), rows, device=self.ring.device)
 
-# %% ../../nbs/06_memory.replay.ipynb #1aab4323
+# %% ../../nbs/06_memory.replay.ipynb #a1033c34
 @patch
 def save(self:ExperienceReplay,
     folder, # Made if need be; what was saved there before is replaced, in one step
-    extra=None, # What else belongs to this moment, of tensors and numbers: `Saved(folder).state()['extra']` gives it back
+    extra=None, # What else belongs to this moment, tensors and numbers; `Saved(folder).state()['extra']` has it
 ):
     "Write all of the memory to `folder`"
     with self.ring.lock: save_memory(folder, **self._to_save(extra))
@@ -252,10 +279,14 @@ def save(self:ExperienceReplay,
 def _to_save(self:ExperienceReplay, extra):
     s,ring = self.sampler,At(self.ring) # another process may write on
     try: how,beside = dict(sampler=type(s).__name__, sampler_settings=s.settings),s.beside(ring)
-    except AttributeError as e: raise ExperienceReplayException(f'a {type(s).__name__} cannot be saved ({e}): make it a subclass of `Uniform`') from e
-    state = dict(sampler=s.state_dict(), runs=self.runs.state_dict(), chains=self.chains.state_dict(ring), dropped_updates=self.dropped_updates, extra=extra)
+    except AttributeError as e:
+        raise ExperienceReplayException(f'a {type(s).__name__} cannot be saved ({e}): '
+                                        'make it a subclass of `Uniform`') from e
+    state = dict(sampler=s.state_dict(), runs=self.runs.state_dict(), chains=self.chains.state_dict(ring),
+                 dropped_updates=self.dropped_updates, extra=extra)
     config = dict(**{k: getattr(self, k) for k in _settings}, **how)
-    return dict(kind='ExperienceReplay', config=config, ring=ring, state=state, beside=beside, mutable=['td_error'], sampler=s)
+    return dict(kind='ExperienceReplay', config=config, ring=ring, state=state, beside=beside,
+                mutable=['td_error'], sampler=s)
 
 # %% ../../nbs/06_memory.replay.ipynb #d0b281cc
 @patch
@@ -266,7 +297,7 @@ def checkpoint(self:ExperienceReplay,
     "Write to `folder` what changed since the last time"
     with self.ring.lock: self._kept = save_memory(folder, **self._to_save(extra), kept=self._kept)
 
-# %% ../../nbs/06_memory.replay.ipynb #6ebe0164
+# %% ../../nbs/06_memory.replay.ipynb #a58149cc
 @patch(cls_method=True)
 def load(cls:ExperienceReplay,
     folder, # Where a memory was saved or checkpointed to
@@ -282,14 +313,18 @@ def load(cls:ExperienceReplay,
     def make(saved): # before the rows are read, and a file for them is made
         c = saved.config
         new = sampler or sampler_of(c['sampler'], c['sampler_settings'], device)
-        if (type(new).__name__, new.settings)!=(c['sampler'], c['sampler_settings']): raise ValueError(f'`sampler` should be a {c["sampler"]} with {c["sampler_settings"]}, got a {type(new).__name__} with {new.settings}')
-        if c['max_sz']!=saved.ring['capacity']: raise ValueError(f'`max_sz` is {c["max_sz"]}, and there is room for {saved.ring["capacity"]} rows')
+        if (type(new).__name__, new.settings)!=(c['sampler'], c['sampler_settings']):
+            raise ValueError(f'`sampler` should be a {c["sampler"]} with {c["sampler_settings"]}, '
+                             f'got a {type(new).__name__} with {new.settings}')
+        if c['max_sz']!=saved.ring['capacity']:
+            raise ValueError(f'`max_sz` is {c["max_sz"]}, and there is room for {saved.ring["capacity"]} rows')
         made.append(cls(**{k: c[k] for k in _settings}, sampler=new))
     def restore(saved, ring, beside, state):
         self, = made
         self.ring,self.runs,self.skipped = ring,Uniform(),saved.skipped
         self._restore(state, beside, saved.renumbered)
-    saved = load_memory(folder, 'ExperienceReplay', asked, make, restore, on_error, env_restored, mapped, device=device, shared=shared, path=path)
+    saved = load_memory(folder, 'ExperienceReplay', asked, make, restore, on_error, env_restored, mapped,
+                        device=device, shared=shared, path=path)
     self = made[-1]
     if on_error=='raise': self._kept = saved.kept(self.ring, self.sampler)
     return self
