@@ -23,6 +23,11 @@ class Fastrl:
         self.er = ExperienceReplay(bs, max_sz=capacity, warmup_sz=1, seed=0)
         for i in range(0, len(rows['reward']), 4096): self.er + fields(rows, slice(i, i+4096))
     def sample(self): return self.er.sample()[0]
+    def one_by_one(self, rows):
+        steps = steps_of(rows)
+        def f():
+            for s,a,r,n,d in steps: self.er.add(state=s, action=a, reward=r, next_state=n, done=d)
+        return f
 
 class RingOnly:
     "Just the store"

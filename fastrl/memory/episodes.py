@@ -1200,7 +1200,7 @@ def _share(self:IndividualFileDataset):
         new.array[:] = self.table.array
         self.table = new
 
-# %% ../../nbs/06d_memory.episodes.ipynb #fb8e9b0d
+# %% ../../nbs/06d_memory.episodes.ipynb #53e420ca
 class EpisodeReplay:
     "Steps in, whole episodes kept, batches of sequences out"
     def __init__(self,
@@ -1213,6 +1213,8 @@ class EpisodeReplay:
         num_envs:int=None, # Say it if a single `done` may stand for that of all environments
         **kwargs # For `get_loader`: `seed`, `by`, `pin_memory`, `context`
     ):
+        if not hasattr(dataset, 'get_loader'):
+            raise ValueError(f'`dataset` should be of episodes, like `RingBufferDataset(1000)`, got {dataset!r:.60}')
         self.dataset,self.loader = (
             dataset,dataset.get_loader(batch_size, sequence_length, chunk_size, num_workers, **kwargs))
         self.lock = threading.RLock()

@@ -41,7 +41,7 @@ class Tally:
         self.seen = total
         np.add.at(self.times, idxs.cpu().numpy(), 1)
 
-# %% ../../nbs/06a_memory.experience_replay.ipynb #a90da0ca
+# %% ../../nbs/06a_memory.experience_replay.ipynb #5ebc1ce3
 class ExperienceReplayCallback(Callback):
     "Remember each live batch, and train on one drawn from the memory instead"
     order,run_valid = -8,False # before callbacks that look at the prediction, mixed precision for one
@@ -58,6 +58,7 @@ class ExperienceReplayCallback(Callback):
         # the rows of this batch; how often each was drawn; is there a prediction to replace?
         self.drawn,self.serials,self.tally,self._predicted = None,None,Tally(),False
 
+    def __repr__(self): return in_lines(f'ExperienceReplayCallback({self.experience_replay})')
     def before_batch(self): self._predicted = True
     def after_fit(self): self._predicted = False
 

@@ -230,20 +230,27 @@ def figures_to_html(
 <script>{get_plotlyjs()}</script></head><body><h1>{escape(title)}</h1><p>{escape(about)}</p>{rows}
 {_keys if any(o.frames for o in figs) else ""}{"".join(divs)}<script>{_follow}</script></body></html>''')
 
-# %% ../../nbs/06b_memory.explore.ipynb #d9eb3ad5
+# %% ../../nbs/06b_memory.explore.ipynb #c5fbd86d
+def _bytes(n):
+    "`n` bytes in words"
+    k = min(int(np.log10(max(n, 1)))//3, 4)
+    return f'{n/1000**k:.3g} {["bytes","kB","MB","GB","TB"][k]}'
+
 def _facts(er, times=()):
     "What there is to say of a memory in numbers"
     n,ring,m = len(er),er.ring,er.memory
-    flags = [k for k in ('terminated','truncated') if k in m]
-    size = f'{n*ring.row_nbytes/1e6:,.1f} MB, {ring.row_nbytes:,} bytes a row'
-    if ring.capacity and ring.capacity>n: size += f', {ring.capacity*ring.row_nbytes/1e6:,.1f} MB when full'
-    res = {'Rows': f'{n:,}{f" of {ring.capacity:,}" if ring.capacity else ""}, {ring.total:,} were written',
-           'Size': size, 'Columns': ', '.join(map(str, ring.fields))}
+    size = f'{_bytes(n*ring.row_nbytes)}, {ring.row_nbytes:,} bytes a row'
+    if ring.capacity and ring.capacity>n: size += f', {_bytes(ring.capacity*ring.row_nbytes)} when full'
+    rows = f'{n:,}{f" of {ring.capacity:,}" if ring.capacity else ""}, {ring.total:,} were written'
+    res = dict(Rows=rows, Size=size, Columns=', '.join(map(str, ring.fields)))
+    flags = [k for k in ('terminated','truncated') if k in m] or [k for k in ('done',) if k in m]
     if flags: res['Endings'] = ', '.join(f'{int(m[o].sum()):,} {o}' for o in flags)
     if 'env_id' in m: res['Environments'] = f'{len(m["env_id"].unique()):,}'
     if len(times)>=n:
-        res['Draws'] = (f'{times.sum():,} of the rows that are there; '
+        res['Draws'] = (f'{times[:n].sum():,} of the rows that are there; '
                         f'{(times[:n]==0).mean():.1%} of these were never drawn')
+    odd = {path_name(p): int((~t.isfinite()).sum()) for p,t in leaves(m) if t.is_floating_point() or t.is_complex()}
+    if any(odd.values()): res['Not a finite number'] = ', '.join(f'{v:,} in {k}' for k,v in odd.items() if v)
     return res
 
 # %% ../../nbs/06b_memory.explore.ipynb #dc606497
@@ -264,11 +271,11 @@ def plot_images(
     return fig.update_layout(height=450, template='plotly_white', margin=dict(l=20, r=20, t=20, b=20),
                              **_controls(names, rows, settings))
 
-# %% ../../nbs/06b_memory.explore.ipynb #ae0e596a
+# %% ../../nbs/06b_memory.explore.ipynb #9b5a555b
 _about = ('Where there is a slider, the orange dot is the row that the slider names, in all pictures at once; '
-          'the dotted line is where the next row will be written. '
-          'A TD error is what the network got wrong about a row when it last saw it, '
-          'below 0 where it had hoped for more; it is 0 until a row is drawn.')
+          'the dotted line is where the next row will be written. ')
+_about_td = ('A TD error is what the network got wrong about a row when it last saw it, '
+             'below 0 where it had hoped for more; it is 0 until a row is drawn.')
 
 def replay_report(
     experience_replay, # A memory, or the callback that has one
@@ -289,5 +296,6 @@ def replay_report(
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     times = getattr(getattr(experience_replay, 'tally', None), 'times', ())
-    path.write_text(figures_to_html(figs, title, _about if numbers else '', _facts(er, times)), encoding='utf-8')
+    about = _about + (_about_td if 'td_error' in er.memory else '')
+    path.write_text(figures_to_html(figs, title, about if numbers else '', _facts(er, times)), encoding='utf-8')
     return path

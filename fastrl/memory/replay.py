@@ -68,7 +68,7 @@ class ExperienceReplay:
     def __len__(self)->int: return len(self.ring)
     def __repr__(self): return in_lines(f'ExperienceReplay(bs={self.bs}, warmup_sz={self.warmup_sz}, {self.ring})')
 
-# %% ../../nbs/06_memory.replay.ipynb #68145b66
+# %% ../../nbs/06_memory.replay.ipynb #009b5c80
 def _as_column(v):
     "`(n,)` as `(n,1)`"
     if isinstance(v, (np.ndarray, torch.Tensor)): return v[:,None] if v.ndim==1 else v
@@ -84,7 +84,8 @@ def __add__(self:ExperienceReplay,
         of = f' of {len(batch)}' if isinstance(batch, tuple) else ''
         raise ExperienceReplayException('a memory takes a `BD`, a dict, or a tuple of just one, '
                                         f'got a {type(batch).__name__}{of}')
-    if not any(f.shape==() for f in self.ring.fields or ()): # some rings were made elsewhere
+    # rows of one number as columns, unless the ring was made elsewhere without
+    if any(getattr(o, 'ndim', 0)<2 for o in batch.values()) and not any(f.shape==() for f in self.ring.fields or ()):
         batch = map_leaves(_as_column, batch)
     try:
         if 'td_error' not in batch:
@@ -103,7 +104,7 @@ def __radd__(self:ExperienceReplay, batch):
     raise ExperienceReplayException('write `memory + batch`: the memory stands first, '
                                     'and the batch is added to it in place')
 
-# %% ../../nbs/06_memory.replay.ipynb #cf8bc35f
+# %% ../../nbs/06_memory.replay.ipynb #90a48b45
 _whole = ('action','step','episode_id','env_id','worker_id') # a Python int may begin a column of floats, but for these
 
 @patch
@@ -111,6 +112,8 @@ def add(self:ExperienceReplay,
     **row # The fields of one step; a number makes a column of shape `(n,1)`
 )->ExperienceReplay:
     "Add one step"
+    if type(row.setdefault('td_error', 0.)) is int: row['td_error'] = float(row['td_error'])
+    if self.ring._add_numbers(**row): return self
     if not self.ring.fields: row = {k: np.int64(v) if k in _whole and type(v) is int else v for k,v in row.items()}
     def batch_of_one(v): return [[v]] if type(v) in (bool, int, float) else [v] if isinstance(v, list) else \
         v.reshape(1, *(v.shape or (1,))) if hasattr(v, 'reshape') else v

@@ -168,7 +168,7 @@ def _layout(self:Ring, fields):
         self.fields = fields
         self._attach()
 
-# %% ../../nbs/01_memory.ring.ipynb #8ef131e9
+# %% ../../nbs/01_memory.ring.ipynb #f9cf2246
 @patch
 def _unpack(self:Ring, rows, shape=(-1,)):
     "The columns of packed `rows`, which they share memory with, as a batch of `shape`"
@@ -202,6 +202,7 @@ def _attach(self:Ring, columns=None):
     self._arrays = {p: v.numpy() for p,v in self._views.items()} if self._record and self.device.type=='cpu' else None
     self._flat = [f.path[0] for f in self.fields] if all(len(f.path)==1 for f in self.fields) else None
     self._form = None if self._flat else nest(self._views)
+    self.__dict__.pop('_add_numbers', None) # of rows that were elsewhere
     if packed and not self._reopened and (fast := _compile_add(self)): self.add = fast
 
 # %% ../../nbs/01_memory.ring.ipynb #0dc17f30
@@ -422,9 +423,9 @@ def extend(self:Ring,
     "Write the rows of `batch`, in order"
     self._put(batch, one=False)
 
-# %% ../../nbs/01_memory.ring.ipynb #cd9f2c3b
-def _compile_add(ring):
-    "`Ring.add` for the fields that `ring` has, or None where it needs the general way"
+# %% ../../nbs/01_memory.ring.ipynb #19a648b0
+def _compile_add(ring, numbers=False):
+    "`Ring.add` for the fields that `ring` has, or None where it needs the general way; `_add_numbers` with `numbers`"
     names = ring._flat or ['']
     if ring.device.type!='cpu' or not all(o.isascii() and o.isidentifier() and o[0]!='_' and o!='self'
                                           and not keyword.iskeyword(o) for o in names):
@@ -439,10 +440,11 @@ def _compile_add(ring):
         except TypeError: return # a dtype that NumPy lacks
         size,start = f.dtype.itemsize*math.prod(f.shape),f.start*f.dtype.itemsize
         env[f'_w{i}'],env[f'_d{i}'],env[f'_t{i}'] = col,col.dtype,_exact_types(col.dtype)
-        tests.append(f'{f.name}.dtype is _d{i} and {f.name}.shape=={f.shape}' if f.shape
+        array = f.shape and not (numbers and f.shape==(1,))
+        tests.append(f'{f.name}.dtype is _d{i} and {f.name}.shape=={f.shape}' if array
                      else _number_test(f.name, i, col.dtype))
         writes.append(f'_w{i}[_i] = {f.name}')
-        as_bytes = f.shape or col.dtype.kind=='c'
+        as_bytes = array or col.dtype.kind=='c'
         packed.append((f'{start-end}x' + (f'{size}s' if as_bytes else _codes[col.dtype.str[1:]]),
                        f'{f.name}.tobytes()' if as_bytes else f.name))
         end = start+size
@@ -450,6 +452,8 @@ def _compile_add(ring):
         env.update(_pack=struct.Struct('='+''.join(o for o,_ in packed)).pack_into,
                    _bytes=memoryview(ring.rows.numpy()).cast('B'))
         writes = [f'_pack(_bytes, _i*{ring.row_nbytes}, {", ".join(o for _,o in packed)})']
+    given = f'{{k:v for k,v in _dict({", ".join(f"{o}={o}" for o in names)}).items() if v is not None}}'
+    fits,otherwise = ('return True','return False') if numbers else ('return',f'_slow(**{given}, **_more)')
     exec(f'''
 def add(*, {", ".join(f"{o}=None" for o in names)}, **_more):
     try: _fits = {" and ".join(tests)}
@@ -462,9 +466,16 @@ def add(*, {", ".join(f"{o}=None" for o in names)}, **_more):
                 {"_counts[1] = _max(_counts[1], _n+1)" if ring.shared or ring.path else "pass"}
                 {"; ".join(writes)}
                 _counts[0] = _n+1
-                return
-    _slow(**{{k:v for k,v in _dict({", ".join(f"{o}={o}" for o in names)}).items() if v is not None}}, **_more)''', env)
+                {fits}
+    {otherwise}''', env)
     return env['add']
+
+@patch
+def _add_numbers(self:Ring, **row):
+    "Write a row if it fits as it is, with numbers for columns `(n,1)`; did it?"
+    if 'add' not in self.__dict__: return False # these rows take the general way
+    self._add_numbers = _compile_add(self, numbers=True)
+    return self._add_numbers(**row)
 
 # %% ../../nbs/01_memory.ring.ipynb #4524b019
 def _general(ref):
@@ -652,7 +663,7 @@ def torch_dtype(
         raise ValueError(f'{name!r} is no dtype of torch')
     return res
 
-# %% ../../nbs/01_memory.ring.ipynb #c6231d31
+# %% ../../nbs/01_memory.ring.ipynb #8a45d940
 @patch
 def __getstate__(self:Ring):
     if get_spawning_popen() is not None and not (self.shared or self.path):
@@ -663,7 +674,7 @@ def __getstate__(self:Ring):
     if self.fields and self.rows is None:
         raise RuntimeError('rows that are mapped from a saved memory stay in their process: '
                            'load it where it is needed')
-    drop = (('lock','add','_pid','_counts','_views','_record','_array','_arrays','_form','_flat')
+    drop = (('lock','add','_add_numbers','_pid','_counts','_views','_record','_array','_arrays','_form','_flat')
             + (('rows','_head') if self.path else ()))
     state = {k:v for k,v in self.__dict__.items() if k not in drop}
     # by value: a tensor's pickle for another process would move the rows to shared memory, away from under the views
