@@ -123,10 +123,10 @@ class TensorBatch(Tensor):
         return super().new_empty(*args, **kwargs).as_subclass(type(self))
     def __getitem__(self, o): return super().__getitem__(o if isinstance(o, tuple) else row_index(o, len(self)))
 
-# %% ../nbs/00_core.ipynb #81998927
+# %% ../nbs/00_core.ipynb #90501e76
 def in_lines(s:str)->str:
     "`s` in lines of 80, as all that holds columns shows itself"
-    return fill(' '.join(s.split()), 80, subsequent_indent='   ')
+    return fill(' '.join(s.split()), 80, subsequent_indent='   ', break_on_hyphens=False, break_long_words=False)
 
 # %% ../nbs/00_core.ipynb #940da00a
 class BD(dict):

@@ -640,7 +640,7 @@ async def _measure(self:ParallelExperience, ctx):
     if math.isnan(res): raise ValueError(f'the metric {self.criterion.metric_name} of iteration {ctx.iteration} is NaN')
     return res
 
-# %% ../nbs/12_parallel.ipynb #d758e8ec
+# %% ../nbs/12_parallel.ipynb #6509a8c3
 @patch
 async def start(self:ParallelExperience,
     max_iter:int=0, # The most iterations, those of a run before included; without it until the criterion is met
@@ -648,7 +648,7 @@ async def start(self:ParallelExperience,
     "Go on, iteration by iteration: an async iterator of their `State`"
     self._check(max_iter)
     self.banks.folder.mkdir(parents=True, exist_ok=True)
-    self._say_if_met()
+    self._say_if_met(max_iter)
     done,pool,bar = self._resume(),self.engine or ThreadPoolExecutor(len(self.environments)),None
     with tempfile.NamedTemporaryFile(prefix='fastrl-run-', delete=False) as f:
         self._wanted = _Wanted(f.name)
@@ -683,7 +683,7 @@ async def learn(self:ParallelExperience,
     async for state in self.start(max_iter): pass
     return state
 
-# %% ../nbs/12_parallel.ipynb #0dc53730
+# %% ../nbs/12_parallel.ipynb #ac7df8f2
 @patch
 def _check(self:ParallelExperience, max_iter):
     if max_iter<0: raise ValueError(f'`max_iter` should be at least 0, got {max_iter}')
@@ -767,10 +767,11 @@ def _resume(self:ParallelExperience):
     return run['iterations']
 
 @patch
-def _say_if_met(self:ParallelExperience):
+def _say_if_met(self:ParallelExperience, max_iter):
     "Whoever starts a finished program again hardly wants one more iteration of the same run"
     run = _read_run(self.banks.folder)
-    if self.criterion and run.get('metric') is not None and self.criterion.met(run['metric']):
+    if max_iter and run['iterations']>=max_iter: return # it does not go on
+    if self.criterion and isinstance(run.get('metric'), (int,float)) and self.criterion.met(run['metric']):
         log.warning('%s has a run that met the criterion in iteration %s, and goes on now: '
                     'for a new run give another `work_dir`', self.work_dir, run['iterations']-1)
 

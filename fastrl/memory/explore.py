@@ -102,7 +102,7 @@ def plot_replay_stats(
                       margin=dict(l=50, r=20, t=60, b=20), **_controls(names, rows, settings))
     return fig
 
-# %% ../../nbs/06b_memory.explore.ipynb #058abde1
+# %% ../../nbs/06b_memory.explore.ipynb #1670e6df
 def _bars(x, y, **kwargs): return go.Bar(x=x, y=y, marker=dict(color=_blue, line=dict(width=0)), **kwargs)
 
 def _newest_last(er):
@@ -126,13 +126,15 @@ def _drawn(er, times):
 
 def _errors(er):
     td = er.memory['td_error'][:,0].double().abs().cpu().numpy()
-    count,edges = np.histogram(td[np.isfinite(td)], 50)
+    td = td[np.isfinite(td)]
+    try: count,edges = np.histogram(td, 50)
+    except ValueError: count,edges = np.array([len(td)]),np.array([td.min(), td.max()]) # all but the same
     return (_bars((edges[1:]+edges[:-1])/2, count, name='rows', hovertemplate='about %{x:.3g}: %{y:,} rows'),
             'How wrong the network was','absolute TD error','rows')
 
 def _returns(er):
     m = er.memory
-    done = (m['terminated']|m['truncated']).reshape(len(er), -1)[:,0].cpu().numpy()
+    done = (m['terminated'].bool()|m['truncated'].bool()).reshape(len(er), -1)[:,0].cpu().numpy()
     rows = [i for i in _newest_last(er) if done[i]]
     back = m['accum_rewards'][rows].reshape(len(rows), -1)[:,0].cpu().numpy()
     keep = thin(back)
@@ -141,7 +143,7 @@ def _returns(er):
                        name='return', hovertemplate='%{x} episodes ago: %{y:.4g}'),
             'Returns of the episodes','episodes ago','return')
 
-# %% ../../nbs/06b_memory.explore.ipynb #b5b1d257
+# %% ../../nbs/06b_memory.explore.ipynb #134e54bb
 def plot_summary(
     experience_replay, # A memory, or the callback that has one and counts who is drawn
 )->go.Figure:
@@ -153,7 +155,7 @@ def plot_summary(
     if len(times)>=len(er): panels.append(_drawn(er, times))
     if 'td_error' in er.memory and er.memory['td_error'].any(): panels.append(_errors(er))
     if all(o in er.memory for o in ('accum_rewards','terminated','truncated')) \
-            and (er.memory['terminated']|er.memory['truncated']).any(): panels.append(_returns(er))
+            and (er.memory['terminated'].bool()|er.memory['truncated'].bool()).any(): panels.append(_returns(er))
     n_rows = -(-len(panels)//2)
     fig = make_subplots(n_rows, min(len(panels), 2), subplot_titles=[o[1] for o in panels], vertical_spacing=.5/n_rows)
     for i,(trace,_,x,y) in enumerate(panels):
@@ -230,7 +232,7 @@ def figures_to_html(
 <script>{get_plotlyjs()}</script></head><body><h1>{escape(title)}</h1><p>{escape(about)}</p>{rows}
 {_keys if any(o.frames for o in figs) else ""}{"".join(divs)}<script>{_follow}</script></body></html>''')
 
-# %% ../../nbs/06b_memory.explore.ipynb #c5fbd86d
+# %% ../../nbs/06b_memory.explore.ipynb #98237fc2
 def _bytes(n):
     "`n` bytes in words"
     k = min(int(np.log10(max(n, 1)))//3, 4)
@@ -244,12 +246,14 @@ def _facts(er, times=()):
     rows = f'{n:,}{f" of {ring.capacity:,}" if ring.capacity else ""}, {ring.total:,} were written'
     res = dict(Rows=rows, Size=size, Columns=', '.join(map(str, ring.fields)))
     flags = [k for k in ('terminated','truncated') if k in m] or [k for k in ('done',) if k in m]
-    if flags: res['Endings'] = ', '.join(f'{int(m[o].sum()):,} {o}' for o in flags)
+    flags = [o for o in flags if isinstance(m[o], torch.Tensor) and m[o].numel()==n]
+    if flags: res['Endings'] = ', '.join(f'{int(m[o].bool().sum()):,} {o}' for o in flags)
     if 'env_id' in m: res['Environments'] = f'{len(m["env_id"].unique()):,}'
     if len(times)>=n:
         res['Draws'] = (f'{times[:n].sum():,} of the rows that are there; '
                         f'{(times[:n]==0).mean():.1%} of these were never drawn')
-    odd = {path_name(p): int((~t.isfinite()).sum()) for p,t in leaves(m) if t.is_floating_point() or t.is_complex()}
+    odd = {path_name(p): int((~(t.float() if t.itemsize==1 else t).isfinite()).sum()) for p,t in leaves(m)
+           if t.is_floating_point() or t.is_complex()}
     if any(odd.values()): res['Not a finite number'] = ', '.join(f'{v:,} in {k}' for k,v in odd.items() if v)
     return res
 
@@ -271,7 +275,7 @@ def plot_images(
     return fig.update_layout(height=450, template='plotly_white', margin=dict(l=20, r=20, t=20, b=20),
                              **_controls(names, rows, settings))
 
-# %% ../../nbs/06b_memory.explore.ipynb #9b5a555b
+# %% ../../nbs/06b_memory.explore.ipynb #43a6ebaf
 _about = ('Where there is a slider, the orange dot is the row that the slider names, in all pictures at once; '
           'the dotted line is where the next row will be written. ')
 _about_td = ('A TD error is what the network got wrong about a row when it last saw it, '
@@ -286,9 +290,11 @@ def replay_report(
     "Write a page with the pictures of the memory, which needs no network, to `path`"
     er = getattr(experience_replay, 'experience_replay', experience_replay)
     if er.memory is None: raise ValueError('the memory is empty: add rows before plotting them')
-    most = 200 if 'image' in er.memory else 500 # a frame of images is some kB; both figures have the same frames
+    image = er.memory.get('image')
+    pictures = isinstance(image, torch.Tensor) and (image.ndim==3 or image.ndim==4 and image.shape[-1] in (3,4))
+    most = 200 if pictures else 500 # a frame of images is some kB; both figures have the same frames
     figs = [*more, plot_summary(experience_replay)]
-    if 'image' in er.memory: figs.append(plot_images(er, most=most))
+    if pictures: figs.append(plot_images(er, most=most))
     numbers = [k for k,o in er.memory.items() if isinstance(o, torch.Tensor) and o.numel()==len(er)]
     if numbers:
         figs.append(plot_replay_stats(

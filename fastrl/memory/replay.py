@@ -18,7 +18,7 @@ from .disk import At, LoadError, load_memory, save_memory
 from .ring import Ring
 from .sample import *
 
-# %% ../../nbs/06_memory.replay.ipynb #831b8d4e
+# %% ../../nbs/06_memory.replay.ipynb #a5aebbf6
 class ExperienceReplay:
     "The last `max_sz` rows, and batches of `bs` drawn from them"
     __array_ufunc__ = None # `array + memory` comes to `__radd__`, too
@@ -51,7 +51,8 @@ class ExperienceReplay:
         try: self.ring = Ring(max_sz, device=device, shared=shared, path=path)
         except ValueError as e: raise ExperienceReplayException(str(e)) from e
         self.sampler = Uniform(seed, device) if sampler is None else sampler
-        if seed is not None and not getattr(self.sampler, 'seeded', True): self.sampler.seed(seed)
+        if seed is not None and isinstance(self.sampler, Uniform) and not self.sampler.seeded:
+            Uniform.seed(self.sampler, seed)
         self.runs,self.chains,self.dropped_updates,self._kept = Uniform(seed),Chains(),0,None
         if memory is not None: self+memory
 
@@ -68,11 +69,16 @@ class ExperienceReplay:
     def __len__(self)->int: return len(self.ring)
     def __repr__(self): return in_lines(f'ExperienceReplay(bs={self.bs}, warmup_sz={self.warmup_sz}, {self.ring})')
 
-# %% ../../nbs/06_memory.replay.ipynb #009b5c80
+# %% ../../nbs/06_memory.replay.ipynb #49ee6816
 def _as_column(v):
-    "`(n,)` as `(n,1)`"
-    if isinstance(v, (np.ndarray, torch.Tensor)): return v[:,None] if v.ndim==1 else v
-    return [[o] for o in v] if isinstance(v, list) and np.ndim(v)==1 else v
+    "`(n,)` as `(n,1)`; Python numbers stay what they are, as they fit columns of any kind"
+    first = v[0] if isinstance(v, list) and v else None
+    if isinstance(first, (bool, int, float, complex)) and not hasattr(first, 'dtype'): return [[o] for o in v]
+    if isinstance(first, torch.Tensor): v = torch.stack(v)
+    elif not isinstance(v, (np.ndarray, torch.Tensor)):
+        if isinstance(v, (str, bytes)) or np.ndim(v)!=1: return v
+        v = np.asarray(v) # a list of NumPy's numbers, a range, a column of a table
+    return v[:,None] if v.ndim==1 else v
 
 @patch
 def __add__(self:ExperienceReplay,
@@ -84,10 +90,10 @@ def __add__(self:ExperienceReplay,
         of = f' of {len(batch)}' if isinstance(batch, tuple) else ''
         raise ExperienceReplayException('a memory takes a `BD`, a dict, or a tuple of just one, '
                                         f'got a {type(batch).__name__}{of}')
-    # rows of one number as columns, unless the ring was made elsewhere without
-    if any(getattr(o, 'ndim', 0)<2 for o in batch.values()) and not any(f.shape==() for f in self.ring.fields or ()):
-        batch = map_leaves(_as_column, batch)
     try:
+        # rows of one number as columns, unless the ring was made elsewhere without
+        if (any(getattr(o, 'ndim', 0)<2 for o in batch.values())
+                and not any(f.shape==() for f in self.ring.fields or ())): batch = map_leaves(_as_column, batch)
         if 'td_error' not in batch:
             n = next((len(o) for _,o in leaves(batch) if np.ndim(o)), 0)
             batch = {**batch, 'td_error': torch.zeros(n, 1, dtype=torch.float32)}
@@ -104,7 +110,7 @@ def __radd__(self:ExperienceReplay, batch):
     raise ExperienceReplayException('write `memory + batch`: the memory stands first, '
                                     'and the batch is added to it in place')
 
-# %% ../../nbs/06_memory.replay.ipynb #90a48b45
+# %% ../../nbs/06_memory.replay.ipynb #dc98b6e6
 _whole = ('action','step','episode_id','env_id','worker_id') # a Python int may begin a column of floats, but for these
 
 @patch
@@ -112,9 +118,10 @@ def add(self:ExperienceReplay,
     **row # The fields of one step; a number makes a column of shape `(n,1)`
 )->ExperienceReplay:
     "Add one step"
-    if type(row.setdefault('td_error', 0.)) is int: row['td_error'] = float(row['td_error'])
-    if self.ring._add_numbers(**row): return self
-    if not self.ring.fields: row = {k: np.int64(v) if k in _whole and type(v) is int else v for k,v in row.items()}
+    if type(td := row.setdefault('td_error', 0.)) is int and abs(td)<2**53: row['td_error'] = float(td)
+    if type(self).__add__ is ExperienceReplay.__add__ and self.ring._add_numbers(**row): return self
+    if not self.ring.fields:
+        row = {k: np.int64(v) if k in _whole and type(v) is int and abs(v)<2**63 else v for k,v in row.items()}
     def batch_of_one(v): return [[v]] if type(v) in (bool, int, float) else [v] if isinstance(v, list) else \
         v.reshape(1, *(v.shape or (1,))) if hasattr(v, 'reshape') else v
     return self+map_leaves(batch_of_one, row)
@@ -127,7 +134,7 @@ class ExperienceReplayException(Exception):
 class MemoryNotWarm(ExperienceReplayException):
     "Fewer than `warmup_sz` rows are stored"
 
-# %% ../../nbs/06_memory.replay.ipynb #c48b1ca6
+# %% ../../nbs/06_memory.replay.ipynb #d8b973cd
 @patch
 def sample(self:ExperienceReplay,
     bs:int=None, # How many; `self.bs` by default
@@ -135,7 +142,7 @@ def sample(self:ExperienceReplay,
 ): # -> (BD, row numbers)
     "`bs` rows, drawn by the sampler, and their numbers"
     if bs is None: bs = self.bs
-    elif not isinstance(bs, (int, np.integer)) or bs<1:
+    elif not isinstance(bs, (int, np.integer)) or isinstance(bs, bool) or bs<1:
         raise ExperienceReplayException(f'`bs` should be a whole number and at least 1, got {bs!r}')
     self._check_warm()
     ring = self.ring
@@ -162,6 +169,10 @@ def _check_drawn(self:ExperienceReplay, drawn):
             or idxs.min()<0 or idxs.max()>=n:
         raise ExperienceReplayException(f'`draw` of {self.sampler!r} should give row numbers, '
                                         f'int64 of shape (bs,) from 0 to {n-1}, gave {idxs!r:.80}')
+    for k,v in drawn[1].items():
+        if not isinstance(v, torch.Tensor) or v.ndim<2 or len(v)!=len(idxs):
+            raise ExperienceReplayException(f'`draw` of {self.sampler!r} should give columns of shape '
+                                            f'({len(idxs)},1), gave for {k!r} {v!r:.80}')
     return drawn
 
 @patch

@@ -64,13 +64,14 @@ def pack_fields(
         res.append(Field(f.path, f.shape, f.dtype, start))
     return res, max(1, -(-end//widest))*widest
 
-# %% ../../nbs/01_memory.ring.ipynb #b75a3cee
+# %% ../../nbs/01_memory.ring.ipynb #323e13b1
 _rings = weakref.WeakSet()
 
 def _unlock():
     "In a forked child nobody is left who would release a lock that was held"
     for o in _rings:
         if o.lock.locked(): o.lock.release() # the same object, since `add` has it
+        o.__dict__.pop('_add_numbers', None) # which asks anew whether this process may write
 if hasattr(os, 'register_at_fork'): os.register_at_fork(after_in_child=_unlock)
 
 # %% ../../nbs/01_memory.ring.ipynb #86bcfca6
@@ -168,14 +169,14 @@ def _layout(self:Ring, fields):
         self.fields = fields
         self._attach()
 
-# %% ../../nbs/01_memory.ring.ipynb #f9cf2246
+# %% ../../nbs/01_memory.ring.ipynb #cc346ffe
 @patch
 def _unpack(self:Ring, rows, shape=(-1,)):
     "The columns of packed `rows`, which they share memory with, as a batch of `shape`"
     if self._record is not None and (isinstance(rows, np.ndarray) or rows.device.type=='cpu'):
         rec = np.asarray(rows).view(self._record).reshape(shape)
         return [torch.from_numpy(rec[o]) for o in self._record.names]
-    rows = torch.as_tensor(rows)
+    if isinstance(rows, np.ndarray): rows = torch.from_numpy(rows) # and not on torch's default device
     n,words,cols = len(rows),8*rows.stride(0),[]
     for f in self.fields:
         size = f.dtype.itemsize
@@ -186,7 +187,7 @@ def _unpack(self:Ring, rows, shape=(-1,)):
 
 def _record(fields, nbytes):
     "The NumPy dtype of a row, or None where NumPy lacks one"
-    try: formats = [(torch.empty(0, dtype=f.dtype).numpy().dtype, f.shape) for f in fields]
+    try: formats = [(torch.empty(0, dtype=f.dtype, device='cpu').numpy().dtype, f.shape) for f in fields]
     except TypeError: return
     return np.dtype(dict(names=[f'f{i}' for i in range(len(fields))], formats=formats,
                          offsets=[f.start*f.dtype.itemsize for f in fields], itemsize=nbytes))
@@ -423,7 +424,7 @@ def extend(self:Ring,
     "Write the rows of `batch`, in order"
     self._put(batch, one=False)
 
-# %% ../../nbs/01_memory.ring.ipynb #19a648b0
+# %% ../../nbs/01_memory.ring.ipynb #f3fa73af
 def _compile_add(ring, numbers=False):
     "`Ring.add` for the fields that `ring` has, or None where it needs the general way; `_add_numbers` with `numbers`"
     names = ring._flat or ['']
@@ -432,7 +433,7 @@ def _compile_add(ring, numbers=False):
         return
     env = dict(_counts=ring._counts, _lock=ring.lock, _cap=len(ring.rows),
                _most=len(ring.rows) if ring.capacity is None else 2**63,
-               _max=max, _type=type, _ints={int}, _floats={int, float, np.float64}, _dict=dict,
+               _max=max, _type=type, _ndarray=np.ndarray, _ints={int}, _floats={int, float, np.float64}, _dict=dict,
                _NoArray=AttributeError, _slow=_general(weakref.ref(ring)))
     tests,writes,packed,end = ['not _more'],[],[],0
     for i,f in enumerate(ring.fields):
@@ -441,7 +442,7 @@ def _compile_add(ring, numbers=False):
         size,start = f.dtype.itemsize*math.prod(f.shape),f.start*f.dtype.itemsize
         env[f'_w{i}'],env[f'_d{i}'],env[f'_t{i}'] = col,col.dtype,_exact_types(col.dtype)
         array = f.shape and not (numbers and f.shape==(1,))
-        tests.append(f'{f.name}.dtype is _d{i} and {f.name}.shape=={f.shape}' if array
+        tests.append(f'_type({f.name}) is _ndarray and {f.name}.dtype is _d{i} and {f.name}.shape=={f.shape}' if array
                      else _number_test(f.name, i, col.dtype))
         writes.append(f'_w{i}[_i] = {f.name}')
         as_bytes = array or col.dtype.kind=='c'
@@ -474,6 +475,7 @@ def add(*, {", ".join(f"{o}=None" for o in names)}, **_more):
 def _add_numbers(self:Ring, **row):
     "Write a row if it fits as it is, with numbers for columns `(n,1)`; did it?"
     if 'add' not in self.__dict__: return False # these rows take the general way
+    self._check_process()
     self._add_numbers = _compile_add(self, numbers=True)
     return self._add_numbers(**row)
 

@@ -17,7 +17,7 @@ from ..core import *
 from .ring import Ring, compiled
 from .tree import SumTree
 
-# %% ../../nbs/03_memory.sample.ipynb #e42747f4
+# %% ../../nbs/03_memory.sample.ipynb #45e2c217
 class Uniform:
     "Draw rows with equal chances, with replacement"
     def __init__(self,
@@ -26,11 +26,11 @@ class Uniform:
     ):
         self.gen,self.seeded = torch.Generator(device),seed is not None
         if seed is None: self.gen.seed()
-        else: self.seed(seed)
+        else: Uniform.seed(self, seed)
 
     def seed(self, seed:int):
         "Begin the stream of random numbers anew"
-        self.gen.manual_seed(seed)
+        self.gen.manual_seed(int(seed))
         self.seeded = True
 
     def __repr__(self): return f'{type(self).__name__}({", ".join(f"{k}={v!r}" for k,v in self.settings.items())})'
