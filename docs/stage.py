@@ -54,7 +54,7 @@ def with_kwargs(tbl, sym):
 def _repr_markdown_(self:BasicMarkdownRenderer):
     "A definition as heading, link to its source, signature, docstring and table of parameters"
     src,nm = NbdevLookup().code(self.fn),self.nm
-    if isclass(self.sym) and issubclass(self.sym, Exception): sig,tbl = f'class {nm}({self.sym.__base__.__name__})',''
+    if isclass(self.sym) and (self.sig is None or issubclass(self.sym, Exception)): sig,tbl = f'class {nm}({self.sym.__base__.__name__})',''
     elif self.sig is None: sig,tbl = str(self.dm),''
     else:
         dm = DocmentText(self.sym, docstring=False, maxline=85)
@@ -93,6 +93,8 @@ def plotly_html(d, id, js):
         f'<div class="plotly-figure{" wide" if "xaxis2" in d["layout"] else ""}" id="{id}" style="height:{d["layout"].get("height") or 450}px"></div>\n'
         f'<script>Plotly.newPlot("{id}", {fig})</script>')
 
+unseen = re.compile(r'^#+ \S*\\_\\_(repr|getstate|setstate|reduce)\\_\\_$', flags=re.M)  # nobody calls these
+
 def plain_cell(c, f):
     "Cell `c` of notebook `f`, with tags and plain markdown for nbdev's and Quarto's directives; None if it isn't shown"
     def md(s): return mk_cell(resolve(s, f), 'markdown')
@@ -103,7 +105,9 @@ def plain_cell(c, f):
     dirs = dict(re.findall(r'^#\|\s*([\w-]+)\s*:?\s*(.*)$', c.source, flags=re.M))
     outs = [] if dirs.get('output')=='false' else c.get('outputs') or []
     if dirs.get('include')=='false': return
-    if dirs.get('output')=='asis': return md('\n\n'.join(''.join(o.data['text/markdown']) for o in outs if 'data' in o))
+    if dirs.get('output')=='asis':
+        text = '\n\n'.join(''.join(o.data['text/markdown']) for o in outs if 'data' in o)
+        return None if unseen.search(text) else md(text)
     res = mk_cell(re.sub(r'^#\|.*\n?', '', c.source, flags=re.M), id=c.get('id'))
     tags = ['remove-input']*(dirs.get('echo')=='false') + ['hide-input']*('code-fold' in dirs)
     for o in outs: # the name of a temporary folder tells nobody anything
