@@ -1,5 +1,5 @@
 "Collect each notebook as one test, which runs the cells that `nbdev-test` would"
-import os, pytest, sys, traceback
+import multiprocessing, os, pytest, sys, traceback
 from unittest.mock import patch
 from execnb.shell import CaptureShell
 from fastcore.xtras import working_directory
@@ -8,8 +8,9 @@ from nbdev.test import nb_test_cells
 
 cfg = get_config(__file__)
 skip_flags = cfg.tst_flags.split()
-# IN_TEST, as `nbdev-test` has it: `nbdev_export()` in a notebook does nothing
-env = dict(IN_TEST='1', PLOTLY_RENDERER='plotly_mimetype', MPLBACKEND='agg')
+# IN_TEST, as `nbdev-test` has it: `nbdev_export()` in a notebook does nothing. SDL would take SIGTERM for itself, and pools
+# of processes end their workers with it
+env = dict(IN_TEST='1', PLOTLY_RENDERER='plotly_mimetype', MPLBACKEND='agg', SDL_NO_SIGNAL_HANDLERS='1')
 
 class NbItem(pytest.Item):
     "One notebook; its `#| long` cells too, if `force` says so"
@@ -29,6 +30,7 @@ class NbItem(pytest.Item):
                     k.cell(self.cell, timeout=cfg.cell_timeout)
                     if k.exc: raise k.exc
             finally:
+                for p in multiprocessing.active_children(): p.kill()  # else a cell that hangs keeps this process from ending
                 k.close()
                 sys.modules['__main__'] = main
                 if 'matplotlib.pyplot' in sys.modules: sys.modules['matplotlib.pyplot'].close('all')

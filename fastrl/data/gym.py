@@ -10,8 +10,8 @@ Docs: https://fastrl.github.io/fastrl/data.gym.html.md"""
 __all__ = ['space_form', 'StepArrays', 'to_rows', 'since', 'GymLoop', 'windows', 'FirstLast', 'ResReduce', 'SourceDL',
            'NoValidation', 'MeanReward', 'reward_loss', 'fake_gym_learner', 'Source', 'LoopCallback']
 
-# %% ../../nbs/05b_data.gym.ipynb #37244ed7
-import functools
+# %% ../../nbs/05b_data.gym.ipynb #a9d9750a
+import functools, os
 from types import SimpleNamespace
 import numpy as np, torch, gymnasium as gym
 from fastcore.basics import patch
@@ -25,6 +25,9 @@ from torch import Tensor
 from torch.nn.functional import mse_loss
 from ..core import *
 from .block import *
+
+# pygame, with which many environments draw, would take SIGTERM for itself: nobody could end this process, or its pools
+os.environ.setdefault('SDL_NO_SIGNAL_HANDLERS', '1')
 
 # %% ../../nbs/05b_data.gym.ipynb #7160e344
 _all_ = ['Source', 'LoopCallback'] # all that a source is made of can be had from this module
