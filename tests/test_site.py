@@ -1,41 +1,23 @@
 "The site in a browser: no page fails or fetches from elsewhere, the search finds, a slider moves its figure. `make docs` has to come first"
-import html, json, os, re, shutil, subprocess
+import os, re, shutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 import pytest
+from chromium import browser, visit
 
 root = Path(__file__).parent.parent
 site = root/'build'/'docs'
-browser = next(filter(None, map(shutil.which, ('chromium','chromium-browser','google-chrome','chrome'))), None)
 wanted = os.environ.get('FASTRL_SITE') # `.ci/run` wants it, whatever is missing
 pytestmark = pytest.mark.skipif(not wanted and (browser is None or not (site/'index.html').exists()), reason='no Chromium, or no site: install the one, and `make docs` for the other')
 
-# Before all else on a page: note what fails. A file that is not there raises an event that does not bubble
-watch = '''<script>
-const failed = [];
-window.requestAnimationFrame = f => setTimeout(() => f(performance.now()), 16); // a browser whose time is sped up draws no frames
-addEventListener('error', e => failed.push(e.message || 'not loaded: '+(e.target.src || e.target.href)), true);
-addEventListener('unhandledrejection', e => { if (e.reason !== undefined) failed.push(String(e.reason)); });
-const log = console.error; console.error = (...a) => { failed.push(a.join(' ')); log(...a); };
-</script>'''
-say = '''<script>
-addEventListener('load', () => setTimeout(async () => {
-  const said = {};
-  try { %s } catch (e) { failed.push(String(e)); }
-  said.failed = failed;
-  said.fetched = performance.getEntriesByType('resource').map(o => o.name).filter(o => !o.startsWith('file:'));
+count = '''
   said.figures = document.querySelectorAll('.plotly-figure').length;
   said.drawn = document.querySelectorAll('.plotly-figure .main-svg').length;
-  document.body.setAttribute('data-said', JSON.stringify(said));
-}, 1500));
-</script>'''
+'''
 slide = '''
   const fig = [...document.querySelectorAll('.plotly-figure')].find(f => (f.layout.sliders || []).length);
   said.before = fig.layout.sliders[0].active || 0;
-  const box = fig.querySelector('.slider-rail-touch-rect').getBoundingClientRect(), at = {clientX: box.left+box.width/2, clientY: box.top+box.height/2, bubbles: true, view: window};
-  fig.querySelector('.slider-rail-touch-rect').dispatchEvent(new MouseEvent('mousedown', at));
-  document.dispatchEvent(new MouseEvent('mouseup', at));
-  await new Promise(f => setTimeout(f, 2500));
+  await press(fig, 2500);
   said.after = fig.layout.sliders[0].active;
   said.dot = fig.data.filter(t => t.mode === 'markers').map(t => t.x[0])[0];
 '''
@@ -48,22 +30,11 @@ def pages(tmp_path_factory):
     shutil.copytree(site, copy)
     return copy
 
-def visit(page, folder, do='', query=''):
-    "Load `page`, `do` something, and give back what it said and what stands there"
-    text = page.read_text(encoding='utf-8')
-    if watch not in text: text = text.replace('<head>', '<head>'+watch, 1)
-    at = page.with_name(f'_{page.stem}_{abs(hash((do, query)))}.html')
-    at.write_text(text.replace('</body>', say%do+'</body>', 1), encoding='utf-8')
-    dom = subprocess.run([browser, '--headless', '--no-sandbox', '--disable-gpu', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--allow-file-access-from-files',
-        f'--user-data-dir={folder}/{at.stem}', '--window-size=1100,1400', '--virtual-time-budget=12000', '--dump-dom', at.as_uri()+query], capture_output=True, text=True, timeout=180).stdout
-    at.unlink()
-    return json.loads(html.unescape(re.search(r'data-said="([^"]*)"', dom)[1])),dom
-
 def test_pages(pages, tmp_path):
     names = [o for o in sorted(pages.rglob('*.html')) if '_static' not in o.parts and o.name!='search.html']
     assert len(names)>25
     with ThreadPoolExecutor(2) as pool:
-        for page,(said,_) in zip(names, pool.map(lambda o: visit(o, tmp_path/o.parent.name), names)):
+        for page,(said,_) in zip(names, pool.map(lambda o: visit(o, tmp_path/o.parent.name, count), names)):
             assert said['failed']==[] and said['fetched']==[], (page, said)
             assert said['figures']<=said['drawn'], (page, said)
 

@@ -51,8 +51,14 @@ def frame_rows(
     "The rows that get a frame: all, or `most` at even distances"
     return np.arange(n) if n<=most else np.linspace(0, n-1, most).round().astype(int)
 
-# %% ../../nbs/06b_memory.explore.ipynb #b14f26e5
+# %% ../../nbs/06b_memory.explore.ipynb #95aa194a
 _blue,_orange,_grey = '#0072B2','#D55E00','#666666' # from Okabe and Ito's palette, which colour-blind eyes tell apart
+
+def _open(experience_replay):
+    "The memory, or that of a callback, which also counts how often its rows were drawn"
+    er = getattr(experience_replay, 'experience_replay', experience_replay)
+    if er.memory is None: raise ValueError('the memory is empty: add rows before plotting them')
+    return er,getattr(getattr(experience_replay, 'tally', None), 'times', ())
 
 def _series(memory, name):
     "What is drawn of column `name`, and its title"
@@ -70,7 +76,7 @@ def _controls(names, labels, settings):
                 updatemenus=[dict(type='buttons', direction='left', showactive=False, buttons=buttons,
                                   x=.08, y=0, xanchor='right', yanchor='top', pad=dict(t=45, r=10))])
 
-# %% ../../nbs/06b_memory.explore.ipynb #ffa59afb
+# %% ../../nbs/06b_memory.explore.ipynb #7212fec8
 def plot_replay_stats(
     experience_replay, # A memory, or the callback that has one
     columns='td_error', # Names, in a list or divided by commas; `state.arm` in a nested column
@@ -78,8 +84,7 @@ def plot_replay_stats(
     most:int=500, # Frames; of a longer memory every so many rows has one
 )->go.Figure:
     "Columns of the memory row by row, with a marker that a slider moves"
-    er = getattr(experience_replay, 'experience_replay', experience_replay)
-    if er.memory is None: raise ValueError('the memory is empty: add rows before plotting them')
+    er,_ = _open(experience_replay)
     columns = [o.strip() for o in columns.split(',')] if isinstance(columns, str) else list(columns)
     ys,titles = zip(*(_series(er.memory, o) for o in columns))
     rows = frame_rows(len(er), most)
@@ -143,14 +148,12 @@ def _returns(er):
                        name='return', hovertemplate='%{x} episodes ago: %{y:.4g}'),
             'Returns of the episodes','episodes ago','return')
 
-# %% ../../nbs/06b_memory.explore.ipynb #134e54bb
+# %% ../../nbs/06b_memory.explore.ipynb #b57b9d16
 def plot_summary(
     experience_replay, # A memory, or the callback that has one and counts who is drawn
 )->go.Figure:
     "What a memory holds, who is drawn, how wrong the network was, how the episodes ended"
-    er,times = (getattr(experience_replay, 'experience_replay', experience_replay),
-                getattr(getattr(experience_replay, 'tally', None), 'times', ()))
-    if er.memory is None: raise ValueError('the memory is empty: add rows before plotting them')
+    er,times = _open(experience_replay)
     panels = [_held(er)]
     if len(times)>=len(er): panels.append(_drawn(er, times))
     if 'td_error' in er.memory and er.memory['td_error'].any(): panels.append(_errors(er))
@@ -257,14 +260,14 @@ def _facts(er, times=()):
     if any(odd.values()): res['Not a finite number'] = ', '.join(f'{v:,} in {k}' for k,v in odd.items() if v)
     return res
 
-# %% ../../nbs/06b_memory.explore.ipynb #dc606497
+# %% ../../nbs/06b_memory.explore.ipynb #fdc817f8
 def plot_images(
     experience_replay, # A memory with a column of `(n,H,W,C)` images, or the callback that has it
     column:str='image',
     most:int=500, # Frames; of a longer memory every so many rows has one
 )->go.Figure:
     "The images of the memory as an animation"
-    er = getattr(experience_replay, 'experience_replay', experience_replay)
+    er,_ = _open(experience_replay)
     rows = frame_rows(len(er), most)
     names,settings = get_steps(len(rows))
     fig = px.imshow(er.memory[column][rows].cpu().numpy(), animation_frame=0, binary_compression_level=9)
@@ -275,7 +278,7 @@ def plot_images(
     return fig.update_layout(height=450, template='plotly_white', margin=dict(l=20, r=20, t=20, b=20),
                              **_controls(names, rows, settings))
 
-# %% ../../nbs/06b_memory.explore.ipynb #43a6ebaf
+# %% ../../nbs/06b_memory.explore.ipynb #04443aad
 _about = ('Where there is a slider, the orange dot is the row that the slider names, in all pictures at once; '
           'the dotted line is where the next row will be written. ')
 _about_td = ('A TD error is what the network got wrong about a row when it last saw it, '
@@ -288,8 +291,7 @@ def replay_report(
     more=(), # Figures to show first
 )->Path:
     "Write a page with the pictures of the memory, which needs no network, to `path`"
-    er = getattr(experience_replay, 'experience_replay', experience_replay)
-    if er.memory is None: raise ValueError('the memory is empty: add rows before plotting them')
+    er,times = _open(experience_replay)
     image = er.memory.get('image')
     pictures = isinstance(image, torch.Tensor) and (image.ndim==3 or image.ndim==4 and image.shape[-1] in (3,4))
     most = 200 if pictures else 500 # a frame of images is some kB; both figures have the same frames
@@ -301,7 +303,6 @@ def replay_report(
             er, [o for o in ('td_error','reward','accum_rewards','step') if o in numbers] or numbers, most=most))
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    times = getattr(getattr(experience_replay, 'tally', None), 'times', ())
     about = _about + (_about_td if 'td_error' in er.memory else '')
     path.write_text(figures_to_html(figs, title, about if numbers else '', _facts(er, times)), encoding='utf-8')
     return path

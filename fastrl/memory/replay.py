@@ -69,16 +69,14 @@ class ExperienceReplay:
     def __len__(self)->int: return len(self.ring)
     def __repr__(self): return in_lines(f'ExperienceReplay(bs={self.bs}, warmup_sz={self.warmup_sz}, {self.ring})')
 
-# %% ../../nbs/06_memory.replay.ipynb #49ee6816
+# %% ../../nbs/06_memory.replay.ipynb #0afb667c
 def _as_column(v):
-    "`(n,)` as `(n,1)`; Python numbers stay what they are, as they fit columns of any kind"
-    first = v[0] if isinstance(v, list) and v else None
-    if isinstance(first, (bool, int, float, complex)) and not hasattr(first, 'dtype'): return [[o] for o in v]
-    if isinstance(first, torch.Tensor): v = torch.stack(v)
-    elif not isinstance(v, (np.ndarray, torch.Tensor)):
-        if isinstance(v, (str, bytes)) or np.ndim(v)!=1: return v
-        v = np.asarray(v) # a list of NumPy's numbers, a range, a column of a table
-    return v[:,None] if v.ndim==1 else v
+    "`(n,)` as `(n,1)`, in the form in which it came: a list of Python numbers fits columns of any kind"
+    if isinstance(v, (np.ndarray, torch.Tensor)): return v[:,None] if v.ndim==1 else v
+    if isinstance(v, list) and all(hasattr(o, 'dtype') for o in v):
+        return [o.reshape(1) if o.ndim==0 else o for o in v]
+    if isinstance(v, (str, bytes)) or np.ndim(v)!=1: return v
+    return [[o] for o in v] if isinstance(v, list) else np.asarray(v)[:,None] # a range, a column of a table
 
 @patch
 def __add__(self:ExperienceReplay,

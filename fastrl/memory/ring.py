@@ -424,7 +424,7 @@ def extend(self:Ring,
     "Write the rows of `batch`, in order"
     self._put(batch, one=False)
 
-# %% ../../nbs/01_memory.ring.ipynb #f3fa73af
+# %% ../../nbs/01_memory.ring.ipynb #97c5af46
 def _compile_add(ring, numbers=False):
     "`Ring.add` for the fields that `ring` has, or None where it needs the general way; `_add_numbers` with `numbers`"
     names = ring._flat or ['']
@@ -434,7 +434,7 @@ def _compile_add(ring, numbers=False):
     env = dict(_counts=ring._counts, _lock=ring.lock, _cap=len(ring.rows),
                _most=len(ring.rows) if ring.capacity is None else 2**63,
                _max=max, _type=type, _ndarray=np.ndarray, _ints={int}, _floats={int, float, np.float64}, _dict=dict,
-               _NoArray=AttributeError, _slow=_general(weakref.ref(ring)))
+               _slow=_general(weakref.ref(ring)))
     tests,writes,packed,end = ['not _more'],[],[],0
     for i,f in enumerate(ring.fields):
         try: col = ring._views[f.path].numpy()
@@ -457,9 +457,7 @@ def _compile_add(ring, numbers=False):
     fits,otherwise = ('return True','return False') if numbers else ('return',f'_slow(**{given}, **_more)')
     exec(f'''
 def add(*, {", ".join(f"{o}=None" for o in names)}, **_more):
-    try: _fits = {" and ".join(tests)}
-    except _NoArray: _fits = False
-    if _fits:
+    if {" and ".join(tests)}:
         with _lock:
             _n = _counts[0]
             if _n<_most:

@@ -17,14 +17,14 @@ from ..core import *
 from .ring import Ring, compiled
 from .tree import SumTree
 
-# %% ../../nbs/03_memory.sample.ipynb #45e2c217
+# %% ../../nbs/03_memory.sample.ipynb #cd585a04
 class Uniform:
     "Draw rows with equal chances, with replacement"
     def __init__(self,
         seed:int=None, # Makes the draws reproducible; without it they differ each time
         device='cpu', # Where the row numbers are made, best where the rows live
     ):
-        self.gen,self.seeded = torch.Generator(device),seed is not None
+        self.gen,self.seeded = torch.Generator(device),False
         if seed is None: self.gen.seed()
         else: Uniform.seed(self, seed)
 
