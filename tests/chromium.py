@@ -26,7 +26,7 @@ addEventListener('load', () => setTimeout(async () => {
   };
   try { %s } catch (e) { failed.push(String(e)); }
   said.failed = failed;
-  said.fetched = performance.getEntriesByType('resource').map(o => o.name).filter(o => !o.startsWith('file:'));
+  said.fetched = performance.getEntriesByType('resource').map(o => o.name);
   document.body.setAttribute('data-said', JSON.stringify(said));
 }, 1500));
 </script>'''

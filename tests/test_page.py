@@ -1,5 +1,5 @@
 "The demo's page in a browser: nothing fails, nothing is fetched, a slider moves all that belongs to its frame, and so do keys"
-import os, re, subprocess, sys
+import os, re, shutil, subprocess, sys
 from pathlib import Path
 import pytest
 from chromium import browser, visit
@@ -36,7 +36,8 @@ def test_size(page):
 
 @pytest.mark.skipif(browser is None, reason='no Chromium here: install it to look at pages')
 def test_browser(page, tmp_path):
-    said,_ = visit(page, tmp_path, step, height=2400, ms=30000)
+    alone = shutil.copy(page, tmp_path) # it needs no file beside it
+    said,_ = visit(Path(alone), tmp_path, step, height=2400, ms=30000)
     assert said['failed']==[] and said['fetched']==[] and said['figures']==4
     at = {k: v[0] for k,v in said.items() if k in ('pressed','stepped','played','stopped') and len(set(v))==1} # the sliders and the dots of all pictures
     assert 80<at['pressed']<120 and at['stepped']==at['pressed']+10 # of 200 frames
