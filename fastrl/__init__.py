@@ -12,10 +12,15 @@
 - `fastrl.memory.episodes`: Whole episodes in memory or in files, and batches of sequences from them, drawn by one process or by many
 - `fastrl.memory.experience_replay`: A replay memory in a fastai `Learner`: what comes in is remembered, what is learnt from is drawn
 - `fastrl.memory.explore`: Pictures of what is in a memory
+- `fastrl.memory.files`: Write tensors and whatever stands among them to files, whole or not at all, and run nothing when they are read
+- `fastrl.memory.manifest`: Replace a folder of files in one step, and believe nothing that a folder says
+- `fastrl.memory.place`: Where rows live: in memory, in shared memory, in a file, or on a device
 - `fastrl.memory.replay`: What an agent remembers, and draws batches from, in any training loop
 - `fastrl.memory.ring`: The one store: packed rows, written over oldest first
-- `fastrl.memory.sample`: Which rows of a memory are drawn, and which rows belong together
+- `fastrl.memory.row`: Lay the fields of a step side by side in one row of words, and check each step that wants to be one
+- `fastrl.memory.sample`: Which rows of a memory are drawn
 - `fastrl.memory.tree`: Draw by priority among a million rows, and change priorities, in microseconds
+- `fastrl.memory.walk`: Which row follows which, and what several steps in a row make
 - `fastrl.parallel`: Many environments collect at once, each on its own; what they bring is merged, learnt from and tested, until it is good enough"""
 
 __version__ = "0.1.0"

@@ -17,7 +17,7 @@ from types import SimpleNamespace
 from typing import Annotated
 import torch
 from fastcore.script import anno_parser
-from .memory.bank import ExperienceBank, merge_banks, _peek
+from .memory.bank import ExperienceBank, bank_about, merge_banks
 from .memory.disk import Saved, put_file, verify as problems_of
 from .memory.replay import ExperienceReplay
 from .memory.ring import Field, Ring, torch_dtype
@@ -28,7 +28,7 @@ def _open(path):
     path = Path(path).expanduser()
     er = ExperienceReplay(max_sz=1, warmup_sz=0) # a face for rows of any kind
     if path.is_file():
-        er.ring = ExperienceBank.load(path).ring if _peek(path) else Ring(path=path)
+        er.ring = ExperienceBank.load(path).ring if bank_about(path) else Ring(path=path)
         return er,None
     saved = Saved(path/'memory' if (path/'memory').exists() else path)
     er.ring,_ = saved.read()
@@ -40,7 +40,7 @@ def info(
 ):
     "Say what a saved memory holds"
     path = Path(path).expanduser()
-    if path.is_file() and _peek(path): return _info_of_bank(ExperienceBank.load(path))
+    if path.is_file() and bank_about(path): return _info_of_bank(ExperienceBank.load(path))
     saved = (None if path.is_file()
              else Saved(path/'memory' if (path/'memory').exists() else path)) # no row of which is read
     if saved:

@@ -8,10 +8,10 @@ Docs: https://fastrl.github.io/fastrl/core.html.md"""
 
 # %% auto #0
 __all__ = ['leaves', 'map_leaves', 'path_name', 'difference', 'test_same', 'test_in', 'test_len', 'test_lt', 'row_index',
-           'TensorBatch', 'in_lines', 'BD']
+           'TensorBatch', 'in_lines', 'BD', 'progress', 'compiled']
 
 # %% ../nbs/00_core.ipynb #4703f0cd
-import sys
+import numba, sys
 from textwrap import fill
 import numpy as np, torch
 from fastcore.basics import bind, merge, patch
@@ -216,9 +216,9 @@ def to(self:BD, *args, **kwargs)->BD:
     return self.mapv(lambda t: t.to(*args, **kwargs))
 
 # %% ../nbs/00_core.ipynb #e565a95c
-def _bar(
+def progress(
     total, # `None`: nobody knows
-):
+): # -> a bar with `update(n)`, or None
     "A progress bar, if there is fastprogress, and somebody who looks"
     try: from fastprogress.fastprogress import IN_NOTEBOOK, progress_bar
     except ImportError: return
@@ -226,3 +226,9 @@ def _bar(
     bar = progress_bar((), total='noinfer' if total is None else total)
     bar.update(0)
     return bar
+
+# %% ../nbs/00_core.ipynb #319988f3
+def compiled(f):
+    "`f` compiled by numba, and kept for the next process"
+    try: return numba.njit(nogil=True, cache=True)(f)
+    except RuntimeError: return numba.njit(nogil=True)(f) # a read-only installation and home

@@ -27,8 +27,8 @@ import cloudpickle, numpy as np, torch
 from fastcore.basics import patch
 from fastcore.imports import noop
 from fastcore.meta import delegates
-from .core import _bar
-from .memory.bank import ExperienceBank, Merge, merge_banks, _read_about
+from .core import progress
+from .memory.bank import ExperienceBank, Merge, bank_about, merge_banks
 from .memory.disk import Claim, LoadError, put_file
 
 # %% ../nbs/12_parallel.ipynb #4354cb74
@@ -355,7 +355,7 @@ class BankFolder:
             if not banks: return bad
             bank = banks[0] if len(banks)==1 else good.bank
             bank.session_id = ctx.name or bank.session_id
-            put_file(self.path(ctx), bank._write_columns)
+            bank.save(self.folder, self.path(ctx).name)
         return bad
 
     def _fits(self, bank):
@@ -363,7 +363,7 @@ class BankFolder:
         for o in self.files:
             try: other = ExperienceBank.load(o)
             except LoadError: continue
-            if len(other): return other._check_fits(bank)
+            if len(other): return other.check_fits(bank)
 
     def set_aside(self, name, put):
         "Have `put` make a file in the quarantine, whose name begins with `name`"
@@ -711,7 +711,7 @@ async def _iterate(self:ParallelExperience, submit, iteration, bar):
                            f'{iteration}, and {self.min_envs} should: ' + '; '.join(map(str, failures)))
     ctx = Ctx(iteration, seed=self._seed(iteration), path=self.banks.folder/'memory.safetensors',
               policy=self.policy, work_dir=str(self.work_dir))
-    collected = {o: _read_about(self.banks.path(Ctx(iteration, o)))['n'] for o in good}
+    collected = {o: bank_about(self.banks.path(Ctx(iteration, o)))['n'] for o in good}
     state = State(iteration, collected, failures, len(bank))
     if self.update:
         res = await self._in_work_dir(self.update, ctx, 'update')
@@ -795,7 +795,7 @@ class _Progress:
     async def count(self, coro):
         res = await coro
         self.done += 1
-        if time.monotonic()>self.due: self.bar,self.due = _bar(self.total),math.inf
+        if time.monotonic()>self.due: self.bar,self.due = progress(self.total),math.inf
         if self.bar is not None:
             self.bar.comment = self.comment
             self.bar.update(min(self.done, self.total or self.done))

@@ -1,7 +1,12 @@
 "What saving takes and what loading touches, seen from outside of the process"
 import os, subprocess, sys, tempfile
 from pathlib import Path
-import pytest
+from unittest import mock
+import numpy as np, pytest, torch
+from fastrl.core import leaves, path_name
+from fastrl.memory import disk
+from fastrl.memory.disk import load_memory, save_memory
+from fastrl.memory.ring import Ring, nest, schema_fields
 
 root = Path(__file__).parent.parent
 
@@ -77,3 +82,119 @@ print(sorted(os.listdir(folder+'/saved'))==before, ExperienceReplay.load(folder+
 ''')
         for o in ('','/saved'): os.chmod(d+o, 0o755)
     assert out=='True\nTrue\nTrue 50\n'
+
+# What is put back comes back: random histories, against a dict that keeps everything
+
+shapes = dict(td=((1,), torch.float32), serial=((1,), torch.int64), n=((), torch.int64), hidden=((40,), torch.float32), odd=((3,), torch.uint16),
+              small=((2,), torch.float8_e4m3fn), z=((1,2), torch.complex128), obs=dict(arm=((2,), torch.float16), cam=(((5,), torch.uint8), ((), torch.bool))))
+
+def values(rng, n):
+    "By leaf, `n` rows of bytes that are numbers"
+    return {f.name: torch.from_numpy(rng.integers(0, 2, (n,*f.shape))).to(f.dtype) for f in schema_fields(shapes)}
+
+def nested(leaves): return nest({f.path: leaves[f.name] for f in schema_fields(shapes)})
+
+class Life:
+    "A ring that lives in `folder`, with `weights` beside it, and by serial number what its rows should be"
+    def __init__(self, rng, folder, cap, where):
+        self.rng,self.folder,self.where,self.n,self.rows,self.kept = rng,folder,where,0,{},None
+        self.ring = Ring(cap, shapes, **self.place())
+        self.weights = np.zeros(0)
+
+    def place(self):
+        self.n_files = getattr(self, 'n_files', 0)+1
+        return dict(path=f'{self.folder}.{self.n_files}.ring') if self.where=='path' else {self.where: True} if self.where else {}
+
+    def extend(self):
+        "Some rows, one at a time or many"
+        n,r = int(self.rng.integers(1, 9)),self.ring
+        new = values(self.rng, n)
+        start = r.total
+        if self.rng.random()<.3: n = 1; r.add(**{k: v[0] if not isinstance(v, dict) else dict(arm=v['arm'][0], cam=tuple(o[0] for o in v['cam'])) for k,v in nested(new).items()})
+        else: r.extend(nested(new))
+        for i in range(n): self.rows[start+i] = {k: v[i].clone() for k,v in new.items()}
+        self.grow()
+
+    def grow(self): self.weights = np.concatenate([self.weights, np.zeros(max(0, len(self.ring)-len(self.weights)))])
+
+    def put(self):
+        "A column, or a leaf, of some rows"
+        r = self.ring
+        if not len(r): return
+        idxs = torch.from_numpy(self.rng.choice(len(r), int(self.rng.integers(0, len(r)+1)), replace=False))
+        name = str(self.rng.choice(['td','td','n','serial','hidden','odd','small','z','obs','obs.arm','obs.cam.1','weight']))
+        serials = r.serial(idxs).flatten().tolist()
+        if name=='weight': # the sampler changes what it keeps, and notes it
+            self.weights[idxs.numpy()] = new = self.rng.random(len(idxs))
+            if r.rows.changed is not None: r.rows.changed['weight'] = r.rows.changed.get('weight', np.zeros(len(r.rows), bool))|np.isin(np.arange(len(r.rows)), idxs.numpy())
+            return
+        new = values(self.rng, len(idxs))
+        r.put(name, idxs, nested(new)['obs'] if name=='obs' else new[name], r.serial(idxs) if self.rng.random()<.5 else None)
+        for i,s in enumerate(serials):
+            for k in new:
+                if k==name or k.startswith(name+'.'): self.rows[s][k] = new[k][i].clone()
+
+    def checkpoint(self):
+        with self.ring: self.kept = save_memory(self.folder, 'Ring', {}, self.ring, beside=dict(weight=torch.from_numpy(self.weights[:len(self.ring)].copy())), mutable=['td'], kept=self.kept)
+
+    def fail(self):
+        "A checkpoint that a full disk stops"
+        def full(*_): raise OSError(28, 'the disk is full')
+        with mock.patch.object(disk, 'write_manifest', full), pytest.raises(OSError): self.checkpoint()
+
+    def aside(self):
+        "Somebody else saves the same ring elsewhere"
+        self.ring.checkpoint(f'{self.folder}.aside')
+        self.check(Ring.load(f'{self.folder}.aside', env_restored=True, mapped=self.rng.random()<.1 and len(self.ring)==self.ring.capacity==self.ring.total))
+
+    def forget(self):
+        "Somebody takes the notes away"
+        if self.rng.random()<.3: self.ring.rows.changed = {}
+
+    def reset(self):
+        if self.rng.random()<.2: self.ring.reset(); self.weights = np.zeros(0)
+
+    def load(self):
+        self.checkpoint()
+        was = self.ring
+        def restore(saved, ring, beside, state): self.ring,self.weights,self.saved = ring,beside['weight'],saved
+        load_memory(self.folder, 'Ring', {}, restore=restore, env_restored=True, **self.place())
+        self.kept = self.saved.kept(self.ring)
+        self.check()
+        a,b = self.ring.seams,was.seams
+        assert (a.first, a.oldest, a.cuts, a.gaps, max(a.several, a.oldest))==(b.first, b.oldest, b.cuts, b.gaps, max(b.several, b.oldest))
+        assert (self.ring.pointer, self.ring.total)==(was.pointer, was.total)
+        if self.ring.capacity: assert len(disk.pieces_of(self.saved.manifest, 'marks'))<60
+        assert (self.ring.serial(slice(None))==was.serial(slice(None))).all()
+        if self.folder.name.endswith('0'): assert not disk.verify(self.folder)
+
+    def other(self):
+        "Another process puts something into columns that were put back here before"
+        if self.where!='path' or not self.kept or not len(self.ring): return
+        theirs,i = Ring(path=self.ring.rows.path),[int(self.rng.integers(len(self.ring)))]
+        for name in set(self.kept.manifest['mutable'])&{'td','hidden','odd'}:
+            theirs.put(name, i, new := values(self.rng, 1)[name])
+            self.rows[int(self.ring.serial(i))][name] = new[0].clone()
+
+    def check(self, ring=None):
+        ring = self.ring if ring is None else ring
+        if not len(ring): return
+        cols,serials = {path_name(p): v for p,v in leaves(ring[:])},ring.serial(slice(None)).flatten().tolist()
+        for k,v in cols.items():
+            want = torch.stack([self.rows[s][k] for s in serials]) if serials else v[:0]
+            assert torch.equal(v[...,None].contiguous().view(torch.uint8), want[...,None].contiguous().view(torch.uint8)), k
+
+@pytest.mark.parametrize('where', [None,'shared','path'])
+@pytest.mark.parametrize('cap', [1,7,30,None])
+def test_put_back(tmp_path, cap, where):
+    if cap is None and where: return
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        o = Life(rng, tmp_path/f'{seed}', cap, where)
+        for _ in range(150):
+            act = str(rng.choice(['extend','put','put','put','checkpoint','checkpoint','fail','aside','reset','load','other','forget'], p=[.2,.15,.1,.1,.1,.1,.05,.05,.05,.04,.04,.02]))
+            weights = o.weights.copy()
+            getattr(o, act)()
+            if act=='load': assert (o.weights==weights[:len(o.ring)]).all()
+            o.check()
+        o.load()

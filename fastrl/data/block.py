@@ -1,6 +1,6 @@
 """An endless stream of experience, made by callbacks
 
-Experience does not lie in a folder: an agent makes it, step by step, and there is always more. A `Source` is that stream. One callback of its loop makes steps, the others look at them or change them, and whoever trains takes as many rows as a batch needs.
+Experience does not lie in a folder: an agent makes it, step by step, and there is always more. A `Source` is that stream. One callback of its loop makes the steps, the others read or change them, and you take as many rows as a batch needs.
 
 Docs: https://fastrl.github.io/fastrl/data.block.html.md"""
 
@@ -10,6 +10,7 @@ Docs: https://fastrl.github.io/fastrl/data.block.html.md"""
 __all__ = ['LoopCallback', 'Source']
 
 # %% ../../nbs/05a_data.block.ipynb #7a2be13a
+import os
 from fastcore.basics import patch
 from fastcore.foundation import L
 from ..core import *
@@ -27,9 +28,12 @@ class Source:
         cbs=None, # `LoopCallback`s, or their classes, in the order in which they act
     ):
         self.cbs = L(cb() if isinstance(cb, type) else cb for cb in L(cbs))
-        # of the block's `_size` rows the first `_used` are taken
-        self.block,self._used,self._size,self._opened = None,0,0,False
         for cb in self.cbs: cb.source = self
+        self._clear()
+
+    def _clear(self):
+        # of the block's `_size` rows the first `_used` are taken; `_opened` is the process that opened the loop
+        self.block,self._used,self._size,self._opened = None,0,0,None
 
     def has(self, event): return [getattr(cb, event) for cb in self.cbs if hasattr(cb, event)]
     def __call__(self, event):
@@ -44,7 +48,7 @@ def take(self:Source,
 )->BD:
     "The next `n` rows"
     if n<1: raise ValueError(f'`n` should be at least 1, got {n}')
-    if not self._opened: self._open()
+    if self._opened!=os.getpid(): self._open()
     parts,empty = [],0
     while True:
         k = min(n, self._size-self._used)
@@ -56,7 +60,7 @@ def take(self:Source,
             self('after_block')
             self._used,self._size = 0,self.block.bs()
         except BaseException:
-            # nobody knows where the environments stand now: they begin anew, and no row joins what came before
+            # nobody knows where the environments stand now
             self.close()
             raise
         empty = 0 if self._size else empty+1
@@ -80,19 +84,30 @@ def _open(self:Source):
     if len(makers)!=1:
         raise ValueError('one callback of a source makes its rows (has a method `collect`), '
                          f'here {len(makers)} of {list(self.cbs)} do')
+    # in a forked worker the parent's environments stay referenced: dropping them would close them
+    if self._opened: self._parents = [dict(vars(cb)) for cb in self.cbs]
+    self._clear()
     self._collect = makers[0]
     self('before_loop')
-    self._opened = True
+    self._opened = os.getpid()
 
 # %% ../../nbs/05a_data.block.ipynb #a2996dbd
 @patch
 def close(self:Source):
-    "Close what the callbacks opened; a source that is taken from again starts anew"
-    if self._opened: self('after_loop')
-    self.block,self._used,self._size,self._opened = None,0,0,False
+    "Close what the callbacks opened; the next `take` opens it anew"
+    try:
+        if self._opened==os.getpid(): self('after_loop')
+    finally: self._clear()
+
+# %% ../../nbs/05a_data.block.ipynb #3dcb5cff
+@patch
+def __getstate__(self:Source):
+    "A copy is closed: environments stay with the source that opened them"
+    run = dict(block=None, _used=0, _size=0, _opened=None)
+    return {k: v for k,v in self.__dict__.items() if k not in ('now','_collect','_parents')} | run
 
 # %% ../../nbs/05a_data.block.ipynb #90cf985a
 @patch
 def new_empty(self:Source)->Source:
-    "A source of nothing, which `Learner.export` takes along in the place of the environments"
+    "An empty source, which `Learner.export` stores in place of the environments"
     return Source()

@@ -11,10 +11,10 @@ __all__ = ['space_form', 'StepArrays', 'to_rows', 'since', 'GymLoop', 'windows',
            'NoValidation', 'MeanReward', 'reward_loss', 'fake_gym_learner', 'Source', 'LoopCallback']
 
 # %% ../../nbs/05b_data.gym.ipynb #a9d9750a
-import functools, os
+import functools, os, warnings
 from types import SimpleNamespace
 import numpy as np, torch, gymnasium as gym
-from fastcore.basics import patch
+from fastcore.basics import patch, store_attr
 from fastcore.foundation import L
 from fastai.basics import Callback, CancelValidException, DataLoader, DataLoaders, Learner, nn
 from fastai.callback.progress import ProgressCallback # a `Learner` shows its bar when this is imported
@@ -25,12 +25,13 @@ from torch import Tensor
 from torch.nn.functional import mse_loss
 from ..core import *
 from .block import *
+from ..memory.walk import links
 
-# pygame, with which many environments draw, would take SIGTERM for itself: nobody could end this process, or its pools
-os.environ.setdefault('SDL_NO_SIGNAL_HANDLERS', '1')
+# pygame, with which many environments draw, would catch SIGTERM: nobody could end this process, or its pools
+if 'SDL_NO_SIGNAL_HANDLERS' not in os.environ: os.environ['SDL_NO_SIGNAL_HANDLERS'] = '1'
 
 # %% ../../nbs/05b_data.gym.ipynb #7160e344
-_all_ = ['Source', 'LoopCallback'] # all that a source is made of can be had from this module
+_all_ = ['Source', 'LoopCallback'] # a source and its parts, from one module
 
 # %% ../../nbs/05b_data.gym.ipynb #d87f215c
 def space_form(
@@ -59,6 +60,10 @@ class StepArrays:
         if self.flat is not None: self.flat[t] = value
         else:
             for path,a in self.leaves: a[t] = functools.reduce(lambda v,k: v[k], path, value)
+
+    def at(self, *where):
+        "A copy of step `t`, of all environments, or of one: `at(t)`, `at(t, i)`"
+        return map_leaves(lambda a: a[where].copy(), self.form)
 
 # %% ../../nbs/05b_data.gym.ipynb #750dd52f
 def to_rows(
@@ -92,10 +97,10 @@ class GymLoop(LoopCallback):
     "Steps of one gymnasium environment, or of several at once"
     def __init__(self,
         env_name, # Name of an environment, or a ready environment or vector environment
-        agent=None, # `agent(states)` → actions, both with a first axis of environments; at random without one
+        agent=None, # `agent(states)` → actions, both with a first axis of environments; without one actions are random
         mode:str=None, # `'rgb_array'` adds a column `image`, the view before the action; `'human'` shows a window
-        steps_count:int=1, # Steps that make one row; more than 1 need a `FirstLast` that folds them
-        steps_delta:int=1, # Steps between the first steps of two rows
+        steps_count:int=1, # Steps in a row; more than 1 need a `FirstLast`
+        steps_delta:int=1, # Steps from the start of a row to the start of the next; more than 1 need a `FirstLast`
         seed:int=None, # Of environments and random actions
         n_envs:int=1, # Environments at once
         vectorization:str='sync', # `'sync'`: one after the other in this process; `'async'`: each in its own
@@ -110,14 +115,13 @@ class GymLoop(LoopCallback):
         if not isinstance(env_name, (str, gym.envs.registration.EnvSpec)) and (n_envs!=1 or env_kwargs):
             raise ValueError('`n_envs` and `env_kwargs` are for environments made by name: '
                              'put them into the ready environment')
-        self.env_name,self.agent,self.mode,self.steps_count,self.steps_delta,self.seed = (
-            env_name, agent, mode, steps_count, steps_delta, seed if seed is None else int(seed))
-        self.n_envs,self.vectorization,self.autoreset,self.env_kwargs,self.env = (
-            n_envs, vectorization, autoreset, env_kwargs or {}, None)
+        store_attr('env_name,agent,mode,steps_count,steps_delta,n_envs,vectorization,autoreset')
+        self.seed,self.env_kwargs,self.env = seed if seed is None else int(seed),env_kwargs or {},None
+        self._openings,self._episodes,self._warned = 0,0,False # so far, also before a break
 
 # %% ../../nbs/05b_data.gym.ipynb #a8b145ff
 class _CopyObs(gym.ObservationWrapper):
-    "For environments that return the same buffer each time: a vector holds on to what they return while others step"
+    "For environments that return the same buffer each time: a vector holds on to it while others step"
     def observation(self, obs): return map_leaves(np.array, obs) if isinstance(obs, (dict, tuple)) else np.array(obs)
 
 @patch
@@ -136,30 +140,34 @@ def _make(self:GymLoop):
 @patch
 def before_loop(self:GymLoop):
     "Make and reset the environment"
-    if self.steps_count>1 and not any(isinstance(cb, FirstLast) for cb in self.source.cbs):
-        raise ValueError(f'`steps_count={self.steps_count}` makes rows of several steps: '
-                         'put a `FirstLast` into the source, which folds them')
+    for k,does in dict(steps_count='makes rows of several steps', steps_delta='leaves rows out').items():
+        if getattr(self, k)>1 and not any(isinstance(cb, FirstLast) for cb in self.source.cbs):
+            raise ValueError(f'`{k}={getattr(self, k)}` {does}: put a `FirstLast` into the source, which does that')
     self.env = self._make()
     vec = isinstance(self.env, VectorEnv)
     self.n_envs = self.env.num_envs if vec else 1
     obs,act = ((self.env.single_observation_space,self.env.single_action_space) if vec
                else (self.env.observation_space,self.env.action_space))
     self.obs_form,self.act_form = space_form(obs, 'observation'),space_form(act, 'action')
-    self._loses_step = False
-    self._restart = self._restart_fn() if vec else self._restart_one
-    self.env.action_space.seed(self.seed)
-    self.obs,_ = self.env.reset(seed=self.seed)
+    self._mode = self._resets() if vec else None
+    seed = self._open_seed()
+    self.env.action_space.seed(seed)
+    self.obs,_ = self.env.reset(seed=seed)
     # begins an episode with the next step; spends it on a reset
     self._over,self._due = np.ones(self.n_envs, bool),np.zeros(self.n_envs, bool)
-    self._step,self._return,self._episode,self._episodes = 0,0.,-1,0
+    self._step,self._return,self._episode = 0,0.,-1
 
 # %% ../../nbs/05b_data.gym.ipynb #f981ca05
 @patch
-def go_on(self:GymLoop,
-    n:int, # Rows that came from this loop before a break
-):
-    "After a break: other episodes than those it began with, and the same ones each time"
-    if self.seed is not None: self.seed = int(np.random.SeedSequence([self.seed, n]).generate_state(1)[0])
+def _open_seed(self:GymLoop):
+    "`seed` for the first opening, and seeds that follow from it for later ones and for the workers of a `DataLoader`"
+    worker = torch.utils.data.get_worker_info()
+    key = self._openings,worker.seed if worker else 0
+    self._openings += 1
+    # workers of a later epoch know nothing of these ones: their numbers begin elsewhere
+    if worker: self._episodes = max(self._episodes, worker.seed%2**32<<20)
+    if self.seed is None or not any(key): return self.seed
+    return int(np.random.SeedSequence(self.seed, spawn_key=key).generate_state(1)[0])
 
 # %% ../../nbs/05b_data.gym.ipynb #1d24ba8e
 @patch
@@ -171,41 +179,58 @@ def after_loop(self:GymLoop):
     for p in self.env.processes if stuck else (): p.kill()
     self.env.close(**(dict(terminate=True) if stuck else {}))
 
+@patch
+def __getstate__(self:GymLoop): return {**self.__dict__, 'env':None, 'obs':None}
+
 # %% ../../nbs/05b_data.gym.ipynb #09669bc2
 @patch
-def _restart_one(self:GymLoop, obs, terminated, truncated, info, nxt, t):
-    return self.env.reset()[0] if terminated or truncated else obs
-
-@patch
-def _restart_fn(self:GymLoop):
-    "How this vector gives the observation that the next step starts from"
+def _resets(self:GymLoop):
+    "How this vector begins the next episode"
     mode = self.env.metadata.get('autoreset_mode')
     mode = _modes.get(mode, mode)
-    fns = {AutoresetMode.NEXT_STEP: lambda obs,*_: obs, AutoresetMode.SAME_STEP: self._restart_same,
-           AutoresetMode.DISABLED: self._restart_disabled}
-    if mode not in fns:
-        raise ValueError(f"the autoreset mode of {self.env} should be a `gymnasium.vector.AutoresetMode` "
-                         f"in its `metadata['autoreset_mode']`, got {mode!r}")
-    self._loses_step = mode==AutoresetMode.NEXT_STEP
-    return fns[mode]
+    if mode in _modes.values(): return mode
+    raise ValueError(f"the autoreset mode of {self.env} should be a `gymnasium.vector.AutoresetMode` "
+                     f"in its `metadata['autoreset_mode']`, got {mode!r}")
 
 @patch
-def _restart_disabled(self:GymLoop, obs, terminated, truncated, info, nxt, t):
-    over = terminated|truncated
-    return self.env.reset(options=dict(reset_mask=over))[0] if over.any() else obs
+def _restart(self:GymLoop, obs, terminated, truncated):
+    "The observation that the next step starts from"
+    if self._mode is None: return self.env.reset()[0] if terminated or truncated else obs
+    if self._mode!=AutoresetMode.DISABLED or not (over := terminated|truncated).any(): return obs
+    return self.env.reset(options=dict(reset_mask=over))[0]
 
+# %% ../../nbs/05b_data.gym.ipynb #58306e00
 @patch
-def _restart_same(self:GymLoop, obs, terminated, truncated, info, nxt, t):
-    for i in np.flatnonzero(terminated|truncated):
-        final = info.get('final_obs', info.get('final_observation')) # the second is the name before gymnasium 1.1
-        each = isinstance(final, np.ndarray) and final.dtype==object
+def _final(self:GymLoop, state, nxt, t, over, info):
+    "Put the last observations into `nxt`, over the first ones of the next episodes, which this step returned"
+    final = info.get('final_obs', info.get('final_observation')) # the second is the name before gymnasium 1.1
+    each = isinstance(final, np.ndarray) and final.dtype==object
+    for i in np.flatnonzero(over):
         if final is None or each and final[i] is None:
             raise ValueError(f"{self.env} resets in the same step, but its infos lack the `final_obs` "
                              f"of environment {i}: what the last action led to is lost")
+        first = nxt.at(t, i)
         for path,a in nxt.leaves:
             v = functools.reduce(lambda v,k: v[k], path, final[i] if each else final)
             a[t,i] = v if each else v[i]
-    return obs
+        # a worker of gymnasium resets before it sends the `final_obs`
+        if self.env is self.env_name and isinstance(self.env.unwrapped, AsyncVectorEnv):
+            self._check_final(state.at(t, i), nxt.at(t, i), first, i)
+
+# %% ../../nbs/05b_data.gym.ipynb #515e73df
+@patch
+def _check_final(self:GymLoop, before, last, first, i):
+    "Refuse an environment whose `last` observation was overwritten with the `first` one of the next episode"
+    before,last,first = ([a for _,a in leaves(o)] for o in (before, last, first))
+    if any(a.tobytes()!=b.tobytes() for a,b in zip(last, first)): return
+    says = (f'environment {i} of {self.env} ended an episode with exactly the observation that the next one begins with: '
+            'if it reuses its observation buffer, the reset has overwritten the last observation. Copy it in the '
+            "environment, `gym.wrappers.TransformObservation(env, copy.deepcopy, None)`, or let the vector reset "
+            "with `autoreset_mode='NextStep'`")
+    # floats that moved do not come back to the last bit by chance; whole numbers and constants do
+    if any(a.dtype.kind=='f' and a.tobytes()!=b.tobytes() for a,b in zip(before, last)): raise ValueError(says)
+    if not self._warned: warnings.warn(says)
+    self._warned = True
 
 # %% ../../nbs/05b_data.gym.ipynb #a9e30506
 @patch
@@ -220,11 +245,19 @@ def _act(self:GymLoop):
             raise ValueError(f'an agent should give actions of shape {(self.n_envs, *form[0])}, got {v.shape}')
         if not np.can_cast(v.dtype, form[1], 'same_kind'):
             raise ValueError(f'an agent should give actions of dtype {form[1]}, got {v.dtype}: '
-                             'round them as they are meant')
+                             'round or convert them')
         v = v.reshape(self.n_envs, *form[0]).astype(form[1])
         return v[0] if one else v
     with torch.no_grad():
         return map_leaves(action, self.act_form, self.agent(map_leaves(state, self.obs_form, self.obs)))
+
+# %% ../../nbs/05b_data.gym.ipynb #b54a268a
+@patch
+def _tell(self:GymLoop, event, **now):
+    "Run `event` with `now` in `source.now`, which may come back changed"
+    self.source.now.__dict__.update(now)
+    self.source(event)
+    return self.source.now
 
 # %% ../../nbs/05b_data.gym.ipynb #ce6cf1ee
 @patch
@@ -235,25 +268,24 @@ def collect(self:GymLoop, n):
     T = -(-n//self.n_envs)
     state,action,nxt = (StepArrays(o, T, self.n_envs) for o in (self.obs_form, self.act_form, self.obs_form))
     reward,(terminated,truncated),extras = np.empty((T, self.n_envs)),np.empty((2, T, self.n_envs), bool),[]
-    now = self.source.now = SimpleNamespace()
+    self.source.now = SimpleNamespace()
     for t in range(T):
+        at = (t,) if self._mode else (t,0) # one environment has no axis of environments
         if self.mode=='rgb_array': images.append(self.env.render())
         state.put(t, self.obs)
         a = self._act()
-        if before: now.obs,now.action = self.obs,a
-        for f in before: f()
-        if before: a = now.action
+        if before: a = self._tell('before_step', obs=state.at(*at), action=a).action
         action.put(t, a)
         obs,r,te,tr,info = self.env.step(a)
-        if after:
-            now.__dict__.update(obs=self.obs, action=a, next_obs=obs, reward=r, terminated=te, truncated=tr, info=info,
-                                extra={})
-        for f in after: f()
-        if after: r = now.reward
-        if after and now.extra: extras.append(now.extra)
         nxt.put(t, obs)
+        if self._mode==AutoresetMode.SAME_STEP: self._final(state, nxt, t, te|tr, info)
+        if after:
+            now = self._tell('after_step', obs=state.at(*at), action=a, next_obs=nxt.at(*at), reward=r, terminated=te,
+                             truncated=tr, info=info, extra={})
+            r = now.reward
+            if now.extra: extras.append(now.extra)
         reward[t],terminated[t],truncated[t] = r,te,tr
-        self.obs = self._restart(obs, te, tr, info, nxt, t)
+        self.obs = self._restart(obs, te, tr)
     extra = {k: np.stack([np.asarray(o[k]) for o in extras]) for k in (extras[0] if extras else ())}
     return self._block(state, action, reward, nxt, terminated, truncated, images, extra)
 
@@ -263,8 +295,9 @@ def _block(self:GymLoop, state, action, reward, nxt, terminated, truncated, imag
     "The steps as rows, with what follows from them"
     done = terminated|truncated
     start,lost = (np.concatenate([o[None], done[:-1]]) for o in (self._over, self._due))
-    keep = ~lost.ravel() if self._loses_step and lost.any() else None
-    step = since((~lost).astype(np.int64) if self._loses_step else np.ones_like(start, np.int64), start, self._step)
+    loses = self._mode==AutoresetMode.NEXT_STEP
+    keep = ~lost.ravel() if loses and lost.any() else None
+    step = since((~lost).astype(np.int64) if loses else np.ones_like(start, np.int64), start, self._step)
     total = since(reward, start, self._return)
     new = self._episodes+np.cumsum(start.ravel()).reshape(start.shape)-1
     episode = np.maximum.accumulate(np.where(start, new, self._episode), 0)
@@ -285,6 +318,15 @@ def _frames(self:GymLoop, images):
         raise ValueError(f"{self.env} renders nothing: make a ready environment with `render_mode='rgb_array'`")
     return np.stack(images).reshape(len(images), self.n_envs, *np.shape(images[0])[-3:])
 
+# %% ../../nbs/05b_data.gym.ipynb #1a047df6
+@patch
+def go_on(self:GymLoop,
+    n:int, # Rows that came from this loop before a break
+):
+    "After a break: other episodes with other numbers than those before, and the same ones each time"
+    if self.seed is not None: self.seed = int(np.random.SeedSequence([self.seed, n]).generate_state(1)[0])
+    self._episodes = max(self._episodes, 1000*n) # more than came with `n` rows, those without a row included
+
 # %% ../../nbs/05b_data.gym.ipynb #00aad27f
 def windows(
     chain:Tensor, # `(R,)`, rows with the same number follow one another
@@ -292,18 +334,9 @@ def windows(
     n:int, # Steps in a window
 ): # -> rows `(R, n)`, steps `(R,)`, complete `(R,)`
     "For each row the `n` from it on, up to an ending; how many they are, and whether that is all there will be"
-    order = chain.argsort(stable=True)
-    follows = chain[order][1:]==chain[order][:-1]
-    nxt = torch.full_like(order, -1)
-    nxt[order[:-1][follows]] = order[1:][follows]
-    rows,steps = [torch.arange(len(chain))],torch.ones_like(order)
-    for _ in range(n-1):
-        last = rows[-1]
-        # a window that has stopped does not go on: its last row is done, or has no next
-        go = ~done[last] & (nxt[last]>=0)
-        rows.append(torch.where(go, nxt[last], last))
-        steps += go
-    return torch.stack(rows, 1), steps, done[rows[-1]] | (steps==n)
+    walk = links(chain, done)
+    rows,steps = walk.runs(torch.arange(len(chain)), n)
+    return rows, steps, done[rows[:,-1]] | (steps==n)
 
 # %% ../../nbs/05b_data.gym.ipynb #7ca05cfc
 class FirstLast(LoopCallback):
@@ -321,22 +354,28 @@ class FirstLast(LoopCallback):
         b,n = self.source.block,self.loop.steps_count
         steps = torch.ones_like(b['step'])
         if n>1: b,steps = self.fold(b if self.begun is None else self.begun+b, n)
-        if self.loop.steps_delta>1:
-            keep = (b['step'][:,0]-1)%self.loop.steps_delta==0
-            b,steps = b[keep],steps[keep]
+        if self.loop.steps_delta>1: b,steps = self.thin(b, steps)
         self.source.block = BD(b, n_steps=steps, discount=self.gamma**steps.float())
 
 # %% ../../nbs/05b_data.gym.ipynb #cb0d2938
 @patch
 def fold(self:FirstLast, b, n):
     "The rows of `b` that are complete, folded, and their steps; the others wait in `self.begun`"
-    rows,steps,complete = windows(b['env_id'][:,0], b['done'][:,0], n)
+    walk = links(*(b[o][:,0] for o in ('env_id','done','episode_id','step')))
+    last,steps,total,_ = walk.returns(b['reward'][:,0], torch.arange(b.bs()), n, self.gamma)
+    complete = b['done'][last,0] | (steps[:,0]==n)
     self.begun = b[~complete]
-    k = torch.arange(n)
-    discounts = torch.where(k<steps[:,None], self.gamma**k.double(), 0)
-    total = (b['reward'][:,0].double()[rows]*discounts).sum(1, keepdim=True).to(b['reward'].dtype)
-    last = {o: map_leaves(lambda t: t[rows[:,-1]], b[o]) for o in ('next_state','terminated','truncated','done')}
-    return BD(b, reward=total, **last)[complete], steps[complete,None]
+    last = {o: map_leaves(lambda t: t[last], b[o]) for o in ('next_state','terminated','truncated','done')}
+    return BD(b, reward=total.to(b['reward'].dtype), **last)[complete], steps[complete]
+
+# %% ../../nbs/05b_data.gym.ipynb #5a4fa0c0
+@patch
+def thin(self:FirstLast, b, steps):
+    "The rows that begin at every `steps_delta`-th step, and the last step if none of them reaches it"
+    n,delta = self.loop.steps_count,self.loop.steps_delta
+    at = (b['step']-1)%delta
+    keep = ((at==0) | b['all_done'] & (at>=n))[:,0]
+    return BD(b, all_done=b['done'] & (steps<=delta))[keep], steps[keep]
 
 # %% ../../nbs/05b_data.gym.ipynb #0220dc9f
 class ResReduce(LoopCallback):

@@ -19,9 +19,10 @@ from fastcore.basics import patch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 from ..core import *
-from ..core import _bar
-from .disk import At, load_memory, put_file, save_memory, write_tensors
-from .ring import Ring, _fits, _tensor
+from ..core import progress
+from .disk import load_memory, put_file, save_memory, write_tensors
+from .ring import Ring
+from .row import as_tensor, fits
 from .sample import *
 
 # %% ../../nbs/06c_memory.buffer.ipynb #73a4d143
@@ -35,7 +36,7 @@ class BatchExperience:
     dones:Tensor # 1 where the episode was over, for whatever reason
     hiddens:Tensor # What the network kept in mind when it had acted
     terminateds:Tensor=None # 1 where the episode came to its end
-    truncateds:Tensor=None # 1 where it was cut short, by a time limit for one
+    truncateds:Tensor=None # 1 where it was cut short, as by a time limit
     weights:Tensor=None # `(batch_size, 1)`, how much each counts; only if `Prioritized` drew them
     idxs:Tensor=None # `(batch_size,)`, the numbers of the rows
     serials:Tensor=None # `(batch_size, 1)`, how many steps were added before each
@@ -59,7 +60,7 @@ def _shapes(state_dim, action_dim, hidden_dim):
     return dict(zip(_names, (s, a, (1,), s, (1,), h, (1,), (1,))))
 
 def _column(name):
-    return property(lambda self: self.ring._views[(name,)], doc=f'The column `{name}`, `capacity` rows of it')
+    return property(lambda self: self.ring.rows.columns[(name,)], doc=f'The column `{name}`, `capacity` rows of it')
 
 # %% ../../nbs/06c_memory.buffer.ipynb #f11d0a96
 class ReplayBuffer:
@@ -105,22 +106,22 @@ def _fit(self:ReplayBuffer, name, v, n):
     "`v` as `n` rows of the field `name`, or as one row if `n` is None; without a `v` they are 0"
     f,name,lead = self._fields[name],*((name[:-1],()) if n is None else (name,(n,)))
     want = lead+f.shape
-    if self.ring._arrays: # most come so that no more needs to be looked at
+    if self.ring.rows.arrays: # most come so that no more needs to be looked at
         if (type(v) is Tensor and v.dtype is f.dtype and v.shape==want and v.is_cpu
                 and v.layout is torch.strided and not v.requires_grad):
             return v.numpy()
         if v is None or type(v) in (bool,float) and want==(1,) and f.dtype.is_floating_point:
-            return np.full(want, 0 if v is None else v, self.ring._arrays[f.path].dtype)
-    t,python = (torch.zeros(want),True) if v is None else _tensor((name,), v)
+            return np.full(want, 0 if v is None else v, self.ring.rows.arrays[f.path].dtype)
+    t,python = (torch.zeros(want),True) if v is None else as_tensor((name,), v)
     if t.shape!=want:
         if t.shape[:len(lead)]!=lead or _core(t.shape[len(lead):])!=_core(f.shape):
             raise ValueError(f'`{name}` should be of shape {want}, as the buffer was made, got {tuple(t.shape)}')
         t = t.reshape(want)
     if t.dtype!=f.dtype:
-        if not _fits(t, python, f.dtype):
+        if not fits(t, python, f.dtype):
             raise ValueError(f'`{name}` should be {f.dtype}, as the buffer was made, got {t.dtype}: convert it first')
         t = t.to(f.dtype)
-    return t.cpu().numpy() if self.ring._arrays else t.to(self.ring.device) # arrays go into a ring in memory faster
+    return t.cpu().numpy() if self.ring.rows.arrays else t.to(self.ring.device) # arrays go into a ring in memory faster
 
 # %% ../../nbs/06c_memory.buffer.ipynb #5e4573ed
 @patch
@@ -131,7 +132,7 @@ def _write(self:ReplayBuffer, step, truncated, terminated=None, one=False):
     if missing or len(step)>6:
         raise ValueError(f'a step is ({", ".join(k[:-1] for k in _names[:6])}), '
                          f'got {len(step)} of them, without {missing}')
-    n = None if one else next(iter(_tensor(('states',), cols['states'])[0].shape), 1)
+    n = None if one else next(iter(as_tensor(('states',), cols['states'])[0].shape), 1)
     cols = {k: self._fit(k, v, n) for k,v in {**cols, 'truncateds':truncated, 'terminateds':terminated}.items()}
     done,cut = cols['dones'],cols['truncateds']
     for k,v in (('done',done), ('truncated',cut)):
@@ -151,7 +152,7 @@ def add(self:ReplayBuffer,
     next_state=None, # What was observed then
     done=None, # Was the episode over?
     hidden=None, # The hidden state that came with the action; 0 without
-    truncated=False, # Was it only cut short, by a time limit for one?
+    truncated=False, # Was it only cut short, as by a time limit?
 ):
     "Write one step, over the oldest one when full"
     whole = isinstance(state, tuple) and action is None
@@ -181,11 +182,8 @@ def sample(self:ReplayBuffer,
     if len(self)<_whole('batch_size', batch_size, 1):
         raise ValueError(f'{len(self)} steps are stored, and a batch of {batch_size} was asked for: '
                          'add more, or `warm` the buffer')
-    ring = self.ring
-    with ring.lock:
-        idxs,cols = self.sampler.draw(ring, batch_size)
-        rows,serials = ring._read(idxs),ring._serial(idxs, ring.total)
-    return BatchExperience(**ring._batch(rows, idxs.shape), weights=cols.get('weight'), idxs=idxs, serials=serials)
+    batch,idxs = self.ring.draw(self.sampler, batch_size)
+    return BatchExperience(*(batch[k] for k in _names), batch.get('weight'), idxs, batch['serial'])
 
 # %% ../../nbs/06c_memory.buffer.ipynb #ee8abd1b
 @patch
@@ -195,19 +193,22 @@ def update_td(self:ReplayBuffer,
     serials:Tensor=None, # The batch's; without them the rows are taken as they are now
 ):
     "Tell the sampler how surprising the steps in `idxs` were"
-    with self.ring.lock:
-        idxs = self.ring._numbers(idxs)
-        td,now = (torch.as_tensor(td_errors).detach().to(self.ring.device).double(),
-                  self.ring._serial(idxs, self.ring.total).view(-1))
-        serials = now if serials is None else torch.as_tensor(serials).to(now)
+    with self.ring as ring:
+        idxs = _numbers(idxs, ring)
+        td = torch.as_tensor(td_errors).detach().to(ring.device).double()
+        serials = ring.serial(idxs) if serials is None else torch.as_tensor(serials)
         for k,v in dict(td_errors=td, serials=serials).items():
             if v.shape not in ((len(idxs),), (len(idxs),1)):
                 raise ValueError(f'`{k}` should be of shape {(len(idxs),1)}, '
                                  f'one for each of `idxs`, got {tuple(v.shape)}')
-        same = now==serials.view(-1)
-        self.sampler.update(self.ring, idxs[same], td.view(-1)[same])
-        self.dropped_updates += len(idxs)-int(same.sum())
-        if self._kept: self._kept.change(self.ring, idxs[same].cpu().numpy())
+        there = ring.holds(idxs, serials)
+        self.sampler.update(ring, idxs[there], td.view(-1)[there])
+        self.dropped_updates += len(idxs)-int(there.sum())
+        ring.rows.mark_changed('priority', idxs[there]) # the next checkpoint writes these
+
+def _numbers(idxs, ring):
+    i = row_index(idxs, len(ring))
+    return (torch.arange(len(ring))[i] if isinstance(i, slice) else i).to(ring.device)
 
 # %% ../../nbs/06c_memory.buffer.ipynb #979a0c33
 @patch
@@ -225,7 +226,7 @@ def _copy(self:ReplayBuffer): return {k: getattr(self, k).clone(memory_format=to
 @patch
 def state_dict(self:ReplayBuffer)->dict:
     "A copy of all columns, `capacity` rows each"
-    with self.ring.lock: return self._copy()
+    with self.ring: return self._copy()
 
 # %% ../../nbs/06c_memory.buffer.ipynb #b7e5120c
 def _checksum(data):
@@ -239,7 +240,7 @@ def save(self:ReplayBuffer,
     prefix:str='buffer_', # What the names of the files begin with
 ):
     "Write `<prefix>state.safetensors` and `<prefix>metadata.json`"
-    with self.ring.lock: meta,data = self.metadata(),{k: v.cpu() for k,v in self._copy().items()}
+    with self.ring: meta,data = self.metadata(),{k: v.cpu() for k,v in self._copy().items()}
     head = dict(position=str(meta['position']), size=str(meta['size']), crc32=_checksum(data))
     folder = Path(dirpath).expanduser()
     folder.mkdir(parents=True, exist_ok=True)
@@ -316,8 +317,9 @@ def load(cls:ReplayBuffer,
                          f'give another, like `device="cpu"` ({e})') from None
     res = cls(*(meta[k] for k in _keys[:4]), device=device,
               **{f'{k[:-1]}_dtype': data[k].dtype for k in ('states','actions','rewards','hiddens')}, **kwargs)
-    for k in _names: getattr(res, k).copy_(data[k])
-    res.ring._counts[0] = meta['size'] + (meta['position'] if meta['size']==meta['capacity'] else 0)
+    at,size = meta['position'],meta['size']
+    if size==meta['capacity']: res.ring.reset(first=at) # so that each row gets into the slot that it had
+    for o in (slice(at, size), slice(at)): res.ring.extend({k: data[k][o] for k in _names}) # oldest first
     return res
 
 # %% ../../nbs/06c_memory.buffer.ipynb #3319a1f5
@@ -334,10 +336,9 @@ def checkpoint(self:ReplayBuffer,
     folder, # The same one each time
 ):
     "Write to `folder` what changed since the last time"
-    with self.ring.lock:
+    with self.ring as ring:
         s = self.sampler
         config = dict(**{k: getattr(self, k) for k in _keys[:4]}, sampler=type(s).__name__, sampler_settings=s.settings)
-        ring = At(self.ring)
         self._kept = save_memory(folder, 'ReplayBuffer', config, ring,
                                  dict(sampler=s.state_dict(), dropped_updates=self.dropped_updates), s.beside(ring),
                                  kept=self._kept, sampler=s)
@@ -346,7 +347,7 @@ def checkpoint(self:ReplayBuffer,
 def _of_checkpoint(cls:ReplayBuffer, folder, sampler=None, on_error='raise', **where):
     made = []
     def restore(saved, ring, beside, state):
-        c,dtypes = saved.config,{f'{k[:-1]}_dtype': ring._views[(k,)].dtype
+        c,dtypes = saved.config,{f'{k[:-1]}_dtype': ring.rows.columns[(k,)].dtype
                                  for k in ('states','actions','rewards','hiddens')}
         device = None if ring.device.type=='cpu' else ring.device
         self = cls(*(c[k] for k in _keys[:4]), device=device,
@@ -356,11 +357,11 @@ def _of_checkpoint(cls:ReplayBuffer, folder, sampler=None, on_error='raise', **w
         self.ring,self.dropped_updates = ring,int(state['dropped_updates']) if state else 0
         self.sampler.load_state_dict(state['sampler'] if state else self.sampler.state_dict(), ring, beside)
         made.append(self)
-    def fits(saved): # before room is made for what the settings say
+    def same_size(saved): # before room is made for what the settings say
         if saved.config['capacity']!=saved.ring['capacity']:
             raise ValueError(f'`capacity` is {saved.config["capacity"]}, '
                              f'and there is room for {saved.ring["capacity"]} rows')
-    saved = load_memory(folder, 'ReplayBuffer', {}, fits, restore, on_error, **where)
+    saved = load_memory(folder, 'ReplayBuffer', {}, same_size, restore, on_error, **where)
     self = made[-1]
     if on_error=='raise': self._kept = saved.kept(self.ring, self.sampler)
     return self
@@ -369,7 +370,7 @@ def _of_checkpoint(cls:ReplayBuffer, folder, sampler=None, on_error='raise', **w
 _aside = ('NumpyToTorch','RecordVideo','HumanRendering','RenderCollection')
 
 def _copies(env, n):
-    "`n` copies of `env`, which are reset only if they are told to"
+    "`n` copies of `env`, which are reset only by whoever asks for it"
     import gymnasium as gym
     if getattr(env, 'spec', None) is None:
         raise ValueError('`agent.env` should be made by `gymnasium.make`, so that it can be copied; '
@@ -402,7 +403,7 @@ def _until(count, total, patience=2.):
     begin,bar = time.monotonic(),None
     while count()<total:
         yield
-        if time.monotonic()-begin>patience: bar,patience = _bar(total),math.inf
+        if time.monotonic()-begin>patience: bar,patience = progress(total),math.inf
         if bar is not None: bar.update(min(count(), total))
 
 # %% ../../nbs/06c_memory.buffer.ipynb #faf3ef51

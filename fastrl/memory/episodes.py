@@ -11,9 +11,8 @@ __all__ = ['log', 'ReplayBuffer', 'FieldType', 'FIFOEvictor', 'ScoreEvictor', 'E
            'EpisodeLoader', 'IndividualFileDataset', 'EpisodeReplay', 'concat']
 
 # %% ../../nbs/06d_memory.episodes.ipynb #63e465a6
-import errno, heapq, itertools, json, logging, math, os, re, stat, threading, time, weakref, zipfile, zlib
+import errno, heapq, itertools, json, logging, math, os, re, stat, threading, time, zipfile, zlib
 from collections import Counter
-from contextlib import suppress
 from dataclasses import dataclass, field
 from fractions import Fraction
 from multiprocessing.context import get_spawning_popen
@@ -23,9 +22,12 @@ from fastcore.basics import patch
 from torch import Tensor
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 from ..core import *
-from .disk import Claim, LoadError, checksum, load_memory, read_tensors, save_memory, write_tensors
-from .disk import _codes, _sync
-from .ring import Field, Ring, compiled, nest, _fits, _tensor
+from .disk import Claim, LoadError, checksum, file_dtypes, load_memory, read_tensors, save_memory
+from .disk import sync, write_tensors
+from .place import Place
+from .ring import Ring
+from .row import Field, fields_of, fits, nest, tensors_of
+from .walk import sequence_names
 
 # %% ../../nbs/06d_memory.episodes.ipynb #ef97b67b
 def _like(shape, dtype): return f'{str(dtype).split(".")[-1]}{list(shape) or ""}'
@@ -40,24 +42,19 @@ class FieldType:
     def __repr__(self): return _like(self.shape, self.dtype) + ('' if self.device.type=='cpu' else f' on {self.device}')
 
 # %% ../../nbs/06d_memory.episodes.ipynb #cdd3b09b
-_ours = ('is_first','is_last','mask') # which batches have beside the fields
-
 def _first_fields(ts, k):
-    "What the fields of the tensors `ts` are, without their first `k` axes"
-    if taken := [p[0] for p in ts if p[0] in _ours]:
-        raise ValueError(f'batches have columns {_ours} of their own: call the field {taken[0]!r} another name')
+    "What the fields of the tensors `ts` are, without their first `k` axes, 0 or 1"
+    if taken := [p[0] for p in ts if p[0] in sequence_names]:
+        raise ValueError(f'batches have columns {sequence_names} of their own: call the field {taken[0]!r} another name')
     if not all(isinstance(p[0], str) for p in ts) or dict(leaves(nest(dict.fromkeys(ts)))).keys()!=ts.keys():
         raise ValueError(f'fields are named by strings, got {[path_name(p) for p in ts]}')
-    return {p: FieldType(tuple(t.shape[k:]), torch.float32 if python and t.dtype!=torch.bool else t.dtype, t.device)
-            for p,(t,python) in ts.items()}
+    return {f.path: FieldType(f.shape, f.dtype, ts[f.path][0].device) for f in fields_of(ts, not k)}
 
 def _fit(data, fields, lead):
     "The `fields`, and the tensors of `data` by path: of these fields, each with the axes `lead` in front"
     if not isinstance(data, dict) or not data:
         raise ValueError(f'a step is a dict of its fields, like `dict(obs=…, reward=…)`, got {data!r:.60}')
-    ts = {p: _tensor(p, v) for p,v in leaves(data)}
-    if meta := [path_name(p) for p,(t,_) in ts.items() if t.is_meta]:
-        raise ValueError(f'`{meta[0]}` is on the device meta, where there are no numbers')
+    ts = tensors_of(data)
     fields = fields or _first_fields(ts, len(lead))
     if ts.keys()!=fields.keys():
         missing,unknown = ([path_name(p) for p in a if p not in b] for a,b in ((fields, ts), (ts, fields)))
@@ -65,7 +62,7 @@ def _fit(data, fields, lead):
                          f'missing {missing}, unknown {unknown}')
     for p,f in fields.items():
         (t,python),want = ts[p],(*lead,*f.shape)
-        if t.shape!=want or t.dtype!=f.dtype and not (python and _fits(t, True, f.dtype)):
+        if t.shape!=want or t.dtype!=f.dtype and not (python and fits(t, True, f.dtype)):
             raise ValueError(f'`{path_name(p)}` should be {_like(want, f.dtype)}, got {_like(t.shape, t.dtype)}')
     return fields, {p: ts[p][0].to(f.dtype).resolve_conj().resolve_neg() for p,f in fields.items()}
 
@@ -78,6 +75,11 @@ _episodes,_steps,_evicted,_changes = (1,0),(1,1),(1,2),(1,3)
 # bits of the fields stored as halves; did a reader find a file damaged? does a score decide who goes?
 _halves,_doubts,_scored = (2,0),(2,1),(2,2)
 
+def _whole_numbers(n, shape=(), shared=False, path=None):
+    "A place for `n` times whole numbers; a file that is there is opened"
+    place,fields = Place(shared=shared, path=path),[Field(('entry' if shape else 'row',), shape, torch.int64)]
+    return place.open(fields, n) if path and place.path.exists() else place.make(fields, n)
+
 class Table:
     "The episodes that are stored, oldest first"
     def __init__(self,
@@ -86,11 +88,11 @@ class Table:
         path=None, # A file to live in
     ):
         old = path and Path(path).exists()
-        self.ring = Ring(None if old else slots+_lines, dict(entry=((4,), torch.int64)), shared=shared, path=path)
+        self.rows = _whole_numbers(None if old else slots+_lines, (4,), shared, path)
         self.inode = path and os.stat(path).st_ino # which file it is, whatever its name
 
     @property
-    def array(self): return self.ring._array
+    def array(self): return self.rows.array
     @property
     def slots(self): return len(self.array)-_lines
     def line(self, e): return self.array[_lines+e%self.slots]
@@ -342,10 +344,10 @@ def _add(self:EpisodeDataset, fields, cols, n, score):
         a[_changes] += 1+a[_changes]%2 # there may be nothing to draw for a moment; odd already, if a writer was killed
         self._unsure = True
         try:
-            while (a[_steps]+n>self.capacity or a[_episodes]>=self.max_episodes
+            while (self._taken()+n>self.capacity or a[_episodes]>=self.max_episodes
                    or not self._scores and a[_end]-a[_oldest]>=self.table.slots): self._evict()
             if self._scores: self._tidy(n)
-            self.table.add(n, tag=self._store(cols, n, staged))
+            self.table.add(n, tag=self._store(cols, n, staged) or 0)
             self._enter(a[_end]-1, score)
             self._unsure = False
         except BaseException: # a full disk, Ctrl-C: all is as if it had not begun, or as if it were done
@@ -372,6 +374,8 @@ def _recover(self:EpisodeDataset):
 
 @patch
 def _take_stock(self:EpisodeDataset, lines): "What is stored, if these are the episodes"
+@patch
+def _taken(self:EpisodeDataset): return self.table.array[_steps] # steps for which there is no room
 @patch
 def _claim(self:EpisodeDataset): "From now on be the one that writes, or an error"
 @patch
@@ -494,34 +498,33 @@ class RingBufferDataset(EpisodeDataset):
         if self.table.array[_id] and was!=self._scores:
             raise ValueError(f'{path} was made {"with" if was else "without"} a `ScoreEvictor`: open it so')
         self.half_precision,self.ring = half_precision,Ring(self.capacity, device=device, shared=shared, path=path)
-        self.places = (Ring(3*self.capacity, dict(row=((), torch.int64)), shared=shared, path=path and f'{path}.places')
-                       if self._scores else None)
+        self.places = _whole_numbers(3*self.capacity, (), shared, path and f'{path}.places') if self._scores else None
         self.free = np.arange(self.capacity)[::-1] if self._scores else None # rows, the next one last
         if not self.ring.fields: return
-        try: claimed = path and Claim(self.table.ring.path)
+        try: claimed = path and Claim(self.table.rows.path)
         except ValueError: self._known_fields() # somebody writes to it, and keeps it in order
         else: self._reopen(); del claimed
 
     @property
     def device(self): return self.ring.device
     @property
-    def _place(self): return _none if self.places is None else self.places._array[:,0]
+    def _place(self): return _none if self.places is None else self.places.array[:,0]
 
 _none = np.empty(0, np.int64)
 
 def _clear(path):
     "Without the steps what is beside them says nothing"
     beside = [o for k in ('episodes','places') if (o := path.with_name(f'{path.name}.{k}')).exists()]
-    for o in beside: Ring(path=o) # an error if it is somebody else's file
+    for o in beside: Place(path=o).open() # an error if it is somebody else's file
     for o in beside: o.unlink()
 
 # %% ../../nbs/06d_memory.episodes.ipynb #edb6d577
 @patch
 def _claim(self:RingBufferDataset):
-    if self._claimed or not self.ring.path: return
-    claimed = Claim(self.table.ring.path)
-    if os.stat(self.table.ring.path).st_ino!=self.table.inode or not self.ring.fields and self.ring.path.exists():
-        raise ValueError(f'another dataset has begun {self.ring.path} since this one was opened: open it again')
+    if self._claimed or not (path := self.ring.rows.path): return
+    claimed = Claim(self.table.rows.path)
+    if os.stat(self.table.rows.path).st_ino!=self.table.inode or not self.ring.fields and path.exists():
+        raise ValueError(f'another dataset has begun {path} since this one was opened: open it again')
     if self.ring.fields: self._reopen()
     self._claimed = claimed
 
@@ -543,8 +546,9 @@ def _halves_of(self:RingBufferDataset, fields):
 def _prepare(self:RingBufferDataset, fields):
     "Fix the fields, and what they are stored as"
     if self._fields is None:
-        halves = self._halves_of(fields)
-        self.ring._layout(Field(p, f.shape, torch.float16 if h else f.dtype) for (p,f),h in zip(fields.items(), halves))
+        halves,rows = self._halves_of(fields),self.ring.rows
+        schema = {p: (f.shape, torch.float16 if h else f.dtype) for (p,f),h in zip(fields.items(), halves)}
+        self.ring = Ring(self.capacity, nest(schema), rows.device, rows.shared, rows.path)
         self.table.array[_halves] = sum(o<<i for i,o in enumerate(halves))
         self.table.array[_scored] = self._scores
         self._fix(fields)
@@ -558,26 +562,31 @@ def _fix(self:RingBufferDataset, fields):
 @patch
 def _store(self:RingBufferDataset, cols, n, staged):
     "Write the rows of an episode"
-    ring = self.ring
-    if self._scores:
-        rows = np.sort(self.free[-n:])
-        self._place[self._where([(self.table.array[_next],n)])] = rows
-        ring._counts[0] = ring._counts[1] = max(ring.total, int(rows[-1])+1) # rows that were ever written
-        at = torch.from_numpy(rows).to(self.device)
-        for v,t in zip(ring._views.values(), cols.values()): _same_size(v)[at] = _same_size(t.to(v))
-        self.free = self.free[:-n]
-    else:
-        self._rewind()
-        ring.extend(nest({p: t.half() if h else t for (p,t),h in zip(cols.items(), self._half)}))
-    return 0
+    cols = {p: t.half() if h else t for (p,t),h in zip(cols.items(), self._half)}
+    if not self._scores: return self.ring.extend(nest(cols))
+    rows = np.sort(self.free[-n:])
+    self._place[self._where([(self.table.array[_next],n)])] = rows
+    old = int(np.searchsorted(rows, self.ring.total)) # so many were written before; the others are the next ones
+    self._overwrite(rows[:old], [t[:old] for t in cols.values()])
+    if old<n: self.ring.extend(nest({p: t[old:] for p,t in cols.items()}))
+    self.free = self.free[:-n]
 
 @patch
-def _rewind(self:RingBufferDataset):
-    "Rows that were written for an episode that never came do not count"
-    if self.ring.fields and not self._scores: self.ring._counts[0] = self.ring._counts[1] = self.table.array[_next]
+def _overwrite(self:RingBufferDataset, rows, cols):
+    "Write `cols` to `rows`"
+    place = self.ring.rows
+    if place.arrays:
+        for v,t in zip(place.arrays.values(), cols): v[rows] = t.cpu().numpy()
+    else: # torch writes few rows of some dtypes only packed
+        new = place.packed.new_zeros(len(rows), place.packed.shape[1])
+        for v,t in zip(place.fields.columns(new), cols): v.copy_(t)
+        place.packed[torch.from_numpy(rows).to(self.device)] = new
 
-_signed = {torch.uint16:torch.int16, torch.uint32:torch.int32, torch.uint64:torch.int64}
-def _same_size(v): return v.view(_signed[v.dtype]) if v.dtype in _signed else v # torch writes few rows of these at once
+@patch
+def _taken(self:RingBufferDataset):
+    "If the oldest go first, rows that were written for an episode that never came take room, too"
+    a = self.table.array
+    return a[_steps] if self._scores or not a[_episodes] else a[_next]-self.table.line(a[_oldest])[0]
 
 @patch
 def _where(self:RingBufferDataset, lines):
@@ -598,11 +607,10 @@ def _reopen(self:RingBufferDataset):
     "Take over what is in the files; a process that was killed may have left it in the middle of a step"
     try:
         self._known_fields()
-        if (lines := self.table.array[
-                _lines+np.arange(*self.table.array[[0,0],[_oldest[1],_end[1]]])%self.table.slots]).size:
-            _check_table(self.ring, lines, None)
+        a = self.table.array
+        _check_table(self.ring, a[_lines+np.arange(a[_oldest], a[_end])%self.table.slots], None)
         self._recover()
-    except ValueError as e: raise ValueError(f'{self.ring.path or "the memory"} cannot be used: {e}') from None
+    except ValueError as e: raise ValueError(f'{self.ring.rows.path or "the memory"} cannot be used: {e}') from None
 
 @patch
 def _known_fields(self:RingBufferDataset):
@@ -635,10 +643,9 @@ def _take_stock(self:RingBufferDataset, lines):
         self.free = np.setdiff1d(np.arange(self.capacity), places)[::-1]
         a[_next] = max([a[_next], *(lines[:,0]+lines[:,1])])
     else:
-        a[_next] = max([0, *(lines[:,0]+lines[:,1])])
-        if len(lines) and not (self.ring.total-self.capacity<=lines[0,0] and a[_next]<=self.ring.total):
+        if len(lines) and not (self.ring.seams.oldest<=lines[0,0] and lines[-1,:2].sum()<=self.ring.total):
             raise ValueError('its table of episodes does not fit its rows')
-        self._rewind()
+        a[_next] = self.ring.total # the next row; those of an episode that never came are left out
 
 # %% ../../nbs/06d_memory.episodes.ipynb #ad81ad4d
 @compiled
@@ -654,9 +661,7 @@ def _gather(rows, place, picks, res):
         res[j,n:] = 0
 
 # %% ../../nbs/06d_memory.episodes.ipynb #31ab862f
-def _shared(*shape):
-    "Words in shared memory, in a segment without a name, so that nothing can be left behind"
-    return torch.empty(0, dtype=torch.int64).set_(torch.UntypedStorage._new_shared(8*math.prod(shape)), 0, shape)
+def _shared(*shape): return Place(shared=True).words(math.prod(shape)).view(shape) # nothing of it can be left behind
 
 class Desk:
     "Where a worker puts down chunks in turn: one is taken up while two more are made"
@@ -695,7 +700,7 @@ def _read(self:RingBufferDataset, picks, T):
     "The packed rows of `picks`, `(sequences, T, words)`"
     if self.device.type!='cpu': return self._read_there(picks, T)
     res = _block(len(picks), T, self._words)
-    _gather(self.ring.rows.numpy(), self._place, picks, res.numpy())
+    _gather(self.ring.rows.array, self._place, picks, res.numpy())
     return res
 
 @patch
@@ -703,17 +708,17 @@ def _read_there(self:RingBufferDataset, picks, T):
     "The same on another device"
     i = (picks[:,1]+picks[:,2])[:,None]+np.arange(T)
     i = self._place[i%len(self._place)] if self._scores else i%self.capacity
-    res = self.ring.rows.index_select(0, torch.from_numpy(i.reshape(-1)).to(self.device)).view(len(picks), T, -1)
+    res = self.ring.rows.packed.index_select(0, torch.from_numpy(i.reshape(-1)).to(self.device)).view(len(picks), T, -1)
     res[torch.from_numpy(np.arange(T)>=(picks[:,3]-picks[:,2])[:,None]).to(self.device)] = 0
     return res
 
 @patch(as_prop=True)
-def _words(self:RingBufferDataset): return self.ring.row_nbytes//8 # of a step in a block
+def _words(self:RingBufferDataset): return self.ring.fields.nbytes//8 # of a step in a block
 
 @patch
 def _columns(self:RingBufferDataset, block):
     "What `_read` gave, as columns"
-    cols = self.ring._unpack(block.view(-1, block.shape[2]), block.shape[:2])
+    cols = self.ring.fields.columns(block.view(-1, block.shape[2]), block.shape[:2])
     return [v.float() if h else v for v,h in zip(cols, self._half)]
 
 # %% ../../nbs/06d_memory.episodes.ipynb #6082ab46
@@ -765,7 +770,7 @@ def _flags(at, n, T, mask):
     "`is_first`, `is_last` and, if asked for, `mask` of sequences of up to `T` steps"
     res = np.zeros((2+mask, len(at), T), np.bool_)
     _set_flags(at, n, res)
-    return dict(zip(_ours, map(torch.from_numpy, res)))
+    return dict(zip(sequence_names, map(torch.from_numpy, res)))
 
 @compiled
 def _set_flags(at, n, res):
@@ -891,7 +896,7 @@ def get_loader(self:EpisodeDataset,
 @patch
 def _share(self:RingBufferDataset):
     "May workers draw?"
-    if not (self.ring.shared or self.ring.path):
+    if not self.ring.rows.others:
         raise ValueError('workers do not see what is in the memory of this process: '
                          'give the dataset `shared=True` or a `path`')
 
@@ -922,7 +927,7 @@ def _path(key):
     "The path of a field from its name in a file"
     try: path = tuple(json.loads(key)) if key.startswith('[') else (key,)
     except ValueError: return (key,)
-    if path[:1] and path[0] in _ours or not (
+    if path[:1] and path[0] in sequence_names or not (
             path and isinstance(path[0], str) and all(type(o) in (str,int) for o in path)):
         raise LoadError(f'a field cannot be called {key!r:.60}')
     return path
@@ -1030,7 +1035,7 @@ def _set_aside(self:IndividualFileDataset, path, why):
 # %% ../../nbs/06d_memory.episodes.ipynb #5a4e4b75
 @patch
 def _refuse(self:IndividualFileDataset, fields, cols):
-    if bad := next(((p,f) for p,f in fields.items() if f.dtype not in _codes), None):
+    if bad := next(((p,f) for p,f in fields.items() if f.dtype not in file_dtypes), None):
         raise ValueError(f'files of this kind have no {bad[1].dtype}, which `{path_name(bad[0])}` is: convert it first')
 
 @patch
@@ -1051,7 +1056,7 @@ def _stage(self:IndividualFileDataset, cols, n):
     new = path.with_name(f'{path.name}.new')
     try:
         write_tensors(new, cols, dict(format='fastrl', fields=json.dumps(list(cols)), crc32=str(checksum(cols))))
-        _sync(new)
+        sync(new)
     except OSError as e:
         new.unlink(missing_ok=True)
         raise OSError(e.errno, f'the episode cannot be stored in {self.directory} ({e.strerror or e}); '
@@ -1063,7 +1068,7 @@ def _store(self:IndividualFileDataset, cols, n, staged):
     tag,path,new = staged
     self._newest = tag
     os.replace(new, path)
-    _sync(self.directory)
+    sync(self.directory)
     return tag
 
 @patch
@@ -1195,7 +1200,7 @@ def verify(self:IndividualFileDataset)->list:
 def _share(self:IndividualFileDataset):
     "Put the table where workers see it"
     with self.lock:
-        if self.table.ring.shared: return
+        if self.table.rows.shared: return
         new = Table(self.table.slots, shared=True)
         new.array[:] = self.table.array
         self.table = new
@@ -1380,7 +1385,6 @@ def load(cls:RingBufferDataset,
 def _to_save(self:RingBufferDataset):
     a = self.table.array
     if self._unsure: self._recover()
-    if self._claimed or not self.ring.path: self._rewind()
     lines = a[_lines+np.arange(a[_oldest], a[_end])%self.table.slots]
     state = dict(lines=lines, counts=a[:_lines].copy(), devices=[str(f.device) for f in (self._fields or {}).values()],
                  places=self._place[self._where(lines)] if self._scores else None)
@@ -1398,16 +1402,16 @@ def _of(cls:RingBufferDataset, saved, ring, state, evictor, device, shared, path
         _clear(path)
         self.table = Table(self.table.slots, path=path.with_name(f'{path.name}.episodes'))
         if self._scores:
-            self.places = Ring(3*self.capacity, dict(row=((), torch.int64)), path=path.with_name(f'{path.name}.places'))
+            self.places = _whole_numbers(3*self.capacity, path=path.with_name(f'{path.name}.places'))
     self.ring,a,lines = ring,self.table.array,state['lines']
     if not ring.fields: return self
     counts,places = state['counts'],state['places']
     if (counts.shape!=(_lines,4) or lines.ndim!=2 or lines.shape[1]!=4 or len(lines)>self.table.slots
-            or any(o.dtype!=np.int64 for o in (counts, lines) + (() if places is None else (places,)))):
-        raise ValueError('its table of episodes is damaged')
-    if (len({_age(o) for o in lines[lines[:,1]>0]})<(lines[:,1]>0).sum()
+            or any(o.dtype!=np.int64 for o in (counts, lines) + (() if places is None else (places,)))
+            or len({_age(o) for o in lines[lines[:,1]>0]})<(lines[:,1]>0).sum()
             or self._scores and len(places)!=lines[:,1].sum()):
         raise ValueError('its table of episodes is damaged')
+    if not self._scores: lines[:,0] -= saved.total-ring.total # where rows were half written, the others got new numbers
     a[:_lines] = counts
     a[_oldest],a[_end],a[_changes] = 0,len(lines),0
     a[_lines:_lines+len(lines)] = lines

@@ -34,7 +34,7 @@ class Tally:
     "How often each row that is stored was drawn"
     def __init__(self): self.times,self.seen = np.zeros(0, np.int64),0
     def count(self, ring, idxs):
-        cap = ring.room
+        cap = len(ring.rows)
         if len(self.times)<cap: self.times = np.concatenate([self.times, np.zeros(cap-len(self.times), np.int64)])
         if (total := ring.total)>self.seen: # these rows are new
             self.times[np.arange(max(self.seen, total-cap), total)%cap] = 0
@@ -161,8 +161,8 @@ def _restore(self:Resume):
     extra = saved.state()['extra']
     if not extra: raise LoadError(f'{self.folder} holds a memory, and no training: give another folder')
     ring = er.ring
-    if ring.path: ring.path.unlink(missing_ok=True) # it may have come further than the checkpoint, which makes it anew
-    restored = ExperienceReplay.load(self.folder, device=ring.device, shared=ring.shared, path=ring.path)
+    if ring.rows.path: ring.rows.path.unlink(missing_ok=True) # it may have come further than the checkpoint, which makes it anew
+    restored = ExperienceReplay.load(self.folder, device=ring.device, shared=ring.rows.shared, path=ring.rows.path)
     # set as an attribute it would be warned of: the learner has one of that name
     vars(cb).update(experience_replay=restored, tally=Tally())
     learn.model.load_state_dict(extra['model'])

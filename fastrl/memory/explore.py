@@ -244,8 +244,8 @@ def _bytes(n):
 def _facts(er, times=()):
     "What there is to say of a memory in numbers"
     n,ring,m = len(er),er.ring,er.memory
-    size = f'{_bytes(n*ring.row_nbytes)}, {ring.row_nbytes:,} bytes a row'
-    if ring.capacity and ring.capacity>n: size += f', {_bytes(ring.capacity*ring.row_nbytes)} when full'
+    size = f'{_bytes(n*ring.fields.nbytes)}, {ring.fields.nbytes:,} bytes a row'
+    if ring.capacity and ring.capacity>n: size += f', {_bytes(ring.capacity*ring.fields.nbytes)} when full'
     rows = f'{n:,}{f" of {ring.capacity:,}" if ring.capacity else ""}, {ring.total:,} were written'
     res = dict(Rows=rows, Size=size, Columns=', '.join(map(str, ring.fields)))
     flags = [k for k in ('terminated','truncated') if k in m] or [k for k in ('done',) if k in m]

@@ -13,7 +13,7 @@ __all__ = ['SumTree']
 import numpy as np, torch
 from torch import Tensor
 from fastcore.basics import patch
-from .ring import compiled
+from ..core import *
 
 # %% ../../nbs/02_memory.tree.ipynb #2af20ea8
 _wide = 4 # children of a node: of 2, 4, 8 and 16 the fastest for a million leaves
@@ -136,6 +136,9 @@ def update_td(self:SumTree,
     eps:float, # Added to each
 ):
     "Set the priorities of `idxs` to `(|td_errors|+eps)**alpha`"
+    if idxs.ndim!=1 or td_errors.ndim!=1: idxs,td_errors = idxs.reshape(-1),td_errors.reshape(-1)
+    if len(idxs)!=len(td_errors):
+        raise ValueError(f'each index has one TD error, got {len(idxs)} indices and {len(td_errors)} errors')
     if not self.numba: return self.update(idxs, (td_errors.double().abs()+eps)**alpha)
     bad = _update_td(self.sums, self.tops, self.starts, self.n, idxs.numpy(), td_errors.numpy(), alpha, eps)
     if bad>=0: self._refuse(idxs[bad].item(), td_errors[bad].item())
@@ -211,6 +214,8 @@ def find(self:SumTree,
             else _find_torch(self.sums, self.starts.tolist(), m))
 
 # %% ../../nbs/02_memory.tree.ipynb #d24dc1d8
+_tiny = 1.2e-38 # the smallest float32 but a little
+
 @compiled
 def _draw(sums, starts, u, beta, least):
     darts,weights,total = np.empty(len(u)),np.empty((len(u),1), np.float32),sums[starts[-1]]
@@ -220,7 +225,10 @@ def _draw(sums, starts, u, beta, least):
     p = darts # used no more
     for j in range(len(u)): p[j] = sums[found[j]]
     if least==0: least = p.min()
-    for j in range(len(u)): weights[j,0] = np.float32(least/p[j])**np.float32(beta) # twice as fast as with 64 bits
+    for j in range(len(u)):
+        r = least/p[j]
+        if r>1e-37: weights[j,0] = np.float32(r)**np.float32(beta) # twice as fast as with 64 bits
+        else: weights[j,0] = max(r**beta, _tiny) # of a row that is drawn, no weight is 0
     return found,weights
 
 def _draw_torch(sums, starts, u, beta, least):
@@ -228,7 +236,7 @@ def _draw_torch(sums, starts, u, beta, least):
     if not total>0: return u[:0].long(),u[:0,None]
     found = _find_torch(sums, starts, (u+torch.arange(len(u), device=u.device))*(total/len(u)))
     p = sums[found]
-    return found,((least or p.min())/p).pow(beta).float()[:,None]
+    return found,((least or p.min())/p).pow(beta).clamp(min=_tiny).float()[:,None]
 
 # %% ../../nbs/02_memory.tree.ipynb #5439e383
 @patch
