@@ -39,7 +39,12 @@ gym.register('Toy-v0', Toy, disable_env_checker=True)
 # %% What should be held, and follow
 def oracle(max_sz, where=''):
     "An empty one: keys `(episode, step)` in the order in which they were added, and where each stands"
-    return SimpleNamespace(max_sz=max_sz, where=where, keys=[], at={}, td={}, env={})
+    return SimpleNamespace(max_sz=max_sz, where=where, keys=[], at={}, td={}, env={}, names={})
+
+def check_name(o, ep, name, at):
+    "One `episode_id` for each episode, and one episode for each"
+    assert o.names.setdefault(ep, name)==name, f'{at} has the episode_id {name}, and its episode had {o.names[ep]}'
+    assert o.names.setdefault(('of', name), ep)==ep, f'{at} has the episode_id {name} of the episode {o.names["of", name]}'
 
 def learn(o, batch):
     "Note rows that go into the memory, and look whether they are what the environments did"
@@ -54,6 +59,7 @@ def learn(o, batch):
         want = dict(next_state=[key[0],key[1]+1], step=[key[1]+1], action=[d['action']], reward=[d['reward']],
                     terminated=[d['terminated']], truncated=[d['truncated']], done=[d['over']])
         for k,v in want.items(): assert k not in cols or cols[k][j]==v, f'{at} has the {k} {cols[k][j]}, not {v}'
+        if 'episode_id' in cols: check_name(o, key[0], cols['episode_id'][j][0], at)
         o.at[key] = len(o.keys)
         o.keys.append(key)
 
@@ -90,6 +96,7 @@ def check_rows(o, batch, idxs, n_step=None, gamma=.99, exact=True):
             keys = keys[:k]
         want = {**folded(keys, gamma), 'step':[key[1]+1], 'env_id':[o.env[key[0]]], 'td_error':[o.td.get(key, 0.)]}
         if exact: want.update(serial=[o.at[key]])
+        if 'episode_id' in cols: check_name(o, key[0], cols['episode_id'][j][0], at)
         for k,v in want.items():
             if k in cols: assert near(cols[k][j], v), f'{at}, has the {k} {cols[k][j]}, and should have {v}, of {keys}'
         if exact: assert idxs[j]==o.at[key]%o.max_sz, f'{at}, has the number {idxs[j]}, not {o.at[key]%o.max_sz}'
@@ -112,6 +119,11 @@ def check_runs(o, batch, idxs, T=None, pad=False, exact=True):
             before = (keys[0][0], keys[0][1]-1)
             assert not held(o, before), f'{at}, begins in the middle: {before} is held'
             assert len(following(o, keys[0], n+1))==n, f'{at}, stops too early'
+        first,last = (cols[k][b][:n] for k in ('is_first','is_last'))
+        begins = [key[1]==0 for key in keys]
+        assert last==[did[key]['over'] for key in keys], f'{at}, has is_last {last}'
+        shown = first==begins if exact and 'step' in cols else all(y or not x for x,y in zip(first, begins))
+        assert shown, f'{at}, has is_first {first}'
         for t,key in enumerate(keys):
             want = {**folded([key], 1.), 'step':[key[1]+1], 'env_id':[o.env[key[0]]], 'td_error':[o.td.get(key, 0.)],
                     **(dict(serial=[o.at[key]]) if exact else {})}

@@ -4,7 +4,7 @@ from contextlib import contextmanager
 import numpy as np, pytest, torch
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from fastrl.core import BD
-from fastrl.data.gym import FirstLast, GymLoop, Source
+from fastrl.data.gym import FirstLast, GymLoop, LoopCallback, Source
 from fastrl.memory.buffer import ReplayBuffer
 from fastrl.memory.disk import Saved
 from fastrl.memory.episodes import EpisodeReplay, RingBufferDataset
@@ -89,6 +89,40 @@ def test_source(mode, seeds):
 def test_source_broken(mode, seeds):
     "Errors and Ctrl-C in `step`, a source that is closed and taken from again"
     for o in seeds: history(o, mode, True)
+
+@seeds(8, 200)
+@by_mode
+def test_reopened(mode, seeds):
+    "A source that was closed has other episodes than before when it is opened again, the same ones each time"
+    def story(seed, n):
+        loop = GymLoop('Toy-v0', seed=seed, n_envs=n, autoreset=mode)
+        source,parts = Source([loop]),[]
+        for _ in range(3):
+            parts.append([*map(tuple, torch.cat([(b := source.take(60))['reward'], b['action']], 1).tolist())])
+            source.close()
+        return parts
+    for seed in seeds:
+        a,b = (story(seed, seed%3+1) for _ in 'ab')
+        assert a==b, f'seed {seed}, {mode}: another source of this seed gave other steps'
+        assert a[0]!=a[1]!=a[2]!=a[0], f'seed {seed}, {mode}: the episodes came again after `close`'
+
+class Witness(LoopCallback):
+    "Notes what `after_step` sees"
+    def __init__(self): self.saw = []
+    def after_step(self):
+        obs,nxt = (np.reshape(getattr(self.source.now, k), (-1,2)).tolist() for k in ('obs','next_obs'))
+        self.saw += zip(map(tuple, obs), map(tuple, nxt))
+
+@seeds(6, 100)
+@by_mode
+def test_after_step(mode, seeds):
+    "A callback sees what the action led to, not how the next episode begins"
+    for seed in seeds:
+        rng = random.Random(f'after {seed}')
+        (source,envs),witness = a_source(rng, mode),Witness()
+        Source([source.cbs[0], witness]).take(100)
+        wrong = [(o, nxt) for o,nxt in witness.saw if o in did and nxt!=(o[0],o[1]+1)] # in other steps vectors reset
+        assert len(witness.saw)>=100 and not wrong, f'seed {seed}, {mode}, {envs} environments: (seen, led to) {wrong[:5]}'
 
 # %% Slices, and a memory made of another one's rows
 plain = ('state','action','next_state','reward','terminated','truncated','env_id')
@@ -216,6 +250,16 @@ def test_steps_delta(seeds):
                 right = near(r+g, want['reward']+want['discount'])
                 assert right, f'{where}: the row {(ep,t)} folded up to {end} has the reward {r} and discount {g}'
 
+@seeds(30, 500)
+def test_looked_at_late(seeds):
+    "Rows that came and went before anybody looked: no episode begins where its beginning may be overwritten"
+    for seed in seeds:
+        rng,er,o,source = filled(seed, plain, warmup_sz=0, n_step=3)
+        for _ in range(6):
+            for _ in range(rng.choice((1,1,4))): give(er, o, source, rng.randint(1, 40), plain)
+            look_loosely(er, o, rng)
+        source.close()
+
 # %% Loops of one's own
 def toys(rng, n, steps):
     "The rows of `n` toys at each step, and where they belong"
@@ -274,6 +318,35 @@ def test_natural_loop(say, how, way, seeds):
             er.n_step = 3
             silent = not refused(er, o, way, say) and not say and unlike(o)
             assert not silent, f'{o.where}: after {len(o.keys)} rows no error says that `env_id` is missing'
+
+said = dict(all=('env_id','episode_id','step'), alone=('episode_id','step'), episode=('env_id','episode_id'),
+            step=('env_id','step'))
+
+@seeds(6, 100)
+@pytest.mark.parametrize('say', said)
+def test_left_off(say, seeds):
+    "Rows that were not added: what the others say of their episode and step keeps them apart"
+    for seed in seeds:
+        rng = random.Random(f'left off {seed}')
+        er = ExperienceReplay(8, rng.randint(10, 60), 1, n_step=3, gamma=.9, seed=seed)
+        o,off,any_ = oracle(er.max_sz, f'seed {seed}, {said[say]}, max_sz={er.max_sz}'),set(),say in ('all','alone')
+        for e,row in [o for step in toys(rng, 4, 40) for o in enumerate(step)]:
+            ep,t = key = tuple(row['state'].tolist())
+            # any row where all is said, else those up to the end of an episode
+            if rng.random()<.2 and (any_ or t): off |= {key} if any_ else {(ep,t+i) for i in range(9)}
+            if key in off: continue
+            names = dict(env_id=e, episode_id=ep, step=t+1)
+            er.add(**row, **{k: names[k] for k in said[say]})
+            o.at[key],o.env[ep] = len(o.keys),e
+            o.keys.append(key)
+            if rng.random()<.05: draw_all(er, o, rng) if any_ else look_closely(er, o, rng)
+
+def look_closely(er, o, rng):
+    "As `look_loosely`, but single rows with all the steps that there are"
+    check_rows(o, *er.sample(20), er.n_step, er.gamma)
+    n_step,warmup = er.n_step,er.warmup_sz
+    look_loosely(er, o, rng)
+    er.n_step,er.warmup_sz = n_step,warmup
 
 @seeds(10, 200)
 @pytest.mark.parametrize('bare', (False,True), ids=('states','bare'))
@@ -602,6 +675,35 @@ def test_resume(to, how, seeds, tmp_path):
                 for c,v in er.memory.items(): assert torch.equal(v, new.memory[c]), f'{where}: {c}, loaded at {k}'
                 total = er.memory['state'][:,0].max().item()+1
                 follows_nothing(ExperienceReplay.load(folder), f'{where}, loaded at {k}', total)
+
+def same_segment(n, after, cuts): return np.searchsorted(cuts, n, 'right')==np.searchsorted(cuts, after, 'right')
+
+@seeds(10, 200)
+@pytest.mark.parametrize('how', ('save','checkpoint'))
+@pytest.mark.parametrize('say', (True,False), ids=('all','plain'))
+def test_cuts(say, how, seeds, tmp_path):
+    "No row joins one from before a cut, a gap or a load, also after further loads; all others are joined"
+    for seed in seeds:
+        rng,folder,total,cuts = random.Random(f'cuts {seed}'),tmp_path/str(seed),0,[]
+        er = ExperienceReplay(20, rng.randint(10, 80), 1, n_step=3, gamma=.9, seed=seed)
+        for k in range(25):
+            where = f'seed {seed}, max_sz={er.max_sz}, step {k}, cut at {cuts}'
+            er+flow_rows(np.arange(total, total := total+rng.choice((1,4,15))), wide=1, say=say)
+            batch,_ = er.sample()
+            check_flow(batch, where, 3, .9, wide=1, say=say, oldest=total-er.max_sz)
+            n,steps = batch['state'][:,0].numpy(),batch['n_steps'][:,0].numpy()
+            on = (flow(n)[3]>steps)&(steps<3) # there would be a further step
+            held_ = (n+steps*3<total)&same_segment(n, n+steps*3, cuts)
+            assert same_segment(n, n+(steps-1)*3, cuts).all(), f'{where}: {n} with {steps} steps reach over a cut'
+            assert not (on&held_).any(), f'{where}: {n} have {steps} steps, and more of their episodes are there'
+            batch,_ = er.sample_sequences(20, 2, pad=True)
+            n,mask = batch['state'][:,:,0].numpy(),batch['mask'].numpy()[:,1]
+            assert same_segment(n[:,0], n[:,1], cuts)[mask].all(), f'{where}: sequences {n[mask].tolist()} reach over a cut'
+            if (do := rng.random())<.2: er.ring.cut(gap=do<.1); cuts.append(total)
+            elif do<.5:
+                getattr(er, how)(folder)
+                er = ExperienceReplay.load(folder, env_restored=(on := rng.random()<.5))
+                if not on: cuts.append(total)
 
 @needs_fork
 @pytest.mark.parametrize('times', (6, pytest.param(100, marks=long)))

@@ -223,7 +223,8 @@ def _check_final(self:GymLoop, before, last, first, i):
     "Refuse an environment whose `last` observation was overwritten with the `first` one of the next episode"
     before,last,first = ([a for _,a in leaves(o)] for o in (before, last, first))
     if any(a.tobytes()!=b.tobytes() for a,b in zip(last, first)): return
-    says = (f'environment {i} of {self.env} ended an episode with exactly the observation that the next one begins with: '
+    says = (f'environment {i} of {self.env} ended an episode with exactly the observation '
+            'that the next one begins with: '
             'if it reuses its observation buffer, the reset has overwritten the last observation. Copy it in the '
             "environment, `gym.wrappers.TransformObservation(env, copy.deepcopy, None)`, or let the vector reset "
             "with `autoreset_mode='NextStep'`")

@@ -426,7 +426,8 @@ class Moved:
         # what was before these rows is not known
         self.gaps = [int(n) for n,f,s in zip(self.new, first, [0, *self.stop]) if f!=s]
 
-    def base(self, cap): return int(self.new[0]) if cap is None else 0 # the number of a row less this, modulo `cap`, is its slot
+    def base(self, cap): # the number of a row less this, modulo `cap`, is its slot
+        return int(self.new[0]) if cap is None else 0
     def __call__(self, serials):
         "New numbers; of rows that are missing that of the next one"
         run = np.searchsorted(self.stop, serials, 'right')

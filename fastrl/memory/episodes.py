@@ -45,7 +45,8 @@ class FieldType:
 def _first_fields(ts, k):
     "What the fields of the tensors `ts` are, without their first `k` axes, 0 or 1"
     if taken := [p[0] for p in ts if p[0] in sequence_names]:
-        raise ValueError(f'batches have columns {sequence_names} of their own: call the field {taken[0]!r} another name')
+        raise ValueError(f'batches have columns {sequence_names} of their own: '
+                         f'call the field {taken[0]!r} another name')
     if not all(isinstance(p[0], str) for p in ts) or dict(leaves(nest(dict.fromkeys(ts)))).keys()!=ts.keys():
         raise ValueError(f'fields are named by strings, got {[path_name(p) for p in ts]}')
     return {f.path: FieldType(f.shape, f.dtype, ts[f.path][0].device) for f in fields_of(ts, not k)}

@@ -161,7 +161,8 @@ def _restore(self:Resume):
     extra = saved.state()['extra']
     if not extra: raise LoadError(f'{self.folder} holds a memory, and no training: give another folder')
     ring = er.ring
-    if ring.rows.path: ring.rows.path.unlink(missing_ok=True) # it may have come further than the checkpoint, which makes it anew
+    # it may have come further than the checkpoint, which makes it anew
+    if ring.rows.path: ring.rows.path.unlink(missing_ok=True)
     restored = ExperienceReplay.load(self.folder, device=ring.device, shared=ring.rows.shared, path=ring.rows.path)
     # set as an attribute it would be warned of: the learner has one of that name
     vars(cb).update(experience_replay=restored, tally=Tally())

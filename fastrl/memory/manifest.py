@@ -153,7 +153,7 @@ def manifest_head(
 def one_writer(
     folder:Path, # Made if need be
 ): # -> a set for the names of the files of a manifest that is written now
-    "Only one process and thread writes to `folder`; files that were begun and that no manifest names in the end are removed"
+    "Only one process and thread writes to `folder`; files that no manifest names in the end are removed"
     try:
         if not folder.is_dir(): folder.mkdir(parents=True, exist_ok=True)
         with Claim(folder, wait=True):

@@ -108,7 +108,7 @@ def _attach(self:Place, columns=None):
     self.columns = {f.path: v for f,v in zip(self.fields, views)}
     self.arrays = {p: v.numpy() for p,v in self.columns.items()} if self.fields.record and cpu else None
     self.short = self.array is not None and self.fields.nbytes<=1024
-    self.by_name = {f.name: f for f in self.fields}
+    self.by_name = {f.name: f for f in sorted(self.fields, key=lambda f: -len(f.path))} # of `a.b` and `a` › `b` the first
     return self
 
 # %% ../../nbs/00b_memory.place.ipynb #a2f2b485
@@ -157,8 +157,9 @@ def _number_test(x, i, dtype, checked):
     if dtype.kind!='f':
         return f'(_type({x}) in _t{i} or _type({x}) is _int and {np.iinfo(dtype).min}<={x}<={np.iinfo(dtype).max})'
     top = 65504 if dtype.itemsize==2 else 2**53 # more of an int than that is not kept
-    return (f'(_type({x}) in _floats or _type({x}) in _t{i} or _type({x}) is _int and {-top}<={x}<={top})' if checked else
-            f'(_type({x}) in _t{i} or (_type({x}) in _floats or _type({x}) is _int) and {-top}<={x}<={top})')
+    between = f'{-top}<={x}<={top}'
+    if checked: return f'(_type({x}) in _floats or _type({x}) in _t{i} or _type({x}) is _int and {between})'
+    return f'(_type({x}) in _t{i} or (_type({x}) in _floats or _type({x}) is _int) and {between})'
 
 # %% ../../nbs/00b_memory.place.ipynb #97c5af46
 def row_writer(
@@ -171,7 +172,8 @@ def row_writer(
     fields = place.fields
     if place.arrays is None or not fields.flat: return lambda row: False
     env = dict(_head=place.head, _lock=lock, _cap=len(place), _base=base, _most=base+len(place) if grows else 2**63,
-               _type=type, _ndarray=np.ndarray, _int=int, _floats={float, np.float64}, _len=len, _error=(struct.error, OverflowError))
+               _type=type, _ndarray=np.ndarray, _int=int, _floats={float, np.float64}, _len=len,
+               _error=(struct.error, OverflowError))
     tests,writes,packed,end = [f'_len(row)=={len(fields)}'],[],[],0
     for i,(f,col) in enumerate(zip(fields, place.arrays.values())):
         size,start = f.dtype.itemsize*math.prod(f.shape),f.start*f.dtype.itemsize
@@ -229,7 +231,8 @@ def create(self:Place,
     n:int, # How many rows
 )->Place:
     "Make the file, if nobody was quicker, and open it"
-    spec = json.dumps(dict(capacity=n, fields=[[f.path, f.shape, str(f.dtype).split('.')[-1]] for f in fields])).encode()
+    spec = json.dumps(dict(capacity=n, fields=[[f.path, f.shape, str(f.dtype).split('.')[-1]] for f in fields]))
+    spec = spec.encode()
     size = -(-(8*head_words+len(spec))//4096)*4096
     head = np.zeros(head_words, np.int64)
     head[_own_words] = size,len(spec),_magic

@@ -31,7 +31,7 @@ class MemoryNotWarm(ExperienceReplayException):
 class NoSuchRow(ExperienceReplayException, IndexError):
     "A memory was asked for rows that it does not have"
 
-# %% ../../nbs/06_memory.replay.ipynb #9cb6a29d
+# %% ../../nbs/06_memory.replay.ipynb #58f21349
 class Columns(BD):
     "The columns of a memory, which know whose they are as long as nothing was taken from them"
     of = None
@@ -85,7 +85,8 @@ class ExperienceReplay:
         if memory is None: return
         self+memory
         if self.ring.total>max_sz:
-            warnings.warn(f'of {self.ring.total} rows the newest {max_sz} are kept: give a larger `max_sz`', stacklevel=2)
+            warnings.warn(f'of {self.ring.total} rows the newest {max_sz} are kept: give a larger `max_sz`',
+                          stacklevel=2)
 
     @property
     def pointer(self)->int:
@@ -248,7 +249,7 @@ def _check_td(self:ExperienceReplay, td_errors, idxs, serials):
     self.dropped_updates += int((~there).sum())
     return td_errors[there],idxs[there],None if serials is None else torch.as_tensor(serials).reshape(-1)[there.cpu()]
 
-# %% ../../nbs/06_memory.replay.ipynb #9ed7dbed
+# %% ../../nbs/06_memory.replay.ipynb #2f3bdac7
 @patch
 def put(self:ExperienceReplay,
     name:str, # The column
@@ -262,7 +263,7 @@ def put(self:ExperienceReplay,
     try: return self.ring.put(name, idxs, values, serials)
     except (ValueError, IndexError, KeyError) as e: raise ExperienceReplayException(e.args[0]) from e
 
-# %% ../../nbs/06_memory.replay.ipynb #9306e57e
+# %% ../../nbs/06_memory.replay.ipynb #12e7c825
 @patch
 def add_vector(self:ExperienceReplay,
     *,
@@ -291,7 +292,7 @@ def add_vector(self:ExperienceReplay,
              obs=map_leaves(np.array, next_obs))
     return self
 
-# %% ../../nbs/06_memory.replay.ipynb #576b3a1f
+# %% ../../nbs/06_memory.replay.ipynb #44096b26
 def _autoreset(mode):
     "Its name, of whatever says how a vector begins episodes"
     if hasattr(mode, 'metadata'): mode = mode.metadata.get('autoreset_mode')
@@ -299,7 +300,8 @@ def _autoreset(mode):
     names = dict(nextstep='next_step', samestep='same_step', disabled='disabled')
     if name in names: return names[name]
     raise ExperienceReplayException("`autoreset` should be the vector environment, its autoreset mode, or one of "
-                                    f"{list(names.values())}, got {mode!r}: each mode gives other observations at an ending")
+                                    f"{list(names.values())}, got {mode!r}: "
+                                    'each mode gives other observations at an ending')
 
 @patch
 def _begin_vector(self:ExperienceReplay, n):
@@ -326,7 +328,7 @@ def _true_next(next_obs, over, infos):
     for i in np.flatnonzero(over):
         if final is None or each and final[i] is None:
             raise ExperienceReplayException('a vector that resets in the same step gives the last observation in '
-                                            f'`infos["final_obs"]`, and environment {i} has none there: hand in `infos`')
+                                            f'`infos["final_obs"]`, environment {i} has none there: hand in `infos`')
         for path,a in leaves(nxt):
             last = functools.reduce(lambda o,k: o[k], path, final[i] if each else final)
             a[i] = last if each else last[i]
@@ -377,7 +379,7 @@ def _sampler_alike(self:ExperienceReplay):
     if not isinstance(s, Uniform): return copy.deepcopy(s)
     return sampler_of(type(s).__name__, s.settings, self.ring.device)
 
-# %% ../../nbs/06_memory.replay.ipynb #bb49fdc5
+# %% ../../nbs/06_memory.replay.ipynb #b601e23f
 @patch
 def _join_as(self:ExperienceReplay, source, idxs, first, several):
     "Rows from serial number `first` on are the rows `idxs` of `source`: what was not adjacent there is not here"

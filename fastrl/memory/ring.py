@@ -31,9 +31,9 @@ def _unlock():
     for o in _rings: o._lock,o._fast = threading.RLock(),_not_yet # what was compiled has the old lock
 if hasattr(os, 'register_at_fork'): os.register_at_fork(after_in_child=_unlock)
 
-# of the head of a place: rows written, rows begun (2 to 4 are the place's), how many cuts there are, number of the first
-# row since the last `reset`, number after the last rows that came several at a time; from the 8th on the cuts; the row
-# below which all stand alone
+# of the head of a place: rows written, rows begun (2 to 4 are the place's), how many cuts there are, number of the
+# first row since the last `reset`, number after the last rows that came several at a time; from the 8th on the cuts;
+# the row below which all stand alone
 _written,_begun,_n_cuts,_first,_several,_cuts,_lone = 0,1,5,6,7,8,511
 
 class Ring:
@@ -78,7 +78,7 @@ class Ring:
         return n if self.capacity is None else n and (n-1)%self.capacity+1
 
     def __len__(self):
-        n = self.total-self._base
+        n = max(0, self.total-self._base)
         return n if self.capacity is None else min(n, self.capacity)
     def __repr__(self):
         of = 'rows' if self.capacity is None else f'of {self.capacity} rows'
@@ -100,7 +100,8 @@ def _open(self:Ring, fields=None):
 @patch
 def _opened(self:Ring):
     head = self.rows.head
-    if head[_n_cuts]>_lone-_cuts+1: raise ValueError(f'the head of {self.rows.path} is damaged; nothing was changed in it')
+    if head[_n_cuts]>_lone-_cuts+1:
+        raise ValueError(f'the head of {self.rows.path} is damaged; nothing was changed in it')
     self._reopened = bool(head[_written]) # whoever writes next has other environments than who wrote before
     self._sound()
 
@@ -188,8 +189,8 @@ def _sound(self:Ring):
             if head[_written]!=written: return self._sound()
         self._torn = begun,written
         n = len(self._torn_slots())
-        if n: warnings.warn(f'{n} of {self.capacity or len(self.rows)} rows are half written: their writer was interrupted, or has '
-                      'ended. They count as overwritten until they are written anew', stacklevel=2)
+        if n: warnings.warn(f'{n} of {self.capacity or len(self.rows)} rows are half written: their writer was interrupted, '
+                            'or has ended. They count as overwritten until they are written anew', stacklevel=2)
         return False
     return head[_begun]<=head[_written]
 
@@ -205,8 +206,9 @@ def _torn_slots(self:Ring):
     "The slots of old rows that were begun to be written over"
     head,base = self.rows.head,self._base
     if self.capacity is None: return np.zeros(0, np.int64)
-    first = head[_written]-self.capacity
-    return (np.arange(max(first, base), max(min(head[_begun], head[_written]+self.capacity)-self.capacity, base))-base)%self.capacity
+    written,cap = head[_written],self.capacity
+    stop = min(head[_begun], written+cap)-cap
+    return (np.arange(max(written-cap, base), max(stop, base))-base)%cap
 
 @patch
 def _shown(self:Ring, cols):
@@ -272,7 +274,8 @@ def _copies(self:Ring, o):
     there = self.holds(i)
     if isinstance(o, slice): return self.gather(i[there])
     if not there.all():
-        raise IndexError(f'row {i[~there][0].item()} is half written, and counts as overwritten until it is written anew')
+        raise IndexError(f'row {i[~there][0].item()} is half written, '
+                         'and counts as overwritten until it is written anew')
     return self.gather(i)
 
 # %% ../../nbs/01_memory.ring.ipynb #ec231764
@@ -338,22 +341,23 @@ def holds(self:Ring,
 # %% ../../nbs/01_memory.ring.ipynb #be1ac03b
 @patch
 def draw(self:Ring,
-    sampler, # Has `draw(ring, bs)` → row numbers `(bs,)` or `(bs,T)` (-1: zeros in place of a row), and a dict of columns
+    sampler, # Has `draw(ring, bs)` → row numbers, `(bs,)` or `(bs,T)`, -1 for a row of zeros, and a dict of columns
     bs:int, # How many
     device=None, # Where the batch should be
     read=None, # `read(ring, idxs)` → packed rows and more columns; without it the rows as they are
 ): # -> (BD, row numbers)
     "The batch that `sampler` chooses, read before any of its rows can change"
-    if device is not None and torch.device(device)==self.device: device = None
-    with self:
-        if self.fields: self.rows.check_process()
+    place = self.rows
+    if device is not None and torch.device(device)==place.device: device = None
+    with self if place.others else self._lock:
+        if place.fields: place.check_process()
         idxs,cols,rows,more = self._drawn(sampler, bs, read)
-        while self.rows.others and self._lost(idxs): # another process has overwritten some of it
-            self._now = self.rows.head[_written]
+        while place.others and self._lost(idxs): # another process has overwritten some of it
+            self._now = place.head[_written]
             idxs,cols,rows,more = self._drawn(sampler, bs, read)
-    batch = self.fields.batch(rows, idxs.shape, device)
-    for cs in (cols, more):
-        batch.update(cs if device is None else {k: v.to(device, non_blocking=True) for k,v in cs.items()})
+    batch = place.fields.batch(rows, idxs.shape, device)
+    if cols: more = {**cols, **more}
+    batch.update(more if device is None else {k: v.to(device, non_blocking=True) for k,v in more.items()})
     return batch,idxs
 
 @patch
@@ -405,7 +409,7 @@ def _drawn(self:Ring, sampler, bs, read):
         if least<0: serial[flat<0] = -1
     elif read is None:
         serial,least = _numbered(flat.numpy(), stored, self.capacity or stored, base, total)
-        serial = torch.from_numpy(serial)
+        serial = torch.from_numpy(serial if idxs.ndim==1 else serial.reshape(*idxs.shape, 1))
     else: least = _least(flat.numpy(), stored)
     if least<(0 if idxs.ndim==1 else -1): self._refuse(sampler, idxs)
     if head[_begun]>head[_written] and not self._sound():
@@ -416,7 +420,7 @@ def _drawn(self:Ring, sampler, bs, read):
     rows = place.take(flat if least==0 else flat.clamp(min=0))
     if least<0:
         for o in rows if isinstance(rows, list) else [torch.as_tensor(rows)]: o[flat<0] = 0
-    return idxs,cols,rows,dict(serial=serial.view(*idxs.shape, 1))
+    return idxs,cols,rows,dict(serial=serial.reshape(*idxs.shape, 1))
 
 class _Given:
     "Draws what was drawn already"
@@ -438,10 +442,12 @@ def _checked(self:Ring, sampler, drawn):
     if not (isinstance(drawn, tuple) and len(drawn)==2 and isinstance(drawn[1], dict)):
         raise ValueError(f'`draw` of {sampler!r} should give row numbers and a dict of columns, gave {drawn!r:.80}')
     idxs,cols = drawn
-    if not (isinstance(idxs, Tensor) and idxs.dtype is torch.int64 and 0<idxs.ndim<3 and len(idxs)): self._refuse(sampler, idxs)
+    if not (isinstance(idxs, Tensor) and idxs.dtype is torch.int64 and 0<idxs.ndim<3 and idxs.shape[0]):
+        self._refuse(sampler, idxs)
     for k,v in cols.items():
-        if not isinstance(v, Tensor) or v.ndim<2 or len(v)!=len(idxs):
-            raise ValueError(f'`draw` of {sampler!r} should give columns of shape ({len(idxs)},1), gave for {k!r} {v!r:.80}')
+        if not isinstance(v, Tensor) or v.ndim<2 or v.shape[0]!=idxs.shape[0]:
+            raise ValueError(f'`draw` of {sampler!r} should give columns of shape ({len(idxs)},1), '
+                             f'gave for {k!r} {v!r:.80}')
     return drawn
 
 @patch
@@ -468,16 +474,18 @@ def put(self:Ring,
     serials=None, # From the batch, as many as `idxs`; without it the rows are taken as they are now
 )->int: # How many rows were gone
     "Write `values` into rows that are still the ones they were"
-    with self:
+    with self if self.rows.others else self._lock:
         f = self.rows.by_name.get(name) if self.fields else None
         if f is not None and self._put_fast(f, idxs, values, serials): return 0
-        fs = [f for f in self.fields or () if name in (f.name, f.path[0])]
+        fs = [f for f in self.fields or () if name==f.path[0]] or [f for f in self.fields or () if name==f.name]
         if not fs: raise KeyError(f'no field {name!r}; there are {[f.name for f in self.fields or ()]}')
         idxs = torch.as_tensor(idxs)
-        if idxs.dtype==torch.bool or idxs.is_floating_point(): raise ValueError(f'`idxs` should be ints, got {idxs.dtype}')
+        if idxs.dtype==torch.bool or idxs.is_floating_point():
+            raise ValueError(f'`idxs` should be ints, got {idxs.dtype}')
         flat,n = idxs.reshape(-1).long(),len(self)
         if len(flat) and not (flat.min()>=-1 and flat.max()<n):
-            raise IndexError(f'there are {n} rows, so none has number {(flat.max() if flat.max()>=n else flat.min()).item()}')
+            bad = flat.max() if flat.max()>=n else flat.min()
+            raise IndexError(f'there are {n} rows, so none has number {bad.item()}')
         vs = [(f, self._values(f, v, idxs.shape)) for f in fs for v in [_leaf(values, f, name)]]
         keep = self.holds(flat, serials)
         for f,v in vs: _write(self.rows.columns[f.path], flat[keep], v.reshape(-1, *f.shape)[keep.to(v.device)])
@@ -513,8 +521,8 @@ def _put_fast(self:Ring, f, idxs, values, serials):
             and idxs.is_cpu and values.is_cpu and serials.is_cpu and not values.requires_grad): return False
     head,base = place.head,self._base
     total = head[_written]
-    if not _write_held(place.arrays[f.path], idxs.numpy(), values.numpy(), serials.numpy()[:,0], self.capacity or total-base,
-                       base, head[_begun], total): return False
+    if not _write_held(place.arrays[f.path], idxs.numpy(), values.numpy(), serials.numpy()[:,0],
+                       self.capacity or total-base, base, head[_begun], total): return False
     if place.changed is not None: place.mark_changed(f.path[0], idxs)
     return True
 
@@ -603,13 +611,14 @@ def reset(self:Ring,
         least = max(head[_written], head[_begun])
         base = -(-least//cap)*cap if first is None else first//cap*cap # a round of the ring begins with a multiple
         first = base if first is None else first
-        if first<least: raise ValueError(f'`first` should be at least {least}, so that no number comes twice, got {first}')
+        if first<least:
+            raise ValueError(f'`first` should be at least {least}, so that no number comes twice, got {first}')
         stop = first if stop is None else stop
         if stop<first: raise ValueError(f'`stop` should be at least `first` ({first}), got {stop}')
         self._mark([], 0)
         self._reopened,self._fast = False,_not_yet
         head[_several] = 0
-        head[_first],head[_begun],head[_written] = base,stop,stop
+        for k,v in ((_begun,stop), (_first,base), (_written,stop)): head[k] = v # whoever reads meanwhile finds no row
 
 # %% ../../nbs/01_memory.ring.ipynb #1f7bf565
 @patch
@@ -641,4 +650,5 @@ def __setstate__(self:Ring, state):
 
 # %% ../../nbs/01_memory.ring.ipynb #7af2cbd5
 # all that rows are made of can be had from this module
-_all_ = ['Field','schema_fields','pack_fields','nest','check_paths','torch_dtype','nbytes_when_full','machine_memory','compiled']
+_all_ = ['Field','schema_fields','pack_fields','nest','check_paths','torch_dtype',
+         'nbytes_when_full','machine_memory','compiled']

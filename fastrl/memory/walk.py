@@ -17,7 +17,8 @@ from ..core import *
 from .ring import Ring
 
 # %% ../../nbs/02a_memory.walk.ipynb #7b069028
-# for the row before: none, as the episode before it had ended; none is stored (a cut, the first row of all); rows are missing
+# for the row before: none, as the episode before it had ended; none is stored (a cut, the first row of all);
+# rows are missing
 _ended,_none,_missing = -1,-2,-3
 
 @compiled
@@ -50,8 +51,9 @@ def _link(nxt, prv, last, episodes, steps, first, base, chain, over, episode, st
 class Walk:
     "By row: the next one of its episode (-1: none yet, -2: it ended), the one before (-1: it began here, -3: unknown)"
     def __init__(self):
-        # rows that were looked at; the row in slot 0; did rows come and go between two looks? the first `step` of an episode
-        self.seen,self.base,self.missed,self.least = 0,0,False,1.
+        # rows that were looked at; the row in slot 0; did rows come and go between two looks?
+        # the first `step` of an episode
+        self.seen,self.base,self.missed,self.least,self.oldest = 0,0,False,1.,0
         self.nxt = self.prv = np.zeros(0, np.int64)
         self.ids,self.last,self.episodes,self.steps = {},np.zeros(0, np.int64),np.zeros(0, np.int64),np.zeros(0)
         self.packed = None # what `fold_rows` needs of the ring: views of its rows
@@ -83,9 +85,9 @@ def follow(self:Walk,
     ids,over,episode,step = cols
     if len(step): self.least = min(self.least, max(0., step.min()))
     chain = self._chains(ids)
-    _link(self.nxt, self.prv, self.last, self.episodes, self.steps, first, self.base, chain, over, episode, step, self.least,
-          np.array(seams.cuts, np.int64), np.array(seams.gaps, np.int64), seams.lone)
-    self.seen,self.missed = total,self.missed or bool(seams.gaps) and seams.gaps[-1]>=first
+    _link(self.nxt, self.prv, self.last, self.episodes, self.steps, first, self.base, chain, over, episode, step,
+          self.least, np.array(seams.cuts, np.int64), np.array(seams.gaps, np.int64), seams.lone)
+    self.seen,self.oldest,self.missed = total,seams.oldest,self.missed or bool(seams.gaps) and seams.gaps[-1]>=first
     if not _names_env(ring) and len(chain): self._check_single(ring, seams, first)
     if len(self.ids)>2*cap+1000: self._forget(total-cap)
 
@@ -96,7 +98,7 @@ def _chains(self:Walk, ids):
     if ids.shape[1]==0: keys,where = [()],np.zeros(len(ids), np.int64)
     elif len(ids)<100: keys,where = [*map(tuple, ids.tolist())],slice(None)
     else:
-        keys,where = np.unique(ids, axis=0, return_inverse=True) if ids.shape[1]>1 else np.unique(ids, return_inverse=True)
+        keys,where = np.unique(ids, axis=0 if ids.shape[1]>1 else None, return_inverse=True)
         keys,where = [*map(tuple, keys.reshape(-1, ids.shape[1]).tolist())],where.reshape(-1)
     chain = np.array([self.ids.setdefault(o, len(self.ids)) for o in keys], np.int64)[where]
     new = len(self.ids)-len(self.last)
@@ -149,8 +151,8 @@ def _check_single(self:Walk, ring, seams, first):
     pairs = [(p, q) for p in ring.rows.columns if p[0]=='state' and (q := ('next_state', *p[1:])) in ring.rows.columns]
     if not pairs:
         if seams.several>max(seams.oldest, first) and ('episode_id',) not in ring.rows.columns: self._refuse(
-            f'{min(seams.several-seams.oldest, len(ring))} rows came several in one call, and have no `state` and `next_state` '
-            f'to tell whether they are steps of one environment or of several: {_say}')
+            f'{min(seams.several-seams.oldest, len(ring))} rows came several in one call, and have no `state` and '
+            f'`next_state` to tell whether they are steps of one environment or of several: {_say}')
         return
     new = (np.arange(first, self.seen)-self.base)%len(self.nxt)
     new = new[self.prv[new]>=max(0, seams.oldest)]
@@ -159,7 +161,8 @@ def _check_single(self:Walk, ring, seams, first):
         for i in range(0, len(new), n := max(1, 2**24//max(1, ring.rows.columns[p][:1].nbytes))):
             if (bad := _differ(ring, p, new[i:i+n], q, before[i:i+n])) is not None: self._refuse(
                 f'row {new[i+bad]} should follow row {before[i+bad]}, and its `state` is not the `next_state` there: '
-                f'if these are rows of several environments, {_say}; if an episode was left off there, call `ring.cut()` when that happens')
+                f'if these are rows of several environments, {_say}; if an episode '
+                f'was left off there, call `ring.cut()` when that happens')
 
 @patch
 def _refuse(self:Walk, why):
@@ -172,8 +175,8 @@ def _differ(ring, p, rows, q, before):
     if a.shape[1:]!=b.shape[1:]: return
     a,b = (v[torch.from_numpy(i).to(v.device)].reshape(len(i), -1).cpu() for v,i in ((a, rows), (b, before)))
     bad = ~((a==b)|((a!=a)&(b!=b))).all(1)
-    if not bad.any() or not (a.is_floating_point() or b.is_floating_point()): return bad.nonzero()[0].item() if bad.any() else None
-    bad = ~torch.isclose(a.double(), b.double(), rtol=1e-4, atol=1e-5, equal_nan=True).all(1) # stored in another precision
+    if bad.any() and (a.is_floating_point() or b.is_floating_point()): # stored in another precision, perhaps
+        bad = ~torch.isclose(a.double(), b.double(), rtol=1e-4, atol=1e-5, equal_nan=True).all(1)
     return bad.nonzero()[0].item() if bad.any() else None
 
 # %% ../../nbs/02a_memory.walk.ipynb #991d103a
@@ -249,7 +252,8 @@ def returns(self:Walk,
         return [torch.from_numpy(o) for o in _walk(self.nxt, reward.numpy(), idxs.numpy(), n, float(gamma))]
     # the walk is short and its numbers are few: only the rewards stay where they are
     rows,steps = self.runs(idxs.cpu(), n)
-    dev,gammas = reward.device,torch.where(torch.arange(n)<steps[:,None], gamma**torch.arange(n, dtype=torch.float64), 0)
+    k,dev = torch.arange(n),reward.device
+    gammas = torch.where(k<steps[:,None], gamma**k.double(), 0)
     steps,gammas = steps[:,None].to(dev),gammas.to(dev)
     total = torch.where(gammas>0, reward[rows.to(dev)].double()*gammas, 0).sum(1, keepdim=True)
     return rows[:,-1].to(dev), steps, total, (gamma**steps.double()).float()
@@ -306,7 +310,8 @@ def fold_rows(self:Walk,
 ): # -> the rows, packed or as a list of columns,
    #    and the columns `n_steps`, `discount`, `serial`, and if need be `reward`
     "The rows `idxs`, each with up to `n` steps folded into it"
-    if idxs.ndim!=1: raise ValueError(f'several steps are folded into single rows, got rows of shape {tuple(idxs.shape)}')
+    if idxs.ndim!=1:
+        raise ValueError(f'several steps are folded into single rows, got rows of shape {tuple(idxs.shape)}')
     self.follow(ring)
     place = ring.rows
     if self.packed is None or self.packed[0] is not place.packed: # the first time, or the ring has grown
@@ -360,8 +365,8 @@ def draw_runs(self:Walk,
 ): # -> rows `(bs, T)`, steps `(bs,)`
     "Runs of `T` rows, each that there is as likely as any other"
     self.follow(ring)
-    n,seams = len(ring),ring.seams
-    where = (self.base, max(seams.oldest, self.seen-n), self.seen, ring.capacity or max(n, 1))
+    n,oldest = len(ring),ring.seams.oldest if ring.rows.others else self.oldest
+    where = (self.base, max(oldest, self.seen-n), self.seen, ring.capacity or max(n, 1))
     found = _pick(self.nxt, self.prv, torch.randint(n, (4*bs+16,), generator=gen).numpy(), bs, T, pad, *where)
     if len(found)<bs:
         every = _pick(self.nxt, self.prv, np.arange(n), n, T, pad, *where)
@@ -415,20 +420,21 @@ class Runs:
                                                'call the stored column `mask` another name')
         rows,steps = (walk.draw_runs(ring, bs, self.T, self.pad, self.gen) if self.T
                       else walk.draw_episodes(ring, bs, self.gen))
-        flags = torch.from_numpy(_flags(walk.nxt, walk.prv, rows.numpy(), steps.numpy()))
-        cols = {k: flags[i] for i,k in enumerate(sequence_names[:2+padded]) if k not in own}
+        flags = _flags(walk.nxt, walk.prv, rows.numpy(), steps.numpy())
+        cols = {k: torch.from_numpy(v) for k,v in zip(sequence_names[:2+padded], flags) if k not in own}
         if ring.device.type=='cpu': return rows,cols
         return rows.to(ring.device), {k: v.to(ring.device) for k,v in cols.items()}
 
 @compiled
 def _flags(nxt, prv, rows, steps):
     "Where an episode begins, where it ends, and which steps there are; the row numbers of others become -1"
-    res = np.zeros((3, *rows.shape), np.bool_)
+    first,last,mask = np.zeros(rows.shape, np.bool_),np.zeros(rows.shape, np.bool_),np.ones(rows.shape, np.bool_)
     for j in range(len(rows)):
         for t in range(rows.shape[1]):
-            if t>=steps[j]: rows[j,t] = -1; continue
-            res[0,j,t],res[1,j,t],res[2,j,t] = prv[rows[j,t]]==-1,nxt[rows[j,t]]==-2,True
-    return res
+            i = rows[j,t]
+            if t<steps[j]: first[j,t],last[j,t] = prv[i]==-1,nxt[i]==-2
+            else: rows[j,t],mask[j,t] = -1,False
+    return first,last,mask
 
 # %% ../../nbs/02a_memory.walk.ipynb #e2372118
 @patch
@@ -439,7 +445,8 @@ def state_dict(self:Walk, ring:Ring):
     prv = self.prv[:len(ring)]
     before = np.flatnonzero((prv!=-1)&(prv<ring.total-len(ring))) # episodes that had begun
     ids = np.array([*self.ids], np.int64).reshape(len(self.ids), -1)
-    return dict(ids=ids, last=self.last, episodes=self.episodes, steps=self.steps, before=before, missed=self.missed, least=self.least)
+    return dict(ids=ids, last=self.last, episodes=self.episodes, steps=self.steps, before=before,
+                missed=self.missed, least=self.least)
 
 @patch
 def load_state_dict(self:Walk,
@@ -451,7 +458,8 @@ def load_state_dict(self:Walk,
     if not state or not ring.total: return
     ids,last,before = (state[k] for k in ('ids','last','before'))
     if (not all(o.dtype==np.int64 for o in (ids, last, before)) or last.ndim!=1 or before.ndim!=1
-            or len({*map(tuple, ids.reshape(len(ids), -1).tolist())})<len(ids) or len(last)!=len(ids) or (last>=ring.total).any()
+            or len({*map(tuple, ids.reshape(len(ids), -1).tolist())})<len(ids)
+            or len(last)!=len(ids) or (last>=ring.total).any()
             or (last<-3).any() or (before<0).any() or (before>=len(ring)).any()):
         raise ValueError('the state of the episodes is not one of these rows')
     self.follow(ring)
