@@ -44,7 +44,8 @@ def oracle(max_sz, where=''):
 def check_name(o, ep, name, at):
     "One `episode_id` for each episode, and one episode for each"
     assert o.names.setdefault(ep, name)==name, f'{at} has the episode_id {name}, and its episode had {o.names[ep]}'
-    assert o.names.setdefault(('of', name), ep)==ep, f'{at} has the episode_id {name} of the episode {o.names["of", name]}'
+    was = o.names.setdefault(('of', name), ep)
+    assert was==ep, f'{at} has the episode_id {name}, as the episode {was}'
 
 def learn(o, batch):
     "Note rows that go into the memory, and look whether they are what the environments did"

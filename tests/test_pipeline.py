@@ -98,7 +98,8 @@ def test_reopened(mode, seeds):
         loop = GymLoop('Toy-v0', seed=seed, n_envs=n, autoreset=mode)
         source,parts = Source([loop]),[]
         for _ in range(3):
-            parts.append([*map(tuple, torch.cat([(b := source.take(60))['reward'], b['action']], 1).tolist())])
+            b = source.take(60)
+            parts.append(list(zip(b['reward'].tolist(), b['action'].tolist())))
             source.close()
         return parts
     for seed in seeds:
@@ -122,7 +123,7 @@ def test_after_step(mode, seeds):
         (source,envs),witness = a_source(rng, mode),Witness()
         Source([source.cbs[0], witness]).take(100)
         wrong = [(o, nxt) for o,nxt in witness.saw if o in did and nxt!=(o[0],o[1]+1)] # in other steps vectors reset
-        assert len(witness.saw)>=100 and not wrong, f'seed {seed}, {mode}, {envs} environments: (seen, led to) {wrong[:5]}'
+        assert len(witness.saw)>=100 and not wrong, f'seed {seed}, {mode}, {envs} environments: {wrong[:5]}'
 
 # %% Slices, and a memory made of another one's rows
 plain = ('state','action','next_state','reward','terminated','truncated','env_id')
@@ -328,12 +329,12 @@ def test_left_off(say, seeds):
     "Rows that were not added: what the others say of their episode and step keeps them apart"
     for seed in seeds:
         rng = random.Random(f'left off {seed}')
-        er = ExperienceReplay(8, rng.randint(10, 60), 1, n_step=3, gamma=.9, seed=seed)
+        er = ExperienceReplay(8, rng.randint(3, 30), 1, n_step=3, gamma=.9, seed=seed)
         o,off,any_ = oracle(er.max_sz, f'seed {seed}, {said[say]}, max_sz={er.max_sz}'),set(),say in ('all','alone')
         for e,row in [o for step in toys(rng, 4, 40) for o in enumerate(step)]:
             ep,t = key = tuple(row['state'].tolist())
-            # any row where all is said, else those up to the end of an episode
-            if rng.random()<.2 and (any_ or t): off |= {key} if any_ else {(ep,t+i) for i in range(9)}
+            # any row but the first (a `step` may count on from the last episode); if not all is said, those after it
+            if rng.random()<.2 and t: off |= {key} if any_ else {(ep,t+i) for i in range(9)}
             if key in off: continue
             names = dict(env_id=e, episode_id=ep, step=t+1)
             er.add(**row, **{k: names[k] for k in said[say]})
@@ -344,9 +345,7 @@ def test_left_off(say, seeds):
 def look_closely(er, o, rng):
     "As `look_loosely`, but single rows with all the steps that there are"
     check_rows(o, *er.sample(20), er.n_step, er.gamma)
-    n_step,warmup = er.n_step,er.warmup_sz
     look_loosely(er, o, rng)
-    er.n_step,er.warmup_sz = n_step,warmup
 
 @seeds(10, 200)
 @pytest.mark.parametrize('bare', (False,True), ids=('states','bare'))
@@ -385,7 +384,8 @@ def test_add_vector(mode, form, seeds):
         rng = random.Random(f'vector {seed}')
         n = rng.randint(1, 5)
         env = SyncVectorEnv([lambda: Toy(reuse=False)]*n, autoreset_mode=modes[mode])
-        er = ExperienceReplay(8, rng.randint(7, 60), 1, n_step=rng.choice((None,3)), gamma=.9, seed=seed)
+        max_sz = rng.choice((n, rng.randint(7, 60))) # of `n` rows each is written over the one before it
+        er = ExperienceReplay(8, max_sz, 1, n_step=rng.choice((None,3)), gamma=.9, seed=seed)
         o = oracle(er.max_sz, f'seed {seed}, {mode} as {form}, {n} environments, {er.max_sz} rows, n_step={er.n_step}')
         (obs,_),was = env.reset(seed=seed),np.zeros(n, bool)
         for _ in range(25):
@@ -408,7 +408,8 @@ def put_late(er, rng, mark, drawn, where):
     "Write the column `mark` of rows drawn some time ago, as one row each or as sequences"
     batch,idxs = drawn.pop(rng.randrange(len(drawn)))
     n,on = batch['a'][...,:1],idxs>=0
-    values,alive = n*10.+rng.randint(0, 9),(n[...,0]>=len(mark)-er.max_sz)&on
+    values = rng.choice((n, n.double()))*10.+rng.randint(0, 9) # of another dtype than the column, or of the same
+    alive = (n[...,0]>=len(mark)-er.max_sz)&on
     dropped = er.put('mark', idxs, values, batch['serial'])
     assert dropped==(on&~alive).sum(), f'{where}: {dropped} of {on.sum()} values were dropped, not {(on&~alive).sum()}'
     for k,v in zip(n[alive].flatten().tolist(), values[alive].flatten().tolist()): mark[k] = v
@@ -435,15 +436,16 @@ def test_late(what, seeds, tmp_path):
             drawn.append(er.sample())
             if what=='put': drawn.append(er.sample_sequences(4, 3, pad=True))
             if what=='put' and rng.random()<.6: put_late(er, rng, mark, drawn, where)
-            if what=='td':
+            if what=='td' and rng.random()<.6:
                 batch,idxs = drawn.pop(rng.randrange(len(drawn)))
                 ids = batch['a'][:,0]
                 gone += (ids<len(mark)-er.max_sz).sum().item()
-                er.update_td(batch['a']+k/64, idxs, batch['serial']) # each row gets numbers of its own
+                td = batch['a']+k/64 # each row gets numbers of its own
+                er.update_td(rng.choice((td, td.double())), idxs, rng.choice((batch['serial'], batch['serial'][:,0])))
                 for i,td in zip(er.memory['a'][:,0].tolist(), er.memory['td_error'][:,0].tolist()):
                     assert td==0 or int(td)==i, f'{where}: the row {i} has the TD error {td}'
                 assert er.dropped_updates==gone, f'{where}: {er.dropped_updates} updates were dropped, not {gone}'
-            else: same_marks(er, mark, where)
+            if what=='put': same_marks(er, mark, where)
             if rng.random()<.3: er.checkpoint(folder)
         er.checkpoint(folder)
         again = ExperienceReplay.load(folder)
@@ -539,18 +541,29 @@ def add_torn(path, rng, cap, wide, region):
         wait *= .8 if done else 1.2
     pytest.skip('no writer could be killed in the midst')
 
+@contextmanager
+def within(secs, where):
+    "An error if it takes longer, also if it never ends"
+    def stop(*_): raise AssertionError(f'{where}: not done after {secs} s')
+    old = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, secs)
+    try: yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, old)
+
 def look_at_torn(er, where, wide):
     "All that can be read is whole, at once"
     for n_step in (None,3):
-        er.n_step,start = n_step,time.monotonic()
-        for _ in range(5):
-            batch,idxs = er.sample(64)
-            check_flow(batch, where, n_step, wide=wide)
-            for k in ('a','b','state'):
-                assert torch.equal(er.memory[k][idxs], batch[k]), f'{where}: `memory[{k!r}][idxs]` is not the batch'
-        for T,pad in ((3,False), (4,True), (None,False)):
-            check_flow_runs(*er.sample_sequences(16, T, pad=pad), where, T, pad, wide=wide)
-        assert time.monotonic()-start<5, f'{where}: {time.monotonic()-start:.1f} s'
+        er.n_step = n_step
+        with within(15, where):
+            for _ in range(5):
+                batch,idxs = er.sample(64)
+                check_flow(batch, where, n_step, wide=wide)
+                for k in ('a','b','state'):
+                    assert torch.equal(er.memory[k][idxs], batch[k]), f'{where}: `memory[{k!r}][idxs]` is not the batch'
+            for T,pad in ((3,False), (4,True), (None,False)):
+                check_flow_runs(*er.sample_sequences(16, T, pad=pad), where, T, pad, wide=wide)
     whole(er.memory, where, wide=wide)
 
 @needs_fork
@@ -698,7 +711,7 @@ def test_cuts(say, how, seeds, tmp_path):
             assert not (on&held_).any(), f'{where}: {n} have {steps} steps, and more of their episodes are there'
             batch,_ = er.sample_sequences(20, 2, pad=True)
             n,mask = batch['state'][:,:,0].numpy(),batch['mask'].numpy()[:,1]
-            assert same_segment(n[:,0], n[:,1], cuts)[mask].all(), f'{where}: sequences {n[mask].tolist()} reach over a cut'
+            assert same_segment(n[:,0], n[:,1], cuts)[mask].all(), f'{where}: {n[mask].tolist()} reach over a cut'
             if (do := rng.random())<.2: er.ring.cut(gap=do<.1); cuts.append(total)
             elif do<.5:
                 getattr(er, how)(folder)

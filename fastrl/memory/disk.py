@@ -27,8 +27,8 @@ log = logging.getLogger(__name__)
 
 # %% ../../nbs/04_memory.disk.ipynb #bffca6e5
 # files and manifests can be had from this module, too
-_all_ = ['Claim','LoadError','VERSION','as_dtype','blocks','checksum','file_dtypes','freeze','pieces_of','put_file','read_manifest',
-         'read_tensors','sync','thaw','write_manifest','write_tensors']
+_all_ = ['Claim','LoadError','VERSION','as_dtype','blocks','checksum','file_dtypes','freeze',
+         'pieces_of','put_file','read_manifest','read_tensors','sync','thaw','write_manifest','write_tensors']
 
 # %% ../../nbs/04_memory.disk.ipynb #0f09c0f8
 class _Notes(dict):

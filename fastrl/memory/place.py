@@ -1,6 +1,6 @@
 """Where rows live: in memory, in shared memory, in a file, or on a device
 
-The same rows may have to live in memory today, in shared memory tomorrow, where other processes see them, in a file when there are more of them than memory, or on a GPU. A `Place` makes room for them there, opens a file that was left, and shows each field as a tensor. What is kept in which row is the business of whoever has the place: a `Ring`, or a table.
+The same rows may have to live in memory today, in shared memory tomorrow, where other processes see them, in a file when there are more of them than memory, or on a GPU. A `Place` makes room for them there, opens a file that was left, and shows each field as a tensor. A `Ring`, or a table, decides which row goes where.
 
 Docs: https://fastrl.github.io/fastrl/memory.place.html.md"""
 
@@ -108,7 +108,8 @@ def _attach(self:Place, columns=None):
     self.columns = {f.path: v for f,v in zip(self.fields, views)}
     self.arrays = {p: v.numpy() for p,v in self.columns.items()} if self.fields.record and cpu else None
     self.short = self.array is not None and self.fields.nbytes<=1024
-    self.by_name = {f.name: f for f in sorted(self.fields, key=lambda f: -len(f.path))} # of `a.b` and `a` › `b` the first
+    # of `a.b` and `a` › `b` the first
+    self.by_name = {f.name: f for f in sorted(self.fields, key=lambda f: -len(f.path))}
     return self
 
 # %% ../../nbs/00b_memory.place.ipynb #a2f2b485
@@ -151,37 +152,35 @@ def _exact_types(dtype):
         return {o for o in (float, np.float16, np.float32, np.float64) if np.dtype(o).itemsize<=dtype.itemsize}
     return {bool, np.bool_} if dtype.kind=='b' else {dtype.type}
 
-def _number_test(x, i, dtype, checked):
-    "Python code: does the number `x` go into column `i` as it is? `checked`: a float that is too large is found later"
+def _number_test(x, i, dtype):
+    "Python code: does the number `x` go into column `i` as it is? NaN and what is too large go the general way"
     if dtype.kind in 'bc': return f'_type({x}) in _t{i}'
     if dtype.kind!='f':
         return f'(_type({x}) in _t{i} or _type({x}) is _int and {np.iinfo(dtype).min}<={x}<={np.iinfo(dtype).max})'
-    top = 65504 if dtype.itemsize==2 else 2**53 # more of an int than that is not kept
-    between = f'{-top}<={x}<={top}'
-    if checked: return f'(_type({x}) in _floats or _type({x}) in _t{i} or _type({x}) is _int and {between})'
-    return f'(_type({x}) in _t{i} or (_type({x}) in _floats or _type({x}) is _int) and {between})'
+    top = float(np.finfo(dtype).max)
+    whole = min(top, 2.**53) # more of an int than that is not kept
+    return (f'(_type({x}) in _t{i} or _type({x}) in _floats and {-top}<={x}<={top} '
+            f'or _type({x}) is _int and {-whole}<={x}<={whole})')
 
 # %% ../../nbs/00b_memory.place.ipynb #97c5af46
 def row_writer(
     place:Place, # With room for rows; word 0 of its head counts the rows that are written, word 1 those that were begun
     lock, # Held while a row is written
-    base:int=0, # The number of the row in slot 0
-    grows:bool=False, # Leave the row that finds no room to others, and write over none?
+    base:int=None, # Of a place that grows, the word that has the number of the row in slot 0; others make room
 ): # -> `f(row)`, which writes a row that fits as it is: did it?
     "A function that is compiled to write rows of these fields"
     fields = place.fields
     if place.arrays is None or not fields.flat: return lambda row: False
-    env = dict(_head=place.head, _lock=lock, _cap=len(place), _base=base, _most=base+len(place) if grows else 2**63,
-               _type=type, _ndarray=np.ndarray, _int=int, _floats={float, np.float64}, _len=len,
-               _error=(struct.error, OverflowError))
+    env = dict(_head=place.head, _lock=lock, _cap=len(place), _place=place, _packed=place.packed, _type=type,
+               _ndarray=np.ndarray, _int=int, _floats={float, np.float64}, _len=len)
     tests,writes,packed,end = [f'_len(row)=={len(fields)}'],[],[],0
     for i,(f,col) in enumerate(zip(fields, place.arrays.values())):
         size,start = f.dtype.itemsize*math.prod(f.shape),f.start*f.dtype.itemsize
         env[f'_w{i}'],env[f'_d{i}'],env[f'_t{i}'] = col,col.dtype,_exact_types(col.dtype)
         array = f'_type(x{i}) is _ndarray and x{i}.dtype is _d{i} and x{i}.shape=={f.shape}'
         as_bytes = f.shape not in ((), (1,)) or col.dtype.kind=='c'
-        tests.append(array if f.shape and as_bytes else _number_test(f'x{i}', i, col.dtype, place.short) if not f.shape
-                     else f'({_number_test(f"x{i}", i, col.dtype, place.short)} or {array})')
+        tests.append(array if f.shape and as_bytes else _number_test(f'x{i}', i, col.dtype) if not f.shape
+                     else f'({_number_test(f"x{i}", i, col.dtype)} or {array})')
         writes.append(f'_w{i}[_n] = x{i}')
         value = f'(x{i}.item() if _type(x{i}) is _ndarray else x{i})' if f.shape else f'x{i}'
         packed.append((f'{start-end}x' + (f'{size}s' if as_bytes else _codes[col.dtype.str[1:]]),
@@ -192,6 +191,8 @@ def row_writer(
                    _bytes=memoryview(place.array).cast('B'))
         writes = [f'_pack(_bytes, _n*{fields.nbytes}, {", ".join(o for _,o in packed)})']
     names = ', '.join(f'x{i}' for i in range(len(fields)))
+    free = '' if base is None else f' and total-_head[{base}]<_cap and _place.packed is _packed' # it may have grown
+    slot = 'total%_cap' if base is None else f'total-_head[{base}]'
     exec(f'''
 def add(row):
     try: {names}, = {", ".join(f"row[{o!r}]" for o in fields.flat)},
@@ -199,11 +200,10 @@ def add(row):
     if {" and ".join(tests)}:
         with _lock:
             total = _head[0]
-            if total<_most and _head[1]<=total:
-                _n = (total-_base)%_cap
+            if _head[1]<=total{free}:
+                _n = {slot}
                 _head[1] = total+1
-                try: {"; ".join(writes)}
-                except _error: _head[1] = total; return False
+                {"; ".join(writes)}
                 _head[0] = total+1
                 return True
     return False''', env)
@@ -315,7 +315,7 @@ def __getstate__(self:Place):
     if self.path: state.update(packed=None, _head=None)
     # by value: a tensor's pickle for another process would move the rows to shared memory, away from under the views
     elif self.fields and not self.shared and self.device.type=='cpu':
-        state.update({k: state[k].numpy() for k in ('packed','_head')})
+        state.update({k: state[k].numpy().copy() for k in ('packed','_head')})
     return state
 
 @patch
@@ -323,7 +323,7 @@ def __setstate__(self:Place, state):
     self.__dict__.update(state)
     if not self.fields: return
     for k in ('packed','_head'):
-        if isinstance(state[k], np.ndarray): setattr(self, k, torch.from_numpy(state[k].copy()))
+        if isinstance(state[k], np.ndarray): setattr(self, k, torch.from_numpy(state[k]))
     if self.path: self.open()
     else:
         self.shared = self.packed.is_shared() # a copy by value, as `deepcopy` makes, is not

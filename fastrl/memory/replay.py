@@ -17,7 +17,6 @@ from fastcore.basics import patch
 from ..core import *
 from .disk import LoadError, load_memory, save_memory
 from .ring import Ring
-from .row import schema_fields
 from .sample import *
 from .walk import Runs, Walk
 
@@ -31,7 +30,6 @@ class MemoryNotWarm(ExperienceReplayException):
 class NoSuchRow(ExperienceReplayException, IndexError):
     "A memory was asked for rows that it does not have"
 
-# %% ../../nbs/06_memory.replay.ipynb #58f21349
 class Columns(BD):
     "The columns of a memory, which know whose they are as long as nothing was taken from them"
     of = None
@@ -81,7 +79,8 @@ class ExperienceReplay:
         self.sampler = Uniform(seed, device) if sampler is None else sampler
         if seed is not None and isinstance(self.sampler, Uniform) and not self.sampler.seeded:
             Uniform.seed(self.sampler, seed)
-        self.runs,self.walk,self.dropped_updates,self._kept,self._vector = Uniform(seed),Walk(),0,None,None
+        self.runs,self.walk,self.dropped_updates,self._kept = Uniform(seed),Walk(),0,None
+        self._vectors,self._next_episode = [],0 # whose steps `add_vector` takes
         if memory is None: return
         self+memory
         if self.ring.total>max_sz:
@@ -138,7 +137,7 @@ def __add__(self:ExperienceReplay,
         self.ring.extend(batch)
     except ValueError as e: raise ExperienceReplayException(str(e)) from e
     source = given.of() if isinstance(given, Columns) else None
-    if source is not None: self._join_as(source, torch.arange(len(source)), first, several)
+    if source is not None: self._join_as(source, torch.arange(min(given.bs(), len(source))), first, several)
     return self
 
 # %% ../../nbs/06_memory.replay.ipynb #1d97106b
@@ -277,19 +276,22 @@ def add_vector(self:ExperienceReplay,
     "Add what one `step` of a vector environment gave"
     mode = _autoreset(autoreset)
     n,over = len(rewards),np.asarray(terminated, bool)|np.asarray(truncated, bool)
-    v = self._vector if self._vector and len(self._vector['step'])==n else self._begin_vector(n)
-    lost = v['due'] if mode=='next_step' else np.zeros(n, bool) # this step did nothing but reset
-    new = ~lost&(v['begins']|~_same_rows(obs, v['obs'], n))
-    v['episode'][new],v['step'] = v['next']+np.arange(new.sum()),np.where(new, 1, v['step']+1)
+    v = self._vector_of(autoreset, n, obs)
+    same = _same_rows(obs, v['obs'], n)
+    lost = v['due']&same # this step did nothing but reset
+    new,left = ~lost&(v['begins']|v['due']|~same),~(v['begins']|v['due']|same)
+    v['episode'][new],v['step'] = self._next_episode+np.arange(new.sum()),np.where(new, 1, v['step']+1)
+    self._next_episode += int(new.sum())
     nxt = _true_next(next_obs, over, infos or {}) if mode=='same_step' and over.any() else next_obs
     rows = dict(state=obs, action=actions, reward=np.asarray(rewards, np.float32), next_state=nxt,
-                terminated=np.asarray(terminated, bool), truncated=np.asarray(truncated, bool), env_id=np.arange(n),
+                terminated=np.asarray(terminated, bool), truncated=np.asarray(truncated, bool), env_id=v['env'],
                 episode_id=v['episode'], step=v['step'], **more)
     fields = {f.path[0] for f in self.ring.fields or ()}
     rows = {k: o for k,o in rows.items() if not fields or k in fields or k not in ('episode_id','step')}
+    if left.any() and 'episode_id' not in rows: self.ring.cut() # nothing else says that episodes were left off
     if not lost.all(): self+map_leaves(lambda o: np.asarray(o)[~lost], rows)
-    v.update(next=v['next']+int(new.sum()), begins=lost if mode=='next_step' else over, due=over&~lost,
-             obs=map_leaves(np.array, next_obs))
+    waits = mode=='next_step'
+    v.update(begins=lost if waits else over, due=over&~lost&waits, obs=map_leaves(np.array, next_obs))
     return self
 
 # %% ../../nbs/06_memory.replay.ipynb #44096b26
@@ -304,12 +306,20 @@ def _autoreset(mode):
                                     'each mode gives other observations at an ending')
 
 @patch
-def _begin_vector(self:ExperienceReplay, n):
-    "What is kept between two steps of `n` environments; no episode has a number that a stored one has"
-    self.ring.cut()
-    self._vector = dict(begins=np.ones(n, bool), due=np.zeros(n, bool), obs=None, next=self.ring.total,
-                        step=np.zeros(n, np.int64), episode=np.zeros(n, np.int64))
-    return self._vector
+def _vector_of(self:ExperienceReplay, autoreset, n, obs):
+    "What is kept of a vector between two steps; no episode and no environment has a number that another one has"
+    key = id(autoreset) if hasattr(autoreset, 'metadata') else 0
+    for v in self._vectors:
+        if v['key']==-1 and len(v['step'])==n and _same_rows(obs, v['obs'], n).all(): v['key'] = key # it was loaded
+        if v['key']==key and len(v['step'])==n: return v
+    if not self._vectors:
+        self.ring.cut()
+        stored = self.ring['episode_id'] if len(self) and ('episode_id',) in self.ring.rows.columns else torch.zeros(1)
+        self._next_episode = max(self.ring.total, int(stored.max())+1)
+    env = np.arange(n)+sum(len(o['step']) for o in self._vectors)
+    self._vectors.append(dict(key=key, env=env, begins=np.ones(n, bool), due=np.zeros(n, bool), obs=None,
+                              step=np.zeros(n, np.int64), episode=np.zeros(n, np.int64)))
+    return self._vectors[-1]
 
 def _same_rows(a, b, n):
     "Of each environment, is `a` what `b` was?"
@@ -427,7 +437,8 @@ def _to_save(self:ExperienceReplay, extra):
         raise ExperienceReplayException(f'a {type(s).__name__} cannot be saved ({e}): '
                                         'make it a subclass of `Uniform`') from e
     state = dict(sampler=s.state_dict(), runs=self.runs.state_dict(), chains=self.walk.state_dict(ring),
-                 dropped_updates=self.dropped_updates, extra=extra)
+                 dropped_updates=self.dropped_updates, extra=extra,
+                 vectors=[{**v, 'key':-1} for v in self._vectors], next_episode=self._next_episode)
     config = dict(**{k: getattr(self, k) for k in _settings}, **how)
     return dict(kind='ExperienceReplay', config=config, ring=ring, state=state, beside=beside,
                 mutable=['td_error'], sampler=s)
@@ -482,3 +493,4 @@ def _restore(self:ExperienceReplay, state, beside, renumbered):
     self.runs.load_state_dict(state['runs'])
     if not renumbered: self.walk.load_state_dict(state['chains'], self.ring) # else they say nothing of these rows
     self.dropped_updates = int(state['dropped_updates'])
+    self._vectors,self._next_episode = state.get('vectors', []),state.get('next_episode', 0)

@@ -11,7 +11,7 @@ __all__ = ['log', 'Ring', 'Seams', 'Field', 'schema_fields', 'pack_fields', 'nes
            'nbytes_when_full', 'machine_memory', 'compiled']
 
 # %% ../../nbs/01_memory.ring.ipynb #1968ead8
-import logging, math, numba, os, struct, threading, time, warnings, weakref
+import logging, os, threading, time, warnings, weakref
 from typing import NamedTuple
 import numpy as np, torch
 from fastcore.basics import patch
@@ -28,7 +28,8 @@ def _not_yet(row): return False # no writer is compiled for these rows
 
 def _unlock():
     "In a forked child nobody is left who would release a lock that was held"
-    for o in _rings: o._lock,o._fast = threading.RLock(),_not_yet # what was compiled has the old lock
+    for o in _rings: # what was compiled has the old lock
+        o._lock,o._fast,o._now,o._nested = threading.RLock(),_not_yet,None,0
 if hasattr(os, 'register_at_fork'): os.register_at_fork(after_in_child=_unlock)
 
 # of the head of a place: rows written, rows begun (2 to 4 are the place's), how many cuts there are, number of the
@@ -98,6 +99,11 @@ def _open(self:Ring, fields=None):
     self._opened()
 
 @patch
+def _look(self:Ring):
+    "Look at the counts anew: whoever writes is the only one that does"
+    if self._now is not None: self._now = self.rows.head[_written]
+
+@patch
 def _opened(self:Ring):
     head = self.rows.head
     if head[_n_cuts]>_lone-_cuts+1:
@@ -123,20 +129,25 @@ def _put(self:Ring, data, one):
         if not self.fields: self._make(fields)
         if self.fields is not fields: cols = self.fields.fit(ts, one) # another one has written the first row meanwhile
         if self._reopened: self._go_on()
+        self._look()
         head,base = place.head,self._base
         total,begin = head[_written],place.packed.data_ptr()
-        if head[_begun]>total: self._cut() # rows are lost here
+        if head[_begun]>total: # rows are lost here
+            self._cut()
+            if self.capacity: head[_begun] = min(head[_begun], total+self.capacity)
         if self.capacity is None and total-base+n>len(place): place.grow(total-base+n); self._fast = _not_yet
         # its own columns change under the copy
         cols = [t.clone() if begin<=t.data_ptr()<begin+place.packed.nbytes else t for t in cols]
         if n>1: head[_several] = total+n
-        head[_begun] = max(head[_begun], total+n) # whoever reads now knows which rows may be half written
+        # whoever reads now knows which rows may be half written
+        head[_begun] = max(head[_begun], total+(n if self.capacity is None else min(n, self.capacity)))
         try: self._copy(cols, total-base, n)
         except BaseException: # Ctrl-C between two columns: the rows are written all the same
             self._copy(cols, total-base, n)
             head[_written] = total+n
             raise
         head[_written] = total+n
+        self._look()
 
 @patch
 def _copy(self:Ring, cols, at, n):
@@ -163,7 +174,9 @@ def add(self:Ring,
 def _add(self:Ring, row):
     "Write a row the general way, and compile the fast one for the next"
     self._put({k: v for k,v in row.items() if v is not None}, one=True)
-    if self._fast is _not_yet: self._fast = row_writer(self.rows, self._lock, self._base, self.capacity is None)
+    with self._lock:
+        base = _first if self.capacity is None else None
+        if self._fast is _not_yet: self._fast = row_writer(self.rows, self._lock, base)
 
 @patch
 def extend(self:Ring,
@@ -177,7 +190,7 @@ _patience = .05 # seconds until a writer that does not go on counts as one that 
 
 @patch
 def _sound(self:Ring):
-    "Is no row half written? Those that stay so are told of, once"
+    "Is no row half written? Rows that stay so are warned of, once"
     head = self.rows.head
     begun,written = head[_begun],head[_written]
     if begun<=written or written<self._base: return True
@@ -189,7 +202,7 @@ def _sound(self:Ring):
             if head[_written]!=written: return self._sound()
         self._torn = begun,written
         n = len(self._torn_slots())
-        if n: warnings.warn(f'{n} of {self.capacity or len(self.rows)} rows are half written: their writer was interrupted, '
+        if n: warnings.warn(f'{n} of {self.capacity} rows are half written: their writer was interrupted, '
                             'or has ended. They count as overwritten until they are written anew', stacklevel=2)
         return False
     return head[_begun]<=head[_written]
@@ -350,11 +363,9 @@ def draw(self:Ring,
     place = self.rows
     if device is not None and torch.device(device)==place.device: device = None
     with self if place.others else self._lock:
-        if place.fields: place.check_process()
-        idxs,cols,rows,more = self._drawn(sampler, bs, read)
-        while place.others and self._lost(idxs): # another process has overwritten some of it
-            self._now = place.head[_written]
-            idxs,cols,rows,more = self._drawn(sampler, bs, read)
+        if not place.fields: raise ValueError('there are no rows to draw from yet')
+        place.check_process()
+        idxs,cols,rows,more = (self._drawn_beside if place.others else self._drawn)(sampler, bs, read)
     batch = place.fields.batch(rows, idxs.shape, device)
     if cols: more = {**cols, **more}
     batch.update(more if device is None else {k: v.to(device, non_blocking=True) for k,v in more.items()})
@@ -428,6 +439,20 @@ class _Given:
     def draw(self, ring, bs): return self.drawn
 
 @patch
+def _drawn_beside(self:Ring, sampler, bs, read):
+    "As `_drawn`, while another process may write: again, if it has overwritten some of the rows, or all were forgotten"
+    head = self.rows.head
+    for last in (*[False]*100, True):
+        base = head[_first]
+        try:
+            res = self._drawn(sampler, bs, read)
+            if head[_first]==base and not self._lost(res[0]): return res
+        except (ValueError, IndexError):
+            if last or head[_first]==base and self._oldest<=self.total-len(self): raise
+        self._now = head[_written]
+    return res
+
+@patch
 def _lost(self:Ring, idxs):
     "Has another process overwritten some of these rows since `total` was looked at?"
     oldest = self._oldest
@@ -479,7 +504,9 @@ def put(self:Ring,
         if f is not None and self._put_fast(f, idxs, values, serials): return 0
         fs = [f for f in self.fields or () if name==f.path[0]] or [f for f in self.fields or () if name==f.name]
         if not fs: raise KeyError(f'no field {name!r}; there are {[f.name for f in self.fields or ()]}')
-        idxs = torch.as_tensor(idxs)
+        if isinstance(idxs, slice): idxs = range(*idxs.indices(len(self)))
+        idxs = torch.as_tensor(idxs if isinstance(idxs, Tensor) else np.asarray(idxs).astype(np.int64)
+                               if np.size(idxs)==0 or np.asarray(idxs).dtype.kind=='u' else np.asarray(idxs))
         if idxs.dtype==torch.bool or idxs.is_floating_point():
             raise ValueError(f'`idxs` should be ints, got {idxs.dtype}')
         flat,n = idxs.reshape(-1).long(),len(self)
@@ -488,7 +515,7 @@ def put(self:Ring,
             raise IndexError(f'there are {n} rows, so none has number {bad.item()}')
         vs = [(f, self._values(f, v, idxs.shape)) for f in fs for v in [_leaf(values, f, name)]]
         keep = self.holds(flat, serials)
-        for f,v in vs: _write(self.rows.columns[f.path], flat[keep], v.reshape(-1, *f.shape)[keep.to(v.device)])
+        for f,v in vs: _write(self.rows.columns[f.path], flat[keep], v.reshape(len(flat), *f.shape)[keep.to(v.device)])
         self.rows.mark_changed(fs[0].path[0] if name==fs[0].path[0] else name, flat[keep])
         return int((flat>=0).sum()-keep.sum())
 
@@ -508,7 +535,7 @@ _signed = {torch.uint16:torch.int16, torch.uint32:torch.int32, torch.uint64:torc
 
 def _write(col, idxs, v):
     "Rows of a column; torch has no such writing for wide whole numbers without a sign"
-    v,as_ = v.to(col),_signed.get(col.dtype, col.dtype)
+    v,as_ = v.to(col).resolve_neg().resolve_conj(),_signed.get(col.dtype, col.dtype)
     col.view(as_)[idxs.to(col.device)] = v.view(as_)
 
 @patch
@@ -516,7 +543,7 @@ def _put_fast(self:Ring, f, idxs, values, serials):
     "The usual case, tensors as a draw gave them and all rows still there, takes no torch; was it one?"
     place = self.rows
     if not (type(idxs) is type(values) is type(serials) is Tensor and values.dtype is f.dtype and f.dtype not in _slow
-            and idxs.dtype is serials.dtype is torch.int64 and idxs.ndim==1 and place.array is not None
+            and idxs.dtype is serials.dtype is torch.int64 and idxs.ndim==1 and place.arrays is not None
             and values.shape==(*idxs.shape,*f.shape) and serials.shape==(*idxs.shape,1) and len(f.shape)<2
             and idxs.is_cpu and values.is_cpu and serials.is_cpu and not values.requires_grad): return False
     head,base = place.head,self._base
@@ -573,6 +600,7 @@ def cut(self:Ring,
     "What is written next follows nothing that is stored"
     if not self.fields: return
     with self._lock:
+        self._look()
         self._reopened = False
         if on: self._cut(gap)
         else:
@@ -582,7 +610,9 @@ def cut(self:Ring,
 @patch
 def _cut(self:Ring, gap=False):
     marks,lone = self._marks()
-    if len(self) and self.total not in map(_at, marks): self._mark(marks+[-1-self.total if gap else self.total], lone)
+    here = [o for o in marks if _at(o)==self.total]
+    if not len(self) or here and not gap: return
+    self._mark([o for o in marks if o not in here]+[-1-self.total if gap else self.total], lone)
 
 @patch
 def _go_on(self:Ring):
@@ -594,6 +624,7 @@ def _go_on(self:Ring):
 def seams(self:Ring, s):
     "Set the marks; `first` and `oldest` follow from the rows"
     with self._lock:
+        self._look()
         self._reopened = False
         self._mark(sorted([*s.cuts, *(-1-o for o in s.gaps)], key=_at), s.lone)
         self.rows.head[_several] = s.several
@@ -609,7 +640,7 @@ def reset(self:Ring,
     with self._lock:
         head,cap = self.rows.head,self.capacity or 1
         least = max(head[_written], head[_begun])
-        base = -(-least//cap)*cap if first is None else first//cap*cap # a round of the ring begins with a multiple
+        base = (least//cap+1)*cap if first is None else first//cap*cap # a round of the ring begins with a multiple
         first = base if first is None else first
         if first<least:
             raise ValueError(f'`first` should be at least {least}, so that no number comes twice, got {first}')
@@ -619,6 +650,7 @@ def reset(self:Ring,
         self._reopened,self._fast = False,_not_yet
         head[_several] = 0
         for k,v in ((_begun,stop), (_first,base), (_written,stop)): head[k] = v # whoever reads meanwhile finds no row
+        self._look()
 
 # %% ../../nbs/01_memory.ring.ipynb #1f7bf565
 @patch
@@ -640,11 +672,15 @@ def _without_torn(self:Ring, sampler, bs, idxs, cols):
 
 # %% ../../nbs/01_memory.ring.ipynb #8a45d940
 @patch
-def __getstate__(self:Ring): return {k: self.__dict__[k] for k in ('capacity','rows','_reopened')}
+def __getstate__(self:Ring):
+    with self._lock: # no thread writes while the rows are copied
+        return dict(capacity=self.capacity, rows=self.rows.__getstate__(), _reopened=self._reopened)
 
 @patch
 def __setstate__(self:Ring, state):
-    self.__dict__.update(state, _lock=threading.RLock(), _fast=_not_yet, _now=None, _nested=0, _torn=None)
+    place = Place.__new__(Place)
+    place.__setstate__(state['rows'])
+    self.__dict__.update(state, rows=place, _lock=threading.RLock(), _fast=_not_yet, _now=None, _nested=0, _torn=None)
     _rings.add(self)
     if self.rows.fields and self.rows.path: self._opened()
 

@@ -161,9 +161,11 @@ def fits(
     python:bool, # Did it come as Python numbers?
     dtype:torch.dtype, # Of the column
 )->bool:
-    "May `t` go into a column of `dtype`? A Python number may if nothing of it is lost, and into a float column always."
-    if python and not (dtype.is_floating_point or dtype.is_complex):
-        if not dtype.is_signed and not t.is_complex() and t.dtype!=torch.bool and (t<0).any():
+    "May `t` go into a column of `dtype`? Into one of ints if nothing of it is lost, else if torch casts it"
+    ints = not (dtype.is_floating_point or dtype.is_complex)
+    if ints and (python or torch.can_cast(t.dtype, dtype)): # a number that is too large for a narrower int is not cut
+        if t.is_complex(): return False
+        if not dtype.is_signed and t.dtype!=torch.bool and (t<0).any():
             return False # -1 would come back from a uint64
         return bool((t.to(dtype).to(t.dtype)==t).all())
     return torch.can_cast(t.dtype, dtype)

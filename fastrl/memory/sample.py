@@ -11,7 +11,6 @@ __all__ = ['Chains', 'Uniform', 'Prioritized', 'sampler_of', 'Walk']
 
 # %% ../../nbs/03_memory.sample.ipynb #1ab440b3
 import zlib, torch
-from torch import Tensor
 from fastcore.basics import patch
 from ..core import *
 from .ring import Ring

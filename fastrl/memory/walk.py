@@ -22,7 +22,7 @@ from .ring import Ring
 _ended,_none,_missing = -1,-2,-3
 
 @compiled
-def _link(nxt, prv, last, episodes, steps, first, base, chain, over, episode, step, least, cuts, gaps, lone):
+def _link(nxt, prv, last, episodes, steps, first, base, chain, over, episode, step, least, anew, cuts, gaps, lone):
     "Link rows from serial number `first` on; by chain the `last` row, its episode and its step"
     cap,k,g = len(nxt),0,0
     for j in range(len(chain)):
@@ -40,7 +40,8 @@ def _link(nxt, prv, last, episodes, steps, first, base, chain, over, episode, st
         elif before>=0 and len(step) and step[j]!=steps[c]+1:
             before = _missing if len(episode) or step[j]>steps[c] else _none
         if before<0 and len(step): # does an episode begin here? Steps count from `least`, or on from the last episode
-            before = _none if step[j]<=least or before==_ended and step[j]==steps[c]+1 else _missing
+            if before==_ended and step[j]<=least: anew[0] = True
+            before = _none if step[j]<=least or before==_ended and not anew[0] and step[j]==steps[c]+1 else _missing
         nxt[(s-base)%cap],prv[(s-base)%cap] = -2 if over[j] else -1,_ended if before==_none else before
         if before>=0 and before>s-cap: nxt[(before-base)%cap] = (s-base)%cap # else it is overwritten by now
         last[c] = _ended if over[j] else s
@@ -54,6 +55,8 @@ class Walk:
         # rows that were looked at; the row in slot 0; did rows come and go between two looks?
         # the first `step` of an episode
         self.seen,self.base,self.missed,self.least,self.oldest = 0,0,False,1.,0
+        self.anew = np.zeros(1, np.bool_) # do steps begin anew with an episode, as was seen?
+        self.missed_at,self.named = 0,True # where rows were last missed; do rows name their environment?
         self.nxt = self.prv = np.zeros(0, np.int64)
         self.ids,self.last,self.episodes,self.steps = {},np.zeros(0, np.int64),np.zeros(0, np.int64),np.zeros(0)
         self.packed = None # what `fold_rows` needs of the ring: views of its rows
@@ -63,7 +66,7 @@ class Walk:
 # %% ../../nbs/02a_memory.walk.ipynb #6e28e59a
 @patch
 def follow(self:Walk,
-    ring:Ring,
+    ring:Ring, # Whose rows they are
 ):
     "Link the rows that came since the last time"
     if ring.total==self.seen: return
@@ -80,13 +83,14 @@ def follow(self:Walk,
         seams = ring.seams
         if seams.oldest<=first or first>=total: break
     if first>max(self.seen, self.base):
-        self.missed = True
+        self.missed,self.missed_at = True,first
         self.last[:] = _missing
+    self.named = _names_env(ring)
     ids,over,episode,step = cols
     if len(step): self.least = min(self.least, max(0., step.min()))
     chain = self._chains(ids)
     _link(self.nxt, self.prv, self.last, self.episodes, self.steps, first, self.base, chain, over, episode, step,
-          self.least, np.array(seams.cuts, np.int64), np.array(seams.gaps, np.int64), seams.lone)
+          self.least, self.anew, np.array(seams.cuts, np.int64), np.array(seams.gaps, np.int64), seams.lone)
     self.seen,self.oldest,self.missed = total,seams.oldest,self.missed or bool(seams.gaps) and seams.gaps[-1]>=first
     if not _names_env(ring) and len(chain): self._check_single(ring, seams, first)
     if len(self.ids)>2*cap+1000: self._forget(total-cap)
@@ -103,7 +107,9 @@ def _chains(self:Walk, ids):
     chain = np.array([self.ids.setdefault(o, len(self.ids)) for o in keys], np.int64)[where]
     new = len(self.ids)-len(self.last)
     if new: # one that is met for the first time may have had rows that came and went
-        self.last = np.concatenate([self.last, np.full(new, _missing if self.missed else _none)])
+        silent = self.seen>=self.missed_at+len(self.nxt) # for longer than an episode that goes by its number is
+        unknown = self.missed and (self.named or not silent)
+        self.last = np.concatenate([self.last, np.full(new, _missing if unknown else _none)])
         self.episodes,self.steps = (np.concatenate([o, np.zeros(new, o.dtype)]) for o in (self.episodes, self.steps))
     return chain
 
@@ -114,10 +120,10 @@ def _forget(self:Walk, oldest):
     at = np.array([i for _,i in keep], np.int64)
     self.ids = {o: j for j,(o,_) in enumerate(keep)}
     self.last,self.episodes,self.steps = (o[at] for o in (self.last, self.episodes, self.steps))
-    self.missed = True
+    if self.named: self.missed = True
 
 # %% ../../nbs/02a_memory.walk.ipynb #850f3038
-def _names_env(ring): return ('env_id',) in ring.rows.columns
+def _names_env(ring): return ('env_id',) in ring.rows.columns or ('worker_id',) in ring.rows.columns
 
 @patch
 def _columns(self:Walk, ring, rows):
@@ -127,8 +133,10 @@ def _columns(self:Walk, ring, rows):
         raise ValueError(f'episodes cannot be told apart without the columns {missing}: store them with each row')
     def column(name):
         if place.arrays: res = place.arrays[(name,)][rows]
-        else: res = place.columns[(name,)][torch.from_numpy(rows).to(ring.device)].cpu().numpy()
-        return res.reshape(len(rows), -1)
+        else:
+            t = place.columns[(name,)][torch.from_numpy(rows).to(ring.device)].cpu()
+            res = (t.double() if t.is_floating_point() else t).numpy()
+        return res.reshape(len(rows), math.prod(res.shape[1:]))
     def exact(a): # the bits of a float, so that no two numbers become one
         return a.astype(np.int64) if a.dtype.kind in 'iub' else a.astype(np.float64).view(np.int64)
     def has(name): return (name,) in place.columns
@@ -148,9 +156,11 @@ _say = 'give each row its `env_id`, or 0 if there is just one environment'
 @patch
 def _check_single(self:Walk, ring, seams, first):
     "An error if the rows from `first` on seem to be of several environments"
-    pairs = [(p, q) for p in ring.rows.columns if p[0]=='state' and (q := ('next_state', *p[1:])) in ring.rows.columns]
+    cols = ring.rows.columns
+    pairs = [(p, q) for p in cols if p[0]=='state' and (q := ('next_state', *p[1:])) in cols
+             and cols[p].shape==cols[q].shape and cols[p][:1].numel()]
     if not pairs:
-        if seams.several>max(seams.oldest, first) and ('episode_id',) not in ring.rows.columns: self._refuse(
+        if seams.several>max(seams.oldest, first): self._refuse(
             f'{min(seams.several-seams.oldest, len(ring))} rows came several in one call, and have no `state` and '
             f'`next_state` to tell whether they are steps of one environment or of several: {_say}')
         return
@@ -159,7 +169,8 @@ def _check_single(self:Walk, ring, seams, first):
     before = (self.prv[new]-self.base)%len(self.nxt)
     for p,q in pairs:
         for i in range(0, len(new), n := max(1, 2**24//max(1, ring.rows.columns[p][:1].nbytes))):
-            if (bad := _differ(ring, p, new[i:i+n], q, before[i:i+n])) is not None: self._refuse(
+            if ((bad := _differ(ring, p, new[i:i+n], q, before[i:i+n])) is not None
+                    and ring.seams.oldest==seams.oldest): self._refuse( # no other process has just overwritten them
                 f'row {new[i+bad]} should follow row {before[i+bad]}, and its `state` is not the `next_state` there: '
                 f'if these are rows of several environments, {_say}; if an episode '
                 f'was left off there, call `ring.cut()` when that happens')
@@ -172,11 +183,12 @@ def _refuse(self:Walk, why):
 def _differ(ring, p, rows, q, before):
     "The first of `rows` whose column `p` is not what column `q` is in `before`"
     a,b = ring.rows.columns[p],ring.rows.columns[q]
-    if a.shape[1:]!=b.shape[1:]: return
     a,b = (v[torch.from_numpy(i).to(v.device)].reshape(len(i), -1).cpu() for v,i in ((a, rows), (b, before)))
+    if a.dtype!=b.dtype: # to the precision that both have
+        floats = [o.dtype for o in (a, b) if o.is_floating_point()]
+        common = max(floats, key=lambda o: torch.finfo(o).eps) if floats else torch.int64
+        a,b = a.to(common),b.to(common)
     bad = ~((a==b)|((a!=a)&(b!=b))).all(1)
-    if bad.any() and (a.is_floating_point() or b.is_floating_point()): # stored in another precision, perhaps
-        bad = ~torch.isclose(a.double(), b.double(), rtol=1e-4, atol=1e-5, equal_nan=True).all(1)
     return bad.nonzero()[0].item() if bad.any() else None
 
 # %% ../../nbs/02a_memory.walk.ipynb #991d103a
@@ -212,7 +224,7 @@ def links(
     of = walk._chains(np.asarray(chain).astype(np.int64).reshape(n, 1))
     _link(walk.nxt, walk.prv, walk.last, walk.episodes, walk.steps, 0, 0, of, np.asarray(over).astype(bool).reshape(n),
           np.asarray(episode).astype(np.int64).reshape(-1), np.asarray(step).astype(np.float64).reshape(-1),
-          1., np.zeros(0, np.int64), np.zeros(0, np.int64), 0)
+          1., np.zeros(1, np.bool_), np.zeros(0, np.int64), np.zeros(0, np.int64), 0)
     walk.seen = n
     return walk
 
@@ -267,7 +279,7 @@ def _reward(ring):
 
 @patch
 def fold(self:Walk,
-    ring:Ring,
+    ring:Ring, # Whose rows they are
     idxs:Tensor, # `(bs,)`
     n:int, # At most so many steps
     gamma:float, # What a reward one step later is worth
@@ -303,7 +315,7 @@ def _fold_rows(nxt, reward, start, rows, mask, idxs, n, gamma, base, total, cap)
 # %% ../../nbs/02a_memory.walk.ipynb #e4883bcc
 @patch
 def fold_rows(self:Walk,
-    ring:Ring,
+    ring:Ring, # Whose rows they are
     idxs:Tensor, # `(bs,)`
     n:int, # At most so many steps
     gamma:float, # What a reward one step later is worth
@@ -357,7 +369,7 @@ def _pick(nxt, prv, tries, bs, T, pad, base, oldest, total, cap):
 # %% ../../nbs/02a_memory.walk.ipynb #edf98dfd
 @patch
 def draw_runs(self:Walk,
-    ring:Ring,
+    ring:Ring, # Whose rows they are
     bs:int, # How many
     T:int, # Steps in each
     pad:bool, # Also pieces of episodes that are shorter?
@@ -389,7 +401,7 @@ def _whole(nxt, prv, n, base, oldest, total, cap):
 
 @patch
 def draw_episodes(self:Walk,
-    ring:Ring,
+    ring:Ring, # Whose rows they are
     bs:int, # How many
     gen:torch.Generator, # Source of randomness
 ): # -> rows `(bs, T)` with the longest's `T`, steps `(bs,)`
@@ -438,15 +450,17 @@ def _flags(nxt, prv, rows, steps):
 
 # %% ../../nbs/02a_memory.walk.ipynb #e2372118
 @patch
-def state_dict(self:Walk, ring:Ring):
+def state_dict(self:Walk,
+    ring:Ring, # Whose rows were followed
+)->dict:
     "What the rows of `ring` do not say about what comes before and after them"
     if not self.seen: return None
     self.follow(ring)
     prv = self.prv[:len(ring)]
     before = np.flatnonzero((prv!=-1)&(prv<ring.total-len(ring))) # episodes that had begun
-    ids = np.array([*self.ids], np.int64).reshape(len(self.ids), -1)
+    ids = np.array([*self.ids], np.int64).reshape(len(self.ids), -1 if self.ids else 1)
     return dict(ids=ids, last=self.last, episodes=self.episodes, steps=self.steps, before=before,
-                missed=self.missed, least=self.least)
+                missed=self.missed, missed_at=self.missed_at, least=self.least, anew=self.anew)
 
 @patch
 def load_state_dict(self:Walk,
@@ -470,5 +484,6 @@ def load_state_dict(self:Walk,
     if not set(self.ids)<=set(ids): raise ValueError('the state of the episodes lacks some of them')
     if not len(last)==len(state['episodes'])==len(state['steps']):
         raise ValueError('the state of the episodes is not one of these rows')
-    self.ids,self.last,self.episodes,self.steps,self.missed,self.least = (
-        ids,last.copy(),state['episodes'].copy(),state['steps'].copy(),bool(state['missed']),float(state['least']))
+    self.ids,self.last,self.episodes,self.steps = ids,last.copy(),state['episodes'].copy(),state['steps'].copy()
+    self.missed,self.missed_at,self.least = bool(state['missed']),int(state['missed_at']),float(state['least'])
+    self.anew = state['anew'].copy()
