@@ -64,7 +64,7 @@ def ended(n, length=200):
     "CartPole-like rows of one environment, with the flags that tell its episodes apart"
     rows = make_rows('small', n)
     rows['terminated'] = np.arange(1, n+1)%length==0
-    return {**rows, 'truncated':np.zeros(n, bool)}
+    return {**rows, 'truncated':np.zeros(n, bool), 'env_id':np.zeros(n, np.int64)}
 
 def folded(n=10**6, bs=256, n_step=3, peers=None):
     one,some = (Fastrl(ended(n), n, bs, seed=0, n_step=o).er.sample for o in (None, n_step))

@@ -24,6 +24,7 @@ _own_words = slice(2, 5) # of them the place's: bytes of this head with the JSON
 
 class Place:
     "Rows of words in memory, in shared memory, in a file, or on a device"
+    head = memoryview(np.zeros(head_words, np.int64)) # before there are rows
     def __init__(self,
         device='cpu', # Where the rows live
         shared:bool=False, # In shared memory, where other processes see the same rows?

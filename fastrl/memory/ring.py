@@ -67,11 +67,11 @@ class Ring:
         "Where the rows are"
         return self.rows.device
     @property
-    def _base(self): return self.rows.head[_first] if self.rows.fields is not None else 0 # number of the row in slot 0
+    def _base(self): return self.rows.head[_first] # the number of the row in slot 0
     @property
     def total(self)->int:
         "How many rows were ever written"
-        return 0 if self.rows.fields is None else self.rows.head[_written] if self._now is None else self._now
+        return self.rows.head[_written] if self._now is None else self._now
     @property
     def pointer(self)->int:
         "Where the newest row ends"

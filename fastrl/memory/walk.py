@@ -193,14 +193,18 @@ def _differ(ring, p, rows, q, before):
 
 # %% ../../nbs/02a_memory.walk.ipynb #991d103a
 @compiled
-def _runs(nxt, idxs, T):
-    rows,steps = np.empty((len(idxs), T), np.int64),np.ones(len(idxs), np.int64)
-    for j in range(len(idxs)):
+def _runs(nxt, prv, idxs, T, none):
+    "Rows, steps, which begin an episode, which end one, which there are; those that are not are -1, or the last one"
+    n = len(idxs)
+    rows,steps,first,last,mask = (np.empty((n,T), np.int64),np.ones(n, np.int64),np.zeros((n,T), np.bool_),
+                                  np.zeros((n,T), np.bool_),np.ones((n,T), np.bool_))
+    for j in range(n):
         i = idxs[j]
-        for t in range(T):
-            rows[j,t] = i
-            if t<T-1 and nxt[i]>=0: i = nxt[i]; steps[j] += 1
-    return rows,steps
+        rows[j,0],first[j,0],k,more = i,prv[i]==-1,nxt[i],1
+        while more<T and k>=0: rows[j,more],i,k,more = k,k,nxt[k],more+1
+        last[j,more-1],steps[j] = k==-2,more
+        for t in range(more, T): rows[j,t],mask[j,t] = -1 if none else i,False
+    return rows,steps,first,last,mask
 
 @patch
 def runs(self:Walk,
@@ -208,7 +212,7 @@ def runs(self:Walk,
     T:int, # At most so many steps
 ): # -> rows `(bs, T)`, the last one repeated where there are no more, and how many steps there are `(bs,)`
     "The rows that follow each of `idxs`"
-    rows,steps = _runs(self.nxt, idxs.numpy(), T)
+    rows,steps,*_ = _runs(self.nxt, self.prv, idxs.numpy(), T, False)
     return torch.from_numpy(rows),torch.from_numpy(steps)
 
 # %% ../../nbs/02a_memory.walk.ipynb #37e5bfdd
@@ -368,6 +372,19 @@ def _pick(nxt, prv, tries, bs, T, pad, base, oldest, total, cap):
 
 # %% ../../nbs/02a_memory.walk.ipynb #edf98dfd
 @patch
+def _starts(self:Walk, ring, bs, T, pad, gen):
+    "Where `bs` runs of `T` begin"
+    self.follow(ring)
+    n,oldest = len(ring),ring.seams.oldest if ring.rows.others else self.oldest
+    where = (self.base, max(oldest, self.seen-n), self.seen, ring.capacity or max(n, 1))
+    found = _pick(self.nxt, self.prv, torch.randint(n, (4*bs+16,), generator=gen).numpy(), bs, T, pad, *where)
+    if len(found)==bs: return found
+    every = _pick(self.nxt, self.prv, np.arange(n), n, T, pad, *where)
+    if not len(every):
+        raise ValueError(f'no episode has {T} rows in a row among the {n} that are stored: ask for fewer, or `pad`')
+    return np.concatenate([found, every[torch.randint(len(every), (bs-len(found),), generator=gen).numpy()]])
+
+@patch
 def draw_runs(self:Walk,
     ring:Ring, # Whose rows they are
     bs:int, # How many
@@ -376,16 +393,7 @@ def draw_runs(self:Walk,
     gen:torch.Generator, # Source of randomness
 ): # -> rows `(bs, T)`, steps `(bs,)`
     "Runs of `T` rows, each that there is as likely as any other"
-    self.follow(ring)
-    n,oldest = len(ring),ring.seams.oldest if ring.rows.others else self.oldest
-    where = (self.base, max(oldest, self.seen-n), self.seen, ring.capacity or max(n, 1))
-    found = _pick(self.nxt, self.prv, torch.randint(n, (4*bs+16,), generator=gen).numpy(), bs, T, pad, *where)
-    if len(found)<bs:
-        every = _pick(self.nxt, self.prv, np.arange(n), n, T, pad, *where)
-        if not len(every):
-            raise ValueError(f'no episode has {T} rows in a row among the {n} that are stored: ask for fewer, or `pad`')
-        found = np.concatenate([found, every[torch.randint(len(every), (bs-len(found),), generator=gen).numpy()]])
-    return self.runs(torch.from_numpy(found), T)
+    return self.runs(torch.from_numpy(self._starts(ring, bs, T, pad, gen)), T)
 
 # %% ../../nbs/02a_memory.walk.ipynb #dcbf71c0
 @compiled
@@ -400,18 +408,24 @@ def _whole(nxt, prv, n, base, oldest, total, cap):
     return begin[:k],length[:k]
 
 @patch
+def _whole_ones(self:Walk, ring, bs, gen):
+    "Where `bs` whole episodes begin, and the length of the longest"
+    self.follow(ring)
+    n = len(ring)
+    begin,length = _whole(self.nxt, self.prv, n, self.base, ring.seams.oldest, self.seen, ring.capacity or max(n, 1))
+    if not len(begin): raise ValueError(f'no episode is stored whole among the {n} rows')
+    k = torch.randint(len(begin), (bs,), generator=gen).numpy()
+    return begin[k],int(length[k].max())
+
+@patch
 def draw_episodes(self:Walk,
     ring:Ring, # Whose rows they are
     bs:int, # How many
     gen:torch.Generator, # Source of randomness
 ): # -> rows `(bs, T)` with the longest's `T`, steps `(bs,)`
     "Episodes that are stored from their first row to their last, each as likely as any other"
-    self.follow(ring)
-    n = len(ring)
-    begin,length = _whole(self.nxt, self.prv, n, self.base, ring.seams.oldest, self.seen, ring.capacity or max(n, 1))
-    if not len(begin): raise ValueError(f'no episode is stored whole among the {n} rows')
-    k = torch.randint(len(begin), (bs,), generator=gen).numpy()
-    return self.runs(torch.from_numpy(begin[k]), int(length[k].max()))
+    begin,T = self._whole_ones(ring, bs, gen)
+    return self.runs(torch.from_numpy(begin), T)
 
 # %% ../../nbs/02a_memory.walk.ipynb #eb89ca29
 sequence_names = ('is_first','is_last','mask') # what batches of sequences have beside the fields
@@ -430,23 +444,13 @@ class Runs:
         if padded := self.pad or self.T is None:
             if 'mask' in own: raise ValueError('sequences of unequal length have a column `mask` of their own: '
                                                'call the stored column `mask` another name')
-        rows,steps = (walk.draw_runs(ring, bs, self.T, self.pad, self.gen) if self.T
-                      else walk.draw_episodes(ring, bs, self.gen))
-        flags = _flags(walk.nxt, walk.prv, rows.numpy(), steps.numpy())
+        begin,T = ((walk._starts(ring, bs, self.T, self.pad, self.gen),self.T) if self.T
+                   else walk._whole_ones(ring, bs, self.gen))
+        rows,_,*flags = _runs(walk.nxt, walk.prv, begin, T, True)
         cols = {k: torch.from_numpy(v) for k,v in zip(sequence_names[:2+padded], flags) if k not in own}
+        rows = torch.from_numpy(rows)
         if ring.device.type=='cpu': return rows,cols
         return rows.to(ring.device), {k: v.to(ring.device) for k,v in cols.items()}
-
-@compiled
-def _flags(nxt, prv, rows, steps):
-    "Where an episode begins, where it ends, and which steps there are; the row numbers of others become -1"
-    first,last,mask = np.zeros(rows.shape, np.bool_),np.zeros(rows.shape, np.bool_),np.ones(rows.shape, np.bool_)
-    for j in range(len(rows)):
-        for t in range(rows.shape[1]):
-            i = rows[j,t]
-            if t<steps[j]: first[j,t],last[j,t] = prv[i]==-1,nxt[i]==-2
-            else: rows[j,t],mask[j,t] = -1,False
-    return first,last,mask
 
 # %% ../../nbs/02a_memory.walk.ipynb #e2372118
 @patch
