@@ -95,7 +95,7 @@ def make(self:Place,
     fields = fields if isinstance(fields, Fields) else Fields(fields)
     if self.path: return self.create(fields, n)
     self.check_room(n*fields.nbytes)
-    self._head = self.words(head_words) if self.shared else torch.zeros(head_words, dtype=torch.int64, device='cpu')
+    self._head,self.head = self.words(head_words) if self.shared else None,[0]*head_words
     self.packed,self.fields = self.words(n*(fields.nbytes//8)).view(n,-1),fields
     return self._attach()
 
@@ -103,7 +103,8 @@ def make(self:Place,
 @patch
 def _attach(self:Place, columns=None):
     "What follows from `fields`, `_head`, and `packed` or else `columns` that lie elsewhere, and is not stored"
-    self.pid,self.head,cpu = os.getpid(),memoryview(self._head.numpy()),self.device.type=='cpu'
+    self.pid,cpu = os.getpid(),self.device.type=='cpu'
+    if self._head is not None: self.head = memoryview(self._head.numpy()) # else a list, which is faster
     self.array = self.packed.numpy() if columns is None and cpu else None
     views = self.fields.columns(self.packed) if columns is None else columns
     self.columns = {f.path: v for f,v in zip(self.fields, views)}
@@ -120,7 +121,7 @@ def lay(self:Place,
     columns, # One tensor for each, wherever they lie
 )->Place:
     "Show `columns` as the rows of this place"
-    self.fields,self._head = Fields(fields),torch.zeros(head_words, dtype=torch.int64)
+    self.fields,self._head,self.head = Fields(fields),None,[0]*head_words
     return self._attach([*columns])
 
 # %% ../../nbs/00b_memory.place.ipynb #cb6c2de6
@@ -160,7 +161,7 @@ def _number_test(x, i, dtype):
         return f'(_type({x}) in _t{i} or _type({x}) is _int and {np.iinfo(dtype).min}<={x}<={np.iinfo(dtype).max})'
     top = float(np.finfo(dtype).max)
     whole = min(top, 2.**53) # more of an int than that is not kept
-    return (f'(_type({x}) in _t{i} or _type({x}) in _floats and {-top}<={x}<={top} '
+    return (f'(_type({x}) in _floats and {-top}<={x}<={top} or _type({x}) in _t{i} '
             f'or _type({x}) is _int and {-whole}<={x}<={whole})')
 
 # %% ../../nbs/00b_memory.place.ipynb #97c5af46
@@ -314,17 +315,16 @@ def __getstate__(self:Place):
     state = {k: self.__dict__.get(k) for k in ('device','shared','path','fields','packed','_head')}
     state['changed'] = None
     if self.path: state.update(packed=None, _head=None)
+    elif self.fields and self._head is None: state['head'] = [*self.head]
     # by value: a tensor's pickle for another process would move the rows to shared memory, away from under the views
-    elif self.fields and not self.shared and self.device.type=='cpu':
-        state.update({k: state[k].numpy().copy() for k in ('packed','_head')})
+    if self.fields and not self.others and self.device.type=='cpu': state['packed'] = state['packed'].numpy().copy()
     return state
 
 @patch
 def __setstate__(self:Place, state):
     self.__dict__.update(state)
     if not self.fields: return
-    for k in ('packed','_head'):
-        if isinstance(state[k], np.ndarray): setattr(self, k, torch.from_numpy(state[k]))
+    if isinstance(state['packed'], np.ndarray): self.packed = torch.from_numpy(state['packed'])
     if self.path: self.open()
     else:
         self.shared = self.packed.is_shared() # a copy by value, as `deepcopy` makes, is not

@@ -176,12 +176,14 @@ def sample(self:ExperienceReplay,
     elif not isinstance(bs, (int, np.integer)) or isinstance(bs, bool) or bs<1:
         raise ExperienceReplayException(f'`bs` should be a whole number and at least 1, got {bs!r}')
     self._check_warm()
-    return self._draw(self.sampler, bs, device, self.n_step and functools.partial(
-        self.walk.fold_rows, n=self.n_step, gamma=self.gamma))
+    return self._draw(self.sampler, bs, device, self._fold if self.n_step else None)
+
+@patch
+def _fold(self:ExperienceReplay, ring, idxs): return self.walk.fold_rows(ring, idxs, self.n_step, self.gamma)
 
 @patch
 def _draw(self:ExperienceReplay, sampler, bs, device, read=None):
-    try: return self.ring.draw(sampler, bs, device, read or None)
+    try: return self.ring.draw(sampler, bs, device, read)
     except ValueError as e: raise ExperienceReplayException(str(e)) from e
 
 @patch
