@@ -133,10 +133,10 @@ def __add__(self:ExperienceReplay,
         elif np.shape(td := batch['td_error'])[1:]!=(1,) or not torch.as_tensor(td).is_floating_point():
             raise ExperienceReplayException('`td_error` should be floats of shape (n,1), '
                                             f'got {torch.as_tensor(td).dtype} of shape {tuple(np.shape(td))}')
-        first,several = self.ring.total,self.ring.seams.several
+        source = given.of() if isinstance(given, Columns) else None
+        first,several = self.ring.total,0 if source is None else self.ring.seams.several
         self.ring.extend(batch)
     except ValueError as e: raise ExperienceReplayException(str(e)) from e
-    source = given.of() if isinstance(given, Columns) else None
     if source is not None: self._join_as(source, torch.arange(min(given.bs(), len(source))), first, several)
     return self
 
@@ -282,18 +282,19 @@ def add_vector(self:ExperienceReplay,
     same = _same_rows(obs, v['obs'], n)
     lost = v['due']&same # this step did nothing but reset
     new,left = ~lost&(v['begins']|v['due']|~same),~(v['begins']|v['due']|same)
-    v['episode'][new],v['step'] = self._next_episode+np.arange(new.sum()),np.where(new, 1, v['step']+1)
-    self._next_episode += int(new.sum())
+    episode,step = v['episode'].copy(),np.where(new, 1, v['step']+1)
+    episode[new] = self._next_episode+np.arange(new.sum())
     nxt = _true_next(next_obs, over, infos or {}) if mode=='same_step' and over.any() else next_obs
     rows = dict(state=obs, action=actions, reward=np.asarray(rewards, np.float32), next_state=nxt,
                 terminated=np.asarray(terminated, bool), truncated=np.asarray(truncated, bool), env_id=v['env'],
-                episode_id=v['episode'], step=v['step'], **more)
+                episode_id=episode, step=step, **more)
     fields = {f.path[0] for f in self.ring.fields or ()}
     rows = {k: o for k,o in rows.items() if not fields or k in fields or k not in ('episode_id','step')}
     if left.any() and 'episode_id' not in rows: self.ring.cut() # nothing else says that episodes were left off
     if not lost.all(): self+map_leaves(lambda o: np.asarray(o)[~lost], rows)
-    waits = mode=='next_step'
-    v.update(begins=lost if waits else over, due=over&~lost&waits, obs=map_leaves(np.array, next_obs))
+    waits,self._next_episode = mode=='next_step',self._next_episode+int(new.sum()) # now that the rows are there
+    v.update(episode=episode, step=step, begins=lost if waits else over, due=over&~lost&waits,
+             obs=map_leaves(np.array, next_obs))
     return self
 
 # %% ../../nbs/06_memory.replay.ipynb #44096b26
@@ -370,11 +371,13 @@ def __getitem__(self:ExperienceReplay,
     with self.ring as ring:
         try:
             if isinstance(o, str): return ring[o]
+        except KeyError as e: raise ExperienceReplayException(e.args[0]) from e
+        try:
             i = row_index(o, len(ring))
             i = torch.arange(len(ring))[i] if isinstance(i, slice) else i.reshape(-1).cpu()
             i = i[ring.holds(i)] # of rows that are half written none
             rows = ring[i]
-        except (IndexError, KeyError) as e: raise NoSuchRow(str(e)) from e
+        except IndexError as e: raise NoSuchRow(str(e)) from e
         if not len(i): raise NoSuchRow(f'{o} names none of the {len(self)} rows')
         res = ExperienceReplay(self.bs, len(i), min(self.warmup_sz, len(i)), rows, self._sampler_alike(),
                                self.n_step, self.gamma, device=ring.device)
@@ -395,13 +398,13 @@ def _sampler_alike(self:ExperienceReplay):
 @patch
 def _join_as(self:ExperienceReplay, source, idxs, first, several):
     "Rows from serial number `first` on are the rows `idxs` of `source`: what was not adjacent there is not here"
-    there,n,was,ring = source.ring.serial(idxs).tolist(),len(idxs),source.ring.seams,self.ring
-    apart = {j for j in range(1, n) if there[j]!=there[j-1]+1 or there[j] in was.cuts or there[j] in was.gaps}
+    there,n,was,ring = source.ring.serial(idxs).cpu().numpy(),len(idxs),source.ring.seams,self.ring
+    apart = 1+np.flatnonzero((np.diff(there)!=1)|np.isin(there[1:], [*was.cuts, *was.gaps]))
     ends = {first}
-    if apart or there[-1]!=source.ring.total-1 or source.ring.total in was.cuts: ends.add(first+n)
-    if apart and ('env_id',) in ring.rows.columns: apart = self._wrong_links(source, idxs, first, apart)
-    alone = [j for j,s in enumerate(there) if s<was.lone]
-    gaps = {*ring.seams.gaps, *ends, *(first+j for j in apart), *(first+j+k for j in alone for k in (0,1))}
+    if len(apart) or there[-1]!=source.ring.total-1 or source.ring.total in was.cuts: ends.add(first+n)
+    if len(apart) and ('env_id',) in ring.rows.columns: apart = self._wrong_links(source, idxs, first, apart)
+    alone = np.flatnonzero(there<was.lone)
+    gaps = {*ring.seams.gaps, *ends, *(first+np.concatenate([apart, alone, alone+1])).tolist()}
     ring.seams = ring.seams._replace(gaps=sorted(o for o in gaps if o<=ring.total),
                                      several=ring.total if was.several>was.oldest else several)
     self.walk = Walk()
@@ -412,15 +415,15 @@ def _wrong_links(self:ExperienceReplay, source, idxs, first, apart):
     here,walk = Walk(),Walk()
     try: here.follow(self.ring); walk.follow(source.ring)
     except ValueError: return apart # nothing can be joined, or not without an error
-    right = walk.nxt[idxs.numpy()]
-    slots = (first+np.arange(len(idxs))-self.ring.seams.first)%len(self.ring.rows)
-    at = {int(s): j for j,s in enumerate(slots)} # which of `idxs` a slot has; the last one if there are more than fit
-    wrong = set()
-    for j,s in enumerate(slots.tolist()):
-        if at[s]!=j: continue
-        if here.prv[s]==-1 and walk.prv[idxs[j]]!=-1: wrong.add(j) # its episode does not begin here
-        if (k := int(here.nxt[s]))>=0 and k in at and right[j]!=idxs[at[k]].item(): wrong.add(at[k])
-    return wrong
+    i = idxs.numpy()
+    slots = (first+np.arange(len(i))-self.ring.seams.first)%len(self.ring.rows)
+    at = np.full(len(self.ring.rows), -1) # which of `idxs` a slot has; the last one if there are more than fit
+    at[slots] = np.arange(len(i))
+    nxt,live = here.nxt[slots],at[slots]==np.arange(len(i))
+    joined = at[np.maximum(nxt, 0)]
+    begins = np.flatnonzero(live&(here.prv[slots]==-1)&(walk.prv[i]!=-1)) # their episodes do not begin here
+    wrong = joined[live&(nxt>=0)&(joined>=0)&(walk.nxt[i]!=i[joined])]
+    return np.union1d(begins, wrong)
 
 # %% ../../nbs/06_memory.replay.ipynb #a1033c34
 @patch

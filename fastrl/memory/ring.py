@@ -187,6 +187,7 @@ def extend(self:Ring,
 
 # %% ../../nbs/01_memory.ring.ipynb #76fe70a7
 _patience = .05 # seconds until a writer that does not go on counts as one that ended
+_overtaken = 10 # seconds that a reader tries again while another process writes over its rows
 
 @patch
 def _sound(self:Ring):
@@ -238,14 +239,20 @@ def _steady(self:Ring, idxs):
     "The packed rows `idxs`, none of them from the middle of a write of another process"
     self.rows.check_process()
     if not self.rows.others: return self.rows.take(idxs)
-    until = None
-    while True:
+    for _ in self._tries():
         was = self.rows.head[_written]
         rows = self.rows.take(idxs)
         begun = self.rows.head[_begun]
         if begun<=was or not ((idxs-(was-self._base))%len(self.rows)<begun-was).any(): return rows
-        until = until or time.monotonic()+1
-        if time.monotonic()>until: return rows # they are half written and stay so: whoever asks was warned
+
+@patch
+def _tries(self:Ring):
+    "Again and again, until it is an error"
+    yield
+    until = time.monotonic()+_overtaken
+    while time.monotonic()<until: yield
+    raise RuntimeError(f'another process writes over these rows, or has left them half written, since {_overtaken} s: '
+                       'draw fewer rows at once, or give the ring a larger `capacity`')
 
 # %% ../../nbs/01_memory.ring.ipynb #5ca6c092
 @patch
@@ -301,13 +308,15 @@ def serial(self:Ring,
     return self._serials(i.reshape(-1), self.total).view(i.shape)
 
 @compiled
-def _serials_of(idxs, n, base, total):
-    res = np.empty((len(idxs), 1), np.int64)
-    done = total-base
-    cursor = done%max(n, 1)
+def _numbered(idxs, stored, n, base, total):
+    "Serial numbers, and are all `idxs` rows that are stored? -1 is none, and its number is -1"
+    res,least = np.empty((len(idxs), 1), np.int64),np.int64(0)
+    cursor = (total-base)%max(n, 1)
     for j in range(len(idxs)): # rows from the cursor on are one round behind
-        res[j,0] = idxs[j]+total-cursor-(n if idxs[j]>=cursor else 0)
-    return res
+        i = idxs[j]
+        least = min(least, i, stored-1-i)
+        res[j,0] = i+total-cursor-(n if i>=cursor else 0) if i>=0 else -1
+    return res,least
 
 def _serials_torch(idxs, n, base, total):
     cursor = (total-base)%max(n, 1)
@@ -318,7 +327,7 @@ def _serials(self:Ring, idxs, total):
     "The serial numbers of `idxs`, `(n,1)`, when `total` rows are written"
     base = self._base
     n = self.capacity or total-base
-    return (torch.from_numpy(_serials_of(idxs.numpy(), n, base, total)) if idxs.is_cpu
+    return (torch.from_numpy(_numbered(idxs.numpy(), n, n, base, total)[0]) if idxs.is_cpu
             else _serials_torch(idxs, n, base, total))
 
 # %% ../../nbs/01_memory.ring.ipynb #3299c5f0
@@ -357,7 +366,7 @@ def draw(self:Ring,
     sampler, # Has `draw(ring, bs)` → row numbers, `(bs,)` or `(bs,T)`, -1 for a row of zeros, and a dict of columns
     bs:int, # How many
     device=None, # Where the batch should be
-    read=None, # `read(ring, idxs)` → packed rows and more columns; without it the rows as they are
+    read=None, # `read(ring, idxs)` → packed rows (or a list of columns) and more columns; else the rows as they are
 ): # -> (BD, row numbers)
     "The batch that `sampler` chooses, read before any of its rows can change"
     place = self.rows
@@ -389,23 +398,6 @@ def __exit__(self:Ring, *_):
     self._lock.release()
 
 # %% ../../nbs/01_memory.ring.ipynb #1d01b024
-@compiled
-def _numbered(idxs, stored, n, base, total):
-    "Serial numbers, and are all `idxs` rows that are stored? -1 is none, and its number is -1"
-    res,done,least = np.empty((len(idxs), 1), np.int64),total-base,np.int64(0)
-    cursor = done%max(n, 1)
-    for j in range(len(idxs)): # rows from the cursor on are one round behind
-        i = idxs[j]
-        least = min(least, i, stored-1-i)
-        res[j,0] = i+total-cursor-(n if i>=cursor else 0) if i>=0 else -1
-    return res,least
-
-@compiled
-def _least(idxs, stored):
-    least = np.int64(0)
-    for j in range(len(idxs)): least = min(least, idxs[j], stored-1-idxs[j])
-    return least
-
 @patch
 def _drawn(self:Ring, sampler, bs, read):
     "What `sampler` draws: row numbers, its columns, the rows, and more columns"
@@ -418,20 +410,22 @@ def _drawn(self:Ring, sampler, bs, read):
         serial = _serials_torch(flat, self.capacity or stored, base, total)
         least = min(flat.min().item(), stored-1-flat.max().item())
         if least<0: serial[flat<0] = -1
-    elif read is None:
+    else:
         serial,least = _numbered(flat.numpy(), stored, self.capacity or stored, base, total)
         serial = torch.from_numpy(serial if idxs.ndim==1 else serial.reshape(*idxs.shape, 1))
-    else: least = _least(flat.numpy(), stored)
     if least<(0 if idxs.ndim==1 else -1): self._refuse(sampler, idxs)
     if head[_begun]>head[_written] and not self._sound():
         kept,cols = self._without_torn(sampler, bs, idxs, cols)
         if kept is not idxs: return self._drawn(_Given(kept, cols), bs, read)
-    if read is not None: return idxs,cols,*read(self, idxs)
-    if idxs.ndim==1: return idxs,cols,place.take(idxs),dict(serial=serial)
+    serial = dict(serial=serial.reshape(*idxs.shape, 1))
+    if read is not None:
+        rows,more = read(self, idxs)
+        return idxs,cols,rows,{**more, **serial}
+    if idxs.ndim==1: return idxs,cols,place.take(idxs),serial
     rows = place.take(flat if least==0 else flat.clamp(min=0))
     if least<0:
         for o in rows if isinstance(rows, list) else [torch.as_tensor(rows)]: o[flat<0] = 0
-    return idxs,cols,rows,dict(serial=serial.reshape(*idxs.shape, 1))
+    return idxs,cols,rows,serial
 
 class _Given:
     "Draws what was drawn already"
@@ -442,15 +436,14 @@ class _Given:
 def _drawn_beside(self:Ring, sampler, bs, read):
     "As `_drawn`, while another process may write: again, if it has overwritten some of the rows, or all were forgotten"
     head = self.rows.head
-    for last in (*[False]*100, True):
+    for k,_ in enumerate(self._tries()):
         base = head[_first]
         try:
             res = self._drawn(sampler, bs, read)
             if head[_first]==base and not self._lost(res[0]): return res
-        except (ValueError, IndexError):
-            if last or head[_first]==base and self._oldest<=self.total-len(self): raise
+        except (ValueError, IndexError): # of rows that are others by now, or of what was asked for
+            if k>100 or head[_first]==base and self._oldest<=self.total-len(self): raise
         self._now = head[_written]
-    return res
 
 @patch
 def _lost(self:Ring, idxs):
@@ -505,8 +498,9 @@ def put(self:Ring,
         fs = [f for f in self.fields or () if name==f.path[0]] or [f for f in self.fields or () if name==f.name]
         if not fs: raise KeyError(f'no field {name!r}; there are {[f.name for f in self.fields or ()]}')
         if isinstance(idxs, slice): idxs = range(*idxs.indices(len(self)))
-        idxs = torch.as_tensor(idxs if isinstance(idxs, Tensor) else np.asarray(idxs).astype(np.int64)
-                               if np.size(idxs)==0 or np.asarray(idxs).dtype.kind=='u' else np.asarray(idxs))
+        if not isinstance(idxs, Tensor):
+            a = np.asarray(idxs)
+            idxs = torch.as_tensor(a if a.size and a.dtype.kind!='u' else a.astype(np.int64))
         if idxs.dtype==torch.bool or idxs.is_floating_point():
             raise ValueError(f'`idxs` should be ints, got {idxs.dtype}')
         flat,n = idxs.reshape(-1).long(),len(self)
@@ -570,7 +564,8 @@ def seams(self:Ring)->Seams:
     "What rows do not say of what follows what"
     if not self.fields: return Seams(0, 0, [], [], 0, 0)
     head,total,oldest = self.rows.head,self.total,self._oldest
-    marks = [o for o in head[_cuts:_cuts+head[_n_cuts]] if oldest<=_at(o)<=total] if head[_n_cuts] else []
+    marks = {o for o in head[_cuts:_cuts+head[_n_cuts]] if oldest<=_at(o)<=total} if head[_n_cuts] else ()
+    marks = sorted(marks, key=_at) # while they move up, one may stand in two places
     cuts = [o for o in marks if o>=0]
     if self._reopened and total and total not in cuts: cuts.append(total)
     return Seams(head[_first], oldest, cuts, [-1-o for o in marks if o<0], head[_lone], head[_several])
@@ -582,9 +577,9 @@ def _mark(self:Ring, marks, lone):
     "Note `marks`; where there is no room for all of them, the rows before the first one noted stand alone"
     head,room = self.rows.head,_lone-_cuts
     if len(marks)>room: lone,marks = max(lone, _at(marks[-room-1])),marks[-room:]
-    head[_n_cuts] = 0
-    for i,o in enumerate(marks): head[_cuts+i] = o
-    head[_lone],head[_n_cuts] = lone,len(marks)
+    head[_lone] = lone
+    for i,o in enumerate(marks): head[_cuts+i] = o # from the left: whoever reads meanwhile misses none
+    head[_n_cuts] = len(marks)
 
 @patch
 def _marks(self:Ring):

@@ -92,7 +92,7 @@ def follow(self:Walk,
     _link(self.nxt, self.prv, self.last, self.episodes, self.steps, first, self.base, chain, over, episode, step,
           self.least, self.anew, np.array(seams.cuts, np.int64), np.array(seams.gaps, np.int64), seams.lone)
     self.seen,self.oldest,self.missed = total,seams.oldest,self.missed or bool(seams.gaps) and seams.gaps[-1]>=first
-    if not _names_env(ring) and len(chain): self._check_single(ring, seams, first)
+    if not self.named and len(chain): self._check_single(ring, seams, first)
     if len(self.ids)>2*cap+1000: self._forget(total-cap)
 
 # %% ../../nbs/02a_memory.walk.ipynb #66c5b3f2
@@ -297,10 +297,10 @@ _outcome = ('next_state','terminated','truncated','done')
 _1 = np.uint64(1)
 
 @compiled
-def _fold_rows(nxt, reward, start, rows, mask, idxs, n, gamma, base, total, cap):
-    "Packed rows with outcome and reward (which begins at `start`), how many steps, discount, serial numbers"
+def _fold_rows(nxt, reward, start, rows, mask, idxs, n, gamma):
+    "Packed rows with outcome and reward (which begins at `start`), how many steps, discount"
     at,words = idxs.view(np.uint64),np.uint64(rows.shape[1])
-    res,serials = np.empty((len(idxs), rows.shape[1]), np.int64),np.empty((len(idxs), 1), np.int64)
+    res = np.empty((len(idxs), rows.shape[1]), np.int64)
     for j in range(len(at)): # both ends: what lies between comes with them, or is read ahead
         res[j,0],res[j,-1] = rows[at[j],0],rows[at[j],words-_1]
     last,steps,returns,discount = _walk(nxt, reward, idxs, n, gamma)
@@ -310,11 +310,8 @@ def _fold_rows(nxt, reward, start, rows, mask, idxs, n, gamma, base, total, cap)
     for j in range(len(at)):
         for w in range(_1, words-_1): res[j,w] = rows[at[j],w]&~mask[w] | rows[last[j],w]&mask[w]
     numbers = res.view(reward.dtype)
-    cursor = (total-base)%cap
-    for j in range(len(at)):
-        numbers[j,start] = returns[j,0]
-        serials[j,0] = idxs[j]+total-cursor-(cap if idxs[j]>=cursor else 0)
-    return res,steps,discount,serials
+    for j in range(len(at)): numbers[j,start] = returns[j,0]
+    return res,steps,discount
 
 # %% ../../nbs/02a_memory.walk.ipynb #e4883bcc
 @patch
@@ -324,7 +321,7 @@ def fold_rows(self:Walk,
     n:int, # At most so many steps
     gamma:float, # What a reward one step later is worth
 ): # -> the rows, packed or as a list of columns,
-   #    and the columns `n_steps`, `discount`, `serial`, and if need be `reward`
+   #    and the columns `n_steps`, `discount`, and if need be `reward`
     "The rows `idxs`, each with up to `n` steps folded into it"
     if idxs.ndim!=1:
         raise ValueError(f'several steps are folded into single rows, got rows of shape {tuple(idxs.shape)}')
@@ -340,11 +337,9 @@ def fold_rows(self:Walk,
         last,steps,total,discount = self.fold(ring, idxs, n, gamma)
         total = total.to(dtype if dtype.is_floating_point else torch.float32) # a discounted sum of ints is none
         return [v.index_select(0, last if p[0] in _outcome else idxs) for p,v in place.columns.items()], \
-               dict(reward=total, n_steps=steps, discount=discount, serial=ring.serial(idxs)[:,None])
-    rows,steps,discount,serials = _fold_rows(self.nxt, *fast, idxs.numpy(), n, float(gamma), self.base, self.seen,
-                                             ring.capacity or self.seen-self.base)
-    return rows, dict(n_steps=torch.from_numpy(steps), discount=torch.from_numpy(discount),
-                      serial=torch.from_numpy(serials))
+               dict(reward=total, n_steps=steps, discount=discount)
+    rows,steps,discount = _fold_rows(self.nxt, *fast, idxs.numpy(), n, float(gamma))
+    return rows, dict(n_steps=torch.from_numpy(steps), discount=torch.from_numpy(discount))
 
 def _outcome_mask(ring):
     "A packed row in which the bits of the outcome are 1"
