@@ -17,10 +17,11 @@
 - `fastrl.memory.manifest`: Replace a folder of files in one step, and check everything that a folder claims
 - `fastrl.memory.place`: Where rows live: in memory, in shared memory, in a file, or on a device
 - `fastrl.memory.replay`: What an agent remembers, and draws batches from, in any training loop
-- `fastrl.memory.ring`: The one store: packed rows, written over oldest first
+- `fastrl.memory.ring`: The one store: packed rows; when it is full, the newest replaces the oldest
 - `fastrl.memory.row`: Pack the fields of a step side by side into one row, and check every step before it is stored
 - `fastrl.memory.sample`: Which rows of a memory are drawn
 - `fastrl.memory.saved`: Read a memory that was saved to a folder, and trust nothing in it
+- `fastrl.memory.serial`: Which rows are stored, which number each one has, and where one does not follow another
 - `fastrl.memory.tree`: Draw by priority among a million rows, and change priorities, in microseconds
 - `fastrl.memory.walk`: Which row follows which, and what several steps in a row make
 - `fastrl.parallel`: Many environments collect at once, each on its own; what they bring is merged, learnt from and tested, until it is good enough"""
