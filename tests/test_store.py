@@ -1,12 +1,13 @@
 "The store under threads, processes, signals, killed writers and files that say what cannot be"
-import copy, os, pickle, subprocess, sys, textwrap, threading, time, warnings
+import copy, os, pickle, random, subprocess, sys, textwrap, threading, time, warnings
 from pathlib import Path
 import numpy as np, pytest, torch, torch.multiprocessing as mp
-from fastcore.test import test_eq as same, test_fail as fails
+from fastcore.test import test_close as close, test_eq as same, test_fail as fails
 from fastrl.core import BD, test_same as same_rows
 from fastrl.memory import ring as ring_module
 from fastrl.memory.place import Place, head_words
 from fastrl.memory.ring import Ring, schema_fields
+from fastrl.memory.walk import Walk
 from torch import tensor
 
 root = Path(__file__).parent.parent
@@ -298,3 +299,82 @@ def test_files_that_are_no_places(tmp_path):
     os.mkfifo(tmp_path/'pipe')
     fails(lambda: Place(path=tmp_path/'pipe').open(), contains='is not the file of a ring')
     same(sorted(o.name for o in tmp_path.iterdir()), ['pipe','x','y']) # nothing is left behind
+
+# %% What follows what: n-step returns and runs against an oracle that knows the episodes
+class Oracle:
+    "A list of rows (serial, env, reward, over, truncated, first of its episode)"
+    def __init__(self, lengths, total):
+        self.rows,at,ep = [],[0]*len(lengths),[0]*len(lengths)
+        for s in range(total):
+            e = s%len(lengths)
+            at[e] += 1
+            over = at[e]==lengths[e]
+            self.rows.append((s, e, float(s+1), over, over and ep[e]%2==1, at[e]==1))
+            if over: at[e],ep[e] = 0,ep[e]+1
+
+    def ring(self, cap, walk, each):
+        "All rows at once, or `each` of them followed when it comes"
+        r = Ring(cap)
+        s,e,rew,over,trunc,_ = zip(*self.rows)
+        over,trunc = tensor(over)[:,None],tensor(trunc)[:,None]
+        b = BD(env_id=tensor(e)[:,None], reward=tensor(rew)[:,None], terminated=over&~trunc, truncated=trunc)
+        for i in range(0, len(s), 1 if each else len(s)):
+            r.extend(b[i:i+1] if each else b)
+            walk.follow(r)
+        return r
+
+    def run(self, s, n):
+        "The serial numbers from `s` on, at most `n`, up to an ending"
+        res = [s]
+        while len(res)<n and not self.rows[res[-1]][3]:
+            later = [o[0] for o in self.rows[res[-1]+1:] if o[1]==self.rows[s][1]]
+            if not later: break
+            res.append(later[0])
+        return res
+
+def check_returns(o, walk, ring, stored, n):
+    idxs = torch.arange(len(ring))
+    last,steps,ret,disc = walk.fold(ring, idxs, n, .9)
+    rows,m = walk.runs(idxs, n)
+    for i,s in stored.items():
+        run = o.run(s, n)
+        same((last[i].item(), steps[i].item()), (run[-1]%ring.capacity, len(run)))
+        close((ret[i].item(), disc[i].item()), (sum(.9**k*o.rows[s][2] for k,s in enumerate(run)), .9**len(run)), eps=1e-6)
+        same(rows[i,:m[i]].tolist(), [s%ring.capacity for s in run])
+
+def check_drawn(draw, legal, n, error):
+    "`draw(k)` gives rows that begin at all `legal` slots and nowhere else, or raises if there are none"
+    if legal: same(set(draw(30*n)[0][:,0].tolist()), legal)
+    else: fails(lambda: draw(4), contains=error)
+
+def check_walk(lengths, cap, total, each, seed):
+    "Every `n`, every row, every kind of draw; the number of cases"
+    o,walk = Oracle(lengths, total),Walk()
+    ring,gen = o.ring(cap, walk, each),torch.Generator().manual_seed(seed)
+    stored = {s%cap: s for s in range(max(0, total-cap), total)}
+    def begins(s): return o.rows[s][5] or not any(s in o.run(b, 2)[1:] for b in stored.values())
+    def known(s): # was the row before it ever seen?
+        return each or total<=cap or any(o.rows[b][1]==o.rows[s][1] and b<s for b in stored.values())
+    for n in (1,2,3,4,5):
+        check_returns(o, walk, ring, stored, n)
+        for pad in (False, True):
+            legal = {i for i,s in stored.items() if len(o.run(s, n))==n or pad and begins(s)}
+            check_drawn(lambda k: walk.draw_runs(ring, k, n, pad, gen), legal, len(ring), 'rows in a row')
+    whole = {i for i,s in stored.items() if o.rows[s][5] and known(s) and o.rows[o.run(s, 99)[-1]][3]}
+    check_drawn(lambda k: walk.draw_episodes(ring, k, gen), whole, len(ring), 'no episode is stored whole')
+    return 10
+
+def all_walks():
+    "Lengths of the episodes of each environment, capacities, and every cursor, partly filled ones too"
+    for lengths in (*((n,) for n in range(1,8)),(1,3),(4,2),(7,5),(2,3,1),(4,7,3)):
+        for cap in range(1,13):
+            for total in sorted({1, cap-1, *range(cap, 2*cap+1), 3*cap+1}-{0}):
+                for each in {total%2==0, total==2*cap}: yield lengths,cap,total,each
+
+@pytest.mark.parametrize('seed', range(4))
+def test_some_walks(seed):
+    walks = random.Random(seed).sample([*all_walks()], 40)
+    same(sum(check_walk(*o, seed=i) for i,o in enumerate(walks)), 400)
+
+@pytest.mark.long
+def test_all_walks(): assert sum(check_walk(*o, seed=i) for i,o in enumerate(all_walks()))>4000

@@ -477,7 +477,7 @@ def __exit__(self:Ring, *_):
 # %% ../../nbs/01_memory.ring.ipynb #4ac1d21d
 @patch
 def _draw_beside(self:Ring, sampler, bs, read):
-    "As `_draw_rows`, while another process may write: again, if it has overwritten some of the rows, or all were forgotten"
+    "As `_draw_rows` while another process may write: again, if it has overwritten or forgotten some of the rows"
     s = self._serials
     for k,_ in enumerate(self._tries()):
         base = s.base

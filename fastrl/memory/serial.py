@@ -197,7 +197,8 @@ def hold(self:Serials,
     n,total = self.capacity or len(self),self.place.head[_written]
     if type(idxs) is type(serials) is Tensor and idxs.dtype is serials.dtype is torch.int64 and idxs.ndim==1 and n \
             and idxs.is_cpu and serials.is_cpu and serials.numel()==len(idxs): # as a draw gives them
-        return torch.from_numpy(_still_same(idxs.numpy(), serials.numpy().reshape(-1), n, self.base, self.oldest, total))
+        res = _still_same(idxs.numpy(), serials.numpy().reshape(-1), n, self.base, self.oldest, total)
+        return torch.from_numpy(res)
     idxs = torch.as_tensor(idxs)
     i = idxs.reshape(-1).long()
     if not len(self) or not len(i): return torch.zeros(idxs.shape, dtype=torch.bool, device=idxs.device)
