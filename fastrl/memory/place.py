@@ -135,6 +135,7 @@ def take(self:Place,
     if self.packed is None: return [v.index_select(0, idxs) for v in self.columns.values()]
     return self.array.take(idxs.numpy(), 0) if self.short else self.packed.index_select(0, idxs)
 
+# %% ../../nbs/00b_memory.place.ipynb #33975a38
 @patch
 @torch.inference_mode(False)
 def grow(self:Place,
@@ -192,6 +193,7 @@ def _field_code(i, f, col, end):
     number = f'({x}.item() if _type({x}) is _ndarray else {x})' if f.shape else x
     return test,f'_w{i}[_n] = {x}',form,f'{x}.tobytes()' if as_bytes else number,start+size
 
+# %% ../../nbs/00b_memory.place.ipynb #fe46b938
 _writer_code = '''
 def add(row):
     try: {names}, = {values},
@@ -303,6 +305,7 @@ def open(self:Place,
     self.fields = have
     return self._show()
 
+# %% ../../nbs/00b_memory.place.ipynb #9407f784
 def _head_of(path):
     "Head, JSON and size of the file of a place"
     if not path.is_file(): raise ValueError(f'{path} is not the file of a ring, but a folder or a pipe')
@@ -343,6 +346,7 @@ def __getstate__(self:Place):
     if self.fields and not self.others and self.device.type=='cpu': state['packed'] = state['packed'].numpy().copy()
     return state
 
+# %% ../../nbs/00b_memory.place.ipynb #3568056b
 @patch
 def __setstate__(self:Place, state):
     self.__dict__.update(state)

@@ -35,9 +35,8 @@ class Ring:
         shared:bool=False, # In shared memory, where other processes see the same rows?
         path=None, # A file to live in; a file that a ring left is opened with its rows
     ):
-        if capacity is not None and capacity<1:
-            raise ValueError(f'`capacity` should be at least 1, or None to grow, got {capacity}')
-        self.capacity,self.rows = capacity if capacity is None else int(capacity),Place(device, shared, path)
+        self.capacity = None if capacity is None else whole_number('capacity', capacity)
+        self.rows = Place(device, shared, path)
         self._attach_serials()
         fields = None if schema is None else Fields(schema_fields(schema))
         if self.rows.path and self.rows.path.exists(): self._open_file(fields)
@@ -155,6 +154,7 @@ def columns(self:Ring)->BD:
     n = len(self) # once, and before the views: another thread may add meanwhile
     return self.fields.named(self._shown([v[:n] for v in self.rows.columns.values()]))
 
+# %% ../../nbs/01_memory.ring.ipynb #2fa1f675
 @patch
 def _shown(self:Ring, cols):
     "`cols`, or copies of them with the oldest whole row in the place of rows that are half written"
@@ -178,6 +178,7 @@ def gather(self:Ring,
     with self._rows_lock: rows = self._steady(flat)
     return self.fields.batch(rows, idxs.shape, device)
 
+# %% ../../nbs/01_memory.ring.ipynb #ad443a8f
 @patch
 def _steady(self:Ring, idxs):
     "The packed rows `idxs`, none of them from the middle of a write of another process"
@@ -206,6 +207,7 @@ def __getitem__(self:Ring, o):
     if o not in cols: raise KeyError(f'no field {o!r}; there are {list(cols)}')
     return cols[o]
 
+# %% ../../nbs/01_memory.ring.ipynb #187f8d1e
 @patch
 def _named_rows(self:Ring, o):
     i = row_index(o, len(self))
@@ -222,6 +224,7 @@ def _copy_rows(self:Ring, o):
                          'and counts as overwritten until it is written anew')
     return self.gather(i)
 
+# %% ../../nbs/01_memory.ring.ipynb #56d1a39f
 @patch
 def holds(self:Ring,
     idxs, # Row numbers, of any shape; -1 names none
@@ -283,6 +286,7 @@ def _padded(self:Ring, idxs):
     for o in rows if isinstance(rows, list) else [torch.as_tensor(rows)]: o[idxs<0] = 0
     return rows
 
+# %% ../../nbs/01_memory.ring.ipynb #d6cb3810
 class _Given:
     "Draws what was drawn already"
     def __init__(self, idxs, cols): self.drawn = idxs,cols
@@ -338,6 +342,7 @@ def _fields_of(self:Ring, name):
     if not fs: raise KeyError(f'no field {name!r}; there are {[f.name for f in fields]}')
     return fs
 
+# %% ../../nbs/01_memory.ring.ipynb #8bbc95b9
 @patch
 def _whole_idxs(self:Ring, idxs):
     "Row numbers as a tensor, each of them -1 or of a row that is stored"
@@ -353,6 +358,7 @@ def _whole_idxs(self:Ring, idxs):
         raise IndexError(f'there are {n} rows, so none has number {bad.item()}')
     return idxs
 
+# %% ../../nbs/01_memory.ring.ipynb #7e94a8f3
 def _leaf_of(values, f, name):
     for k in f.path[1:] if name!=f.name else (): values = values[k]
     return values
@@ -360,9 +366,7 @@ def _leaf_of(values, f, name):
 @patch
 def _fitting(self:Ring, f, v, shape):
     t,python = as_tensor(f.path, v)
-    if t.shape!=(*shape,*f.shape) or not (t.dtype==f.dtype or fits(t, python, f.dtype)):
-        raise ValueError(f'`{f.name}` of rows {tuple(shape)} should be {Field((), (*shape,*f.shape), f.dtype).like}, '
-                         f'got {Field((), tuple(t.shape), t.dtype).like}')
+    check_column(f.name, t, python, (*shape,*f.shape), f.dtype)
     return t
 
 # %% ../../nbs/01_memory.ring.ipynb #a7156f69
@@ -454,6 +458,7 @@ def __setstate__(self:Ring, state):
     self._serials.reopened = state['_reopened']
     if self.rows.fields and self.rows.path: self._serials.opened()
 
+# %% ../../nbs/01_memory.ring.ipynb #a800104b
 def _unlock():
     "In a forked child nobody is left who would release a lock that was held"
     for o in _rings: # what was compiled has the old lock

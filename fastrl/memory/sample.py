@@ -57,6 +57,7 @@ def beside(self:Uniform, ring)->dict:
     "What the sampler keeps for each row, by name"
     return {}
 
+# %% ../../nbs/03_memory.sample.ipynb #5ebe98bd
 @patch
 def state_dict(self:Uniform)->dict:
     "The position in its stream of random numbers"
@@ -73,6 +74,7 @@ def load_state_dict(self:Uniform,
     else: # another kind of device has other random numbers, but these can be repeated, too
         self.gen.manual_seed(zlib.crc32(state['gen'].numpy()))
 
+# %% ../../nbs/03_memory.sample.ipynb #1e8c6203
 @patch
 def __getstate__(self:Uniform): # a `Generator` does not reach a new process as it is
     return {**self.__dict__, 'gen':(self.gen.get_state().numpy(), self.gen.device)}
@@ -118,6 +120,7 @@ def follow(self:Prioritized, ring:Ring):
     self.tree.renew(self.seen-base, total-base)
     self.seen = total
 
+# %% ../../nbs/03_memory.sample.ipynb #d1736568
 @patch
 def update(self:Prioritized, ring, idxs, td_errors):
     "Set the priorities of `idxs` by their TD errors"
@@ -151,12 +154,14 @@ def settings(self:Prioritized)->dict:
     "The arguments that make another sampler of this kind"
     return dict(alpha=self.alpha, beta=self.beta0, beta_steps=self.beta_steps, eps=self.eps, normalize=self.normalize)
 
+# %% ../../nbs/03_memory.sample.ipynb #c34175a5
 @patch
 def beside(self:Prioritized, ring)->dict:
     "The priority of each row"
     if ring.total: self.follow(ring)
     return dict(priority=self.tree[:len(ring)] if self.tree else torch.zeros(0, dtype=torch.float64))
 
+# %% ../../nbs/03_memory.sample.ipynb #c23e16ff
 @patch
 def state_dict(self:Prioritized)->dict:
     "The position in its stream of random numbers, and how far `beta` has come"

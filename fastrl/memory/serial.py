@@ -70,6 +70,7 @@ def next_slot(self:Serials)->int:
         if self.capacity: head[_begun] = min(head[_begun], total+self.capacity)
     return total-head[_first]
 
+# %% ../../nbs/00c_memory.serial.ipynb #8a4ebf57
 @patch
 def begin(self:Serials,
     n:int # How many
@@ -148,6 +149,7 @@ def oldest(self:Serials)->int:
     head,base = self.place.head,self.base
     return base if self.capacity is None else max(base, max(head[_begun], head[_written])-self.capacity)
 
+# %% ../../nbs/00c_memory.serial.ipynb #d21889cf
 @patch(as_prop=True)
 def torn(self:Serials)->np.ndarray:
     "The slots of stored rows that a writer has begun to write over"
@@ -188,6 +190,7 @@ def _still_same(idxs, serials, n, base, oldest, total):
         res[j] = 0<=idxs[j]<n and oldest<=s<total and (s-base)%n==idxs[j]
     return res
 
+# %% ../../nbs/00c_memory.serial.ipynb #fff47cd4
 @patch
 def hold(self:Serials,
     idxs, # Row numbers, of any shape; -1 names none
@@ -219,6 +222,7 @@ def _write_same(col, idxs, values, serials, n, base, begun, total):
     for j in range(len(idxs)): col[idxs[j]] = values[j]
     return True
 
+# %% ../../nbs/00c_memory.serial.ipynb #f921f599
 @patch
 def write_held(self:Serials,
     col, # An array, one of the place's columns
@@ -256,6 +260,7 @@ def lost(self:Serials,
     flat = idxs.reshape(-1)
     return bool((self._numbers_of(flat[flat>=0], total)<oldest).any())
 
+# %% ../../nbs/00c_memory.serial.ipynb #239433e7
 @patch
 def touched(self:Serials,
     idxs:Tensor, # `(k,)`
@@ -275,6 +280,7 @@ class Seams(NamedTuple):
     lone:int # Rows below this one follow nothing, and nothing follows them
     several:int # Rows below this one came several at a time, the last of them
 
+# %% ../../nbs/00c_memory.serial.ipynb #d294f11e
 @patch(as_prop=True)
 def seams(self:Serials)->Seams:
     "What the rows themselves do not say about what follows what"
@@ -302,6 +308,7 @@ def _noted(self:Serials):
     s = self.seams
     return sorted([o for o in s.cuts if o<self.total or not self.reopened]+[-1-o for o in s.gaps], key=_row_of),s.lone
 
+# %% ../../nbs/00c_memory.serial.ipynb #a7f56b14
 @patch(set_prop=True)
 def seams(self:Serials, s):
     "Set the marks; `first` and `oldest` follow from the rows"

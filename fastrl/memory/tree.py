@@ -32,7 +32,7 @@ class SumTree:
         n:int, # How many priorities; all are 0 at first
         device='cpu', # numba does the work on the cpu, torch on other devices
     ):
-        if n<1: raise ValueError(f'`n` should be at least 1, got {n}')
+        n = whole_number('n', n)
         sizes = [n, -(-n//_children)]
         while sizes[-1]>1: sizes.append(-(-sizes[-1]//_children))
         padded = [-(-o//_children)*_children for o in sizes]
@@ -57,6 +57,7 @@ def _first_bad(idxs, priorities, n):
         if not (0<=idxs[j]<n and 0<=priorities[j]<np.inf): return j
     return -1
 
+# %% ../../nbs/02_memory.tree.ipynb #a81bb60e
 @compiled
 def _set_leaves(sums, tops, starts, n, idxs, priorities):
     bad = _first_bad(idxs, priorities, n)
@@ -110,6 +111,7 @@ def _set_errors(sums, tops, starts, n, idxs, td_errors, alpha, eps):
     for j in range(len(idxs)): p[j] = (abs(np.float64(td_errors[j]))+eps)**alpha
     return _set_leaves(sums, tops, starts, n, idxs, p)
 
+# %% ../../nbs/02_memory.tree.ipynb #0345fd27
 @patch
 def update_td(self:SumTree,
     idxs:Tensor, # `(k,)` of int64
@@ -133,6 +135,7 @@ def _renew(sums, tops, starts, n, first, stop):
     idxs = np.arange(max(first, stop-n), stop)%n
     _set_leaves(sums, tops, starts, n, idxs, np.full(len(idxs), top if top>0 else 1.))
 
+# %% ../../nbs/02_memory.tree.ipynb #68f2124c
 @patch
 def renew(self:SumTree,
     first:int, # Counted from the first that there ever was: number `first%n` is new
@@ -218,6 +221,7 @@ def _first_bad_torch(idxs, priorities, n):
     bad = ~((idxs>=0)&(idxs<n)&(priorities>=0)&(priorities<float('inf')))
     return bad.int().argmax().item() if bad.any() else -1
 
+# %% ../../nbs/02_memory.tree.ipynb #7f4df47b
 def _set_leaves_torch(sums, tops, starts, n, idxs, priorities):
     if (bad := _first_bad_torch(idxs, priorities, n))>=0: return bad
     idxs,where = idxs.unique(return_inverse=True)
@@ -245,6 +249,7 @@ def _find_torch(sums, starts, left): # `starts` as a list
         found = found*_children+torch.where(k==_children, last, k)
     return found
 
+# %% ../../nbs/02_memory.tree.ipynb #e0d54d02
 def _throw_torch(sums, starts, u, beta, least):
     total = sums[starts[-1]]
     if not total>0: return u[:0].long(),u[:0,None]

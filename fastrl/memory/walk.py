@@ -75,8 +75,8 @@ def _chains(self:Walk, ids):
     chain = np.array([self.ids.setdefault(o, len(self.ids)) for o in keys], np.int64)[where]
     new = len(self.ids)-len(self.last)
     if new: # an environment that is new here may have had rows that came and went
-        silent = self.seen>=self.missed_at+len(self.nxt) # for longer than an episode that has just a number
-        unknown = self.missed and (self.named or not silent)
+        # a round of the ring after rows were missed, an episode that only its number names must be new
+        unknown = self.missed and (self.named or self.seen<self.missed_at+len(self.nxt))
         self.last = np.concatenate([self.last, np.full(new, _gap_before if unknown else _none_before)])
         self.episodes,self.steps = (np.concatenate([o, np.zeros(new, o.dtype)]) for o in (self.episodes, self.steps))
     return chain
@@ -152,9 +152,11 @@ def _column_of(ring, name, rows):
         res = (t.double() if t.is_floating_point() else t).numpy()
     return res.reshape(len(rows), math.prod(res.shape[1:]))
 
+# %% ../../nbs/02a_memory.walk.ipynb #018fc539
 def _exact_ints(a): # the bits of a float, so that no two numbers become one
     return a.astype(np.int64) if a.dtype.kind in 'iub' else a.astype(np.float64).view(np.int64)
 
+# %% ../../nbs/02a_memory.walk.ipynb #1be27c60
 @patch
 def _row_columns(self:Walk, ring, rows):
     "Of `rows`: what names their environment, whether they end an episode, their episode and their step"
@@ -203,6 +205,7 @@ def _start_over(self:Walk, why):
     self.__init__() # all rows are looked at again the next time
     raise ValueError(why)
 
+# %% ../../nbs/02a_memory.walk.ipynb #3a79fdee
 def _differ(ring, p, rows, q, before):
     "The first of `rows` whose column `p` differs from column `q` of `before`; `None` if all agree"
     a,b = ring.rows.columns[p],ring.rows.columns[q]
@@ -289,6 +292,7 @@ def _reward(ring):
     raise ValueError("to fold several steps, rows need a column 'reward' of one number per row; "
                      f'there are {ring.fields}')
 
+# %% ../../nbs/02a_memory.walk.ipynb #5a182424
 @patch
 def fold(self:Walk,
     ring:Ring, # Whose rows they are
@@ -350,6 +354,7 @@ def fold_rows(self:Walk,
     rows,steps,discount = _fold_rows(self.nxt, *fast, idxs.numpy(), n, float(gamma))
     return rows, dict(n_steps=torch.from_numpy(steps), discount=torch.from_numpy(discount))
 
+# %% ../../nbs/02a_memory.walk.ipynb #ffc15279
 def _outcome_mask(ring):
     "A packed row in which the bits of the outcome are 1"
     mask = np.zeros(ring.fields.nbytes, np.uint8)
@@ -391,6 +396,7 @@ def _starts(self:Walk, ring, bs, T, pad, gen):
         raise ValueError(f'no episode has {T} rows in a row among the {n} that are stored: ask for fewer, or `pad`')
     return np.concatenate([found, every[torch.randint(len(every), (bs-len(found),), generator=gen).numpy()]])
 
+# %% ../../nbs/02a_memory.walk.ipynb #8b4b5eb0
 @patch
 def draw_runs(self:Walk,
     ring:Ring, # Whose rows they are
@@ -414,6 +420,7 @@ def _whole_episodes(nxt, prv, n, base, oldest, total, cap):
         if nxt[at]==-2: begin[k],length[k],k = i,m,k+1
     return begin[:k],length[:k]
 
+# %% ../../nbs/02a_memory.walk.ipynb #41fb2808
 @patch
 def _draw_whole(self:Walk, ring, bs, gen):
     "Where `bs` whole episodes begin, and the length of the longest"
@@ -427,6 +434,7 @@ def _draw_whole(self:Walk, ring, bs, gen):
     k = torch.randint(len(begin), (bs,), generator=gen).numpy()
     return begin[k],int(length[k].max())
 
+# %% ../../nbs/02a_memory.walk.ipynb #bde3bae6
 @patch
 def draw_episodes(self:Walk,
     ring:Ring, # Whose rows they are
