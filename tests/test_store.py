@@ -378,3 +378,15 @@ def test_some_walks(seed):
 
 @pytest.mark.long
 def test_all_walks(): assert sum(check_walk(*o, seed=i) for i,o in enumerate(all_walks()))>4000
+
+def test_walks_leave_out_torn_rows():
+    "A row that another process has begun to write over begins no run and no episode"
+    r,walk,gen = Ring(4, dict(env_id=((), torch.int64), terminated=((), torch.bool), truncated=((), torch.bool)),
+                      shared=True),Walk(),torch.Generator().manual_seed(0)
+    for o in range(6):
+        r.add(env_id=0, terminated=True, truncated=False)
+        walk.follow(r)
+    for torn,want in ((0, {0,1,2,3}), (1, {0,1,3}), (2, {0,1})):
+        r.rows.head[1] = 6+torn # a writer is at rows 6 and 7, over 2 and 3
+        same(set(walk.draw_runs(r, 200, 1, False, gen)[0].flatten().tolist()), want)
+        same(set(walk.draw_episodes(r, 200, gen)[0].flatten().tolist()), want)

@@ -51,7 +51,7 @@ class Place:
 # %% ../../nbs/00b_memory.place.ipynb #0b03a788
 @patch
 def _show(self:Place, columns=None):
-    "What follows from `fields`, `_head`, and `packed` or else `columns` that lie elsewhere, and is not stored"
+    "Set all views of the rows, which are in `packed`, or `columns` that lie elsewhere"
     self.pid,cpu = os.getpid(),self.device.type=='cpu'
     if self._head is not None: self.head = memoryview(self._head.numpy()) # else a list, which is faster
     self.array = self.packed.numpy() if columns is None and cpu else None
@@ -172,7 +172,7 @@ def _exact_types(dtype):
     return {bool, np.bool_} if dtype.kind=='b' else {dtype.type}
 
 def _number_test(x, i, dtype):
-    "Python code: does the number `x` go into column `i` as it is? NaN and what is too large go the general way"
+    "Python code: does the number `x` go into column `i` as it is? NaN and large numbers go the general way"
     if dtype.kind in 'bc': return f'_type({x}) in _t{i}'
     if dtype.kind!='f':
         return f'(_type({x}) in _t{i} or _type({x}) is _int and {np.iinfo(dtype).min}<={x}<={np.iinfo(dtype).max})'
@@ -280,26 +280,30 @@ def _truncate(fd, _, size): os.truncate(fd, size)
 # %% ../../nbs/00b_memory.place.ipynb #6c996a69
 @patch
 def open(self:Place,
-    fields=None, # An error unless it has these
-    n:int=None, # And so many rows
+    fields=None, # The fields it should have; others are an error
+    n:int=None, # Rows it should have
 )->Place:
-    "Open the file that was left"
+    "Open the file of a place"
     words,spec,size = _head_of(self.path)
     try:
         spec = json.loads(spec)
         check_paths([p for p,*_ in spec['fields']])
         if not all(type(o) is int and o>=0 for o in (spec['capacity'], *words[[0,1,5]].tolist(),
                                                      *(i for _,s,_ in spec['fields'] for i in s))):
-            raise ValueError('a count in the head is not a whole number of at least 0')
+            raise ValueError('a count in it is not a whole number of at least 0')
         have = Fields(Field(tuple(p), tuple(s), torch_dtype(d)) for p,s,d in spec['fields'])
         need = int(words[2])+spec['capacity']*have.nbytes
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as e:
-        raise ValueError(f'the head of {self.path} is damaged ({e}); nothing was changed in it') from None
-    if size!=need: raise ValueError(f'{self.path} should have {need} bytes and has {size}: it was cut short')
+        raise ValueError(f'the head of {self.path} is damaged ({e}); nothing was changed in it: '
+                         'restore the file from a copy') from None
+    if size!=need:
+        raise ValueError(f'{self.path} should have {need} bytes, got {size}: '
+                         f'it {"was cut short" if size<need else "has more than its rows"}; restore it from a copy')
     if n not in (None, spec['capacity']):
-        raise ValueError(f"{self.path} has the capacity {spec['capacity']}, not {n}")
+        raise ValueError(f"{self.path} has the capacity {spec['capacity']}, not {n}: open it without `capacity`")
     if fields is not None and list(fields)!=have:
-        raise ValueError(f'{self.path} has the fields {have}, not {fields}')
+        raise ValueError(f'{self.path} has the fields {have}, not {list(fields)}: '
+                         'open it without `schema`, or give another `path`')
     mapped = torch.from_numpy(np.memmap(self.path, np.int64, 'r+'))
     self._head,self.packed = mapped[:head_words],mapped[int(words[2])//8:].view(spec['capacity'],-1)
     self.fields = have
@@ -308,13 +312,16 @@ def open(self:Place,
 # %% ../../nbs/00b_memory.place.ipynb #9407f784
 def _head_of(path):
     "Head, JSON and size of the file of a place"
-    if not path.is_file(): raise ValueError(f'{path} is not the file of a ring, but a folder or a pipe')
+    if not path.is_file():
+        raise ValueError(f'{path} is not the file of a ring, but a folder or a pipe: give another `path`')
     with open(path, 'rb') as f:
         words = np.frombuffer(f.read(8*head_words).ljust(8*head_words, b'\0'), np.int64)
-        if words[4]!=_magic: raise ValueError(f'{path} is not the file of a ring; nothing was changed in it')
+        if words[4]!=_magic:
+            raise ValueError(f'{path} is not the file of a ring; nothing was changed in it: give another `path`')
         size = path.stat().st_size
         spec = f.read(min(max(0, words[3]), size))
-    if size<words[2]: raise ValueError(f'{path} has {size} bytes, fewer than its head: it was cut short')
+    if size<words[2]:
+        raise ValueError(f'{path} has {size} bytes, fewer than its head: it was cut short; restore it from a copy')
     return words,spec,size
 
 # %% ../../nbs/00b_memory.place.ipynb #7e1a43f7

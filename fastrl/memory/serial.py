@@ -54,8 +54,9 @@ class Serials:
         "Read `total` anew, also while it is pinned"
         if self._now is not None: self._now = self.place.head[_written]
     def __len__(self):
-        n = max(0, self.total-self.base)
-        return n if self.capacity is None else min(n, self.capacity)
+        head,cap = self.place.head,self.capacity
+        n = max(0, (head[_written] if self._now is None else self._now)-head[_first])
+        return n if cap is None else min(n, cap)
 
 # %% ../../nbs/00c_memory.serial.ipynb #f866e661
 @patch
