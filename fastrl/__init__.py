@@ -4,7 +4,9 @@
 - `fastrl.cli`: `fastrl train`, `explore`, `info`, `verify`, `merge`: the memory from a terminal
 - `fastrl.core`: A batch is a dict of tensors with one batch axis, and a test that looks at shape and dtype too
 - `fastrl.data.block`: An endless stream of experience, made by callbacks
+- `fastrl.data.envs`: Open one gymnasium environment or a vector of them, and begin each episode the way it does
 - `fastrl.data.gym`: Steps of gymnasium environments, one or many, as a stream of true transitions
+- `fastrl.data.steps`: Arrays for blocks of steps, in the form of any space
 - `fastrl.memory.bank`: Experience that many workers collect, each into a bank of its own, to be saved, merged and drawn from
 - `fastrl.memory.buffer`: Steps as typed columns, in the form that Velora's agents use
 - `fastrl.memory.check`: Hold any memory, also one of your own, to what a memory has to keep
