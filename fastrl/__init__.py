@@ -12,7 +12,7 @@
 - `fastrl.memory.check`: Hold any memory, also one of your own, to what a memory has to keep
 - `fastrl.memory.disk`: Save a memory so that nothing is lost and nothing is run: safetensors and JSON, written whole or not at all
 - `fastrl.memory.episodes`: Whole episodes in memory or in files, and batches of sequences from them, drawn by one process or by many
-- `fastrl.memory.experience_replay`: A replay memory in a fastai `Learner`: what comes in is remembered, what is learnt from is drawn
+- `fastrl.memory.experience_replay`: Put a replay buffer into a fastai `Learner`: it remembers every live batch and trains on drawn ones
 - `fastrl.memory.explore`: Pictures of what is in a memory
 - `fastrl.memory.files`: Write tensors and whatever stands among them to files, whole or not at all, and run nothing when they are read
 - `fastrl.memory.manifest`: Replace a folder of files in one step, and believe nothing that a folder says

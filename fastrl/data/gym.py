@@ -43,8 +43,8 @@ class GymLoop(LoopCallback):
         autoreset:str='next_step', # How a vector begins an episode: `'next_step'`, `'same_step'` or `'disabled'`
         env_kwargs:dict=None, # For `gymnasium.make`
     ):
-        for k,v,known in (('autoreset', autoreset, list(autoreset_modes)), ('vectorization', vectorization, ['sync','async']),
-                          ('mode', mode, [None,'rgb_array','human'])):
+        for k,v,known in (('autoreset', autoreset, list(autoreset_modes)), ('mode', mode, [None,'rgb_array','human']),
+                          ('vectorization', vectorization, ['sync','async'])):
             if v not in known: raise ValueError(f'`{k}` should be one of {known}, got {v!r}')
         for k,v in dict(steps_count=steps_count, steps_delta=steps_delta, n_envs=n_envs).items():
             if v<1: raise ValueError(f'`{k}` should be at least 1, got {v}')
