@@ -13,7 +13,7 @@
 - `fastrl.memory.disk`: Save a memory so that nothing is lost and nothing is run: safetensors and JSON, written whole or not at all
 - `fastrl.memory.episodes`: Whole episodes in memory or in files, and batches of sequences from them, drawn by one process or by many
 - `fastrl.memory.experience_replay`: Put a replay buffer into a fastai `Learner`: it remembers every live batch and trains on drawn ones
-- `fastrl.memory.explore`: Pictures of what is in a memory
+- `fastrl.memory.explore`: See what is in a replay memory: plots, images, and a report page
 - `fastrl.memory.files`: Write tensors and whatever stands among them to files, whole or not at all, and run nothing when they are read
 - `fastrl.memory.manifest`: Replace a folder of files in one step, and believe nothing that a folder says
 - `fastrl.memory.place`: Where rows live: in memory, in shared memory, in a file, or on a device
