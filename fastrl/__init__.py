@@ -9,7 +9,7 @@
 - `fastrl.data.steps`: Arrays for blocks of steps, in the form of any space
 - `fastrl.memory.bank`: Experience that many workers collect, each into a bank of its own, to be saved, merged and drawn from
 - `fastrl.memory.buffer`: Steps as typed columns, in the form that Velora's agents use
-- `fastrl.memory.check`: Hold any memory, also one of your own, to what a memory has to keep
+- `fastrl.memory.check`: Check any memory, including yours, against what a replay memory must guarantee
 - `fastrl.memory.disk`: Save a memory so that nothing is lost and nothing is run: safetensors and JSON, written whole or not at all
 - `fastrl.memory.episodes`: Whole episodes in memory or in files, and batches of sequences from them, drawn by one process or by many
 - `fastrl.memory.experience_replay`: Put a replay buffer into a fastai `Learner`: it remembers every live batch and trains on drawn ones
