@@ -1,7 +1,7 @@
 """Modules:
 
-- `fastrl.agents.dqn`: A deep Q network that learns from the memory, as fastai callbacks
-- `fastrl.cli`: `fastrl train`, `explore`, `info`, `verify`, `merge`: the memory from a terminal
+- `fastrl.agents.dqn`: A deep Q-network that learns from a replay memory, as fastai callbacks
+- `fastrl.cli`: `fastrl train`, `explore`, `info`, `verify`, `merge`: replay memories from a terminal
 - `fastrl.core`: A batch is a dict of tensors with one batch axis, and a test that looks at shape and dtype too
 - `fastrl.data.block`: An endless stream of experience, made by callbacks
 - `fastrl.data.envs`: Open one gymnasium environment or a vector of them, and begin each episode the way it does

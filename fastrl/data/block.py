@@ -44,7 +44,7 @@ def take(self:Source,
     n:int, # How many rows
 )->BD:
     "The next `n` rows"
-    if n<1: raise ValueError(f'`n` should be at least 1, got {n}')
+    n = whole_number('n', n)
     if self._opened_by!=os.getpid(): self._open_loop()
     parts = []
     while n:

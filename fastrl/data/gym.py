@@ -46,8 +46,7 @@ class GymLoop(LoopCallback):
         for k,v,known in (('autoreset', autoreset, list(autoreset_modes)), ('mode', mode, [None,'rgb_array','human']),
                           ('vectorization', vectorization, ['sync','async'])):
             if v not in known: raise ValueError(f'`{k}` should be one of {known}, got {v!r}')
-        for k,v in dict(steps_count=steps_count, steps_delta=steps_delta, n_envs=n_envs).items():
-            if v<1: raise ValueError(f'`{k}` should be at least 1, got {v}')
+        for k,v in dict(steps_count=steps_count, steps_delta=steps_delta, n_envs=n_envs).items(): whole_number(k, v)
         if not by_name(env_name) and (n_envs!=1 or env_kwargs):
             raise ValueError('`n_envs` and `env_kwargs` are for environments made by name, and this one is ready: '
                              'make it with them')
@@ -277,8 +276,7 @@ class ResReduce(LoopCallback):
     def __init__(self,
         reduce_by:int=2 # How many pixels, each way, become one
     ):
-        if reduce_by<1: raise ValueError(f'`reduce_by` should be at least 1, got {reduce_by}')
-        self.reduce_by = reduce_by
+        self.reduce_by = whole_number('reduce_by', reduce_by)
 
     def after_block(self):
         b,k = self.source.block,self.reduce_by

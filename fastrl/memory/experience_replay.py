@@ -108,8 +108,7 @@ class Resume(Callback):
         folder, # Holds the memory and everything else
         every:int=500, # Batches between checkpoints; there is one at the end, too
     ):
-        if every<1: raise ValueError(f'`every` should be at least 1, got {every}')
-        self.folder,self.every = Path(folder).expanduser(),every
+        self.folder,self.every = Path(folder).expanduser(),whole_number('every', every)
 
     def before_fit(self):
         self.run = not hasattr(self.learn, 'lr_finder')
