@@ -1,18 +1,20 @@
 """Modules:
 
-- `fastrl.agents.dqn`: A deep Q network that learns from the memory, as fastai callbacks
-- `fastrl.cli`: `fastrl train`, `explore`, `info`, `verify`, `merge`: the memory from a terminal
+- `fastrl.agents.dqn`: A deep Q-network that learns from a replay memory, as fastai callbacks
+- `fastrl.cli`: `fastrl train`, `explore`, `info`, `verify`, `merge`: replay memories from a terminal
 - `fastrl.core`: A batch is a dict of tensors with one batch axis, and a test that looks at shape and dtype too
 - `fastrl.data.block`: An endless stream of experience, made by callbacks
+- `fastrl.data.envs`: Open one gymnasium environment or a vector of them, and begin each episode the way it does
 - `fastrl.data.gym`: Steps of gymnasium environments, one or many, as a stream of true transitions
+- `fastrl.data.steps`: Arrays for blocks of steps, in the form of any space
 - `fastrl.memory.bank`: Experience that many workers collect, each into a bank of its own, to be saved, merged and drawn from
 - `fastrl.memory.buffer`: Steps as typed columns, in the form that Velora's agents use
-- `fastrl.memory.check`: Hold any memory, also one of your own, to what a memory has to keep
+- `fastrl.memory.check`: Check any memory, including yours, against what a replay memory must guarantee
 - `fastrl.memory.checkpoint`: Write a memory to a folder, and the next time only what is new
 - `fastrl.memory.disk`: Save a memory so that nothing is lost and nothing is run: safetensors and JSON, complete or absent
 - `fastrl.memory.episodes`: Whole episodes in memory or in files, and batches of sequences from them, drawn by one process or by many
-- `fastrl.memory.experience_replay`: A replay memory in a fastai `Learner`: what comes in is remembered, what is learnt from is drawn
-- `fastrl.memory.explore`: Pictures of what is in a memory
+- `fastrl.memory.experience_replay`: Put a replay buffer into a fastai `Learner`: it remembers every live batch and trains on drawn ones
+- `fastrl.memory.explore`: See what is in a replay memory: plots, images, and a report page
 - `fastrl.memory.files`: Write tensors, and the data around them, to files that are complete or absent, and run nothing when they are read
 - `fastrl.memory.manifest`: Replace a folder of files in one step, and check everything that a folder claims
 - `fastrl.memory.place`: Where rows live: in memory, in shared memory, in a file, or on a device
