@@ -5,7 +5,8 @@
 - `fastrl.core`: A batch is a dict of tensors with one batch axis, and a test that looks at shape and dtype too
 - `fastrl.data.block`: An endless stream of experience, made by callbacks
 - `fastrl.data.gym`: Steps of gymnasium environments, one or many, as a stream of true transitions
-- `fastrl.memory.bank`: Experience that many workers collect, each into a bank of its own, to be saved, merged and drawn from
+- `fastrl.memory.bank`: Collect experience in many workers, each into its own bank, then save, merge and draw from them
+- `fastrl.memory.bankfile`: Write the columns of a bank to a file, and read back what is sound
 - `fastrl.memory.buffer`: Steps as typed columns, in the form that Velora's agents use
 - `fastrl.memory.check`: Hold any memory, also one of your own, to what a memory has to keep
 - `fastrl.memory.checkpoint`: Write a memory to a folder, and the next time only what is new
@@ -14,6 +15,7 @@
 - `fastrl.memory.experience_replay`: A replay memory in a fastai `Learner`: what comes in is remembered, what is learnt from is drawn
 - `fastrl.memory.explore`: Pictures of what is in a memory
 - `fastrl.memory.files`: Write tensors, and the data around them, to files that are complete or absent, and run nothing when they are read
+- `fastrl.memory.forms`: Turn experiences of any kind into columns of numbers, and back into what they were
 - `fastrl.memory.manifest`: Replace a folder of files in one step, and check everything that a folder claims
 - `fastrl.memory.place`: Where rows live: in memory, in shared memory, in a file, or on a device
 - `fastrl.memory.replay`: What an agent remembers, and draws batches from, in any training loop
@@ -21,7 +23,9 @@
 - `fastrl.memory.row`: Pack the fields of a step side by side into one row, and check every step before it is stored
 - `fastrl.memory.sample`: Which rows of a memory are drawn
 - `fastrl.memory.saved`: Read a memory that was saved to a folder, and trust nothing in it
+- `fastrl.memory.seen`: Tell which rows of saved memories came before, so that each is merged once
 - `fastrl.memory.tree`: Draw by priority among a million rows, and change priorities, in microseconds
+- `fastrl.memory.unpickle`: Read pickles of plain objects without running anything they ask for
 - `fastrl.memory.walk`: Which row follows which, and what several steps in a row make
 - `fastrl.parallel`: Many environments collect at once, each on its own; what they bring is merged, learnt from and tested, until it is good enough"""
 
