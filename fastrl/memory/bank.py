@@ -93,6 +93,7 @@ def _widen(self:ExperienceBank, cols, who, lists=()):
     if any(f.dtype!=now.get(p) for p,f in wide.items()): self._new_ring({p: (f.shape, f.dtype) for p,f in wide.items()})
     self._mixed = self._mixed or any(now.get(p, t.dtype)!=t.dtype for p,t in cols.items())
 
+# %% ../../nbs/06e_memory.bank.ipynb #e24c8e6b
 @patch
 def _new_ring(self:ExperienceBank, specs):
     "Move the rows to a ring whose columns have these shapes and dtypes"
@@ -117,6 +118,7 @@ def _columns_at(self:ExperienceBank, idxs=None):
     slots = self._slots(np.arange(len(self)) if idxs is None else idxs)
     return dict(leaves(self.ring.gather(torch.from_numpy(slots))))
 
+# %% ../../nbs/06e_memory.bank.ipynb #b3a22a5f
 @patch
 def _infos_at(self:ExperienceBank, idxs): return [self._infos[i] for i in self._slots(idxs).tolist()]
 
@@ -328,6 +330,11 @@ def merge(self:ExperienceBank,
     for o in (self, other): res.merge_inplace(o)
     return res
 
+def _check_bank(other):
+    if not isinstance(other, ExperienceBank):
+        raise ValueError(f'a bank can be merged with a bank, got a {type(other).__name__}')
+
+# %% ../../nbs/06e_memory.bank.ipynb #30eab3c5
 @patch
 def merge_inplace(self:ExperienceBank,
     other, # Another bank
@@ -335,10 +342,6 @@ def merge_inplace(self:ExperienceBank,
     "Add the experiences of another bank"
     _check_bank(other)
     self._add_rows(other, np.arange(len(other)))
-
-def _check_bank(other):
-    if not isinstance(other, ExperienceBank):
-        raise ValueError(f'a bank can be merged with a bank, got a {type(other).__name__}')
 
 # %% ../../nbs/06e_memory.bank.ipynb #0c5230c6
 @patch

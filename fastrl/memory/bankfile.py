@@ -198,6 +198,7 @@ def load_errors(
     except (Exception, MemoryError, RecursionError) as e:
         raise LoadError(f'{path} holds no bank, or is damaged: {str(e) or type(e).__name__}') from e
 
+# %% ../../nbs/05i_memory.bankfile.ipynb #f9fe2542
 def read_bank(
     path:Path,
 )->tuple: # Columns by path, forms, infos, and `about`

@@ -32,11 +32,13 @@ class Experience:
     done:bool
     info:dict=None
 
-Experience.__module__ = 'fastrl.memory.bank' # the name that files have for it
-
+# %% ../../nbs/05g_memory.forms.ipynb #9a6eb318
 def create_experience(state, action, reward, next_state, done, info=None)->Experience:
     "An `Experience`; its `info` is empty if you give none"
     return Experience(state, action, reward, next_state, done, info or {})
+
+# %% ../../nbs/05g_memory.forms.ipynb #5696f096
+Experience.__module__ = 'fastrl.memory.bank'
 
 # %% ../../nbs/05g_memory.forms.ipynb #2cf02a85
 _leaf_forms = {} # forms of what is no container, by type and dtype
@@ -247,6 +249,7 @@ def experiences_of(
             res[j] = Experience(*o, info_of(infos[j]))
     return res
 
+# %% ../../nbs/05g_memory.forms.ipynb #1ef5dd6b
 def field_columns(
     cols:dict, # Columns by path
 )->dict:

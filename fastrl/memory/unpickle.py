@@ -90,25 +90,22 @@ class _Unpickler(pickle._Unpickler):
               'NEXT_BUFFER READONLY_BUFFER PUT GET DICT LIST').split():
         dispatch[getattr(pickle, o)[0]] = _no_opcode
 
-    def load_build(self):
-        if not isinstance(self.stack[-2], (_Object,_DType,_Array)): self._no_opcode()
-        super().load_build()
-    dispatch[pickle.BUILD[0]] = load_build
+# %% ../../nbs/05h_memory.unpickle.ipynb #11230ec8
+_allowed = dict(BUILD=lambda stack: isinstance(stack[-2], (_Object,_DType,_Array)),
+                NEWOBJ=lambda stack: stack[-2] is _Object and not stack[-1],
+                SETITEM=lambda stack: isinstance(stack[-2], str),
+                SETITEMS=lambda stack: all(isinstance(k, str) for k in stack[::2]))
 
-    def load_newobj(self):
-        if self.stack[-2] is not _Object or self.stack[-1]: self._no_opcode()
-        super().load_newobj()
-    dispatch[pickle.NEWOBJ[0]] = dispatch[pickle.NEWOBJ_EX[0]] = load_newobj
+def _only_if(allowed, load):
+    def f(self):
+        if not allowed(self.stack): self._no_opcode()
+        load(self)
+    return f
 
-    def load_setitem(self):
-        if not isinstance(self.stack[-2], str): self._no_opcode()
-        super().load_setitem()
-    dispatch[pickle.SETITEM[0]] = load_setitem
-
-    def load_setitems(self):
-        if not all(isinstance(k, str) for k in self.stack[::2]): self._no_opcode()
-        super().load_setitems()
-    dispatch[pickle.SETITEMS[0]] = load_setitems
+for k,allowed in _allowed.items():
+    o = getattr(pickle, k)[0]
+    _Unpickler.dispatch[o] = _only_if(allowed, _Unpickler.dispatch[o])
+_Unpickler.dispatch[pickle.NEWOBJ_EX[0]] = _Unpickler.dispatch[pickle.NEWOBJ[0]]
 
 # %% ../../nbs/05h_memory.unpickle.ipynb #18454a72
 def _unfold(o, left):
