@@ -7,7 +7,7 @@ import numpy as np, pytest, torch
 from torch import Tensor, tensor
 from fastrl.memory import bankfile, unpickle
 from fastrl.memory.bank import Experience, ExperienceBank, Merge, bank_about, create_experience, merge_banks
-from fastrl.memory.disk import LoadError, checksum, read_tensors, write_tensors
+from fastrl.memory.files import LoadError, checksum, read_tensors, write_tensors
 from fastrl.memory.place import Place
 
 logger = 'fastrl.memory.bank'
@@ -128,7 +128,7 @@ def test_all_of_a_batch_or_none():
                      (dict(state=np.zeros((2,2)), action=[1,2], reward=[1.,2.], next_state=np.zeros((2,2)), done=[0,1]),
                       'float64[2]'), (dict(state=1), 'columns should be'),
                      (dict(state=np.zeros((3,2),np.float32), action=[1,2], reward=[1.,2.],
-                           next_state=np.zeros((2,2),np.float32), done=[0,1]), 'equally long')):
+                           next_state=np.zeros((2,2),np.float32), done=[0,1]), 'have one length')):
         with fails(says): bank.add_batch(bad)
         assert rewards(bank)==[1.,2.]
     bank.add_batch([])
@@ -150,6 +150,8 @@ def test_arguments(tmp_path):
 
 def test_columns():
     b = ExperienceBank()
+    with fails('`info` should be a list of 2'):
+        b.add_batch(dict(state=[1,2], action=[1,2], reward=[1,2], next_state=[1,2], done=[0,1], info=[{}]))
     b.add_batch(dict(state=torch.arange(4.).view(2,2), action=[1,2], reward=np.ones(2), next_state=torch.zeros(2,2),
                      done=np.array([False,True]), info=[{},{'a':1}]))
     same(b[1], Experience(tensor([2.,3.]), 2, np.float64(1), torch.zeros(2), np.bool_(True), {'a':1}))

@@ -37,11 +37,9 @@ class ExperienceBank:
         *,
         seed=None, # Makes the draws reproducible
     ):
-        if max_size is not None and (isinstance(max_size, bool) or not hasattr(max_size, '__index__') or max_size<1):
-            raise ValueError(f'`max_size` should be a whole number and at least 1, or None, got {max_size!r}')
         if session_id is not None and not isinstance(session_id, str):
             raise ValueError(f'`session_id` should be a string, got {session_id!r:.60}')
-        self.max_size = max_size if max_size is None else int(max_size)
+        self.max_size = None if max_size is None else whole_number('max_size', max_size)
         self.session_id = session_id or secrets.token_hex(4)
         self.date = datetime.now().strftime('%Y%m%d_%H%M%S')
         self.rng = np.random.default_rng(seed)
@@ -218,15 +216,12 @@ def get_recent(self:ExperienceBank,
     n:int, # How many; all, if there are fewer
 )->list:
     "The newest experiences, the oldest of them first"
-    if not hasattr(n, '__index__') or n<0:
-        raise ValueError(f'`n` should be a whole number and at least 0, got {n!r:.60}')
-    return self[max(0, len(self)-n):]
+    return self[max(0, len(self)-whole_number('n', n, 0)):]
 
 # %% ../../nbs/06e_memory.bank.ipynb #a89a5ce2
 @patch
 def _draw_idxs(self:ExperienceBank, n, replace):
-    if isinstance(n, bool) or not hasattr(n, '__index__') or n<1:
-        raise ValueError(f'`batch_size` should be a whole number and at least 1, got {n!r}')
+    n = whole_number('batch_size', n)
     if not len(self): raise ValueError('the bank is empty: add experiences before you draw')
     if not replace and n>len(self):
         raise ValueError(f'{n} of {len(self)} experiences cannot be drawn without replacement: '

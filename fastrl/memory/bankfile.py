@@ -17,7 +17,8 @@ from pathlib import Path
 from types import SimpleNamespace
 import numpy as np, torch
 from ..core import *
-from .disk import LoadError, as_dtype, checksum, named_fields, put_file, read_tensors, write_tensors
+from .checkpoint import named_fields
+from .files import LoadError, as_dtype, checksum, put_file, read_meta, read_tensors, write_tensors
 from .forms import Experience, columns_of, experiences_of, field_columns, kinds_of
 from .row import Field, torch_dtype
 from .unpickle import read_objects
@@ -63,8 +64,7 @@ def _valid_about(about):
 # %% ../../nbs/05i_memory.bankfile.ipynb #9e435ff4
 def _head_about(path):
     "What the head of a `.safetensors` file says of the bank in it"
-    with open(path, 'rb') as f:
-        meta = json.loads(f.read(min(int.from_bytes(f.read(8), 'little'), path.stat().st_size))).get('__metadata__', {})
+    meta = read_meta(path)
     if meta.get('format')!='fastrl bank': raise ValueError('it is a safetensors file of something else')
     if str(zlib.crc32(meta['bank'].encode()))!=meta['crc32']: raise ValueError('the checksum of its head does not match')
     return _valid_about(json.loads(meta['bank']))

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np, torch
 from torch import Tensor
 from ..core import *
-from .row import Field, as_tensor, nest, torch_dtype
+from .row import Field, as_tensor, batch_len, nest, torch_dtype
 
 # %% ../../nbs/05g_memory.forms.ipynb #31909e4f
 @dataclass
@@ -222,15 +222,14 @@ def columns_of_batch(
     batch,info = {k: v for k,v in batch.items() if k!='info'},batch.get('info')
     if set(batch)!=set(experience_fields):
         raise ValueError(f'columns should be {list(experience_fields)}, and perhaps `info`; got {list(batch)}')
-    cols = {p: v for k in experience_fields for p,v in _flat_leaves(batch[k], (k,)).items()}
-    lens = ({path_name(p): len(v) if np.ndim(v) else 0 for p,v in cols.items()}
-            | ({} if info is None else {'info':len(info)}))
-    if len(set(lens.values()))>1: raise ValueError(f'columns should be equally long, got {lens}')
-    if not (n := next(iter(lens.values()), 0)): return {},[],[]
+    ts = {p: as_tensor(p, v) for k in experience_fields for p,v in _flat_leaves(batch[k], (k,)).items()}
+    n = batch_len(ts) if ts else 0
+    if info is not None and len(info)!=n: raise ValueError(f'`info` should be a list of {n}, one per row, got {len(info)}')
+    if not n: return {},[],[]
     first = {k: map_leaves(lambda v: np.asarray(v)[0].tolist() if isinstance(v, list) else v[0], o)
              for k,o in batch.items()}
-    cols = {p: as_tensor(p, v)[0].cpu() for p,v in cols.items()}
-    return ({**cols, ('form',):torch.zeros(n, dtype=torch.int32)}, [tuple(form_of(first[k], k) for k in experience_fields)],
+    cols = {**{p: t.cpu() for p,(t,_) in ts.items()}, ('form',):torch.zeros(n, dtype=torch.int32)}
+    return (cols, [tuple(form_of(first[k], k) for k in experience_fields)],
             ['{}']*n if info is None else [info_text(o) for o in info])
 
 # %% ../../nbs/05g_memory.forms.ipynb #d58f2bc0
