@@ -23,7 +23,7 @@
 - `fastrl.memory.row`: Pack the fields of a step side by side into one row, and check every step before it is stored
 - `fastrl.memory.sample`: Which rows of a memory are drawn
 - `fastrl.memory.saved`: Read a memory that was saved to a folder, and trust nothing in it
-- `fastrl.memory.seen`: Tell which rows of saved memories came before, so that each is merged once
+- `fastrl.memory.seen`: Tell which rows of saved banks came before, so that each is merged once
 - `fastrl.memory.tree`: Draw by priority among a million rows, and change priorities, in microseconds
 - `fastrl.memory.unpickle`: Read pickles of plain objects without running anything they ask for
 - `fastrl.memory.walk`: Which row follows which, and what several steps in a row make

@@ -106,7 +106,7 @@ def test_arrays_are_copied():
 
 refused = [(Experience('left',1,1.,'left',False), '`state` should be a number, an array'),
            (Experience(None,1,1.,None,False), 'got NoneType'),
-           (Experience(1,1,1.,{1:2},False), 'the keys of `next_state` should be strings'), (5, 'an experience has state'),
+           (Experience(1,1,1.,{1:2},False), 'the keys of `next_state` should be strings'), (5, 'an experience should have state'),
            (Experience({},1,1.,{},False), '`state` should be numbers, and has none'),
            (Experience(1,1,1.,1,np.array([True,False])), '`done` should be one bool'),
            (Experience(np.array(['a']),1,1.,1,False), '`state` should be numbers'),
@@ -141,7 +141,7 @@ def test_arguments(tmp_path):
     for bad in (0, 2.5, True, -3):
         with fails('`batch_size` should be'): bank.sample(bad)
     with fails('should be a string'): ExperienceBank(session_id=5)
-    with fails('merged with a bank'): bank.merge_inplace([1])
+    with fails('`other` should be an ExperienceBank'): bank.merge_inplace([1])
     for bad in (lambda: bank.merge([1]), lambda: bank.add_batch(E()), lambda: bank.add_batch(None), lambda: bank['a'],
                 lambda: bank[[0]], lambda: bank.get_recent(1.5), lambda: bank.get_recent(-1), lambda: merge_banks('a.pkl')):
         with pytest.raises((ValueError,TypeError)): bad()
@@ -271,7 +271,7 @@ def test_lists_and_tuples(tmp_path):
     "Lists hold Python numbers; a tuple's places without numbers come last; a tensor is saved alone, not with its batch"
     for bad in ([np.float32(1)], [np.ones(2)], ['a'], [1,'a'*99]):
         with fails('list of Python numbers'): ExperienceBank().add(E(bad))
-    with fails('`state.2` stands in a tuple behind'): ExperienceBank().add(E((1,{},2)))
+    with fails('`state.2` follows something without numbers in its tuple'): ExperienceBank().add(E((1,{},2)))
     b = bank_with(E((1,2,{})))
     same(b[0].state, (1,2,{}))
     many = ExperienceBank()

@@ -272,7 +272,7 @@ def load(cls:ExperienceBank,
     filepath, # Where a bank was saved, by this library or by ROSE
     max_size:int=None, # Another limit than it had
 )->ExperienceBank:
-    "The bank in a file"
+    "The bank that was saved in a file"
     path = Path(filepath).expanduser()
     if not path.exists(): raise FileNotFoundError(errno.ENOENT, 'there is no bank', str(filepath))
     if not path.is_file(): raise LoadError(f'{path} is not a file, and so not a bank')
@@ -300,7 +300,7 @@ def _take_saved(self:ExperienceBank, cols, forms, infos, about):
     self.sources,(self._open_episode,self._free_episode) = about['sources'],about['episode']
     self._source = self.sources.index(self.session_id) if self.session_id in self.sources else None
     of = self._columns_at()['source',]
-    if ((of<0)|(of>=len(self.sources))).any(): raise ValueError('its rows come from sources that it does not name')
+    if ((of<0)|(of>=len(self.sources))).any(): raise ValueError('its rows name sources that it does not list')
 
 # %% ../../nbs/06e_memory.bank.ipynb #b26549af
 @patch(cls_method=True)
@@ -327,7 +327,7 @@ def merge(self:ExperienceBank,
 
 def _check_bank(other):
     if not isinstance(other, ExperienceBank):
-        raise ValueError(f'a bank can be merged with a bank, got a {type(other).__name__}')
+        raise ValueError(f'`other` should be an ExperienceBank, got {type(other).__name__}')
 
 # %% ../../nbs/06e_memory.bank.ipynb #30eab3c5
 @patch

@@ -55,10 +55,11 @@ def _valid_about(about):
             and re.fullmatch(r'\d{8}_\d{6}', about['date'])
             and type(about.get('total')) is int and type(about.get('n')) is int and about['n']>=0
             and lists('sources', str) and lists('episode', int) and len(about['episode'])==2):
-        raise ValueError('it does not say what a bank says of itself')
+        raise ValueError('its description should have id, session_id, date, n, total, sources and episode, each of its '
+                         'type')
     parents = about.get('parents', [])
     if not (isinstance(parents, list) and all(isinstance(a, str) and type(b) is int for a,b in parents)):
-        raise ValueError('it does not say which bank it continues')
+        raise ValueError('its parents should be pairs of an id and a number of rows')
     return about
 
 # %% ../../nbs/05i_memory.bankfile.ipynb #9e435ff4
@@ -99,7 +100,7 @@ def read_columns(
         raise ValueError('its columns are not as long as its head says')
     if not n: return {},[],[],about
     forms = [_tuples(o) for o in about['forms']]
-    if len(set(forms))<len(forms): raise ValueError('it has a form twice')
+    if len(set(forms))<len(forms): raise ValueError('its forms should differ, and one is there twice')
     cols = {_tuples(p): as_dtype(named[name], torch_dtype(dtype)) for p,name,dtype in about['fields']}
     for f in forms: _check_form(f, field_columns(cols))
     if cols.keys()-field_columns(cols).keys()!={('form',), ('source',), ('episode',)}:
@@ -143,7 +144,7 @@ def _runs_of(cols, n):
 
 # %% ../../nbs/05i_memory.bankfile.ipynb #febf9270
 def _tail_about(raw):
-    "What stands behind the end of a pickle of ours, or `None` if it is ROSE's"
+    "What stands behind the end of a pickle of ours; `None` for one of ROSE"
     if not raw.endswith(_tail_mark): return
     at = len(raw)-len(_tail_mark)-16
     n,crc = (int.from_bytes(raw[i:i+8], 'little') for i in (at, at+8))
@@ -172,7 +173,7 @@ def read_pickle(
 def _columns_of_runs(about, n):
     runs = about['runs']
     if not all(type(o) is int and o>=0 for r in runs for o in r) or not sum(k for *_,k in runs)==about['n']==n:
-        raise ValueError('it does not say of all its rows where they come from')
+        raise ValueError('its runs should cover its rows, no fewer and no more')
     *of,k = np.array(runs).T
     return {(o,): torch.from_numpy(np.repeat(v, k)) for o,v in zip(('source','episode'), of)}
 

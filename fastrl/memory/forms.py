@@ -108,7 +108,7 @@ def experience_form(
     "The forms of an experience, in the order of `experience_fields`"
     try: return tuple(form_of(getattr(e, k), k) for k in experience_fields)
     except AttributeError:
-        raise ValueError(f'an experience has {", ".join(experience_fields)} and info, got {e!r:.60}') from None
+        raise ValueError(f'an experience should have {", ".join(experience_fields)} and info, got {e!r:.60}') from None
 
 # %% ../../nbs/05g_memory.forms.ipynb #13c0a1fc
 def kinds_of(
@@ -280,7 +280,8 @@ def _check_experience(fields):
     "An error unless these can be the fields of experiences"
     if missing := [o for o in experience_fields if not any(p[0]==o for p in fields)]:
         raise ValueError(f'`{missing[0]}` should be numbers, and has none')
-    if ('done',) in fields and fields['done',].shape!=(): raise ValueError('`done` should be one bool')
+    if ('done',) in fields and fields['done',].shape!=():
+        raise ValueError(f'`done` should be one bool, got {fields["done",].like}')
     there = {path_name(p): o for p,o in leaves(nest({p: path_name(p) for p in fields}))}
     if odd := next((o for k,o in there.items() if k!=o), None):
-        raise ValueError(f'`{odd}` stands in a tuple behind something without numbers: leave that out')
+        raise ValueError(f'`{odd}` follows something without numbers in its tuple: leave that out')

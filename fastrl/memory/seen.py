@@ -1,4 +1,4 @@
-"""Tell which rows of saved memories came before, so that each is merged once
+"""Tell which rows of saved banks came before, so that each is merged once
 
 Files overlap: two snapshots of one bank, a copy beside the original, two workers that continued the same file. A row is known by who wrote it and its number there. `row_spans` says which numbers a file holds, and `Seen` remembers which ones came. This is arithmetic on numbers: no file is opened here, and no row is read.
 
