@@ -412,6 +412,13 @@ def test_crash_hang_or_change(tmp_path, raw):
     load_fails(tmp_path/'crafted.pkl')
     assert unpickle._from_bytes.__defaults__==('C',)
 
+@pytest.mark.parametrize('name', ('INST OBJ EXT1 EXT2 EXT4 PERSID BINPERSID DUP EMPTY_SET ADDITEMS FROZENSET NEXT_BUFFER '
+                                  'READONLY_BUFFER PUT GET DICT LIST').split())
+def test_opcodes(name):
+    "These could hash for ever, name things elsewhere, or build something else than plain data"
+    with fails('parts that plain data does not need', exc=pickle.UnpicklingError):
+        unpickle.read_objects(b'\x80\x04]('+getattr(pickle, name)+b'\x00'*16, 'Experience')
+
 def test_far_more_than_the_file_has(tmp_path):
     wide = torch.zeros(1).expand(10**8)
     for o in (E(wide), E(info={'a':'x'*10**5})):
@@ -433,6 +440,12 @@ def test_damaged(tmp_path, ext):
         try: ExperienceBank.load(path)
         except LoadError as e: assert f'bad.{ext}' in str(e); continue
         pytest.fail(f'loaded in spite of byte {at} of {len(raw)}: {raw[max(0, at-40):at+40]}')
+
+def test_cut_behind_the_pickle(tmp_path):
+    "Ours has more there: without it, sources and episodes would be lost"
+    path = Path(bank_with(*es3()).save(tmp_path, 'whole.pkl'))
+    (tmp_path/'cut.pkl').write_bytes(path.read_bytes()[:bank_about(path)['nbytes']])
+    load_fails(tmp_path/'cut.pkl', 'cut short')
 
 def test_damaged_rose(tmp_path):
     "It has no checksum; whatever a wrong bit makes of it, nothing but a `LoadError` comes out"

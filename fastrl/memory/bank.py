@@ -370,7 +370,8 @@ def check_fits(self:ExperienceBank,
 ):
     "Raise the error that `merge` would, unless the experiences of `other` fit those here"
     if len(self) and len(other):
-        wider_fields(self._stored_fields, field_columns(dict(leaves(other.ring.columns()))), f'the bank {other.session_id}')
+        cols = field_columns(dict(leaves(other.ring.columns())))
+        wider_fields(self._stored_fields, cols, f'the bank {other.session_id}')
 
 # %% ../../nbs/06e_memory.bank.ipynb #0caa24b3
 class Merge:

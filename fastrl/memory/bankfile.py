@@ -67,7 +67,8 @@ def _head_about(path):
     "What the head of a `.safetensors` file says of the bank in it"
     meta = read_meta(path)
     if meta.get('format')!='fastrl bank': raise ValueError('it is a safetensors file of something else')
-    if str(zlib.crc32(meta['bank'].encode()))!=meta['crc32']: raise ValueError('the checksum of its head does not match')
+    if str(zlib.crc32(meta['bank'].encode()))!=meta['crc32']:
+        raise ValueError('the checksum of its head does not match')
     return _valid_about(json.loads(meta['bank']))
 
 # %% ../../nbs/05i_memory.bankfile.ipynb #31356627

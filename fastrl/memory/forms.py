@@ -211,7 +211,8 @@ def columns_of(
     if odd := next((f for f in flats if f.keys()!=flats[0].keys()), None):
         raise ValueError('experiences should have the same fields, '
                          f'got {[path_name(p) for p in flats[0]]} and {[path_name(p) for p in odd]}')
-    cols,number = {p: _stacked(p, [f[p] for f in flats]) for p in flats[0]},{f: i for i,f in enumerate(dict.fromkeys(forms))}
+    number = {f: i for i,f in enumerate(dict.fromkeys(forms))}
+    cols = {p: _stacked(p, [f[p] for f in flats]) for p in flats[0]}
     return {**cols, ('form',):torch.tensor([number[f] for f in forms], dtype=torch.int32)},list(number),infos
 
 # %% ../../nbs/05g_memory.forms.ipynb #be996c6e
@@ -224,7 +225,8 @@ def columns_of_batch(
         raise ValueError(f'columns should be {list(experience_fields)}, and perhaps `info`; got {list(batch)}')
     ts = {p: as_tensor(p, v) for k in experience_fields for p,v in _flat_leaves(batch[k], (k,)).items()}
     n = batch_len(ts) if ts else 0
-    if info is not None and len(info)!=n: raise ValueError(f'`info` should be a list of {n}, one per row, got {len(info)}')
+    if info is not None and len(info)!=n:
+        raise ValueError(f'`info` should be a list of {n}, one per row, got {len(info)}')
     if not n: return {},[],[]
     first = {k: map_leaves(lambda v: np.asarray(v)[0].tolist() if isinstance(v, list) else v[0], o)
              for k,o in batch.items()}
