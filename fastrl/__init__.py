@@ -1,10 +1,12 @@
 """Modules:
 
 - `fastrl.agents.dqn`: A deep Q network that learns from the memory, as fastai callbacks
+- `fastrl.bank_folder`: A folder of banks that only grows: each task adds one file, whole or not at all, and the memory is all of them merged
 - `fastrl.cli`: `fastrl train`, `explore`, `info`, `verify`, `merge`: the memory from a terminal
 - `fastrl.core`: A batch is a dict of tensors with one batch axis, and a test that looks at shape and dtype too
 - `fastrl.data.block`: An endless stream of experience, made by callbacks
 - `fastrl.data.gym`: Steps of gymnasium environments, one or many, as a stream of true transitions
+- `fastrl.engines`: Run an environment task wherever you have processors: in processes of this machine, on a Dask cluster, or with asyncflow
 - `fastrl.memory.bank`: Experience that many workers collect, each into a bank of its own, to be saved, merged and drawn from
 - `fastrl.memory.buffer`: Steps as typed columns, in the form that Velora's agents use
 - `fastrl.memory.check`: Hold any memory, also one of your own, to what a memory has to keep
@@ -23,6 +25,7 @@
 - `fastrl.memory.saved`: Read a memory that was saved to a folder, and trust nothing in it
 - `fastrl.memory.tree`: Draw by priority among a million rows, and change priorities, in microseconds
 - `fastrl.memory.walk`: Which row follows which, and what several steps in a row make
-- `fastrl.parallel`: Many environments collect at once, each on its own; what they bring is merged, learnt from and tested, until it is good enough"""
+- `fastrl.parallel`: Many environments collect at once; their banks are merged, learnt from and tested, until the result is good enough
+- `fastrl.supervisor`: Run a command or a Python function in a process of its own that never outlives you, and that leaves nothing behind"""
 
 __version__ = "0.1.0"
