@@ -15,7 +15,7 @@ from pathlib import Path
 from fastcore.basics import patch
 from .engines import Ctx, safe_name
 from .memory.bank import ExperienceBank, Merge, merge_banks
-from .memory.disk import LoadError, put_file
+from .memory.files import LoadError, put_file
 
 # %% ../nbs/11b_bank_folder.ipynb #29224020
 class BankFolder:

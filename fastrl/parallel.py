@@ -13,7 +13,7 @@ __all__ = ['log', 'GREATER_THAN_THRESHOLD', 'LESS_THAN_THRESHOLD', 'EQUAL_TO_THR
            'run_command']
 
 # %% ../nbs/12_parallel.ipynb #535ae542
-import asyncio, cloudpickle, hashlib, inspect, io, json, logging, math, operator, threading, time, torch
+import asyncio, cloudpickle, hashlib, inspect, io, json, logging, math, operator, threading, torch
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
 from copy import copy
@@ -25,10 +25,10 @@ from fastcore.basics import patch
 from fastcore.imports import noop
 from fastcore.meta import delegates
 from .bank_folder import BankFolder
-from .core import progress
+from .core import Progress, whole_number
 from .engines import Ctx, Workflow, executor_of, run_task, while_wanted
 from .memory.bank import bank_about, merge_banks
-from .memory.disk import Claim, LoadError, put_file
+from .memory.files import FileLock, LoadError, put_file
 from .supervisor import run_command
 
 # %% ../nbs/12_parallel.ipynb #7acc3d44
@@ -94,6 +94,14 @@ class State:
         "The metric, by the name that ROSE gives it"
         return self.metric
 
+# %% ../nbs/12_parallel.ipynb #6fd9b392
+def _seconds(timeout):
+    "A timeout as a number, `None` for none"
+    if timeout is None: return
+    if isinstance(timeout, str) or not float(timeout)>0:
+        raise ValueError(f'`timeout` should be seconds, more than 0, got {timeout!r}')
+    return None if math.isinf(timeout) else float(timeout)
+
 # %% ../nbs/12_parallel.ipynb #a0cdda2f
 class ParallelExperience:
     "Environments that collect side by side, an update and a test, until the criterion is met"
@@ -108,13 +116,10 @@ class ParallelExperience:
         min_envs:int=1, # The run stops with an error if fewer environments bring something
         seed:int=0, # The seed of each environment follows from it
     ):
-        for k,v,least in (('max_size',max_size,1), ('retries',retries,0), ('min_envs',min_envs,0),
-                          ('seed',seed,-math.inf)):
-            if not (k=='max_size' and v is None) and (isinstance(v, bool) or not hasattr(v, '__index__') or v<least):
-                raise ValueError(f'`{k}` should be a whole number{"" if k=="seed" else f" and at least {least}"}, '
-                                 f'got {v!r}')
         self.work_dir,self.timeout = Path(work_dir).expanduser().absolute(),_seconds(timeout)
-        self.max_size,self.retries,self.min_envs,self.seed = max_size,retries,min_envs,int(seed)
+        self.max_size = None if max_size is None else whole_number('max_size', max_size)
+        self.retries,self.min_envs = whole_number('retries', retries, 0),whole_number('min_envs', min_envs, 0)
+        self.seed = whole_number('seed', seed, -math.inf)
         self.environments,self.update,self.criterion,self.policy = {},None,None,None
         self.banks,self._stopped = BankFolder(self.work_dir/'experience'),threading.Event()
         self.engine = executor_of(engine, self.banks.folder)
@@ -127,13 +132,6 @@ class ParallelExperience:
     def memory(self):
         "All experiences that were committed, as one bank"
         return self.banks.merged(self.max_size)
-
-def _seconds(timeout):
-    "A timeout as a number, `None` for none"
-    if timeout is None: return
-    if isinstance(timeout, str) or not float(timeout)>0:
-        raise ValueError(f'`timeout` should be seconds, more than 0, got {timeout!r}')
-    return None if math.isinf(timeout) else float(timeout)
 
 # %% ../nbs/12_parallel.ipynb #0f61dd70
 @patch
@@ -246,10 +244,10 @@ async def _collect(self:ParallelExperience, submit, name, iteration):
     return failures
 
 @patch
-async def _collect_all(self:ParallelExperience, submit, iteration, bar):
+async def _collect_all(self:ParallelExperience, submit, iteration, count):
     "Let all environments collect that did not before a crash; what failed"
     names = [o for o in self.environments if not self.banks.has(Ctx(iteration, o))]
-    tasks = [asyncio.create_task(bar.count(self._collect(submit, o, iteration))) for o in names]
+    tasks = [asyncio.create_task(count.add(self._collect(submit, o, iteration))) for o in names]
     try: return sum(await asyncio.gather(*tasks), [])
     finally: # if one could not be committed, or this is cancelled, the others end, too
         for o in tasks: o.cancel()
@@ -316,9 +314,9 @@ async def _learn_and_test(self:ParallelExperience, state):
         state.should_stop = self.criterion.met(state.metric)
 
 @patch
-async def _iterate(self:ParallelExperience, submit, iteration, bar):
+async def _iterate(self:ParallelExperience, submit, iteration, count):
     "Collect, merge, learn, test: the `State`"
-    failures = await self._collect_all(submit, iteration, bar)
+    failures = await self._collect_all(submit, iteration, count)
     size,bad = await asyncio.to_thread(self._merge, iteration)
     failures += bad
     state = State(iteration, self._collected(iteration, failures), failures, size)
@@ -400,30 +398,28 @@ def _check_ready(self:ParallelExperience, max_iter):
         raise ValueError(f'{self.min_envs} environments should succeed, and there are {len(self.environments)}')
 
 # %% ../nbs/12_parallel.ipynb #033f4ba9
-class _Progress:
-    "A bar for the tasks that are done, shown once this takes long"
-    def __init__(self, total, patience=2.):
-        self.bar,self.done,self.total,self.comment,self.due = None,0,total,'',time.monotonic()+patience
-    async def count(self, coro):
+class _Count:
+    "How many tasks are done"
+    def __init__(self, patience): self.bar,self.done,self.comment = Progress(patience=patience),0,''
+
+    async def add(self, coro):
+        "Count a task once it is done"
         res = await coro
         self.done += 1
-        if time.monotonic()>self.due: self.bar,self.due = progress(self.total),math.inf
-        if self.bar is not None:
-            self.bar.comment = self.comment
-            self.bar.update(min(self.done, self.total or self.done))
+        self.bar.update(self.done, self.comment)
         return res
 
 # %% ../nbs/12_parallel.ipynb #48a29579
 @patch
-async def _next(self:ParallelExperience, pool, bar, max_iter):
+async def _next(self:ParallelExperience, pool, count, max_iter):
     "The next iteration, unless another run has done them all"
-    with Claim(self.banks.folder):
+    with FileLock(self.banks.folder):
         self.banks.sweep()
         done = self._resume()
         if max_iter and done>=max_iter: return
-        if bar.total is None and max_iter: bar.total = (max_iter-done)*len(self.environments)
-        state = await self._iterate(partial(pool.submit, run_task, wanted=self._wanted), done, bar)
-    bar.comment = f'iteration {done+1}' + (f', {state.metric_name} {state.metric:g}' if state.metric_name else '')
+        if max_iter: count.bar.total = count.done+(max_iter-done)*len(self.environments)
+        state = await self._iterate(partial(pool.submit, run_task, wanted=self._wanted), done, count)
+    count.comment = f'iteration {done+1}' + (f', {state.metric_name} {state.metric:g}' if state.metric_name else '')
     return state
 
 # %% ../nbs/12_parallel.ipynb #5d177607
@@ -435,12 +431,12 @@ async def start(self:ParallelExperience,
     self._check_ready(max_iter)
     self.banks.folder.mkdir(parents=True, exist_ok=True)
     self._warn_if_met(max_iter)
-    done,bar = self._resume(),_Progress(None, self.patience)
+    done,count = self._resume(),_Count(self.patience)
     pool = self.engine or ThreadPoolExecutor(len(self.environments))
     try:
         with while_wanted() as self._wanted:
             while not self._stopped.is_set() and (not max_iter or done<max_iter):
-                state = await self._next(pool, bar, max_iter)
+                state = await self._next(pool, count, max_iter)
                 if state is None: return
                 done = state.iteration+1
                 yield state
