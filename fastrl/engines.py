@@ -10,14 +10,14 @@ Docs: https://fastrl.github.io/fastrl/engines.html.md"""
 __all__ = ['Ctx', 'run_task', 'Workflow', 'executor_of']
 
 # %% ../nbs/11a_engines.ipynb #7608d2ab
-import asyncio, cloudpickle, fcntl, hashlib, json, os, pickle, random, re, shlex, sys, tempfile, threading, uuid, weakref
+import asyncio, fcntl, hashlib, json, os, pickle, random, re, shlex, sys, tempfile, threading, uuid, weakref
 from concurrent.futures import Executor
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-import numpy as np, torch
+import cloudpickle, numpy as np, torch
 from .memory.bank import ExperienceBank
 from .supervisor import as_main, run_command, run_function
 

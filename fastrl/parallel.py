@@ -208,7 +208,7 @@ def _seed(self:ParallelExperience, *of):
     return int.from_bytes(hashlib.sha256(repr((self.seed, *of)).encode()).digest()[:4], 'big')
 
 async def _result(future):
-    "The result of a task, as of one that failed if the engine cancelled it"
+    "The result of a task; an error if the engine cancelled it"
     future = asyncio.wrap_future(future)
     try: return await asyncio.shield(future)
     except asyncio.CancelledError:
@@ -328,7 +328,7 @@ async def _iterate(self:ParallelExperience, submit, iteration, count):
 
 # %% ../nbs/12_parallel.ipynb #354f2695
 def _policy_bytes(policy):
-    "A policy as a file, or `None` for one that cannot be kept"
+    "A policy as the bytes of a file; `None` if it cannot be kept"
     if policy is None: return
     res = io.BytesIO()
     try:

@@ -10,7 +10,8 @@ Docs: https://fastrl.github.io/fastrl/supervisor.html.md"""
 __all__ = ['as_main', 'run_command', 'run_function']
 
 # %% ../nbs/11_supervisor.ipynb #491dc13e
-import cloudpickle, ctypes, json, math, os, select, signal, socket, subprocess, sys, tempfile, threading, time, traceback
+import ctypes, json, math, os, select, signal, socket, subprocess, sys, tempfile, threading, time, traceback
+import cloudpickle
 from contextlib import suppress
 from importlib import import_module
 from multiprocessing.connection import wait
@@ -243,7 +244,7 @@ def run_command(
 
 # %% ../nbs/11_supervisor.ipynb #31f6c463
 def run_function(
-    f, # What [cloudpickle](https://github.com/cloudpipe/cloudpickle) can send: a function, a lambda, an object with `__call__`
+    f, # Anything callable that [cloudpickle](https://github.com/cloudpipe/cloudpickle) can send, such as a lambda
     *args, # Its arguments
     cwd='.', # The folder where it runs
     env:dict=None, # Variables, besides those of this process
