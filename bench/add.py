@@ -20,8 +20,8 @@ def many(n=1000, capacity=100_000, peers=[*stores.peers, stores.SB3Vector], as_t
 toy = dict(n=10, capacity=100, peers=[])
 cases = [
     Case('Add one row', one, goal=2, per=1000, toy=toy, beside=(stores.Fastrl.name,),
-         note='`Ring.add(**row)`, checks and lock included; "fastrl" is `ExperienceReplay.add`, with a column more'),
+         note='`Ring.add(**row)`, checks and lock included; "fastrl" is `ExperienceReplay.add`, which stores one more column'),
     Case('Add 1,000 rows, NumPy arrays', many, goal=1, toy=toy, beside=(stores.SB3Vector.name,),
-         note='`Ring.extend(batch)`; "SB3 with 1,000 envs" is a memory made for as many environments, which takes one row of each at a time, and no other number'),
+         note='`Ring.extend(batch)`; "SB3 with 1,000 envs" is a buffer made for 1,000 environments, which takes exactly one row of each at a time'),
     Case('Add 1,000 rows, torch tensors', lambda **kw: many(as_tensors=True, **kw), goal=1, toy=toy, beside=(stores.SB3Vector.name,)),
 ]

@@ -86,9 +86,9 @@ def frames(n=50_000, B=16, T=64):
 
 cases = [
     Case('Episodes: 16 sequences of 64 steps from 10⁶ steps of 64 floats', sequences, goal=10, beside=('torchrl',), toy=dict(n=1000, B=2, T=4, peers=(Published,)),
-         note='episodes of 200 steps; "its steps" are what maltemosbach/buffers goes through for a batch (a list of episodes that are long enough, and of their boundaries, is made anew for each), without the `DataLoader` that it has around them, which ours includes; torchrl draws slices with its cache on'),
+         note='episodes of 200 steps; "its steps" are what maltemosbach/buffers does for a batch (for each one it lists anew the episodes that are long enough, and their boundaries), without its `DataLoader`, while ours is included; torchrl draws slices with its cache on'),
     Case('Episodes in files: 60 batches of 512×16 steps, two workers', by_workers, goal=1.6, turns=7, unit='ms', beside=('no worker',), toy=dict(n=1000, B=2, T=4, batches=2, workers=(2,1)),
-         note='episodes of 200 steps of 64 floats, a file each, in the page cache; against one worker; a batch of 16×64 steps takes 0.35 ms without workers, which they cannot better'),
+         note='episodes of 200 steps of 64 floats, one file each, in the page cache; against one worker; without workers, a batch of 16×64 steps takes 0.35 ms, which they cannot beat'),
     Case('Episodes: 16 sequences of 64 frames of 64×64×3', frames, goal=1.25, growth=True, toy=dict(n=500, B=2, T=4),
-         note='12.6 MB, from 16 places, beside the copy of as many bytes from one place to new memory'),
+         note='12.6 MB, from 16 places, against a copy of as many bytes from one place to new memory'),
 ]

@@ -22,4 +22,4 @@ def grown(few=10**5, many=10**7, peers=None):
     return {'fastrl': replay(many), 'at 10⁵': replay(few), 'one read a row': read(many), 'one read a row at 10⁵': read(few)}
 
 cases = [Case('Sample 256 of 10⁷ CartPole rows, against 10⁵', grown, goal=1.5, growth=True, beside=('one read a row','one read a row at 10⁵'),
-              toy=dict(few=100, many=1000), note='how much longer it takes; "one read a row" draws 256 numbers and reads 8 bytes of each of these rows, which is what the caches of the machine take')]
+              toy=dict(few=100, many=1000), note='how much longer it takes; "one read a row" draws 256 numbers and reads 8 bytes of each of these rows, which shows what the caches of the machine cost')]

@@ -37,6 +37,6 @@ def on_dask():
     return {'fastrl':ours, 'Dask':bare}
 
 cases = [
-    Case('Tasks: one in a process of its own', embedded, beside=('fastrl, a command','forkserver'), unit='ms', turns=11, note='ours sends a function, has a deadline, kills what is left, and brings a bank back as a file; the forkserver of `multiprocessing` forks and ends, with the same imported'),
-    Case('Tasks: one on a Dask cluster', on_dask, beside=('Dask',), unit='ms', turns=31, note='ours runs it in a process of its own on the worker; Dask in a thread of the worker'),
+    Case('Tasks: one in a process of its own', embedded, beside=('fastrl, a command','forkserver'), unit='ms', turns=11, note='ours sends a function, keeps a deadline, kills leftover processes, and brings a bank back as a file; the forkserver of `multiprocessing` only forks and ends, with the same modules imported'),
+    Case('Tasks: one on a Dask cluster', on_dask, beside=('Dask',), unit='ms', turns=31, note='ours runs the task in a process of its own on the worker, Dask in a thread of the worker'),
 ]

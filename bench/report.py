@@ -14,7 +14,7 @@ def machine():
     return dict(cpu=cpu, cores=os.cpu_count(), python=platform.python_version(), versions=stores.versions())
 
 def write(path, text):
-    "All of it or nothing"
+    "Replace the file at `path` with all of `text`, or leave it as it is"
     tmp = path.with_suffix('.tmp')
     tmp.write_text(text, encoding='utf-8')
     os.replace(tmp, path)
@@ -49,7 +49,7 @@ def verdict(c):
     "ratio, goal, reached?"
     if c['ratio'] is None: return ['–', '', '']
     of = c['fastest']
-    ratio = f"{c['ratio']:.2f}× the time {of}" if c['growth'] else f"{c['ratio']:.2f}× the speed of the {of}" if of not in peers else f"{c['ratio']:.2f}× as fast as {of}"
+    ratio = f"{c['ratio']:.2f}× the time of \"{of}\"" if c['growth'] else f"{c['ratio']:.2f}× the speed of \"{of}\"" if of not in peers else f"{c['ratio']:.2f}× as fast as {of}"
     return [ratio, '' if c['goal'] is None else f"{'≤' if c['growth'] else '≥'} {c['goal']:g}×", {True: 'yes', False: '**no**', None: ''}[c['reached']]]
 
 def line(c):
@@ -60,13 +60,13 @@ def line(c):
 
 def table(cases, machine):
     cases = list(cases)
-    heads = ['', 'fastrl', *peers, 'beside', 'ratio', 'goal', 'reached?']
+    heads = ['', 'fastrl', *peers, 'also measured', 'ratio', 'goal', 'reached?']
     rows = [heads, ['---']+['---:']*(len(peers)+1)+['---']*4, *map(line, cases)]
     failed = {f'{p}: {why}' for c in cases for p,why in c['failed'].items()}
     days = sorted({c['date'] for c in cases})
     v = machine['versions']
-    return '\n'.join(['# Beside the peers', '',
-        'Medians of interleaved repetitions, one torch thread. A ratio is taken within each repetition, and is the median of these. Every sample ends in torch tensors.', '',
+    return '\n'.join(['# fastrl compared with other replay buffers', '',
+        'Medians of interleaved repetitions, on one torch thread. Each ratio is taken within a repetition, and the median of these is shown. Every sample ends in torch tensors.', '',
         *(f"| {' | '.join(r)} |" for r in rows), '',
         *(f"- {c['name']}: {c['note']}." for c in cases if c['note']), '',
         *(f'No figure for {o}.\n' for o in sorted(failed)),

@@ -1,4 +1,4 @@
-"Follow the links of a built site: `python docs/check.py build/docs` fails if one leads nowhere, or a page loads from elsewhere"
+"Check the links of a built site: `python docs/check.py build/docs` fails if a link is broken, or if a page loads something from elsewhere"
 import sys
 from html.parser import HTMLParser
 from pathlib import Path

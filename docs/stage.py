@@ -1,4 +1,4 @@
-"""Turn the notebooks into what the site and README.md are made of
+"""Turn the notebooks into the sources of the site, and into README.md
 
 `python docs/stage.py` runs nbdev's documentation processors over `nbs/`, translates the Quarto dialect that they emit, and
 writes plain notebooks to `build/nbs/` (for Sphinx) and plain markdown to `build/md/`. `python docs/stage.py readme` writes
@@ -17,7 +17,7 @@ cfg = get_config()
 build = cfg.config_path/'build'
 plotly_mime = 'application/vnd.plotly.v1+json'
 
-# What nbdev does, with three differences: which cells run, where names link to, and how a definition is shown
+# As nbdev does it, with three differences: which cells run, where names link to, and how a definition is shown
 
 class run_definitions(exec_show_docs):
     "As nbdev, which runs what `show_doc` needs; but an import inside of other code doesn't make a cell run"
@@ -33,7 +33,7 @@ class Procs(FilterDefaults):
 _lookup = NbdevLookup.__getitem__
 @patch
 def __getitem__(self:NbdevLookup, s):
-    "As nbdev, but a bare lower-case name is ours or nobody's, and a word: `merge` in our prose is no function of fastcore's, `info` no command"
+    "As nbdev, but a bare lower-case name links only to our own: elsewhere `merge` is a word and not fastcore's function, and `info` is not a command"
     res = _lookup(self, s)
     if '.' in s or s[:1].isupper() or cfg.doc_url in str(res) and f'{cfg.doc_url}cli.' not in str(res): return res
 
@@ -93,7 +93,7 @@ def plotly_html(d, id, js):
         f'<div class="plotly-figure{" wide" if "xaxis2" in d["layout"] else ""}" id="{id}" style="height:{d["layout"].get("height") or 450}px"></div>\n'
         f'<script>Plotly.newPlot("{id}", {fig})</script>')
 
-unseen = re.compile(r'^#+ \S*\\_\\_(repr|getstate|setstate|reduce)\\_\\_$', flags=re.M)  # nobody calls these
+unseen = re.compile(r'^#+ \S*\\_\\_(repr|getstate|setstate|reduce)\\_\\_$', flags=re.M)  # nobody calls these by name
 
 def plain_cell(c, f):
     "Cell `c` of notebook `f`, with tags and plain markdown for nbdev's and Quarto's directives; None if it isn't shown"
@@ -110,7 +110,7 @@ def plain_cell(c, f):
         return None if unseen.search(text) else md(text)
     res = mk_cell(re.sub(r'^#\|.*\n?', '', c.source, flags=re.M), id=c.get('id'))
     tags = ['remove-input']*(dirs.get('echo')=='false') + ['hide-input']*('code-fold' in dirs)
-    for o in outs: # the name of a temporary folder tells nobody anything
+    for o in outs: # the name of a temporary folder means nothing to a reader
         if 'text' in o: o['text'] = re.sub(r'/tmp/tmp\w+', '…', ''.join(o['text']))
     res.outputs,res.metadata = outs,{'tags':tags} if tags else {}
     return res if c.source.strip() or outs else None
@@ -123,7 +123,7 @@ def plain_nb(f):
     nb.metadata = dict(language_info=dict(name='python', pygments_lexer='ipython3'))
     return nb
 
-# From the plain form to what is read: markdown, or a page of the site
+# From the plain form to markdown, or to a page of the site
 
 def out_md(o, url):
     "Markdown of one output; pictures stay on the site"
@@ -167,7 +167,7 @@ def to_site(nb, up):
 groups = {'start':'Start', 'tutorials':'Tutorials', 'howto':'How-to', '':'Reference'}  # folders of `nbs/`, as the site names them
 
 def toctrees(pages, index):
-    "Contents: a list for each folder, in the order in which the text `index` links to its pages for the last time"
+    "Contents: a list for each folder, its pages in the order of the last link to each in the text `index`"
     dirs = groupby(pages, lambda o: o.rpartition('/')[0])
     if new := dirs.keys()-groups.keys(): raise ValueError(f'`groups` has no name for the pages in {new}')
     for k,v in dirs.items():

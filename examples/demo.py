@@ -1,4 +1,4 @@
-"Train a DQN on CartPole, look at how it plays, and write what it learnt from to a page"
+"Train a DQN on CartPole, watch it play, and write a page about what it learnt from"
 from pathlib import Path
 import torch
 from fastrl.agents.dqn import *
@@ -6,7 +6,7 @@ from fastrl.data.gym import *
 from fastrl.memory.experience_replay import *
 
 def watch(learn, n=200):
-    "`n` steps of the trained agent, with pictures, and how wrong its network is about each"
+    "`n` steps of the trained agent, with pictures and the TD error of each step"
     def greedy(states): return learn.model(dict(state=states)).argmax(1)
     source = Source([GymLoop('CartPole-v1', agent=greedy, mode='rgb_array', seed=7), ResReduce(4)])
     steps = source.take(n)
@@ -15,13 +15,13 @@ def watch(learn, n=200):
         value,after = (learn.model(dict(state=steps[o])).max(1, keepdim=True)[0] for o in ('state','next_state'))
     return ExperienceReplay(max_sz=n, warmup_sz=1, memory=BD(steps, td_error=steps['reward']+learn.dqn.gamma*~steps['terminated']*after-value))
 
-about = ('How a DQN learnt, and what its memory held in the end. Below that it plays: the slider moves the picture and the dots at once. '
-         'A TD error is what the network got wrong about a step, below 0 where it had hoped for more.')
+about = ('How a DQN learnt, and what its memory held in the end. Below, it plays: the slider moves the picture and the dots together. '
+         'A TD error is what the network got wrong about a step: negative where it had expected more.')
 
 def main(steps=35_000):
-    torch.set_num_threads(1) # the network is small: more threads would wait for one another
+    torch.set_num_threads(1) # the network is small: more threads would only wait for each other
     learn = dqn_learner('CartPole-v1', n=steps//7, prioritized=True, seed=0)
-    print(f'A DQN learns to balance a pole, in {steps:,} steps: the most that an episode returns is 500')
+    print(f'A DQN learns to balance a pole, in {steps:,} steps; an episode returns 500 at most')
     learn.fit(7)
     learn.evaluate.load_best()
     returns = play('CartPole-v1', learn.model, 100, seed=1_000_000)
@@ -32,8 +32,8 @@ def main(steps=35_000):
     page.parent.mkdir(exist_ok=True)
     page.write_text(figures_to_html(figs, 'CartPole: what the agent learnt from', about), encoding='utf-8')
     learn.experience_replay.experience_replay.save('demo/memory')
-    print('The memory is saved: `.venv/bin/fastrl info demo/memory` says what is in it')
-    print(f'What it learnt from, in pictures: {page}')
+    print('The memory is saved: `.venv/bin/fastrl info demo/memory` shows what is in it')
+    print(f'Open this page to see what it learnt from: {page}')
     return returns.mean()
 
 if __name__=='__main__': main()

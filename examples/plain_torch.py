@@ -1,4 +1,4 @@
-"DQN in plain PyTorch: the memory needs no fastai"
+"A DQN in plain PyTorch: the replay buffer needs no fastai"
 import gymnasium as gym, numpy as np, torch
 from torch import nn
 from torch.nn.functional import smooth_l1_loss
@@ -6,7 +6,7 @@ from fastrl.memory.replay import ExperienceReplay
 from fastrl.memory.sample import Prioritized
 
 def train(steps=30_000, seed=0, gamma=.99):
-    "Train on CartPole; the return of each episode"
+    "Train on CartPole; gives the return of each episode"
     torch.manual_seed(seed)
     rng,env = np.random.default_rng(seed),gym.make('CartPole-v1')
     q,target = (nn.Sequential(nn.Linear(4, 128), nn.ReLU(), nn.Linear(128, 128), nn.ReLU(), nn.Linear(128, 2)) for _ in range(2))

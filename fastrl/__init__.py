@@ -8,22 +8,24 @@
 - `fastrl.memory.bank`: Experience that many workers collect, each into a bank of its own, to be saved, merged and drawn from
 - `fastrl.memory.buffer`: Steps as typed columns, in the form that Velora's agents use
 - `fastrl.memory.check`: Hold any memory, also one of your own, to what a memory has to keep
+- `fastrl.memory.checkpoint`: Write a memory to a folder, and the next time only what is new
 - `fastrl.memory.dataset`: What all datasets of episodes share: they take whole episodes, make room, count, and give them back
-- `fastrl.memory.disk`: Save a memory so that nothing is lost and nothing is run: safetensors and JSON, written whole or not at all
+- `fastrl.memory.disk`: Save a memory so that nothing is lost and nothing is run: safetensors and JSON, complete or absent
 - `fastrl.memory.episode_files`: Episodes in files, one each: more than memory holds, and safe from crashes
 - `fastrl.memory.episode_rows`: Episodes in memory, in shared memory, or in one mapped file
 - `fastrl.memory.episodes`: Whole episodes in memory or in files, and batches of sequences from them, drawn by one process or by many
 - `fastrl.memory.experience_replay`: A replay memory in a fastai `Learner`: what comes in is remembered, what is learnt from is drawn
 - `fastrl.memory.explore`: Pictures of what is in a memory
-- `fastrl.memory.files`: Write tensors and whatever stands among them to files, whole or not at all, and run nothing when they are read
+- `fastrl.memory.files`: Write tensors, and the data around them, to files that are complete or absent, and run nothing when they are read
 - `fastrl.memory.loader`: Batches of sequences without end, drawn by this process or by several workers
-- `fastrl.memory.manifest`: Replace a folder of files in one step, and believe nothing that a folder says
+- `fastrl.memory.manifest`: Replace a folder of files in one step, and check everything that a folder claims
 - `fastrl.memory.place`: Where rows live: in memory, in shared memory, in a file, or on a device
 - `fastrl.memory.replay`: What an agent remembers, and draws batches from, in any training loop
 - `fastrl.memory.ring`: The one store: packed rows, written over oldest first
-- `fastrl.memory.row`: Lay the fields of a step side by side in one row of words, and check each step that wants to be one
+- `fastrl.memory.row`: Pack the fields of a step side by side into one row, and check every step before it is stored
 - `fastrl.memory.running`: Steps that wait until their episode ends
 - `fastrl.memory.sample`: Which rows of a memory are drawn
+- `fastrl.memory.saved`: Read a memory that was saved to a folder, and trust nothing in it
 - `fastrl.memory.slots`: Shared memory through which a worker hands its blocks to the process that trains
 - `fastrl.memory.table`: Which episodes are stored, and which sequences of them make the next batch
 - `fastrl.memory.tree`: Draw by priority among a million rows, and change priorities, in microseconds

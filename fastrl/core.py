@@ -1,6 +1,6 @@
 """A batch is a dict of tensors with one batch axis, and a test that looks at shape and dtype too
 
-An agent's step is many things at once: what it saw, what it did, what came of it. Kept as loose tensors they drift apart: one is shuffled, another is not. `BD` holds them together, a dict of tensors that are cut, joined and shown as one along their first axis. `test_same` compares such things exactly, as every notebook here does.
+A step has many parts: an observation, an action, a reward, an ending. Kept as loose tensors they drift apart, when one is shuffled and another is not. `BD` holds them together: a dict of tensors that you cut, join and print as one, along their first axis. `test_same` compares such batches exactly, and every notebook here uses it.
 
 Docs: https://fastrl.github.io/fastrl/core.html.md"""
 
@@ -8,10 +8,11 @@ Docs: https://fastrl.github.io/fastrl/core.html.md"""
 
 # %% auto #0
 __all__ = ['leaves', 'map_leaves', 'path_name', 'difference', 'test_same', 'test_in', 'test_len', 'test_lt', 'row_index',
-           'TensorBatch', 'in_lines', 'BD', 'progress', 'compiled']
+           'TensorBatch', 'in_lines', 'BD', 'whole_number', 'Progress', 'progress', 'compiled']
 
 # %% ../nbs/00_core.ipynb #4703f0cd
-import numba, sys
+import math, numba, sys, time
+from operator import index
 from textwrap import fill
 import numpy as np, torch
 from fastcore.basics import bind, merge, patch
@@ -23,18 +24,18 @@ def leaves(
     o, # A column, or a dict or tuple of them, however deep
     path:tuple=(), # Where `o` stands
 ): # -> iterator of (path, leaf)
-    "All `(path, leaf)` of `o`, in order"
+    "Each `(path, leaf)` of `o`, in order"
     if not isinstance(o, (dict, tuple)): yield path,o
     else:
         for k,v in o.items() if isinstance(o, dict) else enumerate(o): yield from leaves(v, (*path,k))
 
 # %% ../nbs/00_core.ipynb #cc185e7e
 def map_leaves(
-    f, # Called with the leaves that stand at one place in `o` and `os`
+    f, # Called with the leaves at the same place in `o` and `os`
     o, # A column, or a dict or tuple of them
     *os, # Others of the same form
 ):
-    "`f` of the leaves, in the form of `o`; its dicts come out as `BD`"
+    "Apply `f` to every leaf, keeping the form of `o`; dicts come out as `BD`"
     if isinstance(o, Tensor): return f(o, *os) # most are
     if isinstance(o, dict): return BD({k: map_leaves(f, v, *[p[k] for p in os]) for k,v in o.items()})
     if isinstance(o, tuple): return tuple(map_leaves(f, *vs) for vs in zip(o, *os))
@@ -42,12 +43,12 @@ def map_leaves(
 
 # %% ../nbs/00_core.ipynb #129897fb
 def path_name(path:tuple)->str:
-    "How the leaf at `path` is called in messages and tables"
+    "The name of the leaf at `path` in messages and tables"
     return '.'.join(map(str, path))
 
 # %% ../nbs/00_core.ipynb #017e101a
 def difference(a, b, path=()):
-    "What differs first between `a` and `b`, in words, or `None`"
+    "The first difference between `a` and `b` in words, or `None`"
     at = f'at {path_name(path)}: ' if path else ''
     for form in (dict, tuple, list):
         if isinstance(a, form)!=isinstance(b, form): return f'{at}{type(a).__name__} != {type(b).__name__}'
@@ -91,7 +92,7 @@ def row_index(
     o, # An int, slice, list, mask, array or tensor
     n:int, # How many rows there are
 ): # -> a slice, or a tensor of row numbers
-    "The rows that `o` names, or an `IndexError` that says why it names none"
+    "The rows that `o` names, or an `IndexError` that says what is wrong with it"
     if isinstance(o, slice): return o if o.step is None or o.step>0 else torch.arange(n)[list(range(n)[o])]
     if isinstance(o, Tensor): t = o.as_subclass(Tensor)
     else:
@@ -113,7 +114,7 @@ def row_index(
 
 # %% ../nbs/00_core.ipynb #4479c5a1
 class TensorBatch(Tensor):
-    "A tensor whose first axis is the batch, in whatever is taken from it too"
+    "A tensor that keeps its first axis, the batch, however you index it"
     def __new__(cls,
         x, # Tensor, array or list with a batch axis
     ): return torch.as_tensor(x).as_subclass(cls)
@@ -125,7 +126,7 @@ class TensorBatch(Tensor):
 
 # %% ../nbs/00_core.ipynb #90501e76
 def in_lines(s:str)->str:
-    "`s` in lines of 80, as all that holds columns shows itself"
+    "`s` in lines of 80, the form in which batches and memories print themselves"
     return fill(' '.join(s.split()), 80, subsequent_indent='   ', break_on_hyphens=False, break_long_words=False)
 
 # %% ../nbs/00_core.ipynb #940da00a
@@ -156,21 +157,21 @@ def _fn(f, *args, **kwargs):
 # %% ../nbs/00_core.ipynb #be77876a
 @patch
 def map(self:BD, f, *args, **kwargs)->BD:
-    "A batch of the pairs that `f` makes of the pairs `(name, column)`"
+    "A batch of the pairs that `f` returns for each `(name, column)`"
     f = _fn(f, *args, **kwargs)
     return type(self)(f(o) for o in self.items())
 
 # %% ../nbs/00_core.ipynb #821d8582
 @patch
 def mapk(self:BD, f, *args, **kwargs)->BD:
-    "The same columns under the names that `f` makes"
+    "The same columns under new names, `f` of the old ones"
     f = _fn(f, *args, **kwargs)
     return type(self)({f(k): v for k,v in self.items()})
 
 # %% ../nbs/00_core.ipynb #3d895ab7
 @patch
 def mapv(self:BD, f, *args, **kwargs)->BD:
-    "`f` of every column, nested ones included"
+    "Apply `f` to every column, nested ones included"
     return map_leaves(_fn(f, *args, **kwargs), self)
 
 # %% ../nbs/00_core.ipynb #f7d4bcf0
@@ -189,7 +190,7 @@ def __radd__(self:BD, o):
 # %% ../nbs/00_core.ipynb #a51bbb63
 @patch(cls_method=True)
 def merge(cls:BD, *ds)->BD:
-    "The columns of all `ds` beside one another; of two with the same name the later stays"
+    "The columns of all `ds` side by side; the last of two with the same name wins"
     return cls(merge(*ds))
 
 # %% ../nbs/00_core.ipynb #d6155aad
@@ -199,7 +200,7 @@ def pandas(self:BD,
     relative_shape:bool=False, # Show the shape of one row instead of the column's
     **kwargs
 ): # -> pandas.DataFrame
-    "The batch as a `pandas.DataFrame`, one line a row"
+    "The batch as a `pandas.DataFrame`, one line per row"
     import pandas as pd
     cols,mus = {},{}
     for p,t in leaves(self):
@@ -215,11 +216,41 @@ def to(self:BD, *args, **kwargs)->BD:
     "Every column `to` a device or dtype, as of a tensor"
     return self.mapv(lambda t: t.to(*args, **kwargs))
 
+# %% ../nbs/00_core.ipynb #1c39e81b
+def whole_number(
+    name:str, # Of the argument, for the error
+    n, # An int, of Python, NumPy or torch
+    least:int=1,
+    most:int=None, # Without it there is no upper limit
+)->int:
+    "`n` as an int between `least` and `most`, or a `ValueError` that names it"
+    try: i = None if isinstance(n, (bool, np.bool_)) or getattr(n, 'dtype', None) is torch.bool else index(n)
+    except TypeError: i = None
+    if i is None or i<least or most is not None and i>most:
+        limits = f'of at least {least}' if most is None else f'from {least} to {most}'
+        raise ValueError(f'`{name}` should be a whole number {limits}, got {n!r:.80}')
+    return i
+
 # %% ../nbs/00_core.ipynb #e565a95c
-def progress(
-    total, # `None`: nobody knows
-): # -> a bar with `update(n)`, or None
-    "A progress bar, if there is fastprogress, and somebody who looks"
+class Progress:
+    "A progress bar that appears after `patience` seconds, if anybody can see it"
+    def __init__(self,
+        total:int=None, # Without it nobody knows how much there is to do
+        patience:float=2.,
+    ): self.total,self.due,self.bar = total,time.monotonic()+patience,None
+
+    def update(self,
+        done:int, # How much is done by now
+        comment:str='', # Stands behind the bar
+    ):
+        "Show that `done` of `total` are done"
+        if self.bar is None and time.monotonic()>=self.due: self.bar,self.due = progress(self.total),math.inf
+        if self.bar is None: return
+        self.bar.comment = comment
+        self.bar.update(done if self.total is None else min(done, self.total))
+
+def progress(total):
+    "A bar of fastprogress, or `None` where nobody would see it"
     try: from fastprogress.fastprogress import IN_NOTEBOOK, progress_bar
     except ImportError: return
     if not (IN_NOTEBOOK or sys.stdout and sys.stdout.isatty()): return
@@ -229,6 +260,6 @@ def progress(
 
 # %% ../nbs/00_core.ipynb #319988f3
 def compiled(f):
-    "`f` compiled by numba, and kept for the next process"
+    "`f`, compiled by numba and cached for the next process"
     try: return numba.njit(nogil=True, cache=True)(f)
     except RuntimeError: return numba.njit(nogil=True)(f) # a read-only installation and home

@@ -4,7 +4,7 @@ from pathlib import Path
 from unittest import mock
 import numpy as np, pytest, torch
 from fastrl.core import leaves, path_name
-from fastrl.memory import disk
+from fastrl.memory import checkpoint, disk
 from fastrl.memory.disk import load_memory, save_memory
 from fastrl.memory.ring import Ring, nest, schema_fields
 
@@ -76,7 +76,7 @@ if os.geteuid()==0: os.setuid(65534) # to root nothing is read-only
 er.add(state=[9, 9], reward=1., terminated=False, truncated=False)
 for to in ('/saved','/new'):
     try: er.save(folder+to)
-    except PermissionError as e: print('could not be saved' in str(e) and 'is as it was' in str(e))
+    except PermissionError as e: print('could not be saved' in str(e) and 'is unchanged' in str(e))
     else: print('it was saved')
 print(sorted(os.listdir(folder+'/saved'))==before, ExperienceReplay.load(folder+'/saved').ring.total)
 ''')
@@ -140,7 +140,7 @@ class Life:
     def fail(self):
         "A checkpoint that a full disk stops"
         def full(*_): raise OSError(28, 'the disk is full')
-        with mock.patch.object(disk, 'write_manifest', full), pytest.raises(OSError): self.checkpoint()
+        with mock.patch.object(checkpoint, 'write_manifest', full), pytest.raises(OSError): self.checkpoint()
 
     def aside(self):
         "Somebody else saves the same ring elsewhere"
@@ -157,8 +157,8 @@ class Life:
     def load(self):
         self.checkpoint()
         was = self.ring
-        def restore(saved, ring, beside, state): self.ring,self.weights,self.saved = ring,beside['weight'],saved
-        load_memory(self.folder, 'Ring', {}, restore=restore, env_restored=True, **self.place())
+        def restore(empty, saved, ring, beside, state): return ring,beside['weight']
+        (self.ring,self.weights),self.saved = load_memory(self.folder, 'Ring', {}, restore=restore, env_restored=True, **self.place())
         self.kept = self.saved.kept(self.ring)
         self.check()
         a,b = self.ring.seams,was.seams

@@ -568,6 +568,10 @@ def test_killed_in_the_middle(tmp_path, where):
         assert [o['obs'][0].item()//10 for o in have]==[2,*range(4, k+1)][-len(have):]
         for o in (RingBufferDataset.load(tmp_path/o) for o in ('s','c')):
             same([dict(o[i]) for i in range(o.num_episodes)], have)
+        o.add_episode(dict(obs=tensor([700,701]), twice=tensor([0,0])))
+        o.checkpoint(tmp_path/'c') # that was loaded from there: it writes what is new
+        assert RingBufferDataset.load(tmp_path/'c')[-1]['obs'].tolist()==[700,701]
+        same(*[[dict(x[i]) for i in range(x.num_episodes)] for x in (o, RingBufferDataset.load(tmp_path/'c'))])
     assert ds.episode_lengths==[3]*3
 
 # %% Interrupted at any line while an episode comes
@@ -792,10 +796,10 @@ def test_one_writer(tmp_path):
     b.add_episode(episode(1, 5))
     with raises('another '): a.add_episode(episode(2, 5))
     c = RingBufferDataset(20, path=d/'p'); assert c.episode_lengths==[5]
-    with raises('another one writes to'): c.add_episode(episode(2, 5))
+    with raises('another writer has locked'): c.add_episode(episode(2, 5))
     b.add_episode(episode(3, 4)); assert (c.episode_lengths, c.num_timesteps, b.num_timesteps)==([5,4], 9, 9)
     copied = copy.deepcopy(b)
-    with raises('another one writes to'): copied.add_episode(episode(2, 5))
+    with raises('another writer has locked'): copied.add_episode(episode(2, 5))
     del a,b,copied; gc.collect(); c.add_episode(episode(4, 3)); del c
     assert RingBufferDataset(20, path=d/'p').episode_lengths==[5,4,3]
     (d/'q.episodes').write_text('mine')
@@ -803,7 +807,7 @@ def test_one_writer(tmp_path):
     assert (d/'q.episodes').read_text()=='mine'
     x,y = IndividualFileDataset(20, d/'f'),IndividualFileDataset(20, d/'f')
     x.add_episode(episode(1, 5))
-    with raises('another one writes to'): y.add_episode(episode(2, 5))
+    with raises('another writer has locked'): y.add_episode(episode(2, 5))
     del x
     with raises('1 episodes came to'): y.add_episode(episode(2, 5))
     assert len(os.listdir(d/'f'))==1
@@ -910,8 +914,7 @@ def test_names_in_pickles():
     from fastrl.memory import episodes as E
     for o in ('Table','FieldType','FIFOEvictor','ScoreEvictor','RingBufferDataset','IndividualFileDataset','Concat','Sequences',
               'EpisodeLoader','EpisodeReplay','Running','Desk','_as_is'): assert hasattr(E, o), o
-    state = RingBufferDataset(9).__getstate__()
-    del state['_kept'] # was not in the state
+    state = {k:v for k,v in RingBufferDataset(9).__getstate__().items() if k!='_waited'}
     old = RingBufferDataset.__new__(RingBufferDataset); old.__setstate__(state)
     old.add_episode(episode(1, 3)); assert old.episode_lengths==[3]
 

@@ -1,16 +1,16 @@
-"The network, and what it learnt so far"
+"The network, and the weights it has learnt so far"
 import os
 from pathlib import Path
 import torch
 from torch import nn
 
-torch.set_num_threads(1) # the network is small: more threads would wait for one another
+torch.set_num_threads(1) # the network is small: more threads would only wait for each other
 path = Path(os.environ.get('FASTRL_WORK_DIR', '.'))/'dqn.pt'
 
 def network(): return nn.Sequential(nn.Linear(4, 128), nn.ReLU(), nn.Linear(128, 128), nn.ReLU(), nn.Linear(128, 2))
 
 def learnt():
-    "The network as the last update left it"
+    "The network, with the weights of the last update"
     net = network()
     if path.exists(): net.load_state_dict(torch.load(path, weights_only=True)['online'])
     return net

@@ -1,4 +1,4 @@
-"Four environments that explore differently, one memory, one DQN: `run_me.py [embedded|dask|asyncflow]`"
+"One DQN learns from four environments that explore differently: `run_me.py [embedded|dask|asyncflow]`"
 import asyncio, logging, sys
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -8,7 +8,7 @@ code_path = f'{sys.executable} {Path(__file__).parent}'
 
 @asynccontextmanager
 async def engine_of(kind):
-    "What runs the environments"
+    "The engine that runs the environments"
     if kind=='embedded': yield None
     elif kind=='dask':
         from distributed import Client, LocalCluster

@@ -1,4 +1,4 @@
-"Learn from all that was collected so far: a double DQN"
+"Update a double DQN from everything collected so far"
 import os
 import torch
 from torch.nn import functional as F
@@ -25,4 +25,4 @@ for i in range(1200):
     if i%200==0: target.load_state_dict(online.state_dict())
 new = path.with_name('dqn.pt.new')
 torch.save(dict(online=online.state_dict(), target=target.state_dict(), opt=opt.state_dict()), new)
-new.replace(path) # whole or not at all
+new.replace(path) # all of the new file, or still the old one

@@ -10,7 +10,8 @@ Docs: https://fastrl.github.io/fastrl/memory.buffer.html.md"""
 __all__ = ['BatchExperience', 'ReplayBuffer']
 
 # %% ../../nbs/06c_memory.buffer.ipynb #8a9c98e1
-import json, math, time, zlib
+import json, zlib
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import dropwhile
 from pathlib import Path
@@ -19,10 +20,9 @@ from fastcore.basics import patch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 from ..core import *
-from ..core import progress
-from .disk import load_memory, put_file, save_memory, write_tensors
+from .disk import Savable, put_file, write_tensors
 from .ring import Ring
-from .row import as_tensor, fits
+from .row import as_tensor, check_column, torch_dtype
 from .sample import *
 
 # %% ../../nbs/06c_memory.buffer.ipynb #73a4d143
@@ -44,15 +44,10 @@ class BatchExperience:
 # %% ../../nbs/06c_memory.buffer.ipynb #7bb30481
 _names = tuple(BatchExperience.__dataclass_fields__)[:8]
 
-def _whole(name, v, least):
-    "`v` as an int of at least `least`"
-    if not isinstance(v, (int, np.integer)) or isinstance(v, bool) or v<least:
-        raise ValueError(f'`{name}` should be a whole number and at least {least}, got {v!r}')
-    return int(v)
-
 def _dim(name, v, least=1):
     "A number of features, or the shape of a field as a tuple"
-    return tuple(_whole(name, o, least) for o in v) if isinstance(v, (tuple,list)) and v else _whole(name, v, least)
+    if not isinstance(v, (tuple,list)) or not v: return whole_number(name, v, least)
+    return tuple(whole_number(name, o, least) for o in v)
 
 def _shapes(state_dim, action_dim, hidden_dim):
     "The shape of each column's rows"
@@ -63,8 +58,9 @@ def _column(name):
     return property(lambda self: self.ring.rows.columns[(name,)], doc=f'The column `{name}`, `capacity` rows of it')
 
 # %% ../../nbs/06c_memory.buffer.ipynb #f11d0a96
-class ReplayBuffer:
+class ReplayBuffer(Savable):
     "The last `capacity` steps as columns, and batches drawn from them"
+    kind = 'ReplayBuffer'
     def __init__(self,
         capacity:int, # The most steps it holds; then the oldest are written over
         state_dim:int, # Numbers in a state, or its shape as a tuple
@@ -79,7 +75,7 @@ class ReplayBuffer:
         reward_dtype:torch.dtype=torch.float32,
         hidden_dtype:torch.dtype=torch.float32,
     ):
-        self.capacity,self.device,self.dropped_updates,self._kept = _whole('capacity', capacity, 1),device,0,None
+        self.capacity,self.device,self.dropped_updates = whole_number('capacity', capacity),device,0
         self.state_dim,self.action_dim,self.hidden_dim = (
             _dim('state_dim', state_dim),_dim('action_dim', action_dim),_dim('hidden_dim', hidden_dim, 0))
         dtypes = dict(states=state_dtype, actions=action_dtype, rewards=reward_dtype,
@@ -118,8 +114,7 @@ def _fit(self:ReplayBuffer, name, v, n):
             raise ValueError(f'`{name}` should be of shape {want}, as the buffer was made, got {tuple(t.shape)}')
         t = t.reshape(want)
     if t.dtype!=f.dtype:
-        if not fits(t, python, f.dtype):
-            raise ValueError(f'`{name}` should be {f.dtype}, as the buffer was made, got {t.dtype}: convert it first')
+        check_column(name, t, python, want, f.dtype)
         t = t.to(f.dtype)
     return t.cpu().numpy() if self.ring.rows.arrays else t.to(self.ring.device) # arrays go into a ring in memory faster
 
@@ -179,7 +174,7 @@ def sample(self:ReplayBuffer,
     batch_size:int, # How many steps
 )->BatchExperience:
     "Steps that the sampler chooses"
-    if len(self)<_whole('batch_size', batch_size, 1):
+    if len(self)<whole_number('batch_size', batch_size):
         raise ValueError(f'{len(self)} steps are stored, and a batch of {batch_size} was asked for: '
                          'add more, or `warm` the buffer')
     batch,idxs = self.ring.draw(self.sampler, batch_size)
@@ -301,7 +296,7 @@ def load(cls:ReplayBuffer,
 )->ReplayBuffer:
     "The buffer that was saved"
     path = Path(state_path).expanduser()
-    if (path/'manifest.json').exists(): return cls._of_checkpoint(path, **kwargs)
+    if (path/'manifest.json').exists(): return cls._load_checkpoint(path, **kwargs)
     # Velora cuts names at a dot
     tries = ([path] if path.suffix=='.safetensors'
              else [path.with_name(f'{path.name}.safetensors'), path.with_suffix('.safetensors')])
@@ -332,39 +327,39 @@ def _meta_beside(path):
 
 # %% ../../nbs/06c_memory.buffer.ipynb #8d61ee5e
 @patch
-def checkpoint(self:ReplayBuffer,
-    folder, # The same one each time
-):
-    "Write to `folder` what changed since the last time"
+@contextmanager
+def belongings(self:ReplayBuffer, extra=None):
+    "Everything to checkpoint, while nobody writes"
     with self.ring as ring:
         s = self.sampler
         config = dict(**{k: getattr(self, k) for k in _keys[:4]}, sampler=type(s).__name__, sampler_settings=s.settings)
-        self._kept = save_memory(folder, 'ReplayBuffer', config, ring,
-                                 dict(sampler=s.state_dict(), dropped_updates=self.dropped_updates), s.beside(ring),
-                                 kept=self._kept, sampler=s)
+        yield dict(ring=ring, config=config, beside=s.beside(ring), sampler=s,
+                   state=dict(sampler=s.state_dict(), dropped_updates=self.dropped_updates, extra=extra))
 
 @patch(cls_method=True)
-def _of_checkpoint(cls:ReplayBuffer, folder, sampler=None, on_error='raise', **where):
-    made = []
-    def restore(saved, ring, beside, state):
-        c,dtypes = saved.config,{f'{k[:-1]}_dtype': ring.rows.columns[(k,)].dtype
-                                 for k in ('states','actions','rewards','hiddens')}
-        device = None if ring.device.type=='cpu' else ring.device
-        self = cls(*(c[k] for k in _keys[:4]), device=device,
-                   sampler=sampler or sampler_of(c['sampler'], c['sampler_settings'], ring.device), **dtypes)
-        if (self.ring.capacity,self.ring.fields)!=(ring.capacity,ring.fields):
-            raise ValueError(f'a buffer with these settings has other rows than {ring}')
-        self.ring,self.dropped_updates = ring,int(state['dropped_updates']) if state else 0
-        self.sampler.load_state_dict(state['sampler'] if state else self.sampler.state_dict(), ring, beside)
-        made.append(self)
-    def same_size(saved): # before room is made for what the settings say
-        if saved.config['capacity']!=saved.ring['capacity']:
-            raise ValueError(f'`capacity` is {saved.config["capacity"]}, '
-                             f'and there is room for {saved.ring["capacity"]} rows')
-    saved = load_memory(folder, 'ReplayBuffer', {}, same_size, restore, on_error, **where)
-    self = made[-1]
-    if on_error=='raise': self._kept = saved.kept(self.ring, self.sampler)
+def empty(cls:ReplayBuffer, saved, sampler=None, device='cpu')->ReplayBuffer:
+    "A buffer with the settings of `saved`, and no rows yet"
+    c,dtypes = saved.config,{name: torch_dtype(dtype) for *_,dtype,name in saved.ring['fields']}
+    if c['capacity']!=saved.ring['capacity']:
+        raise ValueError(f'`capacity` is {c["capacity"]}, and there is room for {saved.ring["capacity"]} rows')
+    return cls(*(c[k] for k in _keys[:4]), device=None if torch.device(device).type=='cpu' else device,
+               sampler=sampler or sampler_of(c['sampler'], c['sampler_settings'], device),
+               **{f'{k[:-1]}_dtype': dtypes[k] for k in ('states','actions','rewards','hiddens')})
+
+@patch
+def restored(self:ReplayBuffer, saved, ring, beside, state)->ReplayBuffer:
+    "The buffer over the rows that were loaded"
+    if (self.ring.capacity,self.ring.fields)!=(ring.capacity,ring.fields):
+        raise ValueError(f'a buffer with these settings has other rows than {ring}')
+    self.ring,self.dropped_updates = ring,int(state['dropped_updates']) if state else 0
+    self.sampler.load_state_dict(state['sampler'] if state else self.sampler.state_dict(), ring, beside)
     return self
+
+@patch(cls_method=True)
+def _load_checkpoint(cls:ReplayBuffer, folder, sampler=None, on_error='raise', env_restored=False, mapped=False,
+                     device='cpu', **where):
+    return cls.load_as(folder, {}, on_error, env_restored, mapped, dict(device=device, **where),
+                       sampler=sampler, device=device)
 
 # %% ../../nbs/06c_memory.buffer.ipynb #5aed1f24
 _aside = ('NumpyToTorch','RecordVideo','HumanRendering','RenderCollection')
@@ -397,15 +392,6 @@ def _act(actions, envs):
         raise ValueError(f'`agent.predict` should give actions of {space.dtype}, as {space} has them, got {a.dtype}')
     return a.reshape(n, *space.shape).astype(space.dtype)
 
-# %% ../../nbs/06c_memory.buffer.ipynb #54dcf31a
-def _until(count, total, patience=2.):
-    "Go on until `count()` is `total`; after `patience` seconds a bar shows how far it is"
-    begin,bar = time.monotonic(),None
-    while count()<total:
-        yield
-        if time.monotonic()-begin>patience: bar,patience = progress(total),math.inf
-        if bar is not None: bar.update(min(count(), total))
-
 # %% ../../nbs/06c_memory.buffer.ipynb #faf3ef51
 @patch
 def warm(self:ReplayBuffer,
@@ -415,15 +401,16 @@ def warm(self:ReplayBuffer,
     seed:int=None, # Of the copies
 ):
     "Fill up to `n_samples` steps, by letting `agent` act in copies of its environment"
-    n = _whole('num_envs', num_envs, 1)
-    if _whole('n_samples', n_samples, 0)>self.capacity:
+    n = whole_number('num_envs', num_envs)
+    if whole_number('n_samples', n_samples, 0)>self.capacity:
         raise ValueError(f'`n_samples` should be at most {self.capacity}, the capacity, got {n_samples}')
     if len(self)>=n_samples: return
     dev = getattr(agent, 'device', None) or self.ring.device
-    envs = _copies(agent.env, n)
+    envs,bar = _copies(agent.env, n),Progress(n_samples)
     try:
         states,hidden = envs.reset(seed=seed)[0],None
-        for _ in _until(self.__len__, n_samples):
+        while len(self)<n_samples:
+            bar.update(len(self))
             with torch.no_grad():
                 actions,hidden = agent.predict(torch.tensor(self._fit('states', states, n), device=dev), hidden,
                                                train_mode=True)

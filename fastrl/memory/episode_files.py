@@ -10,7 +10,7 @@ Docs: https://fastrl.github.io/fastrl/memory.episode_files.html.md"""
 __all__ = ['log', 'episode_file', 'episode_files', 'episode_head', 'check_episode_file', 'write_episode_file',
            'IndividualFileDataset']
 
-# %% ../../nbs/05g_memory.episode_files.ipynb #cbbf21aa
+# %% ../../nbs/05g_memory.episode_files.ipynb #98a25046
 import errno, itertools, json, logging, math, os, re, stat, time, zipfile, zlib
 from collections import Counter
 from pathlib import Path
@@ -19,7 +19,7 @@ from fastcore.basics import patch
 from torch.utils.data import get_worker_info
 from ..core import *
 from .dataset import EpisodeDataset, FieldType
-from .files import Claim, LoadError, checksum, file_dtypes, read_tensors, sync, write_tensors
+from .files import FileLock, LoadError, checksum, file_dtypes, read_meta, read_tensors, sync, write_tensors
 from .slots import new_block
 from .table import Table
 from .walk import sequence_names
@@ -93,18 +93,16 @@ def episode_head(
     return ({_field_path(k): FieldType(tuple(t.shape[1:]), t.dtype) for k,t in ts.items()},
             {_field_path(k): t.storage_offset()*t.itemsize for k,t in ts.items()})
 
-# %% ../../nbs/05g_memory.episode_files.ipynb #5aebe29c
-def _file_words(path):
-    "What the file at `path` says about itself: the order of its fields, its checksum"
+# %% ../../nbs/05g_memory.episode_files.ipynb #2e75448f
+def _meta_of(path):
+    "What the file says about itself: the order of its fields, its checksum"
     if path.suffix=='.npz': return {}
-    try:
-        with open(path, 'rb') as f:
-            words = json.loads(f.read(int.from_bytes(f.read(8), 'little'))).get('__metadata__', {})
-        return {**words, 'fields':[_field_path(o) for o in json.loads(words.get('fields', '[]'))]}
-    except FileNotFoundError: raise
-    except (ValueError, TypeError, AttributeError) as e: raise LoadError(f'{path} is damaged: {e}') from None
+    meta = read_meta(path)
+    try: return {**meta, 'fields':[_field_path(o) for o in json.loads(meta.get('fields', '[]'))]}
+    except (ValueError, TypeError, AttributeError) as e:
+        raise LoadError(f'{path} is damaged: its list of fields cannot be read: {e}') from None
 
-# %% ../../nbs/05g_memory.episode_files.ipynb #3a7e7b23
+# %% ../../nbs/05g_memory.episode_files.ipynb #8e8e4ab2
 def check_episode_file(
     path:Path, # Of an episode's file
     n:int, # Its steps
@@ -112,9 +110,9 @@ def check_episode_file(
     "Read all of a file, and compare its checksum; a `LoadError` if it is damaged"
     episode_head(path, n)
     if path.suffix!='.npz':
-        words,crc = _file_words(path),str(checksum(read_tensors(path)))
-        if words.get('crc32', crc)!=crc:
-            raise LoadError(f'{path} is damaged: its checksum is {crc}, and was {words["crc32"]} when it was written')
+        meta,crc = _meta_of(path),str(checksum(read_tensors(path)))
+        if meta.get('crc32', crc)!=crc:
+            raise LoadError(f'{path} is damaged: its checksum is {crc}, and was {meta["crc32"]} when it was written')
         return
     try:
         with np.load(path, allow_pickle=False) as z: return [z[k] for k in z.files]
@@ -175,7 +173,7 @@ class IndividualFileDataset(EpisodeDataset):
     @property
     def step_words(self): return self._words
 
-# %% ../../nbs/05g_memory.episode_files.ipynb #d9d1751d
+# %% ../../nbs/05g_memory.episode_files.ipynb #aebe3989
 @patch
 def _scan(self:IndividualFileDataset):
     "Take over the episodes that are in the folder"
@@ -194,7 +192,7 @@ def _scan(self:IndividualFileDataset):
 @patch
 def _take_over(self:IndividualFileDataset, path, n):
     "Can this file be used?"
-    try: schema,order = episode_head(path, n)[0],_file_words(path).get('fields')
+    try: schema,order = episode_head(path, n)[0],_meta_of(path).get('fields')
     except FileNotFoundError: return False # another process removed it
     except (LoadError, OSError) as e: return self._set_aside(path, e)
     if self.schema is None: # in a file they lie in another order
@@ -215,7 +213,7 @@ def _set_aside(self:IndividualFileDataset, path, why):
     except FileNotFoundError: log.warning('%s is gone: did somebody remove it?', path)
     return False
 
-# %% ../../nbs/05g_memory.episode_files.ipynb #ba4fb221
+# %% ../../nbs/05g_memory.episode_files.ipynb #b35270d0
 @patch
 def check_storable(self:IndividualFileDataset, schema, cols):
     "Raise for a dtype that safetensors lacks"
@@ -225,11 +223,11 @@ def check_storable(self:IndividualFileDataset, schema, cols):
 @patch
 def claim(self:IndividualFileDataset):
     "Become the one that writes to the folder"
-    claimed = Claim(self.directory)
+    lock = FileLock(self.directory)
     if more := episode_files(self.directory)-self._alone-_in_table(self.table.live()[1]):
         raise ValueError(f'{len(more)} episodes came to {self.directory} since it was opened: open it again')
     for o in self.directory.glob('*.new'): o.unlink(missing_ok=True) # a killed writer had begun them
-    return claimed
+    return lock
 
 def _in_table(lines): return {tuple(int(abs(o[i])) for i in (1,2,3)) for o in lines}
 

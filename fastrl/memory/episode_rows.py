@@ -9,23 +9,25 @@ Docs: https://fastrl.github.io/fastrl/memory.episode_rows.html.md"""
 # %% auto #0
 __all__ = ['RingBufferDataset']
 
-# %% ../../nbs/05f_memory.episode_rows.ipynb #d1c3873c
+# %% ../../nbs/05f_memory.episode_rows.ipynb #4748b782
 import errno, os
+from contextlib import contextmanager
 from pathlib import Path
 import numpy as np, torch
 from fastcore.basics import patch
 from ..core import *
 from .dataset import EpisodeDataset, FieldType
-from .disk import Claim, load_memory, save_memory
+from .disk import FileLock, Savable
 from .place import Place
 from .ring import Ring
 from .row import nest
 from .slots import new_block
 from .table import Table, whole_numbers
 
-# %% ../../nbs/05f_memory.episode_rows.ipynb #4d4b15c3
-class RingBufferDataset(EpisodeDataset):
+# %% ../../nbs/05f_memory.episode_rows.ipynb #841d889e
+class RingBufferDataset(EpisodeDataset, Savable):
     "Episodes in memory"
+    kind = 'RingBufferDataset'
     def __init__(self,
         capacity:int, # The most steps
         device='cpu', # Where they live
@@ -44,7 +46,7 @@ class RingBufferDataset(EpisodeDataset):
         self.half_precision,self.ring = half_precision,Ring(self.capacity, device=device, shared=shared, path=path)
         # if a score decides: the row of each position; the rows that are free, the next one last
         self.places = whole_numbers(3*self.capacity, (), shared, path and f'{path}.places') if self.scored else None
-        self.free,self._kept = np.arange(self.capacity)[::-1] if self.scored else None,None
+        self.free = np.arange(self.capacity)[::-1] if self.scored else None
         if self.ring.fields: self._open_existing()
 
     @property
@@ -188,16 +190,16 @@ def columns_of(self:RingBufferDataset, block):
     cols = self.ring.fields.columns(block.view(-1, block.shape[2]), block.shape[:2])
     return [v.float() if h else v for v,h in zip(cols, self._half)]
 
-# %% ../../nbs/05f_memory.episode_rows.ipynb #606f1e27
+# %% ../../nbs/05f_memory.episode_rows.ipynb #dc7d84ff
 @patch
 def claim(self:RingBufferDataset):
     "Become the one that writes to the files"
     if not (path := self.ring.rows.path): return
-    claimed = Claim(self.table.rows.path)
+    lock = FileLock(self.table.rows.path)
     if os.stat(self.table.rows.path).st_ino!=self.table.inode or not self.ring.fields and path.exists():
         raise ValueError(f'another dataset has begun {path} since this one was opened: open it again')
     if self.ring.fields: self._put_in_order()
-    return claimed
+    return lock
 
 @patch
 def share(self:RingBufferDataset):
@@ -206,13 +208,13 @@ def share(self:RingBufferDataset):
         raise ValueError('workers do not see what is in the memory of this process: '
                          'give the dataset `shared=True` or a `path`')
 
-# %% ../../nbs/05f_memory.episode_rows.ipynb #2d7c7593
+# %% ../../nbs/05f_memory.episode_rows.ipynb #d36dd434
 @patch
 def _open_existing(self:RingBufferDataset):
     "Take over existing files; while somebody else writes to them they are in order"
-    try: claimed = self.ring.rows.path and Claim(self.table.rows.path)
+    try: lock = self.ring.rows.path and FileLock(self.table.rows.path)
     except ValueError: self._read_schema()
-    else: self._put_in_order(); del claimed
+    else: self._put_in_order(); del lock
 
 @patch
 def _put_in_order(self:RingBufferDataset):
@@ -251,56 +253,58 @@ def match_steps(self:RingBufferDataset, lines):
             raise ValueError('its table of episodes does not fit its rows')
         t.next = self.ring.total # the next row: those of an episode that never came are left out
 
-# %% ../../nbs/05f_memory.episode_rows.ipynb #4eca244c
+# %% ../../nbs/05f_memory.episode_rows.ipynb #41cfd087
 @patch
-def save(self:RingBufferDataset,
-    folder, # Made if need be; what was saved there before is replaced, in one step
-):
-    "Write all episodes to `folder`"
-    with self.lock: save_memory(folder, **self._to_save())
+@contextmanager
+def belongings(self:RingBufferDataset, extra=None):
+    "Everything to save, while nobody writes"
+    with self.lock, self.ring:
+        self.mend()
+        lines = self.table.lines()
+        state = dict(lines=lines, counts=self.table.counts, extra=extra,
+                     devices=[str(f.device) for f in (self.schema or {}).values()],
+                     places=self._row_of[self._positions(lines)] if self.scored else None)
+        yield dict(ring=self.ring, state=state, config=dict(
+            half_precision=self.half_precision, max_episodes=self.max_episodes, scored=self.scored))
 
 @patch
 def checkpoint(self:RingBufferDataset,
     folder, # The same one each time
+    extra=None, # More that belongs to this moment
 ):
     "Write to `folder` what came since the last time; all of it, if a score decides which episode goes"
-    with self.lock: self._kept = save_memory(folder, **self._to_save(), kept=None if self.scored else self._kept)
+    if self.scored: self.save(folder, extra) # any row may have changed
+    else: Savable.checkpoint(self, folder, extra)
 
-# %% ../../nbs/05f_memory.episode_rows.ipynb #24dadaac
-@patch
-def _to_save(self:RingBufferDataset):
-    self.mend()
-    lines = self.table.lines()
-    state = dict(lines=lines, counts=self.table.counts, devices=[str(f.device) for f in (self.schema or {}).values()],
-                 places=self._row_of[self._positions(lines)] if self.scored else None)
-    return dict(kind='RingBufferDataset', ring=self.ring, state=state, config=dict(
-        half_precision=self.half_precision, max_episodes=self.max_episodes, scored=self.scored))
-
-# %% ../../nbs/05f_memory.episode_rows.ipynb #904572e3
+# %% ../../nbs/05f_memory.episode_rows.ipynb #8b0da2bf
 @patch(cls_method=True)
 def load(cls:RingBufferDataset,
-    folder, # Where it was saved to
+    folder, # Of a saved or checkpointed dataset
     evictor=None, # As it was
     device='cpu', # Where the episodes should live
     shared:bool=False, # In shared memory?
     path=None, # Or in a new file?
 )->RingBufferDataset:
     "The episodes that were saved"
-    where,res = dict(device=device, shared=shared, path=path),[]
-    def restore(saved, ring, _, state): res.append(cls._of(saved, ring, state, evictor, **where))
-    load_memory(folder, 'RingBufferDataset', dict(scored=getattr(evictor, 'score', None) is not None),
-                restore=restore, env_restored=True, **where)
-    return res[-1]
+    where = dict(device=device, shared=shared, path=path)
+    asked = dict(scored=getattr(evictor, 'score', None) is not None)
+    return cls.load_as(folder, asked, env_restored=True, where=where, evictor=evictor, **where)
 
-# %% ../../nbs/05f_memory.episode_rows.ipynb #d05b6105
+# %% ../../nbs/05f_memory.episode_rows.ipynb #1dbda17c
 @patch(cls_method=True)
-def _of(cls:RingBufferDataset, saved, ring, state, evictor, device, shared, path):
-    "A dataset of loaded rows"
+def empty(cls:RingBufferDataset, saved, evictor, device, shared, path):
+    "A dataset with the settings of `saved`, and no episode yet"
     c = saved.config
-    self = cls(ring.capacity, device, c['half_precision'], evictor, shared, None, c['max_episodes'])
-    if path: self._move_to(Path(path).expanduser().absolute())
+    self = cls(saved.ring['capacity'], device, c['half_precision'], evictor, shared, None, c['max_episodes'])
+    self._new_path = path and Path(path).expanduser().absolute()
+    return self
+
+@patch
+def restored(self:RingBufferDataset, saved, ring, beside, state):
+    "The dataset over the rows that were loaded"
+    if path := self.__dict__.pop('_new_path'): self._move_to(path)
+    if not ring.fields: self.ring = ring; return self
     self.ring,lines,rows = ring,state['lines'],state['places']
-    if not ring.fields: return self
     if self.scored and (rows.dtype!=np.int64 or len(rows)!=lines[:,1].sum()):
         raise ValueError('its table of rows is damaged')
     if not self.scored: lines[:,0] -= saved.total-ring.total # where rows were half written, the others got new numbers
@@ -311,9 +315,10 @@ def _of(cls:RingBufferDataset, saved, ring, state, evictor, device, shared, path
                      for (p,f),o in zip(self.schema.items(), state['devices'], strict=True)})
     return self
 
+# %% ../../nbs/05f_memory.episode_rows.ipynb #d3f8e06f
 @patch
 def _move_to(self:RingBufferDataset, path):
-    "The table goes to files beside `path`, which the rows get as their name when all else is there"
+    "The table goes to files beside `path`, the name that the rows get when all else is there"
     _clear_beside(path)
     self.table = Table(self.table.slots, path=_beside(path, 'episodes'))
     if self.scored: self.places = whole_numbers(3*self.capacity, path=_beside(path, 'places'))

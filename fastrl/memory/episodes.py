@@ -17,7 +17,7 @@ from fastcore.basics import patch
 from fastcore.imports import noop
 from torch import Tensor
 from ..core import *
-from .dataset import EpisodeDataset, FIFOEvictor, FieldType, ScoreEvictor, fit_schema, whole
+from .dataset import EpisodeDataset, FIFOEvictor, FieldType, ScoreEvictor, fit_schema
 from .episode_files import IndividualFileDataset, log
 from .episode_rows import RingBufferDataset
 from .loader import Concat, EpisodeLoader, Sequences, concat
@@ -43,7 +43,7 @@ class EpisodeReplay:
             raise ValueError(f'`dataset` should be of episodes, like `RingBufferDataset(1000)`, got {dataset!r:.60}')
         self.dataset,self.loader = (
             dataset,dataset.get_loader(batch_size, sequence_length, chunk_size, num_workers, **kwargs))
-        self.num_envs = num_envs if num_envs is None else whole('num_envs', num_envs)
+        self.num_envs = num_envs if num_envs is None else whole_number('num_envs', num_envs)
         self.lock,self.running,self._drawing = threading.RLock(),None,None
 
     @property

@@ -9,7 +9,7 @@ Docs: https://fastrl.github.io/fastrl/memory.loader.html.md"""
 # %% auto #0
 __all__ = ['EpisodeLoader', 'concat']
 
-# %% ../../nbs/05h_memory.loader.ipynb #050644e2
+# %% ../../nbs/05h_memory.loader.ipynb #fc86b980
 import math, time
 from fractions import Fraction
 import numpy as np, torch
@@ -17,7 +17,7 @@ from fastcore.basics import patch
 from fastcore.imports import noop
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 from ..core import *
-from .dataset import EpisodeDataset, whole
+from .dataset import EpisodeDataset
 from .slots import Slots, use_slots
 from .walk import sequence_names
 
@@ -129,11 +129,11 @@ class Sequences(IterableDataset):
             slots.next_slot()
             yield worker,[(i, (slots.put(block), at, n)) for i,(block,at,n) in next(chunks)]
 
-# %% ../../nbs/05h_memory.loader.ipynb #8466327a
+# %% ../../nbs/05h_memory.loader.ipynb #ff24bccf
 class EpisodeLoader(DataLoader):
     "Batches of sequences from an `EpisodeDataset`, without end"
     def __init__(self, dataset, batch_size, sequence_length, chunk_size, num_workers, pin_memory, seed, by, context):
-        chunk = batch_size if chunk_size is None else whole('chunk_size', chunk_size)
+        chunk = batch_size if chunk_size is None else whole_number('chunk_size', chunk_size)
         if batch_size%chunk:
             raise ValueError(f'`chunk_size` should divide `batch_size`, {batch_size}, without a rest, got {chunk}')
         if by not in ('transition','episode'): raise ValueError(f"`by` should be 'transition' or 'episode', got {by!r}")
@@ -168,7 +168,7 @@ def _batches(self:EpisodeLoader, chunks, workers=None):
     finally:
         if workers is not None: workers._shutdown_workers()
 
-# %% ../../nbs/05h_memory.loader.ipynb #50efd2ab
+# %% ../../nbs/05h_memory.loader.ipynb #21e776ba
 @patch
 def get_loader(self:EpisodeDataset,
     batch_size:int, # Sequences in a batch
@@ -181,11 +181,11 @@ def get_loader(self:EpisodeDataset,
     context=None, # How workers start: `'fork'`, `'spawn'`, …; by default as Python does
 )->EpisodeLoader:
     "Batches of sequences, without end"
-    workers = whole('num_workers', num_workers or 0, 0)
-    if sequence_length is not None: sequence_length = whole('sequence_length', sequence_length)
+    workers = whole_number('num_workers', num_workers or 0, 0)
+    if sequence_length is not None: sequence_length = whole_number('sequence_length', sequence_length)
     if workers: self.share()
     pin = workers>0 and torch.cuda.is_available() if pin_memory is None else pin_memory
-    return EpisodeLoader(self, whole('batch_size', batch_size), sequence_length, chunk_size,
+    return EpisodeLoader(self, whole_number('batch_size', batch_size), sequence_length, chunk_size,
                          workers, pin, seed, by, context)
 
 # %% ../../nbs/05h_memory.loader.ipynb #c57a1e9d

@@ -1,6 +1,6 @@
-"""Replace a folder of files in one step, and believe nothing that a folder says
+"""Replace a folder of files in one step, and check everything that a folder claims
 
-A memory is saved as several files, and the machine may stop between two of them. A manifest names the files that make up the memory, with size and checksum of each, and has a checksum itself. `write_piece` writes new files under names that were never used, and `write_manifest` puts the manifest in the place of the old one: until that moment the folder is the old state, from then on it is the new one.
+A saved memory is several files, and the machine may stop between two of them. A manifest names the files of the memory, with the size and checksum of each, and carries its own checksum. `write_piece` writes files under new names; then `write_manifest` replaces the manifest. Until that moment the folder holds the old state, from then on the new one.
 
 Docs: https://fastrl.github.io/fastrl/memory.manifest.html.md"""
 
@@ -19,16 +19,16 @@ from .place import head_words
 from .row import check_paths, torch_dtype
 
 # %% ../../nbs/03c_memory.manifest.ipynb #1c28237c
-_ours = re.compile(r'(rows|marks|state)-[0-9a-f]{16}\.safetensors') # names of files that a manifest may name
+_piece_name = re.compile(r'(rows|marks|state)-[0-9a-f]{16}\.safetensors')
 
 def write_piece(
     folder:Path,
     kind:str, # `'rows'`, `'marks'` or `'state'`
     columns:dict, # For `write_tensors`
-    meta:dict=None, # Words about the file, for other tools
-    **about # What the manifest says of it
+    meta:dict=None, # Strings about the file, for other tools
+    **about # More for the manifest
 )->dict: # One of the manifest's `pieces`
-    "Write a file under a name that was never used: until a manifest names it, nobody looks at it"
+    "Write a file under a new name; nobody reads it until a manifest names it"
     return {**write_tensors(folder/f'{kind}-{secrets.token_hex(8)}.safetensors', columns, meta), **about}
 
 # %% ../../nbs/03c_memory.manifest.ipynb #040711c8
@@ -40,33 +40,33 @@ def pieces_of(
     return [p for p in manifest['pieces'] if p['file'].startswith(kind+'-')]
 
 # %% ../../nbs/03c_memory.manifest.ipynb #3579654b
-VERSION = 2 # of the manifest, the newest one that this module reads
-_most_text = 2**24 # bytes of it
+VERSION = 2 # The newest manifest that this module reads
+_most_text = 2**24 # bytes of a manifest
 
 def write_manifest(
     folder:Path,
-    manifest:dict, # What JSON can say
-    files=(), # That it names and that may not be on the disk yet
-)->bytes: # What it begins with, which no other one does
-    "Put `manifest` in the place of the one that is there, in one step"
-    body = json.dumps(manifest, default=lambda o: freeze(o, None)).encode() # numbers of NumPy as ours
+    manifest:dict, # Data for JSON
+    files=(), # Files that it names and that may not be on the disk yet
+)->bytes: # Its first bytes, unlike those of any other
+    "Replace the manifest of `folder`, in one step"
+    body = json.dumps(manifest, default=lambda o: freeze(o, None)).encode() # NumPy's numbers too
     if len(body)>_most_text:
         raise ValueError(f'the manifest would have {len(body):,} bytes: '
-                         'keep long lists of numbers of the state as arrays')
-    head = _head(body)
+                         'keep long lists of numbers in arrays')
+    head = _manifest_head(body)
     for o in files: sync(folder/o)
-    sync(folder) # they have their names there, too, before it has
+    sync(folder) # their names are on the disk before the manifest's
     put_file(folder/'manifest.json', lambda p: p.write_bytes(head+b'"memory": %s}\n' % body))
     return head
 
-def _head(body): return b'{"checksum": "%08x", ' % zlib.crc32(body)
+def _manifest_head(body): return b'{"checksum": "%08x", ' % zlib.crc32(body)
 
 # %% ../../nbs/03c_memory.manifest.ipynb #e97f5157
 def plain_file(
     path:Path,
     most:int=2**62, # Bytes
 )->bool:
-    "Is it a file of at most so many bytes, and no link that leads elsewhere, nor a pipe that keeps us waiting?"
+    "Is it an ordinary file of at most `most` bytes? A link could lead elsewhere, a pipe keeps a reader waiting"
     o = path.lstat()
     return stat.S_ISREG(o.st_mode) and o.st_size<=most
 
@@ -74,16 +74,16 @@ def plain_file(
 def read_manifest(
     folder, # Of a saved memory
 )->dict:
-    "The manifest of a saved memory, if it is as it was written"
+    "The manifest of a saved memory, checked"
     path = Path(folder)/'manifest.json'
     if not Path(folder).exists(): raise FileNotFoundError(errno.ENOENT, 'there is no saved memory', str(folder))
     if not path.exists():
-        raise FileNotFoundError(errno.ENOENT, 'there is no manifest, so no memory was saved here', str(folder))
-    if not plain_file(path, _most_text+99): raise LoadError(f'{path} is no manifest')
+        raise FileNotFoundError(errno.ENOENT, 'there is no manifest: no memory was saved here', str(folder))
+    if not plain_file(path, _most_text+99): raise LoadError(f'{path} is not a manifest')
     text = path.read_bytes()
-    body = text[len(_head(b''))+len('"memory": '):-2]
-    if text!=_head(body)+b'"memory": %s}\n' % body:
-        raise LoadError(f'{path} is damaged: its checksum is not that of its text')
+    body = text[len(_manifest_head(b''))+len('"memory": '):-2]
+    if text!=_manifest_head(body)+b'"memory": %s}\n' % body:
+        raise LoadError(f'{path} is damaged: its text does not have its checksum')
     try:
         manifest = json.loads(body)
         version = manifest['version']
@@ -93,23 +93,23 @@ def read_manifest(
         return _check_manifest(manifest)
     except LoadError: raise
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as e:
-        raise LoadError(f'{path} does not say what a manifest says: {type(e).__name__} {e}') from None
+        raise LoadError(f'{path} is not a complete manifest: {type(e).__name__} {e}') from None
 
 # %% ../../nbs/03c_memory.manifest.ipynb #5fa9b57b
 def _count(o, most=2**62):
-    if type(o) is not int or not 0<=o<=most: raise ValueError(f'{o!r:.50} is no count')
+    if type(o) is not int or not 0<=o<=most: raise ValueError(f'{o!r:.50} is not a count')
     return o
 
 def _check_manifest(m):
-    "`m` if all in it is what it should be"
+    "`m`, if all its entries make sense together"
     pieces = m['pieces']
     for o in (m['beside'], m['mutable'], m['ring']['fields'], pieces):
-        if type(o) is not list: raise ValueError(f'{o!r:.50} is no list')
-    if not all(type(o) is str for o in m['beside']+m['mutable']): raise ValueError('columns are named by strings')
-    n = _check_ring(m['ring'])
+        if type(o) is not list: raise ValueError(f'{o!r:.50} is not a list')
+    if not all(type(o) is str for o in m['beside']+m['mutable']): raise ValueError('the names of columns are strings')
+    n = _check_rows(m['ring'])
     for p in pieces:
-        if not _ours.fullmatch(p['file']):
-            raise LoadError(f'the manifest names the file {p["file"]!r:.99}, which is no name of ours')
+        if not _piece_name.fullmatch(p['file']):
+            raise LoadError(f'the manifest names the file {p["file"]!r:.99}, which is not the name of a piece')
         _count(p['nbytes']), _count(p['crc'], 2**32), _count(p['rows'])
     at = None
     for p in pieces_of(m, 'rows'):
@@ -120,16 +120,16 @@ def _check_manifest(m):
         raise ValueError('the files do not hold all rows')
     if (len(pieces_of(m, 'state'))+(m['tensors'] is not None)!=1
             or type(m['kind']) is not str or type(m['config']) is not dict):
-        raise ValueError('there is no state')
+        raise ValueError('it names no state, or several')
     return m
 
 # %% ../../nbs/03c_memory.manifest.ipynb #8540f1bd
-def _check_ring(ring):
-    "How many rows there are, if all that is said of the `ring` is what it should be"
+def _check_rows(ring):
+    "How many rows there are, if the entries about the `ring` make sense"
     total,cap,oldest,first = _count(ring['total']),ring['capacity'],_count(ring['oldest']),_count(ring.get('first', 0))
     if cap is not None and not _count(cap): raise ValueError('the capacity is 0')
-    if not max(first, total-(cap or total))<=oldest<=total: raise ValueError(f'row {oldest} is not the oldest')
-    if cap and first%cap: raise ValueError(f'no round begins with row {first}')
+    if not max(first, total-(cap or total))<=oldest<=total: raise ValueError(f'row {oldest} cannot be the oldest')
+    if cap and first%cap: raise ValueError(f'row {first} cannot be in the first slot')
     check_paths([p for p,*_ in ring['fields']])
     for _,shape,dtype,name in ring['fields']:
         for o in shape: _count(o)
@@ -145,30 +145,30 @@ def _check_ring(ring):
 def manifest_head(
     manifest:dict, # As `read_manifest` gave it
 )->bytes:
-    "What its file begins with, which no other one does"
-    return _head(json.dumps(manifest).encode())
+    "The first bytes of its file, unlike those of any other"
+    return _manifest_head(json.dumps(manifest).encode())
 
 # %% ../../nbs/03c_memory.manifest.ipynb #05001ef5
 @contextmanager
 def one_writer(
     folder:Path, # Made if need be
-): # -> a set for the names of the files of a manifest that is written now
-    "Only one process and thread writes to `folder`; files that no manifest names in the end are removed"
+): # -> a set; put the files of the new manifest into it
+    "Let only one process and thread write to `folder`, and remove the files that no manifest names in the end"
     try:
         if not folder.is_dir(): folder.mkdir(parents=True, exist_ok=True)
-        with Claim(folder, wait=True):
-            named = set() # by a manifest that was written now
+        with FileLock(folder, wait=True):
+            named = set()
             try: yield named
             finally: _sweep(folder, named)
     except OSError as e:
         raise OSError(e.errno, f'the memory could not be saved to {folder} '
                                f'({e.strerror or e}{": "+str(e.filename) if e.filename else ""}); '
-                               'what was saved there before is as it was') from e
+                               'the state that was saved there before is unchanged') from e
 
 def _sweep(folder, named):
     try: named = named or {p['file'] for p in read_manifest(folder)['pieces']}
     except FileNotFoundError: named = set()
     except (LoadError, OSError): return # it may name them
     for o in folder.iterdir():
-        if _ours.fullmatch(o.name) and o.name not in named or re.fullmatch(r'manifest\.json\..*new', o.name):
+        if _piece_name.fullmatch(o.name) and o.name not in named or re.fullmatch(r'manifest\.json\..*new', o.name):
             with suppress(OSError): o.unlink()

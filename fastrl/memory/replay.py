@@ -11,11 +11,12 @@ __all__ = ['ExperienceReplayException', 'MemoryNotWarm', 'NoSuchRow', 'Columns',
 
 # %% ../../nbs/06_memory.replay.ipynb #88a93cec
 import copy, functools, warnings, weakref
+from contextlib import contextmanager
 import numpy as np, torch
 from torch import Tensor
 from fastcore.basics import patch
 from ..core import *
-from .disk import LoadError, load_memory, save_memory
+from .disk import LoadError, Savable
 from .ring import Ring
 from .sample import *
 from .walk import Runs, Walk
@@ -29,6 +30,11 @@ class MemoryNotWarm(ExperienceReplayException):
 
 class NoSuchRow(ExperienceReplayException, IndexError):
     "A memory was asked for rows that it does not have"
+
+def _number(name, n):
+    "`n` as an int of at least 1"
+    try: return whole_number(name, n)
+    except ValueError as e: raise ExperienceReplayException(str(e)) from None
 
 class Columns(BD):
     "The columns of a memory, which know whose they are as long as nothing was taken from them"
@@ -44,9 +50,10 @@ def _with_columns(schema):
     return {**column(schema), 'td_error': ((1,), torch.float32)}
 
 # %% ../../nbs/06_memory.replay.ipynb #a5aebbf6
-class ExperienceReplay:
+class ExperienceReplay(Savable):
     "The last `max_sz` rows, and batches of `bs` drawn from them"
     __array_ufunc__ = None # `array + memory` comes to `__radd__`, too
+    kind = 'ExperienceReplay'
     def __init__(self,
         bs:int=16, # Rows in a batch that is drawn
         max_sz:int=200, # The most rows it holds, whatever the number of environments; then the oldest are overwritten
@@ -61,9 +68,7 @@ class ExperienceReplay:
         path=None, # A file to live in; a file that a memory left is opened with its rows
         schema:dict=None, # What the columns are, `{name: (shape, dtype)}`; without it the first row decides
     ):
-        for k,v in dict(bs=bs, max_sz=max_sz, n_step=1 if n_step is None else n_step).items():
-            if not isinstance(v, (int, np.integer)) or isinstance(v, bool) or v<1:
-                raise ExperienceReplayException(f'`{k}` should be a whole number and at least 1, got {v!r}')
+        for k,v in dict(bs=bs, max_sz=max_sz, n_step=1 if n_step is None else n_step).items(): _number(k, v)
         if not isinstance(gamma, (int, float, np.number)) or not 0<=gamma<=1:
             raise ExperienceReplayException(f'`gamma` should be a number from 0 to 1, got {gamma!r}')
         if sampler is not None and (isinstance(sampler, type)
@@ -79,7 +84,7 @@ class ExperienceReplay:
         self.sampler = Uniform(seed, device) if sampler is None else sampler
         if seed is not None and isinstance(self.sampler, Uniform) and not self.sampler.seeded:
             Uniform.seed(self.sampler, seed)
-        self.runs,self.walk,self.dropped_updates,self._kept = Uniform(seed),Walk(),0,None
+        self.runs,self.walk,self.dropped_updates = Uniform(seed),Walk(),0
         self._vectors,self._next_episode = [],0 # whose steps `add_vector` takes
         if memory is None: return
         self+memory
@@ -173,8 +178,7 @@ def sample(self:ExperienceReplay,
 ): # -> (BD, row numbers)
     "`bs` rows, drawn by the sampler, and their numbers"
     if bs is None: bs = self.bs
-    elif not isinstance(bs, (int, np.integer)) or isinstance(bs, bool) or bs<1:
-        raise ExperienceReplayException(f'`bs` should be a whole number and at least 1, got {bs!r}')
+    elif type(bs) is not int or bs<1: bs = _number('bs', bs)
     self._check_warm()
     return self._draw(self.sampler, bs, device, self._fold if self.n_step else None)
 
@@ -356,9 +360,7 @@ def sample_sequences(self:ExperienceReplay,
     device=None, # Where the batch should be
 ): # -> (BD of `(bs, T, …)`, row numbers `(bs, T)`, -1 where there is none)
     "Runs of rows that follow one another in an episode"
-    bs = self.bs if bs is None else bs
-    if bs<1 or T is not None and T<1:
-        raise ExperienceReplayException(f'`bs` and `T` should be at least 1, got {bs} and {T}')
+    bs,T = self.bs if bs is None else _number('bs', bs),T if T is None else _number('T', T)
     self._check_warm()
     return self._draw(Runs(self.walk, self.runs.gen, T, pad), bs, device)
 
@@ -427,15 +429,13 @@ def _wrong_links(self:ExperienceReplay, source, idxs, first, apart):
 
 # %% ../../nbs/06_memory.replay.ipynb #a1033c34
 @patch
-def save(self:ExperienceReplay,
-    folder, # Made if need be; what was saved there before is replaced, in one step
-    extra=None, # What else belongs to this moment, tensors and numbers; `Saved(folder).state()['extra']` has it
-):
-    "Write all of the memory to `folder`"
-    with self.ring: save_memory(folder, **self._to_save(extra))
+@contextmanager
+def belongings(self:ExperienceReplay, extra=None):
+    "Everything to save, while nobody writes"
+    with self.ring: yield self._belongings(extra)
 
 @patch
-def _to_save(self:ExperienceReplay, extra):
+def _belongings(self:ExperienceReplay, extra):
     s,ring = self.sampler,self.ring
     try: how,beside = dict(sampler=type(s).__name__, sampler_settings=s.settings),s.beside(ring)
     except AttributeError as e:
@@ -445,17 +445,34 @@ def _to_save(self:ExperienceReplay, extra):
                  dropped_updates=self.dropped_updates, extra=extra,
                  vectors=[{**v, 'key':-1} for v in self._vectors], next_episode=self._next_episode)
     config = dict(**{k: getattr(self, k) for k in _settings}, **how)
-    return dict(kind='ExperienceReplay', config=config, ring=ring, state=state, beside=beside,
-                mutable=['td_error'], sampler=s)
+    return dict(config=config, ring=ring, state=state, beside=beside, mutable=['td_error'], sampler=s)
+
+_settings = ('bs','max_sz','warmup_sz','n_step','gamma')
 
 # %% ../../nbs/06_memory.replay.ipynb #d0b281cc
+@patch(cls_method=True)
+def empty(cls:ExperienceReplay, saved, sampler=None, device='cpu')->ExperienceReplay:
+    "A memory with the settings of `saved`, and no rows yet"
+    c = saved.config
+    new = sampler or sampler_of(c['sampler'], c['sampler_settings'], device)
+    if (type(new).__name__, new.settings)!=(c['sampler'], c['sampler_settings']):
+        raise ValueError(f'`sampler` should be a {c["sampler"]} with {c["sampler_settings"]}, '
+                         f'got a {type(new).__name__} with {new.settings}')
+    if c['max_sz']!=saved.ring['capacity']:
+        raise ValueError(f'`max_sz` is {c["max_sz"]}, and there is room for {saved.ring["capacity"]} rows')
+    return cls(**{k: c[k] for k in _settings}, sampler=new)
+
 @patch
-def checkpoint(self:ExperienceReplay,
-    folder, # The same one each time
-    extra=None, # What else belongs to this moment
-):
-    "Write to `folder` what changed since the last time"
-    with self.ring: self._kept = save_memory(folder, **self._to_save(extra), kept=self._kept)
+def restored(self:ExperienceReplay, saved, ring, beside, state)->ExperienceReplay:
+    "The memory over the rows that were loaded"
+    self.ring,self.runs,self.skipped = ring,Uniform(),saved.skipped
+    self.sampler.load_state_dict(state['sampler'] if state else self.sampler.state_dict(), ring, beside)
+    if not state: return self
+    self.runs.load_state_dict(state['runs'])
+    if not saved.renumbered: self.walk.load_state_dict(state['chains'], ring) # otherwise it is of other rows
+    self.dropped_updates = int(state['dropped_updates'])
+    self._vectors,self._next_episode = state.get('vectors', []),state.get('next_episode', 0)
+    return self
 
 # %% ../../nbs/06_memory.replay.ipynb #a58149cc
 @patch(cls_method=True)
@@ -469,33 +486,5 @@ def load(cls:ExperienceReplay,
     **asked # Settings; an error unless it was saved with them
 )->ExperienceReplay:
     "The memory that was saved to `folder`"
-    made = []
-    def make(saved): # before the rows are read, and a file for them is made
-        c = saved.config
-        new = sampler or sampler_of(c['sampler'], c['sampler_settings'], device)
-        if (type(new).__name__, new.settings)!=(c['sampler'], c['sampler_settings']):
-            raise ValueError(f'`sampler` should be a {c["sampler"]} with {c["sampler_settings"]}, '
-                             f'got a {type(new).__name__} with {new.settings}')
-        if c['max_sz']!=saved.ring['capacity']:
-            raise ValueError(f'`max_sz` is {c["max_sz"]}, and there is room for {saved.ring["capacity"]} rows')
-        made.append(cls(**{k: c[k] for k in _settings}, sampler=new))
-    def restore(saved, ring, beside, state):
-        self, = made
-        self.ring,self.runs,self.skipped = ring,Uniform(),saved.skipped
-        self._restore(state, beside, saved.renumbered)
-    saved = load_memory(folder, 'ExperienceReplay', asked, make, restore, on_error, env_restored, mapped,
-                        device=device, shared=shared, path=path)
-    self = made[-1]
-    if on_error=='raise': self._kept = saved.kept(self.ring, self.sampler)
-    return self
-
-_settings = ('bs','max_sz','warmup_sz','n_step','gamma')
-
-@patch
-def _restore(self:ExperienceReplay, state, beside, renumbered):
-    self.sampler.load_state_dict(state['sampler'] if state else self.sampler.state_dict(), self.ring, beside)
-    if not state: return
-    self.runs.load_state_dict(state['runs'])
-    if not renumbered: self.walk.load_state_dict(state['chains'], self.ring) # else they say nothing of these rows
-    self.dropped_updates = int(state['dropped_updates'])
-    self._vectors,self._next_episode = state.get('vectors', []),state.get('next_episode', 0)
+    return cls.load_as(folder, asked, on_error, env_restored, mapped, dict(device=device, shared=shared, path=path),
+                       sampler=sampler, device=device)

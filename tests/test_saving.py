@@ -1,0 +1,266 @@
+"Whatever happens to a save: two writers, a full disk, an interruption, hostile files; the folder holds one state or the next"
+import errno, json, os, random, resource, shutil, sys, threading, zlib
+from contextlib import suppress
+from unittest import mock
+import pytest, torch
+from fastrl.memory import checkpoint, disk, manifest
+from fastrl.memory.disk import LoadError, Saved, VERSION, pieces_of, read_manifest, save_memory, verify, write_manifest
+from fastrl.memory.ring import Ring
+
+def same(a, b): return a.keys()==b.keys() and all(torch.equal(a[k], b[k]) for k in a)
+
+def one_row(**row):
+    r = Ring(5)
+    r.add(**(row or dict(obs=1.)))
+    return r
+
+class Stop(BaseException): "As Ctrl-C"
+def interrupted(*args): raise Stop
+
+# %% Several at once
+def test_load_beside_writer(tmp_path):
+    "Loading a folder that somebody writes to gives one state or the next one"
+    r = Ring(50)
+    r.add(obs=0)
+    r.checkpoint(tmp_path)
+    stop = threading.Event()
+    def write():
+        while not stop.is_set():
+            r.extend(dict(obs=torch.full((7,), float(r.total))))
+            r.checkpoint(tmp_path) if r.total%3 else r.save(tmp_path)
+    t = threading.Thread(target=write)
+    t.start()
+    try:
+        for _ in range(50):
+            o = Ring.load(tmp_path)
+            first = {0:0.} | {i:float(i-(i-1)%7) for i in range(1, o.total+7)}
+            assert o['obs'].tolist()==[first[i] for i in o.serial(slice(None)).tolist()]
+    finally:
+        stop.set()
+        t.join()
+
+def test_two_writers(tmp_path):
+    "Two writers to one folder take turns"
+    rs = [Ring(5) for _ in range(2)]
+    def write(i):
+        for _ in range(20): rs[i].add(obs=float(i)); rs[i].checkpoint(tmp_path)
+    ts = [threading.Thread(target=write, args=(i,)) for i in range(2)]
+    for o in ts: o.start()
+    for o in ts: o.join()
+    assert verify(tmp_path)==[] and len(set(Ring.load(tmp_path)['obs'].tolist()))==1
+
+def test_torn(tmp_path):
+    "Another process keeps writing into a full ring while it is saved: rows that it overwrites are left out"
+    r = Ring(4, shared=True)
+    r.extend(dict(obs=torch.arange(4.)))
+    r.rows.head[1] = 5 # it has begun row 4, in the place of row 0
+    r.save(tmp_path)
+    again = Ring.load(tmp_path)
+    assert (again['obs'].tolist(), again.seams.cuts, again.seams.gaps)==([1.,2.,3.], [3], [0])
+
+# %% Failures
+def test_full_disk(tmp_path):
+    "A save that fails leaves what is there, and nothing half done"
+    r,d = one_row(),tmp_path/'run'
+    r.save(d)
+    before,(soft,hard) = sorted(d.iterdir()),resource.getrlimit(resource.RLIMIT_FSIZE)
+    big = one_row(obs=torch.zeros(100_000))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, hard))
+    try:
+        with pytest.raises(OSError, match='the state that was saved there before is unchanged'): big.save(d)
+    finally: resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert sorted(d.iterdir())==before and same(Ring.load(d)[:], r[:])
+    (tmp_path/'file').write_text('')
+    with pytest.raises(OSError, match='could not be saved'): r.save(tmp_path/'file')
+
+@pytest.mark.parametrize('module,name', [(checkpoint,'write_manifest'), (checkpoint,'_write_rows'), (manifest,'sync')],
+                         ids=lambda o: getattr(o, '__name__', o))
+def test_interrupted(tmp_path, module, name):
+    r = one_row()
+    r.save(tmp_path)
+    before = sorted(tmp_path.iterdir())
+    with mock.patch.object(module, name, interrupted), suppress(Stop): r.save(tmp_path)
+    assert same(Ring.load(tmp_path)[:], r[:]) and sorted(tmp_path.iterdir())==before
+
+def test_large_state(tmp_path):
+    r = one_row()
+    r.save(tmp_path)
+    with pytest.raises(ValueError, match='in arrays'): save_memory(tmp_path, 'Ring', {}, r, state=list(range(3_000_000)))
+    assert same(Ring.load(tmp_path)[:], r[:])
+
+def test_broken_disk(tmp_path):
+    "A disk that fails while the next part is copied raises, though it fails only once"
+    r,calls = Ring(2**21),[]
+    r.extend(dict(obs=torch.zeros(2**21, 8)))
+    def once(fd, *args):
+        calls.append(fd)
+        if len(calls)==1: raise OSError(errno.EIO, 'the disk is broken')
+    with mock.patch.object(os, 'posix_fadvise', once, create=True), pytest.raises(OSError, match='the disk is broken'):
+        r.save(tmp_path)
+    assert list(tmp_path.iterdir())==[]
+
+def test_durable(tmp_path):
+    "Files are on the disk before they are named, and named on the disk before `save` returns"
+    did,fsync,replace = [],os.fsync,os.replace
+    def synced(fd):
+        fsync(fd)
+        did.append(('sync', os.fstat(fd).st_ino))
+    def replaced(old, new):
+        did.append(('name', os.stat(old).st_ino))
+        replace(old, new)
+    r = one_row()
+    with mock.patch.object(os, 'fsync', synced), mock.patch.object(os, 'replace', replaced):
+        save_memory(tmp_path, 'Ring', {}, r, state=torch.zeros(2**16))
+    names = {tmp_path.stat().st_ino: 'folder', **{o.stat().st_ino: o.name.split('-')[0] for o in tmp_path.iterdir()}}
+    assert [f'{what} {names[o]}' for what,o in did if o in names]==[ # numba renames files of its own
+        'sync rows', 'sync state', 'sync folder', 'sync manifest.json', 'name manifest.json', 'sync folder']
+
+def test_folder_gone(tmp_path):
+    "A folder that was removed is written again"
+    r = Ring(5)
+    for _ in range(2):
+        r.add(obs=1.)
+        r.checkpoint(tmp_path/'run')
+        assert same(Ring.load(tmp_path/'run')[:], r[:])
+        shutil.rmtree(tmp_path/'run')
+
+def test_file_for_rows(tmp_path):
+    "Loading never overwrites a file; a load that is killed in the middle leaves none that looks whole"
+    one_row().save(tmp_path/'run')
+    (tmp_path/'taken').write_text('precious')
+    with pytest.raises(FileExistsError, match='written over'): Ring.load(tmp_path/'run', path=tmp_path/'taken')
+    assert (tmp_path/'taken').read_text()=='precious'
+    with mock.patch.object(disk, '_name_ring', interrupted), suppress(Stop): Ring.load(tmp_path/'run', path=tmp_path/'cut.ring')
+    assert list(tmp_path.glob('cut.ring*'))==[]
+    for kwargs,says in ((dict(on_error='ignore'), "should be 'raise' or 'skip'"), (dict(bs=4), r"\['bs'\] is none of them"),
+                        (dict(mapped=True, shared=True), 'mapped rows stay')):
+        with pytest.raises(ValueError, match=says): Ring.load(tmp_path/'run', **kwargs)
+
+# %% Other people's files
+def test_files_of_others(tmp_path):
+    "A save removes what a crash of ours left, and nothing else"
+    r = one_row()
+    r.save(tmp_path)
+    for o in ('notes.txt','state-dict.safetensors','rows-0000000000000000.safetensors','manifest.json.1.2.new'):
+        (tmp_path/o).write_text('mine')
+    r.checkpoint(tmp_path)
+    assert sorted(o.name.split('-')[0] for o in tmp_path.iterdir())==['manifest.json', 'notes.txt', 'rows', 'state']
+
+@pytest.fixture
+def ten(tmp_path):
+    "Ten checkpoints of ten rows"
+    r = Ring(100)
+    for o in range(10):
+        r.extend(dict(obs=torch.arange(10.)+10*o))
+        r.checkpoint(tmp_path/'ten')
+    return tmp_path/'ten'
+
+@pytest.fixture
+def edited(ten):
+    "A copy of `ten` whose manifest says something else, with a checksum that fits"
+    good = read_manifest(ten)
+    def f(**kwargs):
+        bad = ten.parent/'bad'
+        shutil.rmtree(bad, ignore_errors=True)
+        shutil.copytree(ten, bad)
+        write_manifest(bad, {**json.loads(json.dumps(good)), **kwargs})
+        return bad
+    return f
+
+def flip(path, at):
+    raw = bytearray(path.read_bytes())
+    raw[at] ^= 1
+    path.write_bytes(raw)
+
+def test_damaged_manifest(edited):
+    "A damaged manifest may name files that are whole: nothing is removed because of it"
+    bad = edited()
+    flip(bad/'manifest.json', 99)
+    before = sorted(bad.glob('rows-*'))
+    with mock.patch.object(checkpoint, '_write_rows', lambda *_: 1/0), pytest.raises(ZeroDivisionError): one_row().save(bad)
+    assert sorted(bad.glob('rows-*'))==before
+
+def test_skipped(edited):
+    "A memory loaded from a damaged folder is written again as a whole"
+    bad = edited()
+    flip(bad/pieces_of(read_manifest(bad), 'rows')[2]['file'], -1)
+    left = Ring.load(bad, on_error='skip')
+    assert left.skipped==10
+    left.checkpoint(bad)
+    assert same(Ring.load(bad)[:], left[:])
+
+def frozen(**tensors): return dict(state=dict(tensor='a', dtype='int8', numpy=False), tensors=tensors)
+def ring(**changes): return lambda good: dict(ring={**good['ring'], **changes})
+def field(shape, dtype): return ring(fields=[[['obs'],shape,dtype,'obs']])
+def first(**changes): return lambda good: dict(pieces=[{**good['pieces'][0], **changes}, *good['pieces'][1:]])
+
+hostile = [
+    (dict(version=VERSION+1), 'newer fastrl'), (dict(version='1'), 'is not a complete manifest'),
+    (first(file='../x.safetensors'), 'not the name of a piece'), (first(file='/etc/passwd'), 'not the name of a piece'),
+    (first(nbytes=-1), 'is not a count'), (first(stop=9), 'does not follow'),
+    (lambda good: dict(pieces=good['pieces'][1:]), 'do not hold all rows'), (dict(pieces=[]), 'do not hold all rows'),
+    (lambda good: dict(pieces=good['pieces'][:1]*3), 'does not follow'), (ring(capacity=0), 'the capacity is 0'),
+    (ring(capacity=2**61), 'bytes when full, and there are'), (ring(total=2**61), 'cannot be the oldest'),
+    (ring(total=1.5), 'is not a count'), (field([2**40], 'float32'), 'should have'), (field([], 'load'), 'is no dtype'),
+    (field([], 'int32'), 'should have'), (ring(cuts=[-102]), 'is not a count'), (ring(cuts=[5]*9999), 'cuts'),
+    (ring(fields=[]), 'of 0 fields'), (dict(state=dict(tensor='7', dtype='int8', numpy=False)), 'state of'),
+    (dict(state=dict(tuple=5)), 'state of'), (frozen(a=['int8',[3],'AAA']), 'state of'),
+    (frozen(a=['int8',[4],'AAAA']), 'state of'), (frozen(a=['load',[3],'AAAA']), 'state of'),
+    (frozen(a=['int16',[1],'AAAA']), 'state of'), (frozen(a=['int8',[3],'AA!A']), 'state of'), (frozen(a=5), 'state of'),
+    (frozen(a=['int8',None,'AAAA']), 'state of'), (frozen(b=['int8',[3],'AAAA']), 'state of'),
+    ({**frozen(), 'tensors':[1]}, 'state of'), ({**frozen(), 'tensors':5}, 'state of'), (dict(tensors=None), 'no state'),
+    (lambda good: dict(pieces=[*good['pieces'], {**good['pieces'][0], 'file':'state-0000000000000000.safetensors'}]), 'no state'),
+    (dict(kind='Rign'), 'holds a saved Rign'), (dict(config=None), 'no state')]
+
+@pytest.mark.parametrize('change,says', hostile, ids=range(len(hostile)))
+def test_hostile_manifest(edited, ten, change, says):
+    bad = edited(**(change(read_manifest(ten)) if callable(change) else change))
+    with pytest.raises(LoadError, match=says): Ring.load(bad)
+
+def test_no_manifest(edited):
+    text = b'{"version": 1, "x": %s}' % (b'['*100_000+b']'*100_000)
+    path = edited()/'manifest.json'
+    path.write_bytes(b'{"checksum": "%08x", "memory": %s}\n' % (zlib.crc32(text), text))
+    with pytest.raises(LoadError, match='is not a complete manifest'): Ring.load(path.parent)
+    for o in (b'', b'{}', b'null', b'\xff\xfe', b'{"checksum": "00000000", "memory": {}}\n'):
+        path.write_bytes(o)
+        with pytest.raises(LoadError, match='is damaged'): Ring.load(path.parent)
+    path.unlink()
+    os.mkfifo(path) # a pipe, on which reading would wait for ever
+    with pytest.raises(LoadError, match='is not a manifest'): Ring.load(path.parent)
+    path.unlink()
+    with pytest.raises(FileNotFoundError, match='no manifest'): Ring.load(path.parent)
+
+def test_link(edited, ten):
+    "Links out of the folder are not followed"
+    name = pieces_of(read_manifest(ten), 'rows')[0]['file']
+    bad = edited()
+    (bad/name).unlink()
+    (bad/name).symlink_to(ten/name)
+    with pytest.raises(LoadError, match='is not an ordinary file'): Ring.load(bad)
+
+def test_any_damage(edited):
+    "A flipped bit or a cut anywhere in the folder is an error, and nothing is written"
+    rng = random.Random(0)
+    for i in range(300):
+        bad = edited()
+        o = rng.choice(sorted(bad.iterdir()))
+        raw = bytearray(o.read_bytes())
+        if i%2: raw = raw[:rng.randrange(len(raw))]
+        else: raw[rng.randrange(len(raw))] ^= 1<<rng.randrange(8)
+        o.write_bytes(raw)
+        names = sorted(bad.iterdir())
+        with pytest.raises(LoadError): Ring.load(bad)
+        assert verify(bad) and sorted(bad.iterdir())==names
+
+def test_no_pickle(ten):
+    "No pickle is in the way of loading"
+    class NoPickle:
+        def find_spec(self, name, *_):
+            if name in ('pickle','_pickle','dill','cloudpickle'): raise ImportError(f'{name} is blocked')
+    gone = {k: sys.modules.pop(k) for k in ('pickle','_pickle') if k in sys.modules}
+    sys.meta_path.insert(0, block := NoPickle())
+    try: assert len(Ring.load(ten))==100
+    finally:
+        sys.meta_path.remove(block)
+        sys.modules.update(gone)
