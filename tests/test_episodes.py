@@ -39,7 +39,7 @@ def no_worker_left():
     "Each test ends the workers that it started"
     before = active_children()
     yield
-    gc.collect()
+    if len(active_children())>len(before): gc.collect()
     left = [o for o in active_children() if o not in before]
     for o in left: o.kill()
     assert not left
@@ -162,11 +162,9 @@ def reference(stream, dones, most):
 
 kinds = (lambda o: o, torch.from_numpy, lambda o: o.tolist(), lambda o: tensor(o).float(), lambda o: o.astype(int))
 
-@pytest.mark.parametrize('n,shared', itertools.product((1,2,5), (False,True)))
-def test_environments(n, shared):
-    "Wrap, eviction, workers, kinds of `done`"
-    rng,T = np.random.default_rng(2),120
-    for cap,p in itertools.product((6,40,500), (.05,.3,.9)):
+def environments(n, shared, T, cases):
+    rng = np.random.default_rng(2)
+    for cap,p in cases:
         dones,stream = rng.random((T,n))<p,torch.arange(T*n).view(n,T).T*1.
         m,refused = Model(cap, None, False),0
         replay = EpisodeReplay(RingBufferDataset(cap, shared=shared), 4, 2, seed=0,
@@ -181,6 +179,17 @@ def test_environments(n, shared):
         agree(replay.dataset, m)
         assert (refused>0)==long
         replay.close()
+
+streams = [*itertools.product((6,40,500), (.05,.3,.9))]
+
+@pytest.mark.parametrize('n,shared', [(1,False),(2,True),(5,False)])
+def test_environments(n, shared):
+    "Wrap, eviction, workers, kinds of `done`"
+    environments(n, shared, 60, streams)
+
+@pytest.mark.long
+@pytest.mark.parametrize('n,shared', itertools.product((1,2,5), (False,True)))
+def test_environments_long(n, shared): environments(n, shared, 300, streams)
 
 @pytest.mark.parametrize('cap,p', itertools.product((6,40), (.05,.3,1.)))
 def test_environment(cap, p):
@@ -496,28 +505,31 @@ def test_killed_workers_of_the_larger_one():
     assert len(workers())==1
     small._refill = None; gc.collect(); assert workers()==[]
 
-writer = textwrap.dedent("""
-    import sys, torch
-    from fastrl.memory.episodes import *
-    what,folder = sys.argv[1:]
-    ds = {'files': lambda: IndividualFileDataset(40, f'{folder}/files'), 'ring': lambda: RingBufferDataset(40, path=f'{folder}/ring'),
-          'scored': lambda: RingBufferDataset(40, path=f'{folder}/scored', evictor=ScoreEvictor(lambda e: e['x'][0]*7919%1000))}[what]()
+def forked(f):
+    "Run `f` in a process of its own: it, and the lines that it writes to what `f` gets"
+    read,write = os.pipe()
+    if pid := os.fork(): os.close(write); return pid,os.fdopen(read)
+    try: f(os.fdopen(write, 'w', buffering=1))
+    finally: os._exit(1)
+
+def write_for_ever(what, d, out):
+    ds = opened(what, d)
     k = max([int(ds[i]['x'][0])//100 for i in range(ds.num_episodes)], default=-1)+1
     while True:
         n = k%7+1
         ds.add_episode(dict(x=torch.arange(100*k, 100*k+n), big=torch.full((n,64), float(k))))
-        print(k, flush=True); k += 1
-    """)
+        print(k, file=out); k += 1
 
 def opened(what, d):
     return (IndividualFileDataset(40, d/'files') if what=='files' else
             RingBufferDataset(40, path=d/what, evictor=ScoreEvictor(old_first) if what=='scored' else None))
 
-def killed_writer(what, p, d):
-    "Kill the writer `p`, once it has written for a while; all that it had finished is there"
-    for _ in range(40): last = int(p.stdout.readline())
-    p.kill()
-    last = max([last, *map(int, p.stdout.read().split('\n')[:-1])]); p.wait(); p.stdout.close(); p.stderr.close()
+def killed_writer(what, d, n):
+    "Kill a writer once it has added `n` episodes; all that it had finished is there"
+    pid,out = forked(lambda out: write_for_ever(what, d, out))
+    for _ in range(n): last = int(out.readline())
+    os.kill(pid, signal.SIGKILL)
+    last = max([last, *map(int, out.read().split('\n')[:-1])]); os.waitpid(pid, 0); out.close()
     ds = opened(what, d)
     eps = [ds[i] for i in range(ds.num_episodes)]
     ks = [o['x'][0].item()//100 for o in eps]
@@ -530,35 +542,37 @@ def killed_writer(what, p, d):
 
 def test_killed_writers(tmp_path):
     "A writer that is killed anywhere loses nothing that it had finished, in files and in a mapped file"
-    (tmp_path/'writer.py').write_text(writer)
-    ps = {o: python(tmp_path/'writer.py', o, tmp_path) for o in ('files','ring','scored')}
-    for what,p in ps.items(): killed_writer(what, p, tmp_path)
-    killed_writer('files', python(tmp_path/'writer.py', 'files', tmp_path), tmp_path) # and again
+    for what,n in (('files',40),('files',53),('ring',40),('scored',40)): killed_writer(what, tmp_path, n)
+
+@pytest.mark.long
+def test_killed_writers_often(tmp_path):
+    for what,n in itertools.product(('files','ring','scored'), range(1, 60, 3)): killed_writer(what, tmp_path/what, n)
+
+def test_half_a_file(tmp_path):
+    "What a killed writer had begun goes when the next one begins"
     ds = opened('files', tmp_path)
     half = tmp_path/'files/0000001_2_20260101-000000.safetensors.new'
-    half.write_text('half') # what a killed writer had begun goes when the next one begins
+    half.write_text('half')
     ds.add_episode(dict(x=torch.arange(2), big=torch.zeros(2,64)))
     assert not half.exists()
 
-in_the_middle = textwrap.dedent("""
-    import os, sys, torch
-    from fastrl.memory import episodes as E
-    where,path = sys.argv[1:]
+def end_in_the_middle(where, path):
+    "Add three episodes, and end while the third one is written"
     def columns(i): return dict(obs=i, twice=2*i)
-    ds = E.RingBufferDataset(10, path=path)
+    ds = RingBufferDataset(10, path=path)
     for k in (1,2): ds.add_episode(columns(10*k+torch.arange(3)))
-    copy,done = torch.Tensor.copy_,[]
-    def once(self, *args): os._exit(9) if done else done.append(copy(self, *args))
+    copy_,done = torch.Tensor.copy_,[]
+    def once(self, *args): os._exit(9) if done else done.append(copy_(self, *args))
     if where=='rows': torch.Tensor.copy_ = once
-    else: E.Table.add = lambda *args, **kwargs: os._exit(9)
+    else: dataset.Table.add = lambda *args, **kwargs: os._exit(9)
     ds.add_episode(columns(30+torch.arange(7)))
-    """)
 
 @pytest.mark.parametrize('where', ['rows','entry'])
 def test_killed_in_the_middle(tmp_path, where):
     "Between two fields of its rows, or between the rows and their entry: all else is saved, and loads"
-    p = python('-c', in_the_middle, where, tmp_path/'ring'); said = p.communicate()
-    assert p.returncode==9, said
+    pid,out = forked(lambda out: end_in_the_middle(where, tmp_path/'ring'))
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])==9
+    out.close()
     with warnings.catch_warnings(): warnings.simplefilter('ignore'); ds = RingBufferDataset(10, path=tmp_path/'ring')
     assert ds[0]['obs'].tolist()==[20,21,22]
     for k in range(4, 9):

@@ -103,18 +103,23 @@ def trim(self:Table):
     a = self.array
     while a[_at_oldest]<a[_at_end] and self.line(a[_at_oldest])[1]==0: a[_at_oldest] += 1
 
-# %% ../../nbs/05c_memory.table.ipynb #9ec72ddb
+# %% ../../nbs/05c_memory.table.ipynb #e0af09ed
 @patch
 def lines(self:Table): # -> `(entries, 4)`
     "A copy of all lines from the oldest entry to the newest, dropped ones between them included"
-    a = self.array
-    return a[_first_line+np.arange(a[_at_oldest], a[_at_end])%self.slots]
+    return self._entries()[1]
 
 @patch
 def live(self:Table): # -> entries, and their lines
     "The episodes that are stored, and not in doubt"
-    es,lines = np.arange(self.array[_at_oldest], self.array[_at_end]),self.lines()
+    es,lines = self._entries()
     return es[lines[:,1]>0],lines[lines[:,1]>0]
+
+@patch
+def _entries(self:Table):
+    a = self.array
+    es = np.arange(a[_at_oldest], a[_at_end]) # once: another process may add meanwhile
+    return es,a[_first_line+es%self.slots]
 
 # %% ../../nbs/05c_memory.table.ipynb #c6a5664c
 def age_of(
