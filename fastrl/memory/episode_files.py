@@ -173,7 +173,7 @@ class IndividualFileDataset(EpisodeDataset):
     @property
     def step_words(self): return self._words
 
-# %% ../../nbs/05g_memory.episode_files.ipynb #aebe3989
+# %% ../../nbs/05g_memory.episode_files.ipynb #b49c42c0
 @patch
 def _scan(self:IndividualFileDataset):
     "Take over the episodes that are in the folder"
@@ -189,6 +189,7 @@ def _scan(self:IndividualFileDataset):
     self._newest,self._alone = max([0, *(o[2]-o[2]%2 for o in sound)]),episode_files(self.directory)-set(sound)
     self.score_all()
 
+# %% ../../nbs/05g_memory.episode_files.ipynb #91aced11
 @patch
 def _take_over(self:IndividualFileDataset, path, n):
     "Can this file be used?"
@@ -264,7 +265,7 @@ def remove_steps(self:IndividualFileDataset, first, n, id, tag):
     self._begins.pop((int(id), int(tag)), None)
     (self.directory/episode_file(n, id, tag)).unlink(missing_ok=True)
 
-# %% ../../nbs/05g_memory.episode_files.ipynb #b08fc6a3
+# %% ../../nbs/05g_memory.episode_files.ipynb #e0130a0a
 @patch
 def fix_schema(self:IndividualFileDataset, schema):
     "From now on all steps are of this `schema`"
@@ -274,6 +275,15 @@ def fix_schema(self:IndividualFileDataset, schema):
     # of a step in a block: paths, bytes, first words; words
     self._layout,self._words = list(zip(schema, sizes, starts)),max(1, starts[-1])
 
+# %% ../../nbs/05g_memory.episode_files.ipynb #676e5102
+@patch
+def _begins_of(self:IndividualFileDataset, path, n, key):
+    if key not in self._begins:
+        if len(self._begins)>2**16: self._begins.clear()
+        self._begins[key] = episode_head(Path(path), n)[1]
+    return self._begins[key]
+
+# %% ../../nbs/05g_memory.episode_files.ipynb #429aec87
 @patch
 def read_steps(self:IndividualFileDataset, picks, T):
     "The steps of `picks`, `(sequences, T, words)`; in each sequence the columns one after another"
@@ -292,13 +302,6 @@ def read_steps(self:IndividualFileDataset, picks, T):
             return self._doubt(e, picks[j:j+1])
     self._trouble.clear()
     return res
-
-@patch
-def _begins_of(self:IndividualFileDataset, path, n, key):
-    if key not in self._begins:
-        if len(self._begins)>2**16: self._begins.clear()
-        self._begins[key] = episode_head(Path(path), n)[1]
-    return self._begins[key]
 
 # %% ../../nbs/05g_memory.episode_files.ipynb #4e861a59
 @patch

@@ -54,89 +54,7 @@ class RingBufferDataset(EpisodeDataset, Savable):
     @property
     def step_words(self): return self.ring.fields.nbytes//8 # of a step in a block
 
-# %% ../../nbs/05f_memory.episode_rows.ipynb #03e82128
-def _beside(path, kind): return path.with_name(f'{path.name}.{kind}')
-
-def _check_files(path):
-    "Raise if the table of existing steps is missing; remove a table whose steps are gone"
-    if not path.exists(): _clear_beside(path)
-    elif not _beside(path, 'episodes').exists():
-        raise FileNotFoundError(errno.ENOENT, f'{path} holds steps, '
-                                'and the file that says which episodes they are is missing', f'{path}.episodes')
-
-def _clear_beside(path):
-    found = [o for o in (_beside(path, 'episodes'), _beside(path, 'places')) if o.exists()]
-    for o in found: Place(path=o).open() # an error if it is somebody else's file
-    for o in found: o.unlink()
-
-# %% ../../nbs/05f_memory.episode_rows.ipynb #5dc89702
-_no_rows = np.empty(0, np.int64)
-
-@patch(as_prop=True)
-def _row_of(self:RingBufferDataset): return _no_rows if self.places is None else self.places.array[:,0]
-
-@patch
-def _positions(self:RingBufferDataset, lines):
-    "Where `_row_of` has the steps of these episodes, one after another"
-    return np.concatenate([_no_rows, *[np.arange(first, first+n) for first,n,*_ in lines]])%len(self._row_of)
-
-# %% ../../nbs/05f_memory.episode_rows.ipynb #b229eba7
-@patch
-def store_steps(self:RingBufferDataset, cols, n, staged):
-    "Write the rows of an episode"
-    cols = {p: t.half() if h else t for (p,t),h in zip(cols.items(), self._half)}
-    if not self.scored: return self.ring.extend(nest(cols))
-    rows = np.sort(self.free[-n:])
-    self._row_of[self._positions([(self.table.next,n)])] = rows
-    old = int(np.searchsorted(rows, self.ring.total)) # so many were written before; the others are the next ones
-    self._overwrite(rows[:old], [t[:old] for t in cols.values()])
-    if old<n: self.ring.extend(nest({p: t[old:] for p,t in cols.items()}))
-    self.free = self.free[:-n]
-
-@patch
-def _overwrite(self:RingBufferDataset, rows, cols):
-    "Write `cols` to `rows`"
-    place = self.ring.rows
-    if place.arrays:
-        for v,t in zip(place.arrays.values(), cols): v[rows] = t.cpu().numpy()
-    else: # torch writes few rows of some dtypes only packed
-        new = place.packed.new_zeros(len(rows), place.packed.shape[1])
-        for v,t in zip(place.fields.columns(new), cols): v.copy_(t)
-        place.packed[torch.from_numpy(rows).to(self.device)] = new
-
-# %% ../../nbs/05f_memory.episode_rows.ipynb #b8d1a668
-@patch
-def remove_steps(self:RingBufferDataset, *line):
-    "The rows of an episode become free"
-    if self.scored: self.free = np.concatenate([self.free, self._row_of[self._positions([line])]])
-
-@patch
-def move_steps(self:RingBufferDataset, old, new, n):
-    "The steps stay; only their positions change"
-    self._row_of[self._positions([(new,n)])] = self._row_of[self._positions([(old,n)])]
-
-@patch
-def steps_taken(self:RingBufferDataset):
-    "If the oldest go first, rows that were written for an episode that never came take room, too"
-    t = self.table
-    return t.steps if self.scored or not t.episodes else t.next-t.line(t.oldest)[0]
-
-# %% ../../nbs/05f_memory.episode_rows.ipynb #60c76794
-@patch
-def check_storable(self:RingBufferDataset, schema, cols):
-    "Raise if float16 cannot hold these columns"
-    halves = self._half if self.schema else self._halves_of(schema)
-    if any(halves[62:]): raise ValueError('`half_precision` has room for 62 fields')
-    for (p,t),half in zip(cols.items(), halves):
-        if half and (t.abs()>65504).logical_and(t.isfinite()).any():
-            raise ValueError(f'`{path_name(p)}` has numbers that a float16 cannot hold, {t.abs().max().item():.0f}: '
-                             'scale it, or use no `half_precision`')
-
-@patch
-def _halves_of(self:RingBufferDataset, schema):
-    return [self.half_precision and f.dtype==torch.float32 for f in schema.values()]
-
-# %% ../../nbs/05f_memory.episode_rows.ipynb #b818c8fc
+# %% ../../nbs/05f_memory.episode_rows.ipynb #bce4e149
 @patch
 def prepare(self:RingBufferDataset, schema):
     "Fix the schema with the first episode, and what each field is stored as"
@@ -153,7 +71,51 @@ def fix_schema(self:RingBufferDataset, schema):
     EpisodeDataset.fix_schema(self, schema)
     self._half = [bool(self.table.halves>>i&1) for i in range(len(schema))]
 
-# %% ../../nbs/05f_memory.episode_rows.ipynb #782f9f20
+@patch
+def _halves_of(self:RingBufferDataset, schema):
+    return [self.half_precision and f.dtype==torch.float32 for f in schema.values()]
+
+# %% ../../nbs/05f_memory.episode_rows.ipynb #83b4019a
+@patch
+def store_steps(self:RingBufferDataset, cols, n, staged):
+    "Write the rows of an episode"
+    cols = {p: t.half() if h else t for (p,t),h in zip(cols.items(), self._half)}
+    if not self.scored: return self.ring.extend(nest(cols))
+    rows = np.sort(self.free[-n:])
+    self._row_of[self._positions([(self.table.next,n)])] = rows
+    old = int(np.searchsorted(rows, self.ring.total)) # so many were written before; the others are the next ones
+    self._overwrite(rows[:old], [t[:old] for t in cols.values()])
+    if old<n: self.ring.extend(nest({p: t[old:] for p,t in cols.items()}))
+    self.free = self.free[:-n]
+
+@patch
+def steps_taken(self:RingBufferDataset):
+    "If the oldest go first, rows that were written for an episode that never came take room, too"
+    t = self.table
+    return t.steps if self.scored or not t.episodes else t.next-t.line(t.oldest)[0]
+
+# %% ../../nbs/05f_memory.episode_rows.ipynb #30a7124a
+_no_rows = np.empty(0, np.int64)
+
+@patch(as_prop=True)
+def _row_of(self:RingBufferDataset): return _no_rows if self.places is None else self.places.array[:,0]
+
+@patch
+def _positions(self:RingBufferDataset, lines):
+    "Where `_row_of` has the steps of these episodes, one after another"
+    return np.concatenate([_no_rows, *[np.arange(first, first+n) for first,n,*_ in lines]])%len(self._row_of)
+
+@patch
+def remove_steps(self:RingBufferDataset, *line):
+    "The rows of an episode become free"
+    if self.scored: self.free = np.concatenate([self.free, self._row_of[self._positions([line])]])
+
+@patch
+def move_steps(self:RingBufferDataset, old, new, n):
+    "The steps stay; only their positions change"
+    self._row_of[self._positions([(new,n)])] = self._row_of[self._positions([(old,n)])]
+
+# %% ../../nbs/05f_memory.episode_rows.ipynb #210d6349
 @compiled
 def _copy_steps(rows, row_of, picks, res):
     "Copy the sequences `picks` to `res`, `(sequences, steps, words)`, with zeros behind"
@@ -166,7 +128,6 @@ def _copy_steps(rows, row_of, picks, res):
             for w in range(words): res[j,t,w] = rows[i,w]
         res[j,n:] = 0
 
-# %% ../../nbs/05f_memory.episode_rows.ipynb #b994e6c8
 @patch
 def read_steps(self:RingBufferDataset, picks, T):
     "The packed rows of `picks`, `(sequences, T, words)`"
@@ -176,6 +137,25 @@ def read_steps(self:RingBufferDataset, picks, T):
     return res
 
 @patch
+def columns_of(self:RingBufferDataset, block):
+    "What `read_steps` gave, as columns"
+    cols = self.ring.fields.columns(block.view(-1, block.shape[2]), block.shape[:2])
+    return [v.float() if h else v for v,h in zip(cols, self._half)]
+
+# %% ../../nbs/05f_memory.episode_rows.ipynb #e14eb8d0
+@patch
+def _overwrite(self:RingBufferDataset, rows, cols):
+    "Write `cols` to `rows`"
+    place = self.ring.rows
+    if place.arrays:
+        for v,t in zip(place.arrays.values(), cols): v[rows] = t.cpu().numpy()
+    else: # torch writes few rows of some dtypes only packed
+        new = place.packed.new_zeros(len(rows), place.packed.shape[1])
+        for v,t in zip(place.fields.columns(new), cols): v.copy_(t)
+        place.packed[torch.from_numpy(rows).to(self.device)] = new
+
+# %% ../../nbs/05f_memory.episode_rows.ipynb #65e64356
+@patch
 def _read_there(self:RingBufferDataset, picks, T):
     "The same on another device"
     i = (picks[:,1]+picks[:,2])[:,None]+np.arange(T)
@@ -184,11 +164,31 @@ def _read_there(self:RingBufferDataset, picks, T):
     res[torch.from_numpy(np.arange(T)>=(picks[:,3]-picks[:,2])[:,None]).to(self.device)] = 0
     return res
 
+# %% ../../nbs/05f_memory.episode_rows.ipynb #affe336f
 @patch
-def columns_of(self:RingBufferDataset, block):
-    "What `read_steps` gave, as columns"
-    cols = self.ring.fields.columns(block.view(-1, block.shape[2]), block.shape[:2])
-    return [v.float() if h else v for v,h in zip(cols, self._half)]
+def check_storable(self:RingBufferDataset, schema, cols):
+    "Raise if float16 cannot hold these columns"
+    halves = self._half if self.schema else self._halves_of(schema)
+    if any(halves[62:]): raise ValueError('`half_precision` has room for 62 fields')
+    for (p,t),half in zip(cols.items(), halves):
+        if half and (t.abs()>65504).logical_and(t.isfinite()).any():
+            raise ValueError(f'`{path_name(p)}` has numbers that a float16 cannot hold, {t.abs().max().item():.0f}: '
+                             'scale it, or use no `half_precision`')
+
+# %% ../../nbs/05f_memory.episode_rows.ipynb #03e82128
+def _beside(path, kind): return path.with_name(f'{path.name}.{kind}')
+
+def _check_files(path):
+    "Raise if the table of existing steps is missing; remove a table whose steps are gone"
+    if not path.exists(): _clear_beside(path)
+    elif not _beside(path, 'episodes').exists():
+        raise FileNotFoundError(errno.ENOENT, f'{path} holds steps, '
+                                'and the file that says which episodes they are is missing', f'{path}.episodes')
+
+def _clear_beside(path):
+    found = [o for o in (_beside(path, 'episodes'), _beside(path, 'places')) if o.exists()]
+    for o in found: Place(path=o).open() # an error if it is somebody else's file
+    for o in found: o.unlink()
 
 # %% ../../nbs/05f_memory.episode_rows.ipynb #dc7d84ff
 @patch

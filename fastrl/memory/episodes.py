@@ -81,6 +81,7 @@ def add_step(self:EpisodeReplay,
                                  'Give the dataset a larger `capacity`, or end episodes earlier'))
     if errors: raise errors[0] # now that all others have their step
 
+# %% ../../nbs/06d_memory.episodes.ipynb #3e51aa0c
 @patch
 def _end(self:EpisodeReplay, errors):
     "Hand on the episodes that have ended"

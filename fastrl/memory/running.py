@@ -9,12 +9,13 @@ Docs: https://fastrl.github.io/fastrl/memory.running.html.md"""
 # %% auto #0
 __all__ = ['Running', 'dones_of']
 
-# %% ../../nbs/05i_memory.running.ipynb #4dfb577f
+# %% ../../nbs/05i_memory.running.ipynb #b07509f8
 import math, numpy as np, torch
+from fastcore.basics import patch
 from torch import Tensor
 from .row import nest
 
-# %% ../../nbs/05i_memory.running.ipynb #08574849
+# %% ../../nbs/05i_memory.running.ipynb #1243b1f8
 class Running:
     "The steps of episodes that have not ended"
     @torch.inference_mode(False) # what is made in that mode cannot be written outside of it
@@ -35,21 +36,27 @@ class Running:
         for v,t in zip(self.steps.values(), cols.values()): v[i].copy_(t)
         self.t += 1
 
-    @torch.inference_mode(False)
-    def grow(self):
-        "Make twice the room"
-        old,new = self.room,max(32, 2*self.room)
-        when = torch.arange(self.t-old, self.t)
-        for p,v in self.steps.items():
-            self.steps[p] = v.new_empty(new, *v.shape[1:])
-            if old: self.steps[p][when%new] = v[when%old]
-        self.room = new
+# %% ../../nbs/05i_memory.running.ipynb #8c50a222
+@patch
+@torch.inference_mode(False)
+def grow(self:Running):
+    "Make twice the room"
+    old,new = self.room,max(32, 2*self.room)
+    when = torch.arange(self.t-old, self.t)
+    for p,v in self.steps.items():
+        self.steps[p] = v.new_empty(new, *v.shape[1:])
+        if old: self.steps[p][when%new] = v[when%old]
+    self.room = new
 
-    def take(self, i, stop):
-        "The episode of environment `i` up to `stop`; the next one begins there"
-        when = torch.arange(self.start[i], stop)%self.room
-        self.start[i],self.out[i] = stop,False
-        return nest({p: v[when.to(v.device),i] for p,v in self.steps.items()})
+@patch
+def take(self:Running,
+    i:int, # Number of the environment
+    stop:int, # The first step that is not part of it
+)->dict:
+    "The episode of environment `i` up to `stop`; the next one begins there"
+    when = torch.arange(self.start[i], stop)%self.room
+    self.start[i],self.out[i] = stop,False
+    return nest({p: v[when.to(v.device),i] for p,v in self.steps.items()})
 
 # %% ../../nbs/05i_memory.running.ipynb #e2e91c3f
 def dones_of(
