@@ -546,7 +546,7 @@ def test_killed_writers(tmp_path):
 
 @pytest.mark.long
 def test_killed_writers_often(tmp_path):
-    for what,n in itertools.product(('files','ring','scored'), range(1, 60, 3)): killed_writer(what, tmp_path/what, n)
+    for what,n in itertools.product(('files','ring','scored'), range(20, 80, 3)): killed_writer(what, tmp_path/what, n)
 
 def test_half_a_file(tmp_path):
     "What a killed writer had begun goes when the next one begins"

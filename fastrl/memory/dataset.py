@@ -9,7 +9,7 @@ Docs: https://fastrl.github.io/fastrl/memory.dataset.html.md"""
 # %% auto #0
 __all__ = ['FieldType', 'fit_schema', 'FIFOEvictor', 'ScoreEvictor', 'EpisodeDataset']
 
-# %% ../../nbs/05d_memory.dataset.ipynb #281b6b10
+# %% ../../nbs/05d_memory.dataset.ipynb #2c715ae5
 import heapq, itertools, math, threading, time
 from dataclasses import dataclass, field
 from multiprocessing.context import get_spawning_popen
@@ -18,7 +18,7 @@ from fastcore.basics import patch
 from torch import Tensor
 from torch.utils.data import IterableDataset
 from ..core import *
-from .row import check_column, check_names, fields_of, like, nest, tensors_of
+from .row import check_column, check_names, fields_of, fits, like, nest, tensors_of
 from .table import Table, age_of
 from .walk import sequence_names
 
@@ -42,7 +42,7 @@ def _first_schema(ts, k):
         raise ValueError(f'fields are named by strings, got {[path_name(p) for p in ts]}')
     return {f.path: FieldType(f.shape, f.dtype, ts[f.path][0].device) for f in fields_of(ts, not k)}
 
-# %% ../../nbs/05d_memory.dataset.ipynb #42dab87d
+# %% ../../nbs/05d_memory.dataset.ipynb #62f917a5
 def fit_schema(
     data:dict, # A step, or columns of steps
     schema, # `FieldType` by path; `None` before the first step
@@ -55,8 +55,9 @@ def fit_schema(
     schema = schema or _first_schema(ts, len(lead))
     if ts.keys()!=schema.keys(): check_names(ts, schema, 'a step here')
     for p,f in schema.items():
-        if (t := ts[p][0]).dtype!=f.dtype or t.shape!=(*lead,*f.shape):
-            check_column(path_name(p), *ts[p], (*lead,*f.shape), f.dtype, exact=True)
+        (t,python),want = ts[p],(*lead,*f.shape)
+        if t.shape!=want or t.dtype!=f.dtype and not (python and fits(t, True, f.dtype)):
+            check_column(path_name(p), t, python, want, f.dtype, exact=True)
     return schema, {p: ts[p][0].to(f.dtype).resolve_conj().resolve_neg() for p,f in schema.items()}
 
 # %% ../../nbs/05d_memory.dataset.ipynb #4f07eca2

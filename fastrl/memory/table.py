@@ -29,18 +29,18 @@ def whole_numbers(
     place,fields = Place(shared=shared, path=path),[Field(('entry' if shape else 'row',), shape, torch.int64)]
     return place.open(fields, n) if path and place.path.exists() else place.make(fields, n)
 
-# %% ../../nbs/05c_memory.table.ipynb #6b20c92f
+# %% ../../nbs/05c_memory.table.ipynb #d7f7b86b
 _first_line = 3 # lines of counts in front of the entries
 _at_next,_at_oldest,_at_end,_at_next_id = (0,0),(0,1),(0,2),(0,3)
 _at_episodes,_at_steps,_at_evicted,_at_changes = (1,0),(1,1),(1,2),(1,3)
 _at_halves,_at_doubts,_at_scored = (2,0),(2,1),(2,2)
 
 def _count_at(at, doc):
-    def get(self): return int(self.array[at])
-    def put(self, n): self.array[at] = n
+    def get(self): return self.rows.array.item(at)
+    def put(self, n): self.rows.array[at] = n
     return property(get, put, doc=doc)
 
-# %% ../../nbs/05c_memory.table.ipynb #ec0c9e83
+# %% ../../nbs/05c_memory.table.ipynb #734fb6b9
 class Table:
     "The stored episodes, oldest first"
     def __init__(self,
@@ -67,13 +67,14 @@ class Table:
     @property
     def array(self): return self.rows.array
     @property
-    def slots(self): return len(self.array)-_first_line
+    def slots(self): return len(self.rows.array)-_first_line
 
-# %% ../../nbs/05c_memory.table.ipynb #74a524e5
+# %% ../../nbs/05c_memory.table.ipynb #2721b47a
 @patch
 def line(self:Table, e:int): # -> first position, length, number, tag
     "The line of entry `e`"
-    return self.array[_first_line+e%self.slots]
+    a = self.rows.array
+    return a[_first_line+e%(len(a)-_first_line)]
 
 @patch
 def add(self:Table,
@@ -82,10 +83,13 @@ def add(self:Table,
     tag:int=0, # A number that means something to the dataset
 ):
     "Enter an episode of `n` steps"
-    a = self.array
-    id = a[_at_next_id] if id is None else id
-    self.line(a[_at_end])[:] = a[_at_next],n,id,tag
-    for k,v in ((_at_next,n), (_at_episodes,1), (_at_steps,n), (_at_next_id,max(0, id+1-a[_at_next_id])), (_at_end,1)): a[k] += v
+    id = self.next_id if id is None else id
+    self.line(self.end)[:] = self.next,n,id,tag
+    self.next += n
+    self.episodes += 1
+    self.steps += n
+    if id>=self.next_id: self.next_id = id+1
+    self.end += 1
 
 # %% ../../nbs/05c_memory.table.ipynb #cd277724
 @patch
