@@ -14,6 +14,7 @@ import base64, math, os, weakref
 from itertools import takewhile
 from pathlib import Path
 import numpy as np, torch
+from fastcore.basics import patch
 from ..core import *
 from .files import *
 from .manifest import *
@@ -184,28 +185,34 @@ class Kept:
 
     def __reduce__(self): return type(None),() # a copy of the memory has no folder
 
-    def still(self, folder, ring, sampler=None):
-        "Is the folder as we left it, for the same ring and sampler, with every change noted?"
-        try:
-            with open(folder/'manifest.json', 'rb') as f: head = f.read(len(self.head))
-        except OSError: return False
-        return (self.folder==folder and head==self.head and self in getattr(ring.rows.changed, 'of', ())
-                and [o() for o in self.of]==[o for o in (ring, sampler) if o is not None])
+# %% ../../nbs/03d_memory.checkpoint.ipynb #75dda4e9
+@patch
+def still(self:Kept, folder, ring, sampler=None):
+    "Is the folder as we left it, for the same ring and sampler, with every change noted?"
+    try:
+        with open(folder/'manifest.json', 'rb') as f: head = f.read(len(self.head))
+    except OSError: return False
+    return (self.folder==folder and head==self.head and self in getattr(ring.rows.changed, 'of', ())
+            and [o() for o in self.of]==[o for o in (ring, sampler) if o is not None])
 
-    def changed(self, ring):
-        "By column, the rows that changed"
-        res = dict(self.before)
-        for k,v in (ring.rows.changed or {}).items(): res[k] = _either(v, res.get(k, v[:0]))
-        return res
+# %% ../../nbs/03d_memory.checkpoint.ipynb #ca75e0e3
+@patch
+def changed(self:Kept, ring):
+    "By column, the rows that changed"
+    res = dict(self.before)
+    for k,v in (ring.rows.changed or {}).items(): res[k] = _either(v, res.get(k, v[:0]))
+    return res
 
-    def flags(self, ring, sums):
-        "Per row of `ring`: did anything in it change?"
-        res = np.zeros(len(ring), bool)
-        for v in self.changed(ring).values(): res[:len(v)] |= v[:len(res)]
-        for k,v in sums.items():
-            m = min(len(v), len(was := self.sums.get(k, v)))
-            res[:m] |= v[:m]!=was[:m]
-        return res
+# %% ../../nbs/03d_memory.checkpoint.ipynb #5a3dfac6
+@patch
+def flags(self:Kept, ring, sums):
+    "Per row of `ring`: did anything in it change?"
+    res = np.zeros(len(ring), bool)
+    for v in self.changed(ring).values(): res[:len(v)] |= v[:len(res)]
+    for k,v in sums.items():
+        m = min(len(v), len(was := self.sums.get(k, v)))
+        res[:m] |= v[:m]!=was[:m]
+    return res
 
 # %% ../../nbs/03d_memory.checkpoint.ipynb #31586edf
 def _sums(ring, mutable):

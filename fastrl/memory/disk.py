@@ -52,15 +52,7 @@ def load_memory(
     **where # `device`, `shared` or `path`, for the `Ring`
 ): # -> the memory, its `Saved`
     "Load a memory of any class: the class makes it, and restores what is its own"
-    if unknown := sorted(set(where)-{'device','shared','path'}):
-        raise ValueError('the rows live on a `device`, in `shared` memory or in a file at `path`; '
-                         f'{unknown} is none of them')
-    path = where.get('path') and Path(where['path']).expanduser().absolute()
-    if path and path.exists():
-        raise FileExistsError(errno.EEXIST, 'the rows would be written over a file that is there; '
-                                            'remove it, or open it by `Ring(path=…)`', str(path))
-    # only a complete file gets the name
-    if path: where['path'] = path.with_name(f'{path.name}.{os.getpid()}.loading')
+    path = _path_of(where)
     try:
         while True:
             saved = Saved(folder)
@@ -83,6 +75,20 @@ def load_memory(
     if not (mapped or env_restored): ring.cut()
     ring.skipped = saved.skipped
     return res,saved
+
+# %% ../../nbs/04_memory.disk.ipynb #53390792
+def _path_of(where):
+    "The file for the rows, if there is to be one; `where` gets another name until the file is complete"
+    if unknown := sorted(set(where)-{'device','shared','path'}):
+        raise ValueError('the rows live on a `device`, in `shared` memory or in a file at `path`; '
+                         f'{unknown} is none of them')
+    if not where.get('path'): return
+    path = Path(where['path']).expanduser().absolute()
+    if path.exists():
+        raise FileExistsError(errno.EEXIST, 'the rows would be written over a file that is there; '
+                                            'remove it, or open it by `Ring(path=…)`', str(path))
+    where['path'] = path.with_name(f'{path.name}.{os.getpid()}.loading')
+    return path
 
 # %% ../../nbs/04_memory.disk.ipynb #770a340c
 def _made(folder, kind, f, *args):
@@ -147,30 +153,35 @@ class Savable:
         self.ring = ring
         return self
 
-    def save(self,
-        folder, # Made if need be; a memory that is there is replaced, in one step
-        extra=None, # More that belongs to this moment, tensors and data; find it in `Saved(folder).state()['extra']`
-    ):
-        "Write all of the memory to `folder`"
-        with self.belongings(extra) as o: save_memory(folder, kind=self.kind, **o)
+# %% ../../nbs/04_memory.disk.ipynb #c2141bd4
+@patch
+def save(self:Savable,
+    folder, # Made if need be; a memory that is there is replaced, in one step
+    extra=None, # More that belongs to this moment, tensors and data; find it in `Saved(folder).state()['extra']`
+):
+    "Write all of the memory to `folder`"
+    with self.belongings(extra) as o: save_memory(folder, kind=self.kind, **o)
 
-    def checkpoint(self,
-        folder, # The same one each time
-        extra=None, # More that belongs to this moment
-    ):
-        "Write to `folder` what changed since the last time"
-        with self.belongings(extra) as o: self._kept = save_memory(folder, kind=self.kind, **o, kept=self._kept)
+# %% ../../nbs/04_memory.disk.ipynb #dcacea02
+@patch
+def checkpoint(self:Savable,
+    folder, # The same one each time
+    extra=None, # More that belongs to this moment
+):
+    "Write to `folder` what changed since the last time"
+    with self.belongings(extra) as o: self._kept = save_memory(folder, kind=self.kind, **o, kept=self._kept)
 
-    @classmethod
-    def load_as(cls,
-        folder, # Of a saved or checkpointed memory
-        asked=None, # Its expected settings
-        on_error='raise', env_restored=False, mapped=False, where=None, # For `load_memory`
-        **how # For `empty`
-    ):
-        "Load a memory of this class: the common part of each face's `load`"
-        res,saved = load_memory(folder, cls.kind, asked or {}, partial(cls.empty, **how), cls.restored,
-                                on_error, env_restored, mapped, **(where or {}))
-        # with damaged files left out, the folder is not what was loaded
-        res._kept = saved.kept(res.ring, getattr(res, 'sampler', None)) if on_error=='raise' else None
-        return res
+# %% ../../nbs/04_memory.disk.ipynb #5d5380e4
+@patch(cls_method=True)
+def load_as(cls:Savable,
+    folder, # Of a saved or checkpointed memory
+    asked=None, # Its expected settings
+    on_error='raise', env_restored=False, mapped=False, where=None, # For `load_memory`
+    **how # For `empty`
+):
+    "Load a memory of this class: the common part of each face's `load`"
+    res,saved = load_memory(folder, cls.kind, asked or {}, partial(cls.empty, **how), cls.restored,
+                            on_error, env_restored, mapped, **(where or {}))
+    # with damaged files left out, the folder is not what was loaded
+    res._kept = saved.kept(res.ring, getattr(res, 'sampler', None)) if on_error=='raise' else None
+    return res

@@ -31,6 +31,7 @@ _torch_types = {'F64':torch.float64, 'F32':torch.float32, 'F16':torch.float16, '
 file_dtypes = {v:k for k,v in _torch_types.items()} # safetensors' name of each dtype that it has
 _block = 2**22 # bytes
 
+# %% ../../nbs/03b_memory.files.ipynb #1d6a9f84
 def blocks(
     t:Tensor, # With a first axis
     spans=None, # Rows as pairs `(first, stop)`; all by default

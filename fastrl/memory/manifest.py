@@ -21,6 +21,7 @@ from .row import check_paths, torch_dtype
 # %% ../../nbs/03c_memory.manifest.ipynb #1c28237c
 _piece_name = re.compile(r'(rows|marks|state)-[0-9a-f]{16}\.safetensors')
 
+# %% ../../nbs/03c_memory.manifest.ipynb #4083bf84
 def write_piece(
     folder:Path,
     kind:str, # `'rows'`, `'marks'` or `'state'`

@@ -22,6 +22,7 @@ def like(shape, dtype)->str:
     "A shape and a dtype as errors and tables show them: `float32[4]`"
     return f'{str(dtype).split(".")[-1]}{list(shape) or ""}'
 
+# %% ../../nbs/00a_memory.row.ipynb #b6baa806
 @dataclass(frozen=True)
 class Field:
     "One field of a row"
@@ -188,6 +189,7 @@ def tensors_of(
     if not ts: raise ValueError('a row has at least one field, got none')
     return ts
 
+# %% ../../nbs/00a_memory.row.ipynb #c3fac4f5
 def fields_of(
     ts:dict, # From `tensors_of`
     one:bool, # One step, or columns with a first axis?
@@ -211,6 +213,7 @@ def check_column(
     if have!=tuple(shape) or not (t.dtype==dtype or (python or not exact) and fits(t, python, dtype)):
         raise ValueError(f'`{name}` should be {like(shape, dtype)}, got {like(have, t.dtype)}: convert it first')
 
+# %% ../../nbs/00a_memory.row.ipynb #78941902
 def check_names(
     have, # Paths of the fields that came
     want, # Paths of the fields that a row has
@@ -260,6 +263,7 @@ def check_paths(
     if not ok or len({tuple(p) for p in paths})<len(paths): raise ValueError('the fields are not named')
     nest({tuple(p): None for p in paths})
 
+# %% ../../nbs/00a_memory.row.ipynb #2145b510
 def torch_dtype(
     name:str, # For example 'float32'
 )->torch.dtype:
