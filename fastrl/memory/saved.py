@@ -43,7 +43,8 @@ class Saved:
 
     def kept(self, ring, sampler=None):
         "For the next checkpoint of the loaded `ring` to the same folder"
-        return Kept(self.folder, self.manifest, manifest_head(self.manifest), ring, sampler)
+        if not self.renumbered: # otherwise the rows in the folder have other numbers
+            return Kept(self.folder, self.manifest, manifest_head(self.manifest), ring, sampler)
 
     def expect(self,
         kind:str, # The expected class
