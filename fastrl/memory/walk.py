@@ -511,4 +511,4 @@ def load_state_dict(self:Walk,
     self.missed,self.missed_at,self.least = bool(state['missed']),int(state['missed_at']),float(state['least'])
     self.anew = state['anew'].copy()
 
-_other_state = 'the state of the episodes does not belong to these rows: pass the `state_dict` that was saved with them'
+_other_state = 'the state of the episodes is not one of these rows: pass the `state_dict` that was saved with them'
