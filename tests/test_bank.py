@@ -371,6 +371,7 @@ tries = dict(
     in_info=lambda: rose([Experience(1, 1, 1., 1, False, {'a':Run()})]), eval=lambda: crafted(Run(eval, ('1',))),
     getattr=lambda: crafted(Run(getattr, ('x', 'upper'))), np_load=lambda: crafted(Run(np.load, ('x',))),
     torch_load=lambda: crafted(Run(torch.load, ('x',))), huge_array=lambda: crafted(Run(np.ndarray, ((10**15,),))),
+    array_of_whatever_was_there=lambda: crafted(Run(np.ndarray, ((2,),))),
     storage=lambda: crafted(Run(torch.storage._load_from_bytes, (evil_storage(),))),
     object_dtype=lambda: crafted(Run(np.dtype, ('O',))), objects=lambda: crafted(np.array([{1:2}], object)),
     strings=lambda: crafted(np.array(['a'])), a_dict=lambda: pickle.dumps({'a':1}), numbers=lambda: pickle.dumps([1,2]),

@@ -145,7 +145,7 @@ def _runs_of(cols, n):
 
 # %% ../../nbs/05l_memory.bankfile.ipynb #febf9270
 def _tail_about(raw):
-    "What stands behind the end of a pickle of ours; `None` for one of ROSE"
+    "What stands behind the end of a pickle, or `None` if ROSE wrote it"
     if not raw.endswith(_tail_mark): return
     at = len(raw)-len(_tail_mark)-16
     n,crc = (int.from_bytes(raw[i:i+8], 'little') for i in (at, at+8))
