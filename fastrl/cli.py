@@ -1,6 +1,6 @@
-"""`fastrl train`, `explore`, `info`, `verify`, `merge`: the memory from a terminal
+"""`fastrl train`, `explore`, `info`, `verify`, `merge`: replay memories from a terminal
 
-Not every question is worth a script: does it learn this, what is in that folder, is the file that came over the network whole? The command `fastrl` trains an agent that can be stopped and goes on, shows what a saved memory holds, and checks it. What goes wrong is said in one line.
+Not every question is worth a script: can an agent learn this, what is in that folder, did the file arrive whole? The command `fastrl` trains an agent that you can stop and resume, shows what a saved memory holds, and checks its files. If something goes wrong, it says so in one line.
 
 Docs: https://fastrl.github.io/fastrl/cli.html.md"""
 
@@ -17,67 +17,64 @@ from types import SimpleNamespace
 from typing import Annotated
 import torch
 from fastcore.script import anno_parser
+from .core import whole_number
 from .memory.bank import ExperienceBank, bank_about, merge_banks
 from .memory.disk import Saved, put_file, verify as problems_of
 from .memory.replay import ExperienceReplay
 from .memory.ring import Field, Ring, torch_dtype
 
-# %% ../nbs/20_cli.ipynb #177408a2
-def _open(path):
-    "A memory, and what else was saved with it"
-    path = Path(path).expanduser()
-    er = ExperienceReplay(max_sz=1, warmup_sz=0) # a face for rows of any kind
-    if path.is_file():
-        er.ring = ExperienceBank.load(path).ring if bank_about(path) else Ring(path=path)
-        return er,None
-    saved = Saved(path/'memory' if (path/'memory').exists() else path)
-    er.ring,_ = saved.read()
-    return er,saved
-
 # %% ../nbs/20_cli.ipynb #0a1783f8
 def info(
     path:str, # Folder of a memory or a training, or file of a ring or a bank
 ):
-    "Say what a saved memory holds"
+    "Show what a saved memory holds"
     path = Path(path).expanduser()
-    if path.is_file() and bank_about(path): return _info_of_bank(ExperienceBank.load(path))
-    saved = (None if path.is_file()
-             else Saved(path/'memory' if (path/'memory').exists() else path)) # no row of which is read
-    if saved:
-        kind,n,total,capacity,fields = (saved.kind,len(saved),saved.total,saved.ring['capacity'],
-                                        [Field(tuple(p), tuple(s), torch_dtype(d)) for p,s,d,_ in saved.ring['fields']])
-    else: kind,n,total,capacity,fields = 'Ring',len(ring := Ring(path=path)),ring.total,ring.capacity,ring.fields
-    print(f'{kind}: {n:,} rows{f" of {capacity:,}" if capacity else ""}, {total:,} were written')
-    for f in fields: print(f'  {f}')
-    if saved:
-        pieces = saved.manifest['pieces']
-        print(f'{len(pieces)} file(s), {sum(p["nbytes"] for p in pieces):,} bytes; '
-              f'{", ".join(f"{k} {v}" for k,v in saved.config.items()) or "no settings"}')
-        if run := _training(saved):
-            print(f'a training: {run["cbs"]["score"]["steps"]:,} steps, {run["cbs"]["score"]["episodes"]:,} episodes')
+    if path.is_file(): return _bank_info(ExperienceBank.load(path)) if bank_about(path) else _ring_info(Ring(path=path))
+    saved = _saved(path) # which reads no row
+    fields = [Field(tuple(p), tuple(s), torch_dtype(d)) for p,s,d,_ in saved.ring['fields']]
+    _rows_info(saved.kind, len(saved), saved.ring['capacity'], saved.total, fields)
+    pieces = saved.manifest['pieces']
+    print(f'{len(pieces)} file(s), {sum(p["nbytes"] for p in pieces):,} bytes; '
+          f'{", ".join(f"{k} {v}" for k,v in saved.config.items()) or "no settings"}')
+    if run := _training(saved):
+        print(f'a training: {run["cbs"]["score"]["steps"]:,} steps, {run["cbs"]["score"]["episodes"]:,} episodes')
 
-def _info_of_bank(bank):
+def _ring_info(ring): _rows_info('Ring', len(ring), ring.capacity, ring.total, ring.fields)
+
+def _rows_info(kind, n, capacity, total, fields):
+    print(f'{kind}: {n:,} rows{f" of {capacity:,}" if capacity else ""}, {total:,} written in all')
+    for f in fields: print(f'  {f}')
+
+def _bank_info(bank):
     print(f'ExperienceBank {bank.session_id}: {len(bank):,} experiences'
           f'{f" of {bank.max_size:,}" if bank.max_size else ""}')
     for f in bank.ring.fields or (): print(f'  {f}')
     of = bank.ring['source'].tolist() if len(bank) else []
-    print('; '.join(f'{of.count(i):,} from {k}' for i,k in enumerate(bank.sources)) or 'from nobody yet')
+    print('; '.join(f'{of.count(i):,} from {k}' for i,k in enumerate(bank.sources)) or 'no experiences yet')
+
+# %% ../nbs/20_cli.ipynb #20a00001
+def _memory_folder(path):
+    "The folder of the memory: `path`, or that inside of a training"
+    path = Path(path).expanduser()
+    return path/'memory' if (path/'memory').exists() else path
+
+def _saved(path): return Saved(_memory_folder(path))
 
 def _training(saved):
-    "What `Resume` saved of a training of `dqn_learner`, if it is one"
+    "The state that `Resume` saved for a training of `dqn_learner`, if it is one"
     extra = saved and (saved.state() or {}).get('extra')
     return extra if extra and 'score' in extra.get('cbs', {}) else None
 
 # %% ../nbs/20_cli.ipynb #ecab5c0d
 def verify(
     path:str, # Folder of a memory or a training, or file of a bank
-): # -> how many problems there are, which is the exit code
-    "Compare all files of a saved memory with what was written"
+): # -> the number of problems, which is the exit code
+    "Check that all files of a saved memory are as they were written"
     path = Path(path).expanduser()
     if path.is_file():
         print(f'{path}: all {len(ExperienceBank.load(path)):,} experiences are as they were written')
         return 0
-    path = path/'memory' if (path/'memory').exists() else path
+    path = _memory_folder(path)
     found = problems_of(path)
     for o in found: print(o)
     if not found: print(f'{path}: {len(Saved(path).manifest["pieces"])} file(s), as they were written')
@@ -86,41 +83,113 @@ def verify(
 # %% ../nbs/20_cli.ipynb #88ce504e
 def explore(
     path:str, # Folder of a memory or a training, or file of a ring or a bank
-    out:str='', # Where the page goes; beside the memory without it
+    out:str='', # File for the page; by default next to the memory
 ):
-    "Write a page with pictures of what a saved memory holds"
+    "Write a page with pictures of a saved memory"
     from fastrl.memory.explore import replay_report
     path = Path(path).expanduser()
-    er,saved = _open(path)
-    run,more = _training(saved),[]
-    if run:
-        from fastrl.agents.dqn import plot_learning
-        cbs = run['cbs']
-        more = [plot_learning(SimpleNamespace(
-            score=SimpleNamespace(curve=cbs['score']['curve'].tolist()),
-            evaluate=SimpleNamespace(history=cbs['evaluate']['history'].tolist())))]
+    er,saved = _open_memory(path)
+    more = [_learning_curve(run['cbs'])] if (run := _training(saved)) else []
     out = Path(out).expanduser() if out else path/'report.html' if path.is_dir() else path.with_suffix('.html')
     print(replay_report(er, out, title=f'What is in {path.name}', more=more))
+
+def _open_memory(path):
+    "A memory, and its `Saved` if it is a folder"
+    er = ExperienceReplay(max_sz=1, warmup_sz=0) # a face for rows of any kind
+    if path.is_file():
+        er.ring = ExperienceBank.load(path).ring if bank_about(path) else Ring(path=path)
+        return er,None
+    saved = _saved(path)
+    er.ring,_ = saved.read()
+    return er,saved
+
+def _learning_curve(cbs):
+    from fastrl.agents.dqn import plot_learning
+    score = SimpleNamespace(curve=cbs['score']['curve'].tolist())
+    return plot_learning(SimpleNamespace(
+        score=score, evaluate=SimpleNamespace(history=cbs['evaluate']['history'].tolist())))
 
 # %% ../nbs/20_cli.ipynb #4fedbc02
 def merge(
     files:Annotated[str, {'nargs':'+'}], # Files of banks
-    out:str='', # The file of the new bank, which has to be said: `.safetensors` is the fast format
-    max_size:int=0, # The most experiences, the oldest of which go first; without it all are kept
+    out:str='', # File for the new bank, required; `.safetensors` is the fast format
+    max_size:int=0, # How many experiences to keep at most, the newest ones; 0 keeps all
 ):
     "Make one bank of many"
-    if not out: raise ValueError('say by --out which file the bank should go to')
+    if not out: raise ValueError('name the file for the new bank, `--out FILE`')
     out,files = Path(out).expanduser(),[Path(o).expanduser() for o in files]
     if any(o.exists() and out.exists() and o.samefile(out) for o in files):
-        raise ValueError(f'{out} is one of the banks: give another file by --out')
+        raise ValueError(f'{out} is one of the banks to merge: name another file, `--out FILE`')
     bank = merge_banks(files, max_size or None)
     bank.save(out.parent, out.name)
-    print(f'{out}: {len(bank):,} experiences of {len(files)} files')
+    print(f'{out}: {len(bank):,} experiences from {len(files)} files')
+
+# %% ../nbs/20_cli.ipynb #96d1df53
+def train(
+    env:str, # Name of a gymnasium environment with discrete actions
+    steps:int=50_000, # Steps in all, including those before a stop
+    seed:int=0, # Makes the training reproducible
+    prioritized:bool=False, # Prioritized replay?
+    n_step:int=3, # Steps of a target
+    out:str='', # Folder for everything it keeps; by default runs/ENV
+    every:int=300, # Batches between checkpoints
+):
+    "Train a DQN, or resume its training"
+    from fastai.basics import Callback, CancelFitException
+    from fastrl.agents.dqn import dqn_learner
+    from fastrl.memory.experience_replay import Resume
+    for k,v in dict(steps=steps, every=every).items(): whole_number(k, v)
+    torch.set_num_threads(1) # the network is small: more threads would only wait
+    folder = Path(out or f'runs/{env.replace("/", "-")}').expanduser()
+    settings = dict(env=env, seed=seed, prioritized=prioritized, n_step=n_step)
+    begun = _same_run(folder, settings)
+    class Until(Callback):
+        "End after `steps` steps, or when somebody asks for it"
+        order = 80 # `Resume` has counted the batch
+        def after_batch(self):
+            if asked.stop or self.score.steps>=steps: raise CancelFitException
+        before_epoch = after_batch # a finished run does nothing more
+    with _stoppable() as asked:
+        learn = dqn_learner(env, n=5000, prioritized=prioritized, n_step=n_step, seed=seed, cbs=Until())
+        if not begun: _write_settings(folder, settings)
+        if (folder/'memory').exists(): print(f'Resuming {folder}')
+        with nullcontext() if sys.stdout.isatty() else learn.no_bar(): # a bar would fill a log file
+            learn.fit(-(-steps//5000), cbs=Resume(folder/'memory', every))
+    print(_training_result(learn, env, steps, seed))
+    explore(folder)
+
+def _training_result(learn, env, steps, seed):
+    "How far the training came, and how well its best network plays if it is complete"
+    from fastrl.agents.dqn import play
+    done = learn.score.steps
+    if done<steps: return f'Stopped after {done:,} of {steps:,} steps. The same command resumes.'
+    learn.evaluate.load_best()
+    returns = play(env, learn.model, 100, seed=1_000_000+seed)
+    return (f'{done:,} steps. 100 fresh episodes without exploring return {returns.mean():.4g} on average, '
+            f'the worst {returns.min():.4g}.')
+
+# %% ../nbs/20_cli.ipynb #20a00002
+def _same_run(folder, settings):
+    "Does `folder` hold a run? Raise an error if it began with other `settings`"
+    path = folder/'settings.json'
+    if not path.exists(): return False
+    try: there = dict(json.loads(path.read_text()))
+    except (ValueError, TypeError) as e:
+        raise ValueError(f'{path} is damaged ({e}): repair it, or give another folder, `--out FOLDER`') from None
+    wrong = [f'{k} {there.get(k)!r}, not {v!r}' for k,v in settings.items() if there.get(k)!=v]
+    if wrong:
+        raise ValueError(f'{folder} was begun with {", ".join(wrong)}: '
+                         'give another folder, `--out FOLDER`, or remove this one')
+    return True
+
+def _write_settings(folder, settings):
+    folder.mkdir(parents=True, exist_ok=True)
+    put_file(folder/'settings.json', lambda p: p.write_text(json.dumps(settings)))
 
 # %% ../nbs/20_cli.ipynb #646115a9
 @contextmanager
 def _stoppable():
-    "The first Ctrl-C, or request to end, is noted; the second one interrupts"
+    "Note the first Ctrl-C or SIGTERM, and let the second one interrupt"
     asked = SimpleNamespace(stop=False)
     def note(num, frame):
         asked.stop = True
@@ -133,76 +202,15 @@ def _stoppable():
     finally:
         for k,v in was.items(): signal.signal(k, v)
 
-# %% ../nbs/20_cli.ipynb #96d1df53
-def train(
-    env:str, # Name of a gymnasium environment in which one of several actions is chosen
-    steps:int=50_000, # Steps in all, those before it was stopped included
-    seed:int=0, # Makes it reproducible
-    prioritized:bool=False, # Prioritized replay?
-    n_step:int=3, # Steps of a target
-    out:str='', # Folder for all that is kept; runs/ENV without it
-    every:int=300, # Batches between checkpoints
-):
-    "Train a DQN, or go on with one"
-    from fastai.basics import Callback, CancelFitException
-    from fastrl.agents.dqn import dqn_learner, play
-    from fastrl.memory.experience_replay import Resume
-    if steps<1 or every<1: raise ValueError(f'`steps` and `every` should be at least 1, got {steps} and {every}')
-    torch.set_num_threads(1) # the network is small: more threads would wait for one another
-    folder = Path(out or f'runs/{env.replace("/", "-")}').expanduser()
-    settings = dict(env=env, seed=seed, prioritized=prioritized, n_step=n_step)
-    begun = _same_run(folder, settings)
-    class Until(Callback):
-        "The end: so many steps, or when it is asked for"
-        order = 80 # `Resume` has counted the batch
-        def after_batch(self):
-            if asked.stop or self.score.steps>=steps: raise CancelFitException
-        before_epoch = after_batch # a run that is done does no more
-    with _stoppable() as asked:
-        learn = dqn_learner(env, n=5000, prioritized=prioritized, n_step=n_step, seed=seed, cbs=Until())
-        if not begun: _begin(folder, settings)
-        if (folder/'memory').exists(): print(f'Going on with {folder}')
-        with nullcontext() if sys.stdout.isatty() else learn.no_bar(): # a bar would fill a log
-            learn.fit(-(-steps//5000), cbs=Resume(folder/'memory', every))
-    done = learn.score.steps
-    if done<steps: print(f'Stopped after {done:,} of {steps:,} steps. The same command goes on from there.')
-    else:
-        learn.evaluate.load_best()
-        returns = play(env, learn.model, 100, seed=1_000_000+seed)
-        print(f'{done:,} steps. 100 fresh episodes without exploring return {returns.mean():.4g} on average, '
-              f'the worst {returns.min():.4g}.')
-    explore(folder)
-
-def _same_run(folder, settings):
-    "Was a run begun in `folder`? An error if it was with other `settings`"
-    path = folder/'settings.json'
-    if not path.exists(): return False
-    try: there = dict(json.loads(path.read_text()))
-    except (ValueError, TypeError) as e:
-        raise ValueError(f'{path} is damaged ({e}): mend it, or give another folder by --out') from None
-    wrong = [f'{k} {there.get(k)!r} and not {v!r}' for k,v in settings.items() if there.get(k)!=v]
-    if wrong:
-        raise ValueError(f'{folder} was begun with {", ".join(wrong)}: give another folder by --out, or remove it')
-    return True
-
-def _begin(folder, settings):
-    folder.mkdir(parents=True, exist_ok=True)
-    put_file(folder/'settings.json', lambda p: p.write_text(json.dumps(settings)))
-
 # %% ../nbs/20_cli.ipynb #66827e78
 commands = dict(train=train, explore=explore, info=info, verify=verify, merge=merge)
 
 def main(
-    args=None # Words of the command; those that it was called with by default
+    args=None # The words after `fastrl`; by default those of the command line
 ):
     "The command `fastrl`"
     args = sys.argv[1:] if args is None else list(args)
-    if not args or args[0] not in commands:
-        text = ('fastrl COMMAND …\n'+'\n'.join(f'  {k:10}{f.__doc__}' for k,f in commands.items())
-                +'\nfastrl COMMAND --help says more about one.')
-        if args and args[0] in ('-h','--help'): return print(text)
-        print(f'fastrl: there is no command {args[0]!r}\n{text}' if args else text, file=sys.stderr)
-        sys.exit(2)
+    if not args or args[0] not in commands: return _help(args)
     f = commands[args[0]]
     parser = anno_parser(f, prog=f'fastrl {args[0]}')
     parser.error = lambda says: parser.exit(2, f'fastrl {args[0]}: {says}\n')
@@ -213,6 +221,14 @@ def main(
         if os.environ.get('FASTRL_DEBUG'): raise
         sys.exit(f'fastrl: {" ".join(str(e).split()) or type(e).__name__}')
     if code: sys.exit(code)
+
+def _help(args):
+    "List the commands; without `--help` that is an error"
+    text = ('Usage: fastrl COMMAND …\n\n'+'\n'.join(f'  {k:10}{f.__doc__}' for k,f in commands.items())
+            +'\n\n`fastrl COMMAND --help` describes a command.')
+    if args and args[0] in ('-h','--help'): return print(text)
+    print(f'fastrl: there is no command {args[0]!r}\n{text}' if args else text, file=sys.stderr)
+    sys.exit(2)
 
 # %% ../nbs/20_cli.ipynb #5cd739dd
 if __name__=='__main__': main()

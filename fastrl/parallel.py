@@ -1,6 +1,6 @@
-"""Many environments collect at once, each on its own; what they bring is merged, learnt from and tested, until it is good enough
+"""Many environments collect at once; their banks are merged, learnt from and tested, until the result is good enough
 
-Environments with parameters of their own run side by side, here or on other machines. What each collects is a bank, and becomes part of the memory in one step, or not at all: a task that fails, hangs or is killed takes nothing along with it. The API is that of [ROSE](https://github.com/radical-cybertools/ROSE).
+One environment at a time collects slowly and sees little. `ParallelExperience` runs many side by side, each with parameters of its own, in processes here or on other machines. It merges their banks into one memory, calls your update and your test, and repeats until the stop criterion is met. A task that fails, hangs or is killed takes nothing along, and a run that was stopped resumes where it was. The API is that of [ROSE](https://github.com/radical-cybertools/ROSE).
 
 Docs: https://fastrl.github.io/fastrl/parallel.html.md"""
 
@@ -8,393 +8,54 @@ Docs: https://fastrl.github.io/fastrl/parallel.html.md"""
 
 # %% auto #0
 __all__ = ['log', 'GREATER_THAN_THRESHOLD', 'LESS_THAN_THRESHOLD', 'EQUAL_TO_THRESHOLD', 'GREATER_OR_EQUAL_TO_THRESHOLD',
-           'LESS_OR_EQUAL_TO_THRESHOLD', 'run_command', 'Ctx', 'Failure', 'BankFolder', 'Criterion', 'State',
-           'Workflow', 'ParallelExperience', 'SequentialReinforcementLearner', 'ParallelReinforcementLearner']
+           'LESS_OR_EQUAL_TO_THRESHOLD', 'Failure', 'Criterion', 'State', 'ParallelExperience',
+           'SequentialReinforcementLearner', 'ParallelReinforcementLearner', 'BankFolder', 'Ctx', 'Workflow',
+           'run_command']
 
-# %% ../nbs/12_parallel.ipynb #37c1d348
-import asyncio, ctypes, fcntl, hashlib, inspect, io, itertools, json, logging, math, operator, os, pickle, random, re, \
-    select, shlex, shutil, signal, socket, subprocess, sys, tempfile, threading, time, traceback, uuid, weakref
-from concurrent.futures import Executor, ThreadPoolExecutor
-from contextlib import suppress
-from contextvars import ContextVar
+# %% ../nbs/12_parallel.ipynb #535ae542
+import asyncio, cloudpickle, hashlib, inspect, io, json, logging, math, operator, threading, torch
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import aclosing
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import partial
-from multiprocessing.connection import wait
 from pathlib import Path
 from types import SimpleNamespace
-import cloudpickle, numpy as np, torch
 from fastcore.basics import patch
 from fastcore.imports import noop
 from fastcore.meta import delegates
-from .core import progress
-from .memory.bank import ExperienceBank, Merge, bank_about, merge_banks
-from .memory.disk import Claim, LoadError, put_file
+from .bank_folder import BankFolder
+from .core import Progress, whole_number
+from .engines import Ctx, Workflow, executor_of, run_task, while_wanted
+from .memory.bank import bank_about, merge_banks
+from .memory.files import FileLock, LoadError, put_file
+from .supervisor import run_command
 
-# %% ../nbs/12_parallel.ipynb #4354cb74
-def _nursery(fd):
-    "Fork a keeper for each task that is asked for, until nobody can ask"
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN) # nobody waits for keepers
-    signal.pthread_sigmask(signal.SIG_SETMASK, ()) # whoever asks may have blocked some
-    asked = socket.socket(fileno=fd)
-    while True:
-        msg,fds,*_ = socket.recv_fds(asked, 1, 5)
-        if not msg: os._exit(0)
-        if os.fork()==0:
-            asked.close()
-            try: _keep(*fds)
-            except BaseException: traceback.print_exc()
-            finally: os._exit(1)
-        for o in fds: os.close(o)
+# %% ../nbs/12_parallel.ipynb #7acc3d44
+_all_ = ['BankFolder', 'Ctx', 'Workflow', 'run_command'] # as ever also of this module
 
-def _keep(spec, out, err, reply, life):
-    "Start a task, and tell how it ended; nothing of it is left then"
-    with open(spec) as f: spec = json.load(f)
-    _prctl(_subreaper, 1)
-    woken,wake = os.pipe()
-    os.set_blocking(wake, False)
-    signal.signal(signal.SIGCHLD, lambda *_: None)
-    signal.set_wakeup_fd(wake)
-    until = time.monotonic()+(math.inf if spec['timeout'] is None else spec['timeout'])
-    pid = os.fork()
-    if pid==0: _become(spec, out, err, reply, life, woken, wake)
-    while not (ended := os.waitid(os.P_PID, pid, os.WEXITED|os.WNOHANG|os.WNOWAIT)):
-        ready = select.select([woken,life], [], [], min(3600., max(0., until-time.monotonic())))[0]
-        if life in ready or time.monotonic()>=until: break # nobody wants it, or it is too late
-        if ready: os.read(woken, 99)
-        for o in _children():
-            with suppress(OSError): o==pid or os.waitpid(o, os.WNOHANG) # the dead make room
-    for kill in (os.killpg, os.kill):
-        with suppress(OSError): kill(pid, signal.SIGKILL)
-    _,status = os.waitpid(pid, 0)
-    spared = set() # of another user, whom we may not kill
-    while left := [o for o in _children() if o not in spared]: # what it started and left in groups of their own
-        for o in left:
-            try: os.kill(o, signal.SIGKILL)
-            except OSError: spared.add(o)
-            with suppress(OSError): os.waitpid(o, os.WNOHANG if o in spared else 0)
-    with suppress(OSError): # nobody may read it
-        os.write(reply, b'%d' % os.waitstatus_to_exitcode(status) if ended else b'late')
-
-_death,_subreaper = 1,36 # what Linux calls PR_SET_PDEATHSIG and PR_SET_CHILD_SUBREAPER
-def _prctl(option, value):
-    if sys.platform=='linux': ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
-
-def _children():
-    "Of this process; those whose parents are gone are its own"
-    path = Path(f'/proc/self/task/{os.getpid()}/children')
-    return list(map(int, path.read_text().split())) if path.exists() else []
-
-def _become(spec, out, err, *others):
-    "Be the task"
-    code = 1
-    try:
-        os.setsid()
-        _prctl(_death, signal.SIGKILL) # not even a killed keeper leaves it alone
-        signal.set_wakeup_fd(-1)
-        for o in (signal.SIGCHLD, signal.SIGPIPE): signal.signal(o, signal.SIG_DFL)
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-        null = os.open(os.devnull, os.O_RDONLY)
-        for i,o in enumerate((null,out,err)): os.dup2(o, i)
-        sys.stdout,sys.stderr = (open(i, 'w', buffering=1, errors='backslashreplace', closefd=False) for i in (1,2))
-        for o in (null,out,err,*others): os.close(o)
-        os.chdir(spec['cwd'])
-        os.environ.clear()
-        os.environ.update(spec['env'])
-        if 'args' in spec: os.execvp(spec['args'][0], spec['args'])
-        signal.signal(signal.SIGPIPE, signal.SIG_IGN) # as Python has it
-        sys.path[:] = spec['path']
-        _call(spec['task'])
-        code = 0
-    except SystemExit as e:
-        code = e.code if isinstance(e.code, int) else int(e.code is not None)
-        if code and not isinstance(e.code, int): print(e.code, file=sys.stderr)
-    except BaseException: traceback.print_exc()
-    finally:
-        for o in (sys.stdout, sys.stderr):
-            with suppress(Exception): o.flush()
-        os._exit(code if 0<=code<256 else 255)
-
-# %% ../nbs/12_parallel.ipynb #8c88eb6e
-_lock,_nurseries = threading.Lock(),[]
-_begin = """
-import json, os, sys
-for i in range(3): # one that is closed would be taken by the next file
-    try: os.fstat(i)
-    except OSError: os.open(os.devnull, os.O_RDWR)
-sys.path[:] = json.load(sys.stdin)
-from fastrl.parallel import _nursery
-_nursery(int(sys.argv[1]))
-"""
-
-def _ask(*fds):
-    "Have the nursery fork a keeper"
-    with _lock:
-        for _ in range(2): # it may have been killed since
-            if not _nurseries:
-                ours,theirs = socket.socketpair()
-                with theirs:
-                    # what a terminal does to all that runs in it is not for keepers
-                    p = subprocess.Popen([sys.executable, '-Ic', _begin, str(theirs.fileno())], stdin=subprocess.PIPE,
-                                         pass_fds=[theirs.fileno()], start_new_session=True)
-                with suppress(OSError), p.stdin: p.stdin.write(json.dumps(_sys_path()).encode())
-                _nurseries[:] = [ours,p]
-            try: return socket.send_fds(_nurseries[0], [b'.'], fds)
-            except OSError: _nurseries.clear()
-        raise OSError('no process for tasks can be started')
-
-def _sys_path(): return [os.path.abspath(o) for o in sys.path]
-
-# %% ../nbs/12_parallel.ipynb #df7a0982
-def run_command(
-    args:list, # The program and its arguments
-    cwd, # Where it runs
-    env:dict=None, # Variables, beside those of this process
-    timeout:float=None, # Seconds, after which it is killed
-    wanted=None, # Called some times a second: it is killed once this gives `False`
-): # -> exit code, `'late'` after a timeout, and the texts that it wrote to stdout and stderr
-    "Run a command that ends with this process"
-    return _run(dict(args=[os.fspath(o) for o in args]), cwd, env, timeout, wanted)
-
-def _run(what, cwd, env, timeout, wanted):
-    spec = dict(what, cwd=str(cwd), env={**os.environ, **(env or {})}, timeout=timeout, path=_sys_path())
-    with tempfile.TemporaryFile('w+') as f, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-        json.dump(spec, f)
-        f.flush()
-        f.seek(0)
-        (told,reply),(life,alive) = os.pipe(),os.pipe()
-        until = time.monotonic()+(math.inf if timeout is None else timeout+30) # a keeper that was stopped tells nothing
-        try:
-            try: _ask(f.fileno(), out.fileno(), err.fileno(), reply, life)
-            finally: os.close(reply), os.close(life)
-            while not (ready := wait([told], .1)) and time.monotonic()<until and (wanted is None or wanted()): pass
-            if not ready: os.write(alive, b'.') # closing it is not enough, if a process that was forked has it open
-            code = os.read(told, 99).decode() if ready or wait([told], 5) else 'late'
-        finally:
-            with suppress(OSError): os.write(alive, b'.')
-            os.close(told), os.close(alive)
-        texts = [_tail(o) for o in (out, err)]
-    if not code and _nurseries: # a keeper was killed, or was never started
-        with suppress(subprocess.TimeoutExpired):
-            raise RuntimeError(f'the process that starts tasks ended with exit code {_nurseries[1].wait(1)}; '
-                               'what it printed says why')
-    return code if code=='late' else int(code or -9), *texts
-
-def _tail(f, most=10_000):
-    f.seek(max(0, f.seek(0, 2)-most))
-    return f.read().decode(errors='replace')
-
-# %% ../nbs/12_parallel.ipynb #d2b574b6
-@dataclass
-class Ctx:
-    "What a task is told"
-    iteration:int # Which one, from 0 on
-    name:str='' # Of the environment
-    params:dict=field(default_factory=dict) # Its parameters
-    seed:int=0 # A number of this iteration and environment alone
-    path:Path=None # Where a bank goes, and, after the merge, where the merged one is
-    policy:object=None # What the last update gave
-    work_dir:str='' # Where update and test run
-
-    @property
-    def bank(self):
-        "What was merged; the draws from it follow from `seed`"
-        res = ExperienceBank.load(self.path)
-        res.rng = np.random.default_rng(self.seed)
-        return res
-
-    @property
-    def variables(self):
-        "As a command is told"
-        return dict(FASTRL_BANK=str(self.path), FASTRL_ITERATION=str(self.iteration), FASTRL_ENV=self.name,
-            FASTRL_PARAMS=json.dumps(self.params, default=lambda o: o.tolist() if hasattr(o, 'tolist') else str(o)),
-            FASTRL_SEED=str(self.seed), FASTRL_WORK_DIR=str(self.work_dir))
-
-# %% ../nbs/12_parallel.ipynb #46a21fd7
-def _call(path):
-    "Run the function at `path`, and leave its bank"
-    f,ctx = cloudpickle.loads(Path(path).read_bytes())
-    if getattr(f, '__module__', '')=='__main__': # where what it starts looks for it
-        vars(sys.modules['__main__']).update(getattr(f, '__globals__', {}))
-    ctx.path = Path(os.environ['FASTRL_BANK'])
-    random.seed(ctx.seed), np.random.seed(ctx.seed%2**32), torch.manual_seed(ctx.seed)
-    res = f(ctx, **ctx.params)
-    if res is None and any(Path.cwd().glob('*.*')): return # it wrote a file
-    if not isinstance(res, ExperienceBank):
-        if not isinstance(res, (dict,list)):
-            raise TypeError('an environment task gives a bank, a dict of columns, or a list of experiences, '
-                            f'got {type(res).__name__}')
-        bank = ExperienceBank(session_id=ctx.name)
-        bank.add_batch(res)
-        res = bank
-    res.save(ctx.path.parent, ctx.path.name)
-
-def run_task(
-    task, # A command, or a function that was made bytes with its `Ctx`
-    ctx:Ctx,
-    timeout:float=None, # Seconds
-    wanted=None, # Called some times a second: the task is killed once this gives `False`
-)->dict: # Exit code, what it wrote to stderr, and the files that it left, by name
-    "Run an environment task in a scratch folder, on whichever machine this is"
-    with tempfile.TemporaryDirectory(prefix='fastrl-', ignore_cleanup_errors=True) as d:
-        d = Path(d)
-        work = d/'work'
-        work.mkdir()
-        ctx.path = work/f'{_file_name(ctx)}.safetensors'
-        if isinstance(task, bytes): (d/'task').write_bytes(task)
-        what = dict(args=['/bin/sh', '-c', task]) if isinstance(task, str) else dict(task=str(d/'task'))
-        checks = [o for o in (wanted, _dask_wants()) if o]
-        code,_,err = _run(what, work, ctx.variables, timeout, lambda: all(o() for o in checks))
-        left = sorted(work.iterdir()) if work.is_dir() else [] # it may have removed it
-        return dict(code=code, stderr=err,
-                    files={o.name: o.read_bytes() for o in left if o.is_file() and o.suffix in ('.pkl','.safetensors')})
-
-class _Wanted:
-    "Does somebody still wait for it? Asked in the process that waits; where this was sent to, it is an `_Elsewhere`"
-    def __init__(self, path, of=None):
-        self.path,self.of,self.over,self.pid = path,of,threading.Event(),os.getpid()
-        if of is None: _live[path] = self
-    def __call__(self): return not self.over.is_set() and (self.of is None or self.of())
-    def __reduce__(self): return _wanted_at,(self.path,)
-
-_live = weakref.WeakValueDictionary() # by file, in the process that waits
-def _wanted_at(path): return w if (w := _live.get(path)) and w.pid==os.getpid() else _Elsewhere(path)
-
-class _Elsewhere:
-    "Does the process go on that locks the file `path`? On a machine without that file nobody can tell"
-    def __init__(self, path): self.path,self.here = path,os.path.exists(path)
-    def __call__(self):
-        if not self.here: return True
-        try:
-            with open(self.path, 'r+') as f: fcntl.lockf(f, fcntl.LOCK_EX|fcntl.LOCK_NB)
-        except FileNotFoundError: pass
-        except OSError: return True # it is locked
-        return False
-
-_key = ContextVar('key', default=None) # of the task on Dask, if it is not that of the thread
-
-def _dask_wants():
-    "On a worker of Dask: whether the scheduler still wants what this thread runs"
-    if 'distributed' not in sys.modules: return
-    from distributed import get_worker
-    try:
-        worker = get_worker()
-        key = _key.get() or worker.get_current_task()
-    except (ValueError, KeyError): return # it is no worker's
-    def wanted():
-        task = worker.state.tasks.get(key)
-        return task is not None and task.state!='cancelled'
-    return wanted
-
-def _file_name(ctx): return f'{ctx.iteration:06d}.{_clean(ctx.name)}'
-
-def _clean(name):
-    "A name for a file, and another one for each `name`"
-    res = re.sub('[^A-Za-z0-9_-]', '_', name)[:80]
-    return res if res==name else f'{res}-{hashlib.sha256(name.encode(errors="surrogatepass")).hexdigest()[:12]}'
-
-# %% ../nbs/12_parallel.ipynb #b3f2d44e
 @dataclass
 class Failure:
-    "What brought nothing, or not all"
+    "An environment that brought nothing, or not all"
     iteration:int
     name:str # Of the environment, or of a committed file that cannot be merged
     why:str
-    code:object=0 # Its exit code; less than 0: the signal that ended it; `'late'`: it took too long
+    code:object=0 # Its exit code; negative: the signal that ended it; `'late'`: it took too long
     stderr:str='' # The end of it
 
     def __str__(self): return f'{self.name}: {self.why}'
 
+# %% ../nbs/12_parallel.ipynb #f1789532
 def _why(res, timeout):
     "Why a task failed, if it did"
     code = res['code']
-    if code=='late': return 'it was killed, as ' + (f'it took longer than {timeout} s' if timeout
-                                                    else 'nobody waited for it any more')
+    if code is None: return res['stderr'] # it never ran
+    if code=='late': return f'it was killed, as it took longer than {timeout} s' if timeout else \
+        'it was killed, as nobody waited for it any more'
     last = (res['stderr'].strip().splitlines() or [''])[-1]
     if code<0: return f'it was killed by signal {-code}'
     if code: return f'it ended with exit code {code}' + (f': {last}' if last else '')
     if not res['files']: return 'it left no bank: write one to $FASTRL_BANK, or save one in the folder where it runs'
-
-# %% ../nbs/12_parallel.ipynb #cff4ea48
-class BankFolder:
-    "The banks that were committed, and what was set aside"
-    def __init__(self, folder):
-        self.folder = Path(folder)
-        self._seen,self._merge = [],None # what was merged so far
-
-    @property
-    def files(self):
-        "In the order of iterations and names"
-        return sorted((o for o in self.folder.glob('*.safetensors') if re.match(r'\d{6,}\.', o.name)),
-                      key=lambda o: (int(o.name.partition('.')[0]), o.name))
-
-    def path(self, ctx): return self.folder/f'{_file_name(ctx)}.safetensors'
-    def has(self, ctx): return self.path(ctx).exists()
-
-    def commit(self,
-        ctx:Ctx,
-        files:dict, # Bytes by name
-    )->list: # what is wrong with which file
-        "Make one bank of the files that a task left; nothing of them counts before all does"
-        if self.has(ctx): return [] # it ran twice
-        self.folder.mkdir(parents=True, exist_ok=True)
-        bad,good,banks = [],Merge(),[]
-        with tempfile.TemporaryDirectory(dir=self.folder, prefix='.new-') as d:
-            for i,(k,v) in enumerate(files.items()):
-                path = Path(d)/str(i)/k # its name may say who wrote it
-                path.parent.mkdir()
-                path.write_bytes(v)
-                try:
-                    bank = ExperienceBank.load(path)
-                    self._fits(bank)
-                    good.add(path, bank)
-                    banks.append(bank)
-                except ValueError as e:
-                    bad.append(f'{k}: {str(e).replace(str(path), "it")}')
-                    self.set_aside(f'{_file_name(ctx)}.{_clean(Path(k).stem)}{path.suffix}', lambda p: p.write_bytes(v))
-            if not banks: return bad
-            bank = banks[0] if len(banks)==1 else good.bank
-            bank.session_id = ctx.name or bank.session_id
-            bank.save(self.folder, self.path(ctx).name)
-        return bad
-
-    def _fits(self, bank):
-        "An error unless `bank` has the fields of one that is here"
-        for o in self.files:
-            try: other = ExperienceBank.load(o)
-            except LoadError: continue
-            if len(other): return other.check_fits(bank)
-
-    def set_aside(self, name, put):
-        "Have `put` make a file in the quarantine, whose name begins with `name`"
-        folder = self.folder/'quarantine'
-        folder.mkdir(exist_ok=True)
-        path = next(o for i in itertools.count() if not (o := folder/(f'{name}.{i}' if i else name)).exists())
-        put_file(path, put)
-
-    def sweep(self):
-        "Remove what somebody was at who was killed"
-        for o in self.folder.iterdir():
-            if o.suffix=='.new': o.unlink()
-            elif o.name.startswith(('.new-','.task-')): shutil.rmtree(o)
-
-    def merged(self, max_size=None)->ExperienceBank: return merge_banks(self.files, max_size)
-
-    def gather(self,
-        max_size=None
-    ): # -> the bank, and `(name, error)` of what cannot be a part of it, and is in quarantine now
-        "Merge what came since the last time"
-        files,bad = self.files,[]
-        if self._merge is None or self._merge.bank.max_size!=max_size or files[:len(self._seen)]!=self._seen:
-            self._seen,self._merge = [],Merge(max_size)
-        for o in files[len(self._seen):]:
-            try: self._merge.add(o)
-            except ValueError as e:
-                self.set_aside(o.name, lambda p: shutil.copy(o, p))
-                o.unlink()
-                bad.append((o.name, e))
-            else: self._seen.append(o)
-        return self._merge.bank,bad
 
 # %% ../nbs/12_parallel.ipynb #de181607
 log = logging.getLogger(__name__)
@@ -404,80 +65,47 @@ _operators = {'>':operator.gt, '<':operator.lt, '==':operator.eq, '>=':operator.
 
 @dataclass
 class Criterion:
-    "When it is good enough"
-    f:object # Gives a command, or the number
+    "When to stop"
+    f:object # Gives the number, or a command that prints it
     metric_name:str
     threshold:float
-    operator:str
+    operator:str # One of `> < == >= <=`
     params:dict=field(default_factory=dict) # For the test
 
-    def met(self, value): return _operators[self.operator](value, self.threshold)
+    def met(self, value):
+        "Is this good enough?"
+        return _operators[self.operator](value, self.threshold)
 
+# %% ../nbs/12_parallel.ipynb #dca339cc
 @dataclass
 class State:
-    "What an iteration came to"
+    "The result of an iteration"
     iteration:int
     collected:dict # Experiences by environment
-    failures:list # A `Failure` for each environment that brought nothing, or files that could not be read
+    failures:list # A `Failure` for each environment that failed, and for each file that could not be merged
     size:int # Experiences in the memory
     metric_name:str=None
     metric:float=None
     should_stop:bool=False # Is the criterion met?
-    learner_id:int=None # Of several learners, which one
+    learner_id:int=None # Which one, of several learners
 
     @property
-    def metric_value(self): return self.metric # as ROSE names it
+    def metric_value(self):
+        "The metric, by the name that ROSE gives it"
+        return self.metric
 
-# %% ../nbs/12_parallel.ipynb #68d749e0
-class Workflow(Executor):
-    "An asyncflow `WorkflowEngine` as an executor"
-    def __init__(self,
-        engine,
-        folder, # For files, where tasks have to be commands
-    ): self.engine,self.folder = engine,folder
+# %% ../nbs/12_parallel.ipynb #6fd9b392
+def _seconds(timeout):
+    "A timeout as a number, `None` for none"
+    if timeout is None: return
+    if isinstance(timeout, str) or not float(timeout)>0:
+        raise ValueError(f'`timeout` should be seconds, more than 0, got {timeout!r}')
+    return None if math.isinf(timeout) else float(timeout)
 
-    def submit(self, f, /, *args, wanted, **kwargs):
-        wanted,backend = _Wanted(wanted.path, wanted),type(self.engine.backend).__name__
-        f = partial(f, *args, wanted=wanted, **kwargs)
-        res = self._by_command(f) if backend=='RadicalExecutionBackend' else self._by_function(f, backend, wanted)
-        return asyncio.run_coroutine_threadsafe(res, self.engine.loop)
-
-    async def _by_function(self, f, backend, wanted):
-        name = f'fastrl-{uuid.uuid4().hex}'
-        try:
-            whose,res = await self.engine.function_task(_named)(
-                name, f, task_description=dict(key=name) if backend=='DaskExecutionBackend' else {})
-        finally: wanted.over.set() # an engine that is shut down waits for its threads, and lets nobody else act
-        if whose!=name: raise RuntimeError(f'the engine gave the result of another task, {whose!r}')
-        return res
-
-    async def _by_command(self, f):
-        with tempfile.TemporaryDirectory(dir=self.folder, prefix='.task-') as d:
-            (Path(d)/'task').write_bytes(cloudpickle.dumps(f))
-            (Path(d)/'answer.py').write_text(
-                'import os; from fastrl.parallel import _answer; _answer(os.path.dirname(__file__))')
-            # some engines lose what is quoted
-            async def command(*args): return shlex.join([sys.executable, f'{d}/answer.py'])
-            await self.engine.executable_task(command)()
-            return pickle.loads((Path(d)/'result').read_bytes())
-
-async def _named(name, f):
-    _key.set(name)
-    return name,await asyncio.to_thread(f) # in a thread: the loop of a Dask worker has to go on
-
-def _answer(d): (Path(d)/'result').write_bytes(pickle.dumps(cloudpickle.loads((Path(d)/'task').read_bytes())()))
-
-def _executor(engine, folder):
-    if engine is None or isinstance(engine, Executor): return engine
-    if hasattr(engine, 'function_task'): return Workflow(engine, folder)
-    if hasattr(engine, 'get_executor'): return engine.get_executor(pure=False)
-    raise TypeError('`engine` should be a `concurrent.futures.Executor`, a Dask `Client` or an asyncflow '
-                    f'`WorkflowEngine`, got {type(engine).__name__}')
-
-# %% ../nbs/12_parallel.ipynb #8311d21a
+# %% ../nbs/12_parallel.ipynb #a0cdda2f
 class ParallelExperience:
-    "Environments that collect side by side, an update, a test: until the criterion is met"
-    patience = 2. # Seconds until a bar is shown
+    "Environments that collect side by side, an update and a test, until the criterion is met"
+    patience = 2. # Seconds until a progress bar appears
     def __init__(self,
         engine=None, # An executor, a Dask `Client` or an asyncflow `WorkflowEngine`; by default processes here
         *,
@@ -485,19 +113,16 @@ class ParallelExperience:
         max_size:int=None, # The most experiences in the memory; the oldest go first
         timeout:float=None, # Seconds that an environment may take
         retries:int=0, # How often a failed environment is tried again
-        min_envs:int=1, # So many have to bring something, else the run stops
-        seed:int=0, # Environments have seeds of their own, which follow from it
+        min_envs:int=1, # The run stops with an error if fewer environments bring something
+        seed:int=0, # The seed of each environment follows from it
     ):
-        for k,v,least in (('max_size',max_size,1), ('retries',retries,0), ('min_envs',min_envs,0),
-                          ('seed',seed,-math.inf)):
-            if not (k=='max_size' and v is None) and (isinstance(v, bool) or not hasattr(v, '__index__') or v<least):
-                raise ValueError(f'`{k}` should be a whole number{"" if k=="seed" else f" and at least {least}"}, '
-                                 f'got {v!r}')
-        self.work_dir,self.max_size,self.timeout,self.retries,self.min_envs,self.seed = (
-            Path(work_dir).expanduser().absolute(),max_size,_seconds(timeout),retries,min_envs,int(seed))
-        self.environments,self.update,self.criterion,self.policy,self._stopped = {},None,None,None,threading.Event()
-        self.banks = BankFolder(self.work_dir/'experience')
-        self.engine = _executor(engine, self.banks.folder)
+        self.work_dir,self.timeout = Path(work_dir).expanduser().absolute(),_seconds(timeout)
+        self.max_size = None if max_size is None else whole_number('max_size', max_size)
+        self.retries,self.min_envs = whole_number('retries', retries, 0),whole_number('min_envs', min_envs, 0)
+        self.seed = whole_number('seed', seed, -math.inf)
+        self.environments,self.update,self.criterion,self.policy = {},None,None,None
+        self.banks,self._stopped = BankFolder(self.work_dir/'experience'),threading.Event()
+        self.engine = executor_of(engine, self.banks.folder)
 
     def stop(self):
         "Stop after the iteration that is running"
@@ -505,58 +130,55 @@ class ParallelExperience:
 
     @property
     def memory(self):
-        "All that was committed"
+        "All experiences that were committed, as one bank"
         return self.banks.merged(self.max_size)
 
-# %% ../nbs/12_parallel.ipynb #d1b53ecd
+# %% ../nbs/12_parallel.ipynb #0f61dd70
 @patch
 def environment_task(self:ParallelExperience,
     f=None, # Set by the decorator
     *,
     name:str=None, # By default that of the function
-    timeout:float=None, # Seconds, if not as many as the others
+    timeout:float=None, # Seconds, if not those of all
     **params # For the function; a command finds them in `FASTRL_PARAMS`, too
 ):
-    "Decorate an environment: an `async def` that gives a command, or a function that collects"
+    "Decorate an environment: a function that collects, or an `async def` that gives a command"
     if f is None: return partial(self.environment_task, name=name, timeout=timeout, **params)
     name = name or getattr(f, '__name__', None)
     if not isinstance(name, str) or not name: raise ValueError(f'`name` should be a text, got {name!r}')
     if name.casefold() in map(str.casefold, self.environments):
         raise ValueError(f'there is an environment {name!r} already: give each a `name` of its own')
-    self.environments[name] = SimpleNamespace(f=f, params=params,
-                                              timeout=self.timeout if timeout is None else _seconds(timeout))
+    timeout = self.timeout if timeout is None else _seconds(timeout)
+    self.environments[name] = SimpleNamespace(f=f, params=params, timeout=timeout)
     return f
 
-def _seconds(timeout):
-    if timeout is None: return
-    if isinstance(timeout, str) or not float(timeout)>0:
-        raise ValueError(f'`timeout` should be seconds, more than 0, got {timeout!r}')
-    return None if math.isinf(timeout) else float(timeout)
-
+# %% ../nbs/12_parallel.ipynb #1fd81dd9
 @patch
 def set_params(self:ParallelExperience,
     name:str, # Of an environment
-    **params
+    **params # The new values; the others stay
 ):
-    "Change parameters, from the next iteration on"
+    "Change parameters from the next iteration on"
     if name not in self.environments:
         raise ValueError(f'there are the environments {list(self.environments)}, and no {name!r}')
     self.environments[name].params = {**self.environments[name].params, **params}
 
+# %% ../nbs/12_parallel.ipynb #73596198
 @patch
 def update_task(self:ParallelExperience,
     f=None, # Set by the decorator
     **params # As those of an environment
 ):
-    "Decorate the update: an `async def` that gives a command, or a function of `ctx` that gives a policy"
+    "Decorate the update: a function of `ctx` that returns a policy, or an `async def` that gives a command"
     if f is None: return partial(self.update_task, **params)
     self.update = SimpleNamespace(f=f, params=params)
     return f
 
+# %% ../nbs/12_parallel.ipynb #2f0012f5
 @patch
 def as_stop_criterion(self:ParallelExperience,
     metric_name:str, # What the number is called
-    threshold:float,
+    threshold:float, # What it is compared with
     operator:str='>', # One of `> < == >= <=`, or the constants of this module
     **params # As those of an environment
 ):
@@ -568,9 +190,9 @@ def as_stop_criterion(self:ParallelExperience,
         return f
     return decorate
 
-# %% ../nbs/12_parallel.ipynb #ac6e08f6
+# %% ../nbs/12_parallel.ipynb #e4b74230
 async def _command(f, params):
-    "What an `async def` gives, with those of its parameters that it takes"
+    "The command that an `async def` gives for `params`"
     takes = inspect.signature(f).parameters.values()
     if not any(o.kind==o.VAR_KEYWORD for o in takes):
         params = {k:v for k,v in params.items() if k in {o.name for o in takes if o.kind!=o.POSITIONAL_ONLY}}
@@ -579,43 +201,67 @@ async def _command(f, params):
         raise TypeError(f'{f.__name__} should give a command, a string, got {type(res).__name__}')
     return res
 
+# %% ../nbs/12_parallel.ipynb #894af778
 @patch
-async def _collect(self:ParallelExperience, submit, name, iteration):
-    "Let an environment collect, and commit what it brings; what failed"
-    env = self.environments[name]
-    for attempt in range(self.retries+1):
-        ctx = Ctx(iteration, name, env.params, self._seed(iteration, name, attempt),
-                  policy=self.policy, work_dir=str(self.work_dir))
-        try:
-            task = (await asyncio.wait_for(_command(env.f, env.params), env.timeout)
-                    if inspect.iscoroutinefunction(env.f) else cloudpickle.dumps((env.f, ctx)))
-            res = await _result(submit(task, replace(ctx, policy=None), env.timeout))
-        except Exception as e: # a worker that is gone, a function that cannot be sent
-            res = dict(code=None, stderr=str(e) or type(e).__name__, files={})
-        why = res['stderr'] if res['code'] is None else _why(res, env.timeout)
-        bad = self.banks.commit(ctx, res['files']) if not why else []
-        failures = [Failure(iteration, name, why or f'what it left cannot be used, and is in quarantine: {bad[0]}',
-                            res['code'], res['stderr'][-2000:])] if why or bad else []
-        for o in failures: log.warning('iteration %s, %s', iteration, o)
-        if self.banks.has(ctx): break
-    return failures
+def _seed(self:ParallelExperience, *of):
+    "A seed that follows from `of` and the seed of all"
+    return int.from_bytes(hashlib.sha256(repr((self.seed, *of)).encode()).digest()[:4], 'big')
 
 async def _result(future):
-    "Of a task; one that the engine cancelled has failed"
+    "The result of a task; an error if the engine cancelled it"
     future = asyncio.wrap_future(future)
     try: return await asyncio.shield(future)
     except asyncio.CancelledError:
         if future.cancelled(): raise RuntimeError('the engine cancelled it') from None
-        future.cancel() # it is us who were cancelled
+        future.cancel() # we were cancelled, and not the task
         raise
 
 @patch
-def _seed(self:ParallelExperience, *of):
-    return int.from_bytes(hashlib.sha256(repr((self.seed, *of)).encode()).digest()[:4], 'big')
+async def _attempt(self:ParallelExperience, submit, env, ctx):
+    "Run the task of an environment on the engine: what `run_task` gives"
+    try:
+        task = (await asyncio.wait_for(_command(env.f, env.params), env.timeout)
+                if inspect.iscoroutinefunction(env.f) else cloudpickle.dumps((env.f, ctx)))
+        return await _result(submit(task, replace(ctx, policy=None), env.timeout))
+    except Exception as e: # a worker that died, a function that cannot be sent
+        return dict(code=None, stderr=str(e) or type(e).__name__, files={})
+
+# %% ../nbs/12_parallel.ipynb #90f014e6
+@patch
+async def _collect(self:ParallelExperience, submit, name, iteration):
+    "Let an environment collect, and commit what it brings; the failures of the last attempt"
+    env = self.environments[name]
+    for attempt in range(self.retries+1):
+        ctx = Ctx(iteration, name, env.params, self._seed(iteration, name, attempt),
+                  policy=self.policy, work_dir=str(self.work_dir))
+        res = await self._attempt(submit, env, ctx)
+        why,bad = _why(res, env.timeout),[]
+        if not why and (bad := self.banks.commit(ctx, res['files'])):
+            why = f'what it left cannot be used, and is in quarantine: {bad[0]}'
+        failures = [Failure(iteration, name, why, res['code'], res['stderr'][-2000:])] if why else []
+        for o in failures: log.warning('iteration %s, %s', iteration, o)
+        if self.banks.has(ctx): break
+    return failures
+
+@patch
+async def _collect_all(self:ParallelExperience, submit, iteration, count):
+    "Let all environments collect that did not before a crash; what failed"
+    names = [o for o in self.environments if not self.banks.has(Ctx(iteration, o))]
+    tasks = [asyncio.create_task(count.add(self._collect(submit, o, iteration))) for o in names]
+    try: return sum(await asyncio.gather(*tasks), [])
+    finally: # if one could not be committed, or this is cancelled, the others end, too
+        for o in tasks: o.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+# %% ../nbs/12_parallel.ipynb #7028fee9
+def _called(f, ctx, params):
+    "Call an update or a test"
+    try: return f(ctx, **params)
+    except StopIteration as e: raise RuntimeError('it raised a StopIteration') from e # asyncio would wait for ever
 
 @patch
 async def _in_work_dir(self:ParallelExperience, task, ctx, what):
-    "Run the update or the test; what a function gives, or what a command wrote"
+    "Run the update or the test: the result of a function, or the output of a command"
     ctx = replace(ctx, params=task.params)
     if not inspect.iscoroutinefunction(task.f): return await asyncio.to_thread(_called, task.f, ctx, task.params)
     code,out,err = await asyncio.to_thread(run_command, ['/bin/sh', '-c', await _command(task.f, task.params)],
@@ -623,116 +269,79 @@ async def _in_work_dir(self:ParallelExperience, task, ctx, what):
     if code: raise RuntimeError(f'the {what} of iteration {ctx.iteration} ended with exit code {code}: {err[-2000:]}')
     return out
 
-def _called(f, ctx, params):
-    try: return f(ctx, **params)
-    except StopIteration as e: raise RuntimeError('it raised a StopIteration') from e # asyncio would wait for ever
-
-@patch
-async def _measure(self:ParallelExperience, ctx):
-    "The number that the test gives"
-    got = await self._in_work_dir(self.criterion, ctx, 'test')
+# %% ../nbs/12_parallel.ipynb #e470bf9b
+def _number(got, what):
+    "The number that a test gave, or printed"
     last = (got.strip().splitlines() or [''])[-1] if isinstance(got, str) else got
     try: res = float(last.item() if hasattr(last, 'item') else last)
     except (TypeError, ValueError, OverflowError, RuntimeError):
-        raise ValueError('the test should give a number'
-                         f'{", as the last line that it prints" if isinstance(got, str) else ""}; '
-                         f'got {last!r:.99}') from None
-    if math.isnan(res): raise ValueError(f'the metric {self.criterion.metric_name} of iteration {ctx.iteration} is NaN')
+        printed = ', as the last line that it prints' if isinstance(got, str) else ''
+        raise ValueError(f'the test should give a number{printed}; got {last!r:.99}') from None
+    if math.isnan(res): raise ValueError(f'{what} is NaN')
     return res
 
-# %% ../nbs/12_parallel.ipynb #6509a8c3
+# %% ../nbs/12_parallel.ipynb #55dc3527
 @patch
-async def start(self:ParallelExperience,
-    max_iter:int=0, # The most iterations, those of a run before included; without it until the criterion is met
-):
-    "Go on, iteration by iteration: an async iterator of their `State`"
-    self._check(max_iter)
-    self.banks.folder.mkdir(parents=True, exist_ok=True)
-    self._say_if_met(max_iter)
-    done,pool,bar = self._resume(),self.engine or ThreadPoolExecutor(len(self.environments)),None
-    with tempfile.NamedTemporaryFile(prefix='fastrl-run-', delete=False) as f:
-        self._wanted = _Wanted(f.name)
-        try:
-            with suppress(OSError):
-                fcntl.lockf(f, fcntl.LOCK_EX) # until this process ends, or the file goes; one that is forked has it not
-            while not self._stopped.is_set() and (not max_iter or done<max_iter):
-                # of two that run in one folder, one would take the other's banks for its own
-                with Claim(self.banks.folder):
-                    self.banks.sweep()
-                    done = self._resume()
-                    if max_iter and done>=max_iter: return # another run has done it
-                    bar = bar or _Progress((max_iter-done)*len(self.environments) if max_iter else None, self.patience)
-                    state = await self._iterate(partial(pool.submit, run_task, wanted=self._wanted), done, bar)
-                done += 1
-                bar.comment = f'iteration {done}' + (
-                    f', {state.metric_name} {state.metric:g}' if state.metric_name else '')
-                yield state
-                if state.should_stop: return
-        finally:
-            self._wanted.over.set() # what still runs is killed
-            Path(f.name).unlink(missing_ok=True)
-            self._stopped.clear()
-            if not self.engine: pool.shutdown(wait=False, cancel_futures=True)
+def _merge(self:ParallelExperience, iteration):
+    "Merge what came: the size of the memory, and what could not be merged"
+    bank,bad = self.banks.gather(self.max_size)
+    bank.save(self.banks.folder, 'memory.safetensors')
+    return len(bank),[Failure(iteration, o, f'what was committed cannot be merged, and is in quarantine: {e}')
+                      for o,e in bad]
 
 @patch
-async def learn(self:ParallelExperience,
-    max_iter:int=0, # The most iterations; without it until the criterion is met
-)->State:
-    "Go on until the criterion is met; the last state"
-    state = None
-    async for state in self.start(max_iter): pass
-    return state
-
-# %% ../nbs/12_parallel.ipynb #ac7df8f2
-@patch
-def _check(self:ParallelExperience, max_iter):
-    if max_iter<0: raise ValueError(f'`max_iter` should be at least 0, got {max_iter}')
-    if not self.environments: raise ValueError('there is no environment: decorate a function with `environment_task`')
-    if not max_iter and self.criterion is None:
-        raise ValueError('give `max_iter`, or a criterion by `as_stop_criterion`')
-    if self.min_envs>len(self.environments):
-        raise ValueError(f'{self.min_envs} environments should succeed, and there are {len(self.environments)}')
-
-@patch
-async def _iterate(self:ParallelExperience, submit, iteration, bar):
-    # others were committed before a crash
-    names = [o for o in self.environments if not self.banks.has(Ctx(iteration, o))]
-    tasks = [asyncio.create_task(bar.count(self._collect(submit, o, iteration))) for o in names]
-    try: failures = sum(await asyncio.gather(*tasks), [])
-    finally: # if one could not be committed, or this is cancelled, the others end, too
-        for o in tasks: o.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-    bank,bad = await asyncio.to_thread(self._merge)
-    failures += [Failure(iteration, o, f'what was committed cannot be merged, and is in quarantine: {e}')
-                 for o,e in bad]
+def _collected(self:ParallelExperience, iteration, failures):
+    "Experiences by environment; an error if too few brought something"
     good = [o for o in self.environments if self.banks.has(Ctx(iteration, o))]
     if len(good)<self.min_envs:
         raise RuntimeError(f'{len(good)} of {len(self.environments)} environments brought something in iteration '
                            f'{iteration}, and {self.min_envs} should: ' + '; '.join(map(str, failures)))
-    ctx = Ctx(iteration, seed=self._seed(iteration), path=self.banks.folder/'memory.safetensors',
+    return {o: bank_about(self.banks.path(Ctx(iteration, o)))['n'] for o in good}
+
+# %% ../nbs/12_parallel.ipynb #292cb87d
+@patch
+async def _learn_and_test(self:ParallelExperience, state):
+    "Make a policy of the memory, and measure it"
+    ctx = Ctx(state.iteration, seed=self._seed(state.iteration), path=self.banks.folder/'memory.safetensors',
               policy=self.policy, work_dir=str(self.work_dir))
-    collected = {o: bank_about(self.banks.path(Ctx(iteration, o)))['n'] for o in good}
-    state = State(iteration, collected, failures, len(bank))
     if self.update:
         res = await self._in_work_dir(self.update, ctx, 'update')
         if not inspect.iscoroutinefunction(self.update.f): self.policy = ctx.policy = res
     if self.criterion:
-        state.metric_name,state.metric = self.criterion.metric_name,await self._measure(ctx)
+        state.metric_name = self.criterion.metric_name
+        state.metric = _number(await self._in_work_dir(self.criterion, ctx, 'test'),
+                               f'the metric {state.metric_name} of iteration {state.iteration}')
         state.should_stop = self.criterion.met(state.metric)
-    self._finish(state)
-    log.info('iteration %s: %s experiences of %s environments, %s in all%s', iteration, sum(collected.values()),
-             len(good), len(bank), f'; {state.metric_name} {state.metric:g}' if self.criterion else '')
-    return state
 
 @patch
-def _merge(self:ParallelExperience):
-    bank,bad = self.banks.gather(self.max_size)
-    bank.save(self.banks.folder, 'memory.safetensors')
-    return bank,bad
+async def _iterate(self:ParallelExperience, submit, iteration, count):
+    "Collect, merge, learn, test: the `State`"
+    failures = await self._collect_all(submit, iteration, count)
+    size,bad = await asyncio.to_thread(self._merge, iteration)
+    failures += bad
+    state = State(iteration, self._collected(iteration, failures), failures, size)
+    await self._learn_and_test(state)
+    self._finish(state)
+    log.info('iteration %s: %s experiences of %s environments, %s in all%s', iteration, sum(state.collected.values()),
+             len(state.collected), size, f'; {state.metric_name} {state.metric:g}' if self.criterion else '')
+    return state
+
+# %% ../nbs/12_parallel.ipynb #354f2695
+def _policy_bytes(policy):
+    "A policy as the bytes of a file; `None` if it cannot be kept"
+    if policy is None: return
+    res = io.BytesIO()
+    try:
+        torch.save(policy, res)
+        torch.load(io.BytesIO(res.getvalue()), weights_only=True)
+    except Exception: # of many kinds
+        return log.warning('the policy is not kept for a run that resumes this one: '
+                           'return tensors and plain data from the update, such as a state dict')
+    return res.getvalue()
 
 @patch
 def _finish(self:ParallelExperience, state):
-    "The iteration is over once this is written"
+    "Write that the iteration is over, and the policy"
     folder,raw,name = self.banks.folder,_policy_bytes(self.policy),None
     if raw:
         name = f'{state.iteration:06d}.policy.pt'
@@ -742,40 +351,9 @@ def _finish(self:ParallelExperience, state):
     for o in folder.glob('*.policy.pt'):
         if o.name!=name: o.unlink()
 
-def _policy_bytes(policy):
-    "As it is kept for a run that goes on with this one"
-    if policy is None: return
-    res = io.BytesIO()
-    try:
-        torch.save(policy, res)
-        torch.load(io.BytesIO(res.getvalue()), weights_only=True)
-    except Exception: # of many kinds
-        return log.warning('the policy is not kept for a run that goes on with this one: '
-                           'that takes tensors and plain data, such as a state dict')
-    return res.getvalue()
-
-@patch
-def _resume(self:ParallelExperience):
-    "The iterations that are over, by what a run before left"
-    run = _read_run(self.banks.folder)
-    if self.policy is None and run.get('policy'):
-        path = self.banks.folder/run['policy']
-        try: self.policy = torch.load(path, weights_only=True)
-        except Exception as e:
-            raise LoadError(f'{path} is damaged ({e}): set `policy` to one that you have, '
-                            f'or let {path.with_name("run.json")} say "policy": null') from e
-    return run['iterations']
-
-@patch
-def _say_if_met(self:ParallelExperience, max_iter):
-    "Whoever starts a finished program again hardly wants one more iteration of the same run"
-    run = _read_run(self.banks.folder)
-    if max_iter and run['iterations']>=max_iter: return # it does not go on
-    if self.criterion and isinstance(run.get('metric'), (int,float)) and self.criterion.met(run['metric']):
-        log.warning('%s has a run that met the criterion in iteration %s, and goes on now: '
-                    'for a new run give another `work_dir`', self.work_dir, run['iterations']-1)
-
+# %% ../nbs/12_parallel.ipynb #a46b4490
 def _read_run(folder):
+    "What `run.json` says; a folder without it begins at 0"
     path = folder/'run.json'
     if not path.exists(): return dict(iterations=0)
     try:
@@ -787,86 +365,174 @@ def _read_run(folder):
                         'write {"iterations": n} into it') from e
     return res
 
-# %% ../nbs/12_parallel.ipynb #ee2d2d8b
-class _Progress:
-    "A bar for the tasks that are done, from the moment on at which this takes long"
-    def __init__(self, total, patience=2.):
-        self.bar,self.done,self.total,self.comment,self.due = None,0,total,'',time.monotonic()+patience
-    async def count(self, coro):
+@patch
+def _resume(self:ParallelExperience):
+    "How many iterations are over; the policy of the last one is ours, unless there is one"
+    run = _read_run(self.banks.folder)
+    if self.policy is None and run.get('policy'):
+        path = self.banks.folder/run['policy']
+        try: self.policy = torch.load(path, weights_only=True)
+        except Exception as e:
+            raise LoadError(f'{path} is damaged ({e}): set `policy` to one that you have, '
+                            f'or let {path.with_name("run.json")} say "policy": null') from e
+    return run['iterations']
+
+# %% ../nbs/12_parallel.ipynb #5dd91dee
+@patch
+def _warn_if_met(self:ParallelExperience, max_iter):
+    "Warn if the run of this folder is over, and resumes"
+    run = _read_run(self.banks.folder)
+    if max_iter and run['iterations']>=max_iter: return # it does not resume
+    if self.criterion and isinstance(run.get('metric'), (int,float)) and self.criterion.met(run['metric']):
+        log.warning('%s has a run that met the criterion in iteration %s, and resumes now: '
+                    'give a new run another `work_dir`', self.work_dir, run['iterations']-1)
+
+@patch
+def _check_ready(self:ParallelExperience, max_iter):
+    "An error if this cannot run, or would never end"
+    if max_iter<0: raise ValueError(f'`max_iter` should be at least 0, got {max_iter}')
+    if not self.environments: raise ValueError('there is no environment: decorate a function with `environment_task`')
+    if not max_iter and self.criterion is None:
+        raise ValueError('give `max_iter`, or a criterion by `as_stop_criterion`')
+    if self.min_envs>len(self.environments):
+        raise ValueError(f'{self.min_envs} environments should succeed, and there are {len(self.environments)}')
+
+# %% ../nbs/12_parallel.ipynb #033f4ba9
+class _Count:
+    "How many tasks are done"
+    def __init__(self, patience): self.bar,self.done,self.comment = Progress(patience=patience),0,''
+
+    async def add(self, coro):
+        "Count a task once it is done"
         res = await coro
         self.done += 1
-        if time.monotonic()>self.due: self.bar,self.due = progress(self.total),math.inf
-        if self.bar is not None:
-            self.bar.comment = self.comment
-            self.bar.update(min(self.done, self.total or self.done))
+        self.bar.update(self.done, self.comment)
         return res
+
+# %% ../nbs/12_parallel.ipynb #48a29579
+@patch
+async def _next(self:ParallelExperience, pool, count, max_iter):
+    "The next iteration, unless another run has done them all"
+    with FileLock(self.banks.folder):
+        self.banks.sweep()
+        done = self._resume()
+        if max_iter and done>=max_iter: return
+        if max_iter: count.bar.total = count.done+(max_iter-done)*len(self.environments)
+        state = await self._iterate(partial(pool.submit, run_task, wanted=self._wanted), done, count)
+    count.comment = f'iteration {done+1}' + (f', {state.metric_name} {state.metric:g}' if state.metric_name else '')
+    return state
+
+# %% ../nbs/12_parallel.ipynb #5d177607
+@patch
+async def start(self:ParallelExperience,
+    max_iter:int=0, # The most iterations, those of earlier runs included; without it until the criterion is met
+):
+    "Run iteration by iteration, from where the last run stopped: an async iterator of their `State`"
+    self._check_ready(max_iter)
+    self.banks.folder.mkdir(parents=True, exist_ok=True)
+    self._warn_if_met(max_iter)
+    done,count = self._resume(),_Count(self.patience)
+    pool = self.engine or ThreadPoolExecutor(len(self.environments))
+    try:
+        with while_wanted() as self._wanted:
+            while not self._stopped.is_set() and (not max_iter or done<max_iter):
+                state = await self._next(pool, count, max_iter)
+                if state is None: return
+                done = state.iteration+1
+                yield state
+                if state.should_stop: return
+    finally:
+        self._stopped.clear()
+        if not self.engine: pool.shutdown(wait=False, cancel_futures=True)
+
+@patch
+async def learn(self:ParallelExperience,
+    max_iter:int=0, # The most iterations, those of earlier runs included; without it until the criterion is met
+)->State:
+    "Run until the criterion is met; the last state"
+    state = None
+    async for state in self.start(max_iter): pass
+    return state
 
 # %% ../nbs/12_parallel.ipynb #53f66d9b
 class SequentialReinforcementLearner(ParallelExperience):
-    "One environment, an update, a test: until the criterion is met"
+    "One environment, an update and a test, until the criterion is met"
     @delegates(ParallelExperience.environment_task)
     def environment_task(self, f=None, **kwargs):
-        "Decorate the environment: an `async def` that gives a command, or a function that collects"
+        "Decorate the environment: a function that collects, or an `async def` that gives a command"
         if f is not None and self.environments:
             raise ValueError(f'there is an environment already, {next(iter(self.environments))!r}; '
                              '`ParallelExperience` takes several')
         return partial(self.environment_task, **kwargs) if f is None else super().environment_task(f, **kwargs)
 
-# %% ../nbs/12_parallel.ipynb #6133e52d
+# %% ../nbs/12_parallel.ipynb #e445d0b0
+async def _as_they_come(its):
+    "`(i, state)` of several async iterators; at the end an error, if some raised"
+    states = asyncio.Queue()
+    async def go(i, it):
+        async for state in it: states.put_nowait((i, state))
+    running = [asyncio.create_task(go(*o)) for o in enumerate(its)]
+    over = asyncio.gather(*running, return_exceptions=True)
+    over.add_done_callback(lambda _: states.put_nowait(None))
+    try:
+        while (got := await states.get()) is not None: yield got
+    finally:
+        for o in running: o.cancel()
+        await asyncio.gather(*running, return_exceptions=True) # what they run is killed
+    failed = {i:o for i,o in enumerate(over.result()) if isinstance(o, BaseException)}
+    if failed:
+        raise RuntimeError('; '.join(f'learner {i}: {o}' for i,o in failed.items())) from next(iter(failed.values()))
+
+# %% ../nbs/12_parallel.ipynb #96922768
 class ParallelReinforcementLearner(SequentialReinforcementLearner):
     "Several learners side by side, with configurations and memories of their own"
     async def start(self,
-        parallel_learners:int=2,
+        parallel_learners:int=2, # How many
         max_iter:int=0, # The most iterations of each; without it until the criterion is met
         learner_configs:list=None, # For each `None`, or parameters, `dict(environment=…, update=…, criterion=…)`
     ):
-        "Go on: an async iterator of the states of all, as they come; `learner_id` says whose"
-        self._check(max_iter)
-        if parallel_learners<1: raise ValueError(f'`parallel_learners` should be 1 or more, got {parallel_learners}')
-        configs = learner_configs or [None]*parallel_learners
-        if len(configs)!=parallel_learners:
-            raise ValueError(f'`learner_configs` should have one for each of {parallel_learners} learners, '
-                             f'got {len(configs)}')
-        learners = [self._learner(i, o or {}) for i,o in enumerate(configs)]
-        states = asyncio.Queue()
-        async def go(i, learner):
-            async for state in learner.start(max_iter): states.put_nowait(replace(state, learner_id=i))
-        running = [asyncio.create_task(go(*o)) for o in enumerate(learners)]
-        over = asyncio.gather(*running, return_exceptions=True)
-        over.add_done_callback(lambda _: states.put_nowait(None))
+        "Run all learners: an async iterator of their states"
+        self._check_ready(max_iter)
+        learners = self._learners(parallel_learners, learner_configs)
         try:
-            while (state := await states.get()) is not None: yield state
-        finally:
-            for o in running: o.cancel()
-            await asyncio.gather(*running, return_exceptions=True) # what they run is killed
-            self._stopped.clear()
-        failed = {i:o for i,o in enumerate(over.result()) if isinstance(o, BaseException)}
-        if failed:
-            raise RuntimeError('; '.join(f'learner {i}: {o}' for i,o in failed.items())) \
-                from next(iter(failed.values()))
-
-    @property
-    def memory(self):
-        "All that was committed by all"
-        return merge_banks(list(self.work_dir.glob('learner_*/experience/*.*.safetensors')), self.max_size)
+            async with aclosing(_as_they_come([o.start(max_iter) for o in learners])) as states:
+                async for i,state in states: yield replace(state, learner_id=i)
+        finally: self._stopped.clear()
 
     async def learn(self, *args, **kwargs)->list:
-        "Go on until the criterion of each is met; the last state of each"
+        "Run all learners until the criterion of each is met; the last state of each"
         last = {}
         async for state in self.start(*args, **kwargs): last[state.learner_id] = state
         return [last[k] for k in sorted(last)]
 
-    def _learner(self, i, config):
-        tasks = dict(environment=next(iter(self.environments.values())), update=self.update, criterion=self.criterion)
-        if bad := [k for k in config if tasks.get(k) is None]:
-            raise ValueError(f'the configuration of learner {i} should be for some of '
-                             f'{[k for k,v in tasks.items() if v]}, got {bad[0]!r}')
-        res = SequentialReinforcementLearner(
-            self.engine, work_dir=self.work_dir/f'learner_{i}', max_size=self.max_size, timeout=self.timeout,
-            retries=self.retries, min_envs=self.min_envs, seed=self._seed('learner', i))
-        new = {k: copy(v) for k,v in tasks.items() if v is not None}
-        for k,v in new.items(): v.params = {**v.params, **config.get(k, {})}
-        res.environments = {next(iter(self.environments)): new['environment']}
-        res.update,res.criterion,res.policy,res.patience = new.get('update'),new.get('criterion'),self.policy,math.inf
-        res._stopped = SimpleNamespace(is_set=self._stopped.is_set, clear=noop) # all stop together
-        return res
+    @property
+    def memory(self):
+        "All experiences that all learners committed"
+        return merge_banks(list(self.work_dir.glob('learner_*/experience/*.*.safetensors')), self.max_size)
+
+# %% ../nbs/12_parallel.ipynb #2eb13a92
+@patch
+def _learner(self:ParallelReinforcementLearner, i, config):
+    "Learner `i`: the tasks of this one, with the parameters of `config`"
+    tasks = dict(environment=next(iter(self.environments.values())), update=self.update, criterion=self.criterion)
+    if bad := [k for k in config if tasks.get(k) is None]:
+        raise ValueError(f'the configuration of learner {i} should be for some of '
+                         f'{[k for k,v in tasks.items() if v]}, got {bad[0]!r}')
+    res = SequentialReinforcementLearner(
+        self.engine, work_dir=self.work_dir/f'learner_{i}', max_size=self.max_size, timeout=self.timeout,
+        retries=self.retries, min_envs=self.min_envs, seed=self._seed('learner', i))
+    new = {k: copy(v) for k,v in tasks.items() if v is not None}
+    for k,v in new.items(): v.params = {**v.params, **config.get(k, {})}
+    res.environments = {next(iter(self.environments)): new['environment']}
+    res.update,res.criterion,res.policy,res.patience = new.get('update'),new.get('criterion'),self.policy,math.inf
+    res._stopped = SimpleNamespace(is_set=self._stopped.is_set, clear=noop) # all stop together
+    return res
+
+@patch
+def _learners(self:ParallelReinforcementLearner, n, configs):
+    "The `n` learners, each with one of `configs`"
+    if n<1: raise ValueError(f'`parallel_learners` should be 1 or more, got {n}')
+    configs = configs or [None]*n
+    if len(configs)!=n:
+        raise ValueError(f'`learner_configs` should have one for each of {n} learners, got {len(configs)}')
+    return [self._learner(i, o or {}) for i,o in enumerate(configs)]

@@ -24,26 +24,26 @@ def stopped_after(folder, steps, sig, cwd):
     p.send_signal(sig)
     return p.communicate(timeout=60)[0], p.returncode
 
-def test_killed_and_gone_on_with(tmp_path):
+def test_killed_and_resumed(tmp_path):
     run = tmp_path/'run'
     _,code = stopped_after(run, 2400, signal.SIGKILL, tmp_path)
     assert code==-signal.SIGKILL and not verify(run/'memory')
     before = training(run)
     done = fastrl(*train(run, before['score']['steps']+1600), cwd=tmp_path)
-    assert done.returncode==0 and 'Going on with' in done.stdout, done.stderr
+    assert done.returncode==0 and 'Resuming' in done.stdout, done.stderr
     after = training(run)
     n = before['score']['steps']
     assert 0<=after['score']['steps']-n-1600<16 # a batch
-    assert after['agent']['steps']==after['score']['steps']==Saved(run/'memory').total # epsilon and memory went on, too
+    assert after['agent']['steps']==after['score']['steps']==Saved(run/'memory').total # epsilon and memory resumed, too
     assert after['score']['episodes']>before['score']['episodes'] and after['dqn']['updates']>before['dqn']['updates']
     assert after['score']['curve'][:len(before['score']['curve'])].tolist()==before['score']['curve'].tolist()
     assert 'How it learnt' in (run/'report.html').read_text()
 
 @pytest.mark.skipif(os.name=='nt', reason='there are other signals')
 def test_stopped(tmp_path):
-    "Ctrl-C: it ends by itself, keeps everything, and says how to go on"
+    "Ctrl-C: it ends by itself, keeps everything, and says how to resume"
     said,code = stopped_after(tmp_path/'run', 1600, signal.SIGINT, tmp_path)
-    assert code==0 and 'The same command goes on from there' in said and 'Traceback' not in said
+    assert code==0 and 'The same command resumes' in said and 'Traceback' not in said
     steps = training(tmp_path/'run')['score']['steps']
     assert f'Stopped after {steps:,} of 1,000,000 steps' in said # to the last batch, not to the last checkpoint
     assert 'a training' in fastrl('info', tmp_path/'run', cwd=tmp_path).stdout
@@ -60,7 +60,7 @@ def test_verify(tmp_path):
     assert broken.returncode==1 and f'{piece.name} is damaged' in broken.stdout
     refused = fastrl('explore', tmp_path/'run', cwd=tmp_path)
     assert refused.returncode==1 and refused.stderr.startswith('fastrl: ') and len(refused.stderr.splitlines())==1
-    refused = fastrl(*train(tmp_path/'run', 2000), cwd=tmp_path) # nor is it gone on with
+    refused = fastrl(*train(tmp_path/'run', 2000), cwd=tmp_path) # nor does it resume
     assert refused.returncode==1 and f'{piece.name} is damaged' in refused.stderr and 'Traceback' not in refused.stderr
 
 def test_installed():

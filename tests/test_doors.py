@@ -48,7 +48,7 @@ def classes():
     return res
 
 # what goes by these names everywhere
-usual = dict(ring='Ring', walk='Walk', place='Place', rows='Place', fields='Fields', tree='SumTree',
+usual = dict(ring='Ring', walk='Walk', place='Place', rows='Place', fields='Fields', _serials='Serials', tree='SumTree',
              sampler='Prioritized', loop='GymLoop', source='Source', learn='Learner',
              **dict.fromkeys(('er','experience_replay','memory'), 'ExperienceReplay'))
 
@@ -145,7 +145,7 @@ def params(f):
     a = f.args
     return [o for o in (*a.posonlyargs, *a.args, *a.kwonlyargs, a.vararg, a.kwarg) if o and o.arg not in ('self','cls')]
 
-@pytest.mark.parametrize('c', ('Ring','Walk','Place','Fields'))
+@pytest.mark.parametrize('c', ('Ring','Walk','Place','Fields','Serials'))
 def test_explained(c):
     "A docstring for each public method and property, a comment for each parameter"
     found,bad = [o for o in methods(c) if not o[1].name.startswith('_')],[]

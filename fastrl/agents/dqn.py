@@ -1,6 +1,6 @@
-"""A deep Q network that learns from the memory, as fastai callbacks
+"""A deep Q-network that learns from a replay memory, as fastai callbacks
 
-A memory is proven by agents that learn from it, and the one that needs it most is DQN: it learns how much reward each action still brings from steps that it took long ago. Here it is in four parts: an `EpsilonGreedy` agent that acts in the `Source`, a `QNet`, the `DQN` callback with the target, and `Evaluate`, which plays without exploring and keeps the best network. `dqn_learner` puts them together.
+Agents that learn from a memory prove that it works, and DQN needs one most: it learns how much reward each action will still bring, from steps that it took long ago. Here it is in four parts: an `EpsilonGreedy` agent that acts in the `Source`, a `QNet`, the `DQN` callback with the target, and `Evaluate`, which plays without exploring and keeps the best network. `dqn_learner` puts them together.
 
 Docs: https://fastrl.github.io/fastrl/agents.dqn.html.md"""
 
@@ -31,7 +31,7 @@ from ..memory.sample import Prioritized
 
 # %% ../../nbs/10_agents.dqn.ipynb #ad93df9e
 class QNet(nn.Module):
-    "A value for each action, by `net`, from the column `state`"
+    "The value of each action, which `net` computes from the column `state`"
     def __init__(self,
         net, # Any module: states `(n, …)` → `(n, n_actions)`
     ):
@@ -41,7 +41,7 @@ class QNet(nn.Module):
 
 # %% ../../nbs/10_agents.dqn.ipynb #fd8aeac1
 class Dueling(nn.Module):
-    "The last layer: a value of the state, and of each action beside the others"
+    "The last layer: the value of the state, and the advantage of each action"
     def __init__(self, n_in, n_actions):
         super().__init__()
         self.v,self.a = nn.Linear(n_in, 1),nn.Linear(n_in, n_actions)
@@ -56,13 +56,14 @@ def mlp(
     hidden=(128,128), # Neurons of each hidden layer
     dueling:bool=False, # With a `Dueling` head?
 ):
-    "A network for states that are a few numbers"
+    "A fully connected network, for states of a few numbers"
     sizes = [n_in, *hidden]
     body = [o for a,b in zip(sizes, hidden) for o in (nn.Linear(a, b), nn.ReLU())]
     return nn.Sequential(nn.Flatten(), *body, (Dueling if dueling else nn.Linear)(sizes[-1], n_actions))
 
+# %% ../../nbs/10_agents.dqn.ipynb #10a00002
 class Scale(nn.Module):
-    "Bytes of an image, as they lie in the memory, to floats from 0 to 1"
+    "Bytes of an image to floats from 0 to 1"
     def forward(self, x): return x.float()/255
 
 def nature_cnn(
@@ -78,12 +79,12 @@ def nature_cnn(
 
 # %% ../../nbs/10_agents.dqn.ipynb #11c13050
 class EpsilonGreedy:
-    "The best action as `model` sees it, and with chance `epsilon` any"
+    "The best action according to `model`, and with chance `epsilon` any action"
     def __init__(self,
         model, # A `QNet`
-        eps=(1.,.05), # The chance to explore, at first and in the end
-        eps_steps:int=10_000, # Steps until it is the last
-        seed:int=None, # Makes what is explored reproducible
+        eps=(1.,.05), # The chance to explore, at first and at last
+        eps_steps:int=10_000, # Steps until the last chance is reached
+        seed:int=None, # Makes the exploration reproducible
     ):
         self.model,self.eps,self.eps_steps,self.steps,self.n_actions,self.rng = (
             model,eps,eps_steps,0,None,np.random.default_rng(seed))
@@ -92,37 +93,26 @@ class EpsilonGreedy:
     def epsilon(self)->float: return self.eps[0]+(self.eps[1]-self.eps[0])*min(1., self.steps/self.eps_steps)
 
     def __call__(self,
-        states # `(n, …)`, one state of each environment
+        states # `(n, …)`, one state per environment
     ): # -> actions `(n,)`
         n = len(states) if isinstance(states, Tensor) else len(next(leaves(states))[1])
-        explore = self.rng.random(n)<self.epsilon # for few numbers NumPy is quicker than torch
+        explore = self.rng.random(n)<self.epsilon # NumPy is quicker than torch for a few numbers
         self.steps += n
-        if self.n_actions is None or not explore.all(): # else nobody asks the network
+        if self.n_actions is None or not explore.all(): # else nobody needs the network
             q = greedy_values(self.model, states).numpy()
             self.n_actions,actions = q.shape[1],q.argmax(1)
         anything = self.rng.integers(self.n_actions, size=n)
         return torch.from_numpy(anything if explore.all() else np.where(explore, anything, actions))
 
-@patch
-def state_dict(self:EpsilonGreedy)->dict:
-    "How many steps it has made, and its random numbers"
-    return dict(steps=self.steps, n_actions=self.n_actions, rng=self.rng.bit_generator.state)
-
-@patch
-def load_state_dict(self:EpsilonGreedy, state):
-    "Go on exploring where another was"
-    self.steps,self.n_actions = state['steps'],state['n_actions']
-    self.rng.bit_generator.state = state['rng']
-
 def greedy_values(model, states):
-    "What `model` says of `states`, on the cpu"
+    "The values that `model` gives the actions in `states`, on the CPU"
     device = next(iter(model.parameters())).device
     with torch.no_grad():
         return model(dict(state=states if device.type=='cpu' else map_leaves(lambda o: o.to(device), states))).cpu()
 
 # %% ../../nbs/10_agents.dqn.ipynb #01432a33
 def huber(
-    q:Tensor, # `(n,1)`, values of the actions that were taken
+    q:Tensor, # `(n,1)`, values of the taken actions
     y:Tensor, # `(n,1)`, what they should be
     weight:Tensor=None, # `(n,1)`, how much each row counts
 ):
@@ -132,96 +122,92 @@ def huber(
 
 # %% ../../nbs/10_agents.dqn.ipynb #7117a109
 class DQN(Callback):
-    "The target of Q-learning for the batch that was drawn, and as many updates a batch as asked"
-    order,run_valid = -7,False # as soon as `ExperienceReplayCallback` has put the drawn batch in its place
+    "The target of Q-learning for the drawn batch, and several updates per batch if you like"
+    order,run_valid = -7,False # right after `ExperienceReplayCallback` has put in the drawn batch
     def __init__(self,
         gamma:float=.99, # Discount factor
-        double:bool=True, # Choose the next action by the network that learns?
-        target_every:int=250, # Updates until the target network becomes a copy of it again
+        double:bool=True, # Does the learning network choose the next action?
+        target_every:int=250, # Updates between copies of the network to the target network
         updates_per_batch:int=1, # Updates for each batch of new steps
     ):
-        for k,v in dict(target_every=target_every, updates_per_batch=updates_per_batch).items():
-            if v<1: raise ValueError(f'`{k}` should be at least 1, got {v}')
+        for k,v in dict(target_every=target_every, updates_per_batch=updates_per_batch).items(): whole_number(k, v)
         self.gamma,self.double,self.target_every,self.updates_per_batch,self.updates,self.target = (
             gamma,double,target_every,updates_per_batch,0,None)
 
     def before_fit(self):
         self.target = copy.deepcopy(self.model).requires_grad_(False)
 
-    def after_pred(self):
-        learn = self.learn
-        batch, = learn.xb
-        with torch.no_grad():
-            nxt = dict(state=batch['next_state'])
-            after = self.target(nxt)
-            best = (learn.model(nxt) if self.double else after).argmax(1, keepdim=True)
-            y = batch['reward']+batch.get('discount', self.gamma)*~batch['terminated']*after.gather(1, best)
-        learn.pred = learn.pred.gather(1, batch['action'])
-        learn.yb = (y,batch['weight']) if 'weight' in batch else (y,)
-
-    def after_loss(self):
-        learn = self.learn
-        learn.experience_replay.update_td((learn.yb[0]-learn.pred).detach())
-
-    def after_step(self):
-        self._count()
-        for _ in range(self.updates_per_batch-1): self._update()
-
-    def _count(self):
-        self.updates += 1
-        if self.updates%self.target_every==0: self.target.load_state_dict(self.model.state_dict())
-
-# %% ../../nbs/10_agents.dqn.ipynb #812ae139
+# %% ../../nbs/10_agents.dqn.ipynb #10a00004
 @patch
-def state_dict(self:DQN)->dict:
-    "How many updates there were, and the target network"
-    return dict(updates=self.updates, target=self.target.state_dict())
+def after_pred(self:DQN):
+    "Compare the values of the taken actions with the targets `y`"
+    learn = self.learn
+    batch, = learn.xb
+    with torch.no_grad():
+        nxt = dict(state=batch['next_state'])
+        after = self.target(nxt)
+        best = (learn.model(nxt) if self.double else after).argmax(1, keepdim=True)
+        y = batch['reward']+batch.get('discount', self.gamma)*~batch['terminated']*after.gather(1, best)
+    learn.pred = learn.pred.gather(1, batch['action'])
+    learn.yb = (y,batch['weight']) if 'weight' in batch else (y,)
+
+# %% ../../nbs/10_agents.dqn.ipynb #10a00005
+@patch
+def after_loss(self:DQN):
+    "Give the memory the TD errors"
+    learn = self.learn
+    learn.experience_replay.update_td((learn.yb[0]-learn.pred).detach())
 
 @patch
-def load_state_dict(self:DQN, state):
-    "Go on learning where another was"
-    self.updates = state['updates']
-    self.target.load_state_dict(state['target'])
+def after_step(self:DQN):
+    "Count the update, and make the others of this batch"
+    self._count_update()
+    for _ in range(self.updates_per_batch-1): self._one_update()
+
+@patch
+def _count_update(self:DQN):
+    self.updates += 1
+    if self.updates%self.target_every==0: self.target.load_state_dict(self.model.state_dict())
 
 # %% ../../nbs/10_agents.dqn.ipynb #eac32cee
 _per_batch = (TrainEvalCallback, Recorder, ProgressCallback, ParamScheduler, CastToTensor,
               ExperienceReplayCallback, DQN)
+_update_events = ('after_pred','after_loss','before_backward','after_cancel_backward','after_backward',
+                  'before_step','after_cancel_step','after_step')
 
 @patch
 def before_train(self:DQN):
-    "Who wants to know of which event of an update"
+    "Find the callbacks that take part in an update, for each of its events"
     has = lambda cb,event: event in vars(cb) or hasattr(type(cb), event)
     cbs = [cb for cb in self.learn.cbs.sorted('order') if not isinstance(cb, _per_batch) and cb.run_train]
-    self._asked = {e: [cb for cb in cbs if has(cb, e)] for e in _events}
-
-_events = ('after_pred','after_loss','before_backward','after_cancel_backward','after_backward',
-           'before_step','after_cancel_step','after_step')
+    self._listeners = {e: [cb for cb in cbs if has(cb, e)] for e in _update_events}
 
 @patch
-def _ask(self:DQN, event):
-    for cb in self._asked[event]: cb(event)
+def _notify(self:DQN, event):
+    for cb in self._listeners[event]: cb(event)
 
+# %% ../../nbs/10_agents.dqn.ipynb #10a00006
 @patch
-def _update(self:DQN):
+def _one_update(self:DQN):
     "One more update, as `Learner.one_batch` makes it"
     learn = self.learn
     learn.opt.zero_grad()
     learn.experience_replay.draw()
     learn.pred = learn.model(*learn.xb)
     self.after_pred()
-    self._ask('after_pred')
+    self._notify('after_pred')
     learn.loss_grad = learn.loss_func(learn.pred, *learn.yb)
     learn.loss = learn.loss_grad.detach()
     self.after_loss()
-    self._ask('after_loss')
+    self._notify('after_loss')
     for event,do,cancel in (('backward', learn._backward, CancelBackwardException),
                             ('step', learn._step, CancelStepException)):
         try:
-            self._ask(f'before_{event}')
+            self._notify(f'before_{event}')
             do()
-        except cancel: self._ask(f'after_cancel_{event}')
-        self._ask(f'after_{event}')
-    self._count()
+        except cancel: self._notify(f'after_cancel_{event}')
+        self._notify(f'after_{event}')
+    self._count_update()
 
 # %% ../../nbs/10_agents.dqn.ipynb #3b7bba52
 def make_env(
@@ -233,10 +219,10 @@ def play(
     env, # Name of an environment, or a function that makes one
     model, # A `QNet`
     episodes:int=10,
-    seed:int=None, # The first one's; the next one has the next number
-    max_steps:int=10_000, # No episode is longer
+    seed:int=None, # Of the first episode; each next one has the next number
+    max_steps:int=10_000, # An episode is cut off here
 ): # -> returns `(episodes,)`
-    "The returns of episodes in which the best action is always taken"
+    "The returns of episodes played greedily"
     envs = [make_env(env) for _ in range(episodes)]
     obs = [o.reset(seed=None if seed is None else seed+i)[0] for i,o in enumerate(envs)]
     total,on = np.zeros(episodes),list(range(episodes))
@@ -254,13 +240,13 @@ def play(
 
 # %% ../../nbs/10_agents.dqn.ipynb #9442b637
 class Evaluate(Callback):
-    "Play without exploring every so many steps, and keep the best network"
-    order,run_valid = 60,False # after all that a batch brings
+    "Play without exploring every `every` steps, and keep the best network"
+    order,run_valid = 60,False # after everything else in a batch
     def __init__(self,
         env, # Name of an environment, or a function that makes one
         every:int=2500, # Steps of training
-        episodes:int=10, # How many each time
-        seed:int=None, # Each time the same episodes
+        episodes:int=10, # How many to play each time
+        seed:int=None, # The same episodes each time
     ):
         self.env,self.every,self.episodes,self.seed,self.steps,self.history,self.best,self.best_state = (
             env,every,episodes,seed,0,[],float('-inf'),None)
@@ -281,12 +267,12 @@ class Evaluate(Callback):
             state['steps'],[(int(a), b) for a,b in state['history'].tolist()],state['best'],state['best_state'])
 
     def load_best(self):
-        "Give the model the weights with which it played best"
+        "Give the model the weights that played best"
         if self.best_state is not None: self.model.load_state_dict(self.best_state)
 
 # %% ../../nbs/10_agents.dqn.ipynb #57b08957
 class Score(Callback):
-    "Steps, episodes and their returns, counted as they come in"
+    "Count steps, episodes and their returns as they come in"
     run_valid = False
     def __init__(self, recent=20):
         # returns of the last `recent` episodes
@@ -295,7 +281,7 @@ class Score(Callback):
     @property
     def mean(self)->float: return sum(self.returns)/len(self.returns) if self.returns else float('nan')
 
-    def before_train(self): self._start = time.perf_counter(),self.steps
+    def before_train(self): self._begun_at = time.perf_counter(),self.steps
     def before_batch(self):
         b = self.xb[0]
         self.steps += len(b['reward'])
@@ -313,14 +299,15 @@ class Score(Callback):
         self.returns.extend(state['returns'])
 
     @property
-    def speed(self)->float: return (self.steps-self._start[1])/(time.perf_counter()-self._start[0])
+    def speed(self)->float: return (self.steps-self._begun_at[1])/(time.perf_counter()-self._begun_at[0])
 
+# %% ../../nbs/10_agents.dqn.ipynb #10a00007
 class _Short(float):
-    "A number that a table shows in four digits"
+    "A number that a table shows with three digits, or whole from 1,000 on"
     def __format__(self, spec): return f'{float(self):,.0f}' if abs(self)>=1000 else f'{float(self):.3g}'
 
 class Column(Metric):
-    "What `f` says at the end of an epoch"
+    "A column of the log with the value of `f()` at the end of each epoch"
     def __init__(self, name, f): self._name,self.f = name,f
     def reset(self): pass
     def accumulate(self, learn): pass
@@ -331,19 +318,45 @@ class Column(Metric):
 
 # %% ../../nbs/10_agents.dqn.ipynb #610d2ebd
 class ShowColumns(NoValidation):
-    "The columns of a DQN beside the loss"
+    "Show the columns of a DQN beside the loss, without validation"
     def before_fit(self):
         super().before_fit()
         self.learn.recorder.train_metrics = True
 
+# %% ../../nbs/10_agents.dqn.ipynb #10a00009
+def _model_for(env, net, dueling, seed):
+    "A `QNet` for the spaces of `env`"
+    one = make_env(env)
+    if not isinstance(one.action_space, gym.spaces.Discrete):
+        raise ValueError(f'DQN needs a `Discrete` action space, got {one.action_space}: '
+                         'choose another environment, or wrap this one')
+    if not isinstance(one.observation_space, gym.spaces.Box):
+        raise ValueError(f'DQN needs observations that are arrays (`Box`), got {one.observation_space}: '
+                         'wrap the environment, for example in a `FlattenObservation`')
+    shape,dtype,n_actions = one.observation_space.shape,one.observation_space.dtype,int(one.action_space.n)
+    one.close()
+    with torch.random.fork_rng(devices=[]): # the seed makes the weights, and torch's own generator stays where it is
+        if seed is not None: torch.manual_seed(seed)
+        if net is None: net = (nature_cnn(shape, n_actions, dueling) if dtype==np.uint8 and len(shape)==3
+                               else mlp(int(np.prod(shape)), n_actions, dueling=dueling))
+        return QNet(net)
+
+def _log_columns(agent, replay, score, evaluate):
+    memory = lambda: replay.experience_replay # `Resume` replaces it
+    return [Column('steps', lambda: score.steps), Column('episodes', lambda: score.episodes),
+            Column('return', lambda: score.mean),
+            Column('greedy', lambda: evaluate.history[-1][1] if evaluate.history else float('nan')),
+            Column('epsilon', lambda: agent.epsilon), Column('memory', lambda: len(memory())/memory().max_sz),
+            Column('steps/s', lambda: score.speed)]
+
 # %% ../../nbs/10_agents.dqn.ipynb #c6711279
 def dqn_learner(
     env, # Name of an environment, or a function that makes one
-    net=None, # States → values of the actions; without it an `mlp`, and for images the `nature_cnn`
-    n:int=5000, # Steps an epoch
+    net=None, # States → values of the actions; by default an `mlp`, or the `nature_cnn` for images
+    n:int=5000, # Steps per epoch
     train_every:int=16, # Steps between updates
-    updates_per_batch:int=8, # Updates then
-    bs:int=128, # Rows of an update
+    updates_per_batch:int=8, # Updates each time
+    bs:int=128, # Rows per update
     max_sz:int=50_000, # Rows in the memory
     warmup_sz:int=1000, # Rows before the first update
     lr:float=1e-3,
@@ -352,31 +365,17 @@ def dqn_learner(
     prioritized:bool=False, # Prioritized replay?
     double:bool=True, # Double Q-learning?
     dueling:bool=False, # A dueling head?
-    target_every:int=250, # Updates until the target network is renewed
-    eps=(1.,.05), # The chance to explore, at first and in the end
-    eps_steps:int=10_000, # Steps until it is the last
+    target_every:int=250, # Updates between copies to the target network
+    eps=(1.,.05), # The chance to explore, at first and at last
+    eps_steps:int=10_000, # Steps until the last chance is reached
     eval_every:int=2500, # Steps between evaluations
     eval_episodes:int=10,
-    seed:int=None, # Makes all of it reproducible, on the cpu
+    seed:int=None, # Makes everything reproducible, on the CPU
     cbs=None, # More callbacks
     **kwargs # For `Learner`
 )->Learner:
-    "A `Learner` that trains a DQN in `env`: `learn.fit(10)` are ten epochs of `n` steps"
-    one = make_env(env)
-    if not isinstance(one.action_space, gym.spaces.Discrete):
-        raise ValueError('DQN chooses among a number of actions (`Discrete`), '
-                         f'and this environment has {one.action_space}')
-    if not isinstance(one.observation_space, gym.spaces.Box):
-        raise ValueError('DQN takes states that are arrays (`Box`), '
-                         f'and this environment gives {one.observation_space}: '
-                         'wrap it, for one in a `FlattenObservation`')
-    shape,n_actions,image = (one.observation_space.shape,int(one.action_space.n),
-                             one.observation_space.dtype==np.uint8 and len(one.observation_space.shape)==3)
-    one.close()
-    with torch.random.fork_rng(devices=[]): # the weights are of this seed, and nobody else's numbers move
-        if seed is not None: torch.manual_seed(seed)
-        model = QNet(net if net is not None else nature_cnn(shape, n_actions, dueling) if image
-                     else mlp(int(np.prod(shape)), n_actions, dueling=dueling))
+    "A `Learner` that trains a DQN in `env`: `learn.fit(10)` is ten epochs of `n` steps"
+    model = _model_for(env, net, dueling, seed)
     seeds = [None]*5 if seed is None else np.random.SeedSequence(seed).generate_state(5).tolist()
     agent = EpsilonGreedy(model, eps, eps_steps, seeds[0])
     source = Source([GymLoop(env() if callable(env) else env, agent=agent, seed=seeds[1])])
@@ -384,22 +383,17 @@ def dqn_learner(
     replay = ExperienceReplayCallback(bs, max_sz, warmup_sz, sampler=sampler, n_step=n_step if n_step>1 else None,
                                       gamma=gamma, seed=seeds[3])
     score,evaluate = Score(),Evaluate(env, eval_every, eval_episodes, seeds[4]//2 if seed is not None else None)
-    memory = lambda: replay.experience_replay # it is another one after a break
-    columns = [Column('steps', lambda: score.steps), Column('episodes', lambda: score.episodes),
-               Column('return', lambda: score.mean),
-               Column('greedy', lambda: evaluate.history[-1][1] if evaluate.history else float('nan')),
-               Column('epsilon', lambda: agent.epsilon), Column('memory', lambda: len(memory())/memory().max_sz),
-               Column('steps/s', lambda: score.speed)]
     opt = partial(OptimWrapper, opt=torch.optim.Adam, fused=True)
-    learn = Learner(source.dataloaders(n, train_every), model, loss_func=huber, opt_func=opt, lr=lr, metrics=columns,
-                   cbs=[replay, DQN(gamma, double, target_every, updates_per_batch), score, evaluate, ShowColumns,
-                        *L(cbs)], **kwargs)
+    learn = Learner(source.dataloaders(n, train_every), model, loss_func=huber, opt_func=opt, lr=lr,
+                    metrics=_log_columns(agent, replay, score, evaluate),
+                    cbs=[replay, DQN(gamma, double, target_every, updates_per_batch), score, evaluate, ShowColumns,
+                         *L(cbs)], **kwargs)
     learn.agent = agent
     return learn
 
 # %% ../../nbs/10_agents.dqn.ipynb #eabc4e3a
 def plot_learning(
-    learn, # A `Learner` of `dqn_learner` that has been trained
+    learn, # A trained `Learner` of `dqn_learner`
 )->go.Figure:
     "Returns over the steps of training"
     fig = go.Figure(layout=dict(template='plotly_white', height=320, margin=dict(l=60, r=20, t=50, b=50),
@@ -412,3 +406,26 @@ def plot_learning(
         keep = thin(y)
         fig.add_scatter(x=x[keep], y=y[keep], name=name, line=dict(color=color, width=width))
     return fig
+
+# %% ../../nbs/10_agents.dqn.ipynb #812ae139
+@patch
+def state_dict(self:EpsilonGreedy)->dict:
+    "The number of steps, and the random generator"
+    return dict(steps=self.steps, n_actions=self.n_actions, rng=self.rng.bit_generator.state)
+
+@patch
+def load_state_dict(self:EpsilonGreedy, state):
+    "Resume exploring from `state`"
+    self.steps,self.n_actions = state['steps'],state['n_actions']
+    self.rng.bit_generator.state = state['rng']
+
+@patch
+def state_dict(self:DQN)->dict:
+    "The number of updates, and the target network"
+    return dict(updates=self.updates, target=self.target.state_dict())
+
+@patch
+def load_state_dict(self:DQN, state):
+    "Resume learning from `state`"
+    self.updates = state['updates']
+    self.target.load_state_dict(state['target'])

@@ -17,23 +17,20 @@ from ..core import *
 
 # %% ../../nbs/05a_data.block.ipynb #543cacf7
 class LoopCallback:
-    "A part of the loop of a `Source`, found as `self.source`"
+    "A part of the loop of a `Source`, which it finds as `self.source`"
     source = None
     def __repr__(self): return type(self).__name__
 
 # %% ../../nbs/05a_data.block.ipynb #c5acda36
 class Source:
     "An endless stream of rows, made by the callbacks of its loop"
+    # the first `_used` of the `_size` rows in `block` are taken; process `_opened_by` opened the loop
+    block,_used,_size,_opened_by = None,0,0,None
     def __init__(self,
         cbs=None, # `LoopCallback`s, or their classes, in the order in which they act
     ):
         self.cbs = L(cb() if isinstance(cb, type) else cb for cb in L(cbs))
         for cb in self.cbs: cb.source = self
-        self._clear()
-
-    def _clear(self):
-        # of the block's `_size` rows the first `_used` are taken; `_opened` is the process that opened the loop
-        self.block,self._used,self._size,self._opened = None,0,0,None
 
     def has(self, event): return [getattr(cb, event) for cb in self.cbs if hasattr(cb, event)]
     def __call__(self, event):
@@ -47,67 +44,74 @@ def take(self:Source,
     n:int, # How many rows
 )->BD:
     "The next `n` rows"
-    if n<1: raise ValueError(f'`n` should be at least 1, got {n}')
-    if self._opened!=os.getpid(): self._open()
-    parts,empty = [],0
-    while True:
+    n = whole_number('n', n)
+    if self._opened_by!=os.getpid(): self._open_loop()
+    parts = []
+    while n:
+        if self._used==self._size: self._next_block(n)
         k = min(n, self._size-self._used)
-        if k: parts.append(self.block[self._used:self._used+k])
+        parts.append(self.block[self._used:self._used+k])
         self._used,n = self._used+k,n-k
-        if not n: return parts[0] if len(parts)==1 else sum(parts)
+    return parts[0] if len(parts)==1 else sum(parts)
+
+# %% ../../nbs/05a_data.block.ipynb #f087b918
+@patch
+def _open_loop(self:Source):
+    if not self.cbs:
+        raise ValueError('this source has no callbacks, as in an exported learner: '
+                         'give the learner a new source, `learn.dls = source.dataloaders(…)`')
+    makers = self.has('collect')
+    if len(makers)!=1:
+        raise ValueError('exactly one callback of a source should make its rows (have a method `collect`), '
+                         f'but {len(makers)} of {list(self.cbs)} do: add one or remove the others')
+    # in a forked worker the parent's environments stay referenced: dropping them would close them
+    if self._opened_by: self._parents = [dict(vars(cb)) for cb in self.cbs]
+    self._drop_block()
+    self._make_rows = makers[0]
+    self('before_loop')
+    self._opened_by = os.getpid()
+
+@patch
+def _drop_block(self:Source): self.block,self._used,self._size,self._opened_by = None,0,0,None
+
+@patch
+def _next_block(self:Source, n):
+    "Replace the block, whose rows are all taken, by the next one that has rows"
+    for _ in range(1000):
         try:
-            self.block = BD(self._collect(n))
+            self.block = BD(self._make_rows(n))
             self('after_block')
             self._used,self._size = 0,self.block.bs()
         except BaseException:
             # nobody knows where the environments stand now
             self.close()
             raise
-        empty = 0 if self._size else empty+1
-        if empty==1000:
-            raise ValueError('1,000 blocks in a row came out of the callbacks without a row: '
-                             'does one of them drop all?')
-
-# %% ../../nbs/05a_data.block.ipynb #563465d0
-@patch
-def __iter__(self:Source):
-    "One row at a time, for ever"
-    while True: yield self.take(1)
-
-# %% ../../nbs/05a_data.block.ipynb #f087b918
-@patch
-def _open(self:Source):
-    if not self.cbs:
-        raise ValueError('this source is empty, as an exported learner has it: '
-                         'give the learner another one, `learn.dls = source.dataloaders(…)`')
-    makers = self.has('collect')
-    if len(makers)!=1:
-        raise ValueError('one callback of a source makes its rows (has a method `collect`), '
-                         f'here {len(makers)} of {list(self.cbs)} do')
-    # in a forked worker the parent's environments stay referenced: dropping them would close them
-    if self._opened: self._parents = [dict(vars(cb)) for cb in self.cbs]
-    self._clear()
-    self._collect = makers[0]
-    self('before_loop')
-    self._opened = os.getpid()
+        if self._size: return
+    raise ValueError('the callbacks made 1,000 blocks in a row without a single row: does one of them drop them all?')
 
 # %% ../../nbs/05a_data.block.ipynb #a2996dbd
 @patch
 def close(self:Source):
     "Close what the callbacks opened; the next `take` opens it anew"
     try:
-        if self._opened==os.getpid(): self('after_loop')
-    finally: self._clear()
+        if self._opened_by==os.getpid(): self('after_loop')
+    finally: self._drop_block()
 
 # %% ../../nbs/05a_data.block.ipynb #3dcb5cff
 @patch
 def __getstate__(self:Source):
     "A copy is closed: environments stay with the source that opened them"
-    run = dict(block=None, _used=0, _size=0, _opened=None)
-    return {k: v for k,v in self.__dict__.items() if k not in ('now','_collect','_parents')} | run
+    return {k: v for k,v in self.__dict__.items()
+            if k not in ('now','block','_used','_size','_opened_by','_make_rows','_parents')}
 
 # %% ../../nbs/05a_data.block.ipynb #90cf985a
 @patch
 def new_empty(self:Source)->Source:
     "An empty source, which `Learner.export` stores in place of the environments"
     return Source()
+
+# %% ../../nbs/05a_data.block.ipynb #563465d0
+@patch
+def __iter__(self:Source):
+    "One row at a time, without end"
+    while True: yield self.take(1)

@@ -1,6 +1,6 @@
-"""Hold any memory, also one of your own, to what a memory has to keep
+"""Check any memory, including yours, against what a replay memory must guarantee
 
-The mistakes of a replay memory are silent: the loss goes down, the agent just learns less. `check_memory` feeds a memory tiny episodes in which every number says where it belongs, and looks whether what comes out belongs together. It finds rows that reach into another episode, rows that change with the caller's arrays, and updates that hit a row's successor.
+The mistakes of a replay memory are silent: the loss goes down, the agent just learns less. `check_memory` feeds a memory tiny episodes in which every number says where it belongs, and checks that each drawn row belongs together. It finds rows that reach into another episode, rows that change with the caller's arrays, and updates that hit a row's successor.
 
 Docs: https://fastrl.github.io/fastrl/memory.check.html.md"""
 
@@ -20,7 +20,7 @@ def tiny_steps(
     lengths, # How long the episodes of each environment are
     n:int=40, # How many steps
 ): # -> list of dicts
-    "Steps by turns, each with all that a memory stores"
+    "Steps of the environments by turns, each with everything that a memory stores"
     steps,t,ep = [],[0]*len(lengths),[0]*len(lengths)
     for s in range(n):
         e = s%len(lengths)
@@ -34,22 +34,22 @@ def tiny_steps(
 def check_memory(
     make, # `make(capacity)` → a memory
     cases=tiny_cases, # `(capacity, lengths of episodes for each environment)`
-    samples:int=2, # How many batches are looked at after each step
+    samples:int=2, # How many batches are checked after each step
 ):
-    "Raise an `AssertionError` that says what came out wrong; `make` is called for each case"
+    "Raise an `AssertionError` that says what came out wrong; each case calls `make` for a new memory"
     for cap,lengths in cases:
         memory,steps = make(cap),tiny_steps(lengths)
-        buffer = np.zeros((2,2), np.float32) # one for all steps, as environments do it
+        buffer = np.zeros((2,2), np.float32) # one for all steps, as in many environments
         for s,step in enumerate(steps):
             buffer[:] = step['state'],step['next_state']
             memory.add(**{**step, 'state':buffer[0], 'next_state':buffer[1]})
             buffer[:] = -7777
             for _ in range(samples):
-                _check_batch(memory, _sample(memory)[0], steps[:s+1], cap,
+                _check_batch(memory, _sampled(memory)[0], steps[:s+1], cap,
                              f'capacity {cap}, episodes of {lengths}, after {s+1} steps')
         if hasattr(memory, 'update_td'): _check_late(memory, steps, cap)
 
-def _sample(memory):
+def _sampled(memory):
     got = memory.sample()
     return got if isinstance(got, tuple) else (got, None)
 
@@ -63,29 +63,35 @@ def _check_batch(memory, batch, steps, cap, where):
         s = serials.get(at)
         assert s is not None, (f'{where}: a row has the state {at}, which was never added: '
                                'does the memory keep the arrays that it is given?')
-        assert s>=len(steps)-cap, f'{where}: the row {s} was drawn, and should be overwritten'
-        run = [s]
-        while len(run)<cols.get('n_steps', {j:1})[j]:
-            nxt = next((k for k in range(run[-1]+1, len(steps)) if steps[k]['env_id']==steps[s]['env_id']), None)
-            assert nxt is not None and not (steps[run[-1]]['terminated'] or steps[run[-1]]['truncated']), (
-                f'{where}: the row {s} goes on after its episode')
-            run.append(nxt)
-        want = dict(next_state=steps[run[-1]]['next_state'][0],
-                    reward=sum(getattr(memory, 'gamma', 1)**k*steps[o]['reward'] for k,o in enumerate(run)),
-                    action=steps[s]['action'], **{k: steps[run[-1]][k] for k in ('terminated','truncated')})
+        assert s>=len(steps)-cap, f'{where}: the row {s} was drawn, but should be overwritten'
+        run = _following(steps, s, cols.get('n_steps', {j:1})[j], where)
+        last,gamma = steps[run[-1]],getattr(memory, 'gamma', 1)
+        want = dict(next_state=last['next_state'][0], reward=sum(gamma**k*steps[o]['reward'] for k,o in enumerate(run)),
+                    action=steps[s]['action'], **{k: last[k] for k in ('terminated','truncated')})
         for k,v in want.items():
             if k in cols:
-                assert abs(cols[k][j]-v)<1e-3, f'{where}: the row {s} has the {k} {cols[k][j]}, and should have {v}'
-    for v in batch.values(): # what is done to a batch is not done to the memory
+                assert abs(cols[k][j]-v)<1e-3, f'{where}: the row {s} has the {k} {cols[k][j]}, but should have {v}'
+    for v in batch.values(): # a caller may overwrite a batch without harm to the memory
         if isinstance(v, (torch.Tensor, np.ndarray)): v[:] = 0
 
+def _following(steps, s, n, where):
+    "The serials of the `n` steps from `s` on"
+    run = [s]
+    while len(run)<n:
+        nxt = next((k for k in range(run[-1]+1, len(steps)) if steps[k]['env_id']==steps[s]['env_id']), None)
+        over = steps[run[-1]]['terminated'] or steps[run[-1]]['truncated']
+        assert nxt is not None and not over, f'{where}: the row {s} continues after its episode'
+        run.append(nxt)
+    return run
+
+# %% ../../nbs/07_memory.check.ipynb #7c000001
 def _check_late(memory, steps, cap):
-    "Draw, overwrite all, and update what was drawn"
-    batch,idxs = _sample(memory)
+    "Draw, overwrite everything, and update the drawn rows"
+    batch,idxs = _sampled(memory)
     late = torch.full((len(idxs),1), 777.)
     serials = (batch['serial'].clone(),) if 'serial' in batch else ()
     for o in steps[:cap]: memory.add(**{k: np.array(v, np.float32) if isinstance(v, list) else v for k,v in o.items()})
     memory.update_td(late, idxs, *serials)
     for _ in range(5):
-        td = torch.as_tensor(_sample(memory)[0]['td_error'])
-        assert not (td==777).any(), f'capacity {cap}: a TD error of a row that is gone went to the row in its place'
+        td = torch.as_tensor(_sampled(memory)[0]['td_error'])
+        assert not (td==777).any(), f'capacity {cap}: the TD error of an overwritten row went to the row in its place'

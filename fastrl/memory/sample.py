@@ -1,6 +1,6 @@
 """Which rows of a memory are drawn
 
-A learner that draws from the same random stream as its environment or its network changes them whenever it draws, and a run that cannot be repeated cannot be debugged. A sampler here owns its generator: a seed repeats its draws, and nobody else's numbers move. `Uniform` and `Prioritized` say which rows are drawn; a [`Walk`](02a_memory.walk.ipynb) makes several steps of them.
+A learner that draws from the same random stream as its environment or its network changes both whenever it draws; and a run that nobody can repeat, nobody can debug. Here each sampler owns its generator: a seed repeats its draws, and no other random number moves. `Uniform` and `Prioritized` choose the rows of a batch; a [`Walk`](02a_memory.walk.ipynb) makes several steps of each.
 
 Docs: https://fastrl.github.io/fastrl/memory.sample.html.md"""
 
@@ -29,70 +29,76 @@ class Uniform:
         else: Uniform.seed(self, seed)
 
     def seed(self, seed:int):
-        "Begin the stream of random numbers anew"
+        "Restart the stream of random numbers"
         self.gen.manual_seed(int(seed))
         self.seeded = True
-
-    def __repr__(self): return f'{type(self).__name__}({", ".join(f"{k}={v!r}" for k,v in self.settings.items())})'
 
     def draw(self,
         ring:Ring,
         bs:int, # How many to draw
-    ): # -> row numbers `(bs,)`, and columns for the batch that come of the draw
-        "Which rows make the next batch"
-        if not len(ring): raise ValueError('there are no rows to draw from yet')
+    ): # -> row numbers `(bs,)`, and columns that the draw adds to the batch
+        "Choose the rows of the next batch"
+        if not len(ring): raise ValueError('there are no rows to draw from yet: add some first')
         return torch.randint(len(ring), (bs,), generator=self.gen, device=self.gen.device), {}
 
     def update(self, ring, idxs, td_errors):
-        "TD errors of rows are known: to `Uniform` they make no difference"
+        "The TD errors of rows are known; `Uniform` ignores them"
+
+    def __repr__(self): return f'{type(self).__name__}({", ".join(f"{k}={v!r}" for k,v in self.settings.items())})'
 
     @property
     def settings(self)->dict:
-        "What makes another sampler of this kind"
+        "The arguments that make another sampler of this kind"
         return {}
 
-    def beside(self, ring)->dict:
-        "What it keeps of each row, by name"
-        return {}
+# %% ../../nbs/03_memory.sample.ipynb #fe0e0e2b
+@patch
+def beside(self:Uniform, ring)->dict:
+    "What the sampler keeps for each row, by name"
+    return {}
 
-    def state_dict(self)->dict:
-        "Where its stream of random numbers has come to"
-        return dict(gen=self.gen.get_state(), device=self.gen.device.type)
+# %% ../../nbs/03_memory.sample.ipynb #5ebe98bd
+@patch
+def state_dict(self:Uniform)->dict:
+    "The position in its stream of random numbers"
+    return dict(gen=self.gen.get_state(), device=self.gen.device.type)
 
-    def load_state_dict(self,
-        state:dict, # From `state_dict`
-        ring:Ring=None, # The rows that it is to draw from
-        beside:dict=None, # What was kept of each row
-    ):
-        "Go on drawing where another sampler was"
-        if state['device']==self.gen.device.type: self.gen.set_state(state['gen'])
-        else: # the numbers of another kind of device are others, but these can be repeated, too
-            self.gen.manual_seed(zlib.crc32(state['gen'].numpy()))
+@patch
+def load_state_dict(self:Uniform,
+    state:dict, # From `state_dict`
+    ring:Ring=None, # The rows to draw from
+    beside:dict=None, # What was kept for each row
+):
+    "Resume drawing where another sampler was"
+    if state['device']==self.gen.device.type: self.gen.set_state(state['gen'])
+    else: # another kind of device has other random numbers, but these can be repeated, too
+        self.gen.manual_seed(zlib.crc32(state['gen'].numpy()))
 
-    # a `Generator` does not reach a new process as it is
-    def __getstate__(self): return {**self.__dict__, 'gen':(self.gen.get_state().numpy(), self.gen.device)}
-    def __setstate__(self, state):
-        self.__dict__.update(state, gen=torch.Generator(state['gen'][1]))
-        self.gen.set_state(torch.from_numpy(state['gen'][0].copy()))
+# %% ../../nbs/03_memory.sample.ipynb #1e8c6203
+@patch
+def __getstate__(self:Uniform): # a `Generator` does not reach a new process as it is
+    return {**self.__dict__, 'gen':(self.gen.get_state().numpy(), self.gen.device)}
+@patch
+def __setstate__(self:Uniform, state):
+    self.__dict__.update(state, gen=torch.Generator(state['gen'][1]))
+    self.gen.set_state(torch.from_numpy(state['gen'][0].copy()))
 
 # %% ../../nbs/03_memory.sample.ipynb #d2d2da0f
 class Prioritized(Uniform):
     "Draw rows in proportion to `(|td_error|+eps)**alpha`"
     def __init__(self,
         alpha:float=.6, # 0 draws uniformly, 1 in proportion to the TD error
-        beta:float=.4, # How far the weights correct for that at first; 1 is in full
+        beta:float=.4, # How far the weights correct for that at first; 1 corrects in full
         beta_steps:int=100_000, # Draws until `beta` is 1
-        eps:float=1e-6, # So that a row without error can be drawn, too
-        normalize:str='batch', # The largest weight is 1 in the `'batch'`, or in the whole `'memory'`
+        eps:float=1e-6, # Added to each error, so that rows without one are drawn too
+        normalize:str='batch', # Where the largest weight is 1: in the `'batch'`, or in the whole `'memory'`
         seed:int=None, # Makes the draws reproducible
         device='cpu', # Where the rows live
     ):
         super().__init__(seed, device)
-        for k,v,ok in (('alpha', alpha, alpha>=0), ('beta', beta, 0<=beta<=1),
-                       ('beta_steps', beta_steps, beta_steps>=1), ('eps', eps, eps>0)):
-            if not ok: raise ValueError(
-                f'`{k}` should be '
-                f'{dict(alpha="at least 0", beta="from 0 to 1", beta_steps="at least 1", eps="above 0")[k]}, got {v}')
+        for k,v,ok,want in (('alpha', alpha, alpha>=0, 'at least 0'), ('beta', beta, 0<=beta<=1, 'from 0 to 1'),
+                            ('beta_steps', beta_steps, beta_steps>=1, 'at least 1'), ('eps', eps, eps>0, 'above 0')):
+            if not ok: raise ValueError(f'`{k}` should be {want}, got {v}')
         if normalize not in ('batch','memory'):
             raise ValueError(f"`normalize` should be 'batch' or 'memory', got {normalize!r}")
         self.alpha,self.beta0,self.beta_steps,self.eps,self.normalize = alpha,beta,beta_steps,eps,normalize
@@ -104,7 +110,7 @@ class Prioritized(Uniform):
 # %% ../../nbs/03_memory.sample.ipynb #a9633841
 @patch
 def follow(self:Prioritized, ring:Ring):
-    "Give the rows that came since the last time the largest priority of those that were there"
+    "Give the rows that came since the last time the largest priority of those that were there before"
     if (total := ring.total)==self.seen: return
     cap,base = len(ring.rows),ring.seams.first
     if base!=self.base: self.tree,self.seen,self.base = None,base,base # it was reset
@@ -114,6 +120,7 @@ def follow(self:Prioritized, ring:Ring):
     self.tree.renew(self.seen-base, total-base)
     self.seen = total
 
+# %% ../../nbs/03_memory.sample.ipynb #d1736568
 @patch
 def update(self:Prioritized, ring, idxs, td_errors):
     "Set the priorities of `idxs` by their TD errors"
@@ -131,12 +138,12 @@ def draw(self:Prioritized,
     ring:Ring,
     bs:int, # How many to draw
 ): # -> row numbers `(bs,)`, and the column `weight`
-    "Which rows make the next batch, and how much each counts"
-    if not ring.total: raise ValueError('there are no rows to draw from yet')
+    "Choose the rows of the next batch, and how much each counts"
+    if not ring.total: raise ValueError('there are no rows to draw from yet: add some first')
     self.follow(ring)
     u = torch.rand(bs, generator=self.gen, dtype=torch.float64, device=self.gen.device)
     least = 0. if self.normalize=='batch' else self._least(len(ring))
-    # the number of rows and their total stand in all weights, and cancel out
+    # the number of rows and the total priority are in all weights, and cancel out
     idxs,weight = self.tree.draw(u, self.beta, least)
     self.draws += 1
     return idxs, dict(weight=weight)
@@ -144,47 +151,49 @@ def draw(self:Prioritized,
 # %% ../../nbs/03_memory.sample.ipynb #39400ace
 @patch(as_prop=True)
 def settings(self:Prioritized)->dict:
-    "What makes another sampler of this kind"
+    "The arguments that make another sampler of this kind"
     return dict(alpha=self.alpha, beta=self.beta0, beta_steps=self.beta_steps, eps=self.eps, normalize=self.normalize)
 
+# %% ../../nbs/03_memory.sample.ipynb #c34175a5
 @patch
 def beside(self:Prioritized, ring)->dict:
     "The priority of each row"
     if ring.total: self.follow(ring)
     return dict(priority=self.tree[:len(ring)] if self.tree else torch.zeros(0, dtype=torch.float64))
 
+# %% ../../nbs/03_memory.sample.ipynb #c23e16ff
 @patch
 def state_dict(self:Prioritized)->dict:
-    "Where its stream of random numbers and `beta` have come to"
+    "The position in its stream of random numbers, and how far `beta` has come"
     return {**Uniform.state_dict(self), 'draws':self.draws}
 
 @patch
 def load_state_dict(self:Prioritized,
     state:dict, # From `state_dict`
-    ring:Ring=None, # The rows that it is to draw from
+    ring:Ring=None, # The rows to draw from
     beside:dict=None, # From `beside`, for these rows
 ):
-    "Go on drawing where another sampler was"
+    "Resume drawing where another sampler was"
     Uniform.load_state_dict(self, state)
     self.draws,self.seen,self.base,self.tree = int(state['draws']),0,0,None
     if not ring or not beside: return
     self.follow(ring)
     self.tree.update(torch.arange(len(ring)), beside['priority'])
 
-# %% ../../nbs/03_memory.sample.ipynb #b97ae67f
-Chains = Walk # as it was called before
-_all_ = ['Walk','Chains']
-
 # %% ../../nbs/03_memory.sample.ipynb #9d87923f
 def sampler_of(
     kind:str, # 'Uniform' or the name of a subclass
-    settings:dict,
+    settings:dict, # From its `settings`
     device='cpu', # Where the rows live
 )->Uniform:
-    "A sampler by the name of its class, for who loads one"
+    "Rebuild a saved sampler from its class name and settings"
     kinds = [Uniform]
     for o in kinds: kinds.extend(o.__subclasses__())
     if not (found := [o for o in kinds if o.__name__==kind]):
-        raise ValueError(f'there are the samplers {[o.__name__ for o in kinds]}, and no {kind!r}: '
+        raise ValueError(f'`kind` should be one of the samplers {[o.__name__ for o in kinds]}, got {kind!r}: '
                          'define your own, a subclass of `Uniform`, before you load it')
     return found[-1](**settings, device=device)
+
+# %% ../../nbs/03_memory.sample.ipynb #b97ae67f
+Chains = Walk # its former name
+_all_ = ['Walk','Chains']

@@ -1,6 +1,6 @@
 """Draw by priority among a million rows, and change priorities, in microseconds
 
-To draw a row with a chance in proportion to its priority, one throws a dart at a line on which each row has a piece as long as its priority, and looks whose piece was hit. Searching a running sum does it, but every changed priority moves the whole sum. A `SumTree` keeps the sums of four, of four fours, and so on: finding and changing take a step a level.
+To draw rows in proportion to their priorities, throw a dart at a line on which each row owns a piece as long as its priority, and see whose piece it hits. You could search a running sum, but then every changed priority moves the whole sum. A `SumTree` keeps the sum of every four priorities, of every four of those sums, and so on: to find a row or to change one takes one step per level.
 
 Docs: https://fastrl.github.io/fastrl/memory.tree.html.md"""
 
@@ -16,26 +16,26 @@ from fastcore.basics import patch
 from ..core import *
 
 # %% ../../nbs/02_memory.tree.ipynb #2af20ea8
-_wide = 4 # children of a node: of 2, 4, 8 and 16 the fastest for a million leaves
-# compiled loops count without a sign: of a signed index they would ask each time whether it counts from the end
-_w = np.uint64(_wide)
+_children = 4 # per node: of 2, 4, 8 and 16 the fastest for a million leaves
+# compiled loops use unsigned indices: with signed ones they check each time whether it counts from the end
+_w = np.uint64(_children)
 
 def _zeros(n, device):
-    "Of the cpu, an array that begins with a cache line: else every second node's children would lie in two"
+    "`n` zeros; on the cpu they begin at a cache line, else the children of every second node would lie in two"
     if device.type!='cpu': return torch.zeros(n, dtype=torch.float64, device=device)
     a = np.zeros(n+8)
     return a[-a.ctypes.data%64//8:][:n]
 
 class SumTree:
-    "`n` priorities, their sum, and whose piece of it a number hits"
+    "`n` priorities and their sum; finds whose piece of the sum a number hits"
     def __init__(self,
         n:int, # How many priorities; all are 0 at first
         device='cpu', # numba does the work on the cpu, torch on other devices
     ):
-        if n<1: raise ValueError(f'`n` should be at least 1, got {n}')
-        sizes = [n, -(-n//_wide)]
-        while sizes[-1]>1: sizes.append(-(-sizes[-1]//_wide))
-        padded = [-(-o//_wide)*_wide for o in sizes]
+        n = whole_number('n', n)
+        sizes = [n, -(-n//_children)]
+        while sizes[-1]>1: sizes.append(-(-sizes[-1]//_children))
+        padded = [-(-o//_children)*_children for o in sizes]
         self.n,self.device = n,torch.device(device)
         self.starts = np.cumsum([0]+padded[:-1], dtype=np.uint64) # where each level begins; the last is the root
         self.sums,self.tops = (_zeros(sum(o), self.device) for o in (padded, padded[1:]))
@@ -57,8 +57,9 @@ def _first_bad(idxs, priorities, n):
         if not (0<=idxs[j]<n and 0<=priorities[j]<np.inf): return j
     return -1
 
+# %% ../../nbs/02_memory.tree.ipynb #a81bb60e
 @compiled
-def _update(sums, tops, starts, n, idxs, priorities):
+def _set_leaves(sums, tops, starts, n, idxs, priorities):
     bad = _first_bad(idxs, priorities, n)
     if bad>=0: return bad
     at = idxs.astype(np.uint64)
@@ -78,56 +79,39 @@ def _update(sums, tops, starts, n, idxs, priorities):
             sums[starts[l+1]+i],tops[starts[l+1]-starts[1]+i] = total,top
     return -1
 
-# %% ../../nbs/02_memory.tree.ipynb #93146536
-def _first_bad_torch(idxs, priorities, n):
-    bad = ~((idxs>=0)&(idxs<n)&(priorities>=0)&(priorities<float('inf')))
-    return bad.int().argmax().item() if bad.any() else -1
-
-def _update_torch(sums, tops, starts, n, idxs, priorities):
-    if (bad := _first_bad_torch(idxs, priorities, n))>=0: return bad
-    idxs,where = idxs.unique(return_inverse=True)
-    last = torch.zeros_like(idxs).scatter_reduce( # of repeated ones
-        0, where, torch.arange(len(where), device=idxs.device), 'amax')
-    sums[idxs] = priorities[last]
-    for below,start in zip(starts[:-1], starts[1:]):
-        idxs = (idxs//_wide).unique()
-        children = below+idxs[:,None]*_wide+torch.arange(_wide, device=idxs.device)
-        sums[start+idxs] = sums[children].cumsum(1)[:,-1]
-        tops[start-starts[1]+idxs] = (tops[children-starts[1]] if below else sums[children]).amax(1)
-    return -1
-
 # %% ../../nbs/02_memory.tree.ipynb #65971aa0
 @patch
 def update(self:SumTree,
-    idxs, # `(k,)`; of one that comes twice the last counts
+    idxs, # `(k,)`; if one comes twice, its last priority counts
     priorities, # `(k,)`, finite and not negative
 ):
     "Set the `priorities` of `idxs`"
     idxs = torch.as_tensor(idxs, device=self.device).reshape(-1)
     p = torch.as_tensor(priorities, dtype=torch.float64, device=self.device).reshape(-1)
     if not len(idxs)==len(p):
-        raise ValueError(f'each index has one priority, got {len(idxs)} indices and {len(p)} priorities')
+        raise ValueError(f'each index needs one priority, got {len(idxs)} indices and {len(p)} priorities')
     if not len(idxs): return
     if idxs.dtype!=torch.int64:
         if idxs.is_floating_point() or idxs.dtype==torch.bool:
             raise ValueError(f'`idxs` should be ints, got {idxs.dtype}')
         idxs = idxs.long()
-    if self.numba: bad = _update(self.sums, self.tops, self.starts, self.n, idxs.numpy(), p.numpy())
-    else: bad = _update_torch(self.sums, self.tops, self.starts.tolist(), self.n, idxs, p)
-    if bad>=0: self._refuse(idxs[bad].item(), p[bad].item())
+    if self.numba: bad = _set_leaves(self.sums, self.tops, self.starts, self.n, idxs.numpy(), p.numpy())
+    else: bad = _set_leaves_torch(self.sums, self.tops, self.starts.tolist(), self.n, idxs, p)
+    if bad>=0: self._refuse_priority(idxs[bad].item(), p[bad].item())
 
 @patch
-def _refuse(self:SumTree, idx, priority):
+def _refuse_priority(self:SumTree, idx, priority):
     if not 0<=idx<self.n: raise IndexError(f'there are {self.n} priorities, so none has number {idx}')
     raise ValueError(f'a priority should be finite and not negative, got {priority} for number {idx}')
 
 # %% ../../nbs/02_memory.tree.ipynb #b4a7584e
 @compiled
-def _update_td(sums, tops, starts, n, idxs, td_errors, alpha, eps):
+def _set_errors(sums, tops, starts, n, idxs, td_errors, alpha, eps):
     p = np.empty(len(idxs))
     for j in range(len(idxs)): p[j] = (abs(np.float64(td_errors[j]))+eps)**alpha
-    return _update(sums, tops, starts, n, idxs, p)
+    return _set_leaves(sums, tops, starts, n, idxs, p)
 
+# %% ../../nbs/02_memory.tree.ipynb #0345fd27
 @patch
 def update_td(self:SumTree,
     idxs:Tensor, # `(k,)` of int64
@@ -140,17 +124,18 @@ def update_td(self:SumTree,
     if len(idxs)!=len(td_errors):
         raise ValueError(f'each index has one TD error, got {len(idxs)} indices and {len(td_errors)} errors')
     if not self.numba: return self.update(idxs, (td_errors.double().abs()+eps)**alpha)
-    bad = _update_td(self.sums, self.tops, self.starts, self.n, idxs.numpy(), td_errors.numpy(), alpha, eps)
-    if bad>=0: self._refuse(idxs[bad].item(), td_errors[bad].item())
+    bad = _set_errors(self.sums, self.tops, self.starts, self.n, idxs.numpy(), td_errors.numpy(), alpha, eps)
+    if bad>=0: self._refuse_priority(idxs[bad].item(), td_errors[bad].item())
 
 # %% ../../nbs/02_memory.tree.ipynb #b566bf54
 @compiled
 def _renew(sums, tops, starts, n, first, stop):
-    _update(sums, tops, starts, n, np.array([first%n]), np.zeros(1))
-    top = tops[-_wide]
+    _set_leaves(sums, tops, starts, n, np.array([first%n]), np.zeros(1))
+    top = tops[-_children]
     idxs = np.arange(max(first, stop-n), stop)%n
-    _update(sums, tops, starts, n, idxs, np.full(len(idxs), top if top>0 else 1.))
+    _set_leaves(sums, tops, starts, n, idxs, np.full(len(idxs), top if top>0 else 1.))
 
+# %% ../../nbs/02_memory.tree.ipynb #68f2124c
 @patch
 def renew(self:SumTree,
     first:int, # Counted from the first that there ever was: number `first%n` is new
@@ -178,32 +163,19 @@ def _find(sums, starts, left):
                 k += past
                 before = run if past else before
             left[j] -= before
-            if k==_wide: # rounding carried it past the end: it belongs to the last child that has any, and to its last
+            if k==_children: # rounding carried it past the end: the last child with a priority gets it
                 k -= 1
                 while sums[c+np.uint64(k)]==0: k -= 1
                 left[j] = sums[c+np.uint64(k)]
             found[j] = found[j]*_w+np.uint64(k)
     return found.view(np.int64)
 
-def _find_torch(sums, starts, left): # `starts` as a list
-    found = torch.zeros(len(left), dtype=torch.int64, device=left.device)
-    four = torch.arange(_wide, device=left.device)
-    for start in starts[-2::-1]:
-        each = sums[start+found[:,None]*_wide+four]
-        run = each.cumsum(1)
-        past = run<=left[:,None]
-        k = past.sum(1)
-        last = ((each>0)*four).amax(1)
-        left = torch.where(k==_wide, each.gather(1, last[:,None])[:,0], left-(run*past).amax(1))
-        found = found*_wide+torch.where(k==_wide, last, k)
-    return found
-
 # %% ../../nbs/02_memory.tree.ipynb #dbbdad3f
 @patch
 def find(self:SumTree,
     masses, # `(k,)`, from 0 up to but without `total`
 )->Tensor: # `(k,)`
-    "Whose piece of the total each of `masses` hits"
+    "The number of the priority that each of `masses` hits"
     m = torch.as_tensor(masses, dtype=torch.float64, device=self.device).reshape(-1)
     if len(m)==0: return torch.zeros(0, dtype=torch.int64, device=self.device)
     lo,hi = m.aminmax()
@@ -214,39 +186,73 @@ def find(self:SumTree,
             else _find_torch(self.sums, self.starts.tolist(), m))
 
 # %% ../../nbs/02_memory.tree.ipynb #d24dc1d8
-_tiny = 1.2e-38 # the smallest float32 but a little
+_tiny = 1.2e-38 # a little above the smallest normal float32
 
 @compiled
-def _draw(sums, starts, u, beta, least):
+def _throw(sums, starts, u, beta, least):
     darts,weights,total = np.empty(len(u)),np.empty((len(u),1), np.float32),sums[starts[-1]]
     if not total>0: return np.empty(0, np.int64),weights
     for j in range(len(u)): darts[j] = (u[j]+j)*(total/len(u))
     found = _find(sums, starts, darts)
-    p = darts # used no more
+    p = darts # no longer needed
     for j in range(len(u)): p[j] = sums[found[j]]
     if least==0: least = p.min()
     for j in range(len(u)):
         r = least/p[j]
         if r>1e-37: weights[j,0] = np.float32(r)**np.float32(beta) # twice as fast as with 64 bits
-        else: weights[j,0] = max(r**beta, _tiny) # of a row that is drawn, no weight is 0
+        else: weights[j,0] = max(r**beta, _tiny) # no row that is drawn has weight 0
     return found,weights
-
-def _draw_torch(sums, starts, u, beta, least):
-    total = sums[starts[-1]]
-    if not total>0: return u[:0].long(),u[:0,None]
-    found = _find_torch(sums, starts, (u+torch.arange(len(u), device=u.device))*(total/len(u)))
-    p = sums[found]
-    return found,((least or p.min())/p).pow(beta).clamp(min=_tiny).float()[:,None]
 
 # %% ../../nbs/02_memory.tree.ipynb #5439e383
 @patch
 def draw(self:SumTree,
     u:Tensor, # `(k,)` of float64, where in its part each dart lands: from 0 up to but without 1
-    beta:float=0., # How much less a number counts that is drawn more often: 0 is not at all, 1 makes up for it
+    beta:float=0., # How far weights make up for being drawn more often: 0 not at all, 1 in full
     least:float=0., # The priority of weight 1; the smallest that is drawn by default
 ): # -> numbers `(k,)`, their weights `(k,1)`: `(least/priority)**beta`
     "Throw a dart into each of `k` equal parts of the total"
-    found,weights = (_draw(self.sums, self.starts, u.numpy(), beta, least) if self.numba
-                     else _draw_torch(self.sums, self.starts.tolist(), u, beta, least))
-    if len(found)<len(u): raise ValueError('all priorities are 0: none can be drawn')
+    found,weights = (_throw(self.sums, self.starts, u.numpy(), beta, least) if self.numba
+                     else _throw_torch(self.sums, self.starts.tolist(), u, beta, least))
+    if len(found)<len(u): raise ValueError('all priorities are 0, so none can be drawn: set some with `update`')
     return torch.as_tensor(found),torch.as_tensor(weights)
+
+# %% ../../nbs/02_memory.tree.ipynb #93146536
+def _first_bad_torch(idxs, priorities, n):
+    bad = ~((idxs>=0)&(idxs<n)&(priorities>=0)&(priorities<float('inf')))
+    return bad.int().argmax().item() if bad.any() else -1
+
+# %% ../../nbs/02_memory.tree.ipynb #7f4df47b
+def _set_leaves_torch(sums, tops, starts, n, idxs, priorities):
+    if (bad := _first_bad_torch(idxs, priorities, n))>=0: return bad
+    idxs,where = idxs.unique(return_inverse=True)
+    last = torch.zeros_like(idxs).scatter_reduce( # the last of repeated ones
+        0, where, torch.arange(len(where), device=idxs.device), 'amax')
+    sums[idxs] = priorities[last]
+    for below,start in zip(starts[:-1], starts[1:]):
+        idxs = (idxs//_children).unique()
+        children = below+idxs[:,None]*_children+torch.arange(_children, device=idxs.device)
+        sums[start+idxs] = sums[children].cumsum(1)[:,-1]
+        tops[start-starts[1]+idxs] = (tops[children-starts[1]] if below else sums[children]).amax(1)
+    return -1
+
+# %% ../../nbs/02_memory.tree.ipynb #ab66658b
+def _find_torch(sums, starts, left): # `starts` as a list
+    found = torch.zeros(len(left), dtype=torch.int64, device=left.device)
+    four = torch.arange(_children, device=left.device)
+    for start in starts[-2::-1]:
+        each = sums[start+found[:,None]*_children+four]
+        run = each.cumsum(1)
+        past = run<=left[:,None]
+        k = past.sum(1)
+        last = ((each>0)*four).amax(1)
+        left = torch.where(k==_children, each.gather(1, last[:,None])[:,0], left-(run*past).amax(1))
+        found = found*_children+torch.where(k==_children, last, k)
+    return found
+
+# %% ../../nbs/02_memory.tree.ipynb #e0d54d02
+def _throw_torch(sums, starts, u, beta, least):
+    total = sums[starts[-1]]
+    if not total>0: return u[:0].long(),u[:0,None]
+    found = _find_torch(sums, starts, (u+torch.arange(len(u), device=u.device))*(total/len(u)))
+    p = sums[found]
+    return found,((least or p.min())/p).pow(beta).clamp(min=_tiny).float()[:,None]

@@ -1,6 +1,6 @@
 """Which row follows which, and what several steps in a row make
 
-A return over several steps, a sequence, a whole episode: all of them need the row that follows a row. In a memory of many environments that is not the next slot, and at the end of an episode, at the write cursor, or where rows are missing there is none. A `Walk` links the rows of a `Ring` by all that they say, once, and everything that takes more than one step walks along these links.
+An n-step return, a sequence, a whole episode: each needs the row that follows a row. With many environments that is not the next slot; and at the end of an episode, at the write cursor, or where rows are missing, there is none. A `Walk` links the rows of a `Ring` once, by everything the rows say. Whatever takes more than one step then walks along these links.
 
 Docs: https://fastrl.github.io/fastrl/memory.walk.html.md"""
 
@@ -16,10 +16,24 @@ from fastcore.basics import patch
 from ..core import *
 from .ring import Ring
 
+# %% ../../nbs/02a_memory.walk.ipynb #91af7ddf
+class Walk:
+    "By row: the next one of its episode (-1: none yet, -2: it ended), the one before (-1: it began here, -3: unknown)"
+    def __init__(self):
+        # how many rows were linked; the row in slot 0; did rows come and go between two looks?
+        # the number of an episode's first `step`; the oldest row at the last look
+        self.seen,self.base,self.missed,self.least,self.oldest = 0,0,False,1.,0
+        self.anew = np.zeros(1, np.bool_) # was it seen that each episode counts its steps anew?
+        self.missed_at,self.named = 0,True # where rows were last missed; do rows name their environment?
+        self.nxt = self.prv = np.zeros(0, np.int64)
+        self.ids,self.last,self.episodes,self.steps = {},np.zeros(0, np.int64),np.zeros(0, np.int64),np.zeros(0)
+        self.packed = None # what `fold_rows` needs of the ring: views of its rows
+
+    def __getstate__(self): return {**self.__dict__, 'packed':None}
+
 # %% ../../nbs/02a_memory.walk.ipynb #7b069028
-# for the row before: none, as the episode before it had ended; none is stored (a cut, the first row of all);
-# rows are missing
-_ended,_none,_missing = -1,-2,-3
+# instead of the row before: the last episode had ended; none is stored (a cut, the very first row); rows are missing
+_end_before,_none_before,_gap_before = -1,-2,-3
 
 @compiled
 def _link(nxt, prv, last, episodes, steps, first, base, chain, over, episode, step, least, anew, cuts, gaps, lone):
@@ -28,72 +42,26 @@ def _link(nxt, prv, last, episodes, steps, first, base, chain, over, episode, st
     for j in range(len(chain)):
         s,c = first+j,chain[j]
         while k<len(cuts) and cuts[k]<=s:
-            if cuts[k]==s: last[:] = _none
+            if cuts[k]==s: last[:] = _none_before
             k += 1
         while g<len(gaps) and gaps[g]<=s:
-            if gaps[g]==s: last[:] = _missing
+            if gaps[g]==s: last[:] = _gap_before
             g += 1
-        if lone>0 and s<=lone: last[:] = _missing
+        if lone>0 and s<=lone: last[:] = _gap_before
         before = last[c]
         if before>=0 and len(episode) and episode[j]!=episodes[c]:
-            before = _none # the episode before was left off
+            before = _none_before # the last episode was abandoned
         elif before>=0 and len(step) and step[j]!=steps[c]+1:
-            before = _missing if len(episode) or step[j]>steps[c] else _none
-        if before<0 and len(step): # does an episode begin here? Steps count from `least`, or on from the last episode
-            if before==_ended and step[j]<=least: anew[0] = True
-            before = _none if step[j]<=least or before==_ended and not anew[0] and step[j]==steps[c]+1 else _missing
-        nxt[(s-base)%cap],prv[(s-base)%cap] = -2 if over[j] else -1,_ended if before==_none else before
+            before = _gap_before if len(episode) or step[j]>steps[c] else _none_before
+        if before<0 and len(step): # does an episode begin here? Steps start at `least`, or count on
+            if before==_end_before and step[j]<=least: anew[0] = True
+            counts_on = before==_end_before and not anew[0] and step[j]==steps[c]+1
+            before = _none_before if step[j]<=least or counts_on else _gap_before
+        nxt[(s-base)%cap],prv[(s-base)%cap] = -2 if over[j] else -1,_end_before if before==_none_before else before
         if before>=0 and before>s-cap: nxt[(before-base)%cap] = (s-base)%cap # else it is overwritten by now
-        last[c] = _ended if over[j] else s
+        last[c] = _end_before if over[j] else s
         if len(episode): episodes[c] = episode[j]
         if len(step): steps[c] = step[j]
-
-# %% ../../nbs/02a_memory.walk.ipynb #91af7ddf
-class Walk:
-    "By row: the next one of its episode (-1: none yet, -2: it ended), the one before (-1: it began here, -3: unknown)"
-    def __init__(self):
-        # rows that were looked at; the row in slot 0; did rows come and go between two looks?
-        # the first `step` of an episode
-        self.seen,self.base,self.missed,self.least,self.oldest = 0,0,False,1.,0
-        self.anew = np.zeros(1, np.bool_) # do steps begin anew with an episode, as was seen?
-        self.missed_at,self.named = 0,True # where rows were last missed; do rows name their environment?
-        self.nxt = self.prv = np.zeros(0, np.int64)
-        self.ids,self.last,self.episodes,self.steps = {},np.zeros(0, np.int64),np.zeros(0, np.int64),np.zeros(0)
-        self.packed = None # what `fold_rows` needs of the ring: views of its rows
-
-    def __getstate__(self): return {**self.__dict__, 'packed':None}
-
-# %% ../../nbs/02a_memory.walk.ipynb #6e28e59a
-@patch
-def follow(self:Walk,
-    ring:Ring, # Whose rows they are
-):
-    "Link the rows that came since the last time"
-    if ring.total==self.seen: return
-    seams = ring.seams
-    if seams.first!=self.base: self.__init__() # it was reset
-    self.base,total = seams.first,ring.total
-    cap = ring.capacity or len(ring.rows)
-    if len(self.nxt)<cap:
-        self.nxt,self.prv = (np.concatenate([o, np.zeros(cap-len(o), np.int64)]) for o in (self.nxt, self.prv))
-    while True: # a row may be written over by another process while it is looked at
-        first = max(self.seen, seams.oldest, self.base)
-        cols = self._columns(ring, (np.arange(first, total)-self.base)%cap)
-        if not ring.rows.others: break
-        seams = ring.seams
-        if seams.oldest<=first or first>=total: break
-    if first>max(self.seen, self.base):
-        self.missed,self.missed_at = True,first
-        self.last[:] = _missing
-    self.named = _names_env(ring)
-    ids,over,episode,step = cols
-    if len(step): self.least = min(self.least, max(0., step.min()))
-    chain = self._chains(ids)
-    _link(self.nxt, self.prv, self.last, self.episodes, self.steps, first, self.base, chain, over, episode, step,
-          self.least, self.anew, np.array(seams.cuts, np.int64), np.array(seams.gaps, np.int64), seams.lone)
-    self.seen,self.oldest,self.missed = total,seams.oldest,self.missed or bool(seams.gaps) and seams.gaps[-1]>=first
-    if not self.named and len(chain): self._check_single(ring, seams, first)
-    if len(self.ids)>2*cap+1000: self._forget(total-cap)
 
 # %% ../../nbs/02a_memory.walk.ipynb #66c5b3f2
 @patch
@@ -106,114 +74,12 @@ def _chains(self:Walk, ids):
         keys,where = [*map(tuple, keys.reshape(-1, ids.shape[1]).tolist())],where.reshape(-1)
     chain = np.array([self.ids.setdefault(o, len(self.ids)) for o in keys], np.int64)[where]
     new = len(self.ids)-len(self.last)
-    if new: # one that is met for the first time may have had rows that came and went
-        silent = self.seen>=self.missed_at+len(self.nxt) # for longer than an episode that goes by its number is
-        unknown = self.missed and (self.named or not silent)
-        self.last = np.concatenate([self.last, np.full(new, _missing if unknown else _none)])
+    if new: # an environment that is new here may have had rows that came and went
+        # a round of the ring after rows were missed, an episode that only its number names must be new
+        unknown = self.missed and (self.named or self.seen<self.missed_at+len(self.nxt))
+        self.last = np.concatenate([self.last, np.full(new, _gap_before if unknown else _none_before)])
         self.episodes,self.steps = (np.concatenate([o, np.zeros(new, o.dtype)]) for o in (self.episodes, self.steps))
     return chain
-
-@patch
-def _forget(self:Walk, oldest):
-    "Drop the chains whose last row is overwritten"
-    keep = [(o,i) for o,i in self.ids.items() if self.last[i]>=oldest]
-    at = np.array([i for _,i in keep], np.int64)
-    self.ids = {o: j for j,(o,_) in enumerate(keep)}
-    self.last,self.episodes,self.steps = (o[at] for o in (self.last, self.episodes, self.steps))
-    if self.named: self.missed = True
-
-# %% ../../nbs/02a_memory.walk.ipynb #850f3038
-def _names_env(ring): return ('env_id',) in ring.rows.columns or ('worker_id',) in ring.rows.columns
-
-@patch
-def _columns(self:Walk, ring, rows):
-    "Of `rows`: what names their environment, whether they end an episode, their episode and their step"
-    place = ring.rows
-    if missing := [o for o in ('terminated','truncated') if (o,) not in place.columns]:
-        raise ValueError(f'episodes cannot be told apart without the columns {missing}: store them with each row')
-    def column(name):
-        if place.arrays: res = place.arrays[(name,)][rows]
-        else:
-            t = place.columns[(name,)][torch.from_numpy(rows).to(ring.device)].cpu()
-            res = (t.double() if t.is_floating_point() else t).numpy()
-        return res.reshape(len(rows), math.prod(res.shape[1:]))
-    def exact(a): # the bits of a float, so that no two numbers become one
-        return a.astype(np.int64) if a.dtype.kind in 'iub' else a.astype(np.float64).view(np.int64)
-    def has(name): return (name,) in place.columns
-    if has('n_steps') and (column('n_steps')>1).any():
-        raise ValueError('these rows are of several steps already (`n_steps` is above 1): '
-                         'store single steps to make runs of them')
-    over = (column('terminated')!=0).any(1)|(column('truncated')!=0).any(1)
-    # without `env_id` the episodes themselves are apart, if they have a name
-    names = [o for o in ('env_id','worker_id')+(() if has('env_id') else ('episode_id',)) if has(o)]
-    ids = np.concatenate([np.empty((len(rows),0), np.int64), *(exact(column(o)) for o in names)], 1)
-    return (ids, over, exact(column('episode_id'))[:,0] if has('episode_id') else np.empty(0, np.int64),
-            column('step')[:,0].astype(np.float64) if has('step') else np.empty(0))
-
-# %% ../../nbs/02a_memory.walk.ipynb #f1174ef4
-_say = 'give each row its `env_id`, or 0 if there is just one environment'
-
-@patch
-def _check_single(self:Walk, ring, seams, first):
-    "An error if the rows from `first` on seem to be of several environments"
-    cols = ring.rows.columns
-    pairs = [(p, q) for p in cols if p[0]=='state' and (q := ('next_state', *p[1:])) in cols
-             and cols[p].shape==cols[q].shape and cols[p][:1].numel()]
-    if not pairs:
-        if seams.several>max(seams.oldest, first): self._refuse(
-            f'{min(seams.several-seams.oldest, len(ring))} rows came several in one call, and have no `state` and '
-            f'`next_state` to tell whether they are steps of one environment or of several: {_say}')
-        return
-    new = (np.arange(first, self.seen)-self.base)%len(self.nxt)
-    new = new[self.prv[new]>=max(0, seams.oldest)]
-    before = (self.prv[new]-self.base)%len(self.nxt)
-    for p,q in pairs:
-        for i in range(0, len(new), n := max(1, 2**24//max(1, ring.rows.columns[p][:1].nbytes))):
-            if ((bad := _differ(ring, p, new[i:i+n], q, before[i:i+n])) is not None
-                    and ring.seams.oldest==seams.oldest): self._refuse( # no other process has just overwritten them
-                f'row {new[i+bad]} should follow row {before[i+bad]}, and its `state` is not the `next_state` there: '
-                f'if these are rows of several environments, {_say}; if an episode '
-                f'was left off there, call `ring.cut()` when that happens')
-
-@patch
-def _refuse(self:Walk, why):
-    self.__init__() # all is looked at again the next time
-    raise ValueError(why)
-
-def _differ(ring, p, rows, q, before):
-    "The first of `rows` whose column `p` is not what column `q` is in `before`"
-    a,b = ring.rows.columns[p],ring.rows.columns[q]
-    a,b = (v[torch.from_numpy(i).to(v.device)].reshape(len(i), -1).cpu() for v,i in ((a, rows), (b, before)))
-    if a.dtype!=b.dtype: # to the precision that both have
-        floats = [o.dtype for o in (a, b) if o.is_floating_point()]
-        common = max(floats, key=lambda o: torch.finfo(o).eps) if floats else torch.int64
-        a,b = a.to(common),b.to(common)
-    bad = ~((a==b)|((a!=a)&(b!=b))).all(1)
-    return bad.nonzero()[0].item() if bad.any() else None
-
-# %% ../../nbs/02a_memory.walk.ipynb #991d103a
-@compiled
-def _runs(nxt, prv, idxs, T, none):
-    "Rows, steps, which begin an episode, which end one, which there are; those that are not are -1, or the last one"
-    n = len(idxs)
-    rows,steps,first,last,mask = (np.empty((n,T), np.int64),np.ones(n, np.int64),np.zeros((n,T), np.bool_),
-                                  np.zeros((n,T), np.bool_),np.ones((n,T), np.bool_))
-    for j in range(n):
-        i = idxs[j]
-        rows[j,0],first[j,0],k,more = i,prv[i]==-1,nxt[i],1
-        while more<T and k>=0: rows[j,more],i,k,more = k,k,nxt[k],more+1
-        last[j,more-1],steps[j] = k==-2,more
-        for t in range(more, T): rows[j,t],mask[j,t] = -1 if none else i,False
-    return rows,steps,first,last,mask
-
-@patch
-def runs(self:Walk,
-    idxs:Tensor, # `(bs,)`
-    T:int, # At most so many steps
-): # -> rows `(bs, T)`, the last one repeated where there are no more, and how many steps there are `(bs,)`
-    "The rows that follow each of `idxs`"
-    rows,steps,*_ = _runs(self.nxt, self.prv, idxs.numpy(), T, False)
-    return torch.from_numpy(rows),torch.from_numpy(steps)
 
 # %% ../../nbs/02a_memory.walk.ipynb #37e5bfdd
 def links(
@@ -231,6 +97,149 @@ def links(
           1., np.zeros(1, np.bool_), np.zeros(0, np.int64), np.zeros(0, np.int64), 0)
     walk.seen = n
     return walk
+
+# %% ../../nbs/02a_memory.walk.ipynb #6e28e59a
+@patch
+def follow(self:Walk,
+    ring:Ring, # Whose rows they are
+):
+    "Link the rows that came since the last time"
+    if ring.total==self.seen: return
+    seams = ring.seams
+    if seams.first!=self.base: self.__init__() # it was reset
+    self.base,total = seams.first,ring.total
+    cap = ring.capacity or len(ring.rows)
+    if len(self.nxt)<cap:
+        self.nxt,self.prv = (np.concatenate([o, np.zeros(cap-len(o), np.int64)]) for o in (self.nxt, self.prv))
+    while True: # another process may write over a row while you look at it
+        first = max(self.seen, seams.oldest, self.base)
+        cols = self._row_columns(ring, (np.arange(first, total)-self.base)%cap)
+        if not ring.rows.others: break
+        seams = ring.seams
+        if seams.oldest<=first or first>=total: break
+    if first>max(self.seen, self.base):
+        self.missed,self.missed_at = True,first
+        self.last[:] = _gap_before
+    self.named = _names_env(ring)
+    ids,over,episode,step = cols
+    if len(step): self.least = min(self.least, max(0., step.min()))
+    chain = self._chains(ids)
+    _link(self.nxt, self.prv, self.last, self.episodes, self.steps, first, self.base, chain, over, episode, step,
+          self.least, self.anew, np.array(seams.cuts, np.int64), np.array(seams.gaps, np.int64), seams.lone)
+    self.seen,self.oldest,self.missed = total,seams.oldest,self.missed or bool(seams.gaps) and seams.gaps[-1]>=first
+    if not self.named and len(chain): self._check_single(ring, seams, first)
+    if len(self.ids)>2*cap+1000: self._forget(total-cap)
+
+# %% ../../nbs/02a_memory.walk.ipynb #a67f5506
+@patch
+def _forget(self:Walk, oldest):
+    "Drop the chains whose last row is overwritten"
+    keep = [(o,i) for o,i in self.ids.items() if self.last[i]>=oldest]
+    at = np.array([i for _,i in keep], np.int64)
+    self.ids = {o: j for j,(o,_) in enumerate(keep)}
+    self.last,self.episodes,self.steps = (o[at] for o in (self.last, self.episodes, self.steps))
+    if self.named: self.missed = True
+
+# %% ../../nbs/02a_memory.walk.ipynb #850f3038
+def _names_env(ring): return ('env_id',) in ring.rows.columns or ('worker_id',) in ring.rows.columns
+
+def _column_of(ring, name, rows):
+    "Column `name` of `rows`, `(rows, numbers)`, as an array"
+    place = ring.rows
+    if place.arrays: res = place.arrays[(name,)][rows]
+    else:
+        t = place.columns[(name,)][torch.from_numpy(rows).to(ring.device)].cpu()
+        res = (t.double() if t.is_floating_point() else t).numpy()
+    return res.reshape(len(rows), math.prod(res.shape[1:]))
+
+# %% ../../nbs/02a_memory.walk.ipynb #018fc539
+def _exact_ints(a): # the bits of a float, so that no two numbers become one
+    return a.astype(np.int64) if a.dtype.kind in 'iub' else a.astype(np.float64).view(np.int64)
+
+# %% ../../nbs/02a_memory.walk.ipynb #1be27c60
+@patch
+def _row_columns(self:Walk, ring, rows):
+    "Of `rows`: what names their environment, whether they end an episode, their episode and their step"
+    def column(name): return _column_of(ring, name, rows)
+    def has(name): return (name,) in ring.rows.columns
+    if missing := [o for o in ('terminated','truncated') if not has(o)]:
+        raise ValueError(f'episodes cannot be told apart without the columns {missing}: store them with each row')
+    if has('n_steps') and (column('n_steps')>1).any():
+        raise ValueError('these rows are of several steps already (`n_steps` is above 1): '
+                         'store single steps to make runs of them')
+    over = (column('terminated')!=0).any(1)|(column('truncated')!=0).any(1)
+    # without `env_id`, an `episode_id` keeps the episodes themselves apart
+    names = [o for o in ('env_id','worker_id')+(() if has('env_id') else ('episode_id',)) if has(o)]
+    ids = np.concatenate([np.empty((len(rows),0), np.int64), *(_exact_ints(column(o)) for o in names)], 1)
+    return (ids, over, _exact_ints(column('episode_id'))[:,0] if has('episode_id') else np.empty(0, np.int64),
+            column('step')[:,0].astype(np.float64) if has('step') else np.empty(0))
+
+# %% ../../nbs/02a_memory.walk.ipynb #f1174ef4
+@patch
+def _check_single(self:Walk, ring, seams, first):
+    "Raise if the rows from `first` on seem to be of several environments"
+    cols = ring.rows.columns
+    pairs = [(p, q) for p in cols if p[0]=='state' and (q := ('next_state', *p[1:])) in cols
+             and cols[p].shape==cols[q].shape and cols[p][:1].numel()]
+    if not pairs:
+        if seams.several>max(seams.oldest, first): self._start_over(
+            f'{min(seams.several-seams.oldest, len(ring))} rows came several in one call, and have no `state` and '
+            f'`next_state` that would tell whether one environment took these steps or several: {_give_env_id}')
+        return
+    new = (np.arange(first, self.seen)-self.base)%len(self.nxt)
+    new = new[self.prv[new]>=max(0, seams.oldest)]
+    before = (self.prv[new]-self.base)%len(self.nxt)
+    for p,q in pairs:
+        for i in range(0, len(new), n := max(1, 2**24//max(1, ring.rows.columns[p][:1].nbytes))):
+            if ((bad := _differ(ring, p, new[i:i+n], q, before[i:i+n])) is not None
+                    and ring.seams.oldest==seams.oldest): self._start_over( # and no other process overwrote them
+                f'row {new[i+bad]} should follow row {before[i+bad]}, and its `state` is not the `next_state` there: '
+                f'if these are rows of several environments, {_give_env_id}; if an '
+                f'episode was abandoned there, call `ring.cut()` when that happens')
+
+# %% ../../nbs/02a_memory.walk.ipynb #693fde31
+_give_env_id = 'give each row its `env_id`, or 0 if there is just one environment'
+
+@patch
+def _start_over(self:Walk, why):
+    self.__init__() # all rows are looked at again the next time
+    raise ValueError(why)
+
+# %% ../../nbs/02a_memory.walk.ipynb #3a79fdee
+def _differ(ring, p, rows, q, before):
+    "The first of `rows` whose column `p` differs from column `q` of `before`; `None` if all agree"
+    a,b = ring.rows.columns[p],ring.rows.columns[q]
+    a,b = (v[torch.from_numpy(i).to(v.device)].reshape(len(i), -1).cpu() for v,i in ((a, rows), (b, before)))
+    if a.dtype!=b.dtype: # compare with the precision that both have
+        floats = [o.dtype for o in (a, b) if o.is_floating_point()]
+        common = max(floats, key=lambda o: torch.finfo(o).eps) if floats else torch.int64
+        a,b = a.to(common),b.to(common)
+    bad = ~((a==b)|((a!=a)&(b!=b))).all(1)
+    return bad.nonzero()[0].item() if bad.any() else None
+
+# %% ../../nbs/02a_memory.walk.ipynb #991d103a
+@compiled
+def _run_rows(nxt, prv, idxs, T, none):
+    "Rows, how many, which begin an episode, which end one, which exist; those that do not are -1, or the last one"
+    n = len(idxs)
+    rows,steps,first,last,mask = (np.empty((n,T), np.int64),np.ones(n, np.int64),np.zeros((n,T), np.bool_),
+                                  np.zeros((n,T), np.bool_),np.ones((n,T), np.bool_))
+    for j in range(n):
+        i = idxs[j]
+        rows[j,0],first[j,0],k,more = i,prv[i]==-1,nxt[i],1
+        while more<T and k>=0: rows[j,more],i,k,more = k,k,nxt[k],more+1
+        last[j,more-1],steps[j] = k==-2,more
+        for t in range(more, T): rows[j,t],mask[j,t] = -1 if none else i,False
+    return rows,steps,first,last,mask
+
+@patch
+def runs(self:Walk,
+    idxs:Tensor, # `(bs,)`
+    T:int, # At most so many steps
+): # -> rows `(bs, T)`, the last one repeated where there are no more, and how many steps there are `(bs,)`
+    "The rows that follow each of `idxs`"
+    rows,steps,*_ = _run_rows(self.nxt, self.prv, idxs.numpy(), T, False)
+    return torch.from_numpy(rows),torch.from_numpy(steps)
 
 # %% ../../nbs/02a_memory.walk.ipynb #ea27c976
 @compiled
@@ -253,7 +262,8 @@ def _walk(nxt, reward, idxs, n, gamma):
         g *= gamma
     return last.view(np.int64),steps,total,discount
 
-_halves = (torch.float16, torch.bfloat16) # which compiled loops do not know
+# %% ../../nbs/02a_memory.walk.ipynb #784a9dd3
+_half_floats = (torch.float16, torch.bfloat16) # compiled loops lack these
 
 @patch
 def returns(self:Walk,
@@ -264,7 +274,7 @@ def returns(self:Walk,
 ): # -> the last row of each `(bs,)`, how many steps it is, their discounted reward,
    #    and `gamma` to that power, `(bs,1)` each
     "Go `n` steps from each of `idxs`"
-    if reward.is_cpu and reward.dtype not in _halves:
+    if reward.is_cpu and reward.dtype not in _half_floats:
         return [torch.from_numpy(o) for o in _walk(self.nxt, reward.numpy(), idxs.numpy(), n, float(gamma))]
     # the walk is short and its numbers are few: only the rewards stay where they are
     rows,steps = self.runs(idxs.cpu(), n)
@@ -276,11 +286,13 @@ def returns(self:Walk,
 
 # %% ../../nbs/02a_memory.walk.ipynb #a6c9bf67
 def _reward(ring):
-    "The field `reward`, if there is one that can be summed up"
+    "The field `reward`, if it can be summed up"
     for f in ring.fields:
         if f.path==('reward',) and math.prod(f.shape)==1: return f
-    raise ValueError(f"several steps are folded by a column 'reward' of one number a row; there are {ring.fields}")
+    raise ValueError("to fold several steps, rows need a column 'reward' of one number per row; "
+                     f'there are {ring.fields}')
 
+# %% ../../nbs/02a_memory.walk.ipynb #5a182424
 @patch
 def fold(self:Walk,
     ring:Ring, # Whose rows they are
@@ -301,7 +313,7 @@ def _fold_rows(nxt, reward, start, rows, mask, idxs, n, gamma):
     "Packed rows with outcome and reward (which begins at `start`), how many steps, discount"
     at,words = idxs.view(np.uint64),np.uint64(rows.shape[1])
     res = np.empty((len(idxs), rows.shape[1]), np.int64)
-    for j in range(len(at)): # both ends: what lies between comes with them, or is read ahead
+    for j in range(len(at)): # both ends first: memory between them comes along, or is read ahead
         res[j,0],res[j,-1] = rows[at[j],0],rows[at[j],words-_1]
     last,steps,returns,discount = _walk(nxt, reward, idxs, n, gamma)
     last = last.view(np.uint64)
@@ -324,7 +336,8 @@ def fold_rows(self:Walk,
    #    and the columns `n_steps`, `discount`, and if need be `reward`
     "The rows `idxs`, each with up to `n` steps folded into it"
     if idxs.ndim!=1:
-        raise ValueError(f'several steps are folded into single rows, got rows of shape {tuple(idxs.shape)}')
+        raise ValueError(f'`idxs` should be single rows of shape (bs,), got {tuple(idxs.shape)}: '
+                         'sequences are not folded')
     self.follow(ring)
     place = ring.rows
     if self.packed is None or self.packed[0] is not place.packed: # the first time, or the ring has grown
@@ -335,12 +348,13 @@ def fold_rows(self:Walk,
     _,dtype,fast = self.packed
     if not fast:
         last,steps,total,discount = self.fold(ring, idxs, n, gamma)
-        total = total.to(dtype if dtype.is_floating_point else torch.float32) # a discounted sum of ints is none
+        total = total.to(dtype if dtype.is_floating_point else torch.float32) # a discounted sum of ints is a float
         return [v.index_select(0, last if p[0] in _outcome else idxs) for p,v in place.columns.items()], \
                dict(reward=total, n_steps=steps, discount=discount)
     rows,steps,discount = _fold_rows(self.nxt, *fast, idxs.numpy(), n, float(gamma))
     return rows, dict(n_steps=torch.from_numpy(steps), discount=torch.from_numpy(discount))
 
+# %% ../../nbs/02a_memory.walk.ipynb #ffc15279
 def _outcome_mask(ring):
     "A packed row in which the bits of the outcome are 1"
     mask = np.zeros(ring.fields.nbytes, np.uint8)
@@ -350,10 +364,13 @@ def _outcome_mask(ring):
 
 # %% ../../nbs/02a_memory.walk.ipynb #a23d35f7
 @compiled
+def _number_at(i, cap, cursor, total): # slots from the cursor on are one round behind
+    return i+total-cursor-(cap if i>=cursor else 0)
+
+@compiled
 def _begins(nxt, prv, i, T, pad, base, oldest, total, cap):
     "May a run of `T` begin at `i`?"
-    cursor = (total-base)%cap
-    if i+total-cursor-(cap if i>=cursor else 0)<oldest: return False # half written, or written over by now
+    if _number_at(i, cap, (total-base)%cap, total)<oldest: return False # half written, or overwritten by now
     k,length = i,1
     while length<T and nxt[k]>=0: k,length = nxt[k],length+1
     return length==T or pad and prv[i]<oldest
@@ -379,6 +396,7 @@ def _starts(self:Walk, ring, bs, T, pad, gen):
         raise ValueError(f'no episode has {T} rows in a row among the {n} that are stored: ask for fewer, or `pad`')
     return np.concatenate([found, every[torch.randint(len(every), (bs-len(found),), generator=gen).numpy()]])
 
+# %% ../../nbs/02a_memory.walk.ipynb #8b4b5eb0
 @patch
 def draw_runs(self:Walk,
     ring:Ring, # Whose rows they are
@@ -387,51 +405,56 @@ def draw_runs(self:Walk,
     pad:bool, # Also pieces of episodes that are shorter?
     gen:torch.Generator, # Source of randomness
 ): # -> rows `(bs, T)`, steps `(bs,)`
-    "Runs of `T` rows, each that there is as likely as any other"
+    "Runs of `T` rows, all of them equally likely"
     return self.runs(torch.from_numpy(self._starts(ring, bs, T, pad, gen)), T)
 
 # %% ../../nbs/02a_memory.walk.ipynb #dcbf71c0
 @compiled
-def _whole(nxt, prv, n, base, oldest, total, cap):
+def _whole_episodes(nxt, prv, n, base, oldest, total, cap):
     "Where whole episodes begin, and how long they are"
     begin,length,k,cursor = np.empty(n, np.int64),np.empty(n, np.int64),0,(total-base)%cap
     for i in range(n):
-        if prv[i]!=-1 or i+total-cursor-(cap if i>=cursor else 0)<oldest: continue
+        if prv[i]!=-1 or _number_at(i, cap, cursor, total)<oldest: continue
         at,m = i,1
         while nxt[at]>=0: at,m = nxt[at],m+1
         if nxt[at]==-2: begin[k],length[k],k = i,m,k+1
     return begin[:k],length[:k]
 
+# %% ../../nbs/02a_memory.walk.ipynb #41fb2808
 @patch
-def _whole_ones(self:Walk, ring, bs, gen):
+def _draw_whole(self:Walk, ring, bs, gen):
     "Where `bs` whole episodes begin, and the length of the longest"
     self.follow(ring)
     n = len(ring)
-    begin,length = _whole(self.nxt, self.prv, n, self.base, ring.seams.oldest, self.seen, ring.capacity or max(n, 1))
-    if not len(begin): raise ValueError(f'no episode is stored whole among the {n} rows')
+    begin,length = _whole_episodes(self.nxt, self.prv, n, self.base, ring.seams.oldest, self.seen,
+                                   ring.capacity or max(n, 1))
+    if not len(begin):
+        raise ValueError(f'no episode is stored whole among the {n} rows: '
+                         'give the ring a larger `capacity`, or draw runs')
     k = torch.randint(len(begin), (bs,), generator=gen).numpy()
     return begin[k],int(length[k].max())
 
+# %% ../../nbs/02a_memory.walk.ipynb #bde3bae6
 @patch
 def draw_episodes(self:Walk,
     ring:Ring, # Whose rows they are
     bs:int, # How many
     gen:torch.Generator, # Source of randomness
 ): # -> rows `(bs, T)` with the longest's `T`, steps `(bs,)`
-    "Episodes that are stored from their first row to their last, each as likely as any other"
-    begin,T = self._whole_ones(ring, bs, gen)
+    "Episodes that are stored from first to last row, all of them equally likely"
+    begin,T = self._draw_whole(ring, bs, gen)
     return self.runs(torch.from_numpy(begin), T)
 
 # %% ../../nbs/02a_memory.walk.ipynb #eb89ca29
-sequence_names = ('is_first','is_last','mask') # what batches of sequences have beside the fields
+sequence_names = ('is_first','is_last','mask') # columns that batches of sequences have beside the fields
 
 class Runs:
-    "Draw runs of rows of one episode"
+    "Draw runs of rows within one episode"
     def __init__(self,
         walk:Walk,
         gen:torch.Generator, # Source of randomness
         T:int=None, # Steps in each; without it whole episodes
-        pad:bool=False, # Also pieces of episodes that are shorter, filled up with zeros?
+        pad:bool=False, # Also shorter pieces of episodes, filled up with zeros?
     ): self.walk,self.gen,self.T,self.pad = walk,gen,T,pad
 
     def draw(self, ring, bs):
@@ -440,8 +463,8 @@ class Runs:
             if 'mask' in own: raise ValueError('sequences of unequal length have a column `mask` of their own: '
                                                'call the stored column `mask` another name')
         begin,T = ((walk._starts(ring, bs, self.T, self.pad, self.gen),self.T) if self.T
-                   else walk._whole_ones(ring, bs, self.gen))
-        rows,_,*flags = _runs(walk.nxt, walk.prv, begin, T, True)
+                   else walk._draw_whole(ring, bs, self.gen))
+        rows,_,*flags = _run_rows(walk.nxt, walk.prv, begin, T, True)
         cols = {k: torch.from_numpy(v) for k,v in zip(sequence_names[:2+padded], flags) if k not in own}
         rows = torch.from_numpy(rows)
         if ring.device.type=='cpu': return rows,cols
@@ -452,7 +475,7 @@ class Runs:
 def state_dict(self:Walk,
     ring:Ring, # Whose rows were followed
 )->dict:
-    "What the rows of `ring` do not say about what comes before and after them"
+    "What the rows of `ring` do not say about the rows before and after them"
     if not self.seen: return None
     self.follow(ring)
     prv = self.prv[:len(ring)]
@@ -461,6 +484,7 @@ def state_dict(self:Walk,
     return dict(ids=ids, last=self.last, episodes=self.episodes, steps=self.steps, before=before,
                 missed=self.missed, missed_at=self.missed_at, least=self.least, anew=self.anew)
 
+# %% ../../nbs/02a_memory.walk.ipynb #a0cdf1a8
 @patch
 def load_state_dict(self:Walk,
     state, # From `state_dict`
@@ -474,15 +498,17 @@ def load_state_dict(self:Walk,
             or len({*map(tuple, ids.reshape(len(ids), -1).tolist())})<len(ids)
             or len(last)!=len(ids) or (last>=ring.total).any()
             or (last<-3).any() or (before<0).any() or (before>=len(ring)).any()):
-        raise ValueError('the state of the episodes is not one of these rows')
+        raise ValueError(_other_state)
     self.follow(ring)
     self.prv[self.prv==-3] = -1
     self.prv[before] = -3
-    if ids.ndim!=2: self.missed = True; return # of an earlier version: what is not stored is not known
+    if ids.ndim!=2: self.missed = True; return # saved by an earlier version, which knew less
     ids = {tuple(o): i for i,o in enumerate(ids.tolist())}
-    if not set(self.ids)<=set(ids): raise ValueError('the state of the episodes lacks some of them')
+    if new := set(self.ids)-set(ids): raise ValueError(f'{_other_state}; it lacks {len(new)} environments')
     if not len(last)==len(state['episodes'])==len(state['steps']):
-        raise ValueError('the state of the episodes is not one of these rows')
+        raise ValueError(_other_state)
     self.ids,self.last,self.episodes,self.steps = ids,last.copy(),state['episodes'].copy(),state['steps'].copy()
     self.missed,self.missed_at,self.least = bool(state['missed']),int(state['missed_at']),float(state['least'])
     self.anew = state['anew'].copy()
+
+_other_state = 'the state of the episodes does not belong to these rows: pass the `state_dict` that was saved with them'

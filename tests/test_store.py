@@ -1,0 +1,392 @@
+"The store under threads, processes, signals, killed writers and files that say what cannot be"
+import copy, os, pickle, random, subprocess, sys, textwrap, threading, time, warnings
+from pathlib import Path
+import numpy as np, pytest, torch, torch.multiprocessing as mp
+from fastcore.test import test_close as close, test_eq as same, test_fail as fails
+from fastrl.core import BD, test_same as same_rows
+from fastrl.memory import ring as ring_module
+from fastrl.memory.place import Place, head_words
+from fastrl.memory.ring import Ring, schema_fields
+from fastrl.memory.walk import Walk
+from torch import tensor
+
+root = Path(__file__).parent.parent
+def fields_of(**shapes): return schema_fields({k: (shape, torch.int64) for k,shape in shapes.items()})
+
+# %% Threads
+@pytest.mark.parametrize('seed', range(20))
+def test_threads_grow_a_ring(seed):
+    r = Ring()
+    ts = [threading.Thread(target=lambda k=k: [r.add(x=float(k*600+i)) for i in range(600)]) for k in range(4)]
+    for t in ts: t.start()
+    for t in ts: t.join()
+    same(sorted(r['x'].tolist()), list(range(2400)))
+
+def test_first_rows_of_two_threads():
+    r,errors = Ring(4),[]
+    def first(**row):
+        try: r.add(**row)
+        except ValueError as e: errors.append(e)
+    r._rows_lock.acquire()
+    ts = [threading.Thread(target=first, kwargs=o) for o in (dict(x=1., y=2.), dict(z=tensor(5)))]
+    for t in ts: t.start()
+    r._rows_lock.release()
+    for t in ts: t.join()
+    same((len(r), len(errors)), (1, 1))
+
+def test_threads_write_and_read(monkeypatch):
+    "No row is lost, none is torn"
+    r = Ring(4, dict(a=((), torch.int64), b=((4096,), torch.int64))) # wide rows: a gather takes long enough to be met
+    def work(k):
+        for i in range(1500): r.add(a=k*10000+i, b=np.full(4096, k*10000+i))
+    ts = [threading.Thread(target=work, args=(k,)) for k in range(3)]
+    switch = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6) # as often as can be
+    try:
+        for t in ts: t.start()
+        while any(t.is_alive() for t in ts):
+            if len(r): got = r[[0,1,2,3][:len(r)]]; assert (got['a'][:,None]==got['b']).all()
+        for t in ts: t.join()
+    finally: sys.setswitchinterval(switch)
+    same(r.total, 4500)
+
+@pytest.mark.parametrize('cap', (None, 5000))
+def test_copy_while_a_thread_adds(cap):
+    "A copy is of one moment; a growing ring that is reset while others add keeps each row in its slot"
+    r,stop = Ring(cap),threading.Event()
+    r.add(a=0, b=0)
+    def adds():
+        i = 0
+        while not stop.is_set(): i += 1; r.add(a=i, b=i)
+    t = threading.Thread(target=adds); t.start()
+    try:
+        for _ in range(10):
+            o = copy.deepcopy(r)
+            same_rows(o['a'], o['b'])
+            if cap is None: time.sleep(.002); r.reset()
+    finally: stop.set(); t.join()
+    same_rows(r['a'], r['b'])
+    assert (r['a'][1:]-r['a'][:-1]==1).sum()>=len(r)-2
+
+# %% Processes
+def write_all(r, n):
+    for i in range(n): r.add(a=i, b=np.full(2048, i))
+
+def test_process_writes_all_the_time():
+    "No row that is read meanwhile is torn"
+    r = Ring(8, dict(a=((), torch.int64), b=((2048,), torch.int64)), shared=True)
+    p = mp.get_context('fork').Process(target=write_all, args=(r, 20_000))
+    p.start()
+    reads = 0
+    while p.is_alive():
+        if len(r): got = r[:]; assert (got['a'][:,None]==got['b']).all(); reads += 1
+    p.join()
+    same(r.total, 20_000); assert reads>10
+
+spawn = """
+    import torch, torch.multiprocessing as mp
+    from fastrl.memory.ring import Ring
+    def child(r): r.add(obs=r['obs'][0].item()+1)
+    if __name__=='__main__':
+        r = Ring(4, dict(obs=((), torch.float32)), shared=True)
+        r.add(obs=1.)
+        p = mp.get_context('spawn').Process(target=child, args=(r,)); p.start(); p.join()
+        print(r['obs'].tolist())
+        try: mp.get_context('spawn').Process(target=child, args=(Ring(4),)).start()
+        except RuntimeError as e: print('refused', 'shared=True' in str(e))
+"""
+interrupts = """
+    import signal
+    from fastrl.memory.ring import Ring
+    adding = False
+    def alarm(*_):
+        global adding
+        if adding: adding = False; raise KeyboardInterrupt
+    r,hits = Ring(50),0
+    signal.signal(signal.SIGALRM, alarm)
+    signal.setitimer(signal.ITIMER_REAL, .01, .0005)
+    while hits<300:
+        try:
+            adding = True
+            while True: r.add(a=1., b=2.)
+        except KeyboardInterrupt: hits += 1
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    print('locked', r._rows_lock._is_owned())
+"""
+def lines_of(code, folder):
+    (folder/'prog.py').write_text(textwrap.dedent(code))
+    env = {**os.environ, 'PYTHONPATH':str(root)}
+    return subprocess.run([sys.executable, folder/'prog.py'], capture_output=True, text=True, env=env).stdout.splitlines()
+
+def test_new_process(tmp_path):
+    "A process of its own, not a fork, sees and writes the same rows"
+    same(lines_of(spawn, tmp_path), ['[1.0, 2.0]', 'refused True'])
+
+def test_interrupted_adds(tmp_path):
+    "Interrupted three hundred times in the middle of adding, the ring is not left locked"
+    same(lines_of(interrupts, tmp_path), ['locked False'])
+
+def test_fork_while_locked():
+    "A forked child gets a lock that nobody holds, and writes: as one process it would wait for ever"
+    r = Ring(4, dict(obs=((), torch.float32)), shared=True)
+    r.add(obs=1.) # compiles the writer
+    r.add(obs=2.)
+    held,done = threading.Event(),threading.Event()
+    def hold():
+        with r: held.set(); done.wait()
+    t = threading.Thread(target=hold); t.start(); held.wait()
+    p = mp.get_context('fork').Process(target=lambda: r.add(obs=3.))
+    p.start(); p.join(20)
+    done.set(); t.join()
+    if p.is_alive(): p.kill()
+    same((p.exitcode, r['obs'].tolist()), (0, [1,2,3]))
+
+# %% Writers that are interrupted or killed
+def test_interrupted_batch(monkeypatch):
+    "Between two columns: it is written all the same, or counts as overwritten"
+    r = Ring(3)
+    r.extend(dict(a=torch.arange(3), b=torch.arange(3)))
+    copy_,hits = Ring._copy_into,[]
+    def interrupted(self, cols, at, n):
+        copy_(self, cols[:1], at, n)
+        hits.append(1)
+        if len(hits)<=most: raise KeyboardInterrupt
+        copy_(self, cols, at, n)
+    monkeypatch.setattr(Ring, '_copy_into', interrupted)
+    most = 1
+    with pytest.raises(KeyboardInterrupt): r.extend(dict(a=tensor([9]), b=tensor([9])))
+    same_rows(r.columns(), BD(a=tensor([9,1,2]), b=tensor([9,1,2])))
+    most = 99
+    with pytest.raises(KeyboardInterrupt): r.extend(dict(a=tensor([8]), b=tensor([8])))
+    monkeypatch.undo()
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore')
+        same_rows(r[:], BD(a=tensor([9,2]), b=tensor([9,2])))
+        with pytest.raises(IndexError, match='row 1 is half written'): r[1]
+    r.add(a=7, b=7)
+    same_rows(r.columns(), BD(a=tensor([9,7,2]), b=tensor([9,7,2])))
+    same(r.seams.cuts, [4]) # what was lost stood before it
+
+def test_killed_in_a_batch_larger_than_the_ring():
+    r = Ring(4, dict(a=((), torch.float32)), shared=True)
+    r.extend(dict(a=torch.arange(4.)))
+    r.rows.head[1] = 4+9 # as a writer leaves it that is killed within an `extend` of nine
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore')
+        for o in range(4): r.extend(dict(a=tensor([float(10+o)])))
+    same_rows(r[:]['a'], tensor([10.,11.,12.,13.]))
+
+class Slow:
+    "Draws rows that another process writes over before they are read"
+    def __init__(self, other, most): self.other,self.most,self.laps = other,most,0
+    def draw(self, ring, bs):
+        if self.laps<self.most: self.laps += 1; self.other.extend(dict(a=torch.arange(4.)+self.other.total))
+        return torch.arange(4), {}
+
+def test_overtaken_reader(tmp_path, monkeypatch):
+    "Overtaken twice it tries again; overtaken each time it raises, instead of giving rows that are others by now"
+    r = Ring(4, dict(a=((), torch.float32)), path=tmp_path/'r')
+    r.extend(dict(a=torch.arange(4.)))
+    slow = Slow(Ring(path=tmp_path/'r'), 2)
+    batch,rows = r.draw(slow, 4)
+    same_rows(batch['a'], batch['serial'][:,0].float())
+    same(slow.laps, 2)
+    monkeypatch.setattr(ring_module, '_give_up_after', .05)
+    with pytest.raises(RuntimeError, match='give the ring a larger `capacity`'): r.draw(Slow(slow.other, 10**9), 4)
+
+# %% Marks
+def test_marks():
+    "None before the first row, one at each place, the newest of as many as there is room for"
+    r = Ring(2000)
+    r.cut()
+    same(r.seams.cuts, [])
+    r.add(obs=0)
+    r.cut(); r.cut()
+    same(r.seams.cuts, [1])
+    r.cut(False); r.cut(False)
+    same(r.seams.cuts, [])
+    r.cut(); r.add(obs=1); r.cut(False) # what was written after stays apart
+    same(r.seams.cuts, [1])
+    room = head_words-1-8
+    for o in range(2, room+3):
+        r.cut()
+        r.add(obs=o)
+    same((r.seams.cuts, r.seams.lone), ([*range(3, room+3)], 2)) # what was before the forgotten one stands alone
+    r = Ring(5) # here marks are overwritten with their rows
+    for o in range(3*room):
+        r.add(obs=o)
+        r.cut()
+    same(r.seams.cuts, [*range(3*room-5, 3*room+1)])
+
+def test_marks_of_a_shared_ring():
+    "Within `with ring` too; a gap takes the place of a cut"
+    r = Ring(9, dict(a=((), torch.float32)), shared=True)
+    r.add(a=0)
+    with r:
+        r.extend(dict(a=torch.ones(1))); r.cut(); r.extend(dict(a=torch.ones(1)))
+        same((r.seams.cuts, len(r)), ([2], 3))
+    r.cut(); r.cut(gap=True)
+    same((r.seams.cuts, r.seams.gaps), ([2], [3]))
+
+def test_held_rows():
+    "A row is there as long as its serial number is the one it had"
+    for cap,total in ((4,3),(4,4),(4,9),(None,5)):
+        r = Ring(cap)
+        for i in range(total): r.add(x=i)
+        n,stored = len(r),{s%(cap or total): s for s in range(max(0, total-(cap or total)), total)}
+        for i in range(-1, n+2):
+            for s in range(-2, total+3): same(r.holds(tensor([i]), tensor([[s]])).item(), stored.get(i)==s)
+        same(r.serial(slice(None)).tolist(), [stored[i] for i in range(n)])
+
+# %% Files
+def test_opened_file_is_marked_once(tmp_path):
+    "By the first row that is written; not if the environments go on where they were"
+    r = Ring(9, path=tmp_path/'a.ring')
+    r.add(obs=0)
+    same(r.seams.cuts, [])
+    r = Ring(path=r.rows.path)
+    for o in (1,2): r.extend(dict(obs=tensor([float(o)])))
+    same(r.seams.cuts, [1])
+    r = Ring(path=r.rows.path)
+    r.cut(False)
+    for o in (3,4): r.add(obs=o)
+    same((r.seams.cuts, r['obs'].tolist()), ([1], [0,1,2,3,4]))
+    r = Ring(path=r.rows.path)
+    r.cut(); r.add(obs=5)
+    same(r.seams.cuts, [1,5])
+
+def test_heads_that_say_what_cannot_be(tmp_path):
+    r = Ring(9, path=tmp_path/'a.ring')
+    for o in range(6): r.add(obs=o)
+    head,data = np.fromfile(r.rows.path, np.int64, head_words),r.rows.path.read_bytes()
+    for at,v in ((0,-5), (3,2**62), (3,-1), (5,-1), (5,9999)):
+        bad = head.copy()
+        bad[at] = v
+        with open(r.rows.path, 'rb+') as f: f.write(bad.tobytes())
+        with pytest.raises(ValueError, match=str(r.rows.path)): Ring(path=r.rows.path)
+    r.rows.path.write_bytes(data+b'more')
+    with pytest.raises(ValueError, match='should have'): Ring(path=r.rows.path)
+
+def test_who_makes_the_file_first(tmp_path):
+    "The second of two that begin with the same file finds the first one's rows, and leaves them if its own are others"
+    a,b,c = (Ring(9, path=tmp_path/'new'/'folder'/'same') for _ in range(3))
+    for o in range(4): a.add(obs=o)
+    b.add(obs=4)
+    same((a['obs'].tolist(), len(b)), ([0,1,2,3,4], 5))
+    fails(lambda: c.add(obs=1, more=2), contains='has the fields [obs float32], not')
+    same(len(a), 5)
+    fails(lambda: pickle.dumps(Ring(9, path=tmp_path/'none')), contains='give it a `schema`')
+    fails(lambda: Ring(2**35, dict(a=((2**20,), torch.int64)), path=tmp_path/'huge'), exc=OSError)
+    same([o.name for o in tmp_path.iterdir()], ['new']) # nothing is left behind
+
+def test_files_that_are_no_rings(tmp_path):
+    p = tmp_path/'x'; p.write_text('precious')
+    fails(lambda: Ring(3, path=p), contains='not the file of a ring')
+    same(p.read_text(), 'precious')
+    r = Ring(3, dict(a=((), torch.int64)), path=tmp_path/'y')
+    with open(r.rows.path, 'r+b') as f: f.truncate(4096)
+    fails(lambda: Ring(path=r.rows.path), contains='cut short')
+    same(len(pickle.loads(pickle.dumps(Ring(3, dict(a=((), torch.int64)), path=tmp_path/'z')))), 0)
+
+def test_files_that_are_no_places(tmp_path):
+    p = tmp_path/'x'; p.write_text('precious')
+    fails(lambda: Place(path=p).open(), contains='not the file of a ring')
+    same(p.read_text(), 'precious')
+    one = Place(path=tmp_path/'y').make(fields_of(a=()), 3)
+    with open(one.path, 'r+b') as f: f.truncate(4096)
+    fails(lambda: Place(path=one.path).open(), contains='cut short')
+    fails(lambda: Place(path=tmp_path/'huge').make(fields_of(a=(2**20,)), 2**35), exc=OSError)
+    os.mkfifo(tmp_path/'pipe')
+    fails(lambda: Place(path=tmp_path/'pipe').open(), contains='is not the file of a ring')
+    same(sorted(o.name for o in tmp_path.iterdir()), ['pipe','x','y']) # nothing is left behind
+
+# %% What follows what: n-step returns and runs against an oracle that knows the episodes
+class Oracle:
+    "A list of rows (serial, env, reward, over, truncated, first of its episode)"
+    def __init__(self, lengths, total):
+        self.rows,at,ep = [],[0]*len(lengths),[0]*len(lengths)
+        for s in range(total):
+            e = s%len(lengths)
+            at[e] += 1
+            over = at[e]==lengths[e]
+            self.rows.append((s, e, float(s+1), over, over and ep[e]%2==1, at[e]==1))
+            if over: at[e],ep[e] = 0,ep[e]+1
+
+    def ring(self, cap, walk, each):
+        "All rows at once, or `each` of them followed when it comes"
+        r = Ring(cap)
+        s,e,rew,over,trunc,_ = zip(*self.rows)
+        over,trunc = tensor(over)[:,None],tensor(trunc)[:,None]
+        b = BD(env_id=tensor(e)[:,None], reward=tensor(rew)[:,None], terminated=over&~trunc, truncated=trunc)
+        for i in range(0, len(s), 1 if each else len(s)):
+            r.extend(b[i:i+1] if each else b)
+            walk.follow(r)
+        return r
+
+    def run(self, s, n):
+        "The serial numbers from `s` on, at most `n`, up to an ending"
+        res = [s]
+        while len(res)<n and not self.rows[res[-1]][3]:
+            later = [o[0] for o in self.rows[res[-1]+1:] if o[1]==self.rows[s][1]]
+            if not later: break
+            res.append(later[0])
+        return res
+
+def check_returns(o, walk, ring, stored, n):
+    idxs = torch.arange(len(ring))
+    last,steps,ret,disc = walk.fold(ring, idxs, n, .9)
+    rows,m = walk.runs(idxs, n)
+    for i,s in stored.items():
+        run = o.run(s, n)
+        same((last[i].item(), steps[i].item()), (run[-1]%ring.capacity, len(run)))
+        close((ret[i].item(), disc[i].item()), (sum(.9**k*o.rows[s][2] for k,s in enumerate(run)), .9**len(run)), eps=1e-6)
+        same(rows[i,:m[i]].tolist(), [s%ring.capacity for s in run])
+
+def check_drawn(draw, legal, n, error):
+    "`draw(k)` gives rows that begin at all `legal` slots and nowhere else, or raises if there are none"
+    if legal: same(set(draw(30*n)[0][:,0].tolist()), legal)
+    else: fails(lambda: draw(4), contains=error)
+
+def check_walk(lengths, cap, total, each, seed):
+    "Every `n`, every row, every kind of draw; the number of cases"
+    o,walk = Oracle(lengths, total),Walk()
+    ring,gen = o.ring(cap, walk, each),torch.Generator().manual_seed(seed)
+    stored = {s%cap: s for s in range(max(0, total-cap), total)}
+    def begins(s): return o.rows[s][5] or not any(s in o.run(b, 2)[1:] for b in stored.values())
+    def known(s): # was the row before it ever seen?
+        return each or total<=cap or any(o.rows[b][1]==o.rows[s][1] and b<s for b in stored.values())
+    for n in (1,2,3,4,5):
+        check_returns(o, walk, ring, stored, n)
+        for pad in (False, True):
+            legal = {i for i,s in stored.items() if len(o.run(s, n))==n or pad and begins(s)}
+            check_drawn(lambda k: walk.draw_runs(ring, k, n, pad, gen), legal, len(ring), 'rows in a row')
+    whole = {i for i,s in stored.items() if o.rows[s][5] and known(s) and o.rows[o.run(s, 99)[-1]][3]}
+    check_drawn(lambda k: walk.draw_episodes(ring, k, gen), whole, len(ring), 'no episode is stored whole')
+    return 10
+
+def all_walks():
+    "Lengths of the episodes of each environment, capacities, and every cursor, partly filled ones too"
+    for lengths in (*((n,) for n in range(1,8)),(1,3),(4,2),(7,5),(2,3,1),(4,7,3)):
+        for cap in range(1,13):
+            for total in sorted({1, cap-1, *range(cap, 2*cap+1), 3*cap+1}-{0}):
+                for each in {total%2==0, total==2*cap}: yield lengths,cap,total,each
+
+@pytest.mark.parametrize('seed', range(4))
+def test_some_walks(seed):
+    walks = random.Random(seed).sample([*all_walks()], 40)
+    same(sum(check_walk(*o, seed=i) for i,o in enumerate(walks)), 400)
+
+@pytest.mark.long
+def test_all_walks(): assert sum(check_walk(*o, seed=i) for i,o in enumerate(all_walks()))>4000
+
+def test_walks_leave_out_torn_rows():
+    "A row that another process has begun to write over begins no run and no episode"
+    r,walk,gen = Ring(4, dict(env_id=((), torch.int64), terminated=((), torch.bool), truncated=((), torch.bool)),
+                      shared=True),Walk(),torch.Generator().manual_seed(0)
+    for o in range(6):
+        r.add(env_id=0, terminated=True, truncated=False)
+        walk.follow(r)
+    for torn,want in ((0, {0,1,2,3}), (1, {0,1,3}), (2, {0,1})):
+        r.rows.head[1] = 6+torn # a writer is at rows 6 and 7, over 2 and 3
+        same(set(walk.draw_runs(r, 200, 1, False, gen)[0].flatten().tolist()), want)
+        same(set(walk.draw_episodes(r, 200, gen)[0].flatten().tolist()), want)
