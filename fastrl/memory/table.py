@@ -239,14 +239,15 @@ def restore(self:Table,
     a[:_first_line],a[_first_line:_first_line+len(lines)] = counts,lines
     a[_at_oldest],a[_at_end],a[_at_changes] = 0,len(lines),0
 
-# %% ../../nbs/05c_memory.table.ipynb #fa91289a
+# %% ../../nbs/05c_memory.table.ipynb #69d53ac5
 @patch
 def check(self:Table,
     capacity:int=None, # Of the dataset: are all entries episodes of at most that many steps, one after another?
 ):
     "A `ValueError` unless the counts, and with a `capacity` also the entries, can be true"
     a = self.array
-    ok = 0<=a[_at_oldest]<=a[_at_end]<=a[_at_oldest]+self.slots and (a[:_first_line]>=0).all() and (a[:_first_line]<2**62).all()
+    ok = (0<=a[_at_oldest]<=a[_at_end]<=a[_at_oldest]+self.slots
+          and (a[:_first_line]>=0).all() and (a[:_first_line]<2**62).all())
     if ok and capacity:
         first,n = (lines := self.lines())[lines[:,1]!=0].T[:2]
         stop = first+n
