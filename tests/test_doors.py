@@ -106,6 +106,22 @@ def test_no_name_of_a_base():
            if classes()[b][0]!=m for o in own&classes()[b][2]]
     assert not bad, '\n'.join(bad)
 
+def test_one_meaning():
+    "A private function, class or constant has a name of its own in the whole library"
+    made_in = {}
+    for m in paths:
+        for n in tree(m).body:
+            names = [n.name] if isinstance(n, defs) else [o.id for t in getattr(n, 'targets', []) for o in ast.walk(t) if isinstance(o, ast.Name)]
+            for o in filter(private, names): made_in.setdefault(o, set()).add(m)
+    bad = [f'{k} in {sorted(v)}' for k,v in made_in.items() if len(v)>1]
+    assert not bad, '\n'.join(bad)
+
+@pytest.mark.parametrize('module', paths)
+def test_room(module):
+    "A module has at most 600 lines"
+    n = len(paths[module].read_text(encoding='utf-8').splitlines())
+    assert n<=600, f'{module} has {n} lines: split it where the idea changes'
+
 # %% Pages and examples
 def code_of(p):
     if p.suffix=='.py': return p.read_text(encoding='utf-8')

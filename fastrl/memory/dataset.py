@@ -202,7 +202,7 @@ def __repr__(self:EpisodeDataset):
 @patch
 def _check_episode(self:EpisodeDataset, episode):
     "The schema of `episode`, its tensors, and its length, if it may enter"
-    if isinstance(episode, dict): episode = map_leaves(_stacked, episode)
+    if isinstance(episode, dict): episode = map_leaves(_stack_steps, episode)
     n = next((len(v) for _,v in leaves(episode) if np.ndim(v)), 0) if isinstance(episode, dict) else 0
     schema,cols = fit_schema(episode, self._fields, (n,))
     if not n: raise ValueError('an episode needs at least one step, got none')
@@ -212,7 +212,7 @@ def _check_episode(self:EpisodeDataset, episode):
     self.check_storable(schema, cols)
     return schema,cols,n
 
-def _stacked(v):
+def _stack_steps(v):
     "A list of tensors, one per step, as one tensor"
     if not (isinstance(v, list) and v and isinstance(v[0], Tensor)): return v
     if not all(isinstance(o, Tensor) and o.shape==v[0].shape for o in v):

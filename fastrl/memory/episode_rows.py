@@ -82,7 +82,7 @@ def store_steps(self:RingBufferDataset, cols, n, staged):
     cols = {p: t.half() if h else t for (p,t),h in zip(cols.items(), self._half)}
     if not self.scored: return self.ring.extend(nest(cols))
     rows = np.sort(self.free[-n:])
-    self._row_of[self._positions([(self.table.next,n)])] = rows
+    self._first_rows[self._positions([(self.table.next,n)])] = rows
     old = int(np.searchsorted(rows, self.ring.total)) # so many were written before; the others are the next ones
     self._overwrite(rows[:old], [t[:old] for t in cols.values()])
     if old<n: self.ring.extend(nest({p: t[old:] for p,t in cols.items()}))
@@ -98,22 +98,22 @@ def steps_taken(self:RingBufferDataset):
 _no_rows = np.empty(0, np.int64)
 
 @patch(as_prop=True)
-def _row_of(self:RingBufferDataset): return _no_rows if self.places is None else self.places.array[:,0]
+def _first_rows(self:RingBufferDataset): return _no_rows if self.places is None else self.places.array[:,0]
 
 @patch
 def _positions(self:RingBufferDataset, lines):
-    "Where `_row_of` has the steps of these episodes, one after another"
-    return np.concatenate([_no_rows, *[np.arange(first, first+n) for first,n,*_ in lines]])%len(self._row_of)
+    "Where `_first_rows` has the steps of these episodes, one after another"
+    return np.concatenate([_no_rows, *[np.arange(first, first+n) for first,n,*_ in lines]])%len(self._first_rows)
 
 @patch
 def remove_steps(self:RingBufferDataset, *line):
     "The rows of an episode become free"
-    if self.scored: self.free = np.concatenate([self.free, self._row_of[self._positions([line])]])
+    if self.scored: self.free = np.concatenate([self.free, self._first_rows[self._positions([line])]])
 
 @patch
 def move_steps(self:RingBufferDataset, old, new, n):
     "The steps stay; only their positions change"
-    self._row_of[self._positions([(new,n)])] = self._row_of[self._positions([(old,n)])]
+    self._first_rows[self._positions([(new,n)])] = self._first_rows[self._positions([(old,n)])]
 
 # %% ../../nbs/05f_memory.episode_rows.ipynb #210d6349
 @compiled
@@ -133,7 +133,7 @@ def read_steps(self:RingBufferDataset, picks, T):
     "The packed rows of `picks`, `(sequences, T, words)`"
     if self.device.type!='cpu': return self._read_there(picks, T)
     res = new_block(len(picks), T, self.step_words)
-    _copy_steps(self.ring.rows.array, self._row_of, picks, res.numpy())
+    _copy_steps(self.ring.rows.array, self._first_rows, picks, res.numpy())
     return res
 
 @patch
@@ -159,7 +159,7 @@ def _overwrite(self:RingBufferDataset, rows, cols):
 def _read_there(self:RingBufferDataset, picks, T):
     "The same on another device"
     i = (picks[:,1]+picks[:,2])[:,None]+np.arange(T)
-    i = self._row_of[i%len(self._row_of)] if self.scored else i%self.capacity
+    i = self._first_rows[i%len(self._first_rows)] if self.scored else i%self.capacity
     res = self.ring.rows.packed.index_select(0, torch.from_numpy(i.reshape(-1)).to(self.device)).view(len(picks), T, -1)
     res[torch.from_numpy(np.arange(T)>=(picks[:,3]-picks[:,2])[:,None]).to(self.device)] = 0
     return res
@@ -242,7 +242,7 @@ def match_steps(self:RingBufferDataset, lines):
     "After an interruption: which rows are free, and which is the next position"
     t = self.table
     if self.scored:
-        rows = self._row_of[self._positions(lines)]
+        rows = self._first_rows[self._positions(lines)]
         t.check(self.ring.capacity)
         if len(np.unique(rows))!=len(rows) or ((rows<0)|(rows>=len(self.ring))).any():
             raise ValueError('its table of rows is damaged')
@@ -263,7 +263,7 @@ def belongings(self:RingBufferDataset, extra=None):
         lines = self.table.lines()
         state = dict(lines=lines, counts=self.table.counts, extra=extra,
                      devices=[str(f.device) for f in (self.schema or {}).values()],
-                     places=self._row_of[self._positions(lines)] if self.scored else None)
+                     places=self._first_rows[self._positions(lines)] if self.scored else None)
         yield dict(ring=self.ring, state=state, config=dict(
             half_precision=self.half_precision, max_episodes=self.max_episodes, scored=self.scored))
 
@@ -309,7 +309,7 @@ def restored(self:RingBufferDataset, saved, ring, beside, state):
         raise ValueError('its table of rows is damaged')
     if not self.scored: lines[:,0] -= saved.total-ring.total # where rows were half written, the others got new numbers
     self.table.restore(state['counts'], lines)
-    if self.scored: self._row_of[self._positions(lines)] = rows
+    if self.scored: self._first_rows[self._positions(lines)] = rows
     self._put_in_order()
     self.fix_schema({p: FieldType(f.shape, f.dtype, _device_or_cpu(o))
                      for (p,f),o in zip(self.schema.items(), state['devices'], strict=True)})

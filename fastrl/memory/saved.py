@@ -172,8 +172,8 @@ def _fill(self:Saved, ring, beside, files, rows, mapped):
     base = moved.base(ring.capacity)
     for (piece,first,stop),new in zip(rows, moved.new):
         at,cols = first if piece['rows']==ring.capacity else first-piece['first'],files[piece['file']]
-        for k,v in ({} if mapped else views).items(): _copy_rows(v, cols[k], new-base, at, stop-first)
-        for k,v in beside.items(): _copy_rows(torch.from_numpy(v), cols[k], new-base, at, stop-first)
+        for k,v in ({} if mapped else views).items(): _copy_wrapped(v, cols[k], new-base, at, stop-first)
+        for k,v in beside.items(): _copy_wrapped(torch.from_numpy(v), cols[k], new-base, at, stop-first)
     for p in pieces_of(self.manifest, 'marks'):
         if p['file'] in files: self._change(views, beside, files[p['file']], moved, base, ring.capacity or moved.total)
     # last: until now the ring was empty
@@ -208,7 +208,7 @@ class Moved:
         return (run<len(self.stop))&(serials>=self.first[np.minimum(run, len(self.stop)-1)])
 
 # %% ../../nbs/03e_memory.saved.ipynb #b2750f9c
-def _copy_rows(view, col, to, at, n):
+def _copy_wrapped(view, col, to, at, n):
     "Copy `n` rows of `col` to `view`, from `at` and to `to` on; both wrap around"
     to,at,n,size = int(to),int(at),int(n),len(col)
     while n:
