@@ -79,7 +79,7 @@ def __getstate__(self:ExperienceBank): return {**self.__dict__, '_loaded':True}
 def __setstate__(self:ExperienceBank, state): self.__dict__.update({_renamed.get(k, k): v for k,v in state.items()})
 
 # %% ../../nbs/06e_memory.bank.ipynb #278fd080
-_beside = dict(form=torch.int32, source=torch.int32, episode=torch.int64) # each row has these, too
+_per_row = dict(form=torch.int32, source=torch.int32, episode=torch.int64) # each row has these, too
 
 @patch(as_prop=True)
 def _stored_fields(self:ExperienceBank): return [f for f in self.ring.fields or () if f.path[0] in experience_fields]
@@ -95,7 +95,7 @@ def _widen(self:ExperienceBank, cols, who, lists=()):
 @patch
 def _new_ring(self:ExperienceBank, specs):
     "Move the rows to a ring whose columns have these shapes and dtypes"
-    ring = Ring(self.max_size, nest({**specs, **{(k,): ((), o) for k,o in _beside.items()}}))
+    ring = Ring(self.max_size, nest({**specs, **{(k,): ((), o) for k,o in _per_row.items()}}))
     infos = self._infos_at(range(len(self)))
     if infos: ring.extend(nest({p: as_wide(p, v, ring.rows.columns[p].dtype) for p,v in self._columns_at().items()}))
     self._before += self.ring.total-len(infos)
