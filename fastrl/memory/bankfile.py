@@ -14,7 +14,6 @@ import hashlib, json, pickle, re, zlib
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
-from types import SimpleNamespace
 import numpy as np, torch
 from ..core import *
 from .checkpoint import named_fields
@@ -45,7 +44,7 @@ def write_columns(
 def _file_names(cols):
     "A name for each path; no two are the same"
     fields = [Field(p, tuple(t.shape[1:]), t.dtype) for p,t in cols.items()]
-    return {tuple(p): k for p,_,_,k in named_fields(SimpleNamespace(fields=fields), ['info text','info end'])}
+    return {tuple(p): k for p,_,_,k in named_fields(fields, ['info text','info end'])}
 
 # %% ../../nbs/05l_memory.bankfile.ipynb #f350fd65
 def _valid_about(about):

@@ -22,12 +22,12 @@ from .ring import *
 
 # %% ../../nbs/03d_memory.checkpoint.ipynb #8e9d9158
 def named_fields(
-    ring, # A `Ring`
+    fields, # Of a ring; `None` before its first row
     beside=(), # Names that are taken
 )->list: # Per field its path, shape, dtype, and name in files
-    "The fields of `ring` for JSON, each with a name of its own"
+    "`fields` for JSON, each with a name of its own"
     res,taken = [],{'__metadata__', 'serial', *beside} # files use these for other things
-    for f in ring.fields or []:
+    for f in fields or []:
         name = f.name
         while name in taken: name += '_'
         taken.add(name)
@@ -49,7 +49,7 @@ def save_memory(
     "Write a memory to `folder`, or what changed in it; call it within `with ring:`, where you collected the rest"
     folder,beside = Path(folder).expanduser().absolute(),beside or {}
     with ring, one_writer(folder) as named:
-        fields,mutable,write,tensors = named_fields(ring, beside),_mutable(ring, mutable),_Writer(folder),{}
+        fields,mutable,write,tensors = named_fields(ring.fields, beside),_mutable(ring, mutable),_Writer(folder),{}
         sums = _sums(ring, mutable) # later changes are for the next time
         old = kept.manifest if (kept and kept.still(folder, ring, sampler)
                                 and kept.manifest['ring']['fields']==fields

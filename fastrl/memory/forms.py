@@ -177,7 +177,7 @@ def as_wide(
     return res
 
 # %% ../../nbs/05j_memory.forms.ipynb #a8426d0d
-def _stacked(path, vs):
+def _one_column(path, vs):
     "The values of one leaf as a column, one per row"
     if any(isinstance(v, Tensor) for v in vs):
         ts = [as_tensor(path, v)[0].cpu() for v in vs]
@@ -212,7 +212,7 @@ def columns_of(
         raise ValueError('experiences should have the same fields, '
                          f'got {[path_name(p) for p in flats[0]]} and {[path_name(p) for p in odd]}')
     number = {f: i for i,f in enumerate(dict.fromkeys(forms))}
-    cols = {p: _stacked(p, [f[p] for f in flats]) for p in flats[0]}
+    cols = {p: _one_column(p, [f[p] for f in flats]) for p in flats[0]}
     return {**cols, ('form',):torch.tensor([number[f] for f in forms], dtype=torch.int32)},list(number),infos
 
 # %% ../../nbs/05j_memory.forms.ipynb #be996c6e
