@@ -11,9 +11,10 @@
 - `fastrl.engines`: Run an environment task wherever you have processors: in processes of this machine, on a Dask cluster, or with asyncflow
 - `fastrl.memory.bank`: Collect experience in many workers, each into its own bank, then save, merge and draw from them
 - `fastrl.memory.bankfile`: Write the columns of a bank to a file, and read back what is sound
-- `fastrl.memory.buffer`: Steps as typed columns, in the form that Velora's agents use
+- `fastrl.memory.buffer`: A replay buffer of typed columns, as Velora's agents use it
 - `fastrl.memory.check`: Check any memory, including yours, against what a replay memory must guarantee
 - `fastrl.memory.checkpoint`: Write a memory to a folder, and the next time only what is new
+- `fastrl.memory.columns`: Give each column of a batch the form it has in a replay memory
 - `fastrl.memory.dataset`: What all datasets of episodes share: they take whole episodes, make room, count, and give them back
 - `fastrl.memory.disk`: Save a memory so that nothing is lost and nothing is run: safetensors and JSON, complete or absent
 - `fastrl.memory.episode_files`: Episodes in files, one each: more than memory holds, and safe from crashes
@@ -26,7 +27,7 @@
 - `fastrl.memory.loader`: Batches of sequences without end, drawn by this process or by several workers
 - `fastrl.memory.manifest`: Replace a folder of files in one step, and check everything that a folder claims
 - `fastrl.memory.place`: Where rows live: in memory, in shared memory, in a file, or on a device
-- `fastrl.memory.replay`: What an agent remembers, and draws batches from, in any training loop
+- `fastrl.memory.replay`: A replay buffer for any training loop: add steps, draw batches, update TD errors
 - `fastrl.memory.ring`: The one store: packed rows; when it is full, the newest replaces the oldest
 - `fastrl.memory.row`: Pack the fields of a step side by side into one row, and check every step before it is stored
 - `fastrl.memory.running`: Steps that wait until their episode ends
@@ -38,6 +39,7 @@
 - `fastrl.memory.table`: Which episodes are stored, and which sequences of them make the next batch
 - `fastrl.memory.tree`: Draw by priority among a million rows, and change priorities, in microseconds
 - `fastrl.memory.unpickle`: Read pickles of plain objects without running anything they ask for
+- `fastrl.memory.vector`: Number the episodes and steps of vector environments, and tell true steps from resets
 - `fastrl.memory.walk`: Which row follows which, and what several steps in a row make
 - `fastrl.parallel`: Many environments collect at once; their banks are merged, learnt from and tested, until the result is good enough
 - `fastrl.supervisor`: Run a command or a Python function in a process of its own that never outlives you, and that leaves nothing behind"""
