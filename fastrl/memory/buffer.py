@@ -200,6 +200,7 @@ def update_td(self:ReplayBuffer,
         self.dropped_updates += len(idxs)-int(there.sum())
         ring.rows.mark_changed('priority', idxs[there]) # the next checkpoint writes these
 
+# %% ../../nbs/06c_memory.buffer.ipynb #7c542757
 def _row_numbers(idxs, ring):
     i = row_index(idxs, len(ring))
     return (torch.arange(len(ring))[i] if isinstance(i, slice) else i).to(ring.device)
@@ -222,10 +223,12 @@ def state_dict(self:ReplayBuffer)->dict:
 
 # %% ../../nbs/06c_memory.buffer.ipynb #b7e5120c
 def _crc32_of(data):
+    "One checksum over all columns, by name"
     crc = 0
     for k in sorted(data): crc = zlib.crc32(data[k].contiguous().view(torch.uint8).numpy(), crc)
     return str(crc)
 
+# %% ../../nbs/06c_memory.buffer.ipynb #3fb15ba5
 @patch
 def save(self:ReplayBuffer,
     dirpath, # A folder, made if need be
@@ -274,7 +277,9 @@ def _state_file(path):
              else [path.with_name(f'{path.name}.safetensors'), path.with_suffix('.safetensors')])
     return next((o for o in tries if o.is_file()), tries[0])
 
+# %% ../../nbs/06c_memory.buffer.ipynb #a18e7ee4
 def _meta_beside(path):
+    "What the `.json` beside the file of the columns holds"
     meta = path.with_name(path.name.removesuffix('state.safetensors')+'metadata.json')
     if not path.is_file() or not meta.is_file():
         raise FileNotFoundError(f'there is no {meta if path.is_file() else path}')
@@ -320,6 +325,7 @@ def _check_shapes(path, meta, data):
         raise ValueError(f"{path}: `next_states` should be {data['states'].dtype} as `states`, "
                          f"got {data['next_states'].dtype}")
 
+# %% ../../nbs/06c_memory.buffer.ipynb #4659f914
 def _check_one_save(path, meta, head):
     "Do the file and `meta` come from one save, of a buffer that can be?"
     for k in ('position','size'):
@@ -363,6 +369,7 @@ def restored(self:ReplayBuffer, saved, ring, beside, state)->ReplayBuffer:
     self.sampler.load_state_dict(state['sampler'] if state else self.sampler.state_dict(), ring, beside)
     return self
 
+# %% ../../nbs/06c_memory.buffer.ipynb #3022a43c
 @patch(cls_method=True)
 def _load_checkpoint(cls:ReplayBuffer, folder, sampler=None, on_error='raise', env_restored=False, mapped=False,
                      device='cpu', **where):

@@ -201,8 +201,10 @@ def _as_drawn(self:ExperienceReplay, td_errors, idxs, serials):
         and td_errors.is_cpu and idxs.is_cpu and serials.is_cpu and type(self.sampler) in (Uniform, Prioritized) \
         and self.ring.fields and _all_usable(idxs.numpy(), td_errors.numpy()[:,0], len(self))
 
+# %% ../../nbs/06_memory.replay.ipynb #d74d32ac
 @compiled
 def _all_usable(idxs, td_errors, n):
+    "Are these numbers of rows, and finite TD errors?"
     for j in range(len(idxs)):
         if not (0<=idxs[j]<n and abs(td_errors[j])<np.inf): return False
     return len(idxs)>0
@@ -266,7 +268,8 @@ def add_vector(self:ExperienceReplay,
         nxt = true_next(next_obs, over, infos or {}) if mode=='same_step' and over.any() else next_obs
     except ValueError as e: raise ExperienceReplayException(str(e)) from e
     rows = dict(state=obs, action=actions, reward=np.asarray(rewards, np.float32), next_state=nxt,
-                terminated=terminated, truncated=truncated, env_id=s.env_id, episode_id=s.episode_id, step=s.step, **more)
+                terminated=terminated, truncated=truncated, env_id=s.env_id, episode_id=s.episode_id,
+                step=s.step, **more)
     fields = {f.path[0] for f in self.ring.fields or ()}
     rows = {k: o for k,o in rows.items() if not fields or k in fields or k not in ('episode_id','step')}
     if s.left.any() and 'episode_id' not in rows: self.ring.cut() # no column says that episodes were left off
@@ -274,6 +277,7 @@ def add_vector(self:ExperienceReplay,
     self.vectors.commit(s, next_obs)
     return self
 
+# %% ../../nbs/06_memory.replay.ipynb #2c85a4bf
 @patch
 def _first_vector(self:ExperienceReplay):
     "Number episodes after those that are stored; nothing follows these"
@@ -295,9 +299,6 @@ def sample_sequences(self:ExperienceReplay,
     return self._drawn_by(Runs(self.walk, self.runs.gen, T, pad), bs, device)
 
 # %% ../../nbs/06_memory.replay.ipynb #922f3ec8
-class NoSuchRow(ExperienceReplayException, IndexError):
-    "A memory was asked for rows that it does not have"
-
 @patch
 def __getitem__(self:ExperienceReplay,
     o, # Rows: an int, slice, list, mask or tensor; or the name of a column
@@ -307,14 +308,8 @@ def __getitem__(self:ExperienceReplay,
         try:
             if isinstance(o, str): return ring[o]
         except KeyError as e: raise ExperienceReplayException(e.args[0]) from e
-        try:
-            i = row_index(o, len(ring))
-            i = torch.arange(len(ring))[i] if isinstance(i, slice) else i.reshape(-1).cpu()
-            i = i[ring.holds(i)] # no rows that are half written
-            rows = ring[i]
-        except IndexError as e: raise NoSuchRow(str(e)) from e
-        if not len(i): raise NoSuchRow(f'{o} names none of the {len(self)} rows')
-        res = ExperienceReplay(self.bs, len(i), min(self.warmup_sz, len(i)), rows, self._sampler_alike(),
+        i = self._rows_named(o)
+        res = ExperienceReplay(self.bs, len(i), min(self.warmup_sz, len(i)), ring[i], self._sampler_alike(),
                                self.n_step, self.gamma, device=ring.device)
         res._join_as(self, i, 0, 0)
         if hasattr(self.sampler, 'beside'):
@@ -322,6 +317,23 @@ def __getitem__(self:ExperienceReplay,
             res.sampler.load_state_dict(self.sampler.state_dict(), res.ring, beside)
     return res
 
+# %% ../../nbs/06_memory.replay.ipynb #eea618bd
+class NoSuchRow(ExperienceReplayException, IndexError):
+    "A memory was asked for rows that it does not have"
+
+@patch
+def _rows_named(self:ExperienceReplay, o):
+    "The numbers of the rows `o`, without any that are half written"
+    n = len(self.ring)
+    try:
+        i = row_index(o, n)
+        i = torch.arange(n)[i] if isinstance(i, slice) else i.reshape(-1).cpu()
+        i = i[self.ring.holds(i)]
+    except IndexError as e: raise NoSuchRow(str(e)) from e
+    if not len(i): raise NoSuchRow(f'{o} names none of the {n} rows')
+    return i
+
+# %% ../../nbs/06_memory.replay.ipynb #6a196878
 @patch
 def _sampler_alike(self:ExperienceReplay):
     "A sampler of the same kind and settings, for other rows"
@@ -387,7 +399,7 @@ def _all_to_save(self:ExperienceReplay, extra):
 @patch(cls_method=True)
 def load(cls:ExperienceReplay,
     folder, # Of a saved or checkpointed memory
-    sampler=None, # For a sampler of your own that is no subclass of `Uniform`: one with the saved settings
+    sampler=None, # One with the saved settings; needed for your own class, if it does not derive from `Uniform`
     on_error:str='raise', # `'skip'` leaves damaged files out, and logs how many rows they had
     env_restored:bool=False, # Do the environments resume where they were?
     mapped:bool=False, # Leave the rows in the file, to be read when they are drawn? You cannot add to them then
