@@ -50,27 +50,6 @@ def _unpack(self:EpisodeDataset, chunk):
     (_,(block,at,n)), = chunk
     return self.columns_of(block),at,n
 
-# %% ../../nbs/05h_memory.loader.ipynb #9277c600
-@patch
-def can_draw(self:EpisodeDataset,
-    T:int, # Steps in a sequence; 0: whole episodes
-)->bool:
-    "Is there an episode of `T` steps or more?"
-    return self.table.has(max(T, 1))
-
-@patch
-def why_none(self:EpisodeDataset,
-    bs:int, # Sequences that were asked for
-    T:int, # Steps in each; 0: whole episodes
-)->str:
-    "In words: what is stored, and what was asked for"
-    ns = self.episode_lengths
-    one = (f'is one episode of {sum(ns)} steps' if len(ns)==1
-           else f'are {len(ns)} episodes of {min(ns, default=0)} to {max(ns, default=0)} steps')
-    there = f'there {one}' if ns else 'there are no episodes yet'
-    return (f'{there}, and {bs} {f"sequences of {T} steps" if T else "whole episodes"} were asked for: '
-            f'add {"longer " if ns else ""}episodes first')
-
 # %% ../../nbs/05h_memory.loader.ipynb #7c2b9870
 @compiled
 def _set_flags(at, n, res):
@@ -107,6 +86,27 @@ def _batch_of(self:EpisodeDataset, chunks, mask):
     res,flags = self.named(cols),_flags(at, n, cols[0].shape[1], mask)
     res.update(flags if cols[0].device.type=='cpu' else {k: v.to(cols[0].device) for k,v in flags.items()})
     return res
+
+# %% ../../nbs/05h_memory.loader.ipynb #9277c600
+@patch
+def can_draw(self:EpisodeDataset,
+    T:int, # Steps in a sequence; 0: whole episodes
+)->bool:
+    "Is there an episode of `T` steps or more?"
+    return self.table.has(max(T, 1))
+
+@patch
+def why_none(self:EpisodeDataset,
+    bs:int, # Sequences that were asked for
+    T:int, # Steps in each; 0: whole episodes
+)->str:
+    "In words: what is stored, and what was asked for"
+    ns = self.episode_lengths
+    one = (f'is one episode of {sum(ns)} steps' if len(ns)==1
+           else f'are {len(ns)} episodes of {min(ns, default=0)} to {max(ns, default=0)} steps')
+    there = f'there {one}' if ns else 'there are no episodes yet'
+    return (f'{there}, and {bs} {f"sequences of {T} steps" if T else "whole episodes"} were asked for: '
+            f'add {"longer " if ns else ""}episodes first')
 
 # %% ../../nbs/05h_memory.loader.ipynb #6857c695
 class Sequences(IterableDataset):
