@@ -812,7 +812,7 @@ def test_hostile_links(key, value):
     r,walk = Ring(3),Walk()
     r.extend(BD(terminated=torch.zeros(3).bool(), truncated=torch.zeros(3).bool(), env_id=torch.zeros(3)))
     walk.follow(r)
-    with refused('does not belong to these rows', Exception): Walk().load_state_dict({**walk.state_dict(r), key:value}, r)
+    with refused('the state of the episodes', Exception): Walk().load_state_dict({**walk.state_dict(r), key:value}, r)
 
 # %% Vectors
 class Vector: metadata = dict(autoreset_mode='next_step')
