@@ -3,6 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 # What to hold the versions to; `CONSTRAINTS=/dev/null` takes the newest that settings.ini allows
 CONSTRAINTS ?= constraints.txt
+PROCS ?= 2
 setting = $(shell sed -n 's/^$(1) *= *//p' settings.ini)
 list = $(shell sed -n "/^$(1) *=/,/^[^ ]/s/^  *\(.*\)/'\1'/p" settings.ini)
 BENCH_PIP = .venv-bench/bin/python -m pip install -q -c $(CONSTRAINTS)
@@ -27,11 +28,13 @@ install: .venv/.installed ## make .venv, with what developing needs
 	$(BIN)/python -m pip install -q -c $(CONSTRAINTS) -e '.[dev]'
 	@touch $@
 
-test: install ## run the notebooks and the repository's tests
-	$(BIN)/python -m pytest
+test: export OMP_NUM_THREADS = 1
+test: install ## run the notebooks and the repository's tests, side by side in `PROCS=2` processes
+	$(BIN)/python -m pytest -n $(PROCS) --maxschedchunk=1
 
+test-long: export OMP_NUM_THREADS = 1
 test-long: install ## run the slow checks
-	$(BIN)/python -m pytest -m long
+	$(BIN)/python -m pytest -m long -n $(PROCS) --maxschedchunk=1
 
 demo: install ## run examples/demo.py
 	$(BIN)/python examples/demo.py

@@ -1,5 +1,8 @@
 "Collect each notebook as one test, which runs the cells that `nbdev-test` would"
-import multiprocessing, os, pytest, sys, traceback
+import multiprocessing, os, pkgutil, pytest, sys, traceback
+from contextlib import contextmanager
+from functools import cache
+from importlib import import_module
 from unittest.mock import patch
 from execnb.shell import CaptureShell
 from fastcore.xtras import working_directory
@@ -12,6 +15,22 @@ skip_flags = cfg.tst_flags.split()
 # of processes end their workers with it
 env = dict(IN_TEST='1', PLOTLY_RENDERER='plotly_mimetype', MPLBACKEND='agg', SDL_NO_SIGNAL_HANDLERS='1')
 
+@cache
+def library_classes():
+    "Those of all modules: a later import changes none of them"
+    import fastrl
+    modules = [import_module(o.name) for o in pkgutil.walk_packages(fastrl.__path__, 'fastrl.')]
+    return {o for m in modules for o in vars(m).values() if isinstance(o, type) and o.__module__.startswith('fastrl.')}
+
+@contextmanager
+def unpatched():
+    "A notebook patches classes of other modules with functions of its own: the next one gets the library's again"
+    before = {c: dict(vars(c)) for c in library_classes()}
+    try: yield
+    finally:
+        for c,was in before.items():
+            for k in [k for k,v in vars(c).items() if v is not was.get(k)]: setattr(c, k, was[k]) if k in was else delattr(c, k)
+
 class NbItem(pytest.Item):
     "One notebook; its `#| long` cells too, if `force` says so"
     def __init__(self, *, force=(), **kw):
@@ -23,7 +42,8 @@ class NbItem(pytest.Item):
         if not cells: pytest.skip('no cells to run')
         main = sys.modules['__main__']  # the shell takes its place
         # A notebook may change the folder, the environment and the path: the next one starts without its changes
-        with working_directory(self.path.parent), patch.dict(os.environ, env), patch.object(sys, 'path', sys.path[:]):
+        with (unpatched(), working_directory(self.path.parent), patch.dict(os.environ, env),
+              patch.object(sys, 'path', sys.path[:])):
             k = CaptureShell(self.path)
             try:
                 for self.cell in cells:
