@@ -1,6 +1,6 @@
 """Many environments collect at once; their banks are merged, learnt from and tested, until the result is good enough
 
-One environment at a time collects slowly and sees little. `ParallelExperience` runs many side by side, each with parameters of its own, in processes here or on other machines. It merges their banks into one memory, calls your update and your test, and repeats until the stop criterion is met. A task that fails, hangs or is killed takes nothing along, and a run that was stopped resumes where it was. The API is that of [ROSE](https://github.com/radical-cybertools/ROSE).
+One environment at a time collects slowly and sees little. `ParallelExperience` runs many side by side, each with parameters of its own, in processes here or on other machines. It merges their banks into one memory, calls your update and your test, and repeats until the stop criterion is met. A task that fails, is killed or runs into its `timeout` does not affect the others, and a stopped run resumes where it left off. The API is that of [ROSE](https://github.com/radical-cybertools/ROSE).
 
 Docs: https://fastrl.github.io/fastrl/parallel.html.md"""
 

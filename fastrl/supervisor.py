@@ -1,6 +1,6 @@
 """Run a command or a Python function in a process of its own that never outlives you, and that leaves nothing behind
 
-A child process may hang, crash, or start children that outlive it, and if your program is killed, all of them stay. `run_command` and `run_function` put a supervisor beside the child: a small process that kills it, and everything it started, after a timeout, when you no longer want it, or when your program ends, even by `kill -9`. A fork server imports what your functions need once, so that the next child starts in milliseconds.
+A child process may hang, crash, or start children that outlive it, and if your program is killed, all of them stay. `run_command` and `run_function` put a supervisor beside the child: a small process that kills it, and everything it started, after a timeout, when you no longer want it, or when your program ends, even by `kill -9`. A fork server imports what your functions need once, so that the next child starts in milliseconds: your program asks the fork server, the server forks a supervisor, and the supervisor forks the child.
 
 Docs: https://fastrl.github.io/fastrl/supervisor.html.md"""
 
@@ -238,7 +238,7 @@ def run_command(
     env:dict=None, # Variables, besides those of this process
     timeout:float=None, # Seconds, after which it is killed
     wanted=None, # Called ten times a second: the command is killed once this gives `False`
-): # -> exit code, or `'late'` if it was killed for lateness or lack of interest; the ends of stdout and stderr
+): # -> exit code, or `'late'` if it was killed because it timed out or `wanted` gave `False`; the ends of stdout and stderr
     "Run a command that ends with this process"
     return _run(dict(args=[os.fspath(o) for o in args]), cwd, env, timeout, wanted)
 

@@ -1,5 +1,5 @@
 "Collect each notebook as one test, which runs the cells that `nbdev-test` would"
-import multiprocessing, os, pkgutil, pytest, sys, traceback
+import logging, multiprocessing, os, pkgutil, pytest, sys, traceback
 from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
@@ -10,6 +10,7 @@ from nbdev.config import get_config
 from nbdev.test import nb_test_cells
 
 cfg = get_config(__file__)
+logging.getLogger('fastrl') # so that its level is known before a notebook changes it
 skip_flags = cfg.tst_flags.split()
 # IN_TEST, as `nbdev-test` has it: `nbdev_export()` in a notebook does nothing. SDL would take SIGTERM for itself, and pools
 # of processes end their workers with it
@@ -24,10 +25,13 @@ def library_classes():
 
 @contextmanager
 def unpatched():
-    "A notebook patches classes of other modules with functions of its own: the next one gets the library's again"
+    "A notebook may patch classes of other modules, and quieten their logs: the next one gets the library as it is"
     before = {c: dict(vars(c)) for c in library_classes()}
+    loggers = [logging.root, *(o for o in logging.root.manager.loggerDict.values() if isinstance(o, logging.Logger))]
+    levels = [(o, o.level) for o in loggers]
     try: yield
     finally:
+        for o,level in levels: o.setLevel(level)
         for c,was in before.items():
             for k in [k for k,v in vars(c).items() if v is not was.get(k)]: setattr(c, k, was[k]) if k in was else delattr(c, k)
 

@@ -69,7 +69,9 @@ def _copied(self:ExperienceBank): return self._loaded or self._pid!=os.getpid()
 @patch
 def _continue(self:ExperienceBank):
     "A copy becomes a bank of its own, before it is added to"
-    if self._copied: self.parents,_ = [*self.parents, [self.id, self._before+self.ring.total]],self._new_id()
+    if not self._copied: return
+    self.parents = [*self.parents, [self.id, self._before+self.ring.total]]
+    self._new_id()
 
 _renamed = dict(_episode='_open_episode', _episodes='_free_episode', _held='seen') # in pickles of earlier versions
 
@@ -368,7 +370,7 @@ def _add_rows(self:ExperienceBank, other, idxs):
 def check_fits(self:ExperienceBank,
     other, # Another bank
 ):
-    "Raise the error that `merge` would, unless the experiences of `other` fit those here"
+    "Raise, as `merge` would, if `other` has other fields, shapes or types than this bank; change nothing"
     if len(self) and len(other):
         cols = field_columns(dict(leaves(other.ring.columns())))
         wider_fields(self._stored_fields, cols, f'the bank {other.session_id}')
@@ -390,7 +392,7 @@ def add(self:Merge,
     path:Path,
     bank:ExperienceBank=None, # The one in the file, if you have loaded it already
 )->int: # How many rows were new
-    "Add the rows of a file that did not come before"
+    "Add those rows of a file that are not in the bank yet"
     if not path.exists(): raise FileNotFoundError(errno.ENOENT, 'there is no bank', str(path))
     if (about := bank_about(path)) is None: raise LoadError(f'{path} holds no bank, or is damaged')
     if bank is None: bank = ExperienceBank.load(path)

@@ -46,7 +46,7 @@ def save_memory(
     kept=None, # The `Kept` of the last time; without it everything is written
     sampler=None, # The owner of `beside`
 )->'Kept': # For the next time
-    "Write a memory to `folder`, or what changed in it; call it within `with ring:`, where you collected the rest"
+    "Write a memory to `folder`, or only what changed since `kept`; hold `with ring:` from before you collect `state`"
     folder,beside = Path(folder).expanduser().absolute(),beside or {}
     with ring, one_writer(folder) as named:
         fields,mutable,write,tensors = named_fields(ring.fields, beside),_mutable(ring, mutable),_Writer(folder),{}
@@ -57,7 +57,7 @@ def save_memory(
         rows,first = _new_rows(write, ring, fields, beside, old)
         marks = _new_marks(write, ring, fields, beside, mutable, old, kept.flags(ring, sums), first) if old else []
         frozen = freeze(state, tensors, 'the state')
-        few = sum(t.nbytes for t in tensors.values())<=_most_few
+        few = sum(t.nbytes for t in tensors.values())<=_inline_limit
         pieces = rows+marks+([] if few else [write('state', tensors, rows=0)])
         manifest = dict(version=_version(ring, fields, mutable, rows), kind=kind, config=config,
                         ring=_about(ring, fields), beside=list(beside), mutable=mutable, state=frozen,
@@ -97,7 +97,7 @@ def _version(ring, fields, mutable, rows):
     return 1 if plain and (not rows or rows[0]['first']<=ring.total-min(ring.total, ring.capacity or ring.total)) else 2
 
 # %% ../../nbs/03d_memory.checkpoint.ipynb #63f9bf4b
-_most_few = 2**16 # bytes of all of them
+_inline_limit = 2**16 # bytes: smaller tensors, all together, go into the manifest
 
 def as_text(tensors:dict)->dict:
     "Small tensors by name, for JSON"
@@ -129,7 +129,7 @@ def _spans(ring, first, stop):
 
 # %% ../../nbs/03d_memory.checkpoint.ipynb #99303d99
 def _new_rows(write, ring, fields, beside, old):
-    "The files of all rows, and the first row that was written now; `old` is the last manifest"
+    "Write the rows that `old`, the last manifest, lacks; the files of all rows, and the first row written now"
     total,oldest = ring.total,ring.total-len(ring)
     rows = [p for p in pieces_of(old, 'rows') if p['stop']>oldest] if old else []
     first = max(oldest, rows[-1]['stop'] if rows else 0)
@@ -232,7 +232,7 @@ def _sum(col):
 
 # %% ../../nbs/03d_memory.checkpoint.ipynb #f827a560
 def _new_marks(write, ring, fields, beside, mutable, old, flags, first):
-    "The files of changes to older rows; `flags` mark the rows that changed since the last time"
+    "Write the older rows that changed, those with `flags`; the files of all such changes"
     oldest = ring.total-len(ring)
     marks,fields = [p for p in pieces_of(old, 'marks') if p['last']>=oldest],fields_in(fields, mutable)
     if more := len(fields)>len(fields_in(old['ring']['fields'], old['mutable'])): k = len(marks)

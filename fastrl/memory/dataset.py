@@ -108,7 +108,7 @@ class EpisodeDataset(IterableDataset):
 @patch
 def check_storable(self:EpisodeDataset, schema, cols): "Raise if these columns cannot be stored"
 @patch
-def claim(self:EpisodeDataset): "A lock on the files, so that nobody else writes to them; `None` if nobody can"
+def lock_files(self:EpisodeDataset): "A lock on the files, so that nobody else writes to them; `None` if nobody can"
 @patch
 def prepare(self:EpisodeDataset, schema):
     "Make room for steps of this `schema`; called before each episode"
@@ -225,7 +225,7 @@ def _add_checked(self:EpisodeDataset, schema, cols, n, score):
     "Make room for an episode, store it, enter it into the table"
     with self.lock:
         self.settle()
-        if self.writing is None: self.writing = self.claim()
+        if self.writing is None: self.writing = self.lock_files()
         self.mend()
         t = self.table
         self.prepare(schema)

@@ -222,7 +222,7 @@ def check_storable(self:IndividualFileDataset, schema, cols):
         raise ValueError(f'files of this kind have no {bad[1].dtype}, which `{path_name(bad[0])}` is: convert it first')
 
 @patch
-def claim(self:IndividualFileDataset):
+def lock_files(self:IndividualFileDataset):
     "Become the one that writes to the folder"
     lock = FileLock(self.directory)
     if more := episode_files(self.directory)-self._alone-_in_table(self.table.live()[1]):

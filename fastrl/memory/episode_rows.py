@@ -192,7 +192,7 @@ def _clear_beside(path):
 
 # %% ../../nbs/05f_memory.episode_rows.ipynb #dc7d84ff
 @patch
-def claim(self:RingBufferDataset):
+def lock_files(self:RingBufferDataset):
     "Become the one that writes to the files"
     if not (path := self.ring.rows.path): return
     lock = FileLock(self.table.rows.path)
