@@ -50,7 +50,7 @@ def save_memory(
     folder,beside = Path(folder).expanduser().absolute(),beside or {}
     with ring, one_writer(folder) as named:
         fields,mutable,write,tensors = named_fields(ring.fields, beside),_mutable(ring, mutable),_Writer(folder),{}
-        sums = _sums(ring, mutable) # later changes are for the next time
+        sums = _hashes(ring, mutable) # later changes are for the next time
         old = kept.manifest if (kept and kept.still(folder, ring, sampler)
                                 and kept.manifest['ring']['fields']==fields
                                 and kept.manifest['beside']==list(beside)) else None
@@ -166,6 +166,7 @@ class _Notes(dict):
     def __init__(self, of=()): self.of = weakref.WeakSet(of)
 
 def _either(a, b):
+    "Flags that are set in `a` or in `b`, which may be of different lengths"
     if len(a)<len(b): a,b = b,a
     res = a.copy()
     res[:len(b)] |= b
@@ -177,7 +178,7 @@ class Kept:
     def __init__(self, folder, manifest, head, ring, sampler=None, sums=None):
         self.folder,self.manifest,self.head,self.before = folder,manifest,head,{}
         self.of = [weakref.ref(o) for o in (ring, sampler) if o is not None]
-        self.sums = _sums(ring, manifest['mutable']) if sums is None else sums
+        self.sums = _hashes(ring, manifest['mutable']) if sums is None else sums
         others = [*getattr(ring.rows.changed, 'of', ())]
         for o in others: o.before = o.changed(ring)
         ring.rows.changed = _Notes([self, *others])
@@ -215,13 +216,14 @@ def flags(self:Kept, ring, sums):
     return res
 
 # %% ../../nbs/03d_memory.checkpoint.ipynb #31586edf
-def _sums(ring, mutable):
-    "Per column that other processes may change, one number per row, which changes with the row's bytes"
+def _hashes(ring, mutable):
+    "A hash per row of each column that other processes may change"
     if not (ring.rows.others and ring.fields): return {}
-    return {tuple(p): _sum(ring.rows.columns[tuple(p)][:len(ring)])
+    return {tuple(p): _hash_rows(ring.rows.columns[tuple(p)][:len(ring)])
             for p,*_ in fields_in([[f.path] for f in ring.fields], mutable)}
 
-def _sum(col):
+def _hash_rows(col):
+    "8 bytes per row, which almost surely differ when any of its bytes does"
     size,res = col[:1].nbytes,[np.zeros(0, np.uint64)]
     odd = np.random.default_rng(0).integers(2**63, size=-(-size//8), dtype=np.uint64)*np.uint64(2)+np.uint64(1)
     for o in blocks(col):
