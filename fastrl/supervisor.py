@@ -238,7 +238,7 @@ def run_command(
     env:dict=None, # Variables, besides those of this process
     timeout:float=None, # Seconds, after which it is killed
     wanted=None, # Called ten times a second: the command is killed once this gives `False`
-): # -> exit code, or `'late'` if it was killed because it timed out or `wanted` gave `False`; the ends of stdout and stderr
+): # -> exit code, or `'late'` if it timed out or `wanted` gave `False`; the ends of stdout and stderr
     "Run a command that ends with this process"
     return _run(dict(args=[os.fspath(o) for o in args]), cwd, env, timeout, wanted)
 
