@@ -10,7 +10,6 @@ from nbdev.config import get_config
 from nbdev.test import nb_test_cells
 
 cfg = get_config(__file__)
-logging.getLogger('fastrl') # so that its level is known before a notebook changes it
 skip_flags = cfg.tst_flags.split()
 # IN_TEST, as `nbdev-test` has it: `nbdev_export()` in a notebook does nothing. SDL would take SIGTERM for itself, and pools
 # of processes end their workers with it
@@ -23,15 +22,19 @@ def library_classes():
     modules = [import_module(o.name) for o in pkgutil.walk_packages(fastrl.__path__, 'fastrl.')]
     return {o for m in modules for o in vars(m).values() if isinstance(o, type) and o.__module__.startswith('fastrl.')}
 
+def our_loggers():
+    "Those of the library, and of the functions that notebooks define"
+    names = [o for o in logging.root.manager.loggerDict if o=='__main__' or o.partition('.')[0]=='fastrl']
+    return [logging.root, *map(logging.getLogger, names)]
+
 @contextmanager
 def unpatched():
     "A notebook may patch classes of other modules, and quieten their logs: the next one gets the library as it is"
     before = {c: dict(vars(c)) for c in library_classes()}
-    loggers = [logging.root, *(o for o in logging.root.manager.loggerDict.values() if isinstance(o, logging.Logger))]
-    levels = [(o, o.level) for o in loggers]
+    levels = {o: o.level for o in our_loggers()}
     try: yield
     finally:
-        for o,level in levels: o.setLevel(level)
+        for o in our_loggers(): o.setLevel(levels.get(o, logging.NOTSET))
         for c,was in before.items():
             for k in [k for k,v in vars(c).items() if v is not was.get(k)]: setattr(c, k, was[k]) if k in was else delattr(c, k)
 

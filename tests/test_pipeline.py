@@ -6,7 +6,7 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from fastrl.core import BD
 from fastrl.data.gym import FirstLast, GymLoop, LoopCallback, Source
 from fastrl.memory.buffer import ReplayBuffer
-from fastrl.memory.disk import Saved
+from fastrl.memory.disk import LoadError, Saved
 from fastrl.memory.episodes import EpisodeReplay, RingBufferDataset
 from fastrl.memory.replay import ExperienceReplay, ExperienceReplayException
 from fastrl.memory.sample import Prioritized, Uniform
@@ -718,6 +718,11 @@ def test_cuts(say, how, seeds, tmp_path):
                 er = ExperienceReplay.load(folder, env_restored=(on := rng.random()<.5))
                 if not on: cuts.append(total)
 
+def steps_saved(folder):
+    "How far the last checkpoint is; -1 if it is replaced while we look"
+    try: return Saved(folder).state()['extra']
+    except LoadError: return -1
+
 @needs_fork
 @pytest.mark.parametrize('times', (6, pytest.param(100, marks=long)))
 def test_killed_and_resumed(times, tmp_path):
@@ -733,7 +738,9 @@ def test_killed_and_resumed(times, tmp_path):
         er.checkpoint(folder, extra=0)
         for i in range(times//2):
             with child(live, ExperienceReplay.load(folder, env_restored=True), k, seed, folder):
-                time.sleep(.05+rng.random()*.15)
+                until = time.monotonic()+60
+                while steps_saved(folder)<k+3 and time.monotonic()<until: time.sleep(.01)
+                time.sleep(rng.random()*.05) # and it is killed somewhere in the middle
             er,done = ExperienceReplay.load(folder, env_restored=True),Saved(folder).state()['extra']
             for k in range(k, done): life(lived, k, seed)
             k = done
