@@ -45,7 +45,7 @@ def save_memory(
     mutable=(), # Columns that are expected to change; columns that `Ring.put` changed count without being named
     kept=None, # The `Kept` of the last time; without it everything is written
     sampler=None, # The owner of `beside`
-)->'Kept': # For the next time
+): # -> `Kept`, for the next time
     "Write a memory to `folder`, or only what changed since `kept`; hold `with ring:` from before you collect `state`"
     folder,beside = Path(folder).expanduser().absolute(),beside or {}
     with ring, one_writer(folder) as named:
