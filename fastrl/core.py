@@ -8,7 +8,7 @@ Docs: https://fastrl.github.io/fastrl/core.html.md"""
 
 # %% auto #0
 __all__ = ['leaves', 'map_leaves', 'path_name', 'difference', 'test_same', 'test_in', 'test_len', 'test_lt', 'row_index',
-           'TensorBatch', 'in_lines', 'BD', 'whole_number', 'Progress', 'progress', 'compiled']
+           'TensorBatch', 'in_lines', 'BD', 'whole_number', 'Progress', 'compiled']
 
 # %% ../nbs/00_core.ipynb #4703f0cd
 import math, numba, sys, time
@@ -249,6 +249,7 @@ class Progress:
         self.bar.comment = comment
         self.bar.update(done if self.total is None else min(done, self.total))
 
+# %% ../nbs/00_core.ipynb #d3ccaab5
 def progress(total):
     "A bar of fastprogress, or `None` where nobody would see it"
     try: from fastprogress.fastprogress import IN_NOTEBOOK, progress_bar

@@ -316,6 +316,18 @@ def test_sampler_repr():
     assert (repr(Uniform()), repr(Prioritized(alpha=.5)))==(
         'Uniform()', "Prioritized(alpha=0.5, beta=0.4, beta_steps=100000, eps=1e-06, normalize='batch')")
 
+def test_slice_begins_nothing():
+    "A gap in a slice may take away what told another row that its episode did not begin there: that row gets one, too"
+    lived = [(0,0,1,0), (1,1,1,0), (2,2,1,1), (0,0,2,0), (1,1,2,0), (2,3,1,0), (0,0,3,1), (1,1,3,1), (2,3,2,0), (0,4,1,1),
+             (1,5,1,1), (2,3,3,0), (0,6,1,0), (1,7,1,0), (2,3,4,1), (0,6,2,0), (1,7,2,0), (2,8,1,0)]
+    env,episode,step,over = tensor(lived).T[:,:,None]
+    er = ExperienceReplay(max_sz=20, warmup_sz=0, seed=0, memory=BD(
+        env_id=env, episode_id=episode, step=step, terminated=over.bool(), truncated=torch.zeros_like(over).bool()))
+    for rows in (slice(None,None,2), slice(1,None,2), slice(None,None,3), slice(4,None,5), slice(None)):
+        batch,_ = er[rows].sample_sequences(100, 3, pad=True)
+        first,mask = batch['is_first'].view(100, 3),batch['mask']
+        assert ((batch['step'].view(100, 3)==1)==first)[mask].all(), rows
+
 @pytest.mark.parametrize('o', [99, 'nothing', None, slice(3, None)], ids=str)
 def test_no_such_row(o):
     "Rows and columns that are not there"

@@ -349,11 +349,16 @@ def _join_as(self:ExperienceReplay, source, idxs, first, several):
     apart = 1+np.flatnonzero((np.diff(there)!=1)|np.isin(there[1:], [*was.cuts, *was.gaps]))
     ends = {first}
     if len(apart) or there[-1]!=source.ring.total-1 or source.ring.total in was.cuts: ends.add(first+n)
-    if len(apart) and ('env_id',) in ring.rows.columns: apart = self._wrong_links(source, idxs, first, apart)
     alone = np.flatnonzero(there<was.lone)
-    gaps = {*ring.seams.gaps, *ends, *(first+np.concatenate([apart, alone, alone+1])).tolist()}
-    ring.seams = ring.seams._replace(gaps=sorted(o for o in gaps if o<=ring.total),
-                                     several=ring.total if was.several>was.oldest else several)
+    gaps = {*ring.seams.gaps, *ends, *(first+np.concatenate([alone, alone+1])).tolist()}
+    named = len(apart) and ('env_id',) in ring.rows.columns
+    new = set() if named else {*(first+apart).tolist()}
+    while True: # a gap may take away what told another row that its episode did not begin there
+        gaps |= new
+        ring.seams = ring.seams._replace(gaps=sorted(o for o in gaps if o<=ring.total),
+                                         several=ring.total if was.several>was.oldest else several)
+        if named: new = {*(first+self._wrong_links(source, idxs, first, apart)).tolist()}
+        if new<=gaps: break
     self.walk = Walk()
 
 # %% ../../nbs/06_memory.replay.ipynb #61d7e9ae
