@@ -7,6 +7,7 @@
 - `fastrl.data.block`: An endless stream of experience, made by callbacks
 - `fastrl.data.envs`: Open one gymnasium environment or a vector of them, and begin each episode the way it does
 - `fastrl.data.gym`: Steps of gymnasium environments, one or many, as a stream of true transitions
+- `fastrl.data.learner`: Train on a stream, validate by playing: the `DataLoaders` of a `Source`
 - `fastrl.data.steps`: Arrays for blocks of steps, in the form of any space
 - `fastrl.engines`: Run an environment task wherever you have processors: in processes of this machine, on a Dask cluster, or with asyncflow
 - `fastrl.memory.bank`: Collect experience in many workers, each into its own bank, then save, merge and draw from them
@@ -39,6 +40,7 @@
 - `fastrl.memory.table`: Which episodes are stored, and which sequences of them make the next batch
 - `fastrl.memory.tree`: Draw by priority among a million rows, and change priorities, in microseconds
 - `fastrl.memory.unpickle`: Read pickles of plain objects without running anything they ask for
+- `fastrl.memory.updates`: Draw, predict and step several times for each batch of new rows
 - `fastrl.memory.vector`: Number the episodes and steps of vector environments, and tell true steps from resets
 - `fastrl.memory.walk`: Which row follows which, and what several steps in a row make
 - `fastrl.parallel`: Many environments collect at once; their banks are merged, learnt from and tested, until the result is good enough

@@ -10,7 +10,7 @@ Docs: https://fastrl.github.io/fastrl/data.block.html.md"""
 __all__ = ['LoopCallback', 'Source']
 
 # %% ../../nbs/05a_data.block.ipynb #7a2be13a
-import os
+import copy, os
 from fastcore.basics import patch
 from fastcore.foundation import L
 from ..core import *
@@ -25,12 +25,18 @@ class LoopCallback:
 class Source:
     "An endless stream of rows, made by the callbacks of its loop"
     # the first `_used` of the `_size` rows in `block` are taken; process `_opened_by` opened the loop
-    block,_used,_size,_opened_by = None,0,0,None
+    block,_used,_size,_opened_by,_agent = None,0,0,None,None
+    device = None # where the agent gets its states
     def __init__(self,
         cbs=None, # `LoopCallback`s, or their classes, in the order in which they act
     ):
         self.cbs = L(cb() if isinstance(cb, type) else cb for cb in L(cbs))
         for cb in self.cbs: cb.source = self
+
+    @property
+    def agent(self):
+        "Who chooses the actions, if a callback knows"
+        return next((o for cb in self.cbs if (o := getattr(cb, 'agent', None)) is not None), self._agent)
 
     def has(self, event): return [getattr(cb, event) for cb in self.cbs if hasattr(cb, event)]
     def __call__(self, event):
@@ -89,6 +95,18 @@ def _next_block(self:Source, n):
         if self._size: return
     raise ValueError('the callbacks made 1,000 blocks in a row without a single row: does one of them drop them all?')
 
+# %% ../../nbs/05a_data.block.ipynb #71aa36bc
+@patch
+def peek(self:Source,
+    n:int, # How many rows
+)->BD:
+    "The next `n` rows, which `take` gives once more"
+    rows = self.take(n)
+    rest = self.block[self._used:]
+    self.block = rows+rest if rest.bs() else rows
+    self._used,self._size = 0,self.block.bs()
+    return rows
+
 # %% ../../nbs/05a_data.block.ipynb #a2996dbd
 @patch
 def close(self:Source):
@@ -107,11 +125,25 @@ def __getstate__(self:Source):
 # %% ../../nbs/05a_data.block.ipynb #90cf985a
 @patch
 def new_empty(self:Source)->Source:
-    "An empty source, which `Learner.export` stores in place of the environments"
-    return Source()
+    "An empty source with the same agent, which `Learner.export` stores in place of the environments"
+    res = Source()
+    res._agent = self.agent
+    return res
 
 # %% ../../nbs/05a_data.block.ipynb #563465d0
 @patch
 def __iter__(self:Source):
     "One row at a time, without end"
     while True: yield self.take(1)
+
+# %% ../../nbs/05a_data.block.ipynb #8caa4675
+@patch
+def to_play(self:Source,
+    n:int, # Episodes side by side
+    seed:int=None, # The same episodes each time
+    film:bool=False, # With a column `image`, where the environment can draw itself
+): # -> `Source`, or `None` if no callback can play, or one cannot
+    "A source that plays without exploring, in environments of its own"
+    if not self.has('to_play'): return None
+    cbs = [cb.to_play(n, seed, film) if hasattr(cb, 'to_play') else copy.copy(cb) for cb in self.cbs]
+    return None if None in cbs else Source(cbs)

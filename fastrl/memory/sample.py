@@ -105,7 +105,14 @@ class Prioritized(Uniform):
         self.draws,self.seen,self.base,self.tree = 0,0,0,None # `base`: the row in slot 0
 
     @property
-    def beta(self)->float: return min(1., self.beta0+(1-self.beta0)*self.draws/self.beta_steps)
+    def beta(self)->float:
+        "How far weights correct: set it yourself, or let it rise to 1 over `beta_steps` draws"
+        return min(1., self.beta0+(1-self.beta0)*self.draws/self.beta_steps) if self._beta is None else self._beta
+    @beta.setter
+    def beta(self, value):
+        if not 0<=value<=1: raise ValueError(f'`beta` should be from 0 to 1, got {value}')
+        self._beta = value
+    _beta = None # what was set
 
 # %% ../../nbs/03_memory.sample.ipynb #a9633841
 @patch
