@@ -40,7 +40,7 @@ class Failure:
     iteration:int
     name:str # Of the environment, or of a committed file that cannot be merged
     why:str
-    code:object=0 # Its exit code; negative: the signal that ended it; `'late'`: it took too long
+    code:object=0 # Its exit code; negative: a signal ended it; `'late'`; `'unwanted'`
     stderr:str='' # The end of it
 
     def __str__(self): return f'{self.name}: {self.why}'
@@ -50,8 +50,8 @@ def _why(res, timeout):
     "Why a task failed, if it did"
     code = res['code']
     if code is None: return res['stderr'] # it never ran
-    if code=='late': return f'it was killed, as it took longer than {timeout} s' if timeout else \
-        'it was killed, as nobody waited for it any more'
+    if code=='late': return f'it was killed, as it took longer than {timeout} s'
+    if code=='unwanted': return 'it was killed, as nobody waited for it any more'
     last = (res['stderr'].strip().splitlines() or [''])[-1]
     if code<0: return f'it was killed by signal {-code}'
     if code: return f'it ended with exit code {code}' + (f': {last}' if last else '')
