@@ -132,6 +132,7 @@ def _woken_by_children():
     signal.set_wakeup_fd(wake)
     return woken,wake
 
+# %% ../nbs/11_supervisor.ipynb #d3b71e5e
 def _supervise(spec, task, out, err, reply, life):
     "Start the child, and write to `reply` how it ended, once nothing of it is left"
     _prctl(_subreaper, 1) # orphans become our children
@@ -187,6 +188,7 @@ _serve_tasks(int(sys.argv[1]))
 
 def _sys_path(): return [os.path.abspath(o) for o in sys.path]
 
+# %% ../nbs/11_supervisor.ipynb #30c71429
 class ForkServer:
     "The process that forks supervisors, as this program sees it"
     def __init__(self): self.lock,self.process,self.socket = threading.Lock(),None,None
@@ -241,6 +243,7 @@ def _check_server():
         raise RuntimeError('the process that starts tasks ended with exit code '
                            f'{fork_server.process.wait(1)}; what it printed says why')
 
+# %% ../nbs/11_supervisor.ipynb #cd9a3070
 def _write_task(f, spec, call):
     "Write what to do to the file `f`: a line of JSON, and a pickled function with its arguments"
     f.write(json.dumps(spec).encode()+b'\n')
