@@ -22,7 +22,7 @@ class BankFolder:
     "The banks that were committed to a folder, and a quarantine for what cannot be used"
     def __init__(self,
         folder, # Made by the first `commit`
-    ): self.folder,self._added,self._union = Path(folder),[],None # the files that `gather` merged so far, and their union
+    ): self.folder,self._added,self._union = Path(folder),[],None # files that `gather` merged so far; their union
 
     @property
     def files(self):

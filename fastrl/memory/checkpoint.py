@@ -11,7 +11,7 @@ __all__ = ['marked_shape', 'named_fields', 'fields_in', 'save_memory', 'as_text'
            'changed_shape']
 
 # %% ../../nbs/03d_memory.checkpoint.ipynb #8f04ec4d
-import base64, math, os, weakref
+import base64, math, weakref
 from itertools import takewhile
 from pathlib import Path
 import numpy as np, torch

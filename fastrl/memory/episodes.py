@@ -12,7 +12,6 @@ __all__ = ['ReplayBuffer', 'EpisodeReplay', 'FIFOEvictor', 'FieldType', 'ScoreEv
 
 # %% ../../nbs/06d_memory.episodes.ipynb #63e465a6
 import threading
-import torch
 from fastcore.basics import patch
 from fastcore.imports import noop
 from torch import Tensor
