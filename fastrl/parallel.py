@@ -315,8 +315,8 @@ class SequentialReinforcementLearner(ParallelExperience):
 
 # %% ../nbs/12_parallel.ipynb #e445d0b0
 async def _as_they_come(its):
-    "`(i, state)` of several async iterators; at the end an error, if some raised"
-    states = asyncio.Queue()
+    "`(i, state)` of several async iterators, each state when it comes; at the end an error, if some raised"
+    states = asyncio.Queue() # `None` comes last
     async def go(i, it):
         async for state in it: states.put_nowait((i, state))
     running = [asyncio.create_task(go(*o)) for o in enumerate(its)]
@@ -381,6 +381,7 @@ def _learner(self:ParallelReinforcementLearner, i, config):
     res._stopped = SimpleNamespace(is_set=self._stopped.is_set, clear=noop) # all stop together
     return res
 
+# %% ../nbs/12_parallel.ipynb #3df500de
 @patch
 def _learners(self:ParallelReinforcementLearner, n, configs):
     "The `n` learners, each with one of `configs`"
