@@ -14,7 +14,7 @@ import itertools, re, shutil, tempfile
 from pathlib import Path
 from fastcore.basics import patch
 from .engines import Ctx, safe_name
-from .memory.bank import ExperienceBank, Merge, merge_banks
+from .memory.bank import BankUnion, ExperienceBank, merge_banks
 from .memory.files import LoadError, put_file
 
 # %% ../nbs/11b_bank_folder.ipynb #29224020
@@ -22,7 +22,7 @@ class BankFolder:
     "The banks that were committed to a folder, and a quarantine for what cannot be used"
     def __init__(self,
         folder, # Made by the first `commit`
-    ): self.folder,self._seen,self._merge = Path(folder),[],None # which files are merged so far, and their `Merge`
+    ): self.folder,self._added,self._union = Path(folder),[],None # files that `gather` merged so far; their union
 
     @property
     def files(self):
@@ -66,7 +66,7 @@ def _check_same(self:BankFolder, bank):
 @patch
 def _usable(self:BankFolder, ctx, files, d):
     "The bank of those `files` that can be used, `None` without any; the reasons of the others, which are set aside"
-    banks,good,bad = [],Merge(),[]
+    banks,good,bad = [],BankUnion(),[]
     for i,(k,v) in enumerate(files.items()):
         path = d/str(i)/k # its name may say who wrote it
         path.parent.mkdir()
@@ -105,16 +105,16 @@ def gather(self:BankFolder,
 ): # -> the bank, and `(name, error)` of each file that had to be set aside
     "Merge what came since the last time"
     files,bad = self.files,[]
-    if self._merge is None or self._merge.bank.max_size!=max_size or files[:len(self._seen)]!=self._seen:
-        self._seen,self._merge = [],Merge(max_size)
-    for o in files[len(self._seen):]:
-        try: self._merge.add(o)
+    if self._union is None or self._union.bank.max_size!=max_size or files[:len(self._added)]!=self._added:
+        self._added,self._union = [],BankUnion(max_size) # from the start
+    for o in files[len(self._added):]:
+        try: self._union.add(o)
         except ValueError as e:
             self.set_aside(o.name, lambda p: shutil.copy(o, p))
             o.unlink()
             bad.append((o.name, e))
-        else: self._seen.append(o)
-    return self._merge.bank,bad
+        else: self._added.append(o)
+    return self._union.bank,bad
 
 # %% ../nbs/11b_bank_folder.ipynb #954443ef
 @patch

@@ -1,6 +1,6 @@
 """Run a command or a Python function in a process of its own that never outlives you, and that leaves nothing behind
 
-A child process may hang, crash, or start children that outlive it, and if your program is killed, all of them stay. `run_command` and `run_function` put a supervisor beside the child: a small process that kills it, and everything it started, after a timeout, when you no longer want it, or when your program ends, even by `kill -9`. A fork server imports what your functions need once, so that the next child starts in milliseconds: your program asks the fork server, the server forks a supervisor, and the supervisor forks the child.
+A child process may hang, crash, or start children that outlive it, and if your program is killed, all of them stay. `run_command` and `run_function` put a supervisor beside the child: a small process that kills it, and everything it started, after a timeout, when you no longer want it, or when your program ends, even by `kill -9`. A fork server imports what your functions need once, so that the next child starts in milliseconds.
 
 Docs: https://fastrl.github.io/fastrl/supervisor.html.md"""
 
@@ -18,12 +18,13 @@ from multiprocessing.connection import wait
 from pathlib import Path
 
 # %% ../nbs/11_supervisor.ipynb #ea15df5b
-_parent_death,_subreaper = 1,36 # Linux: PR_SET_PDEATHSIG and PR_SET_CHILD_SUBREAPER
+_parent_death,_subreaper = 1,36 # PR_SET_PDEATHSIG and PR_SET_CHILD_SUBREAPER
 def _prctl(option, value):
+    "Set an option of this process on Linux; other systems have none of these"
     if sys.platform=='linux': ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 
 def _head_group():
-    "Head a process group that dies with its supervisor, with the signals of a new program"
+    "Head a process group that dies with its supervisor, and handle signals as a new program does"
     os.setsid()
     _prctl(_parent_death, signal.SIGKILL) # even if the supervisor itself is killed
     signal.set_wakeup_fd(-1)
@@ -44,8 +45,8 @@ def as_main(f):
     if getattr(f, '__module__', '')=='__main__': vars(sys.modules['__main__']).update(getattr(f, '__globals__', {}))
 
 # %% ../nbs/11_supervisor.ipynb #6462d205
-def _do(spec, call):
-    "Become the command of `spec`, or make the pickled `call`"
+def _exec_or_call(spec, call):
+    "Become the command of `spec`, or unpickle `call` and call its function"
     os.chdir(spec['cwd'])
     os.environ.clear()
     os.environ.update(spec['env'])
@@ -63,14 +64,15 @@ def _exit_code(e):
     if code and not isinstance(e.code, int): print(e.code, file=sys.stderr)
     return code if 0<=code<256 else 255
 
-def _become(spec, task, out, err, *others):
-    "Be the child, and never return"
+# %% ../nbs/11_supervisor.ipynb #8e21b2cd
+def _be_child(spec, task, out, err, *others):
+    "Do the task in this process, and exit"
     code = 1
     try:
         _head_group()
         with task: call = task.read()
         _use_streams(out, err, *others)
-        _do(spec, call)
+        _exec_or_call(spec, call)
         code = 0
     except SystemExit as e: code = _exit_code(e)
     except BaseException: traceback.print_exc()
@@ -85,25 +87,35 @@ def _own_children():
     path = Path(f'/proc/self/task/{os.getpid()}/children')
     return list(map(int, path.read_text().split())) if path.exists() else []
 
-def _ends_itself(pid, woken, life, until):
-    "Wait for the child; `False` if nobody wants it any more, or it is too late"
+def _collect_dead(but):
+    "Collect every dead child, except for the process `but`"
+    for o in _own_children():
+        with suppress(OSError): o==but or os.waitpid(o, os.WNOHANG)
+
+# %% ../nbs/11_supervisor.ipynb #c6d41db5
+def _wait_for_end(
+    pid, # Of the child
+    woken, # A pipe with a byte in it whenever a child of ours died
+    life, # A pipe that breaks, or has a byte in it, when nobody wants the child any more
+    until, # When it is late
+): # -> `None` if it ended by itself; else why it must end: `'late'` or `'unwanted'`
+    "Wait for the child"
     while not os.waitid(os.P_PID, pid, os.WEXITED|os.WNOHANG|os.WNOWAIT):
         ready = select.select([woken,life], [], [], min(3600., max(0., until-time.monotonic())))[0]
-        if life in ready or time.monotonic()>=until: return False
+        if time.monotonic()>=until: return 'late'
+        if life in ready: return 'unwanted'
         if ready: os.read(woken, 99)
-        for o in _own_children():
-            with suppress(OSError): o==pid or os.waitpid(o, os.WNOHANG)
-    return True
+        _collect_dead(but=pid)
 
 # %% ../nbs/11_supervisor.ipynb #14d41dae
-def _end_group(pid):
+def _kill_group(pid):
     "Kill the child with its group; its exit code"
     for kill in (os.killpg, os.kill):
         with suppress(OSError): kill(pid, signal.SIGKILL)
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
-def _end_others():
-    "Kill what left the group of the child"
+def _kill_strays():
+    "Kill whatever left the group of the child"
     spared = set() # those of another user, whom we may not kill
     while left := [o for o in _own_children() if o not in spared]:
         for o in left:
@@ -112,20 +124,26 @@ def _end_others():
             with suppress(OSError): os.waitpid(o, os.WNOHANG if o in spared else 0)
 
 # %% ../nbs/11_supervisor.ipynb #00d05e28
-def _supervise(spec, task, out, err, reply, life):
-    "Start the child, and reply how it ended; by then nothing of it is left"
-    _prctl(_subreaper, 1)
+def _woken_by_children():
+    "Both ends of a pipe that gets a byte whenever a child of ours dies"
     woken,wake = os.pipe()
     os.set_blocking(wake, False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     signal.set_wakeup_fd(wake)
+    return woken,wake
+
+# %% ../nbs/11_supervisor.ipynb #d3b71e5e
+def _supervise(spec, task, out, err, reply, life):
+    "Start the child, and write to `reply` how it ended, once nothing of it is left"
+    _prctl(_subreaper, 1) # orphans become our children
+    woken,wake = _woken_by_children()
     until = time.monotonic()+(math.inf if spec['timeout'] is None else spec['timeout'])
     pid = os.fork()
-    if pid==0: _become(spec, task, out, err, reply, life, woken, wake)
-    ended = _ends_itself(pid, woken, life, until)
-    code = _end_group(pid)
-    _end_others()
-    with suppress(OSError): os.write(reply, b'%d' % code if ended else b'late') # nobody may read it
+    if pid==0: _be_child(spec, task, out, err, reply, life, woken, wake)
+    why = _wait_for_end(pid, woken, life, until)
+    code = _kill_group(pid)
+    _kill_strays()
+    with suppress(OSError): os.write(reply, (why or str(code)).encode()) # perhaps nobody reads it
 
 # %% ../nbs/11_supervisor.ipynb #14510eda
 def _read_spec(task):
@@ -135,22 +153,26 @@ def _read_spec(task):
         with suppress(BaseException): import_module(o) # the child fails where it needs it, and says why
     return spec
 
-def _serve(fd):
-    "Fork a supervisor for each task that comes, until nobody can send one"
+def _fork_supervisor(task, fds, sent):
+    "Fork a supervisor for the task in the file `task`"
+    spec = _read_spec(task)
+    if os.fork(): return
+    try:
+        sent.close()
+        _supervise(spec, task, *fds)
+    except BaseException: traceback.print_exc()
+    finally: os._exit(1)
+
+# %% ../nbs/11_supervisor.ipynb #cf754c64
+def _serve_tasks(fd):
+    "Fork a supervisor for each task that comes through the socket `fd`, until nobody can send one"
     signal.signal(signal.SIGCHLD, signal.SIG_IGN) # nobody waits for supervisors
     signal.pthread_sigmask(signal.SIG_SETMASK, ()) # the program may have blocked some
     sent = socket.socket(fileno=fd)
     while True:
         msg,fds,*_ = socket.recv_fds(sent, 1, 5)
         if not msg: os._exit(0)
-        task = open(fds[0], 'rb')
-        spec = _read_spec(task)
-        if os.fork()==0:
-            sent.close()
-            try: _supervise(spec, task, *fds[1:])
-            except BaseException: traceback.print_exc()
-            finally: os._exit(1)
-        task.close()
+        with open(fds[0], 'rb') as task: _fork_supervisor(task, fds[1:], sent)
         for o in fds[1:]: os.close(o)
 
 # %% ../nbs/11_supervisor.ipynb #0779424a
@@ -160,17 +182,19 @@ for i in range(3): # the next file would take the number of one that is closed
     try: os.fstat(i)
     except OSError: os.open(os.devnull, os.O_RDWR)
 sys.path[:] = json.load(sys.stdin)
-from fastrl.supervisor import _serve
-_serve(int(sys.argv[1]))
+from fastrl.supervisor import _serve_tasks
+_serve_tasks(int(sys.argv[1]))
 """
 
 def _sys_path(): return [os.path.abspath(o) for o in sys.path]
 
+# %% ../nbs/11_supervisor.ipynb #30c71429
 class ForkServer:
     "The process that forks supervisors, as this program sees it"
     def __init__(self): self.lock,self.process,self.socket = threading.Lock(),None,None
 
     def start(self):
+        "Start the process, with one end of a socket; the other is ours"
         ours,theirs = socket.socketpair()
         with theirs:
             p = subprocess.Popen([sys.executable, '-Ic', _begin_serving, str(theirs.fileno())], stdin=subprocess.PIPE,
@@ -189,47 +213,60 @@ class ForkServer:
 
 fork_server = ForkServer() # of this program
 
-# %% ../nbs/11_supervisor.ipynb #0a20270e
-def _supervised(files, timeout, wanted):
-    "How a task ended: its exit code or `late`, as text; empty if its supervisor was killed"
-    (answer,reply),(life,alive) = os.pipe(),os.pipe()
+# %% ../nbs/11_supervisor.ipynb #63dcafd1
+def _wait_for_reply(answer, timeout, wanted):
+    "Wait for a reply in the pipe `answer`; without one, why nobody waits any longer: `'late'` or `'unwanted'`"
     until = time.monotonic()+(math.inf if timeout is None else timeout+30) # a supervisor that was stopped says nothing
+    while not wait([answer], .1):
+        if time.monotonic()>=until: return 'late'
+        if wanted is not None and not wanted(): return 'unwanted'
+
+# %% ../nbs/11_supervisor.ipynb #0a20270e
+def _reply_to(files, timeout, wanted):
+    "How a task ended: its exit code, `late` or `unwanted`, as text; empty if its supervisor was killed"
+    (answer,reply),(life,alive) = os.pipe(),os.pipe()
     try:
         try: fork_server.send(*(o.fileno() for o in files), reply, life)
         finally: os.close(reply), os.close(life)
-        while not (ready := wait([answer], .1)) and time.monotonic()<until and (wanted is None or wanted()): pass
-        if not ready: os.write(alive, b'.') # closing it is not enough if a process that was forked has it open
-        return os.read(answer, 99).decode() if ready or wait([answer], 5) else 'late'
+        why = _wait_for_reply(answer, timeout, wanted)
+        if why: os.write(alive, b'.') # closing it is not enough if a process that was forked has it open
+        return why if why and not wait([answer], 5) else os.read(answer, 99).decode()
     finally:
         with suppress(OSError): os.write(alive, b'.')
         os.close(answer), os.close(alive)
+
+# %% ../nbs/11_supervisor.ipynb #3c09e3ed
+def _check_server():
+    "Raise if the fork server died; if only a supervisor was killed, so was its task"
+    if not fork_server.socket: return
+    with suppress(subprocess.TimeoutExpired):
+        raise RuntimeError('the process that starts tasks ended with exit code '
+                           f'{fork_server.process.wait(1)}; what it printed says why')
+
+# %% ../nbs/11_supervisor.ipynb #cd9a3070
+def _write_task(f, spec, call):
+    "Write what to do to the file `f`: a line of JSON, and a pickled function with its arguments"
+    f.write(json.dumps(spec).encode()+b'\n')
+    if call: cloudpickle.dump(call, f)
+    f.flush()
+    f.seek(0)
 
 def _tail(f, most=10_000):
     "The end of what is in `f`"
     f.seek(max(0, f.seek(0, 2)-most))
     return f.read().decode(errors='replace')
 
-# %% ../nbs/11_supervisor.ipynb #3c09e3ed
-def _no_answer():
-    "An error if the fork server died; a killed supervisor alone is a killed task"
-    if not fork_server.socket: return
-    with suppress(subprocess.TimeoutExpired):
-        raise RuntimeError('the process that starts tasks ended with exit code '
-                           f'{fork_server.process.wait(1)}; what it printed says why')
-
-def _run(what, cwd, env, timeout, wanted, call=None):
+# %% ../nbs/11_supervisor.ipynb #039b69a4
+def _run_supervised(what, cwd, env, timeout, wanted, call=None):
     "Run a command, or the pair `call` of a function and its arguments, under a supervisor"
     spec = dict(args=None, preload=(), path=_sys_path(), cwd=os.path.abspath(cwd), env={**os.environ, **(env or {})},
                 timeout=timeout) | what
     with tempfile.TemporaryFile() as task, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-        task.write(json.dumps(spec).encode()+b'\n')
-        if call: cloudpickle.dump(call, task)
-        task.flush()
-        task.seek(0)
-        code = _supervised((task,out,err), timeout, wanted)
+        _write_task(task, spec, call)
+        code = _reply_to((task,out,err), timeout, wanted)
         texts = [_tail(o) for o in (out,err)]
-    if not code: _no_answer()
-    return code if code=='late' else int(code or -9), *texts
+    if not code: _check_server()
+    return code if code in ('late','unwanted') else int(code or -9), *texts
 
 # %% ../nbs/11_supervisor.ipynb #c47e52e1
 def run_command(
@@ -238,9 +275,9 @@ def run_command(
     env:dict=None, # Variables, besides those of this process
     timeout:float=None, # Seconds, after which it is killed
     wanted=None, # Called ten times a second: the command is killed once this gives `False`
-): # -> exit code, or `'late'` if it timed out or `wanted` gave `False`; the ends of stdout and stderr
+): # -> exit code, `'late'` or `'unwanted'`; the ends of stdout and stderr
     "Run a command that ends with this process"
-    return _run(dict(args=[os.fspath(o) for o in args]), cwd, env, timeout, wanted)
+    return _run_supervised(dict(args=[os.fspath(o) for o in args]), cwd, env, timeout, wanted)
 
 # %% ../nbs/11_supervisor.ipynb #31f6c463
 def run_function(
@@ -253,4 +290,4 @@ def run_function(
     preload=(), # Modules that the fork server imports, so that no child has to
 ): # -> as of `run_command`
     "Call a function in a process that ends with this one"
-    return _run(dict(preload=list(preload)), cwd, env, timeout, wanted, (f,args))
+    return _run_supervised(dict(preload=list(preload)), cwd, env, timeout, wanted, (f,args))

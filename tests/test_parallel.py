@@ -5,7 +5,8 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 import cloudpickle, numpy as np, pytest
 from fastrl.memory.bank import ExperienceBank, create_experience, merge_banks
-from fastrl.parallel import BankFolder, ParallelExperience, _read_run
+from fastrl.parallel import BankFolder, ParallelExperience
+from fastrl.run_state import read_run
 
 root = Path(__file__).parent.parent
 me = f'.{os.getpid():07d}' # processes of other runs are not taken for ours
@@ -315,7 +316,7 @@ def test_cancelled(where, copied, tmp_path):
         assert task.cancelled()
     asyncio.run(go())
     assert gone('sleep 298')
-    assert (len(pe.memory), _read_run(pe.banks.folder))==(2, {'iterations':0})
+    assert (len(pe.memory), read_run(pe.banks.folder))==(2, {'iterations':0})
 
 def test_dead_worker(cluster, client, tmp_path):
     "A task whose worker dies is run again, and counts once"
@@ -430,7 +431,7 @@ def test_example(kind, tmp_path):
     "The DQN on four environments learns to balance the pole, on each engine"
     p = subprocess.run([sys.executable, root/'examples'/'parallel_cartpole'/'run_me.py', kind, tmp_path/'run'], cwd=tmp_path, capture_output=True, text=True, timeout=900)
     assert p.returncode==0, p.stderr
-    n = _read_run(tmp_path/'run'/'experience')
+    n = read_run(tmp_path/'run'/'experience')
     assert n['metric']>200 and len(BankFolder(tmp_path/'run'/'experience').merged())==n['iterations']*2400
     assert f'After {n["iterations"]} iterations' in p.stdout
 
@@ -466,7 +467,7 @@ asyncio.run(main())
         p.stdout.close()
         n = told[-1][0]+1
         assert told==[(i, 6*(i+1), 3*(i+1)*(i+2)) for i in range(told[0][0], n)] # the memory grows by all that came, and the policy by each update once
-        assert n<=_read_run(banks.folder)['iterations']<=n+1
+        assert n<=read_run(banks.folder)['iterations']<=n+1
         assert [o.name for o in banks.files if int(o.name[:6])<n]==[f'{i:06d}.env_{j}.safetensors' for i in range(n) for j in (1,2,3)]
         for o in banks.files:
             i,j = int(o.name[:6]),int(o.name.split('_')[1].split('.')[0])

@@ -146,7 +146,7 @@ def later():
 threading.Thread(target=later).start()
 print(run_command(['sh', '-c', 'touch begun; exec sleep 295'+sys.argv[1]], '.', wanted=lambda: not forked.is_set())[0], run_command(['true'], '.')[0])
 ''', me, cwd=tmp_path)
-    assert out.stdout=='late 0\n', out.stderr
+    assert out.stdout=='unwanted 0\n', out.stderr
     assert gone('sleep 295')
 
 @pytest.mark.skipif(sys.version_info<(3,11), reason='-P is of 3.11')

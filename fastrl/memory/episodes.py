@@ -12,7 +12,6 @@ __all__ = ['ReplayBuffer', 'EpisodeReplay', 'FIFOEvictor', 'FieldType', 'ScoreEv
 
 # %% ../../nbs/06d_memory.episodes.ipynb #63e465a6
 import threading
-import torch
 from fastcore.basics import patch
 from fastcore.imports import noop
 from torch import Tensor
@@ -36,15 +35,15 @@ class EpisodeReplay:
         chunk_size:int=None, # Sequences that a worker hands over at once
         num_workers:int=None, # Processes that draw; by default this one does
         *,
-        num_envs:int=None, # Say it if a single `done` may stand for that of all environments
+        num_envs:int=None, # If a single `done` may stand for all environments: how many they are
         **kwargs # For `get_loader`: `seed`, `by`, `pin_memory`, `context`
     ):
         if not hasattr(dataset, 'get_loader'):
             raise ValueError(f'`dataset` should be of episodes, like `RingBufferDataset(1000)`, got {dataset!r:.60}')
-        self.dataset,self.loader = (
-            dataset,dataset.get_loader(batch_size, sequence_length, chunk_size, num_workers, **kwargs))
+        self.dataset,self.running = dataset,None # a `Running` from the first step on
+        self.loader = dataset.get_loader(batch_size, sequence_length, chunk_size, num_workers, **kwargs)
         self.num_envs = num_envs if num_envs is None else whole_number('num_envs', num_envs)
-        self.lock,self.running,self._drawing = threading.RLock(),None,None
+        self.lock,self._drawing = threading.RLock(),None # the iterator over `loader`, once `sample` has begun
 
     @property
     def num_episodes(self)->int: return self.dataset.num_episodes
@@ -65,27 +64,18 @@ def add_step(self:EpisodeReplay,
     done,lead = dones_of(done, self.running.lead if self.running else None, self.num_envs)
     fields,cols = fit_schema(step_data, self.running.fields if self.running else self.dataset.schema, lead)
     if self.running is None: self.running = Running(lead, fields)
-    r,most,errors = self.running,self.dataset.longest,[]
-    if lead: r.pending |= done
-    self._end(errors)
-    long = ~r.out&(r.t-r.start>=most)
-    r.put(cols)
-    r.out |= long
-    r.start[r.out] = r.t
-    if not lead:
-        r.pending |= done
-        self._end(errors)
-    if long.any():
-        errors.append(ValueError(f'the episode{f" of environment {long.argmax()}" if lead else ""} has {most+1} steps '
-                                 f'by now, and the capacity is {most}: it is left out up to its `done`. '
-                                 'Give the dataset a larger `capacity`, or end episodes earlier'))
-    if errors: raise errors[0] # now that all others have their step
+    was_done,is_done = (done,False) if lead else (False,done)
+    errors = self._end(was_done)
+    errors += self._put(cols)
+    errors += self._end(is_done)
+    if errors: raise errors[0] # now that all other environments have their step
 
 # %% ../../nbs/06d_memory.episodes.ipynb #3e51aa0c
 @patch
-def _end(self:EpisodeReplay, errors):
-    "Hand on the episodes that have ended"
-    r = self.running
+def _end(self:EpisodeReplay, done):
+    "Give the dataset the episodes of the environments that are `done`; the errors of those that it does not take"
+    r,errors = self.running,[]
+    r.pending |= done
     for i in r.pending.nonzero()[0]: # if this is interrupted, the next step resumes it
         keep = not r.out[i] and r.t>r.start[i]
         episode = r.take(i, r.t)
@@ -93,6 +83,21 @@ def _end(self:EpisodeReplay, errors):
         try:
             if keep: self.dataset.add_episode(episode)
         except Exception as e: errors.append(e)
+    return errors
+
+# %% ../../nbs/06d_memory.episodes.ipynb #3c405ef9
+@patch
+def _put(self:EpisodeReplay, cols):
+    "Store the step in `running`, but not of an episode that is too long; an error if one has just become so"
+    r,most = self.running,self.dataset.longest
+    long = ~r.out&(r.t-r.start>=most)
+    r.put(cols)
+    r.out |= long # left out up to its `done`
+    r.start[r.out] = r.t
+    if not long.any(): return []
+    return [ValueError(f'the episode{f" of environment {long.argmax()}" if r.lead else ""} has {most+1} steps '
+                       f'by now, and the capacity is {most}: it is left out up to its `done`. '
+                       'Give the dataset a larger `capacity`, or end episodes earlier')]
 
 # %% ../../nbs/06d_memory.episodes.ipynb #1a14f592
 @patch
@@ -104,12 +109,18 @@ def sample(self:EpisodeReplay)->BD:
         except BaseException:
             self._drawing = None # the next time begins anew
             raise
+    return self._to_devices(batch)
+
+@patch
+def _to_devices(self:EpisodeReplay, batch):
+    "Move each field to the device that the schema gives it; `is_first` and `is_last` go with the first field"
     fields = self.dataset.schema
     if (all(f.device.type=='cpu' for f in fields.values())
         and all(t.is_cpu for t in batch.values() if isinstance(t, Tensor))): return batch
     there = {p: fields[p].device if p in fields else next(iter(fields.values())).device for p,_ in leaves(batch)}
     return nest({p: t.to(there[p], non_blocking=True) for p,t in leaves(batch)})
 
+# %% ../../nbs/06d_memory.episodes.ipynb #e456093b
 @patch
 def close(self:EpisodeReplay):
     "End the workers, if there are any; `sample` starts new ones"

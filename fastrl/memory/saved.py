@@ -98,7 +98,7 @@ def _expected(self:Saved, piece):
     of = {name: (shape, torch_dtype(dtype)) for path,shape,dtype,name in self.ring['fields']
           if kind=='rows' or fields_in([[path]], self.manifest['mutable'])}
     for k,(shape,dtype) in of.items():
-        if kind=='marks': shape = marked_shape(shape)
+        if kind=='marks': shape = changed_shape(shape)
         res[k] = ([n,*shape],dtype) if dtype in file_dtypes else ([n,*shape,dtype.itemsize],torch.uint8)
     res.update({k: ([n],torch.float64) for k in self.manifest['beside']})
     return {**res, 'serial':([n],torch.int64)} if kind=='marks' else res
@@ -166,7 +166,7 @@ def read(self:Saved,
 # %% ../../nbs/03e_memory.saved.ipynb #73f38b12
 @patch
 def _fill(self:Saved, ring, beside, files, rows, mapped):
-    "Copy the rows, their later changes, and the marks of what follows what"
+    "Copy the rows and their later changes, and note where one does not follow another"
     moved = Moved(np.array([o[1] for o in rows]), np.array([stop-first for _,first,stop in rows]), self.renumbered)
     views = {name: ring.rows.columns[tuple(p)] for p,_,_,name in self.ring['fields']}
     base = moved.base(ring.capacity)
@@ -178,10 +178,10 @@ def _fill(self:Saved, ring, beside, files, rows, mapped):
         if p['file'] in files: self._change(views, beside, files[p['file']], moved, base, ring.capacity or moved.total)
     # last: until now the ring was empty
     ring.reset(first=0 if self.renumbered else self.ring.get('first', 0), stop=moved.total)
-    marks = {int(moved(np.array(o if o>=0 else -1-o))): o>=0 for o in self.ring['cuts']}
-    if self.renumbered: marks.update({o: False for o in moved.gaps})
+    is_cut = {int(moved(np.array(o if o>=0 else -1-o))): o>=0 for o in self.ring['cuts']} # by row; others are gaps
+    if self.renumbered: is_cut.update({o: False for o in moved.gaps})
     lone,several = (int(moved(np.array(self.ring.get(k, 0)))) if self.ring.get(k) else 0 for k in ('lone','several'))
-    ring.seams = Seams(0, 0, [o for o,cut in marks.items() if cut], [o for o,cut in marks.items() if not cut],
+    ring.seams = Seams(0, 0, [o for o,cut in is_cut.items() if cut], [o for o,cut in is_cut.items() if not cut],
                        lone, several)
 
 # %% ../../nbs/03e_memory.saved.ipynb #162991de
@@ -220,7 +220,7 @@ def _copy_wrapped(view, col, to, at, n):
 # %% ../../nbs/03e_memory.saved.ipynb #985af174
 @patch
 def _change(self:Saved, views, beside, cols, moved, base, n):
-    "Apply the changes in a file of marks"
+    "Apply a file of changes"
     serials = cols['serial'].numpy()
     there = np.flatnonzero(moved.there(serials))
     slots = (moved(serials[there])-base)%n
