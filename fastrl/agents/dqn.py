@@ -248,7 +248,7 @@ class Score(Callback):
     order,run_valid,once_per_batch = -9,False,True # before the memory puts in a drawn batch
     def __init__(self, recent=20):
         # returns of the last `recent` episodes
-        self.steps,self.episodes,self.returns,self.curve = 0,0,deque(maxlen=recent),[]
+        self.steps,self.episodes,self.returns,self.curve,self._begun_at,self._took = 0,0,deque(maxlen=recent),[],None,None
 
     @property
     def mean(self)->float: return sum(self.returns)/len(self.returns) if self.returns else float('nan')
@@ -272,7 +272,9 @@ class Score(Callback):
         self.returns.extend(state['returns'])
 
     @property
-    def speed(self)->float: return (self.steps-self._begun_at[1])/(self._took or time.perf_counter()-self._begun_at[0])
+    def speed(self)->float:
+        if not self._begun_at: return float('nan') # nothing was trained yet
+        return (self.steps-self._begun_at[1])/(self._took or time.perf_counter()-self._begun_at[0])
 
 # %% ../../nbs/10_agents.dqn.ipynb #10a00007
 class _Short(float):

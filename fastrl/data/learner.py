@@ -51,7 +51,7 @@ def new(self:SourceDL,
 )->SourceDL:
     "A loader like this one"
     same = {k: getattr(self, k) for k in self.keeps}
-    if dataset is None or hasattr(dataset, 'take'): return (cls or type(self))(dataset or self.dataset, **{**same, **kwargs})
+    if dataset is None or isinstance(dataset, Source): return (cls or type(self))(self.dataset if dataset is None else dataset, **{**same, **kwargs})
     return RowsDL(dataset, source=self.dataset, device=self.device, **{k: v for k,v in kwargs.items() if k=='bs'})
 
 SourceDL.keeps = 'n','bs','device'
@@ -118,7 +118,7 @@ class EpisodeDL(SourceDL):
     def __init__(self, dataset=None, n=5, seed=None, device=None, **kwargs):
         super().__init__(dataset, n=n, bs=1, device=device)
         self.seed,self.returns = seed,np.zeros(0)
-        if dataset.to_play(1) is None: self.n = 0 # nobody knows how to play
+        if not dataset or dataset.to_play(1) is None: self.n = 0 # nobody knows how to play
     def rows(self):
         if not self.n: return
         self.dataset.device = self.device
