@@ -99,7 +99,7 @@ def _new_ring(self:ExperienceBank, specs):
     "Move the rows to a ring whose columns have these shapes and dtypes"
     ring = Ring(self.max_size, nest({**specs, **{(k,): ((), o) for k,o in _per_row.items()}}))
     infos = self._infos_at(range(len(self)))
-    if infos: ring.extend(nest({p: as_wide(p, v, ring.rows.columns[p].dtype) for p,v in self._columns_at().items()}))
+    if infos: ring.extend(nest({p: as_wide(p, v, ring.place.columns[p].dtype) for p,v in self._columns_at().items()}))
     self._before += self.ring.total-len(infos)
     self.ring,self._infos = ring,infos # the oldest has row 0 now
 
@@ -137,7 +137,7 @@ def _note_infos(self:ExperienceBank, first, infos):
 def _append(self:ExperienceBank, cols, forms, infos, source, episode):
     "Write rows as `columns_of` gives them; the ring is ready for them"
     number = np.array([self._forms.setdefault(f, len(self._forms)) for f in forms], np.int32)
-    wide = {p: as_wide(p, t, self.ring.rows.columns[p].dtype) for p,t in field_columns(cols).items()}
+    wide = {p: as_wide(p, t, self.ring.place.columns[p].dtype) for p,t in field_columns(cols).items()}
     first = self.ring.total
     self.ring.extend({**nest(wide), 'form':number[cols['form',].numpy()], 'source':source, 'episode':episode})
     self._note_infos(first, infos)

@@ -78,7 +78,7 @@ def fields_in(
 def _mutable(ring, mutable):
     "`mutable`, and the columns that `Ring.put` changed"
     names = {o for f in ring.fields or () for o in (f.name, f.path[0])}
-    return list(dict.fromkeys([*mutable, *(o for o in ring.rows.changed or () if o in names)]))
+    return list(dict.fromkeys([*mutable, *(o for o in ring.place.changed or () if o in names)]))
 
 # %% ../../nbs/03d_memory.checkpoint.ipynb #0cb5a190
 def _about(ring, fields):
@@ -144,7 +144,7 @@ def _write_rows(write, ring, fields, beside, first):
     total,n = ring.total,ring.total-first
     spans = [(0, n)] if n==ring.capacity else _spans(ring, first, total)
     cols = {name: (v.dtype, (n,*v.shape[1:]), blocks(v, spans))
-            for v,(*_,name) in zip(ring.rows.columns.values(), fields)}
+            for v,(*_,name) in zip(ring.place.columns.values(), fields)}
     cols.update({k: (v.dtype, (n,), blocks(v, spans)) for k,v in beside.items()})
     return write('rows', cols, dict(format='fastrl', first=str(first), stop=str(total)),
                  rows=n, first=first, stop=total)
@@ -179,10 +179,10 @@ class Kept:
         self.folder,self.manifest,self.head,self.before = folder,manifest,head,{}
         self.of = [weakref.ref(o) for o in (ring, sampler) if o is not None]
         self.sums = _hashes(ring, manifest['mutable']) if sums is None else sums
-        others = [*getattr(ring.rows.changed, 'of', ())]
+        others = [*getattr(ring.place.changed, 'of', ())]
         for o in others: o.before = o.changed(ring)
-        ring.rows.changed = _Notes([self, *others])
-        ring.rows.changed.update({k: np.zeros(0, bool) for k in manifest['mutable']}) # they will probably change again
+        ring.place.changed = _Notes([self, *others])
+        ring.place.changed.update({k: np.zeros(0, bool) for k in manifest['mutable']}) # they will probably change again
 
     def __reduce__(self): return type(None),() # a copy of the memory has no folder
 
@@ -193,7 +193,7 @@ def still(self:Kept, folder, ring, sampler=None):
     try:
         with open(folder/'manifest.json', 'rb') as f: head = f.read(len(self.head))
     except OSError: return False
-    return (self.folder==folder and head==self.head and self in getattr(ring.rows.changed, 'of', ())
+    return (self.folder==folder and head==self.head and self in getattr(ring.place.changed, 'of', ())
             and [o() for o in self.of]==[o for o in (ring, sampler) if o is not None])
 
 # %% ../../nbs/03d_memory.checkpoint.ipynb #ca75e0e3
@@ -201,7 +201,7 @@ def still(self:Kept, folder, ring, sampler=None):
 def changed(self:Kept, ring):
     "By column, the rows that changed"
     res = dict(self.before)
-    for k,v in (ring.rows.changed or {}).items(): res[k] = _either(v, res.get(k, v[:0]))
+    for k,v in (ring.place.changed or {}).items(): res[k] = _either(v, res.get(k, v[:0]))
     return res
 
 # %% ../../nbs/03d_memory.checkpoint.ipynb #5a3dfac6
@@ -218,8 +218,8 @@ def flags(self:Kept, ring, sums):
 # %% ../../nbs/03d_memory.checkpoint.ipynb #31586edf
 def _hashes(ring, mutable):
     "A hash per row of each column that other processes may change"
-    if not (ring.rows.others and ring.fields): return {}
-    return {tuple(p): _hash_rows(ring.rows.columns[tuple(p)][:len(ring)])
+    if not (ring.place.others and ring.fields): return {}
+    return {tuple(p): _hash_rows(ring.place.columns[tuple(p)][:len(ring)])
             for p,*_ in fields_in([[f.path] for f in ring.fields], mutable)}
 
 def _hash_rows(col):
@@ -264,7 +264,7 @@ def _write_marks(write, ring, fields, beside, flags):
     def serials():
         for i in idxs(): yield from blocks(ring.serial(i).view(-1).cpu())
     cols = {name: (v.dtype, (n,*marked_shape(shape)), some(v))
-            for p,shape,_,name in fields for v in [ring.rows.columns[tuple(p)]]}
+            for p,shape,_,name in fields for v in [ring.place.columns[tuple(p)]]}
     cols.update({k: (v.dtype, (n,), some(v)) for k,v in beside.items()})
     for i in idxs(): last = max(last, int(ring.serial(i).max()))
     return write('marks', {**cols, 'serial':(torch.int64, (n,), serials())}, rows=n, last=last)

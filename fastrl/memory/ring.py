@@ -36,16 +36,16 @@ class Ring:
         path=None, # A file to live in; a file that a ring left is opened with its rows
     ):
         self.capacity = None if capacity is None else whole_number('capacity', capacity)
-        self.rows = Place(device, shared, path)
+        self.place = Place(device, shared, path)
         self._attach_serials()
         fields = None if schema is None else Fields(schema_fields(schema))
-        if self.rows.path and self.rows.path.exists(): self._open_file(fields)
-        elif self.rows.others and capacity is None:
+        if self.place.path and self.place.path.exists(): self._open_file(fields)
+        elif self.place.others and capacity is None:
             raise ValueError('a shared or mapped ring does not grow: give it a `capacity`')
         elif fields is not None: self._make_room(fields)
 
     def _attach_serials(self):
-        self._serials = Serials(self.rows, self.capacity)
+        self._serials = Serials(self.place, self.capacity)
         self._rows_lock,self._fast = self._serials.lock,_not_yet
         _rings.add(self)
 
@@ -53,11 +53,11 @@ class Ring:
 @patch(as_prop=True)
 def fields(self:Ring)->list:
     "What a row consists of, a list of `Field`; `None` before the first row"
-    return self.rows.fields
+    return self.place.fields
 @patch(as_prop=True)
 def device(self:Ring)->torch.device:
     "Where the rows are"
-    return self.rows.device
+    return self.place.device
 @patch(as_prop=True)
 def total(self:Ring)->int:
     "How many rows were ever written"
@@ -77,14 +77,14 @@ def __repr__(self:Ring):
 @patch
 def _make_room(self:Ring, fields):
     "Fix the `fields` and make room"
-    self.rows.make(fields, self.capacity or 1024)
-    if self.rows.path: self._serials.opened() # another process may have been quicker
+    self.place.make(fields, self.capacity or 1024)
+    if self.place.path: self._serials.opened() # another process may have been quicker
 
 @patch
 def _write_checked(self:Ring, data, one):
     "Check `data`, one row or a batch, and write it"
     ts = tensors_of(data, self.device.type=='meta')
-    n,place = 1 if one else batch_len(ts),self.rows
+    n,place = 1 if one else batch_len(ts),self.place
     fields = place.fields or fields_of(ts, one)
     cols = fields.fit(ts, one)
     if not n: return
@@ -107,11 +107,11 @@ def _write_checked(self:Ring, data, one):
 @patch
 def _copy_into(self:Ring, cols, at, n):
     "`n` rows to the slots from `at` on"
-    cap = len(self.rows)
+    cap = len(self.place)
     skip = max(0, n-cap)
     start = (at+skip)%cap
     fit = min(n-skip, cap-start)
-    for v,t in zip(self.rows.columns.values(), cols):
+    for v,t in zip(self.place.columns.values(), cols):
         if fit==n: v[start:start+n].copy_(t)
         else:
             v[start:start+fit].copy_(t[skip:skip+fit])
@@ -141,8 +141,8 @@ def extend(self:Ring,
 
 @patch
 def _check_writable(self:Ring):
-    self.rows.check_process()
-    if self.rows.packed is None:
+    self.place.check_process()
+    if self.place.packed is None:
         raise ValueError('these rows are mapped from a saved memory and can only be read: '
                          'load it without `mapped` to add to it')
 
@@ -152,7 +152,7 @@ def columns(self:Ring)->BD:
     "All columns, as views of the rows that are stored"
     if not self.fields: return BD()
     n = len(self) # once, and before the views: another thread may add meanwhile
-    return self.fields.named(self._shown([v[:n] for v in self.rows.columns.values()]))
+    return self.fields.named(self._shown([v[:n] for v in self.place.columns.values()]))
 
 # %% ../../nbs/01_memory.ring.ipynb #2fa1f675
 @patch
@@ -182,10 +182,10 @@ def gather(self:Ring,
 @patch
 def _steady(self:Ring, idxs):
     "The packed rows `idxs`, none of them from the middle of a write of another process"
-    self.rows.check_process()
-    if not self.rows.others: return self.rows.take(idxs)
+    self.place.check_process()
+    if not self.place.others: return self.place.take(idxs)
     for _ in self._tries():
-        was,rows = self._serials.written,self.rows.take(idxs)
+        was,rows = self._serials.written,self.place.take(idxs)
         if not self._serials.touched(idxs, was): return rows
 
 @patch
@@ -202,7 +202,7 @@ def _tries(self:Ring):
 def __getitem__(self:Ring, o):
     "A column by name, a view; or a copy of the rows that anything else names"
     if not isinstance(o, str): return self._copy_rows(o) if self.fields else BD()[o]
-    if self.fields and (o,) in self.rows.columns: return self._shown([self.rows.columns[(o,)][:len(self)]])[0]
+    if self.fields and (o,) in self.place.columns: return self._shown([self.place.columns[(o,)][:len(self)]])[0]
     cols = self.columns()
     if o not in cols: raise KeyError(f'no field {o!r}; there are {list(cols)}')
     return cols[o]
@@ -251,7 +251,7 @@ def draw(self:Ring,
     read=None, # `read(ring, idxs)` → packed rows (or a list of columns) and more columns; else the rows as they are
 ): # -> (BD, row numbers)
     "The batch that `sampler` chooses, read before any of its rows can change"
-    place = self.rows
+    place = self.place
     if device is not None and torch.device(device)==place.device: device = None
     with self if place.others else self._rows_lock:
         if not place.fields: raise ValueError('there are no rows to draw from yet: add some first')
@@ -275,14 +275,14 @@ def _draw_rows(self:Ring, sampler, bs, read):
         kept,cols = self._without_torn(sampler, bs, idxs, cols)
         if kept is not idxs: return self._draw_rows(_Given(kept, cols), bs, read)
     if not one: serial = serial.reshape(*idxs.shape, 1)
-    if read is None: return idxs,cols,self.rows.take(flat) if least==0 else self._padded(flat),dict(serial=serial)
+    if read is None: return idxs,cols,self.place.take(flat) if least==0 else self._padded(flat),dict(serial=serial)
     rows,more = read(self, idxs)
     return idxs,cols,rows,{**more, 'serial':serial}
 
 @patch
 def _padded(self:Ring, idxs):
     "The rows `idxs`, zeros for -1"
-    rows = self.rows.take(idxs.clamp(min=0))
+    rows = self.place.take(idxs.clamp(min=0))
     for o in rows if isinstance(rows, list) else [torch.as_tensor(rows)]: o[idxs<0] = 0
     return rows
 
@@ -321,16 +321,16 @@ def put(self:Ring,
     serials=None, # From the batch, as many as `idxs`; without it the rows are taken as they are now
 )->int: # How many rows were gone
     "Write `values` into rows that are still the ones they were"
-    with self if self.rows.others else self._rows_lock:
-        f = self.rows.by_name.get(name) if self.fields else None
+    with self if self.place.others else self._rows_lock:
+        f = self.place.by_name.get(name) if self.fields else None
         if f is not None and self._put_fast(f, idxs, values, serials): return 0
         fs = self._fields_of(name)
         idxs = self._whole_idxs(idxs)
         flat = idxs.reshape(-1).long()
         vs = [(f, self._fitting(f, v, idxs.shape)) for f in fs for v in [_leaf_of(values, f, name)]]
         keep = self.holds(flat, serials)
-        for f,v in vs: self.rows.write(f, flat[keep], v.reshape(len(flat), *f.shape)[keep.to(v.device)])
-        self.rows.mark_changed(fs[0].path[0] if name==fs[0].path[0] else name, flat[keep])
+        for f,v in vs: self.place.write(f, flat[keep], v.reshape(len(flat), *f.shape)[keep.to(v.device)])
+        self.place.mark_changed(fs[0].path[0] if name==fs[0].path[0] else name, flat[keep])
         return int((flat>=0).sum()-keep.sum())
 
 # %% ../../nbs/01_memory.ring.ipynb #9d8fa4de
@@ -375,7 +375,7 @@ _not_compiled = (torch.float16, torch.bfloat16, torch.complex64, torch.complex12
 @patch
 def _put_fast(self:Ring, f, idxs, values, serials):
     "The usual case, tensors as a draw gave them and all rows still there, takes no torch; was it one?"
-    place = self.rows
+    place = self.place
     if not (type(idxs) is type(values) is type(serials) is Tensor and values.dtype is f.dtype
             and f.dtype not in _not_compiled and idxs.dtype is serials.dtype is torch.int64 and idxs.ndim==1
             and place.arrays is not None and values.shape==(*idxs.shape,*f.shape) and serials.shape==(*idxs.shape,1)
@@ -440,23 +440,23 @@ def _without_torn(self:Ring, sampler, bs, idxs, cols):
 @patch
 def _open_file(self:Ring, fields=None):
     "Open the file that a ring left"
-    self.capacity = self._serials.capacity = len(self.rows.open(fields, self.capacity))
+    self.capacity = self._serials.capacity = len(self.place.open(fields, self.capacity))
     self._serials.opened()
 
 # %% ../../nbs/01_memory.ring.ipynb #8a45d940
 @patch
 def __getstate__(self:Ring):
     with self._rows_lock: # no thread writes while the rows are copied
-        return dict(capacity=self.capacity, rows=self.rows.__getstate__(), _reopened=self._serials.reopened)
+        return dict(capacity=self.capacity, place=self.place.__getstate__(), _reopened=self._serials.reopened)
 
 @patch
 def __setstate__(self:Ring, state):
     place = Place.__new__(Place)
-    place.__setstate__(state['rows'])
-    self.__dict__.update({k: v for k,v in state.items() if k!='_reopened'}, rows=place)
+    place.__setstate__(state['place'] if 'place' in state else state['rows']) # its former name
+    self.__dict__.update({k: v for k,v in state.items() if k not in ('rows','_reopened')}, place=place)
     self._attach_serials()
     self._serials.reopened = state['_reopened']
-    if self.rows.fields and self.rows.path: self._serials.opened()
+    if self.place.fields and self.place.path: self._serials.opened()
 
 # %% ../../nbs/01_memory.ring.ipynb #a800104b
 def _unlock():
@@ -471,7 +471,7 @@ if hasattr(os, 'register_at_fork'): os.register_at_fork(after_in_child=_unlock)
 def __enter__(self:Ring):
     "No other thread writes until the block ends, and rows that other processes write meanwhile are ignored"
     self._rows_lock.acquire()
-    if self.rows.others and self.rows.fields: self._serials.pin()
+    if self.place.others and self.place.fields: self._serials.pin()
     return self
 
 @patch
@@ -494,6 +494,11 @@ def _draw_beside(self:Ring, sampler, bs, read):
         s.look()
 
 # %% ../../nbs/01_memory.ring.ipynb #7af2cbd5
+@patch(as_prop=True)
+def rows(self:Ring)->Place:
+    "The former name of `place`"
+    return self.place
+
 # everything that rows are made of can be imported from this module
 _all_ = ['Field','schema_fields','pack_fields','nest','check_paths','torch_dtype',
          'nbytes_when_full','machine_memory','compiled','Seams']

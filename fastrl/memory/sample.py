@@ -112,7 +112,7 @@ class Prioritized(Uniform):
 def follow(self:Prioritized, ring:Ring):
     "Give the rows that came since the last time the largest priority of those that were there before"
     if (total := ring.total)==self.seen: return
-    cap,base = len(ring.rows),ring.seams.first
+    cap,base = len(ring.place),ring.seams.first
     if base!=self.base: self.tree,self.seen,self.base = None,base,base # it was reset
     if self.tree is None or len(self.tree)<cap: # the first time, or the ring has grown
         old,self.tree = self.tree,SumTree(cap, ring.device)

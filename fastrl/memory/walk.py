@@ -108,13 +108,13 @@ def follow(self:Walk,
     seams = ring.seams
     if seams.first!=self.base: self.__init__() # it was reset
     self.base,total = seams.first,ring.total
-    cap = ring.capacity or len(ring.rows)
+    cap = ring.capacity or len(ring.place)
     if len(self.nxt)<cap:
         self.nxt,self.prv = (np.concatenate([o, np.zeros(cap-len(o), np.int64)]) for o in (self.nxt, self.prv))
     while True: # another process may write over a row while you look at it
         first = max(self.seen, seams.oldest, self.base)
         cols = self._row_columns(ring, (np.arange(first, total)-self.base)%cap)
-        if not ring.rows.others: break
+        if not ring.place.others: break
         seams = ring.seams
         if seams.oldest<=first or first>=total: break
     if first>max(self.seen, self.base):
@@ -141,11 +141,11 @@ def _forget(self:Walk, oldest):
     if self.named: self.missed = True
 
 # %% ../../nbs/02a_memory.walk.ipynb #850f3038
-def _names_env(ring): return ('env_id',) in ring.rows.columns or ('worker_id',) in ring.rows.columns
+def _names_env(ring): return ('env_id',) in ring.place.columns or ('worker_id',) in ring.place.columns
 
 def _column_of(ring, name, rows):
     "Column `name` of `rows`, `(rows, numbers)`, as an array"
-    place = ring.rows
+    place = ring.place
     if place.arrays: res = place.arrays[(name,)][rows]
     else:
         t = place.columns[(name,)][torch.from_numpy(rows).to(ring.device)].cpu()
@@ -161,7 +161,7 @@ def _exact_ints(a): # the bits of a float, so that no two numbers become one
 def _row_columns(self:Walk, ring, rows):
     "Of `rows`: what names their environment, whether they end an episode, their episode and their step"
     def column(name): return _column_of(ring, name, rows)
-    def has(name): return (name,) in ring.rows.columns
+    def has(name): return (name,) in ring.place.columns
     if missing := [o for o in ('terminated','truncated') if not has(o)]:
         raise ValueError(f'episodes cannot be told apart without the columns {missing}: store them with each row')
     if has('n_steps') and (column('n_steps')>1).any():
@@ -178,7 +178,7 @@ def _row_columns(self:Walk, ring, rows):
 @patch
 def _check_single(self:Walk, ring, seams, first):
     "Raise if the rows from `first` on seem to be of several environments"
-    cols = ring.rows.columns
+    cols = ring.place.columns
     pairs = [(p, q) for p in cols if p[0]=='state' and (q := ('next_state', *p[1:])) in cols
              and cols[p].shape==cols[q].shape and cols[p][:1].numel()]
     if not pairs:
@@ -190,7 +190,7 @@ def _check_single(self:Walk, ring, seams, first):
     new = new[self.prv[new]>=max(0, seams.oldest)]
     before = (self.prv[new]-self.base)%len(self.nxt)
     for p,q in pairs:
-        for i in range(0, len(new), n := max(1, 2**24//max(1, ring.rows.columns[p][:1].nbytes))):
+        for i in range(0, len(new), n := max(1, 2**24//max(1, ring.place.columns[p][:1].nbytes))):
             if ((bad := _differ(ring, p, new[i:i+n], q, before[i:i+n])) is not None
                     and ring.seams.oldest==seams.oldest): self._start_over( # and no other process overwrote them
                 f'row {new[i+bad]} should follow row {before[i+bad]}, and its `state` is not the `next_state` there: '
@@ -208,7 +208,7 @@ def _start_over(self:Walk, why):
 # %% ../../nbs/02a_memory.walk.ipynb #3a79fdee
 def _differ(ring, p, rows, q, before):
     "The first of `rows` whose column `p` differs from column `q` of `before`; `None` if all agree"
-    a,b = ring.rows.columns[p],ring.rows.columns[q]
+    a,b = ring.place.columns[p],ring.place.columns[q]
     a,b = (v[torch.from_numpy(i).to(v.device)].reshape(len(i), -1).cpu() for v,i in ((a, rows), (b, before)))
     if a.dtype!=b.dtype: # compare with the precision that both have
         floats = [o.dtype for o in (a, b) if o.is_floating_point()]
@@ -302,7 +302,7 @@ def fold(self:Walk,
 ): # -> as `returns`
     "Go `n` steps from each of the rows `idxs` of `ring`"
     self.follow(ring)
-    return self.returns(ring.rows.columns[_reward(ring).path].view(-1), idxs, n, gamma)
+    return self.returns(ring.place.columns[_reward(ring).path].view(-1), idxs, n, gamma)
 
 # %% ../../nbs/02a_memory.walk.ipynb #cd75e00b
 _outcome = ('next_state','terminated','truncated','done')
@@ -339,7 +339,7 @@ def fold_rows(self:Walk,
         raise ValueError(f'`idxs` should be single rows of shape (bs,), got {tuple(idxs.shape)}: '
                          'sequences are not folded')
     self.follow(ring)
-    place = ring.rows
+    place = ring.place
     if self.packed is None or self.packed[0] is not place.packed: # the first time, or the ring has grown
         f = _reward(ring)
         fast = place.short and place.arrays is not None and f.dtype in (torch.float32, torch.float64)
@@ -387,7 +387,7 @@ def _pick(nxt, prv, tries, bs, T, pad, base, oldest, total, cap):
 def _starts(self:Walk, ring, bs, T, pad, gen):
     "Where `bs` runs of `T` begin"
     self.follow(ring)
-    n,oldest = len(ring),ring.seams.oldest if ring.rows.others else self.oldest
+    n,oldest = len(ring),ring.seams.oldest if ring.place.others else self.oldest
     where = (self.base, max(oldest, self.seen-n), self.seen, ring.capacity or max(n, 1))
     found = _pick(self.nxt, self.prv, torch.randint(n, (4*bs+16,), generator=gen).numpy(), bs, T, pad, *where)
     if len(found)==bs: return found
@@ -458,7 +458,7 @@ class Runs:
     ): self.walk,self.gen,self.T,self.pad = walk,gen,T,pad
 
     def draw(self, ring, bs):
-        own,walk = [o for o in sequence_names if (o,) in ring.rows.columns],self.walk
+        own,walk = [o for o in sequence_names if (o,) in ring.place.columns],self.walk
         if padded := self.pad or self.T is None:
             if 'mask' in own: raise ValueError('sequences of unequal length have a column `mask` of their own: '
                                                'call the stored column `mask` another name')
