@@ -107,9 +107,7 @@ def _new_ring(self:ExperienceBank, specs):
 @patch
 def _slots(self:ExperienceBank, idxs):
     "The ring's row numbers of the experiences `idxs`"
-    n = len(self)
-    return (self.ring.total-n+np.asarray(idxs, np.int64))%max(
-        1, n if self.ring.capacity is None else self.ring.capacity)
+    return self.ring.slots_of(self.ring.total-len(self)+np.asarray(idxs, np.int64))
 
 @patch
 def _columns_at(self:ExperienceBank, idxs=None):
@@ -129,7 +127,8 @@ def _note_infos(self:ExperienceBank, first, infos):
     if cap is None: self._infos[first:] = infos; return
     infos,first = infos[-cap:],first+max(0, len(infos)-cap)
     self._infos += ['']*(min(cap, first+len(infos))-len(self._infos))
-    at,here = first%cap,min(len(infos), cap-first%cap)
+    at = self.ring.slots_of(first)
+    here = min(len(infos), cap-at)
     self._infos[at:at+here],self._infos[:len(infos)-here] = infos[:here],infos[here:]
 
 # %% ../../nbs/06e_memory.bank.ipynb #67e32377

@@ -124,8 +124,8 @@ class _Writer:
 # %% ../../nbs/03d_memory.checkpoint.ipynb #8a0fbe51
 def _spans(ring, first, stop):
     "The slots of these serial numbers: one stretch, or two"
-    cap,n,at = ring.capacity,stop-first,first-ring.seams.first
-    return [(at, at+n)] if cap is None or (at := at%cap)+n<=cap else [(at, cap), (0, at+n-cap)]
+    cap,n,at = ring.capacity,stop-first,ring.slots_of(first)
+    return [(at, at+n)] if cap is None or at+n<=cap else [(at, cap), (0, at+n-cap)]
 
 # %% ../../nbs/03d_memory.checkpoint.ipynb #99303d99
 def _new_rows(write, ring, fields, beside, old):
@@ -249,7 +249,7 @@ def _new_marks(write, ring, fields, beside, mutable, old, flags, first):
 # %% ../../nbs/03d_memory.checkpoint.ipynb #008cd346
 def _flag(flags, serials, ring, oldest):
     "Set the `flags` of the rows that are still stored"
-    flags[(serials[serials>=oldest]-ring.seams.first)%(ring.capacity or len(flags))] = True
+    flags[ring.slots_of(serials[serials>=oldest])] = True
 
 # %% ../../nbs/03d_memory.checkpoint.ipynb #50e4b95f
 def _write_marks(write, ring, fields, beside, flags):

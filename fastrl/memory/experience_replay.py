@@ -74,7 +74,7 @@ class Tally:
         cap = len(ring.place)
         if len(self.times)<cap: self.times = np.concatenate([self.times, np.zeros(cap-len(self.times), np.int64)])
         if (total := ring.total)>self.seen: # these rows are new
-            self.times[np.arange(max(self.seen, total-cap), total)%cap] = 0
+            self.times[ring.slots_of(np.arange(max(self.seen, total-len(ring)), total))] = 0
         self.seen = total
         np.add.at(self.times, idxs.cpu().numpy(), 1)
 

@@ -162,7 +162,7 @@ def _shown(self:Ring, cols):
     if s.sound() or not (len(torn := s.torn) and len(self)): return cols
     if len(torn)>=len(self): return [v[:0] for v in cols]
     i = np.arange(len(self))
-    i[torn] = (s.oldest-s.base)%self.capacity
+    i[torn] = s.slots_of(s.oldest)
     return [v.index_select(0, torch.from_numpy(i).to(v.device)) for v in cols]
 
 # %% ../../nbs/01_memory.ring.ipynb #28487cc0
@@ -241,6 +241,14 @@ def serial(self:Ring,
     "How many rows were written before each of these"
     i = self._named_rows(idxs)
     return self._serials.of(i.reshape(-1)).view(i.shape)
+
+# %% ../../nbs/01_memory.ring.ipynb #291e696e
+@patch
+def slots_of(self:Ring,
+    serials # Serial numbers: one, or an array or tensor of them
+): # -> the same with row numbers
+    "The way back: where rows of these numbers are while they are stored"
+    return self._serials.slots_of(serials)
 
 # %% ../../nbs/01_memory.ring.ipynb #be1ac03b
 @patch

@@ -113,7 +113,7 @@ def follow(self:Walk,
         self.nxt,self.prv = (np.concatenate([o, np.zeros(cap-len(o), np.int64)]) for o in (self.nxt, self.prv))
     while True: # another process may write over a row while you look at it
         first = max(self.seen, seams.oldest, self.base)
-        cols = self._row_columns(ring, (np.arange(first, total)-self.base)%cap)
+        cols = self._row_columns(ring, ring.slots_of(np.arange(first, total)))
         if not ring.place.others: break
         seams = ring.seams
         if seams.oldest<=first or first>=total: break
@@ -186,9 +186,9 @@ def _check_single(self:Walk, ring, seams, first):
             f'{min(seams.several-seams.oldest, len(ring))} rows came several in one call, and have no `state` and '
             f'`next_state` that would tell whether one environment took these steps or several: {_give_env_id}')
         return
-    new = (np.arange(first, self.seen)-self.base)%len(self.nxt)
+    new = ring.slots_of(np.arange(first, self.seen))
     new = new[self.prv[new]>=max(0, seams.oldest)]
-    before = (self.prv[new]-self.base)%len(self.nxt)
+    before = ring.slots_of(self.prv[new])
     for p,q in pairs:
         for i in range(0, len(new), n := max(1, 2**24//max(1, ring.place.columns[p][:1].nbytes))):
             if ((bad := _differ(ring, p, new[i:i+n], q, before[i:i+n])) is not None
