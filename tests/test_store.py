@@ -146,13 +146,13 @@ def test_interrupted_batch(monkeypatch):
     "Between two columns: it is written all the same, or counts as overwritten"
     r = Ring(3)
     r.extend(dict(a=torch.arange(3), b=torch.arange(3)))
-    copy_,hits = Ring._copy_into,[]
+    copy_in,hits = Place.copy_in,[]
     def interrupted(self, cols, at, n):
-        copy_(self, cols[:1], at, n)
+        copy_in(self, cols[:1], at, n)
         hits.append(1)
         if len(hits)<=most: raise KeyboardInterrupt
-        copy_(self, cols, at, n)
-    monkeypatch.setattr(Ring, '_copy_into', interrupted)
+        copy_in(self, cols, at, n)
+    monkeypatch.setattr(Place, 'copy_in', interrupted)
     most = 1
     with pytest.raises(KeyboardInterrupt): r.extend(dict(a=tensor([9]), b=tensor([9])))
     same_rows(r.columns(), BD(a=tensor([9,1,2]), b=tensor([9,1,2])))

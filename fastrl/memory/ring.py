@@ -24,8 +24,6 @@ from .serial import *
 log = logging.getLogger(__name__)
 _rings = weakref.WeakSet()
 
-def _not_yet(row): return False # no writer is compiled for these rows
-
 class Ring:
     "Rows of one schema; once `capacity` is reached, the newest row replaces the oldest"
     def __init__(self,
@@ -49,75 +47,14 @@ class Ring:
         self._rows_lock,self._fast = self._serials.lock,_not_yet
         _rings.add(self)
 
-# %% ../../nbs/01_memory.ring.ipynb #236844d2
-@patch(as_prop=True)
-def fields(self:Ring)->list:
-    "What a row consists of, a list of `Field`; `None` before the first row"
-    return self.place.fields
-@patch(as_prop=True)
-def device(self:Ring)->torch.device:
-    "Where the rows are"
-    return self.place.device
-@patch(as_prop=True)
-def total(self:Ring)->int:
-    "How many rows were ever written"
-    return self._serials.total
-@patch(as_prop=True)
-def pointer(self:Ring)->int:
-    "Where the newest row ends"
-    return self._serials.pointer
-@patch
-def __len__(self:Ring): return len(self._serials)
-@patch
-def __repr__(self:Ring):
-    of = 'rows' if self.capacity is None else f'of {self.capacity} rows'
-    return in_lines(f'Ring({len(self)} {of}, pointer {self.pointer}: {", ".join(map(repr, self.fields or []))})')
-
-# %% ../../nbs/01_memory.ring.ipynb #22f12ee9
-@patch
-def _make_room(self:Ring, fields):
-    "Fix the `fields` and make room"
-    self.place.make(fields, self.capacity or 1024)
-    if self.place.path: self._serials.opened() # another process may have been quicker
-
-@patch
-def _write_checked(self:Ring, data, one):
-    "Check `data`, one row or a batch, and write it"
-    ts = tensors_of(data, self.device.type=='meta')
-    n,place = 1 if one else batch_len(ts),self.place
-    fields = place.fields or fields_of(ts, one)
-    cols = fields.fit(ts, one)
-    if not n: return
-    if place.fields: self._check_writable()
-    with self._rows_lock:
-        if not place.fields: self._make_room(fields)
-        if place.fields is not fields: cols = place.fields.fit(ts, one) # another thread wrote the first row meanwhile
-        at = self._serials.next_slot()
-        if self.capacity is None and at+n>len(place): place.grow(at+n); self._fast = _not_yet
-        begin = place.packed.data_ptr() # its own columns change under the copy
-        cols = [t.clone() if begin<=t.data_ptr()<begin+place.packed.nbytes else t for t in cols]
-        self._serials.begin(n)
-        try: self._copy_into(cols, at, n)
-        except BaseException: # Ctrl-C between two columns: the rows are written all the same
-            self._copy_into(cols, at, n)
-            self._serials.end(n)
-            raise
-        self._serials.end(n)
-
-@patch
-def _copy_into(self:Ring, cols, at, n):
-    "`n` rows to the slots from `at` on"
-    cap = len(self.place)
-    skip = max(0, n-cap)
-    start = (at+skip)%cap
-    fit = min(n-skip, cap-start)
-    for v,t in zip(self.place.columns.values(), cols):
-        if fit==n: v[start:start+n].copy_(t)
-        else:
-            v[start:start+fit].copy_(t[skip:skip+fit])
-            v[:n-skip-fit].copy_(t[skip+fit:])
+    def __len__(self): return len(self._serials)
+    def __repr__(self):
+        of,fields = 'rows' if self.capacity is None else f'of {self.capacity} rows',self.place.fields or []
+        return in_lines(f'Ring({len(self)} {of}, pointer {self._serials.pointer}: {", ".join(map(repr, fields))})')
 
 # %% ../../nbs/01_memory.ring.ipynb #edf26f51
+def _not_yet(row): return False # no writer is compiled for these rows
+
 @patch
 def add(self:Ring,
     **row # The fields of one step: numbers, arrays, tensors, or dicts and tuples of them
@@ -139,12 +76,55 @@ def extend(self:Ring,
     "Write the rows of `batch`, in order"
     self._write_checked(batch, one=False)
 
+# %% ../../nbs/01_memory.ring.ipynb #22f12ee9
 @patch
-def _check_writable(self:Ring):
-    self.place.check_process()
-    if self.place.packed is None:
-        raise ValueError('these rows are mapped from a saved memory and can only be read: '
-                         'load it without `mapped` to add to it')
+def _write_checked(self:Ring, data, one):
+    "Check `data`, one row or a batch, and write it"
+    ts = tensors_of(data, self.place.device.type=='meta')
+    n,place = 1 if one else batch_len(ts),self.place
+    fields = place.fields or fields_of(ts, one)
+    cols = fields.fit(ts, one)
+    if not n: return
+    if place.fields: place.check_writable()
+    with self._rows_lock:
+        if not place.fields: self._make_room(fields)
+        if place.fields is not fields: cols = place.fields.fit(ts, one) # another thread wrote the first row meanwhile
+        at = self._serials.next_slot()
+        if self.capacity is None and at+n>len(place): place.grow(at+n); self._fast = _not_yet
+        self._write(cols, at, n)
+
+@patch
+def _make_room(self:Ring, fields):
+    "Fix the `fields` and make room"
+    self.place.make(fields, self.capacity or 1024)
+    if self.place.path: self._serials.opened() # another process may have been quicker
+
+@patch
+def _write(self:Ring, cols, at, n):
+    "Write `n` rows, the first of them to slot `at`; the last of them if there are more than slots"
+    s,skip = self._serials,max(0, n-(self.capacity or n))
+    if skip: cols,at = [t[skip:] for t in cols],s.slots_of(s.total+skip)
+    s.write(n, self.place.copy_in, self.place.apart(cols), at, n-skip)
+
+# %% ../../nbs/01_memory.ring.ipynb #236844d2
+@patch(as_prop=True)
+def fields(self:Ring)->list:
+    "What a row consists of, a list of `Field`; `None` before the first row"
+    return self.place.fields
+@patch(as_prop=True)
+def device(self:Ring)->torch.device:
+    "Where the rows are"
+    return self.place.device
+
+# %% ../../nbs/01_memory.ring.ipynb #a2545ad9
+@patch(as_prop=True)
+def total(self:Ring)->int:
+    "How many rows were ever written"
+    return self._serials.total
+@patch(as_prop=True)
+def pointer(self:Ring)->int:
+    "Where the newest row ends"
+    return self._serials.pointer
 
 # %% ../../nbs/01_memory.ring.ipynb #5ca6c092
 @patch
@@ -165,9 +145,37 @@ def _shown(self:Ring, cols):
     i[torn] = s.slots_of(s.oldest)
     return [v.index_select(0, torch.from_numpy(i).to(v.device)) for v in cols]
 
-# %% ../../nbs/01_memory.ring.ipynb #28487cc0
-_give_up_after = 10 # seconds that a reader tries again while another process writes over its rows
+# %% ../../nbs/01_memory.ring.ipynb #96ef0d76
+@patch
+def __getitem__(self:Ring, o):
+    "A column by name, a view; or a copy of the rows that anything else names"
+    if not isinstance(o, str): return self._copy_rows(o) if self.fields else BD()[o]
+    if self.fields and (o,) in self.place.columns: return self._shown([self.place.columns[(o,)][:len(self)]])[0]
+    cols = self.columns()
+    if o not in cols: raise KeyError(f'no field {o!r}; there are {list(cols)}')
+    return cols[o]
 
+# %% ../../nbs/01_memory.ring.ipynb #6a7527c2
+@patch
+def _idxs_of(self:Ring, o):
+    "The row numbers that `o` names"
+    i = row_index(o, len(self))
+    return (torch.arange(len(self))[i] if isinstance(i, slice) else i).to(self.device)
+
+# %% ../../nbs/01_memory.ring.ipynb #187f8d1e
+@patch
+def _copy_rows(self:Ring, o):
+    "The rows that `o` names, without those that are half written; one that is named by its number is an error then"
+    i = self._idxs_of(o)
+    if self._serials.sound(): return self.gather(i)
+    there = self.holds(i)
+    if isinstance(o, slice): return self.gather(i[there])
+    if not there.all():
+        raise IndexError(f'row {i[~there][0].item()} is half written, '
+                         'and counts as overwritten until it is written anew')
+    return self.gather(i)
+
+# %% ../../nbs/01_memory.ring.ipynb #28487cc0
 @patch
 def gather(self:Ring,
     idxs:Tensor, # Row numbers, known to be stored; of shape `(B,T)` they give columns `(B,T,…)`
@@ -188,6 +196,9 @@ def _steady(self:Ring, idxs):
         was,rows = self._serials.written,self.place.take(idxs)
         if not self._serials.touched(idxs, was): return rows
 
+# %% ../../nbs/01_memory.ring.ipynb #3aecc390
+_give_up_after = 10 # seconds
+
 @patch
 def _tries(self:Ring):
     "Try again, and raise when it takes too long"
@@ -197,49 +208,13 @@ def _tries(self:Ring):
     raise RuntimeError(f'for {_give_up_after} s another process has been writing over these rows, or has left them '
                        'half written: draw fewer rows at once, or give the ring a larger `capacity`')
 
-# %% ../../nbs/01_memory.ring.ipynb #96ef0d76
-@patch
-def __getitem__(self:Ring, o):
-    "A column by name, a view; or a copy of the rows that anything else names"
-    if not isinstance(o, str): return self._copy_rows(o) if self.fields else BD()[o]
-    if self.fields and (o,) in self.place.columns: return self._shown([self.place.columns[(o,)][:len(self)]])[0]
-    cols = self.columns()
-    if o not in cols: raise KeyError(f'no field {o!r}; there are {list(cols)}')
-    return cols[o]
-
-# %% ../../nbs/01_memory.ring.ipynb #187f8d1e
-@patch
-def _named_rows(self:Ring, o):
-    i = row_index(o, len(self))
-    return (torch.arange(len(self))[i] if isinstance(i, slice) else i).to(self.device)
-
-@patch
-def _copy_rows(self:Ring, o):
-    i = self._named_rows(o)
-    if self._serials.sound(): return self.gather(i)
-    there = self.holds(i)
-    if isinstance(o, slice): return self.gather(i[there])
-    if not there.all():
-        raise IndexError(f'row {i[~there][0].item()} is half written, '
-                         'and counts as overwritten until it is written anew')
-    return self.gather(i)
-
-# %% ../../nbs/01_memory.ring.ipynb #56d1a39f
-@patch
-def holds(self:Ring,
-    idxs, # Row numbers, of any shape; -1 names none
-    serials=None, # As many, from `serial` or a batch; without them: is anything stored there?
-)->Tensor: # bool, in the shape of `idxs`
-    "Are these rows still the ones that had these serial numbers?"
-    return self._serials.hold(idxs, serials)
-
 # %% ../../nbs/01_memory.ring.ipynb #ec231764
 @patch
 def serial(self:Ring,
     idxs, # Rows, named in any way
 )->Tensor:
     "How many rows were written before each of these"
-    i = self._named_rows(idxs)
+    i = self._idxs_of(idxs)
     return self._serials.of(i.reshape(-1)).view(i.shape)
 
 # %% ../../nbs/01_memory.ring.ipynb #291e696e
@@ -249,6 +224,15 @@ def slots_of(self:Ring,
 ): # -> the same with row numbers
     "The way back: where rows of these numbers are while they are stored"
     return self._serials.slots_of(serials)
+
+# %% ../../nbs/01_memory.ring.ipynb #56d1a39f
+@patch
+def holds(self:Ring,
+    idxs, # Row numbers, of any shape; -1 names none
+    serials=None, # As many, from `serial` or a batch; without them: is anything stored there?
+)->Tensor: # bool, in the shape of `idxs`
+    "Are these rows still the ones that had these serial numbers?"
+    return self._serials.hold(idxs, serials)
 
 # %% ../../nbs/01_memory.ring.ipynb #be1ac03b
 @patch
@@ -264,29 +248,34 @@ def draw(self:Ring,
     with self if place.others else self._rows_lock:
         if not place.fields: raise ValueError('there are no rows to draw from yet: add some first')
         place.check_process()
-        idxs,cols,rows,more = (self._draw_beside if place.others else self._draw_rows)(sampler, bs, read)
+        idxs,rows,cols = (self._draw_beside if place.others else self._draw_rows)(sampler, bs, read)
     batch = place.fields.batch(rows, idxs.shape, device)
-    if cols: more = {**cols, **more}
-    batch.update(more if device is None else {k: v.to(device, non_blocking=True) for k,v in more.items()})
+    batch.update(cols if device is None else {k: v.to(device, non_blocking=True) for k,v in cols.items()})
     return batch,idxs
 
 # %% ../../nbs/01_memory.ring.ipynb #1d01b024
 @patch
 def _draw_rows(self:Ring, sampler, bs, read):
-    "What `sampler` draws: row numbers, its columns, the rows, and more columns"
-    idxs,cols = self._checked_draw(sampler, sampler.draw(self, bs))
-    one = idxs.ndim==1
-    flat = idxs if one else idxs.reshape(-1)
+    "The row numbers that `sampler` draws, these rows, and the columns beside them"
+    idxs,cols = self._draw_by(sampler, bs)
+    flat,serial,least = self._numbered(sampler, idxs)
+    if not self._serials.sound():
+        idxs,cols = self._without_torn(sampler, bs, idxs, cols)
+        flat,serial,least = self._numbered(sampler, idxs)
+    if read is not None: rows,more = read(self, idxs)
+    else: rows,more = self.place.take(flat) if least==0 else self._padded(flat),{}
+    return idxs,rows,{**cols, **more, 'serial':serial}
+
+# %% ../../nbs/01_memory.ring.ipynb #e4ce5bb0
+@patch
+def _numbered(self:Ring, sampler, idxs):
+    "The rows that `sampler` drew, flat; their serial numbers; and the least index. An error if one does not exist"
+    flat = idxs if (one := idxs.ndim==1) else idxs.reshape(-1)
     serial,least = self._serials.check(flat)
     if least<(0 if one else -1): self._refuse_draw(sampler, idxs)
-    if not self._serials.sound():
-        kept,cols = self._without_torn(sampler, bs, idxs, cols)
-        if kept is not idxs: return self._draw_rows(_Given(kept, cols), bs, read)
-    if not one: serial = serial.reshape(*idxs.shape, 1)
-    if read is None: return idxs,cols,self.place.take(flat) if least==0 else self._padded(flat),dict(serial=serial)
-    rows,more = read(self, idxs)
-    return idxs,cols,rows,{**more, 'serial':serial}
+    return flat, serial if one else serial.reshape(*idxs.shape, 1), least
 
+# %% ../../nbs/01_memory.ring.ipynb #912933e9
 @patch
 def _padded(self:Ring, idxs):
     "The rows `idxs`, zeros for -1"
@@ -294,16 +283,11 @@ def _padded(self:Ring, idxs):
     for o in rows if isinstance(rows, list) else [torch.as_tensor(rows)]: o[idxs<0] = 0
     return rows
 
-# %% ../../nbs/01_memory.ring.ipynb #d6cb3810
-class _Given:
-    "Draws what was drawn already"
-    def __init__(self, idxs, cols): self.drawn = idxs,cols
-    def draw(self, ring, bs): return self.drawn
-
 # %% ../../nbs/01_memory.ring.ipynb #bafd54a5
 @patch
-def _checked_draw(self:Ring, sampler, drawn):
-    "Row numbers and columns, if these are what `sampler` drew"
+def _draw_by(self:Ring, sampler, bs):
+    "Row numbers and columns, if that is what `sampler` draws"
+    drawn = sampler.draw(self, bs)
     if not (isinstance(drawn, tuple) and len(drawn)==2 and isinstance(drawn[1], dict)):
         raise ValueError(f'`draw` of {sampler!r} should give row numbers and a dict of columns, gave {drawn!r:.80}')
     idxs,cols = drawn
@@ -405,6 +389,7 @@ def seams(self:Ring, s):
     "Set the marks; `first` and `oldest` follow from the rows"
     self._serials.seams = s
 
+# %% ../../nbs/01_memory.ring.ipynb #910d44e7
 @patch
 def cut(self:Ring,
     on:bool=True, # `False` takes back a mark that no row was written after: the environments resume where they were
@@ -434,7 +419,7 @@ def _without_torn(self:Ring, sampler, bs, idxs, cols):
     for _ in range(1000):
         there = whole_ones(idxs)
         if there.all(): return idxs,cols
-        more,others = sampler.draw(self, bs)
+        more,others = self._draw_by(sampler, bs)
         if more.shape!=idxs.shape: idxs,cols = more,others; continue
         good = whole_ones(more).nonzero()[:,0]
         bad = (~there).nonzero()[:,0][:len(good)]

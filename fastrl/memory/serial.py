@@ -192,6 +192,22 @@ def sound(self:Serials)->bool:
         return False
     return head[_begun]<=head[_written]
 
+# %% ../../nbs/00c_memory.serial.ipynb #98a410a6
+@patch
+def write(self:Serials,
+    n:int, # How many
+    copy, # Copies them when it is called
+    *args # For `copy`
+):
+    "Write `n` rows by `copy(*args)`, which is called again if it was interrupted"
+    self.begin(n)
+    try: copy(*args)
+    except BaseException:
+        copy(*args)
+        self.end(n)
+        raise
+    self.end(n)
+
 # %% ../../nbs/00c_memory.serial.ipynb #e7a86124
 @compiled
 def _still_same(idxs, serials, n, base, oldest, total):
