@@ -492,6 +492,7 @@ def rows(self:Ring)->Place:
     "The former name of `place`"
     return self.place
 
+# %% ../../nbs/01_memory.ring.ipynb #005c7f9f
 # everything that rows are made of can be imported from this module
 _all_ = ['Field','schema_fields','pack_fields','nest','check_paths','torch_dtype',
          'nbytes_when_full','machine_memory','compiled','Seams']
