@@ -229,27 +229,27 @@ def _differ(ring, p, idxs, q, before):
 # %% ../../nbs/02a_memory.walk.ipynb #991d103a
 @compiled
 def _run_rows(nxt, prv, idxs, T, none):
-    "Rows, how many, which begin an episode, which end one, which exist; those that do not are -1, or the last one"
+    "Row numbers, how many, which begin an episode, which end one, which exist; others are -1, or the last one"
     n = len(idxs)
-    rows,steps,first,last,mask = (np.empty((n,T), np.int64),np.ones(n, np.int64),np.zeros((n,T), np.bool_),
-                                  np.zeros((n,T), np.bool_),np.ones((n,T), np.bool_))
+    every,steps,first,last,mask = (np.empty((n,T), np.int64),np.ones(n, np.int64),np.zeros((n,T), np.bool_),
+                                   np.zeros((n,T), np.bool_),np.ones((n,T), np.bool_))
     for j in range(n):
         i = idxs[j]
-        rows[j,0],first[j,0],k,more = i,prv[i]==-1,nxt[i],1
-        while more<T and k>=0: rows[j,more],i,k,more = k,k,nxt[k],more+1
+        every[j,0],first[j,0],k,more = i,prv[i]==-1,nxt[i],1
+        while more<T and k>=0: every[j,more],i,k,more = k,k,nxt[k],more+1
         last[j,more-1],steps[j] = k==-2,more
-        for t in range(more, T): rows[j,t],mask[j,t] = -1 if none else i,False
-    return rows,steps,first,last,mask
+        for t in range(more, T): every[j,t],mask[j,t] = -1 if none else i,False
+    return every,steps,first,last,mask
 
 # %% ../../nbs/02a_memory.walk.ipynb #7bef0c1a
 @patch
 def runs(self:Walk,
     idxs:Tensor, # `(bs,)`
     T:int, # At most so many steps
-): # -> rows `(bs, T)`, the last one repeated where there are no more, and how many steps there are `(bs,)`
+): # -> row numbers `(bs, T)`, the last one repeated where there are no more, and how many steps there are `(bs,)`
     "The rows that follow each of `idxs`"
-    rows,steps,*_ = _run_rows(self.nxt, self.prv, idxs.numpy(), T, False)
-    return torch.from_numpy(rows),torch.from_numpy(steps)
+    every,steps,*_ = _run_rows(self.nxt, self.prv, idxs.numpy(), T, False)
+    return torch.from_numpy(every),torch.from_numpy(steps)
 
 # %% ../../nbs/02a_memory.walk.ipynb #ea27c976
 @compiled
@@ -287,12 +287,12 @@ def returns(self:Walk,
     if reward.is_cpu and reward.dtype not in _half_floats:
         return [torch.from_numpy(o) for o in _walk(self.nxt, reward.numpy(), idxs.numpy(), n, float(gamma))]
     # the walk is short and its numbers are few: only the rewards stay where they are
-    rows,steps = self.runs(idxs.cpu(), n)
+    every,steps = self.runs(idxs.cpu(), n)
     k,dev = torch.arange(n),reward.device
     gammas = torch.where(k<steps[:,None], gamma**k.double(), 0)
     steps,gammas = steps[:,None].to(dev),gammas.to(dev)
-    total = torch.where(gammas>0, reward[rows.to(dev)].double()*gammas, 0).sum(1, keepdim=True)
-    return rows[:,-1].to(dev), steps, total, (gamma**steps.double()).float()
+    total = torch.where(gammas>0, reward[every.to(dev)].double()*gammas, 0).sum(1, keepdim=True)
+    return every[:,-1].to(dev), steps, total, (gamma**steps.double()).float()
 
 # %% ../../nbs/02a_memory.walk.ipynb #a6c9bf67
 def _reward(ring):
@@ -424,7 +424,7 @@ def draw_runs(self:Walk,
     T:int, # Steps in each
     pad:bool, # Also pieces of episodes that are shorter?
     gen:torch.Generator, # Source of randomness
-): # -> rows `(bs, T)`, steps `(bs,)`
+): # -> row numbers `(bs, T)`, steps `(bs,)`
     "Runs of `T` rows, all of them equally likely"
     return self.runs(torch.from_numpy(self._starts(ring, bs, T, pad, gen)), T)
 
@@ -460,7 +460,7 @@ def draw_episodes(self:Walk,
     ring:Ring, # Whose rows they are
     bs:int, # How many
     gen:torch.Generator, # Source of randomness
-): # -> rows `(bs, T)` with the longest's `T`, steps `(bs,)`
+): # -> row numbers `(bs, T)` with the longest's `T`, steps `(bs,)`
     "Episodes that are stored from first to last row, all of them equally likely"
     begin,T = self._draw_whole(ring, bs, gen)
     return self.runs(torch.from_numpy(begin), T)
@@ -484,11 +484,11 @@ class Runs:
                                                'call the stored column `mask` another name')
         begin,T = ((walk._starts(ring, bs, self.T, self.pad, self.gen),self.T) if self.T
                    else walk._draw_whole(ring, bs, self.gen))
-        rows,_,*flags = _run_rows(walk.nxt, walk.prv, begin, T, True)
+        idxs,_,*flags = _run_rows(walk.nxt, walk.prv, begin, T, True)
         cols = {k: torch.from_numpy(v) for k,v in zip(sequence_names[:2+padded], flags) if k not in own}
-        rows = torch.from_numpy(rows)
-        if ring.device.type=='cpu': return rows,cols
-        return rows.to(ring.device), {k: v.to(ring.device) for k,v in cols.items()}
+        idxs = torch.from_numpy(idxs)
+        if ring.device.type=='cpu': return idxs,cols
+        return idxs.to(ring.device), {k: v.to(ring.device) for k,v in cols.items()}
 
 # %% ../../nbs/02a_memory.walk.ipynb #e2372118
 @patch
