@@ -149,5 +149,5 @@ def test_memory_in_a_file(tmp_path):
     "A memory in a file resumes in its file"
     for at in (15, None): learn = start(tmp_path/'run', at, path=tmp_path/'rows.ring')
     ring = learn.experience_replay.experience_replay.ring
-    eq((ring.rows.path, ring.total), ((tmp_path/'rows.ring').absolute(), 160))
-    same(Ring(path=ring.rows.path)['x'], ring['x'])
+    eq((ring.place.path, ring.total), ((tmp_path/'rows.ring').absolute(), 160))
+    same(Ring(path=ring.place.path)['x'], ring['x'])

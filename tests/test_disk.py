@@ -126,7 +126,7 @@ class Life:
         serials = r.serial(idxs).flatten().tolist()
         if name=='weight': # the sampler changes what it keeps, and notes it
             self.weights[idxs.numpy()] = new = self.rng.random(len(idxs))
-            if r.rows.changed is not None: r.rows.changed['weight'] = r.rows.changed.get('weight', np.zeros(len(r.rows), bool))|np.isin(np.arange(len(r.rows)), idxs.numpy())
+            if r.place.changed is not None: r.place.changed['weight'] = r.place.changed.get('weight', np.zeros(len(r.place), bool))|np.isin(np.arange(len(r.place)), idxs.numpy())
             return
         new = values(self.rng, len(idxs))
         r.put(name, idxs, nested(new)['obs'] if name=='obs' else new[name], r.serial(idxs) if self.rng.random()<.5 else None)
@@ -149,7 +149,7 @@ class Life:
 
     def forget(self):
         "Somebody takes the notes away"
-        if self.rng.random()<.3: self.ring.rows.changed = {}
+        if self.rng.random()<.3: self.ring.place.changed = {}
 
     def reset(self):
         if self.rng.random()<.2: self.ring.reset(); self.weights = np.zeros(0)
@@ -171,7 +171,7 @@ class Life:
     def other(self):
         "Another process puts something into columns that were put back here before"
         if self.where!='path' or not self.kept or not len(self.ring): return
-        theirs,i = Ring(path=self.ring.rows.path),[int(self.rng.integers(len(self.ring)))]
+        theirs,i = Ring(path=self.ring.place.path),[int(self.rng.integers(len(self.ring)))]
         for name in set(self.kept.manifest['mutable'])&{'td','hidden','odd'}:
             theirs.put(name, i, new := values(self.rng, 1)[name])
             self.rows[int(self.ring.serial(i))][name] = new[0].clone()

@@ -228,7 +228,7 @@ def test_add_whole_or_nothing():
     for o in (ones, np.ma.masked_array(ones, [0,1,0]), pd.Series(ones), tensor([1.,1,1])):
         with suppress(ExperienceReplayException): m.add(s=o)
     assert (m.memory['s']==1).all()
-    assert m.ring.rows.head[0]==m.ring.rows.head[1]
+    assert m.ring.place.head[0]==m.ring.place.head[1]
 
 def test_own_plus():
     "`add` goes through the `+` of a subclass"

@@ -53,7 +53,7 @@ def test_torn(tmp_path):
     "Another process keeps writing into a full ring while it is saved: rows that it overwrites are left out"
     r = Ring(4, shared=True)
     r.extend(dict(obs=torch.arange(4.)))
-    r.rows.head[1] = 5 # it has begun row 4, in the place of row 0
+    r.place.head[1] = 5 # it has begun row 4, in the place of row 0
     r.save(tmp_path)
     again = Ring.load(tmp_path)
     assert (again['obs'].tolist(), again.seams.cuts, again.seams.gaps)==([1.,2.,3.], [3], [0])

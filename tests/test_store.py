@@ -146,13 +146,13 @@ def test_interrupted_batch(monkeypatch):
     "Between two columns: it is written all the same, or counts as overwritten"
     r = Ring(3)
     r.extend(dict(a=torch.arange(3), b=torch.arange(3)))
-    copy_,hits = Ring._copy_into,[]
+    copy_in,hits = Place.copy_in,[]
     def interrupted(self, cols, at, n):
-        copy_(self, cols[:1], at, n)
+        copy_in(self, cols[:1], at, n)
         hits.append(1)
         if len(hits)<=most: raise KeyboardInterrupt
-        copy_(self, cols, at, n)
-    monkeypatch.setattr(Ring, '_copy_into', interrupted)
+        copy_in(self, cols, at, n)
+    monkeypatch.setattr(Place, 'copy_in', interrupted)
     most = 1
     with pytest.raises(KeyboardInterrupt): r.extend(dict(a=tensor([9]), b=tensor([9])))
     same_rows(r.columns(), BD(a=tensor([9,1,2]), b=tensor([9,1,2])))
@@ -170,7 +170,7 @@ def test_interrupted_batch(monkeypatch):
 def test_killed_in_a_batch_larger_than_the_ring():
     r = Ring(4, dict(a=((), torch.float32)), shared=True)
     r.extend(dict(a=torch.arange(4.)))
-    r.rows.head[1] = 4+9 # as a writer leaves it that is killed within an `extend` of nine
+    r.place.head[1] = 4+9 # as a writer leaves it that is killed within an `extend` of nine
     with warnings.catch_warnings():
         warnings.simplefilter('ignore')
         for o in range(4): r.extend(dict(a=tensor([float(10+o)])))
@@ -244,28 +244,28 @@ def test_opened_file_is_marked_once(tmp_path):
     r = Ring(9, path=tmp_path/'a.ring')
     r.add(obs=0)
     same(r.seams.cuts, [])
-    r = Ring(path=r.rows.path)
+    r = Ring(path=r.place.path)
     for o in (1,2): r.extend(dict(obs=tensor([float(o)])))
     same(r.seams.cuts, [1])
-    r = Ring(path=r.rows.path)
+    r = Ring(path=r.place.path)
     r.cut(False)
     for o in (3,4): r.add(obs=o)
     same((r.seams.cuts, r['obs'].tolist()), ([1], [0,1,2,3,4]))
-    r = Ring(path=r.rows.path)
+    r = Ring(path=r.place.path)
     r.cut(); r.add(obs=5)
     same(r.seams.cuts, [1,5])
 
 def test_heads_that_say_what_cannot_be(tmp_path):
     r = Ring(9, path=tmp_path/'a.ring')
     for o in range(6): r.add(obs=o)
-    head,data = np.fromfile(r.rows.path, np.int64, head_words),r.rows.path.read_bytes()
+    head,data = np.fromfile(r.place.path, np.int64, head_words),r.place.path.read_bytes()
     for at,v in ((0,-5), (3,2**62), (3,-1), (5,-1), (5,9999)):
         bad = head.copy()
         bad[at] = v
-        with open(r.rows.path, 'rb+') as f: f.write(bad.tobytes())
-        with pytest.raises(ValueError, match=str(r.rows.path)): Ring(path=r.rows.path)
-    r.rows.path.write_bytes(data+b'more')
-    with pytest.raises(ValueError, match='should have'): Ring(path=r.rows.path)
+        with open(r.place.path, 'rb+') as f: f.write(bad.tobytes())
+        with pytest.raises(ValueError, match=str(r.place.path)): Ring(path=r.place.path)
+    r.place.path.write_bytes(data+b'more')
+    with pytest.raises(ValueError, match='should have'): Ring(path=r.place.path)
 
 def test_who_makes_the_file_first(tmp_path):
     "The second of two that begin with the same file finds the first one's rows, and leaves them if its own are others"
@@ -284,8 +284,8 @@ def test_files_that_are_no_rings(tmp_path):
     fails(lambda: Ring(3, path=p), contains='not the file of a ring')
     same(p.read_text(), 'precious')
     r = Ring(3, dict(a=((), torch.int64)), path=tmp_path/'y')
-    with open(r.rows.path, 'r+b') as f: f.truncate(4096)
-    fails(lambda: Ring(path=r.rows.path), contains='cut short')
+    with open(r.place.path, 'r+b') as f: f.truncate(4096)
+    fails(lambda: Ring(path=r.place.path), contains='cut short')
     same(len(pickle.loads(pickle.dumps(Ring(3, dict(a=((), torch.int64)), path=tmp_path/'z')))), 0)
 
 def test_files_that_are_no_places(tmp_path):
@@ -387,6 +387,6 @@ def test_walks_leave_out_torn_rows():
         r.add(env_id=0, terminated=True, truncated=False)
         walk.follow(r)
     for torn,want in ((0, {0,1,2,3}), (1, {0,1,3}), (2, {0,1})):
-        r.rows.head[1] = 6+torn # a writer is at rows 6 and 7, over 2 and 3
+        r.place.head[1] = 6+torn # a writer is at rows 6 and 7, over 2 and 3
         same(set(walk.draw_runs(r, 200, 1, False, gen)[0].flatten().tolist()), want)
         same(set(walk.draw_episodes(r, 200, gen)[0].flatten().tolist()), want)

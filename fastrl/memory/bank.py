@@ -108,7 +108,7 @@ def _new_ring(self:ExperienceBank, specs):
     "Move the rows to a ring whose columns have these shapes and dtypes"
     ring = Ring(self.max_size, nest({**specs, **{(k,): ((), o) for k,o in _per_row.items()}}))
     infos = self._infos_at(range(len(self)))
-    if infos: ring.extend(nest({p: as_wide(p, v, ring.rows.columns[p].dtype) for p,v in self._columns_at().items()}))
+    if infos: ring.extend(nest({p: as_wide(p, v, ring.place.columns[p].dtype) for p,v in self._columns_at().items()}))
     self._before += self.ring.total-len(infos)
     self.ring,self._infos = ring,infos # the oldest has row 0 now
 
@@ -116,8 +116,7 @@ def _new_ring(self:ExperienceBank, specs):
 @patch
 def _slots(self:ExperienceBank, idxs):
     "The slots of the experiences `idxs`"
-    n = len(self)
-    return (self.ring.total-n+np.asarray(idxs, np.int64))%(self.ring.capacity or max(n, 1))
+    return self.ring.slots_of(self.ring.total-len(self)+np.asarray(idxs, np.int64))
 
 @patch
 def _columns_at(self:ExperienceBank, idxs=None):
@@ -138,7 +137,7 @@ def _note_infos(self:ExperienceBank, first, infos):
     if cap is None: self._infos[first:] = infos; return
     first,infos = first+max(0, len(infos)-cap),infos[-cap:] # the rest was overwritten at once
     self._infos += ['']*(min(cap, first+len(infos))-len(self._infos))
-    at = first%cap
+    at = self.ring.slots_of(first)
     here,wrapped = infos[:cap-at],infos[cap-at:]
     self._infos[at:at+len(here)],self._infos[:len(wrapped)] = here,wrapped
 
@@ -147,7 +146,7 @@ def _note_infos(self:ExperienceBank, first, infos):
 def _append(self:ExperienceBank, cols, forms, infos, source, episode):
     "Write rows as `columns_of` gives them; the ring is ready for them"
     number = np.array([self._forms.setdefault(f, len(self._forms)) for f in forms], np.int32)
-    wide = {p: as_wide(p, t, self.ring.rows.columns[p].dtype) for p,t in field_columns(cols).items()}
+    wide = {p: as_wide(p, t, self.ring.place.columns[p].dtype) for p,t in field_columns(cols).items()}
     first = self.ring.total
     self.ring.extend({**nest(wide), 'form':number[cols['form',].numpy()], 'source':source, 'episode':episode})
     self._note_infos(first, infos)

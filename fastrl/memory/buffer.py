@@ -39,7 +39,7 @@ def _shapes(state_dim, action_dim, hidden_dim):
     return dict(zip(_step_columns, (s, a, (1,), s, (1,), h, (1,), (1,))))
 
 def _column_view(name):
-    return property(lambda self: self.ring.rows.columns[(name,)], doc=f'The column `{name}`, all `capacity` rows')
+    return property(lambda self: self.ring.place.columns[(name,)], doc=f'The column `{name}`, all `capacity` rows')
 
 # %% ../../nbs/06c_memory.buffer.ipynb #f11d0a96
 class ReplayBuffer(Savable):
@@ -72,7 +72,7 @@ class ReplayBuffer(Savable):
 
     states,actions,rewards,next_states,dones,hiddens,terminateds,truncateds = map(_column_view, _step_columns)
     @property
-    def position(self)->int: return self.ring.pointer%self.capacity
+    def position(self)->int: return self.ring.slots_of(self.ring.total)
     @property
     def size(self)->int: return len(self.ring)
     def __len__(self)->int: return self.size
@@ -86,12 +86,12 @@ def _fit_rows(self:ReplayBuffer, name, v, n):
     "`v` as `n` rows of the field `name`, or as one row if `n` is None; without a `v` they are 0"
     f,name,lead = self._fields[name],*((name[:-1],()) if n is None else (name,(n,)))
     want = lead+f.shape
-    if self.ring.rows.arrays: # most values need no more than a look
+    if self.ring.place.arrays: # most values need no more than a look
         if (type(v) is Tensor and v.dtype is f.dtype and v.shape==want and v.is_cpu
                 and v.layout is torch.strided and not v.requires_grad):
             return v.numpy()
         if v is None or type(v) in (bool,float) and want==(1,) and f.dtype.is_floating_point:
-            return np.full(want, 0 if v is None else v, self.ring.rows.arrays[f.path].dtype)
+            return np.full(want, 0 if v is None else v, self.ring.place.arrays[f.path].dtype)
     t,python = (torch.zeros(want),True) if v is None else as_tensor((name,), v)
     if t.shape!=want:
         if t.shape[:len(lead)]!=lead or _past_ones(t.shape[len(lead):])!=_past_ones(f.shape):
@@ -100,7 +100,8 @@ def _fit_rows(self:ReplayBuffer, name, v, n):
     if t.dtype!=f.dtype:
         check_column(name, t, python, want, f.dtype)
         t = t.to(f.dtype)
-    return t.cpu().numpy() if self.ring.rows.arrays else t.to(self.ring.device) # arrays go into a ring in memory faster
+    if self.ring.place.arrays: return t.cpu().numpy() # which go into a ring in memory faster
+    return t.to(self.ring.device)
 
 # %% ../../nbs/06c_memory.buffer.ipynb #7d4eb1b8
 @patch
@@ -198,7 +199,7 @@ def update_td(self:ReplayBuffer,
         there = ring.holds(idxs, serials)
         self.sampler.update(ring, idxs[there], td.view(-1)[there])
         self.dropped_updates += len(idxs)-int(there.sum())
-        ring.rows.mark_changed('priority', idxs[there]) # the next checkpoint writes these
+        ring.place.mark_changed('priority', idxs[there]) # the next checkpoint writes these
 
 # %% ../../nbs/06c_memory.buffer.ipynb #7c542757
 def _row_numbers(idxs, ring):

@@ -47,7 +47,7 @@ def fields_in(
 def _mutable(ring, mutable):
     "`mutable`, and the columns that `Ring.put` changed"
     names = {o for f in ring.fields or () for o in (f.name, f.path[0])}
-    return list(dict.fromkeys([*mutable, *(o for o in ring.rows.changed or () if o in names)]))
+    return list(dict.fromkeys([*mutable, *(o for o in ring.place.changed or () if o in names)]))
 
 # %% ../../nbs/03d_memory.checkpoint.ipynb #15b06637
 def save_memory(
@@ -136,8 +136,8 @@ def _write_state(write, state):
 # %% ../../nbs/03d_memory.checkpoint.ipynb #8a0fbe51
 def _slot_ranges(ring, first, stop):
     "The slots of the rows with serial numbers `first` to `stop`: one range, or two if they wrap around"
-    cap,n,at = ring.capacity,stop-first,first-ring.seams.first
-    return [(at, at+n)] if cap is None or (at := at%cap)+n<=cap else [(at, cap), (0, at+n-cap)]
+    cap,n,at = ring.capacity,stop-first,ring.slots_of(first)
+    return [(at, at+n)] if cap is None or at+n<=cap else [(at, cap), (0, at+n-cap)]
 
 # %% ../../nbs/03d_memory.checkpoint.ipynb #99303d99
 def _new_rows(write, ring, fields, beside, old):
@@ -155,7 +155,7 @@ def _write_rows(write, ring, fields, beside, first):
     total,n = ring.total,ring.total-first
     slots = [(0, n)] if n==ring.capacity else _slot_ranges(ring, first, total)
     cols = {name: (v.dtype, (n,*v.shape[1:]), blocks(v, slots))
-            for v,(*_,name) in zip(ring.rows.columns.values(), fields)}
+            for v,(*_,name) in zip(ring.place.columns.values(), fields)}
     cols.update({k: (v.dtype, (n,), blocks(v, slots)) for k,v in beside.items()})
     return write('rows', cols, dict(format='fastrl', first=str(first), stop=str(total)),
                  rows=n, first=first, stop=total)
@@ -194,8 +194,8 @@ def _either(a, b):
 # %% ../../nbs/03d_memory.checkpoint.ipynb #31586edf
 def _hashes(ring, mutable):
     "A hash per row of each column that other processes may change"
-    if not (ring.rows.others and ring.fields): return {}
-    return {tuple(p): _hash_rows(ring.rows.columns[tuple(p)][:len(ring)])
+    if not (ring.place.others and ring.fields): return {}
+    return {tuple(p): _hash_rows(ring.place.columns[tuple(p)][:len(ring)])
             for p,*_ in fields_in([[f.path] for f in ring.fields], mutable)}
 
 def _hash_rows(col):
@@ -223,11 +223,11 @@ class Kept:
 @patch
 def _begin_notes(self:Kept, ring):
     "From now on `ring` notes its changes for us, too; those before count for the others only"
-    others = [*getattr(ring.rows.changed, 'of', ())]
+    others = [*getattr(ring.place.changed, 'of', ())]
     for o in others: o.before = o.changed(ring)
-    ring.rows.changed = _Notes([self, *others])
+    ring.place.changed = _Notes([self, *others])
     # columns that changed once will probably change again
-    ring.rows.changed.update({k: np.zeros(0, bool) for k in self.manifest['mutable']})
+    ring.place.changed.update({k: np.zeros(0, bool) for k in self.manifest['mutable']})
 
 # %% ../../nbs/03d_memory.checkpoint.ipynb #75dda4e9
 @patch
@@ -236,7 +236,7 @@ def still(self:Kept, folder, ring, sampler=None):
     try:
         with open(folder/'manifest.json', 'rb') as f: head = f.read(len(self.head))
     except OSError: return False
-    return (self.folder==folder and head==self.head and self in getattr(ring.rows.changed, 'of', ())
+    return (self.folder==folder and head==self.head and self in getattr(ring.place.changed, 'of', ())
             and [o() for o in self.of]==[o for o in (ring, sampler) if o is not None])
 
 # %% ../../nbs/03d_memory.checkpoint.ipynb #ca75e0e3
@@ -244,7 +244,7 @@ def still(self:Kept, folder, ring, sampler=None):
 def changed(self:Kept, ring):
     "By column, a flag for each row that changed since this checkpoint"
     res = dict(self.before)
-    for k,v in (ring.rows.changed or {}).items(): res[k] = _either(v, res.get(k, v[:0]))
+    for k,v in (ring.place.changed or {}).items(): res[k] = _either(v, res.get(k, v[:0]))
     return res
 
 # %% ../../nbs/03d_memory.checkpoint.ipynb #5a3dfac6
@@ -276,7 +276,7 @@ def _flag_rows_of(path, flags, ring, oldest):
     serials = read_tensors(path)['serial'].numpy()
     for i in range(0, len(serials), 2**18):
         some = serials[i:i+2**18]
-        flags[(some[some>=oldest]-ring.seams.first)%(ring.capacity or len(flags))] = True
+        flags[ring.slots_of(some[some>=oldest])] = True
 
 # %% ../../nbs/03d_memory.checkpoint.ipynb #06edfc03
 def _flagged(flags, nbytes=8):
@@ -292,7 +292,7 @@ def _write_changes(write, ring, columns, beside, flags):
     def parts(v): return (b for i in _flagged(flags, v[:1].nbytes) for b in blocks(v[i.to(v.device)]))
     def serials(): return (ring.serial(i).view(-1).cpu() for i in _flagged(flags))
     cols = {name: (v.dtype, (n,*changed_shape(shape)), parts(v))
-            for p,shape,_,name in columns for v in [ring.rows.columns[tuple(p)]]}
+            for p,shape,_,name in columns for v in [ring.place.columns[tuple(p)]]}
     cols.update({k: (v.dtype, (n,), parts(v)) for k,v in beside.items()})
     cols['serial'] = torch.int64,(n,),(b for o in serials() for b in blocks(o))
     return write('marks', cols, rows=n, last=max(int(o.max()) for o in serials()))

@@ -71,7 +71,7 @@ def load_memory(
     except MemoryError as e: raise LoadError(f'{folder} takes more memory than there is: {e}') from None
     finally:
         if path: where['path'].unlink(missing_ok=True)
-    if path: ring.rows.path = path
+    if path: ring.place.path = path
     if not (mapped or env_restored): ring.cut()
     ring.skipped = saved.skipped
     return res,saved
@@ -105,8 +105,8 @@ def _has_state(saved):
 
 def _name_ring(ring, path):
     "Give the file of `ring` its name, once it is on the disk, and never over another one"
-    sync(ring.rows.path)
-    os.link(ring.rows.path, path)
+    sync(ring.place.path)
+    os.link(ring.place.path, path)
     sync(path.parent)
 
 # %% ../../nbs/04_memory.disk.ipynb #ac70b29f

@@ -369,7 +369,7 @@ def verify(self:IndividualFileDataset)->list:
 def share(self:IndividualFileDataset):
     "Put the table where workers see it"
     with self.lock:
-        if self.table.rows.shared: return
+        if self.table.place.shared: return
         new = Table(self.table.slots, shared=True)
         new.array[:] = self.table.array
         self.table = new

@@ -59,9 +59,9 @@ class RingBufferDataset(EpisodeDataset, Savable):
 def prepare(self:RingBufferDataset, schema):
     "Fix the schema with the first episode, and what each field is stored as"
     if self.schema is not None: return
-    halves,rows = self._halves_of(schema),self.ring.rows
+    halves,was = self._halves_of(schema),self.ring.place
     stored = {p: (f.shape, torch.float16 if h else f.dtype) for (p,f),h in zip(schema.items(), halves)}
-    self.ring = Ring(self.capacity, nest(stored), rows.device, rows.shared, rows.path)
+    self.ring = Ring(self.capacity, nest(stored), was.device, was.shared, was.path)
     self.table.halves,self.table.scored = sum(o<<i for i,o in enumerate(halves)),self.scored
     self.fix_schema(schema)
 
@@ -133,7 +133,7 @@ def read_steps(self:RingBufferDataset, picks, T):
     "The packed rows of `picks`, `(sequences, T, words)`"
     if self.device.type!='cpu': return self._read_there(picks, T)
     res = new_block(len(picks), T, self.step_words)
-    _copy_steps(self.ring.rows.array, self._first_rows, picks, res.numpy())
+    _copy_steps(self.ring.place.array, self._first_rows, picks, res.numpy())
     return res
 
 @patch
@@ -146,7 +146,7 @@ def columns_of(self:RingBufferDataset, block):
 @patch
 def _overwrite(self:RingBufferDataset, rows, cols):
     "Write `cols` to `rows`"
-    place = self.ring.rows
+    place = self.ring.place
     if place.arrays:
         for v,t in zip(place.arrays.values(), cols): v[rows] = t.cpu().numpy()
     else: # torch writes few rows of some dtypes only packed
@@ -160,7 +160,8 @@ def _read_there(self:RingBufferDataset, picks, T):
     "The same on another device"
     i = (picks[:,1]+picks[:,2])[:,None]+np.arange(T)
     i = self._first_rows[i%len(self._first_rows)] if self.scored else i%self.capacity
-    res = self.ring.rows.packed.index_select(0, torch.from_numpy(i.reshape(-1)).to(self.device)).view(len(picks), T, -1)
+    i = torch.from_numpy(i.reshape(-1)).to(self.device)
+    res = self.ring.place.packed.index_select(0, i).view(len(picks), T, -1)
     res[torch.from_numpy(np.arange(T)>=(picks[:,3]-picks[:,2])[:,None]).to(self.device)] = 0
     return res
 
@@ -194,9 +195,9 @@ def _clear_beside(path):
 @patch
 def lock_files(self:RingBufferDataset):
     "Become the one that writes to the files"
-    if not (path := self.ring.rows.path): return
-    lock = FileLock(self.table.rows.path)
-    if os.stat(self.table.rows.path).st_ino!=self.table.inode or not self.ring.fields and path.exists():
+    if not (path := self.ring.place.path): return
+    lock = FileLock(self.table.place.path)
+    if os.stat(self.table.place.path).st_ino!=self.table.inode or not self.ring.fields and path.exists():
         raise ValueError(f'another dataset has begun {path} since this one was opened: open it again')
     if self.ring.fields: self._put_in_order()
     return lock
@@ -204,7 +205,7 @@ def lock_files(self:RingBufferDataset):
 @patch
 def share(self:RingBufferDataset):
     "Raise if workers could not see what is stored"
-    if not self.ring.rows.others:
+    if not self.ring.place.others:
         raise ValueError('workers do not see what is in the memory of this process: '
                          'give the dataset `shared=True` or a `path`')
 
@@ -212,7 +213,7 @@ def share(self:RingBufferDataset):
 @patch
 def _open_existing(self:RingBufferDataset):
     "Take over existing files; while somebody else writes to them they are in order"
-    try: lock = self.ring.rows.path and FileLock(self.table.rows.path)
+    try: lock = self.ring.place.path and FileLock(self.table.place.path)
     except ValueError: self._read_schema()
     else: self._put_in_order(); del lock
 
@@ -223,7 +224,7 @@ def _put_in_order(self:RingBufferDataset):
         self._read_schema()
         self.table.check(self.ring.capacity)
         self.recover()
-    except ValueError as e: raise ValueError(f'{self.ring.rows.path or "the memory"} cannot be used: {e}') from None
+    except ValueError as e: raise ValueError(f'{self.ring.place.path or "the memory"} cannot be used: {e}') from None
 
 @patch
 def _read_schema(self:RingBufferDataset):

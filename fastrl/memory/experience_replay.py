@@ -102,10 +102,10 @@ class Tally:
     "How often each stored row was drawn"
     def __init__(self): self.times,self.seen = np.zeros(0, np.int64),0
     def count(self, ring, idxs):
-        cap = len(ring.rows)
+        cap = len(ring.place)
         if len(self.times)<cap: self.times = np.concatenate([self.times, np.zeros(cap-len(self.times), np.int64)])
         if (total := ring.total)>self.seen: # these rows are new
-            self.times[np.arange(max(self.seen, total-cap), total)%cap] = 0
+            self.times[ring.slots_of(np.arange(max(self.seen, total-len(ring)), total))] = 0
         self.seen = total
         np.add.at(self.times, idxs.cpu().numpy(), 1)
 
@@ -251,8 +251,8 @@ def _load_training(self:Resume):
 def _load_memory(self:Resume, ring):
     "Put the saved memory into the callback, where `ring` lives"
     # a file may hold more rows than the checkpoint, which makes it anew
-    if ring.rows.path: ring.rows.path.unlink(missing_ok=True)
-    er = ExperienceReplay.load(self.folder, device=ring.device, shared=ring.rows.shared, path=ring.rows.path)
+    if ring.place.path: ring.place.path.unlink(missing_ok=True)
+    er = ExperienceReplay.load(self.folder, device=ring.device, shared=ring.place.shared, path=ring.place.path)
     # not `setattr`: fastai would warn, since the learner has an attribute of this name
     vars(self.learn.experience_replay).update(experience_replay=er, tally=Tally())
 

@@ -161,6 +161,30 @@ def write(self:Place,
     as_ = _signed.get(col.dtype, col.dtype) # torch cannot write wide unsigned ints by index
     col.view(as_)[idxs.to(col.device)] = values.to(col).resolve_neg().resolve_conj().view(as_)
 
+# %% ../../nbs/00b_memory.place.ipynb #5d722da9
+@patch
+def copy_in(self:Place,
+    cols, # One for each field, in their order
+    at:int, # The slot of the first row
+    n:int, # How many rows, at most one per slot
+):
+    "Write rows to the slots from `at` on; behind the last slot comes the first"
+    fit = min(n, len(self)-at)
+    for v,t in zip(self.columns.values(), cols):
+        if fit==n: v[at:at+n].copy_(t)
+        else:
+            v[at:].copy_(t[:fit])
+            v[:n-fit].copy_(t[fit:])
+
+# %% ../../nbs/00b_memory.place.ipynb #ed3fee47
+@patch
+def apart(self:Place,
+    cols, # Tensors
+)->list:
+    "`cols`, with copies of those that are views of these rows"
+    packed,begin = self.packed,self.packed.data_ptr()
+    return [t.clone() if begin<=t.data_ptr()<begin+packed.nbytes else t for t in cols]
+
 # %% ../../nbs/00b_memory.place.ipynb #947aaafb
 _codes = dict(b1='?', i1='b', i2='h', i4='i', i8='q', u1='B', u2='H', u4='I', u8='Q',
               f2='e', f4='f', f8='d') # of the module `struct`
@@ -333,6 +357,15 @@ def check_process(self:Place):
     if (os.getpid()!=self.pid and torch.utils.data.get_worker_info() is not None
             and not (self.others or self.packed is None)):
         raise RuntimeError(f'a `DataLoader` worker has a copy of this ring, which never changes: {_use_instead}')
+
+# %% ../../nbs/00b_memory.place.ipynb #bae13b38
+@patch
+def check_writable(self:Place):
+    "Raise where rows can only be read, or are the copy that a `DataLoader`'s worker has"
+    self.check_process()
+    if self.packed is None:
+        raise ValueError('these rows are mapped from a saved memory and can only be read: '
+                         'load it without `mapped` to add to it')
 
 # %% ../../nbs/00b_memory.place.ipynb #b44ff229
 @patch

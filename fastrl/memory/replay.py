@@ -282,7 +282,7 @@ def add_vector(self:ExperienceReplay,
 def _first_vector(self:ExperienceReplay):
     "Number episodes after those that are stored; nothing follows these"
     self.ring.cut()
-    stored = self.ring['episode_id'] if len(self) and ('episode_id',) in self.ring.rows.columns else torch.zeros(1)
+    stored = self.ring['episode_id'] if len(self) and ('episode_id',) in self.ring.place.columns else torch.zeros(1)
     self.vectors.next_episode = max(self.ring.total, int(stored.max())+1)
 
 # %% ../../nbs/06_memory.replay.ipynb #32cd25f1
@@ -351,7 +351,7 @@ def _join_as(self:ExperienceReplay, source, idxs, first, several):
     if len(apart) or there[-1]!=source.ring.total-1 or source.ring.total in was.cuts: ends.add(first+n)
     alone = np.flatnonzero(there<was.lone)
     gaps = {*ring.seams.gaps, *ends, *(first+np.concatenate([alone, alone+1])).tolist()}
-    named = len(apart) and ('env_id',) in ring.rows.columns
+    named = len(apart) and ('env_id',) in ring.place.columns
     new = set() if named else {*(first+apart).tolist()}
     while True: # a gap may take away what told another row that its episode did not begin there
         gaps |= new
@@ -369,8 +369,8 @@ def _wrong_links(self:ExperienceReplay, source, idxs, first, apart):
     try: here.follow(self.ring); walk.follow(source.ring)
     except ValueError: return apart # nothing can be joined, or not without an error
     i = idxs.numpy()
-    slots = (first+np.arange(len(i))-self.ring.seams.first)%len(self.ring.rows)
-    at = np.full(len(self.ring.rows), -1) # which of `idxs` a slot has; the last one if there are more than fit
+    slots = self.ring.slots_of(first+np.arange(len(i)))
+    at = np.full(len(self.ring.place), -1) # which of `idxs` a slot has; the last one if there are more than fit
     at[slots] = np.arange(len(i))
     nxt,live = here.nxt[slots],at[slots]==np.arange(len(i))
     joined = at[np.maximum(nxt, 0)]

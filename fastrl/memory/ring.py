@@ -24,8 +24,6 @@ from .serial import *
 log = logging.getLogger(__name__)
 _rings = weakref.WeakSet()
 
-def _not_yet(row): return False # no writer is compiled for these rows
-
 class Ring:
     "Rows of one schema; once `capacity` is reached, the newest row replaces the oldest"
     def __init__(self,
@@ -36,88 +34,27 @@ class Ring:
         path=None, # A file to live in; a file that a ring left is opened with its rows
     ):
         self.capacity = None if capacity is None else whole_number('capacity', capacity)
-        self.rows = Place(device, shared, path)
+        self.place = Place(device, shared, path)
         self._attach_serials()
         fields = None if schema is None else Fields(schema_fields(schema))
-        if self.rows.path and self.rows.path.exists(): self._open_file(fields)
-        elif self.rows.others and capacity is None:
+        if self.place.path and self.place.path.exists(): self._open_file(fields)
+        elif self.place.others and capacity is None:
             raise ValueError('a shared or mapped ring does not grow: give it a `capacity`')
         elif fields is not None: self._make_room(fields)
 
     def _attach_serials(self):
-        self._serials = Serials(self.rows, self.capacity)
+        self._serials = Serials(self.place, self.capacity)
         self._rows_lock,self._fast = self._serials.lock,_not_yet
         _rings.add(self)
 
-# %% ../../nbs/01_memory.ring.ipynb #236844d2
-@patch(as_prop=True)
-def fields(self:Ring)->list:
-    "What a row consists of, a list of `Field`; `None` before the first row"
-    return self.rows.fields
-@patch(as_prop=True)
-def device(self:Ring)->torch.device:
-    "Where the rows are"
-    return self.rows.device
-@patch(as_prop=True)
-def total(self:Ring)->int:
-    "How many rows were ever written"
-    return self._serials.total
-@patch(as_prop=True)
-def pointer(self:Ring)->int:
-    "Where the newest row ends"
-    return self._serials.pointer
-@patch
-def __len__(self:Ring): return len(self._serials)
-@patch
-def __repr__(self:Ring):
-    of = 'rows' if self.capacity is None else f'of {self.capacity} rows'
-    return in_lines(f'Ring({len(self)} {of}, pointer {self.pointer}: {", ".join(map(repr, self.fields or []))})')
-
-# %% ../../nbs/01_memory.ring.ipynb #22f12ee9
-@patch
-def _make_room(self:Ring, fields):
-    "Fix the `fields` and make room"
-    self.rows.make(fields, self.capacity or 1024)
-    if self.rows.path: self._serials.opened() # another process may have been quicker
-
-@patch
-def _write_checked(self:Ring, data, one):
-    "Check `data`, one row or a batch, and write it"
-    ts = tensors_of(data, self.device.type=='meta')
-    n,place = 1 if one else batch_len(ts),self.rows
-    fields = place.fields or fields_of(ts, one)
-    cols = fields.fit(ts, one)
-    if not n: return
-    if place.fields: self._check_writable()
-    with self._rows_lock:
-        if not place.fields: self._make_room(fields)
-        if place.fields is not fields: cols = place.fields.fit(ts, one) # another thread wrote the first row meanwhile
-        at = self._serials.next_slot()
-        if self.capacity is None and at+n>len(place): place.grow(at+n); self._fast = _not_yet
-        begin = place.packed.data_ptr() # its own columns change under the copy
-        cols = [t.clone() if begin<=t.data_ptr()<begin+place.packed.nbytes else t for t in cols]
-        self._serials.begin(n)
-        try: self._copy_into(cols, at, n)
-        except BaseException: # Ctrl-C between two columns: the rows are written all the same
-            self._copy_into(cols, at, n)
-            self._serials.end(n)
-            raise
-        self._serials.end(n)
-
-@patch
-def _copy_into(self:Ring, cols, at, n):
-    "`n` rows to the slots from `at` on"
-    cap = len(self.rows)
-    skip = max(0, n-cap)
-    start = (at+skip)%cap
-    fit = min(n-skip, cap-start)
-    for v,t in zip(self.rows.columns.values(), cols):
-        if fit==n: v[start:start+n].copy_(t)
-        else:
-            v[start:start+fit].copy_(t[skip:skip+fit])
-            v[:n-skip-fit].copy_(t[skip+fit:])
+    def __len__(self): return len(self._serials)
+    def __repr__(self):
+        of,fields = 'rows' if self.capacity is None else f'of {self.capacity} rows',self.place.fields or []
+        return in_lines(f'Ring({len(self)} {of}, pointer {self._serials.pointer}: {", ".join(map(repr, fields))})')
 
 # %% ../../nbs/01_memory.ring.ipynb #edf26f51
+def _not_yet(row): return False # no writer is compiled for these rows
+
 @patch
 def add(self:Ring,
     **row # The fields of one step: numbers, arrays, tensors, or dicts and tuples of them
@@ -139,12 +76,55 @@ def extend(self:Ring,
     "Write the rows of `batch`, in order"
     self._write_checked(batch, one=False)
 
+# %% ../../nbs/01_memory.ring.ipynb #22f12ee9
 @patch
-def _check_writable(self:Ring):
-    self.rows.check_process()
-    if self.rows.packed is None:
-        raise ValueError('these rows are mapped from a saved memory and can only be read: '
-                         'load it without `mapped` to add to it')
+def _write_checked(self:Ring, data, one):
+    "Check `data`, one row or a batch, and write it"
+    ts = tensors_of(data, self.place.device.type=='meta')
+    n,place = 1 if one else batch_len(ts),self.place
+    fields = place.fields or fields_of(ts, one)
+    cols = fields.fit(ts, one)
+    if not n: return
+    if place.fields: place.check_writable()
+    with self._rows_lock:
+        if not place.fields: self._make_room(fields)
+        if place.fields is not fields: cols = place.fields.fit(ts, one) # another thread wrote the first row meanwhile
+        at = self._serials.next_slot()
+        if self.capacity is None and at+n>len(place): place.grow(at+n); self._fast = _not_yet
+        self._write(cols, at, n)
+
+@patch
+def _make_room(self:Ring, fields):
+    "Fix the `fields` and make room"
+    self.place.make(fields, self.capacity or 1024)
+    if self.place.path: self._serials.opened() # another process may have been quicker
+
+@patch
+def _write(self:Ring, cols, at, n):
+    "Write `n` rows, the first of them to slot `at`; the last of them if there are more than slots"
+    s,skip = self._serials,max(0, n-(self.capacity or n))
+    if skip: cols,at = [t[skip:] for t in cols],s.slots_of(s.total+skip)
+    s.write(n, self.place.copy_in, self.place.apart(cols), at, n-skip)
+
+# %% ../../nbs/01_memory.ring.ipynb #236844d2
+@patch(as_prop=True)
+def fields(self:Ring)->list:
+    "What a row consists of, a list of `Field`; `None` before the first row"
+    return self.place.fields
+@patch(as_prop=True)
+def device(self:Ring)->torch.device:
+    "Where the rows are"
+    return self.place.device
+
+# %% ../../nbs/01_memory.ring.ipynb #a2545ad9
+@patch(as_prop=True)
+def total(self:Ring)->int:
+    "How many rows were ever written"
+    return self._serials.total
+@patch(as_prop=True)
+def pointer(self:Ring)->int:
+    "Where the newest row ends"
+    return self._serials.pointer
 
 # %% ../../nbs/01_memory.ring.ipynb #5ca6c092
 @patch
@@ -152,7 +132,7 @@ def columns(self:Ring)->BD:
     "All columns, as views of the rows that are stored"
     if not self.fields: return BD()
     n = len(self) # once, and before the views: another thread may add meanwhile
-    return self.fields.named(self._shown([v[:n] for v in self.rows.columns.values()]))
+    return self.fields.named(self._shown([v[:n] for v in self.place.columns.values()]))
 
 # %% ../../nbs/01_memory.ring.ipynb #2fa1f675
 @patch
@@ -162,12 +142,40 @@ def _shown(self:Ring, cols):
     if s.sound() or not (len(torn := s.torn) and len(self)): return cols
     if len(torn)>=len(self): return [v[:0] for v in cols]
     i = np.arange(len(self))
-    i[torn] = (s.oldest-s.base)%self.capacity
+    i[torn] = s.slots_of(s.oldest)
     return [v.index_select(0, torch.from_numpy(i).to(v.device)) for v in cols]
 
-# %% ../../nbs/01_memory.ring.ipynb #28487cc0
-_give_up_after = 10 # seconds that a reader tries again while another process writes over its rows
+# %% ../../nbs/01_memory.ring.ipynb #96ef0d76
+@patch
+def __getitem__(self:Ring, o):
+    "A column by name, a view; or a copy of the rows that anything else names"
+    if not isinstance(o, str): return self._copy_rows(o) if self.fields else BD()[o]
+    if self.fields and (o,) in self.place.columns: return self._shown([self.place.columns[(o,)][:len(self)]])[0]
+    cols = self.columns()
+    if o not in cols: raise KeyError(f'no field {o!r}; there are {list(cols)}')
+    return cols[o]
 
+# %% ../../nbs/01_memory.ring.ipynb #6a7527c2
+@patch
+def _idxs_of(self:Ring, o):
+    "The row numbers that `o` names"
+    i = row_index(o, len(self))
+    return (torch.arange(len(self))[i] if isinstance(i, slice) else i).to(self.device)
+
+# %% ../../nbs/01_memory.ring.ipynb #187f8d1e
+@patch
+def _copy_rows(self:Ring, o):
+    "The rows that `o` names, without those that are half written; one that is named by its number is an error then"
+    i = self._idxs_of(o)
+    if self._serials.sound(): return self.gather(i)
+    there = self.holds(i)
+    if isinstance(o, slice): return self.gather(i[there])
+    if not there.all():
+        raise IndexError(f'row {i[~there][0].item()} is half written, '
+                         'and counts as overwritten until it is written anew')
+    return self.gather(i)
+
+# %% ../../nbs/01_memory.ring.ipynb #28487cc0
 @patch
 def gather(self:Ring,
     idxs:Tensor, # Row numbers, known to be stored; of shape `(B,T)` they give columns `(B,T,…)`
@@ -182,11 +190,14 @@ def gather(self:Ring,
 @patch
 def _steady(self:Ring, idxs):
     "The packed rows `idxs`, none of them from the middle of a write of another process"
-    self.rows.check_process()
-    if not self.rows.others: return self.rows.take(idxs)
+    self.place.check_process()
+    if not self.place.others: return self.place.take(idxs)
     for _ in self._tries():
-        was,rows = self._serials.written,self.rows.take(idxs)
+        was,rows = self._serials.written,self.place.take(idxs)
         if not self._serials.touched(idxs, was): return rows
+
+# %% ../../nbs/01_memory.ring.ipynb #3aecc390
+_give_up_after = 10 # seconds
 
 @patch
 def _tries(self:Ring):
@@ -197,32 +208,22 @@ def _tries(self:Ring):
     raise RuntimeError(f'for {_give_up_after} s another process has been writing over these rows, or has left them '
                        'half written: draw fewer rows at once, or give the ring a larger `capacity`')
 
-# %% ../../nbs/01_memory.ring.ipynb #96ef0d76
+# %% ../../nbs/01_memory.ring.ipynb #ec231764
 @patch
-def __getitem__(self:Ring, o):
-    "A column by name, a view; or a copy of the rows that anything else names"
-    if not isinstance(o, str): return self._copy_rows(o) if self.fields else BD()[o]
-    if self.fields and (o,) in self.rows.columns: return self._shown([self.rows.columns[(o,)][:len(self)]])[0]
-    cols = self.columns()
-    if o not in cols: raise KeyError(f'no field {o!r}; there are {list(cols)}')
-    return cols[o]
+def serial(self:Ring,
+    idxs, # Rows, named in any way
+)->Tensor:
+    "How many rows were written before each of these"
+    i = self._idxs_of(idxs)
+    return self._serials.of(i.reshape(-1)).view(i.shape)
 
-# %% ../../nbs/01_memory.ring.ipynb #187f8d1e
+# %% ../../nbs/01_memory.ring.ipynb #291e696e
 @patch
-def _named_rows(self:Ring, o):
-    i = row_index(o, len(self))
-    return (torch.arange(len(self))[i] if isinstance(i, slice) else i).to(self.device)
-
-@patch
-def _copy_rows(self:Ring, o):
-    i = self._named_rows(o)
-    if self._serials.sound(): return self.gather(i)
-    there = self.holds(i)
-    if isinstance(o, slice): return self.gather(i[there])
-    if not there.all():
-        raise IndexError(f'row {i[~there][0].item()} is half written, '
-                         'and counts as overwritten until it is written anew')
-    return self.gather(i)
+def slots_of(self:Ring,
+    serials # Serial numbers: one, or an array or tensor of them
+): # -> the same with row numbers
+    "The way back: where rows of these numbers are while they are stored"
+    return self._serials.slots_of(serials)
 
 # %% ../../nbs/01_memory.ring.ipynb #56d1a39f
 @patch
@@ -233,15 +234,6 @@ def holds(self:Ring,
     "Are these rows still the ones that had these serial numbers?"
     return self._serials.hold(idxs, serials)
 
-# %% ../../nbs/01_memory.ring.ipynb #ec231764
-@patch
-def serial(self:Ring,
-    idxs, # Rows, named in any way
-)->Tensor:
-    "How many rows were written before each of these"
-    i = self._named_rows(idxs)
-    return self._serials.of(i.reshape(-1)).view(i.shape)
-
 # %% ../../nbs/01_memory.ring.ipynb #be1ac03b
 @patch
 def draw(self:Ring,
@@ -251,51 +243,51 @@ def draw(self:Ring,
     read=None, # `read(ring, idxs)` → packed rows (or a list of columns) and more columns; else the rows as they are
 ): # -> (BD, row numbers)
     "The batch that `sampler` chooses, read before any of its rows can change"
-    place = self.rows
+    place = self.place
     if device is not None and torch.device(device)==place.device: device = None
     with self if place.others else self._rows_lock:
         if not place.fields: raise ValueError('there are no rows to draw from yet: add some first')
         place.check_process()
-        idxs,cols,rows,more = (self._draw_beside if place.others else self._draw_rows)(sampler, bs, read)
+        idxs,rows,cols = (self._draw_beside if place.others else self._draw_rows)(sampler, bs, read)
     batch = place.fields.batch(rows, idxs.shape, device)
-    if cols: more = {**cols, **more}
-    batch.update(more if device is None else {k: v.to(device, non_blocking=True) for k,v in more.items()})
+    batch.update(cols if device is None else {k: v.to(device, non_blocking=True) for k,v in cols.items()})
     return batch,idxs
 
 # %% ../../nbs/01_memory.ring.ipynb #1d01b024
 @patch
 def _draw_rows(self:Ring, sampler, bs, read):
-    "What `sampler` draws: row numbers, its columns, the rows, and more columns"
-    idxs,cols = self._checked_draw(sampler, sampler.draw(self, bs))
-    one = idxs.ndim==1
-    flat = idxs if one else idxs.reshape(-1)
+    "The row numbers that `sampler` draws, these rows, and the columns beside them"
+    idxs,cols = self._draw_by(sampler, bs)
+    flat,serial,least = self._numbered(sampler, idxs)
+    if not self._serials.sound():
+        idxs,cols = self._without_torn(sampler, bs, idxs, cols)
+        flat,serial,least = self._numbered(sampler, idxs)
+    if read is not None: rows,more = read(self, idxs)
+    else: rows,more = self.place.take(flat) if least==0 else self._padded(flat),{}
+    return idxs,rows,{**cols, **more, 'serial':serial}
+
+# %% ../../nbs/01_memory.ring.ipynb #e4ce5bb0
+@patch
+def _numbered(self:Ring, sampler, idxs):
+    "The rows that `sampler` drew, flat; their serial numbers; and the least index. An error if one does not exist"
+    flat = idxs if (one := idxs.ndim==1) else idxs.reshape(-1)
     serial,least = self._serials.check(flat)
     if least<(0 if one else -1): self._refuse_draw(sampler, idxs)
-    if not self._serials.sound():
-        kept,cols = self._without_torn(sampler, bs, idxs, cols)
-        if kept is not idxs: return self._draw_rows(_Given(kept, cols), bs, read)
-    if not one: serial = serial.reshape(*idxs.shape, 1)
-    if read is None: return idxs,cols,self.rows.take(flat) if least==0 else self._padded(flat),dict(serial=serial)
-    rows,more = read(self, idxs)
-    return idxs,cols,rows,{**more, 'serial':serial}
+    return flat, serial if one else serial.reshape(*idxs.shape, 1), least
 
+# %% ../../nbs/01_memory.ring.ipynb #912933e9
 @patch
 def _padded(self:Ring, idxs):
     "The rows `idxs`, zeros for -1"
-    rows = self.rows.take(idxs.clamp(min=0))
+    rows = self.place.take(idxs.clamp(min=0))
     for o in rows if isinstance(rows, list) else [torch.as_tensor(rows)]: o[idxs<0] = 0
     return rows
 
-# %% ../../nbs/01_memory.ring.ipynb #d6cb3810
-class _Given:
-    "Draws what was drawn already"
-    def __init__(self, idxs, cols): self.drawn = idxs,cols
-    def draw(self, ring, bs): return self.drawn
-
 # %% ../../nbs/01_memory.ring.ipynb #bafd54a5
 @patch
-def _checked_draw(self:Ring, sampler, drawn):
-    "Row numbers and columns, if these are what `sampler` drew"
+def _draw_by(self:Ring, sampler, bs):
+    "Row numbers and columns, if that is what `sampler` draws"
+    drawn = sampler.draw(self, bs)
     if not (isinstance(drawn, tuple) and len(drawn)==2 and isinstance(drawn[1], dict)):
         raise ValueError(f'`draw` of {sampler!r} should give row numbers and a dict of columns, gave {drawn!r:.80}')
     idxs,cols = drawn
@@ -321,16 +313,16 @@ def put(self:Ring,
     serials=None, # From the batch, as many as `idxs`; without it the rows are taken as they are now
 )->int: # How many rows were gone
     "Write `values` into rows that are still the ones they were"
-    with self if self.rows.others else self._rows_lock:
-        f = self.rows.by_name.get(name) if self.fields else None
+    with self if self.place.others else self._rows_lock:
+        f = self.place.by_name.get(name) if self.fields else None
         if f is not None and self._put_fast(f, idxs, values, serials): return 0
         fs = self._fields_of(name)
         idxs = self._whole_idxs(idxs)
         flat = idxs.reshape(-1).long()
         vs = [(f, self._fitting(f, v, idxs.shape)) for f in fs for v in [_leaf_of(values, f, name)]]
         keep = self.holds(flat, serials)
-        for f,v in vs: self.rows.write(f, flat[keep], v.reshape(len(flat), *f.shape)[keep.to(v.device)])
-        self.rows.mark_changed(fs[0].path[0] if name==fs[0].path[0] else name, flat[keep])
+        for f,v in vs: self.place.write(f, flat[keep], v.reshape(len(flat), *f.shape)[keep.to(v.device)])
+        self.place.mark_changed(fs[0].path[0] if name==fs[0].path[0] else name, flat[keep])
         return int((flat>=0).sum()-keep.sum())
 
 # %% ../../nbs/01_memory.ring.ipynb #9d8fa4de
@@ -375,7 +367,7 @@ _not_compiled = (torch.float16, torch.bfloat16, torch.complex64, torch.complex12
 @patch
 def _put_fast(self:Ring, f, idxs, values, serials):
     "The usual case, tensors as a draw gave them and all rows still there, takes no torch; was it one?"
-    place = self.rows
+    place = self.place
     if not (type(idxs) is type(values) is type(serials) is Tensor and values.dtype is f.dtype
             and f.dtype not in _not_compiled and idxs.dtype is serials.dtype is torch.int64 and idxs.ndim==1
             and place.arrays is not None and values.shape==(*idxs.shape,*f.shape) and serials.shape==(*idxs.shape,1)
@@ -397,6 +389,7 @@ def seams(self:Ring, s):
     "Set the marks; `first` and `oldest` follow from the rows"
     self._serials.seams = s
 
+# %% ../../nbs/01_memory.ring.ipynb #910d44e7
 @patch
 def cut(self:Ring,
     on:bool=True, # `False` takes back a mark that no row was written after: the environments resume where they were
@@ -426,7 +419,7 @@ def _without_torn(self:Ring, sampler, bs, idxs, cols):
     for _ in range(1000):
         there = whole_ones(idxs)
         if there.all(): return idxs,cols
-        more,others = sampler.draw(self, bs)
+        more,others = self._draw_by(sampler, bs)
         if more.shape!=idxs.shape: idxs,cols = more,others; continue
         good = whole_ones(more).nonzero()[:,0]
         bad = (~there).nonzero()[:,0][:len(good)]
@@ -440,23 +433,23 @@ def _without_torn(self:Ring, sampler, bs, idxs, cols):
 @patch
 def _open_file(self:Ring, fields=None):
     "Open the file that a ring left"
-    self.capacity = self._serials.capacity = len(self.rows.open(fields, self.capacity))
+    self.capacity = self._serials.capacity = len(self.place.open(fields, self.capacity))
     self._serials.opened()
 
 # %% ../../nbs/01_memory.ring.ipynb #8a45d940
 @patch
 def __getstate__(self:Ring):
     with self._rows_lock: # no thread writes while the rows are copied
-        return dict(capacity=self.capacity, rows=self.rows.__getstate__(), _reopened=self._serials.reopened)
+        return dict(capacity=self.capacity, place=self.place.__getstate__(), _reopened=self._serials.reopened)
 
 @patch
 def __setstate__(self:Ring, state):
     place = Place.__new__(Place)
-    place.__setstate__(state['rows'])
-    self.__dict__.update({k: v for k,v in state.items() if k!='_reopened'}, rows=place)
+    place.__setstate__(state['place'] if 'place' in state else state['rows']) # its former name
+    self.__dict__.update({k: v for k,v in state.items() if k not in ('rows','_reopened')}, place=place)
     self._attach_serials()
     self._serials.reopened = state['_reopened']
-    if self.rows.fields and self.rows.path: self._serials.opened()
+    if self.place.fields and self.place.path: self._serials.opened()
 
 # %% ../../nbs/01_memory.ring.ipynb #a800104b
 def _unlock():
@@ -471,7 +464,7 @@ if hasattr(os, 'register_at_fork'): os.register_at_fork(after_in_child=_unlock)
 def __enter__(self:Ring):
     "No other thread writes until the block ends, and rows that other processes write meanwhile are ignored"
     self._rows_lock.acquire()
-    if self.rows.others and self.rows.fields: self._serials.pin()
+    if self.place.others and self.place.fields: self._serials.pin()
     return self
 
 @patch
@@ -494,6 +487,12 @@ def _draw_beside(self:Ring, sampler, bs, read):
         s.look()
 
 # %% ../../nbs/01_memory.ring.ipynb #7af2cbd5
+@patch(as_prop=True)
+def rows(self:Ring)->Place:
+    "The former name of `place`"
+    return self.place
+
+# %% ../../nbs/01_memory.ring.ipynb #005c7f9f
 # everything that rows are made of can be imported from this module
 _all_ = ['Field','schema_fields','pack_fields','nest','check_paths','torch_dtype',
          'nbytes_when_full','machine_memory','compiled','Seams']

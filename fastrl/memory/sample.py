@@ -33,23 +33,28 @@ class Uniform:
         self.gen.manual_seed(int(seed))
         self.seeded = True
 
-    def draw(self,
-        ring:Ring,
-        bs:int, # How many to draw
-    ): # -> row numbers `(bs,)`, and columns that the draw adds to the batch
-        "Choose the rows of the next batch"
-        if not len(ring): raise ValueError('there are no rows to draw from yet: add some first')
-        return torch.randint(len(ring), (bs,), generator=self.gen, device=self.gen.device), {}
-
-    def update(self, ring, idxs, td_errors):
-        "The TD errors of rows are known; `Uniform` ignores them"
-
     def __repr__(self): return f'{type(self).__name__}({", ".join(f"{k}={v!r}" for k,v in self.settings.items())})'
 
-    @property
-    def settings(self)->dict:
-        "The arguments that make another sampler of this kind"
-        return {}
+# %% ../../nbs/03_memory.sample.ipynb #919907c5
+@patch
+def draw(self:Uniform,
+    ring:Ring,
+    bs:int, # How many to draw
+): # -> row numbers `(bs,)`, and columns that the draw adds to the batch
+    "Choose the rows of the next batch"
+    if not len(ring): raise ValueError('there are no rows to draw from yet: add some first')
+    return torch.randint(len(ring), (bs,), generator=self.gen, device=self.gen.device), {}
+
+# %% ../../nbs/03_memory.sample.ipynb #bb21a58f
+@patch(as_prop=True)
+def settings(self:Uniform)->dict:
+    "The arguments that make another sampler of this kind"
+    return {}
+
+# %% ../../nbs/03_memory.sample.ipynb #229a32df
+@patch
+def update(self:Uniform, ring, idxs, td_errors):
+    "The TD errors of rows are known; `Uniform` ignores them"
 
 # %% ../../nbs/03_memory.sample.ipynb #fe0e0e2b
 @patch
@@ -63,6 +68,7 @@ def state_dict(self:Uniform)->dict:
     "The position in its stream of random numbers"
     return dict(gen=self.gen.get_state(), device=self.gen.device.type)
 
+# %% ../../nbs/03_memory.sample.ipynb #cffc378d
 @patch
 def load_state_dict(self:Uniform,
     state:dict, # From `state_dict`
@@ -119,7 +125,7 @@ class Prioritized(Uniform):
 def follow(self:Prioritized, ring:Ring):
     "Give the rows that came since the last time the largest priority of those that were there before"
     if (total := ring.total)==self.seen: return
-    cap,base = len(ring.rows),ring.seams.first
+    cap,base = len(ring.place),ring.seams.first
     if base!=self.base: self.tree,self.seen,self.base = None,base,base # it was reset
     if self.tree is None or len(self.tree)<cap: # the first time, or the ring has grown
         old,self.tree = self.tree,SumTree(cap, ring.device)
@@ -137,9 +143,11 @@ def update(self:Prioritized, ring, idxs, td_errors):
 # %% ../../nbs/03_memory.sample.ipynb #7570cbd4
 @patch
 def _least(self:Prioritized, n):
+    "The least priority of `n` rows"
     p = self.tree[:n]
     return p[p>0].min().item()
 
+# %% ../../nbs/03_memory.sample.ipynb #35a888cb
 @patch
 def draw(self:Prioritized,
     ring:Ring,
@@ -174,6 +182,7 @@ def state_dict(self:Prioritized)->dict:
     "The position in its stream of random numbers, and how far `beta` has come"
     return {**Uniform.state_dict(self), 'draws':self.draws}
 
+# %% ../../nbs/03_memory.sample.ipynb #7525770b
 @patch
 def load_state_dict(self:Prioritized,
     state:dict, # From `state_dict`

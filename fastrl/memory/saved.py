@@ -168,7 +168,7 @@ def read(self:Saved,
 def _fill(self:Saved, ring, beside, files, rows, mapped):
     "Copy the rows and their later changes, and note where one does not follow another"
     moved = Moved(np.array([o[1] for o in rows]), np.array([stop-first for _,first,stop in rows]), self.renumbered)
-    views = {name: ring.rows.columns[tuple(p)] for p,_,_,name in self.ring['fields']}
+    views = {name: ring.place.columns[tuple(p)] for p,_,_,name in self.ring['fields']}
     base = moved.base(ring.capacity)
     for (piece,first,stop),new in zip(rows, moved.new):
         at,cols = first if piece['rows']==ring.capacity else first-piece['first'],files[piece['file']]
@@ -252,10 +252,10 @@ def _room(self:Saved, files, rows, mapped, device='cpu', shared=False, path=None
             raise LoadError(f'{self.folder} has its rows in {len(rows)} files, and only one can be mapped: '
                             'load it without `mapped` and `save` it again')
         cols = files[rows[0][0]['file']]
-        ring.rows.lay(fields, [as_dtype(cols[name], f.dtype) for f,(*_,name) in zip(fields, spec)])
+        ring.place.lay(fields, [as_dtype(cols[name], f.dtype) for f,(*_,name) in zip(fields, spec)])
         return ring
     if not path and n*fields.nbytes>machine_memory():
         raise LoadError(f'{self.folder} takes {n*fields.nbytes:,} bytes when full, and there are {machine_memory():,}: '
                         'load it with `path=` into a file, or `mapped`')
-    ring.rows.make(fields, max(n, 1))
+    ring.place.make(fields, max(n, 1))
     return ring

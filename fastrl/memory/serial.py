@@ -58,18 +58,27 @@ class Serials:
         n = max(0, (head[_written] if self._now is None else self._now)-head[_first])
         return n if cap is None else min(n, cap)
 
+# %% ../../nbs/00c_memory.serial.ipynb #c2dbf927
+@patch
+def slots_of(self:Serials,
+    serials # Serial numbers: one, or an array or tensor of them
+): # -> the same with slots
+    "The slots where rows of these numbers lie while they are stored: from slot 0 on, and round again"
+    after = serials-self.place.head[_first]
+    return after if self.capacity is None else after%self.capacity
+
 # %% ../../nbs/00c_memory.serial.ipynb #f866e661
 @patch
 def next_slot(self:Serials)->int:
-    "Where the next row goes: how many rows come after the one in slot 0, not yet wrapped around"
+    "Where the next row goes; rows that another writer left half written are given up"
     head = self.place.head
     if self.reopened: self.cut()
     self.look()
     total = head[_written]
-    if head[_begun]>total: # a writer left rows half written: they are given up here
+    if head[_begun]>total: # their writer was interrupted, or killed
         self._cut()
         if self.capacity: head[_begun] = min(head[_begun], total+self.capacity)
-    return total-head[_first]
+    return self.slots_of(total)
 
 # %% ../../nbs/00c_memory.serial.ipynb #8a4ebf57
 @patch
@@ -106,6 +115,7 @@ def _number_torch(idxs, n, base, total):
     cursor = (total-base)%max(n, 1)
     return (idxs+(total-cursor)-n*(idxs>=cursor))[:,None]
 
+# %% ../../nbs/00c_memory.serial.ipynb #5fe9d602
 @patch
 def of(self:Serials,
     idxs:Tensor, # Row numbers `(k,)`, unchecked
@@ -124,8 +134,8 @@ def _numbers_of(self:Serials, idxs, total):
 @patch(as_prop=True)
 def pointer(self:Serials)->int:
     "Where the newest row ends"
-    n = self.total-self.base
-    return n if self.capacity is None else n and (n-1)%self.capacity+1
+    total = self.total
+    return self.slots_of(total-1)+1 if total>self.base else 0
 
 # %% ../../nbs/00c_memory.serial.ipynb #70bd0d66
 @patch
@@ -158,7 +168,7 @@ def torn(self:Serials)->np.ndarray:
     if cap is None: return np.zeros(0, np.int64)
     written = head[_written]
     stop = min(head[_begun], written+cap)-cap
-    return (np.arange(max(written-cap, base), max(stop, base))-base)%cap
+    return self.slots_of(np.arange(max(written-cap, base), max(stop, base)))
 
 # %% ../../nbs/00c_memory.serial.ipynb #ab0e4684
 _dead_after = .05 # seconds: a writer that does not move for so long counts as dead
@@ -181,6 +191,22 @@ def sound(self:Serials)->bool:
                             'or has ended. They count as overwritten until they are written anew', stacklevel=2)
         return False
     return head[_begun]<=head[_written]
+
+# %% ../../nbs/00c_memory.serial.ipynb #98a410a6
+@patch
+def write(self:Serials,
+    n:int, # How many
+    copy, # Copies them when it is called
+    *args # For `copy`
+):
+    "Write `n` rows by `copy(*args)`, which is called again if it was interrupted"
+    self.begin(n)
+    try: copy(*args)
+    except BaseException:
+        copy(*args)
+        self.end(n)
+        raise
+    self.end(n)
 
 # %% ../../nbs/00c_memory.serial.ipynb #e7a86124
 @compiled

@@ -36,8 +36,8 @@ _at_episodes,_at_steps,_at_evicted,_at_changes = (1,0),(1,1),(1,2),(1,3)
 _at_halves,_at_doubts,_at_scored = (2,0),(2,1),(2,2)
 
 def _count_at(at, doc):
-    def get(self): return self.rows.array.item(at)
-    def put(self, n): self.rows.array[at] = n
+    def get(self): return self.place.array.item(at)
+    def put(self, n): self.place.array[at] = n
     return property(get, put, doc=doc)
 
 # %% ../../nbs/05c_memory.table.ipynb #734fb6b9
@@ -49,7 +49,7 @@ class Table:
         path=None, # A file to live in; an existing one is opened
     ):
         old = path and Path(path).exists()
-        self.rows = whole_numbers(None if old else slots+_first_line, (4,), shared, path)
+        self.place = whole_numbers(None if old else slots+_first_line, (4,), shared, path)
         self.inode = path and os.stat(path).st_ino # which file it is, whatever its name
 
     next = _count_at(_at_next, 'The position after the last step')
@@ -65,15 +65,15 @@ class Table:
     scored = _count_at(_at_scored, 'Does a score decide which episode goes?')
 
     @property
-    def array(self): return self.rows.array
+    def array(self): return self.place.array
     @property
-    def slots(self): return len(self.rows.array)-_first_line
+    def slots(self): return len(self.place.array)-_first_line
 
 # %% ../../nbs/05c_memory.table.ipynb #2721b47a
 @patch
 def line(self:Table, e:int): # -> first position, length, number, tag
     "The line of entry `e`"
-    a = self.rows.array
+    a = self.place.array
     return a[_first_line+e%(len(a)-_first_line)]
 
 @patch

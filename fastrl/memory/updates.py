@@ -44,11 +44,11 @@ def one_more(self:MoreUpdates):
 def _update(self:MoreUpdates):
     learn = self.learn
     if learn.experience_replay.event=='before_batch': learn.pred = learn.model(*learn.xb)
-    self._tell('after_pred')
+    self._notify('after_pred')
     if len(learn.yb):
         learn.loss_grad = learn.loss_func(learn.pred, *learn.yb)
         learn.loss = learn.loss_grad.clone()
-    self._tell('after_loss')
+    self._notify('after_loss')
     if not len(learn.yb): return
     self._during(learn._backward, 'backward', CancelBackwardException)
     self._during(learn._step, 'step', CancelStepException)
@@ -58,10 +58,10 @@ def _update(self:MoreUpdates):
 def _during(self:MoreUpdates, f, event, cancel):
     "`Learner._with_events`, for those who take part"
     try:
-        self._tell(f'before_{event}')
+        self._notify(f'before_{event}')
         f()
-    except cancel: self._tell(f'after_cancel_{event}')
-    self._tell(f'after_{event}')
+    except cancel: self._notify(f'after_cancel_{event}')
+    self._notify(f'after_{event}')
 
 # %% ../../nbs/06aa_memory.updates.ipynb #717a8284
 once = TrainEvalCallback,Recorder,ProgressCallback,ParamScheduler,CastToTensor
@@ -77,5 +77,5 @@ def before_train(self:MoreUpdates):
     self._hear = {e: [cb for cb in cbs if hears(cb, e)] for e in events}
 
 @patch
-def _tell(self:MoreUpdates, event):
+def _notify(self:MoreUpdates, event):
     for cb in self._hear[event]: cb(event)

@@ -108,20 +108,14 @@ def follow(self:Walk,
     seams = ring.seams
     if seams.first!=self.base: self.__init__() # it was reset
     self.base,total = seams.first,ring.total
-    cap = ring.capacity or len(ring.rows)
+    cap = ring.capacity or len(ring.place)
     if len(self.nxt)<cap:
         self.nxt,self.prv = (np.concatenate([o, np.zeros(cap-len(o), np.int64)]) for o in (self.nxt, self.prv))
-    while True: # another process may write over a row while you look at it
-        first = max(self.seen, seams.oldest, self.base)
-        cols = self._row_columns(ring, (np.arange(first, total)-self.base)%cap)
-        if not ring.rows.others: break
-        seams = ring.seams
-        if seams.oldest<=first or first>=total: break
+    first,(ids,over,episode,step),seams = self._new_columns(ring, seams, total)
     if first>max(self.seen, self.base):
         self.missed,self.missed_at = True,first
         self.last[:] = _gap_before
     self.named = _names_env(ring)
-    ids,over,episode,step = cols
     if len(step): self.least = min(self.least, max(0., step.min()))
     chain = self._chains(ids)
     _link(self.nxt, self.prv, self.last, self.episodes, self.steps, first, self.base, chain, over, episode, step,
@@ -129,6 +123,17 @@ def follow(self:Walk,
     self.seen,self.oldest,self.missed = total,seams.oldest,self.missed or bool(seams.gaps) and seams.gaps[-1]>=first
     if not self.named and len(chain): self._check_single(ring, seams, first)
     if len(self.ids)>2*cap+1000: self._forget(total-cap)
+
+# %% ../../nbs/02a_memory.walk.ipynb #225de1f3
+@patch
+def _new_columns(self:Walk, ring, seams, total):
+    "The number of the first new row, what the rows from there on say, and the seams that belong to it"
+    while True: # another process may write over a row while you look at it
+        first = max(self.seen, seams.oldest, self.base)
+        cols = self._row_columns(ring, ring.slots_of(np.arange(first, total)))
+        if not ring.place.others: return first,cols,seams
+        seams = ring.seams
+        if seams.oldest<=first or first>=total: return first,cols,seams
 
 # %% ../../nbs/02a_memory.walk.ipynb #a67f5506
 @patch
@@ -141,16 +146,17 @@ def _forget(self:Walk, oldest):
     if self.named: self.missed = True
 
 # %% ../../nbs/02a_memory.walk.ipynb #850f3038
-def _names_env(ring): return ('env_id',) in ring.rows.columns or ('worker_id',) in ring.rows.columns
+def _names_env(ring): return ('env_id',) in ring.place.columns or ('worker_id',) in ring.place.columns
 
-def _column_of(ring, name, rows):
-    "Column `name` of `rows`, `(rows, numbers)`, as an array"
-    place = ring.rows
-    if place.arrays: res = place.arrays[(name,)][rows]
+# %% ../../nbs/02a_memory.walk.ipynb #c6ae6248
+def _column_of(ring, name, idxs):
+    "Column `name` of the rows `idxs`, `(rows, numbers)`, as an array"
+    place = ring.place
+    if place.arrays: res = place.arrays[(name,)][idxs]
     else:
-        t = place.columns[(name,)][torch.from_numpy(rows).to(ring.device)].cpu()
+        t = place.columns[(name,)][torch.from_numpy(idxs).to(ring.device)].cpu()
         res = (t.double() if t.is_floating_point() else t).numpy()
-    return res.reshape(len(rows), math.prod(res.shape[1:]))
+    return res.reshape(len(idxs), math.prod(res.shape[1:]))
 
 # %% ../../nbs/02a_memory.walk.ipynb #018fc539
 def _exact_ints(a): # the bits of a float, so that no two numbers become one
@@ -158,10 +164,10 @@ def _exact_ints(a): # the bits of a float, so that no two numbers become one
 
 # %% ../../nbs/02a_memory.walk.ipynb #1be27c60
 @patch
-def _row_columns(self:Walk, ring, rows):
-    "Of `rows`: what names their environment, whether they end an episode, their episode and their step"
-    def column(name): return _column_of(ring, name, rows)
-    def has(name): return (name,) in ring.rows.columns
+def _row_columns(self:Walk, ring, idxs):
+    "Of the rows `idxs`: what names their environment, whether they end an episode, their episode and their step"
+    def column(name): return _column_of(ring, name, idxs)
+    def has(name): return (name,) in ring.place.columns
     if missing := [o for o in ('terminated','truncated') if not has(o)]:
         raise ValueError(f'episodes cannot be told apart without the columns {missing}: store them with each row')
     if has('n_steps') and (column('n_steps')>1).any():
@@ -170,27 +176,30 @@ def _row_columns(self:Walk, ring, rows):
     over = (column('terminated')!=0).any(1)|(column('truncated')!=0).any(1)
     # without `env_id`, an `episode_id` keeps the episodes themselves apart
     names = [o for o in ('env_id','worker_id')+(() if has('env_id') else ('episode_id',)) if has(o)]
-    ids = np.concatenate([np.empty((len(rows),0), np.int64), *(_exact_ints(column(o)) for o in names)], 1)
+    ids = np.concatenate([np.empty((len(idxs),0), np.int64), *(_exact_ints(column(o)) for o in names)], 1)
     return (ids, over, _exact_ints(column('episode_id'))[:,0] if has('episode_id') else np.empty(0, np.int64),
             column('step')[:,0].astype(np.float64) if has('step') else np.empty(0))
 
 # %% ../../nbs/02a_memory.walk.ipynb #f1174ef4
+def _comparable(cols):
+    "The columns of `state` that can be compared with one of `next_state`"
+    return [(p, q) for p in cols if p[0]=='state' and (q := ('next_state', *p[1:])) in cols
+            and cols[p].shape==cols[q].shape and cols[p][:1].numel()]
+
+# %% ../../nbs/02a_memory.walk.ipynb #dd3a4202
 @patch
 def _check_single(self:Walk, ring, seams, first):
     "Raise if the rows from `first` on seem to be of several environments"
-    cols = ring.rows.columns
-    pairs = [(p, q) for p in cols if p[0]=='state' and (q := ('next_state', *p[1:])) in cols
-             and cols[p].shape==cols[q].shape and cols[p][:1].numel()]
-    if not pairs:
+    if not (pairs := _comparable(ring.place.columns)):
         if seams.several>max(seams.oldest, first): self._start_over(
             f'{min(seams.several-seams.oldest, len(ring))} rows came several in one call, and have no `state` and '
             f'`next_state` that would tell whether one environment took these steps or several: {_give_env_id}')
         return
-    new = (np.arange(first, self.seen)-self.base)%len(self.nxt)
+    new = ring.slots_of(np.arange(first, self.seen))
     new = new[self.prv[new]>=max(0, seams.oldest)]
-    before = (self.prv[new]-self.base)%len(self.nxt)
+    before = ring.slots_of(self.prv[new])
     for p,q in pairs:
-        for i in range(0, len(new), n := max(1, 2**24//max(1, ring.rows.columns[p][:1].nbytes))):
+        for i in range(0, len(new), n := max(1, 2**24//max(1, ring.place.columns[p][:1].nbytes))):
             if ((bad := _differ(ring, p, new[i:i+n], q, before[i:i+n])) is not None
                     and ring.seams.oldest==seams.oldest): self._start_over( # and no other process overwrote them
                 f'row {new[i+bad]} should follow row {before[i+bad]}, and its `state` is not the `next_state` there: '
@@ -206,10 +215,10 @@ def _start_over(self:Walk, why):
     raise ValueError(why)
 
 # %% ../../nbs/02a_memory.walk.ipynb #3a79fdee
-def _differ(ring, p, rows, q, before):
-    "The first of `rows` whose column `p` differs from column `q` of `before`; `None` if all agree"
-    a,b = ring.rows.columns[p],ring.rows.columns[q]
-    a,b = (v[torch.from_numpy(i).to(v.device)].reshape(len(i), -1).cpu() for v,i in ((a, rows), (b, before)))
+def _differ(ring, p, idxs, q, before):
+    "The first of `idxs` whose column `p` differs from column `q` of `before`; `None` if all agree"
+    a,b = ring.place.columns[p],ring.place.columns[q]
+    a,b = (v[torch.from_numpy(i).to(v.device)].reshape(len(i), -1).cpu() for v,i in ((a, idxs), (b, before)))
     if a.dtype!=b.dtype: # compare with the precision that both have
         floats = [o.dtype for o in (a, b) if o.is_floating_point()]
         common = max(floats, key=lambda o: torch.finfo(o).eps) if floats else torch.int64
@@ -220,26 +229,27 @@ def _differ(ring, p, rows, q, before):
 # %% ../../nbs/02a_memory.walk.ipynb #991d103a
 @compiled
 def _run_rows(nxt, prv, idxs, T, none):
-    "Rows, how many, which begin an episode, which end one, which exist; those that do not are -1, or the last one"
+    "Row numbers, how many, which begin an episode, which end one, which exist; others are -1, or the last one"
     n = len(idxs)
-    rows,steps,first,last,mask = (np.empty((n,T), np.int64),np.ones(n, np.int64),np.zeros((n,T), np.bool_),
-                                  np.zeros((n,T), np.bool_),np.ones((n,T), np.bool_))
+    every,steps,first,last,mask = (np.empty((n,T), np.int64),np.ones(n, np.int64),np.zeros((n,T), np.bool_),
+                                   np.zeros((n,T), np.bool_),np.ones((n,T), np.bool_))
     for j in range(n):
         i = idxs[j]
-        rows[j,0],first[j,0],k,more = i,prv[i]==-1,nxt[i],1
-        while more<T and k>=0: rows[j,more],i,k,more = k,k,nxt[k],more+1
+        every[j,0],first[j,0],k,more = i,prv[i]==-1,nxt[i],1
+        while more<T and k>=0: every[j,more],i,k,more = k,k,nxt[k],more+1
         last[j,more-1],steps[j] = k==-2,more
-        for t in range(more, T): rows[j,t],mask[j,t] = -1 if none else i,False
-    return rows,steps,first,last,mask
+        for t in range(more, T): every[j,t],mask[j,t] = -1 if none else i,False
+    return every,steps,first,last,mask
 
+# %% ../../nbs/02a_memory.walk.ipynb #7bef0c1a
 @patch
 def runs(self:Walk,
     idxs:Tensor, # `(bs,)`
     T:int, # At most so many steps
-): # -> rows `(bs, T)`, the last one repeated where there are no more, and how many steps there are `(bs,)`
+): # -> row numbers `(bs, T)`, the last one repeated where there are no more, and how many steps there are `(bs,)`
     "The rows that follow each of `idxs`"
-    rows,steps,*_ = _run_rows(self.nxt, self.prv, idxs.numpy(), T, False)
-    return torch.from_numpy(rows),torch.from_numpy(steps)
+    every,steps,*_ = _run_rows(self.nxt, self.prv, idxs.numpy(), T, False)
+    return torch.from_numpy(every),torch.from_numpy(steps)
 
 # %% ../../nbs/02a_memory.walk.ipynb #ea27c976
 @compiled
@@ -277,12 +287,12 @@ def returns(self:Walk,
     if reward.is_cpu and reward.dtype not in _half_floats:
         return [torch.from_numpy(o) for o in _walk(self.nxt, reward.numpy(), idxs.numpy(), n, float(gamma))]
     # the walk is short and its numbers are few: only the rewards stay where they are
-    rows,steps = self.runs(idxs.cpu(), n)
+    every,steps = self.runs(idxs.cpu(), n)
     k,dev = torch.arange(n),reward.device
     gammas = torch.where(k<steps[:,None], gamma**k.double(), 0)
     steps,gammas = steps[:,None].to(dev),gammas.to(dev)
-    total = torch.where(gammas>0, reward[rows.to(dev)].double()*gammas, 0).sum(1, keepdim=True)
-    return rows[:,-1].to(dev), steps, total, (gamma**steps.double()).float()
+    total = torch.where(gammas>0, reward[every.to(dev)].double()*gammas, 0).sum(1, keepdim=True)
+    return every[:,-1].to(dev), steps, total, (gamma**steps.double()).float()
 
 # %% ../../nbs/02a_memory.walk.ipynb #a6c9bf67
 def _reward(ring):
@@ -302,7 +312,7 @@ def fold(self:Walk,
 ): # -> as `returns`
     "Go `n` steps from each of the rows `idxs` of `ring`"
     self.follow(ring)
-    return self.returns(ring.rows.columns[_reward(ring).path].view(-1), idxs, n, gamma)
+    return self.returns(ring.place.columns[_reward(ring).path].view(-1), idxs, n, gamma)
 
 # %% ../../nbs/02a_memory.walk.ipynb #cd75e00b
 _outcome = ('next_state','terminated','truncated','done')
@@ -339,20 +349,29 @@ def fold_rows(self:Walk,
         raise ValueError(f'`idxs` should be single rows of shape (bs,), got {tuple(idxs.shape)}: '
                          'sequences are not folded')
     self.follow(ring)
-    place = ring.rows
-    if self.packed is None or self.packed[0] is not place.packed: # the first time, or the ring has grown
-        f = _reward(ring)
-        fast = place.short and place.arrays is not None and f.dtype in (torch.float32, torch.float64)
-        self.packed = (place.packed, f.dtype,
-                       (place.arrays[f.path].reshape(-1), f.start, place.array, _outcome_mask(ring)) if fast else None)
+    if self.packed is None or self.packed[0] is not ring.place.packed: self._look_at(ring)
     _,dtype,fast = self.packed
-    if not fast:
-        last,steps,total,discount = self.fold(ring, idxs, n, gamma)
-        total = total.to(dtype if dtype.is_floating_point else torch.float32) # a discounted sum of ints is a float
-        return [v.index_select(0, last if p[0] in _outcome else idxs) for p,v in place.columns.items()], \
-               dict(reward=total, n_steps=steps, discount=discount)
+    if not fast: return self._fold_columns(ring, idxs, n, gamma, dtype)
     rows,steps,discount = _fold_rows(self.nxt, *fast, idxs.numpy(), n, float(gamma))
     return rows, dict(n_steps=torch.from_numpy(steps), discount=torch.from_numpy(discount))
+
+# %% ../../nbs/02a_memory.walk.ipynb #6b193fe2
+@patch
+def _look_at(self:Walk, ring):
+    "Keep what `fold_rows` needs of `ring`: the first time, or when the ring has grown"
+    place,f = ring.place,_reward(ring)
+    fast = place.short and place.arrays is not None and f.dtype in (torch.float32, torch.float64)
+    self.packed = (place.packed, f.dtype,
+                   (place.arrays[f.path].reshape(-1), f.start, place.array, _outcome_mask(ring)) if fast else None)
+
+# %% ../../nbs/02a_memory.walk.ipynb #49f9fb4f
+@patch
+def _fold_columns(self:Walk, ring, idxs, n, gamma, dtype):
+    "The same for long rows, column by column"
+    last,steps,total,discount = self.fold(ring, idxs, n, gamma)
+    total = total.to(dtype if dtype.is_floating_point else torch.float32) # a discounted sum of ints is a float
+    return ([v.index_select(0, last if p[0] in _outcome else idxs) for p,v in ring.place.columns.items()],
+            dict(reward=total, n_steps=steps, discount=discount))
 
 # %% ../../nbs/02a_memory.walk.ipynb #ffc15279
 def _outcome_mask(ring):
@@ -367,6 +386,7 @@ def _outcome_mask(ring):
 def _number_at(i, cap, cursor, total): # slots from the cursor on are one round behind
     return i+total-cursor-(cap if i>=cursor else 0)
 
+# %% ../../nbs/02a_memory.walk.ipynb #e058b58e
 @compiled
 def _begins(nxt, prv, i, T, pad, base, oldest, total, cap):
     "May a run of `T` begin at `i`?"
@@ -387,7 +407,7 @@ def _pick(nxt, prv, tries, bs, T, pad, base, oldest, total, cap):
 def _starts(self:Walk, ring, bs, T, pad, gen):
     "Where `bs` runs of `T` begin"
     self.follow(ring)
-    n,oldest = len(ring),ring.seams.oldest if ring.rows.others else self.oldest
+    n,oldest = len(ring),ring.seams.oldest if ring.place.others else self.oldest
     where = (self.base, max(oldest, self.seen-n), self.seen, ring.capacity or max(n, 1))
     found = _pick(self.nxt, self.prv, torch.randint(n, (4*bs+16,), generator=gen).numpy(), bs, T, pad, *where)
     if len(found)==bs: return found
@@ -404,7 +424,7 @@ def draw_runs(self:Walk,
     T:int, # Steps in each
     pad:bool, # Also pieces of episodes that are shorter?
     gen:torch.Generator, # Source of randomness
-): # -> rows `(bs, T)`, steps `(bs,)`
+): # -> row numbers `(bs, T)`, steps `(bs,)`
     "Runs of `T` rows, all of them equally likely"
     return self.runs(torch.from_numpy(self._starts(ring, bs, T, pad, gen)), T)
 
@@ -440,7 +460,7 @@ def draw_episodes(self:Walk,
     ring:Ring, # Whose rows they are
     bs:int, # How many
     gen:torch.Generator, # Source of randomness
-): # -> rows `(bs, T)` with the longest's `T`, steps `(bs,)`
+): # -> row numbers `(bs, T)` with the longest's `T`, steps `(bs,)`
     "Episodes that are stored from first to last row, all of them equally likely"
     begin,T = self._draw_whole(ring, bs, gen)
     return self.runs(torch.from_numpy(begin), T)
@@ -458,17 +478,17 @@ class Runs:
     ): self.walk,self.gen,self.T,self.pad = walk,gen,T,pad
 
     def draw(self, ring, bs):
-        own,walk = [o for o in sequence_names if (o,) in ring.rows.columns],self.walk
+        own,walk = [o for o in sequence_names if (o,) in ring.place.columns],self.walk
         if padded := self.pad or self.T is None:
             if 'mask' in own: raise ValueError('sequences of unequal length have a column `mask` of their own: '
                                                'call the stored column `mask` another name')
         begin,T = ((walk._starts(ring, bs, self.T, self.pad, self.gen),self.T) if self.T
                    else walk._draw_whole(ring, bs, self.gen))
-        rows,_,*flags = _run_rows(walk.nxt, walk.prv, begin, T, True)
+        idxs,_,*flags = _run_rows(walk.nxt, walk.prv, begin, T, True)
         cols = {k: torch.from_numpy(v) for k,v in zip(sequence_names[:2+padded], flags) if k not in own}
-        rows = torch.from_numpy(rows)
-        if ring.device.type=='cpu': return rows,cols
-        return rows.to(ring.device), {k: v.to(ring.device) for k,v in cols.items()}
+        idxs = torch.from_numpy(idxs)
+        if ring.device.type=='cpu': return idxs,cols
+        return idxs.to(ring.device), {k: v.to(ring.device) for k,v in cols.items()}
 
 # %% ../../nbs/02a_memory.walk.ipynb #e2372118
 @patch
@@ -493,15 +513,11 @@ def load_state_dict(self:Walk,
     "Link the rows of `ring` as they were"
     self.__init__()
     if not state or not ring.total: return
-    ids,last,before = (state[k] for k in ('ids','last','before'))
-    if (not all(o.dtype==np.int64 for o in (ids, last, before)) or last.ndim!=1 or before.ndim!=1
-            or len({*map(tuple, ids.reshape(len(ids), -1).tolist())})<len(ids)
-            or len(last)!=len(ids) or (last>=ring.total).any()
-            or (last<-3).any() or (before<0).any() or (before>=len(ring)).any()):
-        raise ValueError(_other_state)
+    _check_state(state, ring)
+    ids,last = state['ids'],state['last']
     self.follow(ring)
     self.prv[self.prv==-3] = -1
-    self.prv[before] = -3
+    self.prv[state['before']] = -3
     if ids.ndim!=2: self.missed = True; return # saved by an earlier version, which knew less
     ids = {tuple(o): i for i,o in enumerate(ids.tolist())}
     if new := set(self.ids)-set(ids): raise ValueError(f'{_other_state}; it lacks {len(new)} environments')
@@ -510,5 +526,15 @@ def load_state_dict(self:Walk,
     self.ids,self.last,self.episodes,self.steps = ids,last.copy(),state['episodes'].copy(),state['steps'].copy()
     self.missed,self.missed_at,self.least = bool(state['missed']),int(state['missed_at']),float(state['least'])
     self.anew = state['anew'].copy()
+
+# %% ../../nbs/02a_memory.walk.ipynb #ba1fbbef
+def _check_state(state, ring):
+    "A `ValueError` unless `state` can be that of the rows of `ring`"
+    ids,last,before = (state[k] for k in ('ids','last','before'))
+    if (not all(o.dtype==np.int64 for o in (ids, last, before)) or last.ndim!=1 or before.ndim!=1
+            or len({*map(tuple, ids.reshape(len(ids), -1).tolist())})<len(ids)
+            or len(last)!=len(ids) or (last>=ring.total).any()
+            or (last<-3).any() or (before<0).any() or (before>=len(ring)).any()):
+        raise ValueError(_other_state)
 
 _other_state = 'the state of the episodes is not one of these rows: pass the `state_dict` that was saved with them'
