@@ -301,11 +301,12 @@ def to_play(self:GymLoop,
     env = self.env_name
     if not by_name(env): env = getattr(env, 'spec', None)
     if env is None or isinstance(self.env_name, VectorEnv): return None
-    if seed is None and self.seed is not None: seed = int(np.random.SeedSequence([self.seed, 1]).generate_state(1)[0]//2)
+    if seed is None and self.seed is not None: # half of 32 bits: each next episode counts on from it
+        seed = int(np.random.SeedSequence([self.seed, 1]).generate_state(1)[0]//2)
     mode = 'rgb_array' if film and can_draw(env, self.env_kwargs) else self.mode
     return GymLoop(env, getattr(self.agent, 'greedy', self.agent), 'rgb_array' if mode=='human' else mode,
                    self.steps_count, self.steps_delta, seed, n, env_kwargs=self.env_kwargs)
 
 # %% ../../nbs/05b_data.gym.ipynb #7160e344
-_all_ = ['Source', 'LoopCallback', 'space_form', 'StepArrays', 'to_rows', 'since', 'SourceDL', 'NoValidation', 'MeanReward',
-         'reward_loss', 'fake_gym_learner']
+_all_ = ['Source', 'LoopCallback', 'space_form', 'StepArrays', 'to_rows', 'since', 'SourceDL',
+         'NoValidation', 'MeanReward', 'reward_loss', 'fake_gym_learner']

@@ -51,7 +51,8 @@ def new(self:SourceDL,
 )->SourceDL:
     "A loader like this one"
     same = {k: getattr(self, k) for k in self.keeps}
-    if dataset is None or isinstance(dataset, Source): return (cls or type(self))(self.dataset if dataset is None else dataset, **{**same, **kwargs})
+    if dataset is None: dataset = self.dataset
+    if isinstance(dataset, Source): return (cls or type(self))(dataset, **{**same, **kwargs})
     return RowsDL(dataset, source=self.dataset, device=self.device, **{k: v for k,v in kwargs.items() if k=='bs'})
 
 SourceDL.keeps = 'n','bs','device'
@@ -125,7 +126,8 @@ class EpisodeDL(SourceDL):
         rows,self.returns = play_episodes(self.dataset, self.n, self.seed)
         yield from rows
     def one_batch(self):
-        if not self.n: raise ValueError(f'{self.dataset} has no environments to play in: give `GymLoop` a name or a function')
+        if not self.n:
+            raise ValueError(f'{self.dataset} has no environments to play in: give `GymLoop` a name or a function')
         self.dataset.device = self.device
         (rows,),_ = play_episodes(self.dataset, 1, self.seed, most=18, film=True)
         return (self.on_device(rows),)
@@ -168,7 +170,8 @@ class NoValidation(Callback):
     def before_fit(self):
         self._fitting,self.learn.recorder.valid_metrics = False,False
         if hasattr(self.learn, 'show_graph'):
-            raise ValueError('`ShowGraphCallback` draws the validation loss, which `NoValidation` leaves out: remove one of them')
+            raise ValueError('`ShowGraphCallback` draws the validation loss, which `NoValidation` leaves out: '
+                             'remove one of them')
         add_return(self.learn)
     def before_train(self): self._fitting = True
     def before_validate(self):

@@ -32,7 +32,7 @@ from .sample import Prioritized, Uniform
 # %% ../../nbs/06a_memory.experience_replay.ipynb #5ebc1ce3
 class ExperienceReplayCallback(Callback):
     "Remember each live batch, and train on one drawn from the memory instead"
-    order,run_valid = -8,False # before callbacks that look at the prediction, such as mixed precision
+    order = -8 # before callbacks that look at the prediction, such as mixed precision
     _before,_scheduled = {},{} # states before `lr_find`; settings with a schedule, and whose they are
 
     def __init__(self,
@@ -52,21 +52,23 @@ class ExperienceReplayCallback(Callback):
         else: self.experience_replay = ExperienceReplay(memory=memory, **self.settings)
         # the rows of this batch and their serials; how often each row was drawn
         self.drawn,self.serials,self.tally = None,None,Tally()
-        self.drew,self._predicted = False,False # in this batch; is there a prediction to replace?
+        self.drew,self._predicted = False,False # in this batch; is there a prediction to replace? `None`: never
 
     def __repr__(self): return in_lines(f'ExperienceReplayCallback({self.experience_replay})')
 
 # %% ../../nbs/06a_memory.experience_replay.ipynb #6a000001
 @patch
 def before_batch(self:ExperienceReplayCallback):
-    self.drew,self._predicted = False,True
-    if self.event=='before_batch': self.swap()
+    self.drew,self._predicted = False,True if self.training else None
+    if not self.training: self.complete()
+    elif self.event=='before_batch': self.swap()
 
 @patch
 def after_pred(self:ExperienceReplayCallback):
     "Add `learn.xb` to the memory, put a sample in its place, and predict that"
     if self.event!='after_pred': return
     predicted,self._predicted = self._predicted,False
+    if predicted is None: return # this is validation
     self.swap(predicted)
     if predicted: self.learn.pred = self.learn.model(*self.learn.xb)
 
@@ -86,6 +88,16 @@ def swap(self:ExperienceReplayCallback,
         for cb in learn.cbs if predicted else ():
             if isinstance(cb, MixedPrecision): cb.after_loss() # else it stays in half precision for ever
         raise CancelBatchException from e
+
+@patch
+def complete(self:ExperienceReplayCallback):
+    "Give validation's rows the columns that drawn ones have, so that the same callback sets targets for both"
+    er,b = self.experience_replay,self.learn.xb[0]
+    if not isinstance(b, dict) or 'reward' not in b: return
+    def all_of(v): return torch.full_like(b['reward'], v)
+    more = dict(n_steps=all_of(1).long(), discount=all_of(er.gamma)) if er.n_step else {}
+    if isinstance(er.sampler, Prioritized): more['weight'] = all_of(1)
+    self.learn.xb = (BD({**more, **b}),)
 
 @patch
 def draw(self:ExperienceReplayCallback):
@@ -115,7 +127,8 @@ def update_td(self:ExperienceReplayCallback,
     td_errors, # `(bs,1)`
 ):
     "Store the TD errors of the drawn batch, except for rows that are overwritten by now"
-    if not hasattr(self.learn, 'lr_finder'): self.experience_replay.update_td(td_errors.float(), self.drawn, self.serials)
+    if hasattr(self.learn, 'lr_finder'): return
+    self.experience_replay.update_td(td_errors.float(), self.drawn, self.serials)
 
 # %% ../../nbs/06a_memory.experience_replay.ipynb #d134ce28
 refused = {MixHandler: 'it blends inputs and labels of a classifier, and a drawn batch has none',
@@ -131,10 +144,21 @@ def before_fit(self:ExperienceReplayCallback):
     for cb in self.learn.cbs:
         for kind,why in refused.items():
             if isinstance(cb, kind) and not (kind is NonNativeMixedPrecision and self.event=='before_batch'):
-                raise ValueError(f'`{cb}` means nothing beside a replay memory: {why}. Remove it with `learn.remove_cb`')
+                raise ValueError(f'`{cb}` means nothing beside a replay memory: {why}. '
+                                 'Remove it with `learn.remove_cb`')
     add_return(self.learn)
     was = stateful(self.learn).values() if hasattr(self.learn, 'lr_finder') else ()
     self._before = {o: copy.deepcopy(o.state_dict()) for o in was}
+    if hasattr(self.learn, 'lr_finder'): self.warm_up()
+
+@patch
+def warm_up(self:ExperienceReplayCallback):
+    "Take rows from the training loader until the memory is warm"
+    er = self.experience_replay
+    while len(er)<er.warmup_sz and len(self.dls.train):
+        for b in self.dls.train:
+            er+b[:1]
+            if len(er)>=er.warmup_sz: return
 
 @patch
 def after_validate(self:ExperienceReplayCallback): without_targets(self.learn)
@@ -160,7 +184,8 @@ def before_train(self:ExperienceReplayCallback):
     names = {k for cb in self.learn.cbs if isinstance(cb, ParamScheduler) for k in cb.scheds}
     self._scheduled = {k: owners[k] for k in names & owners.keys()}
     for k,o in self._scheduled.items():
-        if not hasattr(o, k): raise ValueError(f'`{k}` has a schedule, but {o} has no `{k}`: remove it from the schedule')
+        if not hasattr(o, k):
+            raise ValueError(f'`{k}` has a schedule, but {o} has no `{k}`: remove it from the schedule')
         if hasattr(self.opt, 'bwd_map'): self.opt.bwd_map.setdefault(k, k) # else an `OptimWrapper` refuses the name
 
 # %% ../../nbs/06a_memory.experience_replay.ipynb #2e4b248d
@@ -168,8 +193,8 @@ def before_train(self:ExperienceReplayCallback):
 def __getstate__(self:ExperienceReplayCallback):
     # a sampler knows the rows, too
     settings = {k:v for k,v in self.settings.items() if k!='sampler'}
-    return {**{k:v for k,v in self.__dict__.items() if k not in ('experience_replay','drawn','serials','tally','_before','_scheduled')},
-            'settings':settings}
+    left = 'experience_replay','drawn','serials','tally','_before','_scheduled'
+    return {**{k:v for k,v in self.__dict__.items() if k not in left}, 'settings':settings}
 
 @patch
 def __setstate__(self:ExperienceReplayCallback, state):
