@@ -27,5 +27,31 @@ def sb3(steps):
 
 def trainings(steps=50_000, peers=True): return {'fastrl': fastrl(steps), **({stores.SB3.name: sb3(steps)} if peers else {})}
 
+def in_learner(hidden, live, n=150, event='before_batch'):
+    "A fit of `n` batches with plain targets"
+    import torch
+    from fastai.basics import Callback, Learner
+    from torch.nn.functional import mse_loss
+    from fastrl.agents.dqn import EpsilonGreedy, QNet, mlp
+    from fastrl.data.gym import GymLoop, NoValidation, Source
+    from fastrl.memory.experience_replay import ExperienceReplayCallback
+    class Target(Callback):
+        def after_pred(self):
+            b = self.xb[0]
+            with torch.no_grad(): best = self.model(dict(state=b['next_state'])).max(1, keepdim=True)[0]
+            self.learn.yb = (b['reward']+.99*~b['terminated']*best,)
+            self.learn.pred = self.pred.gather(1, b['action'])
+    def train():
+        model = QNet(mlp(4, 2, (hidden,)*2))
+        source = Source(GymLoop('CartPole-v1', agent=EpsilonGreedy(model, (1.,1.), seed=0), seed=0))
+        replay = ExperienceReplayCallback(64, 10_000, 64, event=event, seed=0)
+        learn = Learner(source.dataloaders(n*live, live, 0), model, loss_func=mse_loss, cbs=[replay, Target, NoValidation])
+        with learn.no_bar(), learn.no_logging(): learn.fit(1)
+    return train
+
+def predictions(hidden, live, n=150): return {'one prediction': in_learner(hidden, live, n), 'two predictions': in_learner(hidden, live, n, 'after_pred')}
+
 cases = [Case('Train a DQN on CartPole for 50,000 steps, 25,000 updates of 256×256', trainings, goal=1, per=50_000, unit='steps/s', turns=3, toy=dict(steps=2000, peers=False),
-              note='whole trainings, with the published settings of stable-baselines3: the same network, batch, ratio of updates, loss and clipping; no evaluations')]
+              note='whole trainings, with the published settings of stable-baselines3: the same network, batch, ratio of updates, loss and clipping; no evaluations'),
+         *(Case(f'150 batches in a fastai Learner: a network of {hidden}×{hidden}, {live} live and 64 drawn rows', lambda hidden=hidden, live=live, n=150: predictions(hidden, live, n), per=150, turns=7,
+                toy=dict(n=5), note="`event='before_batch'` beside `'after_pred'`, which predicts the live batch, too") for hidden in (64,1024) for live in (16,64))]

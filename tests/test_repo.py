@@ -70,6 +70,7 @@ def names(tree):
     defined = {k for m in stars for k in m.get('__all__') or [k for k in m if k[0]!='_']}
     defined |= {(o.asname or o.name).split('.')[0] for n in nodes if isinstance(n, (ast.Import, ast.ImportFrom)) for o in n.names}
     defined |= {o.name for o in nodes if isinstance(o, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))} | {o.arg for o in nodes if isinstance(o, ast.arg)}
+    defined |= {o.name for o in nodes if isinstance(o, ast.ExceptHandler)}
     used = {o.id for o in nodes if isinstance(o, ast.Name) and isinstance(o.ctx, ast.Load)}
     return used,defined | {o.id for o in nodes if isinstance(o, ast.Name) and isinstance(o.ctx, ast.Store)}
 

@@ -19,6 +19,7 @@ from fastai.basics import Callback, Learner, Metric, OptimWrapper, nn
 from fastai.callback.schedule import ParamScheduler # and `Learner.lr_find`
 from fastcore.basics import patch
 from fastcore.foundation import L
+from fastcore.imports import noop
 from torch import Tensor
 from torch.nn.functional import smooth_l1_loss
 from ..core import *
@@ -38,6 +39,7 @@ class QNet(nn.Module):
         super().__init__()
         self.net = net
     def forward(self, batch): return self.net(batch['state'])
+    def reset(self): getattr(self.net, 'reset', noop)() # `ModelResetter` asks for it
 
 # %% ../../nbs/10_agents.dqn.ipynb #fd8aeac1
 class Dueling(nn.Module):
@@ -364,7 +366,7 @@ def dqn_learner(
     eval_seed = None if seed is None else seeds[4]//2
     score,evaluate = Score(),Evaluate(env, eval_every, eval_episodes, eval_seed)
     dls = source.dataloaders(n, train_every, eval_episodes, eval_seed)
-    opt = partial(OptimWrapper, opt=torch.optim.Adam, fused=True)
+    opt = partial(OptimWrapper, opt=torch.optim.Adam, fused=True, foreach=False) # all numbers: loggers write them
     learn = Learner(dls, model, loss_func=huber, opt_func=opt, lr=lr,
                     metrics=_log_columns(agent, replay, score, evaluate, dls.valid),
                     cbs=[replay, DQN(gamma, double, target_every, updates_per_batch), score, evaluate, *L(cbs)],

@@ -1,6 +1,6 @@
 """Train on a stream, validate by playing: the `DataLoaders` of a `Source`
 
-A `Learner` wants two data loaders: one to train on, one to validate with. A `Source` gives both. Training takes rows from the stream; validation plays whole episodes without exploring, so that `learn.validate()` returns what an agent is judged by. What a fastai user does by habit works too: `dls.show_batch()`, `learn.predict(obs)`, `learn.get_preds(dl=…)`, `learn.show_results()`.
+A `Learner` wants two data loaders: one to train on, one to validate with. A `Source` gives both. Training takes rows from the stream; validation plays whole episodes without exploring, so that `learn.validate()` returns what an agent is judged by. The habits of a fastai user work too: `dls.show_batch()`, `learn.predict(obs)`, `learn.get_preds(dl=…)`, `learn.show_results()`.
 
 Docs: https://fastrl.github.io/fastrl/data.learner.html.md"""
 
@@ -9,7 +9,7 @@ Docs: https://fastrl.github.io/fastrl/data.learner.html.md"""
 # %% auto #0
 __all__ = ['SourceDL', 'Returns', 'play_episodes', 'Spaced', 'EpisodeDL', 'add_return', 'without_targets', 'NoValidation',
            'MeanReward', 'reward_loss', 'fake_gym_learner', 'as_rows', 'RowsDL', 'rows_table', 'frames_in',
-           'show_frames', 'row_titles', 'show_batch', 'show_results']
+           'show_frames', 'row_titles', 'show_batch', 'show_results', 'tensorboard_log']
 
 # %% ../../nbs/05ac_data.learner.ipynb #534bb7f3
 from functools import partial
@@ -153,7 +153,9 @@ def add_return(
     "Show the mean return of the episodes that validation played"
     dl = learn.dls[1]
     if not isinstance(dl, EpisodeDL) or not dl.n or 'return' in learn.metrics.attrgot('name'): return
-    def mean_return(): return float(learn.dls[1].returns.mean())
+    def mean_return():
+        returns = learn.dls[1].returns # empty before anything was played
+        return float(returns.mean()) if len(returns) else float('nan')
     learn.metrics = learn.metrics+ValueMetric(mean_return, 'return')
 
 # %% ../../nbs/05ac_data.learner.ipynb #efa6f31a
@@ -161,6 +163,7 @@ def without_targets(
     learn:Learner,
 ):
     "A validation loss of nan where no batch had targets: fastai's `None` breaks plots"
+    if not hasattr(learn, 'recorder'): return # `FetchPredsCallback` takes it away for a while
     loss = learn.recorder.loss
     if not getattr(loss, 'count', 0): loss.total,loss.count = float('nan'),1
 
@@ -175,6 +178,7 @@ class NoValidation(Callback):
         add_return(self.learn)
     def before_train(self): self._fitting = True
     def before_validate(self):
+        if hasattr(self.learn, 'gather_preds'): return # `get_preds`, in a fit too, asks for its own batches
         self.learn.recorder.valid_metrics = not self._fitting # `learn.validate()` asks for them
         if self._fitting: raise CancelValidException
     def after_validate(self):
@@ -298,6 +302,10 @@ def show_results(x:BD, y, samples, outs, ctxs=None, max_n=9, **kwargs):
     if (frames := frames_in(rows)) is not None: show_frames(frames, row_titles(rows, values))
     display_df(rows_table(BD(rows, values=values)))
 
+@dispatch
+def tensorboard_log(x:BD, y, samples, outs, writer, step):
+    writer.add_text('results', rows_table(BD(x, values=outs)).to_string(), step)
+
 # %% ../../nbs/05ac_data.learner.ipynb #a733b008
 @patch
 def show_batch(self:SourceDL,
@@ -317,7 +325,10 @@ def show_results(self:SourceDL,
     b, # A batch
     out, # What the network says of it
     max_n:int=9, # Rows to show
+    show:bool=True, # Or only return what would be shown
     **kwargs
 ):
     "Show the rows of an episode, and what the network says of them"
-    show_results(BD(b[0]), None, None, out, max_n=max_n)
+    shown = BD(b[0]),None,None,out
+    if not show: return shown
+    show_results(*shown, max_n=max_n)

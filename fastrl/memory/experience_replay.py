@@ -19,6 +19,7 @@ import numpy as np, torch
 from fastai.basics import Callback, CancelBatchException, CancelEpochException, CancelTrainException
 from fastai.callback.fp16 import MixedPrecision, NonNativeMixedPrecision
 from fastai.callback.mixup import MixHandler
+from fastai.callback.rnn import RNNCallback
 from fastai.callback.schedule import ParamScheduler
 from fastcore.basics import patch
 from fastcore.imports import noop
@@ -84,6 +85,7 @@ def swap(self:ExperienceReplayCallback,
     try: self.draw()
     except MemoryNotWarm as e:
         learn.yb = () # without targets, no loss of 0 is logged
+        if not predicted: learn.pred = None
         if not hasattr(learn, 'smooth_loss'): learn.smooth_loss = torch.tensor(float('nan')) # `lr_find` looks at it
         for cb in learn.cbs if predicted else ():
             if isinstance(cb, MixedPrecision): cb.after_loss() # else it stays in half precision for ever
@@ -132,6 +134,7 @@ def update_td(self:ExperienceReplayCallback,
 
 # %% ../../nbs/06a_memory.experience_replay.ipynb #d134ce28
 refused = {MixHandler: 'it blends inputs and labels of a classifier, and a drawn batch has none',
+           RNNCallback: 'it splits what a language model gives; for sequences see `EpisodeReplay`',
            NonNativeMixedPrecision: "it halves the live batch only: take `learn.to_fp16()`, or `event='before_batch'`"}
 
 @patch

@@ -1,0 +1,249 @@
+"A learner with a memory among fastai's own habits: half precision, another machine, several updates, what is not a fit"
+import subprocess, sys, warnings
+from contextlib import suppress
+from functools import partial
+import gymnasium as gym, numpy as np, pytest, torch
+from fastai.basics import Callback, Learner, nn
+from fastai.callback.all import (ActivationStats, CollectDataCallback, MixedPrecision, ParamScheduler, SchedLin,
+                                 TerminateOnNaNCallback)
+from fastcore.test import expect_fail, test_eq as eq
+from gymnasium import spaces
+from torch.nn.functional import mse_loss
+from fastrl.agents.dqn import EpsilonGreedy, QNet, dqn_learner
+from fastrl.core import BD, test_same as same
+from fastrl.data.gym import GymLoop, LoopCallback, NoValidation, Source
+from fastrl.data.learner import EpisodeDL, RowsDL, as_rows, play_episodes
+from fastrl.memory.experience_replay import ExperienceReplay, ExperienceReplayCallback, Prioritized, Resume
+from fastrl.memory.updates import MoreUpdates
+
+class Walk(gym.Env):
+    "Five places in a row; a step to the right from the last one ends the walk with reward 1"
+    observation_space,action_space = spaces.Box(0, 1, (5,), np.float32),spaces.Discrete(2)
+    metadata = dict(render_modes=['rgb_array'])
+    def __init__(self, render_mode=None): self.render_mode = render_mode
+    def reset(self, seed=None, options=None):
+        super().reset(seed=seed)
+        self.at,self.t = int(self.np_random.integers(5)),0
+        return np.eye(5, dtype=np.float32)[self.at],{}
+    def step(self, action):
+        over,self.t = self.at==4 and action==1, self.t+1
+        self.at = min(max(self.at+2*int(action)-1, 0), 4)
+        return np.eye(5, dtype=np.float32)[self.at], float(over), over, self.t==20, {}
+    def render(self):
+        a = np.zeros((4,20,3), np.uint8)
+        a[:,4*self.at:4*self.at+4] = 255
+        return a
+gym.register('TestWalk-v0', Walk)
+
+class Target(Callback):
+    run_valid = False
+    def after_pred(self):
+        b = self.xb[0]
+        with torch.no_grad(): best = self.model(dict(state=b['next_state'])).max(1, keepdim=True)[0]
+        self.learn.yb = (b['reward']+.9*~b['terminated']*best.float(),)
+        self.learn.pred = self.pred.gather(1, b['action'])
+    def after_loss(self): self.learn.experience_replay.update_td((self.yb[0]-self.pred).detach())
+
+def plain(cbs=(), updates=1, event='after_pred', episodes=2, n=200, **kwargs):
+    torch.manual_seed(0)
+    model = QNet(nn.Linear(5, 2))
+    source = Source(GymLoop('TestWalk-v0', agent=EpsilonGreedy(model, seed=0), seed=0))
+    replay = ExperienceReplayCallback(bs=16, max_sz=300, warmup_sz=30, seed=0, event=event, **kwargs)
+    return Learner(source.dataloaders(n, 10, episodes), model, loss_func=mse_loss, lr=.1,
+                   cbs=[replay, Target(), MoreUpdates(updates), *cbs])
+def dqn(cbs=(), updates=1, n=200, **kwargs):
+    torch.manual_seed(0)
+    return dqn_learner('TestWalk-v0', nn.Linear(5, 2), n=n, train_every=10, updates_per_batch=updates, bs=16, max_sz=300, warmup_sz=30, gamma=.9,
+                       eval_every=1000, eval_episodes=2, seed=0, cbs=list(cbs), **kwargs)
+def fit(learn, *args, **kwargs):
+    with learn.no_bar(), learn.no_logging(): learn.fit(*args or (1,), **kwargs)
+    return learn
+learners = pytest.mark.parametrize('make', [plain, partial(plain, updates=3), partial(plain, updates=3, event='before_batch'), dqn, partial(dqn, updates=3)],
+                                   ids=['plain','plain-3','plain-3-once','dqn','dqn-3'])
+
+# %% Half precision
+class OnCpu(MixedPrecision):
+    "As fastai's, which asks for a GPU, in the half precision that a CPU has"
+    def before_fit(self): self.autocast,self.scales,self.td = torch.autocast('cpu', torch.bfloat16),[],set()
+    def before_backward(self): self.td.add(self.loss_grad.dtype)
+    def before_step(self): pass
+    def after_step(self): pass
+    def after_fit(self): pass
+class Precision(Callback):
+    "In which precision the network predicts the drawn batch"
+    order = -7.5
+    def before_fit(self): self.seen = set()
+    def after_pred(self): self.seen.add(self.pred.dtype)
+
+@learners
+def test_half_precision(make):
+    "The drawn batch is predicted in half precision, TD errors are float32, and afterwards autocast is off, though the first batches were cancelled"
+    learn = fit(make(cbs=[OnCpu(), Precision()], episodes=0) if 'dqn' not in str(make) else make(cbs=[OnCpu(), Precision(), NoValidation()]))
+    assert not torch.is_autocast_enabled('cpu')
+    eq(learn.precision.seen, {torch.bfloat16})
+    eq(learn.on_cpu.td, {torch.float32})
+    td = learn.experience_replay.experience_replay['td_error']
+    assert td.dtype==torch.float32 and td.abs().sum()>0
+
+# %% Several updates
+class Hear(Callback):
+    run_valid = False
+    def before_fit(self): self.said = []
+for o in ('before_batch','after_pred','after_loss','before_backward','after_backward','before_step','after_step','after_batch'):
+    setattr(Hear, o, lambda self, o=o: self.said.append(o))
+
+@pytest.mark.parametrize('make', [plain, dqn])
+def test_hears_each_update(make):
+    "Each update tells a callback the same events in the same order, from the batch that warms the memory on"
+    said = [fit(make(cbs=[Hear()], updates=k)).hear.said for k in (1,3)]
+    warm = 2 # batches of 10 steps, of 20; the third one makes the memory warm
+    one = ['before_batch','after_pred','after_loss','before_backward','after_backward','before_step','after_step','after_batch']
+    cold = ['before_batch','after_batch']
+    eq(said, [cold*warm+one*18, cold*warm+one*3*18])
+
+class Break(Callback):
+    "A NaN in the weights at the `at`-th step"
+    def __init__(self, at): self.at,self.n = at,0
+    def after_step(self):
+        self.n += 1
+        if self.n==self.at: next(self.model.parameters()).data.fill_(float('nan'))
+@pytest.mark.parametrize('updates,at', [(1,5), (3,5), (3,6), (3,7)])
+def test_nan_ends_at_once(updates, at):
+    "The update after the one that breaks the network is the last"
+    learn = fit(plain(cbs=[Break(at), TerminateOnNaNCallback()], updates=updates))
+    eq(learn.break_.n if hasattr(learn, 'break_') else getattr(learn, 'break').n, at+1)
+
+def test_stats_of_each_update():
+    "`ActivationStats` and `CollectDataCallback` see all updates"
+    learn = fit(plain(cbs=[ActivationStats(), CollectDataCallback()], updates=3, episodes=0))
+    eq((len(learn.activation_stats.stats), len(learn.collect_data.data)), (2+3*18,)*2)
+
+# %% What is not a fit
+@learners
+def test_validate(make):
+    "Plays, and leaves memory, counts, network and training environment alone"
+    learn = fit(make())
+    er,before = learn.experience_replay.experience_replay,[p.clone() for p in learn.model.parameters()]
+    was = er.ring.total,learn.dls.train.dataset.cbs[0]._episodes,learn.dls.train.dataset.agent.steps
+    with learn.no_bar(): record = learn.validate()
+    assert learn.dls.valid.returns.mean() in record
+    eq((er.ring.total,learn.dls.train.dataset.cbs[0]._episodes,learn.dls.train.dataset.agent.steps), was)
+    for p,q in zip(before, learn.model.parameters()): same(p, q.data)
+
+@learners
+def test_same_training_with_validation(make):
+    "Validation changes nothing of what is learnt"
+    a,b = fit(make(), 2),fit(make(cbs=[NoValidation()]), 2)
+    for p,q in zip(a.model.parameters(), b.model.parameters()): same(p.data, q.data)
+
+def test_resume_is_for_fits(tmp_path):
+    "Validation and predictions neither load nor save a checkpoint"
+    learn = plain(cbs=[Resume(tmp_path)])
+    with learn.no_bar():
+        learn.validate()
+        learn.predict(np.zeros(5, np.float32))
+    assert not (tmp_path/'manifest.json').exists()
+    fit(learn)
+    assert (tmp_path/'manifest.json').exists()
+
+@pytest.mark.parametrize('items,n', [([np.zeros(5, np.float32)]*3, 3), (torch.zeros(4, 5), 4), (BD(state=torch.zeros(6, 5)), 6), (dict(state=torch.zeros(1, 5)), 1)])
+def test_given_rows(items, n):
+    "Rows and observations, in every form"
+    learn = plain()
+    with learn.no_bar(): values,_ = learn.get_preds(dl=learn.dls.test_dl(items, bs=2))
+    eq(values.shape, (n,2))
+    same(values, learn.model(as_rows(items)).detach())
+
+def test_nested_observations():
+    "Of dicts, and of single numbers"
+    same(as_rows([dict(a=np.ones(2, np.float32), b=3)]*2), BD(state=dict(a=torch.ones(2,2), b=torch.full((2,1), 3))))
+    same(as_rows([1, 2]), BD(state=torch.tensor([[1],[2]])))
+
+def test_same_episodes():
+    "With a seed validation plays the same ones each time, and others than training"
+    learn = plain()
+    states = [torch.cat([b['state'] for b, in learn.dls.valid]) for _ in range(2)]
+    same(*states)
+    film, = learn.dls.valid.one_batch()
+    eq(film['image'].shape[1:], (4,20,3))
+    learn.dls.valid.seed = 5
+    eq([len(b['state']) for b, in learn.dls.valid] and learn.dls.valid.n, 2)
+
+@pytest.mark.parametrize('steps', [1, 3])
+def test_returns_of_folded_rows(steps):
+    "The return is that of the steps, also where rows fold several of them and a callback scales rewards"
+    from fastrl.data.gym import FirstLast
+    class Scale(LoopCallback):
+        def after_block(self): self.source.block['reward'] = self.source.block['reward']*100
+    class Right(Walk): pass
+    loop = GymLoop(Right, agent=lambda s: torch.ones(len(s), dtype=torch.long), seed=0, steps_count=steps, steps_delta=steps)
+    rows,returns = play_episodes(Source([loop, FirstLast(.9), Scale]), 4, seed=0)
+    eq(returns.tolist(), [1.]*4)
+    for o in rows: assert o['all_done'].sum()==1 and o['reward'].max()>1
+
+def test_no_environment_again():
+    "A ready environment that gymnasium cannot make again: nothing to validate with, and the fit goes through"
+    source = Source(GymLoop(Walk(), seed=0))
+    dls = source.dataloaders(40, 10)
+    eq((len(dls.valid), list(dls.valid)), (0, []))
+    with expect_fail(ValueError, contains='no environments to play in'): dls.valid.one_batch()
+    model = QNet(nn.Linear(5, 2))
+    learn = fit(Learner(dls, model, loss_func=mse_loss, cbs=[ExperienceReplayCallback(bs=4, warmup_sz=10), Target()]))
+    eq(learn.recorder.metric_names, ['epoch','train_loss','valid_loss','time'])
+
+def test_peek_loses_nothing():
+    "`show_batch`, `one_batch` and `summary` look at rows that training gets afterwards"
+    learn = plain()
+    first, = learn.dls.one_batch()
+    with learn.no_bar(): learn.summary()
+    same(BD(next(iter(learn.dls.train))[0]), BD(first))
+
+# %% Schedules
+def test_scheduled():
+    "`beta`, `n_step` and `epsilon` follow a schedule, with fastai's optimizers and with torch's"
+    lines = dict(beta=SchedLin(.4, 1.), n_step=SchedLin(1, 3), epsilon=SchedLin(1., .1))
+    for learn in (plain(sampler=Prioritized(seed=0)), dqn(prioritized=True)):
+        fit(learn, 2, cbs=ParamScheduler(lines))
+        er,hps = learn.experience_replay.experience_replay,learn.recorder.hps
+        eq((er.sampler.beta, er.n_step, learn.dls.train.dataset.agent.epsilon), (hps['beta'][-1], 3, hps['epsilon'][-1]))
+        eq(len(hps['beta']), 40)
+        learn.opt.state_dict()
+
+# %% One memory, several learners
+def test_two_learners_one_memory():
+    "They add to it and draw from it by turns; what one writes the other reads"
+    er = ExperienceReplay(bs=8, max_sz=500, warmup_sz=20, seed=0)
+    a,b = plain(memory=er),plain(memory=er)
+    for _ in range(2):
+        for o in (a,b): fit(o)
+    eq((er.ring.total, a.experience_replay.experience_replay is b.experience_replay.experience_replay), (800, True))
+    eq((len(a.recorder.losses), len(b.recorder.losses)), (20, 20))
+
+def test_interrupted_fit():
+    "Ctrl-C in any event, and the next fit is a whole one"
+    events = ('before_fit','before_batch','after_pred','after_loss','before_step','after_step','after_batch','before_validate','after_epoch')
+    for event in events:
+        def stop(self): raise KeyboardInterrupt
+        learn = plain(updates=2)
+        with suppress(KeyboardInterrupt): fit(learn, cbs=type('Stop', (Callback,), {event:stop})())
+        learn.remove_cbs([o for o in learn.cbs if type(o).__name__=='Stop'])
+        er = learn.experience_replay.experience_replay
+        before,cold = er.ring.total,-(-(30-len(er))//10)-1 if len(er)<30 else 0
+        fit(learn)
+        eq((er.ring.total-before, len(learn.recorder.losses)), (200, 20-max(0, cold)))
+
+# %% Another machine
+def test_exported_learner_acts_elsewhere(tmp_path):
+    "A process that knows nothing but the file"
+    learn = fit(dqn_learner('CartPole-v1', n=200, train_every=10, warmup_sz=50, eval_episodes=1, seed=0, path=tmp_path))
+    state = [.1, 0., .05, 0.]
+    with learn.no_bar(): action,_,values = learn.predict(state)
+    learn.export()
+    code = '''import sys, warnings
+warnings.simplefilter('ignore')
+from fastai.basics import load_learner
+learn = load_learner(sys.argv[1])
+with learn.no_bar(): action,_,values = learn.predict(%s)
+print(action.item(), values.tolist())''' % state
+    said = subprocess.run([sys.executable, '-c', code, tmp_path/'export.pkl'], capture_output=True, text=True, cwd=tmp_path)
+    eq(said.stdout.strip(), f'{action.item()} {values.tolist()}')
