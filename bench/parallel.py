@@ -1,5 +1,5 @@
 "What it costs to run a task in a process of its own, here and on a Dask cluster, beside executors that promise less"
-import multiprocessing as mp, os, subprocess, sys
+import multiprocessing as mp, os, subprocess, sys, weakref
 import cloudpickle
 from fastrl.memory.bank import create_experience
 from fastrl.parallel import Ctx, run_task
@@ -33,7 +33,9 @@ def on_dask():
     client = Client(cluster)
     engine,(task,ctx) = client.get_executor(pure=False),asked()
     def ours(): assert engine.submit(run_task, task, ctx).result()['code']==0
-    def bare(client=client, cluster=cluster): client.submit(one, pure=False).result()
+    def bare(): client.submit(one, pure=False).result()
+    def close(): client.close(); cluster.close()
+    weakref.finalize(ours, close) # when nobody measures any more
     return {'fastrl':ours, 'Dask':bare}
 
 cases = [

@@ -145,10 +145,11 @@ def train(
     begun = _same_run(folder, settings)
     class Until(Callback):
         "End after `steps` steps, or when somebody asks for it"
-        order = 80 # `Resume` has counted the batch
-        def after_batch(self):
+        order,run_valid,once_per_batch = 80,False,True # `Resume` has counted the batch
+        def before_epoch(self): # a finished run does nothing more
             if asked.stop or self.score.steps>=steps: raise CancelFitException
-        before_epoch = after_batch # a finished run does nothing more
+        def after_batch(self):
+            if self.iter<self.n_iter-1: self.before_epoch() # after the last one validation plays, and the fit ends by itself
     with _stoppable() as asked:
         learn = dqn_learner(env, n=5000, prioritized=prioritized, n_step=n_step, seed=seed, cbs=Until())
         if not begun: _write_settings(folder, settings)

@@ -218,7 +218,7 @@ async def _iterate(self:ParallelExperience, submit, iteration, count):
 # %% ../nbs/12_parallel.ipynb #a46b4490
 @patch
 def _resume(self:ParallelExperience):
-    "How many iterations are over; the policy of the last one is ours, unless there is one"
+    "How many iterations are over; take over the last saved policy unless one was set"
     run = read_run(self.banks.folder)
     if self.policy is None: self.policy = read_policy(self.banks.folder, run)
     return run['iterations']

@@ -3,7 +3,8 @@ import subprocess, sys, warnings
 from contextlib import suppress
 from functools import partial
 import gymnasium as gym, numpy as np, pytest, torch
-from fastai.basics import Callback, Learner, nn
+from fastai.basics import (Callback, CancelBackwardException, CancelBatchException, CancelEpochException, CancelFitException,
+                           CancelStepException, CancelTrainException, Learner, nn)
 from fastai.callback.all import (ActivationStats, CollectDataCallback, MixedPrecision, ParamScheduler, SchedLin,
                                  TerminateOnNaNCallback)
 from fastcore.test import expect_fail, test_eq as eq
@@ -100,6 +101,49 @@ def test_hears_each_update(make):
     one = ['before_batch','after_pred','after_loss','before_backward','after_backward','before_step','after_step','after_batch']
     cold = ['before_batch','after_batch']
     eq(said, [cold*warm+one*18, cold*warm+one*3*18])
+
+class Same(gym.Env):
+    "Always the same row: it does not matter which ones are drawn, nor when they came"
+    observation_space,action_space = spaces.Box(0, 2, (1,), np.float32),spaces.Discrete(1)
+    def reset(self, seed=None, options=None): return np.ones(1, np.float32),{}
+    def step(self, action): return np.ones(1, np.float32), 1., False, False, {}
+
+class Throw(Callback):
+    "Raise `what` at some of the times that `event` comes"
+    run_valid = False
+    def __init__(self, what, event, at): self.what,self.at,self.n = what,at,0; setattr(self, event, self.count)
+    def count(self):
+        self.n += 1
+        if self.n in self.at: raise self.what
+@pytest.mark.parametrize('what,event', [(None,'after_pred'), (CancelBatchException,'after_pred'), (CancelBatchException,'before_step'),
+    (CancelBackwardException,'before_backward'), (CancelStepException,'before_step'), (CancelTrainException,'after_loss'),
+    (CancelEpochException,'after_step'), (CancelFitException,'before_step')])
+@pytest.mark.parametrize('at', [(2,), (4,), (5,9,10)])
+def test_targets_and_counts(what, event, at):
+    "Three updates a batch leave network, target network, counts and optimizer as one update in each of three times as many batches"
+    def learnt(updates, batches):
+        cbs = [NoValidation(), *([Throw(what, event, at)] if what else [])]
+        torch.manual_seed(0)
+        learn = dqn_learner(Same, nn.Linear(1, 1), n=batches*4, train_every=4, updates_per_batch=updates, bs=8, max_sz=400, warmup_sz=1, gamma=.5, n_step=1,
+                            target_every=4, lr=.1, seed=0, cbs=cbs)
+        fit(learn)
+        state = learn.opt.state_dict()['state']
+        return [p.item() for o in (learn.model, learn.dqn.target) for p in o.parameters()],learn.dqn.updates,[o['step'].item() for o in state.values()]
+    eq(learnt(3, 6), learnt(1, 18))
+
+@pytest.mark.parametrize('updates', [1, 3])
+def test_schedules(updates):
+    "One step of a schedule per batch of new rows, as the page says"
+    learn = plain(updates=updates, episodes=0)
+    with learn.no_bar(), learn.no_logging():
+        learn.fit_one_cycle(2, .1)
+        eq(len(learn.recorder.hps['lr']), 40)
+        learn.fit_flat_cos(2, .1)
+        eq(len(learn.recorder.hps['lr']), 40)
+        learn.fit_sgdr(2, 1, .1)
+        eq(len(learn.recorder.hps['lr']), 60)
+        learn.lr_find(num_it=30, stop_div=False, show_plot=False)
+    eq(len(learn.recorder.losses), 30)
 
 class Break(Callback):
     "A NaN in the weights at the `at`-th step"

@@ -205,7 +205,7 @@ def play(
 # %% ../../nbs/10_agents.dqn.ipynb #9442b637
 class Evaluate(Callback):
     "Play without exploring every `every` steps, and keep the best network"
-    order,run_valid,once_per_batch = 90,False,True # after all updates of a batch
+    order,run_valid,once_per_batch = 68,False,True # after all updates of a batch
     def __init__(self,
         env, # Name of an environment, or a function that makes one
         every:int=2500, # Steps of training

@@ -9,7 +9,7 @@ Docs: https://fastrl.github.io/fastrl/data.learner.html.md"""
 # %% auto #0
 __all__ = ['SourceDL', 'Returns', 'play_episodes', 'Spaced', 'EpisodeDL', 'add_return', 'without_targets', 'NoValidation',
            'MeanReward', 'reward_loss', 'fake_gym_learner', 'as_rows', 'RowsDL', 'rows_table', 'frames_in',
-           'show_frames', 'row_titles', 'show_batch', 'show_results', 'tensorboard_log']
+           'show_frames', 'row_titles']
 
 # %% ../../nbs/05ac_data.learner.ipynb #534bb7f3
 from functools import partial
@@ -30,7 +30,14 @@ from .block import *
 class SourceDL(DataLoader):
     "Batches of `bs` rows from a `Source`, `n` rows per epoch"
     n_inp = 1 # all of a batch goes into the model: it comes without targets
-    def __init__(self, dataset=None, n=0, bs=16, device=None, **kwargs):
+    keeps = 'n','bs','device' # what `new` takes over
+    def __init__(self,
+        dataset:Source=None,
+        n:int=0, # Rows per epoch
+        bs:int=16, # Rows per batch
+        device=None, # Of the batches
+        **kwargs # What fastai says of shuffling and workers, which means nothing here
+    ):
         super().__init__(dataset, bs=bs, n=n, indexed=False, device=device)
     def rows(self):
         "The batches of an epoch, as `BD`"
@@ -54,8 +61,6 @@ def new(self:SourceDL,
     if dataset is None: dataset = self.dataset
     if isinstance(dataset, Source): return (cls or type(self))(dataset, **{**same, **kwargs})
     return RowsDL(dataset, source=self.dataset, device=self.device, **{k: v for k,v in kwargs.items() if k=='bs'})
-
-SourceDL.keeps = 'n','bs','device'
 
 # %% ../../nbs/05ac_data.learner.ipynb #0804c3f5
 @patch
@@ -85,6 +90,8 @@ def play_episodes(
 ): # -> a `BD` per episode, returns `(n,)`
     "Let the agent of `source` play without exploring, in environments of its own"
     player,steps = source.to_play(n, seed, film),0
+    if player is None:
+        raise ValueError(f'{source} has no environments to play in: give `GymLoop` a name, or a function that makes one')
     loop = next(i for i,cb in enumerate(player.cbs) if hasattr(cb, 'collect'))
     player.cbs.insert(loop+1, returns := Returns())
     returns.source,player.device = player,source.device
@@ -116,7 +123,13 @@ class Spaced:
 class EpisodeDL(SourceDL):
     "A batch per episode, played without exploring"
     keeps = 'n','seed','device'
-    def __init__(self, dataset=None, n=5, seed=None, device=None, **kwargs):
+    def __init__(self,
+        dataset:Source=None,
+        n:int=5, # Episodes
+        seed:int=None, # The same episodes each time
+        device=None, # Of the batches
+        **kwargs # As for a `SourceDL`
+    ):
         super().__init__(dataset, n=n, bs=1, device=device)
         self.seed,self.returns = seed,np.zeros(0)
         if not dataset or dataset.to_play(1) is None: self.n = 0 # nobody knows how to play
@@ -126,8 +139,6 @@ class EpisodeDL(SourceDL):
         rows,self.returns = play_episodes(self.dataset, self.n, self.seed)
         yield from rows
     def one_batch(self):
-        if not self.n:
-            raise ValueError(f'{self.dataset} has no environments to play in: give `GymLoop` a name or a function')
         self.dataset.device = self.device
         (rows,),_ = play_episodes(self.dataset, 1, self.seed, most=18, film=True)
         return (self.on_device(rows),)
@@ -289,6 +300,7 @@ def row_titles(rows, values=None):
         return ', '.join(had+([f'\nvalues {num(values[i])}'] if values is not None else []))
     return [said(i) for i in range(rows.bs())]
 
+# %% ../../nbs/05ac_data.learner.ipynb #5ac0d15b
 @dispatch
 def show_batch(x:BD, y, samples, ctxs=None, max_n=9, **kwargs):
     rows = x[:max_n]

@@ -75,7 +75,7 @@ def _copied(self:ExperienceBank): return self._loaded or self._pid!=os.getpid()
 
 @patch
 def _continue(self:ExperienceBank):
-    "A copy becomes a bank of its own, before it is added to"
+    "Give a copy its own id before its first add"
     if not self._copied: return
     self.parents = [*self.parents, [self.id, self._before+self.ring.total]]
     self._new_id()

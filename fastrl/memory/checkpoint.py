@@ -222,7 +222,7 @@ class Kept:
 # %% ../../nbs/03d_memory.checkpoint.ipynb #158f9f9a
 @patch
 def _begin_notes(self:Kept, ring):
-    "From now on `ring` notes its changes for us, too; those before count for the others only"
+    "Start recording changes for this checkpoint; other checkpoints keep theirs"
     others = [*getattr(ring.place.changed, 'of', ())]
     for o in others: o.before = o.changed(ring)
     ring.place.changed = _Notes([self, *others])

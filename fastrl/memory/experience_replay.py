@@ -207,7 +207,7 @@ def __setstate__(self:ExperienceReplayCallback, state):
 # %% ../../nbs/06a_memory.experience_replay.ipynb #5156ed5c
 class Resume(Callback):
     "Checkpoint a training to `folder`, and resume it from there when it is started again"
-    order,run_valid,once_per_batch = 100,False,True # after everything else in a batch
+    order,run_valid,once_per_batch = 70,False,True # after everything else in a batch
 
     def __init__(self,
         folder, # Holds the memory and everything else
