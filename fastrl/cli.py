@@ -149,7 +149,7 @@ def train(
         def before_epoch(self): # a finished run does nothing more
             if asked.stop or self.score.steps>=steps: raise CancelFitException
         def after_batch(self):
-            if self.iter<self.n_iter-1: self.before_epoch() # after the last one validation plays, and the fit ends by itself
+            if self.iter<self.n_iter-1: self.before_epoch() # validation plays after the last one
     with _stoppable() as asked:
         learn = dqn_learner(env, n=5000, prioritized=prioritized, n_step=n_step, seed=seed, cbs=Until())
         if not begun: _write_settings(folder, settings)

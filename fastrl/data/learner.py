@@ -91,7 +91,8 @@ def play_episodes(
     "Let the agent of `source` play without exploring, in environments of its own"
     player,steps = source.to_play(n, seed, film),0
     if player is None:
-        raise ValueError(f'{source} has no environments to play in: give `GymLoop` a name, or a function that makes one')
+        raise ValueError(f'{source} has no environments to play in: give `GymLoop` a name, '
+                         'or a function that makes one')
     loop = next(i for i,cb in enumerate(player.cbs) if hasattr(cb, 'collect'))
     player.cbs.insert(loop+1, returns := Returns())
     returns.source,player.device = player,source.device
