@@ -302,14 +302,14 @@ def row_titles(rows, values=None):
     return [said(i) for i in range(rows.bs())]
 
 # %% ../../nbs/05ac_data.learner.ipynb #5ac0d15b
-@dispatch
-def show_batch(x:BD, y, samples, ctxs=None, max_n=9, **kwargs):
+@show_batch.dispatch
+def _show_rows(x:BD, y, samples, ctxs=None, max_n=9, **kwargs):
     rows = x[:max_n]
     if (frames := frames_in(rows)) is not None: show_frames(frames, row_titles(rows))
     display_df(rows_table(rows))
 
-@dispatch
-def show_results(x:BD, y, samples, outs, ctxs=None, max_n=9, **kwargs):
+@show_results.dispatch
+def _show_episode(x:BD, y, samples, outs, ctxs=None, max_n=9, **kwargs):
     at = torch.linspace(0, x.bs()-1, min(max_n, x.bs())).long()
     rows,values = x[at],outs[at]
     if (frames := frames_in(rows)) is not None: show_frames(frames, row_titles(rows, values))
