@@ -235,6 +235,33 @@ def test_no_environment_again():
     learn = fit(Learner(dls, model, loss_func=mse_loss, cbs=[ExperienceReplayCallback(bs=4, warmup_sz=10), Target()]))
     eq(learn.recorder.metric_names, ['epoch','train_loss','valid_loss','time'])
 
+def test_rows_alone():
+    "Given rows need no source"
+    eq([b['state'].shape for b, in RowsDL(torch.zeros(5, 5), bs=2)], [(2,5),(2,5),(1,5)])
+
+def test_last_rows_dropped():
+    "Callbacks that drop the ends of episodes, or all rows, do not keep validation playing"
+    seen = []
+    class Drop(LoopCallback):
+        def __init__(self, all_of=False): self.all_of = all_of
+        def after_block(self):
+            b = self.source.block
+            seen.append(b.bs())
+            self.source.block = b[~b['done'][:,0]] if not self.all_of else b[b['step'][:,0]==1]
+    loop = GymLoop('TestWalk-v0', agent=lambda s: torch.ones(len(s), dtype=torch.long), seed=0)
+    for drop in (Drop(), Drop(True)):
+        seen.clear()
+        rows,returns = play_episodes(Source([loop, drop]), 3, seed=0)
+        eq(returns.tolist(), [1.]*3)
+        assert sum(seen)<32*3*40 and not any(o is not None and o['done'].any() and o.bs()>1 for o in rows)
+
+def test_updates_may_change():
+    "`updates_per_batch` of a `DQN` counts from the next fit on"
+    learn = fit(dqn(updates=3))
+    done = learn.dqn.updates
+    learn.dqn.updates_per_batch = 1
+    eq((done, fit(learn).dqn.updates-done), (3*18, 20))
+
 def test_peek_loses_nothing():
     "`show_batch`, `one_batch` and `summary` look at rows that training gets afterwards"
     learn = plain()

@@ -145,10 +145,12 @@ class DQN(Callback):
         for k,v in dict(target_every=target_every, updates_per_batch=updates_per_batch).items(): whole_number(k, v)
         self.gamma,self.double,self.target_every,self.updates_per_batch,self.updates,self.target = (
             gamma,double,target_every,updates_per_batch,0,None)
+        self._extra = MoreUpdates(updates_per_batch)
 
     def before_fit(self):
         self.target = copy.deepcopy(self.model).requires_grad_(False)
-        if not hasattr(self.learn, 'more_updates'): self.learn.add_cb(MoreUpdates(self.updates_per_batch))
+        self._extra.n = self.updates_per_batch # it may have changed since the last fit
+        if not hasattr(self.learn, 'more_updates'): self.learn.add_cb(self._extra)
 
 # %% ../../nbs/10_agents.dqn.ipynb #10a00004
 @patch

@@ -41,9 +41,9 @@ class SourceDL(DataLoader):
         super().__init__(dataset, bs=bs, n=n, indexed=False, device=device)
     def rows(self):
         "The batches of an epoch, as `BD`"
+        self.dataset.device = self.device
         for i in range(len(self)): yield self.dataset.take(min(self.bs, self.n-i*self.bs))
     def __iter__(self):
-        self.dataset.device = self.device
         for b in self.rows(): yield self.after_batch((self.on_device(b),))
     def on_device(self, b): return b if self.device is None else b.to(self.device)
     @property
@@ -73,7 +73,7 @@ def one_batch(self:SourceDL):
 # %% ../../nbs/05ac_data.learner.ipynb #c6f982aa
 class Returns(LoopCallback):
     "Note the return of each episode as it comes from the loop, before other callbacks change or fold its rows"
-    def before_loop(self): self.of = {}
+    def __init__(self): self.of = {}
     def after_block(self):
         b = self.source.block
         over = b['done'][:,0]
@@ -87,7 +87,7 @@ def play_episodes(
     most:int=1000, # Keep at most so many rows of each
     film:bool=False, # With a column `image`, where the environment can draw itself
     max_steps:int=10_000, # Cut an episode off here
-): # -> a `BD` per episode, returns `(n,)`
+): # -> a `BD` per episode (`None` if callbacks drop all its rows), returns `(n,)`
     "Let the agent of `source` play without exploring, in environments of its own"
     player,steps = source.to_play(n, seed, film),0
     if player is None:
@@ -98,7 +98,9 @@ def play_episodes(
     returns.source,player.device = player,source.device
     kept = [Spaced(most) for _ in range(n)]
     try:
-        while steps<max_steps and not all(o.over for o in kept):
+        over = False
+        while steps<max_steps and not over and not all(o.over for o in kept):
+            over = all(i in returns.of for i in range(n)) # the next block has the last of their rows
             b = player.take(32*n)
             steps += 32
             for i,o in enumerate(kept):
@@ -138,7 +140,7 @@ class EpisodeDL(SourceDL):
         if not self.n: return
         self.dataset.device = self.device
         rows,self.returns = play_episodes(self.dataset, self.n, self.seed)
-        yield from rows
+        yield from (o for o in rows if o is not None)
     def one_batch(self):
         self.dataset.device = self.device
         (rows,),_ = play_episodes(self.dataset, 1, self.seed, most=18, film=True)

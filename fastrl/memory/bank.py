@@ -116,7 +116,8 @@ def _new_ring(self:ExperienceBank, specs):
 @patch
 def _slots(self:ExperienceBank, idxs):
     "The slots of the experiences `idxs`"
-    return self.ring.slots_of(self.ring.total-len(self)+np.asarray(idxs, np.int64))
+    ring = self.ring
+    return ring.seams.slots_of(ring.total-len(self)+np.asarray(idxs, np.int64), ring.capacity)
 
 @patch
 def _columns_at(self:ExperienceBank, idxs=None):
@@ -137,7 +138,7 @@ def _note_infos(self:ExperienceBank, first, infos):
     if cap is None: self._infos[first:] = infos; return
     first,infos = first+max(0, len(infos)-cap),infos[-cap:] # the rest was overwritten at once
     self._infos += ['']*(min(cap, first+len(infos))-len(self._infos))
-    at = self.ring.slots_of(first)
+    at = self.ring.seams.slots_of(first, cap)
     here,wrapped = infos[:cap-at],infos[cap-at:]
     self._infos[at:at+len(here)],self._infos[:len(wrapped)] = here,wrapped
 

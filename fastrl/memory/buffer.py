@@ -72,7 +72,7 @@ class ReplayBuffer(Savable):
 
     states,actions,rewards,next_states,dones,hiddens,terminateds,truncateds = map(_column_view, _step_columns)
     @property
-    def position(self)->int: return self.ring.slots_of(self.ring.total)
+    def position(self)->int: return self.ring.seams.slots_of(self.ring.total, self.capacity)
     @property
     def size(self)->int: return len(self.ring)
     def __len__(self)->int: return self.size

@@ -136,7 +136,7 @@ def _write_state(write, state):
 # %% ../../nbs/03d_memory.checkpoint.ipynb #8a0fbe51
 def _slot_ranges(ring, first, stop):
     "The slots of the rows with serial numbers `first` to `stop`: one range, or two if they wrap around"
-    cap,n,at = ring.capacity,stop-first,ring.slots_of(first)
+    cap,n,at = ring.capacity,stop-first,ring.seams.slots_of(first, ring.capacity)
     return [(at, at+n)] if cap is None or at+n<=cap else [(at, cap), (0, at+n-cap)]
 
 # %% ../../nbs/03d_memory.checkpoint.ipynb #99303d99
@@ -273,10 +273,10 @@ def _new_changes(write, ring, fields, beside, mutable, old, flags, first):
 # %% ../../nbs/03d_memory.checkpoint.ipynb #008cd346
 def _flag_rows_of(path, flags, ring, oldest):
     "Set the `flags` of those rows of a file of changes that are still stored"
-    serials = read_tensors(path)['serial'].numpy()
+    serials,seams = read_tensors(path)['serial'].numpy(),ring.seams
     for i in range(0, len(serials), 2**18):
         some = serials[i:i+2**18]
-        flags[ring.slots_of(some[some>=oldest])] = True
+        flags[seams.slots_of(some[some>=oldest], ring.capacity)] = True
 
 # %% ../../nbs/03d_memory.checkpoint.ipynb #06edfc03
 def _flagged(flags, nbytes=8):

@@ -119,7 +119,7 @@ class Tally:
         cap = len(ring.place)
         if len(self.times)<cap: self.times = np.concatenate([self.times, np.zeros(cap-len(self.times), np.int64)])
         if (total := ring.total)>self.seen: # these rows are new
-            self.times[ring.slots_of(np.arange(max(self.seen, total-len(ring)), total))] = 0
+            self.times[ring.seams.slots_of(np.arange(max(self.seen, total-len(ring)), total), ring.capacity)] = 0
         self.seen = total
         np.add.at(self.times, idxs.cpu().numpy(), 1)
 
@@ -130,7 +130,7 @@ def update_td(self:ExperienceReplayCallback,
 ):
     "Store the TD errors of the drawn batch, except for rows that are overwritten by now"
     if hasattr(self.learn, 'lr_finder'): return
-    self.experience_replay.update_td(td_errors.float(), self.drawn, self.serials)
+    self.experience_replay.update_td(td_errors, self.drawn, self.serials)
 
 # %% ../../nbs/06a_memory.experience_replay.ipynb #d134ce28
 refused = {MixHandler: 'it blends inputs and labels of a classifier, and a drawn batch has none',

@@ -369,7 +369,7 @@ def _wrong_links(self:ExperienceReplay, source, idxs, first, apart):
     try: here.follow(self.ring); walk.follow(source.ring)
     except ValueError: return apart # nothing can be joined, or not without an error
     i = idxs.numpy()
-    slots = self.ring.slots_of(first+np.arange(len(i)))
+    slots = self.ring.seams.slots_of(first+np.arange(len(i)), self.ring.capacity)
     at = np.full(len(self.ring.place), -1) # which of `idxs` a slot has; the last one if there are more than fit
     at[slots] = np.arange(len(i))
     nxt,live = here.nxt[slots],at[slots]==np.arange(len(i))

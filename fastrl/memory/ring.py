@@ -48,6 +48,9 @@ class Ring:
         _rings.add(self)
 
     def __len__(self): return len(self._serials)
+    def __getattr__(self, k):
+        if k=='rows' and 'place' in vars(self): return self.place # its former name
+        raise AttributeError(f'{type(self).__name__!r} object has no attribute {k!r}')
     def __repr__(self):
         of,fields = 'rows' if self.capacity is None else f'of {self.capacity} rows',self.place.fields or []
         return in_lines(f'Ring({len(self)} {of}, pointer {self._serials.pointer}: {", ".join(map(repr, fields))})')
@@ -216,14 +219,6 @@ def serial(self:Ring,
     "How many rows were written before each of these"
     i = self._idxs_of(idxs)
     return self._serials.of(i.reshape(-1)).view(i.shape)
-
-# %% ../../nbs/01_memory.ring.ipynb #291e696e
-@patch
-def slots_of(self:Ring,
-    serials # Serial numbers: one, or an array or tensor of them
-): # -> the same with row numbers
-    "The way back: where rows of these numbers are while they are stored"
-    return self._serials.slots_of(serials)
 
 # %% ../../nbs/01_memory.ring.ipynb #56d1a39f
 @patch
@@ -485,12 +480,6 @@ def _draw_beside(self:Ring, sampler, bs, read):
         except (ValueError, IndexError): # about rows that were replaced meanwhile, or about the request itself
             if k>100 or s.base==base and s.oldest<=self.total-len(self): raise
         s.look()
-
-# %% ../../nbs/01_memory.ring.ipynb #7af2cbd5
-@patch(as_prop=True)
-def rows(self:Ring)->Place:
-    "The former name of `place`"
-    return self.place
 
 # %% ../../nbs/01_memory.ring.ipynb #005c7f9f
 # everything that rows are made of can be imported from this module

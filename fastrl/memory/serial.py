@@ -64,8 +64,9 @@ def slots_of(self:Serials,
     serials # Serial numbers: one, or an array or tensor of them
 ): # -> the same with slots
     "The slots where rows of these numbers lie while they are stored: from slot 0 on, and round again"
-    after = serials-self.place.head[_first]
-    return after if self.capacity is None else after%self.capacity
+    return _wrapped(serials-self.place.head[_first], self.capacity)
+
+def _wrapped(after, capacity): return after if capacity is None else after%capacity
 
 # %% ../../nbs/00c_memory.serial.ipynb #f866e661
 @patch
@@ -306,6 +307,13 @@ class Seams(NamedTuple):
     gaps:list # Rows before which some are missing
     lone:int # Rows below this one follow nothing, and nothing follows them
     several:int # Rows below this one came several at a time, the last of them
+
+    def slots_of(self,
+        serials, # Serial numbers: one, or an array or tensor of them
+        capacity, # Of the ring; `None` if it grows
+    ): # -> the same with slots
+        "The slots where rows of these numbers lie while they are stored"
+        return _wrapped(serials-self.first, capacity)
 
 # %% ../../nbs/00c_memory.serial.ipynb #d294f11e
 @patch(as_prop=True)

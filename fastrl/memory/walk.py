@@ -130,7 +130,7 @@ def _new_columns(self:Walk, ring, seams, total):
     "The number of the first new row, what the rows from there on say, and the seams that belong to it"
     while True: # another process may write over a row while you look at it
         first = max(self.seen, seams.oldest, self.base)
-        cols = self._row_columns(ring, ring.slots_of(np.arange(first, total)))
+        cols = self._row_columns(ring, seams.slots_of(np.arange(first, total), ring.capacity))
         if not ring.place.others: return first,cols,seams
         seams = ring.seams
         if seams.oldest<=first or first>=total: return first,cols,seams
@@ -195,9 +195,10 @@ def _check_single(self:Walk, ring, seams, first):
             f'{min(seams.several-seams.oldest, len(ring))} rows came several in one call, and have no `state` and '
             f'`next_state` that would tell whether one environment took these steps or several: {_give_env_id}')
         return
-    new = ring.slots_of(np.arange(first, self.seen))
+    seams,cap = ring.seams,ring.capacity
+    new = seams.slots_of(np.arange(first, self.seen), cap)
     new = new[self.prv[new]>=max(0, seams.oldest)]
-    before = ring.slots_of(self.prv[new])
+    before = seams.slots_of(self.prv[new], cap)
     for p,q in pairs:
         for i in range(0, len(new), n := max(1, 2**24//max(1, ring.place.columns[p][:1].nbytes))):
             if ((bad := _differ(ring, p, new[i:i+n], q, before[i:i+n])) is not None
