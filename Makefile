@@ -61,9 +61,10 @@ docs: install ## build the site into build/docs/
 	$(BIN)/python -m sphinx -q -W --keep-going -d build/doctrees -c docs build/nbs build/docs
 	$(BIN)/python docs/check.py build/docs
 
-export: install ## write fastrl/ from the notebooks, and its version from settings.ini
+export: install ## write fastrl/ from the notebooks, with stubs, and its version from settings.ini
 	$(BIN)/python -c "from nbdev.config import set_version; set_version('fastrl', '$(call setting,version)')"
 	$(BIN)/nbdev-export
+	$(BIN)/python docs/library.py
 
 readme: install ## write README.md from nbs/index.ipynb
 	$(BIN)/python docs/stage.py readme

@@ -24,5 +24,6 @@ setup(
         'Programming Language :: Python :: 3', 'Programming Language :: Python :: 3 :: Only'],
     install_requires=lines('requirements'), extras_require={'dev': dev+doc+dask+asyncflow, 'docs': doc, 'bench': bench, 'dask': dask, 'asyncflow': asyncflow},
     packages=find_packages(include=[cfg['lib_path'], f"{cfg['lib_path']}.*"]),
+    package_data={cfg['lib_name']: ['py.typed', '*.pyi', '**/*.pyi']},
     entry_points={'nbdev': [f"{cfg['lib_path']}={cfg['lib_path']}._modidx:d"], 'console_scripts': lines('console_scripts')},
     zip_safe=False)

@@ -49,3 +49,18 @@
 - `fastrl.tasks`: Write an environment, an update or a test as a Python function, or as a command that starts a program of yours"""
 
 __version__ = "0.1.0"
+
+# The main names, each imported when it is first asked for: `import fastrl` itself stays light
+_where = dict(
+    ExperienceReplay='memory.replay', ExperienceReplayCallback='memory.experience_replay', Prioritized='memory.sample',
+    Uniform='memory.sample', Ring='memory.ring', BD='core', Source='data.block', GymLoop='data.gym', FirstLast='data.gym',
+    ReplayBuffer='memory.buffer', EpisodeReplay='memory.episodes', ExperienceBank='memory.bank',
+    ParallelExperience='parallel', check_memory='memory.check', dqn_learner='agents.dqn')
+__all__ = [*_where]
+
+def __getattr__(name):
+    if name not in _where: raise AttributeError(f'module {__name__!r} has no attribute {name!r}')
+    from importlib import import_module
+    return getattr(import_module(f'{__name__}.{_where[name]}'), name)
+
+def __dir__(): return sorted({*globals(), *_where})

@@ -22,7 +22,9 @@ class BankFolder:
     "The banks that were committed to a folder, and a quarantine for what cannot be used"
     def __init__(self,
         folder, # Made by the first `commit`
-    ): self.folder,self._added,self._union = Path(folder),[],None # files that `gather` merged so far; their union
+    ):
+        """- `folder`: Made by the first `commit`"""
+        self.folder,self._added,self._union = Path(folder),[],None # files that `gather` merged so far; their union
 
     @property
     def files(self):
@@ -48,7 +50,10 @@ def set_aside(self:BankFolder,
     name:str, # What its name begins with
     put, # Called with the path, where it writes the file
 ):
-    "Put a file into the quarantine"
+    """Put a file into the quarantine
+
+    - `name`: What its name begins with
+    - `put`: Called with the path, where it writes the file"""
     folder = self.folder/'quarantine'
     folder.mkdir(exist_ok=True)
     path = next(o for i in itertools.count() if not (o := folder/(f'{name}.{i}' if i else name)).exists())
@@ -88,7 +93,11 @@ def commit(self:BankFolder,
     ctx:Ctx, # The iteration and the environment
     files:dict, # Their bytes, by name
 )->list: # what is wrong with which file
-    "Make one bank of the files that a task left; nothing of them counts before all of it does"
+    """Make one bank of the files that a task left; nothing of them counts before all of it does
+
+    - `ctx`: The iteration and the environment
+    - `files`: Their bytes, by name
+    - returns: what is wrong with which file"""
     if self.has(ctx): return []
     self.folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=self.folder, prefix='.new-') as d:
@@ -103,7 +112,10 @@ def commit(self:BankFolder,
 def gather(self:BankFolder,
     max_size=None, # The most experiences; the oldest go first
 ): # -> the bank, and `(name, error)` of each file that had to be set aside
-    "Merge what came since the last time"
+    """Merge what came since the last time
+
+    - `max_size`: The most experiences; the oldest go first
+    - returns: the bank, and `(name, error)` of each file that had to be set aside"""
     files,bad = self.files,[]
     if self._union is None or self._union.bank.max_size!=max_size or files[:len(self._added)]!=self._added:
         self._added,self._union = [],BankUnion(max_size) # from the start

@@ -24,7 +24,11 @@ def leaves(
     o, # A column, or a dict or tuple of them, however deep
     path:tuple=(), # Where `o` stands
 ): # -> iterator of (path, leaf)
-    "Each `(path, leaf)` of `o`, in order"
+    """Each `(path, leaf)` of `o`, in order
+
+    - `o`: A column, or a dict or tuple of them, however deep
+    - `path`: Where `o` stands
+    - returns: iterator of (path, leaf)"""
     if not isinstance(o, (dict, tuple)): yield path,o
     else:
         for k,v in o.items() if isinstance(o, dict) else enumerate(o): yield from leaves(v, (*path,k))
@@ -35,7 +39,11 @@ def map_leaves(
     o, # A column, or a dict or tuple of them
     *os, # Others of the same form
 ):
-    "Apply `f` to every leaf, keeping the form of `o`; dicts come out as `BD`"
+    """Apply `f` to every leaf, keeping the form of `o`; dicts come out as `BD`
+
+    - `f`: Called with the leaves at the same place in `o` and `os`
+    - `o`: A column, or a dict or tuple of them
+    - `*os`: Others of the same form"""
     if isinstance(o, Tensor): return f(o, *os) # most are
     if isinstance(o, dict): return BD({k: map_leaves(f, v, *[p[k] for p in os]) for k,v in o.items()})
     if isinstance(o, tuple): return tuple(map_leaves(f, *vs) for vs in zip(o, *os))
@@ -92,7 +100,11 @@ def row_index(
     o, # An int, slice, list, mask, array or tensor
     n:int, # How many rows there are
 ): # -> a slice, or a tensor of row numbers
-    "The rows that `o` names, or an `IndexError` that says what is wrong with it"
+    """The rows that `o` names, or an `IndexError` that says what is wrong with it
+
+    - `o`: An int, slice, list, mask, array or tensor
+    - `n`: How many rows there are
+    - returns: a slice, or a tensor of row numbers"""
     if isinstance(o, slice): return o if o.step is None or o.step>0 else torch.arange(n)[list(range(n)[o])]
     if isinstance(o, Tensor): t = o.as_subclass(Tensor)
     else:
@@ -117,10 +129,13 @@ class TensorBatch(Tensor):
     "A tensor that keeps its first axis, the batch, however you index it"
     def __new__(cls,
         x, # Tensor, array or list with a batch axis
-    ): return torch.as_tensor(x).as_subclass(cls)
+    ):
+        """- `x`: Tensor, array or list with a batch axis"""
+        return torch.as_tensor(x).as_subclass(cls)
 
     def bs(self)->int: return len(self)
     def new_empty(self, *args, **kwargs): # for `deepcopy`
+        """- `**kwargs`: for `deepcopy`"""
         return super().new_empty(*args, **kwargs).as_subclass(type(self))
     def __getitem__(self, o): return super().__getitem__(o if isinstance(o, tuple) else row_index(o, len(self)))
 
@@ -151,6 +166,7 @@ class BD(dict):
         return in_lines(f'BD({self.bs()} rows: {", ".join(cols)})')
 
 # %% ../nbs/00_core.ipynb #49d4f74d
+
 def _fn(f, *args, **kwargs):
     return bind(f, *args, **kwargs) if callable(f) else f.format if isinstance(f, str) else f.__getitem__
 
@@ -175,6 +191,7 @@ def mapv(self:BD, f, *args, **kwargs)->BD:
     return map_leaves(_fn(f, *args, **kwargs), self)
 
 # %% ../nbs/00_core.ipynb #f7d4bcf0
+
 @patch
 def __add__(self:BD, o):
     if not isinstance(o, dict): return NotImplemented
@@ -200,7 +217,11 @@ def pandas(self:BD,
     relative_shape:bool=False, # Show the shape of one row instead of the column's
     **kwargs
 ): # -> pandas.DataFrame
-    "The batch as a `pandas.DataFrame`, one line per row"
+    """The batch as a `pandas.DataFrame`, one line per row
+
+    - `mu`: Add the mean of each row, as `<name>_mu`
+    - `relative_shape`: Show the shape of one row instead of the column's
+    - returns: pandas.DataFrame"""
     import pandas as pd
     cols,mus = {},{}
     for p,t in leaves(self):
@@ -223,7 +244,11 @@ def whole_number(
     least:int=1,
     most:int=None, # Without it there is no upper limit
 )->int:
-    "`n` as an int between `least` and `most`, or a `ValueError` that names it"
+    """`n` as an int between `least` and `most`, or a `ValueError` that names it
+
+    - `name`: Of the argument, for the error
+    - `n`: An int, of Python, NumPy or torch
+    - `most`: Without it there is no upper limit"""
     try: i = None if isinstance(n, (bool, np.bool_)) or getattr(n, 'dtype', None) is torch.bool else index(n)
     except TypeError: i = None
     if i is None or i<least or most is not None and i>most:
@@ -237,13 +262,18 @@ class Progress:
     def __init__(self,
         total:int=None, # Without it nobody knows how much there is to do
         patience:float=2.,
-    ): self.total,self.due,self.bar = total,time.monotonic()+patience,None
+    ):
+        """- `total`: Without it nobody knows how much there is to do"""
+        self.total,self.due,self.bar = total,time.monotonic()+patience,None
 
     def update(self,
         done:int, # How much is done by now
         comment:str='', # Stands behind the bar
     ):
-        "Show that `done` of `total` are done"
+        """Show that `done` of `total` are done
+
+        - `done`: How much is done by now
+        - `comment`: Stands behind the bar"""
         if self.bar is None and time.monotonic()>=self.due: self.bar,self.due = progress(self.total),math.inf
         if self.bar is None: return
         self.bar.comment = comment

@@ -138,7 +138,13 @@ def run_task(
     timeout:float=None, # Seconds, after which it is killed
     wanted=None, # Called ten times a second: the task is killed once this gives `False`
 )->dict: # Exit code, the end of stderr, and the files that the task left, by name
-    "Run an environment task in a scratch folder, on whichever machine this is"
+    """Run an environment task in a scratch folder, on whichever machine this is
+
+    - `task`: A command, or a function and its `Ctx`, pickled by cloudpickle
+    - `ctx`: Its context
+    - `timeout`: Seconds, after which it is killed
+    - `wanted`: Called ten times a second: the task is killed once this gives `False`
+    - returns: Exit code, the end of stderr, and the files that the task left, by name"""
     checks = [o for o in (wanted, _dask_wants()) if o]
     def still_wanted(): return all(o() for o in checks)
     with tempfile.TemporaryDirectory(prefix='fastrl-', ignore_cleanup_errors=True) as d:
@@ -153,6 +159,7 @@ def run_task(
                     files={o.name: o.read_bytes() for o in left if o.is_file() and o.suffix in ('.pkl','.safetensors')})
 
 # %% ../nbs/11a_engines.ipynb #bb73e9fa
+
 async def _with_key(key, f):
     _key.set(key)
     return key,await asyncio.to_thread(f) # the loop of a Dask worker must not block
@@ -167,7 +174,10 @@ class Workflow(Executor):
     def __init__(self,
         engine, # A `WorkflowEngine`
         folder, # For the files of tasks, where these have to be commands
-    ): self.engine,self.folder = engine,folder
+    ):
+        """- `engine`: A `WorkflowEngine`
+        - `folder`: For the files of tasks, where these have to be commands"""
+        self.engine,self.folder = engine,folder
 
     def submit(self, f, /, *args, wanted, **kwargs):
         "Call `f` on the engine; `wanted` goes along, and is over when the engine drops the task"

@@ -53,6 +53,13 @@ class ParallelExperience:
         min_envs:int=1, # The run stops with an error if fewer environments bring something
         seed:int=0, # The seed of each environment follows from it
     ):
+        """- `engine`: An executor, a Dask `Client` or an asyncflow `WorkflowEngine`; by default processes here
+        - `work_dir`: Where update and test run, and where the folder of the memory is
+        - `max_size`: The most experiences in the memory; the oldest go first
+        - `timeout`: Seconds that an environment may take
+        - `retries`: How often a failed environment is tried again
+        - `min_envs`: The run stops with an error if fewer environments bring something
+        - `seed`: The seed of each environment follows from it"""
         self.work_dir,self.timeout = Path(work_dir).expanduser().absolute(),as_seconds(timeout)
         self.max_size = None if max_size is None else whole_number('max_size', max_size)
         self.retries,self.min_envs = whole_number('retries', retries, 0),whole_number('min_envs', min_envs, 0)
@@ -79,7 +86,12 @@ def environment_task(self:ParallelExperience,
     timeout:float=None, # Seconds, if not those of all
     **params # For the function; a command finds them in `FASTRL_PARAMS`, too
 ):
-    "Decorate an environment: a function that collects, or an `async def` that gives a command"
+    """Decorate an environment: a function that collects, or an `async def` that gives a command
+
+    - `f`: Set by the decorator
+    - `name`: By default that of the function
+    - `timeout`: Seconds, if not those of all
+    - `**params`: For the function; a command finds them in `FASTRL_PARAMS`, too"""
     if f is None: return partial(self.environment_task, name=name, timeout=timeout, **params)
     name = name or getattr(f, '__name__', None)
     if not isinstance(name, str) or not name: raise ValueError(f'`name` should be a text, got {name!r}')
@@ -94,7 +106,10 @@ def set_params(self:ParallelExperience,
     name:str, # Of an environment
     **params # The new values; the others stay
 ):
-    "Change parameters from the next iteration on"
+    """Change parameters from the next iteration on
+
+    - `name`: Of an environment
+    - `**params`: The new values; the others stay"""
     if name not in self.environments:
         raise ValueError(f'there are the environments {list(self.environments)}, and no {name!r}')
     self.environments[name].params = {**self.environments[name].params, **params}
@@ -105,7 +120,10 @@ def update_task(self:ParallelExperience,
     f=None, # Set by the decorator
     **params # As those of an environment
 ):
-    "Decorate the update: a function of `ctx` that returns a policy, or an `async def` that gives a command"
+    """Decorate the update: a function of `ctx` that returns a policy, or an `async def` that gives a command
+
+    - `f`: Set by the decorator
+    - `**params`: As those of an environment"""
     if f is None: return partial(self.update_task, **params)
     self.update = Task(f, params)
     return f
@@ -118,7 +136,12 @@ def as_stop_criterion(self:ParallelExperience,
     operator:str='>', # One of `> < == >= <=`, or the constants of this module
     **params # As those of an environment
 ):
-    "Decorate the test: a function of `ctx` that gives a number, or an `async def` whose command prints one last"
+    """Decorate the test: a function of `ctx` that gives a number, or an `async def` whose command prints one last
+
+    - `metric_name`: What the number is called
+    - `threshold`: What it is compared with
+    - `operator`: One of `> < == >= <=`, or the constants of this module
+    - `**params`: As those of an environment"""
     criterion = Criterion(None, metric_name, float(threshold), operator, params)
     def decorate(f):
         self.criterion = replace(criterion, f=f)
@@ -274,7 +297,9 @@ async def _next(self:ParallelExperience, pool, count, max_iter):
 async def start(self:ParallelExperience,
     max_iter:int=0, # The most iterations, those of earlier runs included; without it until the criterion is met
 ):
-    "Run iteration by iteration, from where the last run stopped: an async iterator of their `State`"
+    """Run iteration by iteration, from where the last run stopped: an async iterator of their `State`
+
+    - `max_iter`: The most iterations, those of earlier runs included; without it until the criterion is met"""
     self._check_ready(max_iter)
     self.banks.folder.mkdir(parents=True, exist_ok=True)
     self._warn_if_met(max_iter)
@@ -297,7 +322,9 @@ async def start(self:ParallelExperience,
 async def learn(self:ParallelExperience,
     max_iter:int=0, # The most iterations, those of earlier runs included; without it until the criterion is met
 )->State:
-    "Run until the criterion is met; the last state"
+    """Run until the criterion is met; the last state
+
+    - `max_iter`: The most iterations, those of earlier runs included; without it until the criterion is met"""
     state = None
     async for state in self.start(max_iter): pass
     return state
@@ -339,7 +366,11 @@ class ParallelReinforcementLearner(SequentialReinforcementLearner):
         max_iter:int=0, # The most iterations of each; without it until the criterion is met
         learner_configs:list=None, # For each `None`, or parameters, `dict(environment=…, update=…, criterion=…)`
     ):
-        "Run all learners: an async iterator of their states"
+        """Run all learners: an async iterator of their states
+
+        - `parallel_learners`: How many
+        - `max_iter`: The most iterations of each; without it until the criterion is met
+        - `learner_configs`: For each `None`, or parameters, `dict(environment=…, update=…, criterion=…)`"""
         self._check_ready(max_iter)
         learners = self._learners(parallel_learners, learner_configs)
         try:

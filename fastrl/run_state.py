@@ -97,7 +97,11 @@ def finish(
     state:State, # Of the iteration that is over
     policy=None, # Of the last update
 ):
-    "Write that an iteration is over, and keep the policy"
+    """Write that an iteration is over, and keep the policy
+
+    - `folder`: Of the run
+    - `state`: Of the iteration that is over
+    - `policy`: Of the last update"""
     raw = _policy_bytes(policy)
     name = f'{state.iteration:06d}.policy.pt' if raw else None
     if raw: put_file(folder/name, lambda p: p.write_bytes(raw))
@@ -110,7 +114,10 @@ def finish(
 def read_run(
     folder:Path, # Of the run
 )->dict: # Its `iterations` that are over; its `metric` and the file of its `policy`, if it has them
-    "What `run.json` says"
+    """What `run.json` says
+
+    - `folder`: Of the run
+    - returns: Its `iterations` that are over; its `metric` and the file of its `policy`, if it has them"""
     path = folder/'run.json'
     if not path.exists(): return dict(iterations=0)
     try:
@@ -127,7 +134,11 @@ def read_policy(
     folder:Path, # Of the run
     run:dict, # From `read_run`
 ): # -> the policy; `None` without one
-    "The policy of the last iteration that is over"
+    """The policy of the last iteration that is over
+
+    - `folder`: Of the run
+    - `run`: From `read_run`
+    - returns: the policy; `None` without one"""
     if not run.get('policy'): return
     path = folder/run['policy']
     try: return torch.load(path, weights_only=True)

@@ -45,7 +45,10 @@ async def command(self:Task)->str:
 def as_seconds(
     timeout, # As a user gives it
 )->float: # or `None`
-    "A timeout as a number, `None` for none"
+    """A timeout as a number, `None` for none
+
+    - `timeout`: As a user gives it
+    - returns: or `None`"""
     if timeout is None: return
     if isinstance(timeout, str) or not float(timeout)>0:
         raise ValueError(f'`timeout` should be seconds, more than 0, got {timeout!r}')
@@ -67,7 +70,11 @@ async def collect(self:Task,
     submit, # `submit(task, ctx, timeout)` runs `run_task` on an engine, and gives a future
     ctx:Ctx, # For which iteration and environment; its `params` become ours
 )->dict: # As of `run_task`; the exit code is `None` if the task never ran
-    "Run an environment on an engine"
+    """Run an environment on an engine
+
+    - `submit`: `submit(task, ctx, timeout)` runs `run_task` on an engine, and gives a future
+    - `ctx`: For which iteration and environment; its `params` become ours
+    - returns: As of `run_task`; the exit code is `None` if the task never ran"""
     ctx = replace(ctx, params=self.params)
     try:
         task = (await asyncio.wait_for(self.command(), self.timeout) if self.is_command
@@ -81,7 +88,11 @@ def why_failed(
     res:dict, # What `collect` gave
     timeout:float=None, # Seconds that it had
 )->str: # `None` if it did not
-    "Why a task failed, in words"
+    """Why a task failed, in words
+
+    - `res`: What `collect` gave
+    - `timeout`: Seconds that it had
+    - returns: `None` if it did not"""
     code = res['code']
     if code is None: return res['stderr'] # it never ran
     if code=='late': return f'it was killed, as it took longer than {timeout} s'
@@ -104,7 +115,12 @@ async def run_here(self:Task,
     what:str, # For an error: the update, or the test
     wanted=None, # A command is killed once this gives `False`
 ): # -> the result of a function, or the output of a command
-    "Run an update or a test"
+    """Run an update or a test
+
+    - `ctx`: Its `params` become ours; a command runs in its `work_dir`
+    - `what`: For an error: the update, or the test
+    - `wanted`: A command is killed once this gives `False`
+    - returns: the result of a function, or the output of a command"""
     ctx = replace(ctx, params=self.params)
     if not self.is_command: return await asyncio.to_thread(_called, self.f, ctx, self.params)
     code,out,err = await asyncio.to_thread(run_command, ['/bin/sh', '-c', await self.command()],
@@ -117,7 +133,10 @@ def as_number(
     got, # The result of a test, or its output
     what:str, # For an error: which number
 )->float:
-    "The number that a test gave, or printed last"
+    """The number that a test gave, or printed last
+
+    - `got`: The result of a test, or its output
+    - `what`: For an error: which number"""
     last = (got.strip().splitlines() or [''])[-1] if isinstance(got, str) else got
     try: res = float(last.item() if hasattr(last, 'item') else last)
     except (TypeError, ValueError, OverflowError, RuntimeError):

@@ -28,13 +28,13 @@ def fresh(tmp_path_factory):
     shutil.copy(root/'fastrl/__init__.py', d/'fastrl')  # nbdev keeps the version here, and edits the rest
     env = {k:v for k,v in os.environ.items() if k!='IN_TEST'}  # under which nbdev-export does nothing
     bin = Path(sys.executable).parent
-    for o in ([bin/'nbdev-export'], [bin/'nbdev-clean'], [sys.executable, 'docs/stage.py', 'readme']):
+    for o in ([bin/'nbdev-export'], [sys.executable, 'docs/library.py'], [bin/'nbdev-clean'], [sys.executable, 'docs/stage.py', 'readme']):
         subprocess.run(o, cwd=d, env=env, check=True)
     return d
 
 def test_exported(fresh):
     "Also catches a hand edit, and the module of a notebook that is gone"
-    assert not differing(texts(fresh/'fastrl', '*.py'), texts(root/'fastrl', '*.py')), 'run `make export`; remove stale modules'
+    assert not differing(texts(fresh/'fastrl', '*.py', '*.pyi'), texts(root/'fastrl', '*.py', '*.pyi')), 'run `make export`; remove stale modules'
 
 def test_clean(fresh):
     assert not differing(texts(fresh/'nbs', '*.ipynb', '*.txt'), texts(root/'nbs', '*.ipynb', '*.txt')), 'run `nbdev-clean`'

@@ -36,6 +36,7 @@ class QNet(nn.Module):
     def __init__(self,
         net, # Any module: states `(n, …)` → `(n, n_actions)`
     ):
+        """- `net`: Any module: states `(n, …)` → `(n, n_actions)`"""
         super().__init__()
         self.net = net
     def forward(self, batch): return self.net(batch['state'])
@@ -58,7 +59,11 @@ def mlp(
     hidden=(128,128), # Neurons of each hidden layer
     dueling:bool=False, # With a `Dueling` head?
 ):
-    "A fully connected network, for states of a few numbers"
+    """A fully connected network, for states of a few numbers
+
+    - `n_in`: Numbers in a state
+    - `hidden`: Neurons of each hidden layer
+    - `dueling`: With a `Dueling` head?"""
     sizes = [n_in, *hidden]
     body = [o for a,b in zip(sizes, hidden) for o in (nn.Linear(a, b), nn.ReLU())]
     return nn.Sequential(nn.Flatten(), *body, (Dueling if dueling else nn.Linear)(sizes[-1], n_actions))
@@ -73,7 +78,10 @@ def nature_cnn(
     n_actions:int,
     dueling:bool=False, # With a `Dueling` head?
 ):
-    "The network of [Mnih et al. 2015](https://doi.org/10.1038/nature14236) for images"
+    """The network of [Mnih et al. 2015](https://doi.org/10.1038/nature14236) for images
+
+    - `shape`: Of a stack of frames: channels, height, width
+    - `dueling`: With a `Dueling` head?"""
     body = nn.Sequential(Scale(), nn.Conv2d(shape[0], 32, 8, 4), nn.ReLU(), nn.Conv2d(32, 64, 4, 2), nn.ReLU(),
                          nn.Conv2d(64, 64, 3, 1), nn.ReLU(), nn.Flatten())
     with torch.no_grad(): n = body(torch.zeros(1, *shape)).shape[1]
@@ -88,6 +96,10 @@ class EpsilonGreedy:
         eps_steps:int=10_000, # Steps until the last chance is reached
         seed:int=None, # Makes the exploration reproducible
     ):
+        """- `model`: A `QNet`
+        - `eps`: The chance to explore, at first and at last
+        - `eps_steps`: Steps until the last chance is reached
+        - `seed`: Makes the exploration reproducible"""
         self.model,self.eps,self.eps_steps,self.steps,self.n_actions,self.rng = (
             model,eps,eps_steps,0,None,np.random.default_rng(seed))
 
@@ -107,6 +119,8 @@ class EpsilonGreedy:
     def __call__(self,
         states # `(n, …)`, one state per environment
     ): # -> actions `(n,)`
+        """- `states`: `(n, …)`, one state per environment
+        - returns: actions `(n,)`"""
         n = len(states) if isinstance(states, Tensor) else len(next(leaves(states))[1])
         explore = self.rng.random(n)<self.epsilon # NumPy is quicker than torch for a few numbers
         self.steps += n
@@ -128,7 +142,11 @@ def huber(
     y:Tensor, # `(n,1)`, what they should be
     weight:Tensor=None, # `(n,1)`, how much each row counts
 ):
-    "Quadratic for small errors, linear for large ones"
+    """Quadratic for small errors, linear for large ones
+
+    - `q`: `(n,1)`, values of the taken actions
+    - `y`: `(n,1)`, what they should be
+    - `weight`: `(n,1)`, how much each row counts"""
     loss = smooth_l1_loss(q, y, reduction='none')
     return loss.mean() if weight is None else (loss*weight).mean()
 
@@ -142,6 +160,10 @@ class DQN(Callback):
         target_every:int=250, # Updates between copies of the network to the target network
         updates_per_batch:int=1, # Updates for each batch of new steps
     ):
+        """- `gamma`: Discount factor
+        - `double`: Does the learning network choose the next action?
+        - `target_every`: Updates between copies of the network to the target network
+        - `updates_per_batch`: Updates for each batch of new steps"""
         for k,v in dict(target_every=target_every, updates_per_batch=updates_per_batch).items(): whole_number(k, v)
         self.gamma,self.double,self.target_every,self.updates_per_batch,self.updates,self.target = (
             gamma,double,target_every,updates_per_batch,0,None)
@@ -188,7 +210,13 @@ def play(
     seed:int=None, # Of the first episode; each next one has the next number
     max_steps:int=10_000, # An episode is cut off here
 ): # -> returns `(episodes,)`
-    "The returns of episodes played greedily"
+    """The returns of episodes played greedily
+
+    - `env`: Name of an environment, or a function that makes one
+    - `model`: A `QNet`
+    - `seed`: Of the first episode; each next one has the next number
+    - `max_steps`: An episode is cut off here
+    - returns: returns `(episodes,)`"""
     envs = [make_env(env) for _ in range(episodes)]
     obs = [o.reset(seed=None if seed is None else seed+i)[0] for i,o in enumerate(envs)]
     total,on = np.zeros(episodes),list(range(episodes))
@@ -214,6 +242,10 @@ class Evaluate(Callback):
         episodes:int=10, # How many to play each time
         seed:int=None, # The same episodes each time
     ):
+        """- `env`: Name of an environment, or a function that makes one
+        - `every`: Steps of training
+        - `episodes`: How many to play each time
+        - `seed`: The same episodes each time"""
         self.env,self.every,self.episodes,self.seed,self.steps,self.history,self.best,self.best_state = (
             env,every,episodes,seed,0,[],float('-inf'),None)
 
@@ -252,6 +284,7 @@ class Score(Callback):
     order,run_valid,once_per_batch = -9,False,True # before the memory puts in a drawn batch
     def __init__(self, recent=20):
         # returns of the last `recent` episodes
+        """- returns: returns of the last `recent` episodes"""
         self.steps,self.episodes,self.returns,self.curve = 0,0,deque(maxlen=recent),[]
         self._begun_at,self._took = None,None
 
@@ -357,7 +390,28 @@ def dqn_learner(
     cbs=None, # More callbacks
     **kwargs # For `Learner`
 )->Learner:
-    "A `Learner` that trains a DQN in `env`: `learn.fit(10)` is ten epochs of `n` steps"
+    """A `Learner` that trains a DQN in `env`: `learn.fit(10)` is ten epochs of `n` steps
+
+    - `env`: Name of an environment, or a function that makes one
+    - `net`: States → values of the actions; by default an `mlp`, or the `nature_cnn` for images
+    - `n`: Steps per epoch
+    - `train_every`: Steps between updates
+    - `updates_per_batch`: Updates each time
+    - `bs`: Rows per update
+    - `max_sz`: Rows in the memory
+    - `warmup_sz`: Rows before the first update
+    - `gamma`: Discount factor
+    - `n_step`: Steps of a target
+    - `prioritized`: Prioritized replay?
+    - `double`: Double Q-learning?
+    - `dueling`: A dueling head?
+    - `target_every`: Updates between copies to the target network
+    - `eps`: The chance to explore, at first and at last
+    - `eps_steps`: Steps until the last chance is reached
+    - `eval_every`: Steps between evaluations
+    - `seed`: Makes everything reproducible, on the CPU
+    - `cbs`: More callbacks
+    - `**kwargs`: For `Learner`"""
     model = _model_for(env, net, dueling, seed)
     seeds = [None]*5 if seed is None else np.random.SeedSequence(seed).generate_state(5).tolist()
     agent = EpsilonGreedy(model, eps, eps_steps, seeds[0])
@@ -380,7 +434,9 @@ def dqn_learner(
 def plot_learning(
     learn, # A trained `Learner` of `dqn_learner`
 )->go.Figure:
-    "Returns over the steps of training"
+    """Returns over the steps of training
+
+    - `learn`: A trained `Learner` of `dqn_learner`"""
     fig = go.Figure(layout=dict(template='plotly_white', height=320, margin=dict(l=60, r=20, t=50, b=50),
                                 title='How it learnt', xaxis_title='steps of training', yaxis_title='return',
                                 legend=dict(orientation='h', y=1.12, x=1, xanchor='right')))

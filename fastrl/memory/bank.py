@@ -37,6 +37,9 @@ class ExperienceBank:
         *,
         seed=None, # Makes the draws reproducible
     ):
+        """- `max_size`: The most experiences; without it the bank grows
+        - `session_id`: A name; a random one if you give none
+        - `seed`: Makes the draws reproducible"""
         if session_id is not None and not isinstance(session_id, str):
             raise ValueError(f'`session_id` should be a string, got {session_id!r:.60}')
         self.max_size = None if max_size is None else whole_number('max_size', max_size)
@@ -67,6 +70,7 @@ def _begin_empty(self:ExperienceBank):
     self._new_id()
 
 # %% ../../nbs/06e_memory.bank.ipynb #b94adbad
+
 @patch
 def _new_id(self:ExperienceBank): self.id,self._loaded,self._pid = secrets.token_hex(16),False,os.getpid()
 
@@ -127,6 +131,7 @@ def _columns_at(self:ExperienceBank, idxs=None):
     return dict(leaves(self.ring.gather(torch.from_numpy(slots))))
 
 # %% ../../nbs/06e_memory.bank.ipynb #b3a22a5f
+
 @patch
 def _infos_at(self:ExperienceBank, idxs): return [self._infos[i] for i in self._slots(idxs).tolist()]
 
@@ -206,7 +211,9 @@ def _has_large(e):
 def add_batch(self:ExperienceBank,
     experiences, # A list of them; or a dict of columns by field, perhaps with a list `info`
 ):
-    "Add experiences, in order: all of them or none"
+    """Add experiences, in order: all of them or none
+
+    - `experiences`: A list of them; or a dict of columns by field, perhaps with a list `info`"""
     if isinstance(experiences, ExperienceBank): return self.merge_inplace(experiences)
     if isinstance(experiences, dict): return self._add_own(*columns_of_batch(experiences))
     if not hasattr(experiences, '__iter__') or isinstance(experiences, Experience):
@@ -218,7 +225,10 @@ def add_batch(self:ExperienceBank,
 def __getitem__(self:ExperienceBank,
     i, # Which one, or a slice
 ): # -> an `Experience`, or a list of them
-    "Experiences by age, the oldest first"
+    """Experiences by age, the oldest first
+
+    - `i`: Which one, or a slice
+    - returns: an `Experience`, or a list of them"""
     if isinstance(i, slice): return self._experiences_at(range(*i.indices(len(self))))
     if not hasattr(i, '__index__'): raise TypeError(f'experiences are numbered by whole numbers, got {i!r:.60}')
     if not -len(self)<=i<len(self): raise IndexError(f'there are {len(self)} experiences, so none has number {i}')
@@ -236,7 +246,9 @@ def _experiences_at(self:ExperienceBank, idxs):
 def get_recent(self:ExperienceBank,
     n:int, # How many; all, if there are fewer
 )->list:
-    "The newest experiences, the oldest of them first"
+    """The newest experiences, the oldest of them first
+
+    - `n`: How many; all, if there are fewer"""
     return self[max(0, len(self)-whole_number('n', n, 0)):]
 
 # %% ../../nbs/06e_memory.bank.ipynb #a89a5ce2
@@ -257,7 +269,10 @@ def sample(self:ExperienceBank,
     batch_size:int, # How many
     replace:bool=True, # May one be drawn twice?
 )->list:
-    "Draw experiences"
+    """Draw experiences
+
+    - `batch_size`: How many
+    - `replace`: May one be drawn twice?"""
     return self._experiences_at(self._draw_idxs(batch_size, replace))
 
 # %% ../../nbs/06e_memory.bank.ipynb #8eb1d40b
@@ -266,7 +281,10 @@ def sample_batch(self:ExperienceBank,
     batch_size:int, # How many
     replace:bool=True, # May one be drawn twice?
 )->BD:
-    "Draw a batch of tensors"
+    """Draw a batch of tensors
+
+    - `batch_size`: How many
+    - `replace`: May one be drawn twice?"""
     batch = self._columns_at(self._draw_idxs(batch_size, replace))
     exact = {p for form in self._forms for p,k in kinds_of(form).items()
              if k in ('array float64','number float64','tensor float64')}
@@ -279,7 +297,11 @@ def save(self:ExperienceBank,
     work_dir='.', # Made if it does not exist
     bank_file:str=None, # The name of the file, if you want another one
 )->str: # Its path
-    "Write all experiences to a file"
+    """Write all experiences to a file
+
+    - `work_dir`: Made if it does not exist
+    - `bank_file`: The name of the file, if you want another one
+    - returns: Its path"""
     name = re.sub('[^A-Za-z0-9_.-]', '_', self.session_id)[:100]
     path = Path(work_dir).expanduser()/(bank_file or f'experience_bank_{self.date}_{name}.pkl')
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -299,7 +321,10 @@ def load(cls:ExperienceBank,
     filepath, # Where a bank was saved, by this library or by ROSE
     max_size:int=None, # Another limit than it had
 )->ExperienceBank:
-    "The bank that was saved in a file"
+    """The bank that was saved in a file
+
+    - `filepath`: Where a bank was saved, by this library or by ROSE
+    - `max_size`: Another limit than it had"""
     path = Path(filepath).expanduser()
     if not path.exists(): raise FileNotFoundError(errno.ENOENT, 'there is no bank', str(filepath))
     if not path.is_file(): raise LoadError(f'{path} is not a file, and so not a bank')
@@ -335,7 +360,10 @@ def _take_saved(self:ExperienceBank, cols, forms, infos, about):
 def list_saved_banks(cls:ExperienceBank,
     work_dir='.', # A folder
 )->list: # of their paths
-    "The banks in a folder, the oldest first"
+    """The banks in a folder, the oldest first
+
+    - `work_dir`: A folder
+    - returns: of their paths"""
     found = [(about['date'], o.stat().st_mtime_ns, str(o))
              for o in Path(work_dir).expanduser().iterdir() if (about := bank_about(o))]
     return [o for *_,o in sorted(found)]
@@ -346,7 +374,10 @@ def merge(self:ExperienceBank,
     other, # Another bank
     max_size='sum', # The limit of the new one; by default the sum of both limits, or none if one has none
 )->ExperienceBank:
-    "A new bank with the experiences of both"
+    """A new bank with the experiences of both
+
+    - `other`: Another bank
+    - `max_size`: The limit of the new one; by default the sum of both limits, or none if one has none"""
     _check_bank(other)
     if max_size=='sum': max_size = None if None in (self.max_size, other.max_size) else self.max_size+other.max_size
     res = ExperienceBank(max_size)
@@ -362,7 +393,9 @@ def _check_bank(other):
 def merge_inplace(self:ExperienceBank,
     other, # Another bank
 ):
-    "Add the experiences of another bank"
+    """Add the experiences of another bank
+
+    - `other`: Another bank"""
     _check_bank(other)
     self._add_rows(other, np.arange(len(other)))
 
@@ -396,7 +429,9 @@ def _add_rows(self:ExperienceBank, other, idxs):
 def check_fits(self:ExperienceBank,
     other, # Another bank
 ):
-    "Raise, as `merge` would, if `other` has other fields, shapes or types than this bank; change nothing"
+    """Raise, as `merge` would, if `other` has other fields, shapes or types than this bank; change nothing
+
+    - `other`: Another bank"""
     if len(self) and len(other):
         cols = field_columns(dict(leaves(other.ring.columns())))
         wider_fields(self._stored_fields, cols, f'the bank {other.session_id}')
@@ -406,7 +441,9 @@ class BankUnion:
     "The union of the banks in the files that you add: one bank, with each row once"
     def __init__(self,
         max_size:int=None, # Of the bank
-    ): self.bank,self.seen = ExperienceBank(max_size),Seen() # `seen`: which rows it has, or had
+    ):
+        """- `max_size`: Of the bank"""
+        self.bank,self.seen = ExperienceBank(max_size),Seen() # `seen`: which rows it has, or had
 
     def __setstate__(self, state):
         self.__dict__.update({_renamed.get(k, k): v for k,v in state.items()})
@@ -420,7 +457,10 @@ def add(self:BankUnion,
     path:Path,
     bank:ExperienceBank=None, # The one in the file, if you have loaded it already
 )->int: # How many rows were new
-    "Add those rows of a file that did not come before"
+    """Add those rows of a file that did not come before
+
+    - `bank`: The one in the file, if you have loaded it already
+    - returns: How many rows were new"""
     about = _about_in(path)
     if bank is None: bank = ExperienceBank.load(path)
     n = len(bank)
@@ -445,7 +485,10 @@ def merge_banks(
     files, # Of banks
     max_size:int=None, # The limit of the new one; the oldest experiences go first
 )->ExperienceBank:
-    "One bank of many files, in the order of their names"
+    """One bank of many files, in the order of their names
+
+    - `files`: Of banks
+    - `max_size`: The limit of the new one; the oldest experiences go first"""
     if isinstance(files, (str,Path)): raise ValueError(f'files should be a list, got {str(files)!r}')
     union = BankUnion(max_size)
     for o in sorted({Path(o).expanduser() for o in files}, key=lambda o: (o.name, str(o))): union.add(o)

@@ -30,7 +30,13 @@ def write_columns(
     infos:list, # A text per row
     about:dict, # What the file says of the bank
 ):
-    "Write a `.safetensors` file"
+    """Write a `.safetensors` file
+
+    - `path`: A new file
+    - `cols`: Columns by path
+    - `forms`: That `cols['form',]` numbers
+    - `infos`: A text per row
+    - `about`: What the file says of the bank"""
     names = _file_names(cols)
     named = {names[p]: v for p,v in cols.items()}
     if set(infos)-{'{}'}: # otherwise all are empty
@@ -92,7 +98,10 @@ def _tuples(o): return tuple(map(_tuples, o)) if isinstance(o, list) else o
 def read_columns(
     path:Path, # A `.safetensors` file
 )->tuple: # What `write_columns` was given: columns, forms, infos and `about`
-    "The columns of a bank, if file and head are sound"
+    """The columns of a bank, if file and head are sound
+
+    - `path`: A `.safetensors` file
+    - returns: What `write_columns` was given: columns, forms, infos and `about`"""
     about,named = _head_about(path),read_tensors(path)
     if about['crc32']!=checksum(named): raise ValueError('its checksum does not match')
     n = about['n']
@@ -110,6 +119,7 @@ def read_columns(
     return cols,forms,_infos_in(named, n),about
 
 # %% ../../nbs/05l_memory.bankfile.ipynb #fe960389
+
 def _infos_in(named, n):
     if 'info text' not in named: return ['{}']*n
     text,ends = named['info text'].numpy().tobytes(),[0, *named['info end'].tolist()]
@@ -130,7 +140,13 @@ def write_pickle(
     infos:list, # A text per row
     about:dict, # What the file says of the bank
 ):
-    "Write a `.pkl` file"
+    """Write a `.pkl` file
+
+    - `path`: A new file
+    - `cols`: Columns by path
+    - `forms`: That `cols['form',]` numbers
+    - `infos`: A text per row
+    - `about`: What the file says of the bank"""
     raw = pickle.dumps(experiences_of(cols, forms, infos), protocol=4)
     text = json.dumps({**about, 'runs':_runs_of(cols, len(infos)), 'nbytes':len(raw)}).encode()
     tail = b''.join(o.to_bytes(8, 'little') for o in (len(text), zlib.crc32(raw+text)))
@@ -159,7 +175,10 @@ def _date_of(path):
 def read_pickle(
     path:Path, # A `.pkl` file, of this library or of ROSE
 )->tuple: # What `write_pickle` was given; ROSE's files have no `source` and `episode`, and their `about` is short
-    "The columns of a bank, if the file is sound; nothing in it is run"
+    """The columns of a bank, if the file is sound; nothing in it is run
+
+    - `path`: A `.pkl` file, of this library or of ROSE
+    - returns: What `write_pickle` was given; ROSE's files have no `source` and `episode`, and their `about` is short"""
     raw = path.read_bytes()
     about = _tail_about(raw)
     rows,modules,end = read_objects(raw, Experience.__name__)
@@ -182,7 +201,9 @@ def write_bank(
     path:Path,
     *args, # As `write_columns` takes them
 ):
-    "Put a bank in the place of `path`, whole or not at all"
+    """Put a bank in the place of `path`, whole or not at all
+
+    - `*args`: As `write_columns` takes them"""
     put_file(path, lambda p: (write_columns if path.suffix=='.safetensors' else write_pickle)(p, *args))
 
 def _is_safetensors(path):
@@ -193,7 +214,9 @@ def _is_safetensors(path):
 def load_errors(
     path, # The file being loaded
 ):
-    "Whatever goes wrong within is a `LoadError` that names the file"
+    """Whatever goes wrong within is a `LoadError` that names the file
+
+    - `path`: The file being loaded"""
     try: yield
     except (OSError, LoadError): raise
     except (Exception, MemoryError, RecursionError) as e:
@@ -203,14 +226,19 @@ def load_errors(
 def read_bank(
     path:Path,
 )->tuple: # Columns by path, forms, infos, and `about`
-    "What was saved in a file of either format"
+    """What was saved in a file of either format
+
+    - returns: Columns by path, forms, infos, and `about`"""
     with load_errors(path): return (read_columns if _is_safetensors(path) else read_pickle)(path)
 
 # %% ../../nbs/05l_memory.bankfile.ipynb #0eed5026
 def bank_about(
     path:Path, # A file
 )->dict: # With `id`, `date`, `total`; in our files also `n`, `session_id`, `max_size`, `sources` and `parents`
-    "What a file says of the bank in it; `None` if it holds none, or is damaged"
+    """What a file says of the bank in it; `None` if it holds none, or is damaged
+
+    - `path`: A file
+    - returns: With `id`, `date`, `total`; in our files also `n`, `session_id`, `max_size`, `sources` and `parents`"""
     if not path.is_file() or path.suffix=='.new': return # it is being written
     try:
         if _is_safetensors(path): return _head_about(path)

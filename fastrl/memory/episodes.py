@@ -38,6 +38,13 @@ class EpisodeReplay:
         num_envs:int=None, # If a single `done` may stand for all environments: how many they are
         **kwargs # For `get_loader`: `seed`, `by`, `pin_memory`, `context`
     ):
+        """- `dataset`: Where episodes are kept
+        - `batch_size`: Sequences in a batch
+        - `sequence_length`: Steps in each; `None` for whole episodes
+        - `chunk_size`: Sequences that a worker hands over at once
+        - `num_workers`: Processes that draw; by default this one does
+        - `num_envs`: If a single `done` may stand for all environments: how many they are
+        - `**kwargs`: For `get_loader`: `seed`, `by`, `pin_memory`, `context`"""
         if not hasattr(dataset, 'get_loader'):
             raise ValueError(f'`dataset` should be of episodes, like `RingBufferDataset(1000)`, got {dataset!r:.60}')
         self.dataset,self.running = dataset,None # a `Running` from the first step on
@@ -60,7 +67,10 @@ def add_step(self:EpisodeReplay,
     step_data:dict, # The fields of a step; each with a first axis if there are several environments
     done, # Did the episode end with this step? For several environments: did it end with the one before?
 ):
-    "Add a step of one environment or of many"
+    """Add a step of one environment or of many
+
+    - `step_data`: The fields of a step; each with a first axis if there are several environments
+    - `done`: Did the episode end with this step? For several environments: did it end with the one before?"""
     done,lead = dones_of(done, self.running.lead if self.running else None, self.num_envs)
     fields,cols = fit_schema(step_data, self.running.fields if self.running else self.dataset.schema, lead)
     if self.running is None: self.running = Running(lead, fields)
@@ -128,6 +138,7 @@ def close(self:EpisodeReplay):
     if batches is not None: batches.close()
 
 # %% ../../nbs/06d_memory.episodes.ipynb #9d0d2b20
+
 @patch
 def __getstate__(self:EpisodeReplay): return {k:v for k,v in self.__dict__.items() if k not in ('lock','_drawing')}
 @patch

@@ -44,6 +44,12 @@ class ExperienceReplayCallback(Callback):
         event:str='after_pred', # When the batches change places; with `'before_batch'` the model runs once
         **kwargs # For `ExperienceReplay`: `sampler`, `seed`, `device` and others
     ):
+        """- `bs`: Rows in a drawn batch
+        - `max_sz`: The most rows that the memory holds
+        - `warmup_sz`: Rows before the first batch is drawn
+        - `memory`: Rows to start from, copied; or an `ExperienceReplay`, which stays as it is, with its own settings
+        - `event`: When the batches change places; with `'before_batch'` the model runs once
+        - `**kwargs`: For `ExperienceReplay`: `sampler`, `seed`, `device` and others"""
         if event not in ('after_pred','before_batch'):
             raise ValueError(f"`event` should be 'after_pred' or 'before_batch', got {event!r}")
         self.event,self.settings = event,dict(bs=bs, max_sz=max_sz, warmup_sz=warmup_sz, **kwargs)
@@ -58,6 +64,7 @@ class ExperienceReplayCallback(Callback):
     def __repr__(self): return in_lines(f'ExperienceReplayCallback({self.experience_replay})')
 
 # %% ../../nbs/06a_memory.experience_replay.ipynb #6a000001
+
 @patch
 def before_batch(self:ExperienceReplayCallback):
     self.drew,self._predicted = False,True if self.training else None
@@ -78,7 +85,9 @@ def after_pred(self:ExperienceReplayCallback):
 def swap(self:ExperienceReplayCallback,
     predicted:bool=False, # Has the model seen the live batch?
 ):
-    "Add `learn.xb` to the memory and put a sample in its place, or cancel the batch if the memory is not warm"
+    """Add `learn.xb` to the memory and put a sample in its place, or cancel the batch if the memory is not warm
+
+    - `predicted`: Has the model seen the live batch?"""
     learn = self.learn
     first = next((o for _,o in leaves(learn.xb[0])), None)
     if first is None or len(first): self.experience_replay+learn.xb # one of several updates brings no new rows
@@ -128,7 +137,9 @@ class Tally:
 def update_td(self:ExperienceReplayCallback,
     td_errors, # `(bs,1)`
 ):
-    "Store the TD errors of the drawn batch, except for rows that are overwritten by now"
+    """Store the TD errors of the drawn batch, except for rows that are overwritten by now
+
+    - `td_errors`: `(bs,1)`"""
     if hasattr(self.learn, 'lr_finder'): return
     self.experience_replay.update_td(td_errors, self.drawn, self.serials)
 
@@ -195,6 +206,7 @@ def before_train(self:ExperienceReplayCallback):
 @patch
 def __getstate__(self:ExperienceReplayCallback):
     # a sampler knows the rows, too
+    """- returns: a sampler knows the rows, too"""
     settings = {k:v for k,v in self.settings.items() if k!='sampler'}
     left = 'experience_replay','drawn','serials','tally','_before','_scheduled'
     return {**{k:v for k,v in self.__dict__.items() if k not in left}, 'settings':settings}
@@ -213,10 +225,13 @@ class Resume(Callback):
         folder, # Holds the memory and everything else
         every:int=500, # Batches between checkpoints; there is one at the end, too
     ):
+        """- `folder`: Holds the memory and everything else
+        - `every`: Batches between checkpoints; there is one at the end, too"""
         self.folder,self.every = Path(folder).expanduser(),whole_number('every', every)
 
     def before_fit(self):
         # `validate` and `get_preds` hold the learner's lock; neither they nor `lr_find` are a training
+        """- returns: `validate` and `get_preds` hold the learner's lock; neither they nor `lr_find` are a training"""
         self.run = not (hasattr(self.learn, 'lr_finder') or self.learn.lock.locked())
         # how far the training has come; batches of this epoch done by an earlier run; batches since the last checkpoint
         self.epoch_at,self.iter_at,self._skip,self._unsaved = 0,0,0,0

@@ -47,7 +47,11 @@ def form_of(
     v, # A number, an array, a tensor, a list of numbers, or a dict or tuple of them
     name:str, # What errors call it
 ): # -> a string, or a tuple of forms
-    "What `v` is, apart from its numbers"
+    """What `v` is, apart from its numbers
+
+    - `v`: A number, an array, a tensor, a list of numbers, or a dict or tuple of them
+    - `name`: What errors call it
+    - returns: a string, or a tuple of forms"""
     if (res := _leaf_forms.get(key := (type(v), getattr(v, 'dtype', None)))) is not None: return res
     if isinstance(v, dict):
         if not all(isinstance(k, str) for k in v):
@@ -60,6 +64,7 @@ def form_of(
     return _leaf_forms.setdefault(key, _leaf_form(v, name))
 
 # %% ../../nbs/05j_memory.forms.ipynb #3a110075
+
 def _leaf_form(v, name):
     if isinstance(v, Tensor): return f'tensor {str(v.dtype).split(".")[-1]}'
     for t,kind in ((np.ndarray,'array'), (np.generic,'number')):
@@ -80,7 +85,12 @@ def values_of(
     path:tuple, # Where the values stand in `cols`
     n:int, # How many there are
 )->list:
-    "The `n` values at `path`, with the types that they had"
+    """The `n` values at `path`, with the types that they had
+
+    - `form`: From `form_of`
+    - `cols`: Columns by path
+    - `path`: Where the values stand in `cols`
+    - `n`: How many there are"""
     if isinstance(form, str): return _leaf_values(form, cols[path])
     kind,*parts = form
     if not parts: return [{} if kind=='dict' else () for _ in range(n)]
@@ -89,6 +99,7 @@ def values_of(
     return [dict(zip(keys, o)) for o in zip(*(values_of(f, cols, (*path,k), n) for k,f in zip(keys, parts)))]
 
 # %% ../../nbs/05j_memory.forms.ipynb #f52f99ef
+
 def _leaf_values(form, col):
     kind,_,dtype = form.partition(' ')
     if kind=='tensor': return [v.clone() for v in col.to(torch_dtype(dtype)).unbind()]
@@ -105,7 +116,10 @@ experience_fields = ('state','action','reward','next_state','done')
 def experience_form(
     e, # Anything with the five fields
 )->tuple: # A form for each field
-    "The forms of an experience, in the order of `experience_fields`"
+    """The forms of an experience, in the order of `experience_fields`
+
+    - `e`: Anything with the five fields
+    - returns: A form for each field"""
     try: return tuple(form_of(getattr(e, k), k) for k in experience_fields)
     except AttributeError:
         raise ValueError(f'an experience should have {", ".join(experience_fields)} and info, got {e!r:.60}') from None
@@ -114,7 +128,10 @@ def experience_form(
 def kinds_of(
     form:tuple, # From `experience_form`
 )->dict: # Strings by path
-    "What each leaf of an experience is"
+    """What each leaf of an experience is
+
+    - `form`: From `experience_form`
+    - returns: Strings by path"""
     return {p: f for k,o in zip(experience_fields, form, strict=True) for p,f in _leaf_kinds(o, (k,)).items()}
 
 def _leaf_kinds(form, path):
@@ -126,7 +143,9 @@ def _leaf_kinds(form, path):
 def info_text(
     info:dict, # Or None
 )->str:
-    "What is kept of an `info`"
+    """What is kept of an `info`
+
+    - `info`: Or None"""
     if info is None: return ''
     if not isinstance(info, dict): raise ValueError(f'`info` should be a dict or None, got {type(info).__name__}')
     if not _str_keys(info):
@@ -147,7 +166,10 @@ def _str_keys(o):
 def info_of(
     text:str, # From `info_text`
 ): # -> dict, or None
-    "The `info` that was kept as `text`"
+    """The `info` that was kept as `text`
+
+    - `text`: From `info_text`
+    - returns: dict, or None"""
     return {} if text=='{}' else json.loads(text) if text else None
 
 # %% ../../nbs/05j_memory.forms.ipynb #c462cf5d
@@ -168,7 +190,9 @@ def as_wide(
     v:Tensor,
     dtype:torch.dtype,
 )->Tensor:
-    "`v` as `dtype`, if it loses nothing"
+    """`v` as `dtype`, if it loses nothing
+
+    - `path`: Names the column in an error"""
     if v.dtype==dtype: return v
     res = v.to(dtype)
     if not v.is_floating_point() and not v.is_complex() and not (res.to(v.dtype)==v).all():
@@ -203,7 +227,10 @@ def _flat_leaves(v, path):
 def columns_of(
     experiences, # A list of them
 )->tuple: # Columns by path, forms, texts of the infos
-    "Experiences as columns, or a `ValueError` that names what does not fit"
+    """Experiences as columns, or a `ValueError` that names what does not fit
+
+    - `experiences`: A list of them
+    - returns: Columns by path, forms, texts of the infos"""
     es = list(experiences)
     forms,infos = [experience_form(e) for e in es],[info_text(getattr(e, 'info', None)) for e in es]
     flats = [{p: v for k in experience_fields for p,v in _flat_leaves(getattr(e, k), (k,)).items()} for e in es]
@@ -219,7 +246,10 @@ def columns_of(
 def columns_of_batch(
     batch:dict, # A column for each field, nested as experiences are, perhaps with a list `info`
 )->tuple: # As `columns_of`
-    "A dict of columns, as `columns_of` gives them"
+    """A dict of columns, as `columns_of` gives them
+
+    - `batch`: A column for each field, nested as experiences are, perhaps with a list `info`
+    - returns: As `columns_of`"""
     batch,info = {k: v for k,v in batch.items() if k!='info'},batch.get('info')
     if set(batch)!=set(experience_fields):
         raise ValueError(f'columns should be {list(experience_fields)}, and perhaps `info`; got {list(batch)}')
@@ -240,7 +270,11 @@ def experiences_of(
     forms:list, # From `experience_form`
     infos:list, # From `info_text`, one per row
 )->list:
-    "The experiences that were taken apart"
+    """The experiences that were taken apart
+
+    - `cols`: Columns by path; `('form',)` numbers the form of each row
+    - `forms`: From `experience_form`
+    - `infos`: From `info_text`, one per row"""
     if not infos: return []
     res,of = [None]*len(infos),cols['form',].numpy()
     for i in np.unique(of): # usually there is one
@@ -254,7 +288,9 @@ def experiences_of(
 def field_columns(
     cols:dict, # Columns by path
 )->dict:
-    "The columns of the five fields, without those beside them"
+    """The columns of the five fields, without those beside them
+
+    - `cols`: Columns by path"""
     return {p: v for p,v in cols.items() if p[0] in experience_fields}
 
 # %% ../../nbs/05j_memory.forms.ipynb #30a3d6b4
@@ -264,7 +300,13 @@ def wider_fields(
     who:str, # Whose columns these are, for an error
     lists=(), # Paths that are lists: they have no dtype that would have to stay
 )->dict: # By path
-    "The fields that hold what is stored and `cols`, or a `ValueError` that names what does not fit"
+    """The fields that hold what is stored and `cols`, or a `ValueError` that names what does not fit
+
+    - `have`: Fields of the five that are stored; none yet, if this is empty
+    - `cols`: Columns of the five by path
+    - `who`: Whose columns these are, for an error
+    - `lists`: Paths that are lists: they have no dtype that would have to stay
+    - returns: By path"""
     want = {p: Field(p, tuple(t.shape[1:]), t.dtype) for p,t in cols.items()}
     _check_experience(want)
     have = {f.path: f for f in have} or want

@@ -42,6 +42,18 @@ class ExperienceReplay(Savable):
         path=None, # A file to live in; a file that a memory left is opened with its rows
         schema:dict=None, # The columns, `{name: (shape, dtype)}`; without it the first row decides
     ):
+        """- `bs`: Rows in a batch that is drawn
+        - `max_sz`: The most rows it holds, whatever the number of environments; then the oldest are overwritten
+        - `warmup_sz`: Rows that must be stored before `sample` gives any
+        - `memory`: Rows to start from, copied
+        - `sampler`: Which rows are drawn: `Uniform()` by default, `Prioritized()`, or your own
+        - `n_step`: Fold so many single-step rows into one when sampling; you can change it at any time
+        - `gamma`: Discount factor, for `n_step`
+        - `seed`: Makes the draws reproducible, unless the sampler has a seed of its own
+        - `device`: Where the rows live
+        - `shared`: In shared memory, where other processes see the same rows?
+        - `path`: A file to live in; a file that a memory left is opened with its rows
+        - `schema`: The columns, `{name: (shape, dtype)}`; without it the first row decides"""
         _check_settings(bs, max_sz, warmup_sz, sampler, n_step, gamma)
         self.bs,self.max_sz,self.warmup_sz,self.n_step,self.gamma = bs,max_sz,warmup_sz,n_step,gamma
         try: self.ring = Ring(max_sz, schema and row_schema(schema), device, shared, path)
@@ -90,7 +102,9 @@ def _check_settings(bs, max_sz, warmup_sz, sampler, n_step, gamma):
 def __add__(self:ExperienceReplay,
     batch, # A `BD`, a dict, or a tuple that holds just one of them
 )->ExperienceReplay:
-    "Add the rows of `batch` in place"
+    """Add the rows of `batch` in place
+
+    - `batch`: A `BD`, a dict, or a tuple that holds just one of them"""
     if isinstance(batch, tuple) and len(batch)==1: batch = batch[0]
     if not isinstance(batch, dict):
         of = f' of {len(batch)}' if isinstance(batch, tuple) else ''
@@ -112,7 +126,11 @@ def sample(self:ExperienceReplay,
     bs:int=None, # How many; `self.bs` by default
     device=None, # Where the batch should be; where the rows are by default
 ): # -> (BD, row numbers)
-    "`bs` rows, drawn by the sampler, and their numbers"
+    """`bs` rows, drawn by the sampler, and their numbers
+
+    - `bs`: How many; `self.bs` by default
+    - `device`: Where the batch should be; where the rows are by default
+    - returns: (BD, row numbers)"""
     if bs is None: bs = self.bs
     elif type(bs) is not int or bs<1: bs = _positive('bs', bs)
     self._check_warm()
@@ -145,6 +163,7 @@ def memory(self:ExperienceReplay)->BD:
     return res
 
 # %% ../../nbs/06_memory.replay.ipynb #1d97106b
+
 @patch
 def __radd__(self:ExperienceReplay, batch):
     raise ExperienceReplayException('write `memory + batch`: the memory stands first, '
@@ -157,7 +176,9 @@ _int64_fields = ('action','step','episode_id','env_id','worker_id') # other Pyth
 def add(self:ExperienceReplay,
     **row # The fields of one step; a number makes a column of shape `(n,1)`
 )->ExperienceReplay:
-    "Add one step"
+    """Add one step
+
+    - `**row`: The fields of one step; a number makes a column of shape `(n,1)`"""
     if type(td := row.setdefault('td_error', 0.)) is int and abs(td)<2**53: row['td_error'] = float(td)
     ours = type(self).__add__ is ExperienceReplay.__add__
     if ours and self.ring.fields:
@@ -175,11 +196,15 @@ def _batch_of_one(v):
 # %% ../../nbs/06_memory.replay.ipynb #58441b04
 @patch
 def update_td(self:ExperienceReplay,
-    td_errors:Tensor, # `(n,1)`, one for each row
-    idxs:Tensor, # `(n,)`, the numbers that came with the batch
+    td_errors, # `(n,1)`, one for each row
+    idxs, # `(n,)`, the numbers that came with the batch
     serials:Tensor=None, # `(n,1)` or `(n,)`, the batch's column `serial`; without it the rows are taken as they are now
 ):
-    "Note the TD error of each row in `idxs` that is still the one it was"
+    """Note the TD error of each row in `idxs` that is still the one it was
+
+    - `td_errors`: `(n,1)`, one for each row
+    - `idxs`: `(n,)`, the numbers that came with the batch
+    - `serials`: `(n,1)` or `(n,)`, the batch's column `serial`; without it the rows are taken as they are now"""
     with self.ring as ring:
         if self._as_drawn(td_errors, idxs, serials):
             if dropped := ring.put('td_error', idxs, td_errors, serials):
@@ -241,7 +266,13 @@ def put(self:ExperienceReplay,
     values, # Their shape, followed by that of a row
     serials=None, # The batch's column `serial`; without it the rows are taken as they are now
 )->int: # How many rows are gone
-    "Write `values` into the rows `idxs` that are still the ones they were"
+    """Write `values` into the rows `idxs` that are still the ones they were
+
+    - `name`: The column
+    - `idxs`: Row numbers as they were drawn, `(n,)` or `(bs,T)`; -1 names none
+    - `values`: Their shape, followed by that of a row
+    - `serials`: The batch's column `serial`; without it the rows are taken as they are now
+    - returns: How many rows are gone"""
     if name=='td_error':
         raise ExperienceReplayException('write TD errors with `update_td`, which also tells the sampler')
     try: return self.ring.put(name, idxs, values, serials)
@@ -258,7 +289,14 @@ def add_vector(self:ExperienceReplay,
     autoreset=None, # The vector environment, its `autoreset_mode`, or the name of it, `'next_step'`
     **more # Other columns, `(n_envs, …)`
 )->ExperienceReplay:
-    "Add what one `step` of a vector environment gave"
+    """Add what one `step` of a vector environment gave
+
+    - `obs`: What the environments showed before the step, `(n_envs, …)`, also nested
+    - `truncated`: The actions taken, and their results
+    - `next_obs`: What they showed after it, as `step` gave it
+    - `infos`: As `step` gave it: in SAME_STEP mode it has `final_obs`
+    - `autoreset`: The vector environment, its `autoreset_mode`, or the name of it, `'next_step'`
+    - `**more`: Other columns, `(n_envs, …)`"""
     terminated,truncated = np.asarray(terminated, bool),np.asarray(truncated, bool)
     over = terminated|truncated
     try:
@@ -293,7 +331,13 @@ def sample_sequences(self:ExperienceReplay,
     pad:bool=False, # Also episodes that are shorter, filled up with zeros?
     device=None, # Where the batch should be
 ): # -> (BD of `(bs, T, …)`, row numbers `(bs, T)`, -1 where there is none)
-    "Runs of rows that follow one another in an episode"
+    """Runs of rows that follow one another in an episode
+
+    - `bs`: How many; `self.bs` by default
+    - `T`: Steps in each; without it whole episodes
+    - `pad`: Also episodes that are shorter, filled up with zeros?
+    - `device`: Where the batch should be
+    - returns: (BD of `(bs, T, …)`, row numbers `(bs, T)`, -1 where there is none)"""
     bs,T = self.bs if bs is None else _positive('bs', bs),T if T is None else _positive('T', T)
     self._check_warm()
     return self._drawn_by(Runs(self.walk, self.runs.gen, T, pad), bs, device)
@@ -303,7 +347,9 @@ def sample_sequences(self:ExperienceReplay,
 def __getitem__(self:ExperienceReplay,
     o, # Rows: an int, slice, list, mask or tensor; or the name of a column
 )->ExperienceReplay:
-    "An `ExperienceReplay` over the rows `o`, copied, with the same settings; or the column of that name"
+    """An `ExperienceReplay` over the rows `o`, copied, with the same settings; or the column of that name
+
+    - `o`: Rows: an int, slice, list, mask or tensor; or the name of a column"""
     with self.ring as ring:
         try:
             if isinstance(o, str): return ring[o]
@@ -411,7 +457,15 @@ def load(cls:ExperienceReplay,
     device='cpu', shared:bool=False, path=None, # The rows' new place
     **asked # Settings; an error unless it was saved with them
 )->ExperienceReplay:
-    "The memory that was saved to `folder`"
+    """The memory that was saved to `folder`
+
+    - `folder`: Of a saved or checkpointed memory
+    - `sampler`: One with the saved settings; needed for your own class, if it does not derive from `Uniform`
+    - `on_error`: `'skip'` leaves damaged files out, and logs how many rows they had
+    - `env_restored`: Do the environments resume where they were?
+    - `mapped`: Leave the rows in the file, to be read when they are drawn? You cannot add to them then
+    - `path`: The rows' new place
+    - `**asked`: Settings; an error unless it was saved with them"""
     return cls.load_as(folder, asked, on_error, env_restored, mapped, dict(device=device, shared=shared, path=path),
                        sampler=sampler, device=device)
 
@@ -442,6 +496,7 @@ def restored(self:ExperienceReplay, saved, ring, beside, state)->ExperienceRepla
     return self
 
 # %% ../../nbs/06_memory.replay.ipynb #cb710b03
+
 @patch
 def __setstate__(self:ExperienceReplay, state):
     if '_vectors' in state:

@@ -23,6 +23,8 @@ class Running:
         lead, # Axes in front of each field: `()` for one environment, `(n,)` for `n`
         fields, # `FieldType` by path
     ):
+        """- `lead`: Axes in front of each field: `()` for one environment, `(n,)` for `n`
+        - `fields`: `FieldType` by path"""
         self.lead,self.fields,n = lead,fields,math.prod(lead)
         self.t,self.room = 0,0 # how many steps came; how many there is room for
         # when each episode began; is it too long to be kept? did it end?
@@ -53,7 +55,10 @@ def take(self:Running,
     i:int, # Number of the environment
     stop:int, # The first step that is not part of it
 )->dict:
-    "The episode of environment `i` up to `stop`; the next one begins there"
+    """The episode of environment `i` up to `stop`; the next one begins there
+
+    - `i`: Number of the environment
+    - `stop`: The first step that is not part of it"""
     when = torch.arange(self.start[i], stop)%self.room
     self.start[i],self.out[i] = stop,False
     return nest({p: v[when.to(v.device),i] for p,v in self.steps.items()})
@@ -64,7 +69,12 @@ def dones_of(
     lead=None, # Axes of the steps before; `None` if this is the first one
     num_envs:int=None, # Environments that a single `done` stands for
 ): # -> array of bools; the axes in front of each field
-    "`done` as an array, or a `ValueError`"
+    """`done` as an array, or a `ValueError`
+
+    - `done`: As it came with a step
+    - `lead`: Axes of the steps before; `None` if this is the first one
+    - `num_envs`: Environments that a single `done` stands for
+    - returns: array of bools; the axes in front of each field"""
     try: a = np.asarray(done.detach().cpu().float() if isinstance(done, Tensor) else done)
     except (TypeError, ValueError, RuntimeError): a = np.array('no numbers')
     if a.dtype.kind not in 'biuf' or not np.isin(a, (0,1)).all():

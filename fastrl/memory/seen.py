@@ -18,7 +18,11 @@ def row_spans(
     about:dict, # With `id` and `total`, and perhaps `parents`
     n:int, # How many rows are there, the last of them
 )->list: # Of `(bank, from, to)`, in the order of the rows
-    "Who wrote each of `n` rows, and its number there"
+    """Who wrote each of `n` rows, and its number there
+
+    - `about`: With `id` and `total`, and perhaps `parents`
+    - `n`: How many rows are there, the last of them
+    - returns: Of `(bank, from, to)`, in the order of the rows"""
     total,lo = max(about['total'], n),max(about['total'], n)-n
     res = []
     for k,hi in [*about.get('parents', []), (about['id'], total)]:
@@ -32,12 +36,15 @@ class Seen:
     def __init__(self,
         spans:dict=None, # By bank, a list of `(from, to)`
     ):
+        """- `spans`: By bank, a list of `(from, to)`"""
         self.spans = {} if spans is None else spans
 
     def add(self,
         spans, # From `row_spans`
     ):
-        "Note that these rows came"
+        """Note that these rows came
+
+        - `spans`: From `row_spans`"""
         for k,lo,hi in spans: self.spans.setdefault(k, []).append((lo, hi))
 
 # %% ../../nbs/05m_memory.seen.ipynb #578c3344
@@ -45,7 +52,10 @@ class Seen:
 def new(self:Seen,
     spans, # From `row_spans`
 )->np.ndarray: # One bool per row, in their order
-    "Which of these rows have not come yet?"
+    """Which of these rows have not come yet?
+
+    - `spans`: From `row_spans`
+    - returns: One bool per row, in their order"""
     return np.concatenate([np.zeros(0, bool), *(self._new_rows_of(*o) for o in spans)])
 
 @patch

@@ -23,6 +23,7 @@ class _DType:
     "Stands for a `np.dtype`"
     def __init__(self, name, align=False, copy=False): self.dtype = np.dtype(name)
     def __setstate__(self, state): # the rest of `state` is for structured dtypes
+        """- `state`: the rest of `state` is for structured dtypes"""
         self.dtype = _number_dtype(self.dtype).newbyteorder(state[1])
 
 class _Array:
@@ -33,6 +34,7 @@ class _Array:
         self.value = _from_bytes(raw, dtype, shape, 'F' if fortran else 'C')
 
 # %% ../../nbs/05k_memory.unpickle.ipynb #9371dc00
+
 def _number_dtype(dtype):
     if dtype.kind not in 'biufc': raise pickle.UnpicklingError(f'an array should hold numbers, got dtype {dtype}')
     return dtype
@@ -43,6 +45,7 @@ def _from_bytes(raw, dtype, shape, order='C'):
 def _scalar(dtype, raw): return _from_bytes(raw, dtype, ())[()]
 
 # %% ../../nbs/05k_memory.unpickle.ipynb #80c24856
+
 def _torch_storage(raw):
     with warnings.catch_warnings():
         warnings.simplefilter('ignore') # torch's advice on refused files is for people who write pickles
@@ -58,6 +61,7 @@ def _tensor_of(storage, offset, size, stride, *_):
     return torch.tensor([], dtype=dtype).set_(raw, offset, tuple(size), tuple(stride)).clone()
 
 # %% ../../nbs/05k_memory.unpickle.ipynb #6027055a
+
 def _never_called(*_): raise pickle.UnpicklingError('a type is called that should only be named')
 
 _admitted = {('numpy','ndarray'):_never_called, ('numpy','dtype'):_DType,
@@ -123,7 +127,11 @@ def read_objects(
     raw:bytes, # A pickle, perhaps with more behind its end
     cls:str, # The name of the only class that objects may have, in any module
 )->tuple: # The fields of each object, the modules that the file names, and the length of the pickle
-    "A pickled list of objects, as dicts"
+    """A pickled list of objects, as dicts
+
+    - `raw`: A pickle, perhaps with more behind its end
+    - `cls`: The name of the only class that objects may have, in any module
+    - returns: The fields of each object, the modules that the file names, and the length of the pickle"""
     u = _Unpickler(f := io.BytesIO(raw), cls)
     rows = u.load()
     if not isinstance(rows, list) or not all(isinstance(o, _Object) for o in rows):

@@ -1,0 +1,65 @@
+"""Modules:
+
+- `fastrl.agents.dqn`: A deep Q-network that learns from a replay memory, as fastai callbacks
+- `fastrl.bank_folder`: A folder of banks that only grows: each task adds one file, whole or not at all, and the memory is all of them merged
+- `fastrl.cli`: `fastrl train`, `explore`, `info`, `verify`, `merge`: replay memories from a terminal
+- `fastrl.core`: A batch is a dict of tensors with one batch axis, and a test that looks at shape and dtype too
+- `fastrl.data.block`: An endless stream of experience, made by callbacks
+- `fastrl.data.envs`: Open one gymnasium environment or a vector of them, and begin each episode the way it does
+- `fastrl.data.gym`: Steps of gymnasium environments, one or many, as a stream of true transitions
+- `fastrl.data.learner`: Train on a stream, validate by playing: the `DataLoaders` of a `Source`
+- `fastrl.data.steps`: Arrays for blocks of steps, in the form of any space
+- `fastrl.engines`: Run an environment task wherever you have processors: in processes of this machine, on a Dask cluster, or with asyncflow
+- `fastrl.memory.bank`: Collect experience in many workers, each into its own bank, then save, merge and draw from them
+- `fastrl.memory.bankfile`: Write the columns of a bank to a file, and read back what is sound
+- `fastrl.memory.buffer`: A replay buffer of typed columns, as Velora's agents use it
+- `fastrl.memory.check`: Check any memory, including yours, against what a replay memory must guarantee
+- `fastrl.memory.checkpoint`: Write a memory to a folder, and the next time only what is new
+- `fastrl.memory.columns`: Give each column of a batch the form it has in a replay memory
+- `fastrl.memory.dataset`: What all datasets of episodes share: they take whole episodes, make room, count, and give them back
+- `fastrl.memory.disk`: Save a memory so that nothing is lost and nothing is run: safetensors and JSON, complete or absent
+- `fastrl.memory.episode_files`: Episodes in files, one each: more than memory holds, and safe from crashes
+- `fastrl.memory.episode_rows`: Episodes in memory, in shared memory, or in one mapped file
+- `fastrl.memory.episodes`: Whole episodes in memory or in files, and batches of sequences from them, drawn by one process or by many
+- `fastrl.memory.experience_replay`: Put a replay buffer into a fastai `Learner`: it remembers every live batch and trains on drawn ones
+- `fastrl.memory.explore`: See what is in a replay memory: plots, images, and a report page
+- `fastrl.memory.files`: Write tensors, and the data around them, to files that are complete or absent, and run nothing when they are read
+- `fastrl.memory.forms`: Turn experiences of any kind into columns of numbers, and back into what they were
+- `fastrl.memory.loader`: Batches of sequences without end, drawn by this process or by several workers
+- `fastrl.memory.manifest`: Replace a folder of files in one step, and check everything that a folder claims
+- `fastrl.memory.place`: Where rows live: in memory, in shared memory, in a file, or on a device
+- `fastrl.memory.replay`: A replay buffer for any training loop: add steps, draw batches, update TD errors
+- `fastrl.memory.ring`: The one store: packed rows; when it is full, the newest replaces the oldest
+- `fastrl.memory.row`: Pack the fields of a step side by side into one row, and check every step before it is stored
+- `fastrl.memory.running`: Steps that wait until their episode ends
+- `fastrl.memory.sample`: Which rows of a memory are drawn
+- `fastrl.memory.saved`: Read a memory that was saved to a folder, and trust nothing in it
+- `fastrl.memory.seen`: Tell which rows of saved banks came before, so that each is merged once
+- `fastrl.memory.serial`: Which rows are stored, which number each one has, and where one does not follow another
+- `fastrl.memory.slots`: Shared memory through which a worker hands its blocks to the process that trains
+- `fastrl.memory.table`: Which episodes are stored, and which sequences of them make the next batch
+- `fastrl.memory.tree`: Draw by priority among a million rows, and change priorities, in microseconds
+- `fastrl.memory.unpickle`: Read pickles of plain objects without running anything they ask for
+- `fastrl.memory.updates`: Draw, predict and step several times for each batch of new rows
+- `fastrl.memory.vector`: Number the episodes and steps of vector environments, and tell true steps from resets
+- `fastrl.memory.walk`: Which row follows which, and what several steps in a row make
+- `fastrl.parallel`: Many environments collect at once; their banks are merged, learnt from and tested, until the result is good enough
+- `fastrl.run_state`: What an iteration brought, whether that is good enough, and where the next run resumes
+- `fastrl.supervisor`: Run a command or a Python function in a process of its own that never outlives you, and that leaves nothing behind
+- `fastrl.tasks`: Write an environment, an update or a test as a Python function, or as a command that starts a program of yours"""
+from .memory.replay import ExperienceReplay as ExperienceReplay
+from .memory.experience_replay import ExperienceReplayCallback as ExperienceReplayCallback
+from .memory.sample import Prioritized as Prioritized
+from .memory.sample import Uniform as Uniform
+from .memory.ring import Ring as Ring
+from .core import BD as BD
+from .data.block import Source as Source
+from .data.gym import GymLoop as GymLoop
+from .data.gym import FirstLast as FirstLast
+from .memory.buffer import ReplayBuffer as ReplayBuffer
+from .memory.episodes import EpisodeReplay as EpisodeReplay
+from .memory.bank import ExperienceBank as ExperienceBank
+from .parallel import ParallelExperience as ParallelExperience
+from .memory.check import check_memory as check_memory
+from .agents.dqn import dqn_learner as dqn_learner
+__version__: str

@@ -1,0 +1,312 @@
+"""A deep Q-network that learns from a replay memory, as fastai callbacks
+
+Agents that learn from a memory prove that it works, and DQN needs one most: it learns how much reward each action will still bring, from steps that it took long ago. Here it is in four parts: an `EpsilonGreedy` agent that acts in the `Source`, a `QNet`, the `DQN` callback with the target, and `Evaluate`, which plays without exploring and keeps the best network. `dqn_learner` puts them together.
+
+Docs: https://fastrl.github.io/fastrl/agents.dqn.html.md"""
+from typing import Any, overload
+import plotly.graph_objects as go
+from fastai.basics import Callback, Learner, Metric, nn
+from torch import Tensor
+from ..core import *
+from ..data.gym import *
+from ..memory.experience_replay import *
+from ..memory.updates import *
+__all__ = ['QNet', 'Dueling', 'mlp', 'Scale', 'nature_cnn', 'EpsilonGreedy', 'greedy_values', 'huber', 'DQN', 'play', 'Evaluate', 'Score', 'Column', 'ShowColumns', 'dqn_learner', 'plot_learning']
+
+class QNet(nn.Module):
+    """The value of each action, which `net` computes from the column `state`"""
+    net: Any
+
+    def __init__(self, net):
+        """- `net`: Any module: states `(n, …)` → `(n, n_actions)`"""
+        ...
+
+    def forward(self, batch):
+        ...
+
+    def reset(self):
+        ...
+
+class Dueling(nn.Module):
+    """The last layer: the value of the state, and the advantage of each action"""
+    v: Any
+    a: Any
+
+    def __init__(self, n_in, n_actions):
+        ...
+
+    def forward(self, x):
+        ...
+
+def mlp(n_in: int, n_actions: int, hidden: Any=(128, 128), dueling: bool=False):
+    """A fully connected network, for states of a few numbers
+
+    - `n_in`: Numbers in a state
+    - `hidden`: Neurons of each hidden layer
+    - `dueling`: With a `Dueling` head?"""
+    ...
+
+class Scale(nn.Module):
+    """Bytes of an image to floats from 0 to 1"""
+
+    def forward(self, x):
+        ...
+
+def nature_cnn(shape, n_actions: int, dueling: bool=False):
+    """The network of [Mnih et al. 2015](https://doi.org/10.1038/nature14236) for images
+
+    - `shape`: Of a stack of frames: channels, height, width
+    - `dueling`: With a `Dueling` head?"""
+    ...
+
+class EpsilonGreedy:
+    """The best action according to `model`, and with chance `epsilon` any action"""
+    model: Any
+    eps: Any
+    eps_steps: int
+    steps: Any
+    n_actions: Any
+    rng: Any
+
+    def __init__(self, model, eps: Any=(1.0, 0.05), eps_steps: int=10000, seed: int | None=None):
+        """- `model`: A `QNet`
+        - `eps`: The chance to explore, at first and at last
+        - `eps_steps`: Steps until the last chance is reached
+        - `seed`: Makes the exploration reproducible"""
+        ...
+
+    @property
+    def epsilon(self) -> float:
+        """The chance to explore: set it yourself, as a `ParamScheduler` does, or let it fall"""
+        ...
+
+    @epsilon.setter
+    def epsilon(self, value):
+        ...
+
+    def greedy(self, states):
+        """The best actions, without exploring"""
+        ...
+
+    def __call__(self, states):
+        """- `states`: `(n, …)`, one state per environment
+        - returns: actions `(n,)`"""
+        ...
+
+    def state_dict(self) -> dict:
+        """The number of steps, and the random generator"""
+        ...
+
+    def load_state_dict(self, state):
+        """Resume exploring from `state`"""
+        ...
+
+def greedy_values(model, states):
+    """The values that `model` gives the actions in `states`, on the CPU"""
+    ...
+
+def huber(q: Tensor, y: Tensor, weight: Tensor | None=None):
+    """Quadratic for small errors, linear for large ones
+
+    - `q`: `(n,1)`, values of the taken actions
+    - `y`: `(n,1)`, what they should be
+    - `weight`: `(n,1)`, how much each row counts"""
+    ...
+
+class DQN(Callback):
+    """The target of Q-learning for the drawn batch, and several updates per batch if you like"""
+    order: Any
+    gamma: float
+    double: bool
+    target_every: int
+    updates_per_batch: int
+    updates: Any
+    target: Any
+
+    def __init__(self, gamma: float=0.99, double: bool=True, target_every: int=250, updates_per_batch: int=1):
+        """- `gamma`: Discount factor
+        - `double`: Does the learning network choose the next action?
+        - `target_every`: Updates between copies of the network to the target network
+        - `updates_per_batch`: Updates for each batch of new steps"""
+        ...
+
+    def before_fit(self):
+        ...
+
+    def after_pred(self):
+        """Compare the values of the taken actions with the targets `y`, of episodes that validation plays, too"""
+        ...
+
+    def after_loss(self):
+        """Give the memory the TD errors"""
+        ...
+
+    def after_step(self):
+        """Count the update, and copy the network every so many"""
+        ...
+
+    def state_dict(self) -> dict:
+        """The number of updates, and the target network"""
+        ...
+
+    def load_state_dict(self, state):
+        """Resume learning from `state`"""
+        ...
+
+def play(env, model, episodes: int=10, seed: int | None=None, max_steps: int=10000):
+    """The returns of episodes played greedily
+
+    - `env`: Name of an environment, or a function that makes one
+    - `model`: A `QNet`
+    - `seed`: Of the first episode; each next one has the next number
+    - `max_steps`: An episode is cut off here
+    - returns: returns `(episodes,)`"""
+    ...
+
+class Evaluate(Callback):
+    """Play without exploring every `every` steps, and keep the best network"""
+    order: Any
+    run_valid: Any
+    once_per_batch: Any
+    env: Any
+    every: int
+    episodes: int
+    seed: int | None
+    steps: Any
+    history: Any
+    best: Any
+    best_state: Any
+
+    def __init__(self, env, every: int=2500, episodes: int=10, seed: int | None=None):
+        """- `env`: Name of an environment, or a function that makes one
+        - `every`: Steps of training
+        - `episodes`: How many to play each time
+        - `seed`: The same episodes each time"""
+        ...
+
+    def after_batch(self):
+        ...
+
+    def before_fit(self):
+        ...
+
+    def before_train(self):
+        ...
+
+    def after_validate(self):
+        ...
+
+    def note(self, mean):
+        """The agent plays so well now"""
+        ...
+
+    def state_dict(self):
+        ...
+
+    def load_state_dict(self, state):
+        ...
+
+    def load_best(self):
+        """Give the model the weights that played best"""
+        ...
+
+class Score(Callback):
+    """Count steps, episodes and their returns as they come in"""
+    order: Any
+    run_valid: Any
+    once_per_batch: Any
+    steps: Any
+    episodes: Any
+    returns: Any
+    curve: Any
+
+    def __init__(self, recent=20):
+        """- returns: returns of the last `recent` episodes"""
+        ...
+
+    @property
+    def mean(self) -> float:
+        ...
+
+    def before_train(self):
+        ...
+
+    def after_train(self):
+        ...
+
+    def before_batch(self):
+        ...
+
+    def state_dict(self):
+        ...
+
+    def load_state_dict(self, state):
+        ...
+
+    @property
+    def speed(self) -> float:
+        ...
+
+class _Short(float):
+    """A number that a table shows with three digits, or whole from 1,000 on"""
+
+    def __format__(self, spec):
+        ...
+
+class Column(Metric):
+    """A column of the log with the value of `f()` at the end of each epoch"""
+    f: Any
+
+    def __init__(self, name, f):
+        ...
+
+    def reset(self):
+        ...
+
+    def accumulate(self, learn):
+        ...
+
+    @property
+    def value(self):
+        ...
+
+    @property
+    def name(self):
+        ...
+
+class ShowColumns(NoValidation):
+    """Leave out validation, and show the columns of a DQN beside the loss all the same"""
+
+    def before_fit(self):
+        ...
+
+def dqn_learner(env, net: Any=None, n: int=5000, train_every: int=16, updates_per_batch: int=8, bs: int=128, max_sz: int=50000, warmup_sz: int=1000, lr: float=0.001, gamma: float=0.99, n_step: int=3, prioritized: bool=False, double: bool=True, dueling: bool=False, target_every: int=250, eps: Any=(1.0, 0.05), eps_steps: int=10000, eval_every: int=2500, eval_episodes: int=10, seed: int | None=None, cbs: Any=None, **kwargs) -> Learner:
+    """A `Learner` that trains a DQN in `env`: `learn.fit(10)` is ten epochs of `n` steps
+
+    - `env`: Name of an environment, or a function that makes one
+    - `net`: States → values of the actions; by default an `mlp`, or the `nature_cnn` for images
+    - `n`: Steps per epoch
+    - `train_every`: Steps between updates
+    - `updates_per_batch`: Updates each time
+    - `bs`: Rows per update
+    - `max_sz`: Rows in the memory
+    - `warmup_sz`: Rows before the first update
+    - `gamma`: Discount factor
+    - `n_step`: Steps of a target
+    - `prioritized`: Prioritized replay?
+    - `double`: Double Q-learning?
+    - `dueling`: A dueling head?
+    - `target_every`: Updates between copies to the target network
+    - `eps`: The chance to explore, at first and at last
+    - `eps_steps`: Steps until the last chance is reached
+    - `eval_every`: Steps between evaluations
+    - `seed`: Makes everything reproducible, on the CPU
+    - `cbs`: More callbacks
+    - `**kwargs`: For `Learner`"""
+    ...
+
+def plot_learning(learn) -> go.Figure:
+    """Returns over the steps of training
+
+    - `learn`: A trained `Learner` of `dqn_learner`"""
+    ...

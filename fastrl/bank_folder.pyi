@@ -1,0 +1,61 @@
+"""A folder of banks that only grows: each task adds one file, whole or not at all, and the memory is all of them merged
+
+A memory that is rewritten in each round can be lost in each round: a full disk or a kill between two writes takes everything. A `BankFolder` never rewrites a bank. Each task of each iteration commits one file, which gets its name once it is flushed and read back. The memory is the files that are there, merged; a damaged file goes into quarantine and takes nothing along.
+
+Docs: https://fastrl.github.io/fastrl/bank_folder.html.md"""
+from typing import Any, overload
+from pathlib import Path
+from .engines import Ctx
+from .memory.bank import ExperienceBank
+__all__ = ['BankFolder']
+
+class BankFolder:
+    """The banks that were committed to a folder, and a quarantine for what cannot be used"""
+    folder: Path
+
+    def __init__(self, folder):
+        """- `folder`: Made by the first `commit`"""
+        ...
+
+    @property
+    def files(self):
+        """In the order of iterations and names"""
+        ...
+
+    def path(self, ctx):
+        """The file of the bank of an iteration and an environment"""
+        ...
+
+    def has(self, ctx):
+        """Did this environment commit its bank in this iteration?"""
+        ...
+
+    def merged(self, max_size: Any=None) -> ExperienceBank:
+        """All banks as one"""
+        ...
+
+    def set_aside(self, name: str, put):
+        """Put a file into the quarantine
+
+    - `name`: What its name begins with
+    - `put`: Called with the path, where it writes the file"""
+        ...
+
+    def commit(self, ctx: Ctx, files: dict) -> list:
+        """Make one bank of the files that a task left; nothing of them counts before all of it does
+
+    - `ctx`: The iteration and the environment
+    - `files`: Their bytes, by name
+    - returns: what is wrong with which file"""
+        ...
+
+    def gather(self, max_size: Any=None):
+        """Merge what came since the last time
+
+    - `max_size`: The most experiences; the oldest go first
+    - returns: the bank, and `(name, error)` of each file that had to be set aside"""
+        ...
+
+    def sweep(self):
+        """Remove what killed writers left"""
+        ...

@@ -1,0 +1,55 @@
+"""`fastrl train`, `explore`, `info`, `verify`, `merge`: replay memories from a terminal
+
+Not every question is worth a script: can an agent learn this, what is in that folder, did the file arrive whole? The command `fastrl` trains an agent that you can stop and resume, shows what a saved memory holds, and checks its files. If something goes wrong, it says so in one line.
+
+Docs: https://fastrl.github.io/fastrl/cli.html.md"""
+from typing import Any, overload
+from typing import Annotated
+__all__ = ['commands', 'info', 'verify', 'explore', 'merge', 'train', 'main']
+
+def info(path: str):
+    """Show what a saved memory holds
+
+    - `path`: Folder of a memory or a training, or file of a ring or a bank"""
+    ...
+
+def verify(path: str):
+    """Check that all files of a saved memory are as they were written
+
+    - `path`: Folder of a memory or a training, or file of a bank
+    - returns: the number of problems, which is the exit code"""
+    ...
+
+def explore(path: str, out: str=''):
+    """Write a page with pictures of a saved memory
+
+    - `path`: Folder of a memory or a training, or file of a ring or a bank
+    - `out`: File for the page; by default next to the memory"""
+    ...
+
+def merge(files: Annotated[str, {'nargs': '+'}], out: str='', max_size: int=0):
+    """Make one bank of many
+
+    - `files`: Files of banks
+    - `out`: File for the new bank, required; `.safetensors` is the fast format
+    - `max_size`: How many experiences to keep at most, the newest ones; 0 keeps all"""
+    ...
+
+def train(env: str, steps: int=50000, seed: int=0, prioritized: bool=False, n_step: int=3, out: str='', every: int=300):
+    """Train a DQN, or resume its training
+
+    - `env`: Name of a gymnasium environment with discrete actions
+    - `steps`: Steps in all, including those before a stop
+    - `seed`: Makes the training reproducible
+    - `prioritized`: Prioritized replay?
+    - `n_step`: Steps of a target
+    - `out`: Folder for everything it keeps; by default runs/ENV
+    - `every`: Batches between checkpoints"""
+    ...
+commands: Any
+
+def main(args: Any=None):
+    """The command `fastrl`
+
+    - `args`: The words after `fastrl`; by default those of the command line"""
+    ...

@@ -1,0 +1,163 @@
+"""A batch is a dict of tensors with one batch axis, and a test that looks at shape and dtype too
+
+A step has many parts: an observation, an action, a reward, an ending. Kept as loose tensors they drift apart, when one is shuffled and another is not. `BD` holds them together: a dict of tensors that you cut, join and print as one, along their first axis. `test_same` compares such batches exactly, and every notebook here uses it.
+
+Docs: https://fastrl.github.io/fastrl/core.html.md"""
+from typing import Any, overload
+from torch import Tensor
+__all__ = ['leaves', 'map_leaves', 'path_name', 'difference', 'test_same', 'test_in', 'test_len', 'test_lt', 'row_index', 'TensorBatch', 'in_lines', 'BD', 'whole_number', 'Progress', 'compiled']
+
+def leaves(o, path: tuple=()):
+    """Each `(path, leaf)` of `o`, in order
+
+    - `o`: A column, or a dict or tuple of them, however deep
+    - `path`: Where `o` stands
+    - returns: iterator of (path, leaf)"""
+    ...
+
+def map_leaves(f, o, *os):
+    """Apply `f` to every leaf, keeping the form of `o`; dicts come out as `BD`
+
+    - `f`: Called with the leaves at the same place in `o` and `os`
+    - `o`: A column, or a dict or tuple of them
+    - `*os`: Others of the same form"""
+    ...
+
+def path_name(path: tuple) -> str:
+    """The name of the leaf at `path` in messages and tables"""
+    ...
+
+def difference(a, b, path: Any=()):
+    """The first difference between `a` and `b` in words, or `None`"""
+    ...
+
+def test_same(a, b):
+    """`test` that `a` and `b` agree in shape, dtype and value, exactly, however nested"""
+    ...
+
+def test_in(a, b):
+    """`test` that `a in b`"""
+    ...
+
+def test_len(a, b):
+    """`test` that `a` has length `b`, or the length of `b`"""
+    ...
+
+def test_lt(a, b):
+    """`test` that `a < b`"""
+    ...
+
+def row_index(o, n: int):
+    """The rows that `o` names, or an `IndexError` that says what is wrong with it
+
+    - `o`: An int, slice, list, mask, array or tensor
+    - `n`: How many rows there are
+    - returns: a slice, or a tensor of row numbers"""
+    ...
+
+class TensorBatch(Tensor):
+    """A tensor that keeps its first axis, the batch, however you index it"""
+
+    def __new__(cls, x):
+        """- `x`: Tensor, array or list with a batch axis"""
+        ...
+
+    def bs(self) -> int:
+        ...
+
+    def new_empty(self, *args, **kwargs):
+        """- `**kwargs`: for `deepcopy`"""
+        ...
+
+    def __getitem__(self, o):
+        ...
+
+def in_lines(s: str) -> str:
+    """`s` in lines of 80, the form in which batches and memories print themselves"""
+    ...
+
+class BD(dict):
+    """A batch: tensors, or dicts and tuples of tensors, that share their first axis"""
+
+    def bs(self) -> int:
+        """The number of rows"""
+        ...
+
+    def __repr__(self):
+        ...
+
+    def map(self, f, *args, **kwargs) -> BD:
+        """A batch of the pairs that `f` returns for each `(name, column)`"""
+        ...
+
+    def mapk(self, f, *args, **kwargs) -> BD:
+        """The same columns under new names, `f` of the old ones"""
+        ...
+
+    def mapv(self, f, *args, **kwargs) -> BD:
+        """Apply `f` to every column, nested ones included"""
+        ...
+
+    def __add__(self, o):
+        ...
+
+    def __radd__(self, o):
+        ...
+
+    @classmethod
+    def merge(cls, *ds) -> BD:
+        """The columns of all `ds` side by side; the last of two with the same name wins"""
+        ...
+
+    def pandas(self, mu: bool=False, relative_shape: bool=False, **kwargs):
+        """The batch as a `pandas.DataFrame`, one line per row
+
+    - `mu`: Add the mean of each row, as `<name>_mu`
+    - `relative_shape`: Show the shape of one row instead of the column's
+    - returns: pandas.DataFrame"""
+        ...
+
+    def to(self, *args, **kwargs) -> BD:
+        """Every column `to` a device or dtype, as of a tensor"""
+        ...
+
+    @overload
+    def __getitem__(self, o: str) -> Any:
+        ...
+
+    @overload
+    def __getitem__(self, o: Any) -> BD:
+        ...
+
+def whole_number(name: str, n, least: int=1, most: int | None=None) -> int:
+    """`n` as an int between `least` and `most`, or a `ValueError` that names it
+
+    - `name`: Of the argument, for the error
+    - `n`: An int, of Python, NumPy or torch
+    - `most`: Without it there is no upper limit"""
+    ...
+
+class Progress:
+    """A progress bar that appears after `patience` seconds, if anybody can see it"""
+    total: int | None
+    due: Any
+    bar: Any
+
+    def __init__(self, total: int | None=None, patience: float=2.0):
+        """- `total`: Without it nobody knows how much there is to do"""
+        ...
+
+    def update(self, done: int, comment: str=''):
+        """Show that `done` of `total` are done
+
+        - `done`: How much is done by now
+        - `comment`: Stands behind the bar"""
+        ...
+
+def progress(total):
+    """A bar of fastprogress, or `None` where nobody would see it"""
+    ...
+
+def compiled(f):
+    """`f`, compiled by numba and cached for the next process"""
+    ...

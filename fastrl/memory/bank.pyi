@@ -1,0 +1,158 @@
+"""Collect experience in many workers, each into its own bank, then save, merge and draw from them
+
+Many workers collect experience, each in a process of its own. A worker adds what its environment gives to an `ExperienceBank` and saves it as one file; `merge_banks` makes one bank of many files. The API is that of [ROSE](https://github.com/radical-cybertools/ROSE). Underneath, the rows lie in a `Ring`, so a batch costs the same from a thousand experiences as from a million.
+
+Docs: https://fastrl.github.io/fastrl/memory.bank.html.md"""
+from typing import Any, overload
+from pathlib import Path
+from ..core import *
+from .bankfile import bank_about
+from .forms import *
+from .ring import Ring
+from .seen import Seen
+__all__ = ['log', 'Merge', 'ExperienceBank', 'BankUnion', 'merge_banks', 'Experience', 'bank_about', 'create_experience']
+log: Any
+
+class ExperienceBank:
+    """Experiences of one worker, or of many"""
+    max_size: Any
+    session_id: Any
+    date: Any
+    rng: Any
+    ring: Ring
+    sources: Any
+    parents: Any
+    id: Any
+
+    def __init__(self, max_size: int | None=None, session_id: str | None=None, *, seed: Any=None):
+        """- `max_size`: The most experiences; without it the bank grows
+        - `session_id`: A name; a random one if you give none
+        - `seed`: Makes the draws reproducible"""
+        ...
+
+    def clear(self):
+        """Forget all experiences"""
+        ...
+
+    def __len__(self):
+        ...
+
+    def __repr__(self):
+        ...
+
+    def __getstate__(self):
+        ...
+
+    def __setstate__(self, state):
+        ...
+
+    def add(self, experience: Experience):
+        """Add an experience"""
+        ...
+
+    def add_batch(self, experiences):
+        """Add experiences, in order: all of them or none
+
+    - `experiences`: A list of them; or a dict of columns by field, perhaps with a list `info`"""
+        ...
+
+    def __iter__(self):
+        ...
+
+    def get_recent(self, n: int) -> list:
+        """The newest experiences, the oldest of them first
+
+    - `n`: How many; all, if there are fewer"""
+        ...
+
+    def sample(self, batch_size: int, replace: bool=True) -> list:
+        """Draw experiences
+
+    - `batch_size`: How many
+    - `replace`: May one be drawn twice?"""
+        ...
+
+    def sample_batch(self, batch_size: int, replace: bool=True) -> BD:
+        """Draw a batch of tensors
+
+    - `batch_size`: How many
+    - `replace`: May one be drawn twice?"""
+        ...
+
+    def save(self, work_dir: Any='.', bank_file: str | None=None) -> str:
+        """Write all experiences to a file
+
+    - `work_dir`: Made if it does not exist
+    - `bank_file`: The name of the file, if you want another one
+    - returns: Its path"""
+        ...
+
+    @classmethod
+    def load(cls, filepath, max_size: int | None=None) -> ExperienceBank:
+        """The bank that was saved in a file
+
+    - `filepath`: Where a bank was saved, by this library or by ROSE
+    - `max_size`: Another limit than it had"""
+        ...
+
+    @classmethod
+    def list_saved_banks(cls, work_dir: Any='.') -> list:
+        """The banks in a folder, the oldest first
+
+    - `work_dir`: A folder
+    - returns: of their paths"""
+        ...
+
+    def merge(self, other, max_size: Any='sum') -> ExperienceBank:
+        """A new bank with the experiences of both
+
+    - `other`: Another bank
+    - `max_size`: The limit of the new one; by default the sum of both limits, or none if one has none"""
+        ...
+
+    def merge_inplace(self, other):
+        """Add the experiences of another bank
+
+    - `other`: Another bank"""
+        ...
+
+    def check_fits(self, other):
+        """Raise, as `merge` would, if `other` has other fields, shapes or types than this bank; change nothing
+
+    - `other`: Another bank"""
+        ...
+
+    @overload
+    def __getitem__(self, o: int) -> Experience:
+        ...
+
+    @overload
+    def __getitem__(self, o: slice) -> list[Experience]:
+        ...
+
+class BankUnion:
+    """The union of the banks in the files that you add: one bank, with each row once"""
+    bank: ExperienceBank
+    seen: Seen
+
+    def __init__(self, max_size: int | None=None):
+        """- `max_size`: Of the bank"""
+        ...
+
+    def __setstate__(self, state):
+        ...
+
+    def add(self, path: Path, bank: ExperienceBank | None=None) -> int:
+        """Add those rows of a file that did not come before
+
+    - `bank`: The one in the file, if you have loaded it already
+    - returns: How many rows were new"""
+        ...
+Merge = BankUnion
+
+def merge_banks(files, max_size: int | None=None) -> ExperienceBank:
+    """One bank of many files, in the order of their names
+
+    - `files`: Of banks
+    - `max_size`: The limit of the new one; the oldest experiences go first"""
+    ...

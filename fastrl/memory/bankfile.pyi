@@ -1,0 +1,70 @@
+"""Write the columns of a bank to a file, and read back what is sound
+
+A bank is saved in one of two formats. `.safetensors` holds columns: it is fast, and other tools read it. `.pkl` holds a list of objects, which ROSE and plain Python read. Both carry the same facts about the bank, `about`, and a checksum. `write_bank` and `read_bank` choose between them; neither knows what a bank does with its columns.
+
+Docs: https://fastrl.github.io/fastrl/memory.bankfile.html.md"""
+from typing import Any, overload
+from contextlib import contextmanager
+from pathlib import Path
+from ..core import *
+__all__ = ['write_columns', 'read_columns', 'write_pickle', 'read_pickle', 'write_bank', 'load_errors', 'read_bank', 'bank_about']
+
+def write_columns(path, cols: dict, forms: list, infos: list, about: dict):
+    """Write a `.safetensors` file
+
+    - `path`: A new file
+    - `cols`: Columns by path
+    - `forms`: That `cols['form',]` numbers
+    - `infos`: A text per row
+    - `about`: What the file says of the bank"""
+    ...
+
+def read_columns(path: Path) -> tuple:
+    """The columns of a bank, if file and head are sound
+
+    - `path`: A `.safetensors` file
+    - returns: What `write_columns` was given: columns, forms, infos and `about`"""
+    ...
+
+def write_pickle(path: Path, cols: dict, forms: list, infos: list, about: dict):
+    """Write a `.pkl` file
+
+    - `path`: A new file
+    - `cols`: Columns by path
+    - `forms`: That `cols['form',]` numbers
+    - `infos`: A text per row
+    - `about`: What the file says of the bank"""
+    ...
+
+def read_pickle(path: Path) -> tuple:
+    """The columns of a bank, if the file is sound; nothing in it is run
+
+    - `path`: A `.pkl` file, of this library or of ROSE
+    - returns: What `write_pickle` was given; ROSE's files have no `source` and `episode`, and their `about` is short"""
+    ...
+
+def write_bank(path: Path, *args):
+    """Put a bank in the place of `path`, whole or not at all
+
+    - `*args`: As `write_columns` takes them"""
+    ...
+
+@contextmanager
+def load_errors(path):
+    """Whatever goes wrong within is a `LoadError` that names the file
+
+    - `path`: The file being loaded"""
+    ...
+
+def read_bank(path: Path) -> tuple:
+    """What was saved in a file of either format
+
+    - returns: Columns by path, forms, infos, and `about`"""
+    ...
+
+def bank_about(path: Path) -> dict:
+    """What a file says of the bank in it; `None` if it holds none, or is damaged
+
+    - `path`: A file
+    - returns: With `id`, `date`, `total`; in our files also `n`, `session_id`, `max_size`, `sources` and `parents`"""
+    ...

@@ -1,0 +1,35 @@
+"""Give each column of a batch the form it has in a replay memory
+
+A reward of shape `(n,)` minus a value of shape `(n,1)` is an `(n,n)` matrix, and the loss made of it looks fine. So a replay memory stores one number per row as a column of shape `(n,1)`, in whatever form it comes. `as_rows` gives a batch this form, with a `td_error`; `row_schema` does the same to a schema.
+
+Docs: https://fastrl.github.io/fastrl/memory.columns.html.md"""
+from typing import Any, overload
+from ..core import *
+__all__ = ['as_column', 'as_rows', 'row_schema', 'Columns']
+
+def as_column(v):
+    """One number per row as a column
+
+    - `v`: `(n,)` numbers: a tensor, an array, a list, or anything that NumPy reads
+    - returns: `(n,1)`; anything else as it came"""
+    ...
+
+def as_rows(batch: dict, fields: Any=None) -> dict:
+    """The columns of `batch` in the form of a replay memory, with a `td_error`
+
+    - `batch`: Columns that share their first axis
+    - `fields`: The ring's, if it has rows"""
+    ...
+
+def row_schema(schema: dict) -> dict:
+    """`schema` with a column of shape `(1,)` where one number is stored, and a `td_error`
+
+    - `schema`: `{name: (shape, dtype)}`, nested as a step is"""
+    ...
+
+class Columns(BD):
+    """The columns of a memory, which know whose they are as long as nothing was taken from them"""
+    of: Any
+
+    def __reduce__(self):
+        ...

@@ -1,0 +1,71 @@
+"""Save a memory so that nothing is lost and nothing is run: safetensors and JSON, complete or absent
+
+A memory of a million steps is hours of work. As a pickle it is copied whole each time, a crash leaves half of it, and opening it runs code. Here a memory is a folder of plain tensors with a manifest and checksums. `save` writes all of it, `checkpoint` writes what is new, `load` needs nothing but the folder, and after a crash at any moment the folder holds the state before or the state after.
+
+Docs: https://fastrl.github.io/fastrl/memory.disk.html.md"""
+from typing import Any, overload
+from fastcore.imports import noop
+from ..core import *
+from .checkpoint import *
+from .files import *
+from .manifest import *
+from .ring import *
+from .saved import *
+__all__ = ['load_memory', 'Savable']
+
+def load_memory(folder, kind: str, asked: dict, make: Any=noop, restore: Any=None, on_error: str='raise', env_restored: bool=False, mapped: bool=False, **where):
+    """Load a memory of any class: the class makes it, and restores what is its own
+
+    - `folder`: Of a saved or checkpointed memory
+    - `kind`: The expected class
+    - `asked`: Its expected settings
+    - `make`: `make(saved)` gives an empty memory, before any row is read
+    - `restore`: `restore(empty, saved, ring, beside, state)` gives the memory; by default it is the ring
+    - `on_error`: `'skip'` leaves damaged files out
+    - `env_restored`: Do the environments resume where they were? Otherwise new rows follow nothing stored
+    - `mapped`: Leave the rows in the file?
+    - `**where`: `device`, `shared` or `path`, for the `Ring`
+    - returns: the memory, its `Saved`"""
+    ...
+
+class Savable:
+    """A face of the store that can be saved: it has a `ring`, and says what else belongs to it"""
+    kind: Any
+    ring: Any
+
+    def belongings(self, extra: Any=None):
+        """A context that holds writers off and gives the arguments of `save_memory`: `ring`, `config`, `state`, …"""
+        ...
+
+    @classmethod
+    def empty(cls, saved, **how):
+        """A memory with the settings of `saved`, and no rows yet"""
+        ...
+
+    def restored(self, saved, ring, beside, state):
+        """The memory over the rows that were loaded"""
+        ...
+
+    def save(self, folder, extra: Any=None):
+        """Write all of the memory to `folder`
+
+    - `folder`: Made if need be; a memory that is there is replaced, in one step
+    - `extra`: More that belongs to this moment, tensors and data; find it in `Saved(folder).state()['extra']`"""
+        ...
+
+    def checkpoint(self, folder, extra: Any=None):
+        """Write to `folder` what changed since the last time
+
+    - `folder`: The same one each time
+    - `extra`: More that belongs to this moment"""
+        ...
+
+    @classmethod
+    def load_as(cls, folder, asked: Any=None, on_error: Any='raise', env_restored=False, mapped=False, where: Any=None, **how):
+        """Load a memory of this class: the common part of each face's `load`
+
+    - `folder`: Of a saved or checkpointed memory
+    - `asked`: Its expected settings
+    - `where`: For `load_memory`
+    - `**how`: For `empty`"""
+        ...

@@ -1,0 +1,95 @@
+"""Batches of sequences without end, drawn by this process or by several workers
+
+A recurrent network wants batches of sequences: `(batch, time, …)`, none of which spans two episodes. `get_loader` gives an `EpisodeLoader`, a `DataLoader` without end. It draws in this process, or in workers that see each episode as soon as it is added. `concat` draws from several datasets, with exact shares.
+
+Docs: https://fastrl.github.io/fastrl/memory.loader.html.md"""
+from typing import Any, overload
+from torch.utils.data import DataLoader, IterableDataset
+from ..core import *
+from .dataset import EpisodeDataset
+__all__ = ['EpisodeLoader', 'concat']
+
+class Sequences(IterableDataset):
+    """What a worker draws"""
+    dataset: Any
+    bs: Any
+    T: Any
+    chunk: Any
+    by_step: Any
+    slots: Any
+    entropy: Any
+    round: int
+
+    def __init__(self, dataset, batch_size, T, chunk, by_step, seed):
+        ...
+
+    def __iter__(self):
+        ...
+
+class EpisodeLoader(DataLoader):
+    """Batches of sequences from an `EpisodeDataset`, without end"""
+    episodes: Any
+    mask: Any
+    parts: Any
+    sequences: Sequences
+
+    def __init__(self, dataset, batch_size, sequence_length, chunk_size, num_workers, pin_memory, seed, by, context):
+        ...
+
+    def __iter__(self):
+        ...
+
+class Concat(EpisodeDataset):
+    """Several datasets, to draw from"""
+
+    @property
+    def num_episodes(self):
+        ...
+
+    @property
+    def num_timesteps(self):
+        ...
+
+    @property
+    def episode_lengths(self):
+        ...
+
+    @property
+    def is_full(self):
+        ...
+
+    @property
+    def drawn(self):
+        ...
+
+    @property
+    def step_words(self):
+        ...
+    datasets: Any
+    weights: Any
+    table: Any
+
+    def __init__(self, datasets, weights):
+        ...
+
+    def add_episode(self, episode):
+        ...
+
+    def can_draw(self, T):
+        ...
+
+    def why_none(self, bs, T):
+        ...
+
+    def share(self):
+        ...
+
+    def __getitem__(self, i):
+        ...
+
+def concat(datasets, weights: Any=None) -> EpisodeDataset:
+    """Draw from several datasets, with exact proportions
+
+    - `datasets`: Of the same fields
+    - `weights`: The share of each; without it all have the same"""
+    ...

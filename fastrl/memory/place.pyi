@@ -1,0 +1,161 @@
+"""Where rows live: in memory, in shared memory, in a file, or on a device
+
+The same rows may live in memory today, in shared memory tomorrow, where other processes see them, in a file when there are too many for memory, or on a GPU. A `Place` makes room for them there, opens a file that was left, and shows each field as a tensor. A `Ring`, or a table, decides which row goes where.
+
+Docs: https://fastrl.github.io/fastrl/memory.place.html.md"""
+from typing import Any, overload
+from torch import Tensor
+from ..core import *
+from .row import *
+__all__ = ['head_words', 'Place', 'machine_memory', 'nbytes_when_full', 'row_writer']
+head_words: int
+
+class Place:
+    """Rows of words in memory, in shared memory, in a file, or on a device"""
+    head: Any
+    device: Any
+    shared: Any
+    path: Any
+    fields: Any
+    packed: Any
+    changed: Any
+    pid: Any
+    array: Any
+    columns: Any
+    arrays: Any
+    short: Any
+    by_name: Any
+
+    def __init__(self, device: Any='cpu', shared: bool=False, path: Any=None):
+        """- `device`: Where the rows live
+        - `shared`: In shared memory, where other processes see the same rows?
+        - `path`: A file to live in"""
+        ...
+
+    @property
+    def others(self) -> bool:
+        """May other processes write here?"""
+        ...
+
+    def __len__(self):
+        ...
+
+    def __repr__(self):
+        ...
+
+    def check_room(self, nbytes: int):
+        """Warn if there is less memory than that
+
+    - `nbytes`: Of all rows"""
+        ...
+
+    def words(self, n: int):
+        """`n` words, all 0, where this place is
+
+    - `n`: How many
+    - returns: tensor of int64"""
+        ...
+
+    def make(self, fields, n: int) -> Place:
+        """Make room for `n` rows, all 0
+
+    - `fields`: Of each row
+    - `n`: How many rows"""
+        ...
+
+    def lay(self, fields, columns) -> Place:
+        """Show `columns` as the rows of this place
+
+    - `fields`: Of each row
+    - `columns`: One tensor for each, wherever they lie"""
+        ...
+
+    def take(self, idxs):
+        """A copy of the rows `idxs`, unchecked
+
+    - `idxs`: `(n,)`, int64
+    - returns: packed rows, or a list of columns where there are none"""
+        ...
+
+    def grow(self, need: int):
+        """Make room for `need` rows, with the first ones as they are
+
+    - `need`: Rows"""
+        ...
+
+    def write(self, field: Field, idxs: Tensor, values: Tensor):
+        """Write `values` into the rows `idxs` of one column, unchecked
+
+    - `field`: The column
+    - `idxs`: `(n,)`
+    - `values`: One for each"""
+        ...
+
+    def copy_in(self, cols, at: int, n: int):
+        """Write rows to the slots from `at` on; behind the last slot comes the first
+
+    - `cols`: One for each field, in their order
+    - `at`: The slot of the first row
+    - `n`: How many rows, at most one per slot"""
+        ...
+
+    def apart(self, cols) -> list:
+        """`cols`, with copies of those that are views of these rows
+
+    - `cols`: Tensors"""
+        ...
+
+    def mark_changed(self, name: str, idxs):
+        """Note that these rows have changed, if anybody wants to know
+
+    - `name`: The column, or whatever else is kept of each row
+    - `idxs`: Row numbers"""
+        ...
+
+    def create(self, fields: Fields, n: int) -> Place:
+        """Make the file, if nobody was quicker, and open it
+
+    - `fields`: Of each row
+    - `n`: How many rows"""
+        ...
+
+    def open(self, fields: Any=None, n: int | None=None) -> Place:
+        """Open the file of a place
+
+    - `fields`: The fields it should have; others are an error
+    - `n`: Rows it should have"""
+        ...
+
+    def check_process(self):
+        """Raise in a `DataLoader`'s worker that has a copy"""
+        ...
+
+    def check_writable(self):
+        """Raise where rows can only be read, or are the copy that a `DataLoader`'s worker has"""
+        ...
+
+    def __getstate__(self):
+        ...
+
+    def __setstate__(self, state):
+        ...
+
+def machine_memory() -> int:
+    """Bytes of memory that this machine has, or this container may use"""
+    ...
+
+def nbytes_when_full(capacity: int, schema: dict) -> int:
+    """Bytes that the rows of a `Ring` take
+
+    - `capacity`: Rows
+    - `schema`: `{name: (shape, dtype)}`, nested as a step is"""
+    ...
+
+def row_writer(place: Place, lock, base: int | None=None):
+    """A function that is compiled to write rows of these fields
+
+    - `place`: With room for rows; word 0 of its head counts the rows that are written, word 1 those that were begun
+    - `lock`: Held while a row is written
+    - `base`: Of a place that grows, the word that has the number of the row in slot 0; others make room
+    - returns: `f(row)`, which writes a row that fits as it is: did it?"""
+    ...

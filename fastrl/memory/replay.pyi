@@ -1,0 +1,173 @@
+"""A replay buffer for any training loop: add steps, draw batches, update TD errors
+
+Consecutive steps look alike, and a network trained on them in order forgets what it learnt an episode ago. `ExperienceReplay` is a replay buffer: it keeps the last `max_sz` steps and draws batches of `bs` from anywhere among them, once `warmup_sz` are stored. You need no fastai: `memory + batch`, `memory.sample()`, `memory.update_td(…)` work in any loop.
+
+Docs: https://fastrl.github.io/fastrl/memory.replay.html.md"""
+from typing import Any, overload
+from contextlib import contextmanager
+from torch import Tensor
+from ..core import *
+from .columns import *
+from .disk import Savable
+from .ring import Ring
+from .sample import *
+from .vector import *
+from .walk import Walk
+__all__ = ['ExperienceReplay', 'ExperienceReplayException', 'MemoryNotWarm', 'NoSuchRow', 'Columns']
+
+class ExperienceReplay(Savable):
+    """The last `max_sz` rows, and batches of `bs` drawn from them"""
+    __array_ufunc__: Any
+    kind: str
+    bs: int
+    max_sz: int
+    warmup_sz: int
+    n_step: int | None
+    gamma: float
+    sampler: Any
+    runs: Uniform
+    walk: Walk
+    vectors: VectorSteps
+    dropped_updates: Any
+    ring: Ring
+    skipped: Any
+
+    def __init__(self, bs: int=16, max_sz: int=200, warmup_sz: int=100, memory: BD | None=None, sampler: Any=None, n_step: int | None=None, gamma: float=0.99, seed: int | None=None, device: Any='cpu', shared: bool=False, path: Any=None, schema: dict | None=None):
+        """- `bs`: Rows in a batch that is drawn
+        - `max_sz`: The most rows it holds, whatever the number of environments; then the oldest are overwritten
+        - `warmup_sz`: Rows that must be stored before `sample` gives any
+        - `memory`: Rows to start from, copied
+        - `sampler`: Which rows are drawn: `Uniform()` by default, `Prioritized()`, or your own
+        - `n_step`: Fold so many single-step rows into one when sampling; you can change it at any time
+        - `gamma`: Discount factor, for `n_step`
+        - `seed`: Makes the draws reproducible, unless the sampler has a seed of its own
+        - `device`: Where the rows live
+        - `shared`: In shared memory, where other processes see the same rows?
+        - `path`: A file to live in; a file that a memory left is opened with its rows
+        - `schema`: The columns, `{name: (shape, dtype)}`; without it the first row decides"""
+        ...
+
+    @property
+    def pointer(self) -> int:
+        """Where the newest row ends: 1 after the first, `max_sz` when the memory is just full"""
+        ...
+
+    def __len__(self) -> int:
+        ...
+
+    def __repr__(self):
+        ...
+
+    def __add__(self, batch) -> ExperienceReplay:
+        """Add the rows of `batch` in place
+
+    - `batch`: A `BD`, a dict, or a tuple that holds just one of them"""
+        ...
+
+    def sample(self, bs: int | None=None, device: Any=None):
+        """`bs` rows, drawn by the sampler, and their numbers
+
+    - `bs`: How many; `self.bs` by default
+    - `device`: Where the batch should be; where the rows are by default
+    - returns: (BD, row numbers)"""
+        ...
+
+    @property
+    def memory(self) -> BD:
+        """The stored columns, in the order of the ring; `None` before the first row"""
+        ...
+
+    def __radd__(self, batch):
+        ...
+
+    def add(self, **row) -> ExperienceReplay:
+        """Add one step
+
+    - `**row`: The fields of one step; a number makes a column of shape `(n,1)`"""
+        ...
+
+    def update_td(self, td_errors, idxs, serials: Tensor | None=None):
+        """Note the TD error of each row in `idxs` that is still the one it was
+
+    - `td_errors`: `(n,1)`, one for each row
+    - `idxs`: `(n,)`, the numbers that came with the batch
+    - `serials`: `(n,1)` or `(n,)`, the batch's column `serial`; without it the rows are taken as they are now"""
+        ...
+
+    def put(self, name: str, idxs, values, serials: Any=None) -> int:
+        """Write `values` into the rows `idxs` that are still the ones they were
+
+    - `name`: The column
+    - `idxs`: Row numbers as they were drawn, `(n,)` or `(bs,T)`; -1 names none
+    - `values`: Their shape, followed by that of a row
+    - `serials`: The batch's column `serial`; without it the rows are taken as they are now
+    - returns: How many rows are gone"""
+        ...
+
+    def add_vector(self, *, obs, actions, rewards, terminated, truncated, next_obs, infos: dict | None=None, autoreset: Any=None, **more) -> ExperienceReplay:
+        """Add what one `step` of a vector environment gave
+
+    - `obs`: What the environments showed before the step, `(n_envs, …)`, also nested
+    - `truncated`: The actions taken, and their results
+    - `next_obs`: What they showed after it, as `step` gave it
+    - `infos`: As `step` gave it: in SAME_STEP mode it has `final_obs`
+    - `autoreset`: The vector environment, its `autoreset_mode`, or the name of it, `'next_step'`
+    - `**more`: Other columns, `(n_envs, …)`"""
+        ...
+
+    def sample_sequences(self, bs: int | None=None, T: int | None=None, pad: bool=False, device: Any=None):
+        """Runs of rows that follow one another in an episode
+
+    - `bs`: How many; `self.bs` by default
+    - `T`: Steps in each; without it whole episodes
+    - `pad`: Also episodes that are shorter, filled up with zeros?
+    - `device`: Where the batch should be
+    - returns: (BD of `(bs, T, …)`, row numbers `(bs, T)`, -1 where there is none)"""
+        ...
+
+    @contextmanager
+    def belongings(self, extra: Any=None):
+        """Everything to save, while nobody writes"""
+        ...
+
+    @classmethod
+    def load(cls, folder, sampler: Any=None, on_error: str='raise', env_restored: bool=False, mapped: bool=False, device: Any='cpu', shared: bool=False, path: Any=None, **asked) -> ExperienceReplay:
+        """The memory that was saved to `folder`
+
+    - `folder`: Of a saved or checkpointed memory
+    - `sampler`: One with the saved settings; needed for your own class, if it does not derive from `Uniform`
+    - `on_error`: `'skip'` leaves damaged files out, and logs how many rows they had
+    - `env_restored`: Do the environments resume where they were?
+    - `mapped`: Leave the rows in the file, to be read when they are drawn? You cannot add to them then
+    - `path`: The rows' new place
+    - `**asked`: Settings; an error unless it was saved with them"""
+        ...
+
+    @classmethod
+    def empty(cls, saved, sampler: Any=None, device: Any='cpu') -> ExperienceReplay:
+        """A memory with the settings of `saved`, and no rows yet"""
+        ...
+
+    def restored(self, saved, ring, beside, state) -> ExperienceReplay:
+        """The memory over the rows that were loaded"""
+        ...
+
+    def __setstate__(self, state):
+        ...
+
+    @overload
+    def __getitem__(self, o: str) -> Tensor:
+        ...
+
+    @overload
+    def __getitem__(self, o: Any) -> ExperienceReplay:
+        ...
+
+class ExperienceReplayException(Exception):
+    """The memory cannot store what it was given, or cannot give what it was asked for"""
+
+class MemoryNotWarm(ExperienceReplayException):
+    """Fewer than `warmup_sz` rows are stored"""
+
+class NoSuchRow(ExperienceReplayException, IndexError):
+    """A memory was asked for rows that it does not have"""

@@ -1,0 +1,165 @@
+"""Pack the fields of a step side by side into one row, and check every step before it is stored
+
+A step has many fields: an observation, an action, a reward, two endings. Stored apart, each costs a gather of its own. `Fields` packs them side by side into one row of words, so that a step is one piece of memory, and turns gathered rows back into named columns. It also checks every step: a field that doesn't fit is refused by name, before anything is written.
+
+Docs: https://fastrl.github.io/fastrl/memory.row.html.md"""
+from typing import Any, overload
+import torch
+from dataclasses import dataclass
+from torch import Tensor
+from ..core import *
+__all__ = ['like', 'Field', 'schema_fields', 'pack_fields', 'nest', 'Fields', 'as_tensor', 'fits', 'tensors_of', 'fields_of', 'check_column', 'check_names', 'batch_len', 'check_paths', 'torch_dtype']
+
+def like(shape, dtype) -> str:
+    """A shape and a dtype as errors and tables show them: `float32[4]`"""
+    ...
+
+@dataclass(frozen=True)
+class Field:
+    """One field of a row"""
+    path: tuple
+    shape: tuple
+    dtype: torch.dtype
+    start: int = 0
+
+    @property
+    def name(self):
+        ...
+
+    @property
+    def like(self):
+        ...
+
+    def __repr__(self):
+        ...
+
+def schema_fields(schema, path: Any=()):
+    """The fields of a `schema`, in order
+
+    - `schema`: `{name: (shape, dtype)}`, nested as a step is
+    - `path`: Of `schema` in a larger one
+    - returns: iterator of `Field`"""
+    ...
+
+def pack_fields(fields):
+    """Place the fields side by side in a row, each aligned to the size of its elements
+
+    - `fields`: Of any `start`
+    - returns: list of `Field`, bytes a row"""
+    ...
+
+def nest(flat: dict):
+    """The nested form of these leaves; an int in a path is a place in a tuple
+
+    - `flat`: Leaves by path
+    - returns: nested dicts and tuples, `leaves` undone"""
+    ...
+
+class Fields(list):
+    """The fields of a row, side by side, each aligned to the size of its elements"""
+    nbytes: Any
+    flat: Any
+    record: Any
+    form: Any
+
+    def __init__(self, fields):
+        """- `fields`: Of any `start`"""
+        ...
+
+    def __reduce__(self):
+        ...
+
+    def columns(self, rows, shape: Any=(-1,)) -> list:
+        """The columns of packed `rows`, sharing their memory
+
+    - `rows`: Packed, `(n, words)` of int64: an array, or a tensor on any device
+    - `shape`: Axes of the batch"""
+        ...
+
+    def named(self, cols) -> BD:
+        """`cols` in the nested form of a step
+
+    - `cols`: One for each field, in their order"""
+        ...
+
+    def batch(self, rows, shape: Any=(-1,), device: Any=None) -> BD:
+        """Gathered `rows` as a batch
+
+    - `rows`: Packed, or a list of columns
+    - `shape`: Axes of the batch, `(B,T)` for sequences
+    - `device`: Where the batch should be"""
+        ...
+
+    def fit(self, ts: dict, one: bool) -> list:
+        """The columns of `ts` in the order of the fields, or a `ValueError` that names the one that does not fit
+
+    - `ts`: From `tensors_of`
+    - `one`: One step, or columns with a first axis?"""
+        ...
+
+def as_tensor(path, v):
+    """`v` as a tensor, or a `ValueError` that names it
+
+    - `path`: Of `v` in its step, for errors
+    - `v`: A number, array or tensor, or a list of them
+    - returns: tensor, did it come as Python numbers?"""
+    ...
+
+def fits(t: Tensor, python: bool, dtype: torch.dtype) -> bool:
+    """May `t` go into a column of `dtype`? Ints must survive unchanged; otherwise torch decides which casts are allowed
+
+    - `python`: Did it come as Python numbers?
+    - `dtype`: Of the column"""
+    ...
+
+def tensors_of(data: dict, meta=False) -> dict:
+    """Every leaf of `data` as a tensor, or a `ValueError`
+
+    - `data`: A step, or a batch of steps
+    - `meta`: Allow tensors without values, on the device `meta`?
+    - returns: By path a tensor, and whether it came as Python numbers"""
+    ...
+
+def fields_of(ts: dict, one: bool) -> Fields:
+    """The fields of such steps
+
+    - `ts`: From `tensors_of`
+    - `one`: One step, or columns with a first axis?"""
+    ...
+
+def check_column(name: str, t: Tensor, python: bool, shape, dtype: torch.dtype, lead: int=0, exact: bool=False):
+    """A `ValueError` unless `t` fits a column of this shape and dtype
+
+    - `name`: Of the field, for the error
+    - `python`: Did it come as Python numbers?
+    - `shape`: Expected, without the first `lead` axes of `t`
+    - `dtype`: Expected
+    - `lead`: Axes of the batch
+    - `exact`: Convert Python numbers only?"""
+    ...
+
+def check_names(have, want, of: str='a row here'):
+    """A `ValueError` unless the same fields came
+
+    - `have`: Paths of the fields that came
+    - `want`: Paths of the fields that a row has
+    - `of`: The row in the error"""
+    ...
+
+def batch_len(ts: dict) -> int:
+    """The common length of all columns
+
+    - `ts`: From `tensors_of`"""
+    ...
+
+def check_paths(paths):
+    """A `ValueError` unless these lists can be the paths of one row's fields
+
+    - `paths`: As JSON gives them"""
+    ...
+
+def torch_dtype(name: str) -> torch.dtype:
+    """The dtype of that name, and nothing else in torch's namespace
+
+    - `name`: For example 'float32'"""
+    ...

@@ -1,0 +1,142 @@
+"""Which rows of a memory are drawn
+
+A learner that draws from the same random stream as its environment or its network changes both whenever it draws; and a run that nobody can repeat, nobody can debug. Here each sampler owns its generator: a seed repeats its draws, and no other random number moves. `Uniform` and `Prioritized` choose the rows of a batch; a [`Walk`](02a_memory.walk.ipynb) makes several steps of each.
+
+Docs: https://fastrl.github.io/fastrl/memory.sample.html.md"""
+from typing import Any, overload
+from ..core import *
+from .ring import Ring
+from .walk import Walk
+__all__ = ['Chains', 'Uniform', 'Prioritized', 'sampler_of', 'Walk']
+
+class Uniform:
+    """Draw rows with equal chances, with replacement"""
+    gen: Any
+    seeded: bool
+
+    def __init__(self, seed: int | None=None, device: Any='cpu'):
+        """- `seed`: Makes the draws reproducible; without it they differ each time
+        - `device`: Where the row numbers are made, best where the rows live"""
+        ...
+
+    def seed(self, seed: int):
+        """Restart the stream of random numbers"""
+        ...
+
+    def __repr__(self):
+        ...
+
+    def draw(self, ring: Ring, bs: int):
+        """Choose the rows of the next batch
+
+    - `bs`: How many to draw
+    - returns: row numbers `(bs,)`, and columns that the draw adds to the batch"""
+        ...
+
+    @property
+    def settings(self) -> dict:
+        """The arguments that make another sampler of this kind"""
+        ...
+
+    def update(self, ring, idxs, td_errors):
+        """The TD errors of rows are known; `Uniform` ignores them"""
+        ...
+
+    def beside(self, ring) -> dict:
+        """What the sampler keeps for each row, by name"""
+        ...
+
+    def state_dict(self) -> dict:
+        """The position in its stream of random numbers"""
+        ...
+
+    def load_state_dict(self, state: dict, ring: Ring | None=None, beside: dict | None=None):
+        """Resume drawing where another sampler was
+
+    - `state`: From `state_dict`
+    - `ring`: The rows to draw from
+    - `beside`: What was kept for each row"""
+        ...
+
+    def __getstate__(self):
+        """- `self`: a `Generator` does not reach a new process as it is"""
+        ...
+
+    def __setstate__(self, state):
+        ...
+
+class Prioritized(Uniform):
+    """Draw rows in proportion to `(|td_error|+eps)**alpha`"""
+    alpha: float
+    beta0: float
+    beta_steps: int
+    eps: float
+    normalize: str
+    draws: Any
+    seen: int
+    base: int
+    tree: Any
+
+    def __init__(self, alpha: float=0.6, beta: float=0.4, beta_steps: int=100000, eps: float=1e-06, normalize: str='batch', seed: int | None=None, device: Any='cpu'):
+        """- `alpha`: 0 draws uniformly, 1 in proportion to the TD error
+        - `beta`: How far the weights correct for that at first; 1 corrects in full
+        - `beta_steps`: Draws until `beta` is 1
+        - `eps`: Added to each error, so that rows without one are drawn too
+        - `normalize`: Where the largest weight is 1: in the `'batch'`, or in the whole `'memory'`
+        - `seed`: Makes the draws reproducible
+        - `device`: Where the rows live"""
+        ...
+
+    @property
+    def beta(self) -> float:
+        """How far weights correct: set it yourself, or let it rise to 1 over `beta_steps` draws"""
+        ...
+
+    @beta.setter
+    def beta(self, value):
+        ...
+
+    def follow(self, ring: Ring):
+        """Give the rows that came since the last time the largest priority of those that were there before"""
+        ...
+
+    def update(self, ring, idxs, td_errors):
+        """Set the priorities of `idxs` by their TD errors"""
+        ...
+
+    def draw(self, ring: Ring, bs: int):
+        """Choose the rows of the next batch, and how much each counts
+
+    - `bs`: How many to draw
+    - returns: row numbers `(bs,)`, and the column `weight`"""
+        ...
+
+    @property
+    def settings(self) -> dict:
+        """The arguments that make another sampler of this kind"""
+        ...
+
+    def beside(self, ring) -> dict:
+        """The priority of each row"""
+        ...
+
+    def state_dict(self) -> dict:
+        """The position in its stream of random numbers, and how far `beta` has come"""
+        ...
+
+    def load_state_dict(self, state: dict, ring: Ring | None=None, beside: dict | None=None):
+        """Resume drawing where another sampler was
+
+    - `state`: From `state_dict`
+    - `ring`: The rows to draw from
+    - `beside`: From `beside`, for these rows"""
+        ...
+
+def sampler_of(kind: str, settings: dict, device: Any='cpu') -> Uniform:
+    """Rebuild a saved sampler from its class name and settings
+
+    - `kind`: 'Uniform' or the name of a subclass
+    - `settings`: From its `settings`
+    - `device`: Where the rows live"""
+    ...
+Chains = Walk

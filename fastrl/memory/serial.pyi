@@ -1,0 +1,202 @@
+"""Which rows are stored, which number each one has, and where one does not follow another
+
+A full ring reuses its slots, so a slot alone says little: a TD error that arrives late may hit another row, and a batch that is read while somebody writes may mix two. `Serials` numbers the rows in the order they are written. Two counts then say which rows are stored, where each one lies, and which ones a writer is replacing right now. Beside the counts it notes where a row does not follow the one before it.
+
+Docs: https://fastrl.github.io/fastrl/memory.serial.html.md"""
+from typing import Any, overload
+from typing import NamedTuple
+import numpy as np
+from torch import Tensor
+from ..core import *
+from .place import *
+__all__ = ['Serials', 'Seams']
+
+class Serials:
+    """Which rows a `Place` holds, by serial number: how many rows were written before each"""
+    place: Place
+    capacity: int | None
+    reopened: Any
+    lock: Any
+
+    def __init__(self, place: Place, capacity: int | None=None):
+        """- `place`: Where the rows live; its head keeps the counts
+        - `capacity`: The most rows it holds; without it the place grows"""
+        ...
+
+    def free(self):
+        """Start with a lock that nobody holds"""
+        ...
+
+    @property
+    def base(self) -> int:
+        """The number of the row in slot 0, or of the one that will be there"""
+        ...
+
+    @property
+    def written(self) -> int:
+        """How many rows are written by now"""
+        ...
+
+    @property
+    def total(self) -> int:
+        """How many rows were ever written, as of the moment that `pin` holds"""
+        ...
+
+    def look(self):
+        """Read `total` anew, also while it is pinned"""
+        ...
+
+    def __len__(self):
+        ...
+
+    def slots_of(self, serials):
+        """The slots where rows of these numbers lie while they are stored: from slot 0 on, and round again
+
+    - `serials`: Serial numbers: one, or an array or tensor of them
+    - returns: the same with slots"""
+        ...
+
+    def next_slot(self) -> int:
+        """Where the next row goes; rows that another writer left half written are given up"""
+        ...
+
+    def begin(self, n: int):
+        """`n` rows are about to be written: whoever reads now knows which slots to leave out
+
+    - `n`: How many"""
+        ...
+
+    def end(self, n: int):
+        """`n` rows were written
+
+    - `n`: How many"""
+        ...
+
+    def of(self, idxs: Tensor) -> Tensor:
+        """The serial numbers of `idxs`
+
+    - `idxs`: Row numbers `(k,)`, unchecked
+    - returns: `(k,1)`"""
+        ...
+
+    @property
+    def pointer(self) -> int:
+        """Where the newest row ends"""
+        ...
+
+    def check(self, idxs: Tensor):
+        """The serial numbers of `idxs`, of which -1 names no row and gets -1
+
+    - `idxs`: Row numbers `(k,)`
+    - returns: serial numbers `(k,1)`, and the least index: below -1 if one names no row"""
+        ...
+
+    @property
+    def oldest(self) -> int:
+        """The oldest row that no writer has begun to write over"""
+        ...
+
+    @property
+    def torn(self) -> np.ndarray:
+        """The slots of stored rows that a writer has begun to write over"""
+        ...
+
+    def sound(self) -> bool:
+        """Are all rows whole? If some stay half written, a warning says how many, once"""
+        ...
+
+    def write(self, n: int, copy, *args):
+        """Write `n` rows by `copy(*args)`, which is called again if it was interrupted
+
+    - `n`: How many
+    - `copy`: Copies them when it is called
+    - `*args`: For `copy`"""
+        ...
+
+    def hold(self, idxs, serials: Any=None) -> Tensor:
+        """Are these rows still the ones that had these serial numbers?
+
+    - `idxs`: Row numbers, of any shape; -1 names none
+    - `serials`: As many, from `of` or a batch; without them: is anything stored there?
+    - returns: bool, in the shape of `idxs`"""
+        ...
+
+    def write_held(self, col, idxs, values, serials) -> bool:
+        """Write `values` to rows of `col`, if all rows are still the ones that had these `serials`
+
+    - `col`: An array, one of the place's columns
+    - `idxs`: Row numbers, an array
+    - `values`: One for each, in an array
+    - `serials`: Likewise
+    - returns: Did it write?"""
+        ...
+
+    def pin(self):
+        """Hold `total` still until `unpin` was called as often"""
+        ...
+
+    def unpin(self):
+        """Let `total` move, if nobody else has pinned it"""
+        ...
+
+    def lost(self, idxs: Tensor) -> bool:
+        """Has another process overwritten some of these rows since `total` was looked at?
+
+    - `idxs`: Of any shape"""
+        ...
+
+    def touched(self, idxs: Tensor, total: int) -> bool:
+        """Has a writer begun to write over some of these slots meanwhile?
+
+    - `idxs`: `(k,)`
+    - `total`: How many rows were written when you began to read"""
+        ...
+
+    @property
+    def seams(self) -> Seams:
+        """What the rows themselves do not say about what follows what"""
+        ...
+
+    @seams.setter
+    def seams(self, s):
+        """Set the marks; `first` and `oldest` follow from the rows"""
+        ...
+
+    def cut(self, on: bool=True, gap: bool=False):
+        """Mark that what is written next follows nothing that is stored
+
+    - `on`: `False` takes back a mark that no row was written after: the environments resume where they were
+    - `gap`: Are rows missing here, so that nobody knows whether an episode began with them?"""
+        ...
+
+    def opened(self):
+        """The place was a file, and is open: look at its counts"""
+        ...
+
+    def reset(self, first: int | None=None, stop: int | None=None):
+        """Forget all rows; the columns stay as they are
+
+    - `first`: The serial number of the next row, if you load rows that had numbers; a new one by default
+    - `stop`: The number after the last row, if the rows from `first` on lie in their slots already"""
+        ...
+
+    def writer(self):
+        """A compiled function that writes and counts one row, if the row fits as it is"""
+        ...
+
+class Seams(NamedTuple):
+    """What the rows themselves do not say about what follows what; all are serial numbers"""
+    first: int
+    oldest: int
+    cuts: list
+    gaps: list
+    lone: int
+    several: int
+
+    def slots_of(self, serials, capacity):
+        """The slots where rows of these numbers lie while they are stored
+
+        - `serials`: Serial numbers: one, or an array or tensor of them
+        - `capacity`: Of the ring; `None` if it grows
+        - returns: the same with slots"""
+        ...

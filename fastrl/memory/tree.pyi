@@ -1,0 +1,82 @@
+"""Draw by priority among a million rows, and change priorities, in microseconds
+
+To draw rows in proportion to their priorities, throw a dart at a line on which each row owns a piece as long as its priority, and see whose piece it hits. You could search a running sum, but then every changed priority moves the whole sum. A `SumTree` keeps the sum of every four priorities, of every four of those sums, and so on: to find a row or to change one takes one step per level.
+
+Docs: https://fastrl.github.io/fastrl/memory.tree.html.md"""
+from typing import Any, overload
+from torch import Tensor
+from ..core import *
+__all__ = ['SumTree']
+
+class SumTree:
+    """`n` priorities and their sum; finds whose piece of the sum a number hits"""
+    n: int
+    device: Any
+    starts: Any
+    sums: Any
+    tops: Any
+
+    def __init__(self, n: int, device: Any='cpu'):
+        """- `n`: How many priorities; all are 0 at first
+        - `device`: numba does the work on the cpu, torch on other devices"""
+        ...
+
+    @property
+    def total(self) -> float:
+        ...
+
+    @property
+    def largest(self) -> float:
+        ...
+
+    @property
+    def numba(self) -> bool:
+        ...
+
+    def __len__(self):
+        ...
+
+    def __getitem__(self, i) -> Tensor:
+        ...
+
+    def __repr__(self):
+        ...
+
+    def update(self, idxs, priorities):
+        """Set the `priorities` of `idxs`
+
+    - `idxs`: `(k,)`; if one comes twice, its last priority counts
+    - `priorities`: `(k,)`, finite and not negative"""
+        ...
+
+    def update_td(self, idxs: Tensor, td_errors: Tensor, alpha: float, eps: float):
+        """Set the priorities of `idxs` to `(|td_errors|+eps)**alpha`
+
+    - `idxs`: `(k,)` of int64
+    - `td_errors`: `(k,)`, finite
+    - `alpha`: How much the errors matter
+    - `eps`: Added to each"""
+        ...
+
+    def renew(self, first: int, stop: int):
+        """Give what is new the largest priority that is left, or 1
+
+    - `first`: Counted from the first that there ever was: number `first%n` is new
+    - `stop`: And so are those after it, up to but without this one"""
+        ...
+
+    def find(self, masses) -> Tensor:
+        """The number of the priority that each of `masses` hits
+
+    - `masses`: `(k,)`, from 0 up to but without `total`
+    - returns: `(k,)`"""
+        ...
+
+    def draw(self, u: Tensor, beta: float=0.0, least: float=0.0):
+        """Throw a dart into each of `k` equal parts of the total
+
+    - `u`: `(k,)` of float64, where in its part each dart lands: from 0 up to but without 1
+    - `beta`: How far weights make up for being drawn more often: 0 not at all, 1 in full
+    - `least`: The priority of weight 1; the smallest that is drawn by default
+    - returns: numbers `(k,)`, their weights `(k,1)`: `(least/priority)**beta`"""
+        ...

@@ -1,0 +1,77 @@
+"""Number the episodes and steps of vector environments, and tell true steps from resets
+
+One `step` of a vector environment gives a row per environment, but not every row is a transition: some environments have only been reset, and where an episode ended, `next_obs` may belong to the next one. `VectorSteps` follows the observations from step to step, says which rows are true transitions, and gives each its `env_id`, `episode_id` and `step`; `true_next` finds the last observation of an episode that ended.
+
+Docs: https://fastrl.github.io/fastrl/memory.vector.html.md"""
+from typing import Any, overload
+import numpy as np
+from types import SimpleNamespace
+from ..core import *
+__all__ = ['unchanged', 'VectorSteps', 'autoreset_name', 'true_next']
+
+def unchanged(obs, before, n: int) -> np.ndarray:
+    """Is the observation of each environment the one from `before`?
+
+    - `obs`: Observations `(n, …)`, also nested
+    - `before`: Others of the same form, or `None` if there are none yet
+    - `n`: How many environments
+    - returns: `(n,)` bools"""
+    ...
+
+class VectorSteps:
+    """What is known of each vector environment between two of its steps"""
+    vectors: Any
+    next_episode: int
+
+    def __init__(self, vectors: Any=(), next_episode: int=0):
+        """- `vectors`: A dict per vector, as in `vectors` of another one
+        - `next_episode`: The number that the next new episode gets"""
+        ...
+
+    def __len__(self) -> int:
+        ...
+
+    def __repr__(self):
+        ...
+
+    def vector_of(self, env, n: int, obs) -> dict:
+        """What is known of the vector `env`, which may be new
+
+        - `env`: The vector environment; anything without `metadata` stands for the one vector that has no name
+        - `n`: How many environments it has
+        - `obs`: What they show now, by which a vector is recognized after loading
+        - returns: Its entry in `vectors`"""
+        ...
+
+    def look(self, env, mode: str, obs, over) -> SimpleNamespace:
+        """What one step of `env` was, by environment; it counts once you `commit` it
+
+    - `env`: The vector environment, or any other name of its mode
+    - `mode`: Its autoreset mode, from `autoreset_name`
+    - `obs`: What the environments showed before the step
+    - `over`: `(n,)` bools: did their episodes end with it?
+    - returns: `lost`: only a reset; `left`: an unfinished episode was left off; `env_id`, `episode_id`, `step`"""
+        ...
+
+    def commit(self, s, next_obs):
+        """Take the step `s` for done, now that its rows are stored
+
+    - `s`: What `look` gave
+    - `next_obs`: What the environments showed after the step"""
+        ...
+
+def autoreset_name(mode) -> str:
+    """The autoreset mode by its name
+
+    - `mode`: A vector environment, its `autoreset_mode`, or the name of it
+    - returns: `'next_step'`, `'same_step'` or `'disabled'`"""
+    ...
+
+def true_next(next_obs, over, infos: dict):
+    """`next_obs`, with the last observation of each episode that ended
+
+    - `next_obs`: What the environments showed after the step
+    - `over`: `(n,)` bools: did their episodes end with it?
+    - `infos`: As `step` gave it
+    - returns: the same form as `next_obs`, copied"""
+    ...

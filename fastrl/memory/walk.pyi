@@ -1,0 +1,139 @@
+"""Which row follows which, and what several steps in a row make
+
+An n-step return, a sequence, a whole episode: each needs the row that follows a row. With many environments that is not the next slot; and at the end of an episode, at the write cursor, or where rows are missing, there is none. A `Walk` links the rows of a `Ring` once, by everything the rows say. Whatever takes more than one step then walks along these links.
+
+Docs: https://fastrl.github.io/fastrl/memory.walk.html.md"""
+from typing import Any, overload
+import torch
+from torch import Tensor
+from ..core import *
+from .ring import Ring
+__all__ = ['sequence_names', 'Walk', 'links', 'Runs']
+
+class Walk:
+    """By row: the next one of its episode (-1: none yet, -2: it ended), the one before (-1: it began here, -3: unknown)"""
+    seen: int
+    base: Any
+    missed: Any
+    least: Any
+    oldest: Any
+    anew: Any
+    missed_at: Any
+    named: Any
+    nxt: Any
+    prv: Any
+    ids: Any
+    last: Any
+    episodes: Any
+    steps: Any
+    packed: Any
+
+    def __init__(self):
+        """- returns: the number of an episode's first `step`; the oldest row at the last look"""
+        ...
+
+    def __getstate__(self):
+        ...
+
+    def follow(self, ring: Ring):
+        """Link the rows that came since the last time
+
+    - `ring`: Whose rows they are"""
+        ...
+
+    def runs(self, idxs: Tensor, T: int):
+        """The rows that follow each of `idxs`
+
+    - `idxs`: `(bs,)`
+    - `T`: At most so many steps
+    - returns: row numbers `(bs, T)`, the last one repeated where there are no more, and how many steps there are `(bs,)`"""
+        ...
+
+    def returns(self, reward: Tensor, idxs: Tensor, n: int, gamma: float):
+        """Go `n` steps from each of `idxs`
+
+    - `reward`: One for each row
+    - `idxs`: `(bs,)`
+    - `n`: At most so many steps
+    - `gamma`: What a reward one step later is worth
+    - returns: and `gamma` to that power, `(bs,1)` each"""
+        ...
+
+    def fold(self, ring: Ring, idxs: Tensor, n: int, gamma: float):
+        """Go `n` steps from each of the rows `idxs` of `ring`
+
+    - `ring`: Whose rows they are
+    - `idxs`: `(bs,)`
+    - `n`: At most so many steps
+    - `gamma`: What a reward one step later is worth
+    - returns: as `returns`"""
+        ...
+
+    def fold_rows(self, ring: Ring, idxs: Tensor, n: int, gamma: float):
+        """The rows `idxs`, each with up to `n` steps folded into it
+
+    - `ring`: Whose rows they are
+    - `idxs`: `(bs,)`
+    - `n`: At most so many steps
+    - `gamma`: What a reward one step later is worth
+    - returns: and the columns `n_steps`, `discount`, and if need be `reward`"""
+        ...
+
+    def draw_runs(self, ring: Ring, bs: int, T: int, pad: bool, gen: torch.Generator):
+        """Runs of `T` rows, all of them equally likely
+
+    - `ring`: Whose rows they are
+    - `bs`: How many
+    - `T`: Steps in each
+    - `pad`: Also pieces of episodes that are shorter?
+    - `gen`: Source of randomness
+    - returns: row numbers `(bs, T)`, steps `(bs,)`"""
+        ...
+
+    def draw_episodes(self, ring: Ring, bs: int, gen: torch.Generator):
+        """Episodes that are stored from first to last row, all of them equally likely
+
+    - `ring`: Whose rows they are
+    - `bs`: How many
+    - `gen`: Source of randomness
+    - returns: row numbers `(bs, T)` with the longest's `T`, steps `(bs,)`"""
+        ...
+
+    def state_dict(self, ring: Ring) -> dict:
+        """What the rows of `ring` do not say about the rows before and after them
+
+    - `ring`: Whose rows were followed"""
+        ...
+
+    def load_state_dict(self, state, ring: Ring):
+        """Link the rows of `ring` as they were
+
+    - `state`: From `state_dict`
+    - `ring`: With the same rows"""
+        ...
+
+def links(chain, over, episode: Any=(), step: Any=()) -> Walk:
+    """A walk over rows that are in no ring
+
+    - `chain`: `(R,)`, rows with the same number are of one environment, in order
+    - `over`: `(R,)` bool, where that ends
+    - `episode`: `(R,)`, if rows have a number for it
+    - `step`: Likewise"""
+    ...
+sequence_names: Any
+
+class Runs:
+    """Draw runs of rows within one episode"""
+    walk: Walk
+    gen: torch.Generator
+    T: int | None
+    pad: bool
+
+    def __init__(self, walk: Walk, gen: torch.Generator, T: int | None=None, pad: bool=False):
+        """- `gen`: Source of randomness
+        - `T`: Steps in each; without it whole episodes
+        - `pad`: Also shorter pieces of episodes, filled up with zeros?"""
+        ...
+
+    def draw(self, ring, bs):
+        ...

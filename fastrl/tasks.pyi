@@ -1,0 +1,64 @@
+"""Write an environment, an update or a test as a Python function, or as a command that starts a program of yours
+
+Your environment may be a Python function, or a program in any language that a command starts. A `Task` is either, with its parameters and its timeout. `collect` sends it to an engine, on this machine or another one, and brings back the files that it left; `run_here` runs it beside the driver. If it fails, `why_failed` says why in words.
+
+Docs: https://fastrl.github.io/fastrl/tasks.html.md"""
+from typing import Any, overload
+from dataclasses import dataclass, field
+from .engines import Ctx
+__all__ = ['Task', 'as_seconds', 'why_failed', 'as_number']
+
+@dataclass
+class Task:
+    """A function of a `Ctx`, or an `async def` that gives a command"""
+    f: object
+    params: dict = field(default_factory=dict)
+    timeout: float | None = None
+
+    @property
+    def is_command(self):
+        """Does it give a command?"""
+        ...
+
+    async def command(self) -> str:
+        """The command that the `async def` gives for `params`"""
+        ...
+
+    async def collect(self, submit, ctx: Ctx) -> dict:
+        """Run an environment on an engine
+
+    - `submit`: `submit(task, ctx, timeout)` runs `run_task` on an engine, and gives a future
+    - `ctx`: For which iteration and environment; its `params` become ours
+    - returns: As of `run_task`; the exit code is `None` if the task never ran"""
+        ...
+
+    async def run_here(self, ctx: Ctx, what: str, wanted: Any=None):
+        """Run an update or a test
+
+    - `ctx`: Its `params` become ours; a command runs in its `work_dir`
+    - `what`: For an error: the update, or the test
+    - `wanted`: A command is killed once this gives `False`
+    - returns: the result of a function, or the output of a command"""
+        ...
+
+def as_seconds(timeout) -> float:
+    """A timeout as a number, `None` for none
+
+    - `timeout`: As a user gives it
+    - returns: or `None`"""
+    ...
+
+def why_failed(res: dict, timeout: float | None=None) -> str:
+    """Why a task failed, in words
+
+    - `res`: What `collect` gave
+    - `timeout`: Seconds that it had
+    - returns: `None` if it did not"""
+    ...
+
+def as_number(got, what: str) -> float:
+    """The number that a test gave, or printed last
+
+    - `got`: The result of a test, or its output
+    - `what`: For an error: which number"""
+    ...
