@@ -8,6 +8,8 @@ from pathlib import Path
 
 functions = ast.FunctionDef,ast.AsyncFunctionDef
 
+def is_public(name): return name[0]!='_' or name[:2]==name[-2:]=='__'
+
 def modules(lib):
     "The exported modules below `lib`, by dotted name"
     files = [o for o in sorted(lib.rglob('*.py')) if o.name not in ('_modidx.py', '__init__.py')]
@@ -27,18 +29,25 @@ def last_lines(node):
     with_default = [*zip(pos[len(pos)-len(a.defaults):], a.defaults), *zip(a.kwonlyargs, a.kw_defaults)]
     return ends | {o.arg: d.end_lineno for o,d in with_default if d is not None}
 
+def said_in(node, lines):
+    "The comments in the signature of `node`, by line; the one behind its colon stands under `return`"
+    src = '\n'.join(lines[node.lineno-1:node.body[0].end_lineno])+'\n'
+    said,depth,over = {},0,False
+    for o in tokenize.generate_tokens(io.StringIO(src).readline):
+        if o.type==tokenize.COMMENT:
+            k = 'return' if over else node.lineno-1+o.start[0]
+            said[k] = f"{said.get(k, '')} {o.string.lstrip('# ')}".strip()
+        elif over and (o.type not in (tokenize.NEWLINE, tokenize.NL) or 'return' not in said): break # the body begins
+        depth += (o.string in '([{')-(o.string in ')]}') if o.type==tokenize.OP else 0
+        over = over or o.type==tokenize.OP and o.string==':' and not depth
+    return said
+
 def comments(node, lines):
     "`{parameter: comment}` of a function, and under `return` that of its result"
-    start,stop = node.lineno,node.body[0].lineno
-    src = '\n'.join(lines[start-1:stop-1])+'\n'
-    said = {}
-    try:
-        for o in tokenize.generate_tokens(io.StringIO(src).readline):
-            if o.type==tokenize.COMMENT: said[start+o.start[0]-1] = o.string.lstrip('# ').strip()
-    except (tokenize.TokenError, IndentationError): pass # the body is missing
-    at = {line: name for name,line in last_lines(node).items()}
-    at |= {stop-1: 'return'} if stop-1 not in at or lines[stop-2].lstrip().startswith(')') else {}
-    return {at[line]: text for line,text in said.items() if line in at}
+    said,at = said_in(node, lines),{line: name for name,line in last_lines(node).items()}
+    one_line = lines[node.lineno-1].rstrip().endswith(said.get('return', '\n'))
+    if one_line and said['return'][:2]!='->': return {} # a remark on the code
+    return {at.get(line, line): text for line,text in said.items() if line in at or line=='return'}
 
 def described(node, lines):
     "The docstring of `node` with its parameters' comments, or `None` if there are none"
@@ -61,7 +70,7 @@ def with_docs(src):
     "The source `src`, its docstrings with the parameters' comments"
     lines,tree = src.splitlines(),ast.parse(src)
     for node in sorted((o for o in ast.walk(tree) if isinstance(o, functions)), key=lambda o: -o.lineno):
-        doc,first = described(node, lines),node.body[0]
+        doc,first = described(node, lines) if is_public(node.name) else '',node.body[0]
         if not doc: continue
         i,pad = first.lineno-1,' '*(node.col_offset+4)
         before,after = lines[i][:first.col_offset],lines[i][first.col_offset:]
@@ -80,8 +89,6 @@ def apart(src):
     return '\n'.join(lines)+'\n'
 
 # Stubs
-
-def is_public(name): return name[0]!='_' or name[:2]==name[-2:]=='__'
 
 def name_of(deco):
     "`patch` of `@patch(as_prop=True)`"

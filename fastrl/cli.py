@@ -167,7 +167,6 @@ def train(
         "End after `steps` steps, or when somebody asks for it"
         order,run_valid,once_per_batch = 80,False,True # `Resume` has counted the batch
         def before_epoch(self): # a finished run does nothing more
-            """- `self`: a finished run does nothing more"""
             if asked.stop or self.score.steps>=steps: raise CancelFitException
         def after_batch(self):
             if self.iter<self.n_iter-1: self.before_epoch() # validation plays after the last one

@@ -135,7 +135,6 @@ class TensorBatch(Tensor):
 
     def bs(self)->int: return len(self)
     def new_empty(self, *args, **kwargs): # for `deepcopy`
-        """- `**kwargs`: for `deepcopy`"""
         return super().new_empty(*args, **kwargs).as_subclass(type(self))
     def __getitem__(self, o): return super().__getitem__(o if isinstance(o, tuple) else row_index(o, len(self)))
 

@@ -66,7 +66,6 @@ class TensorBatch(Tensor):
         ...
 
     def new_empty(self, *args, **kwargs):
-        """- `**kwargs`: for `deepcopy`"""
         ...
 
     def __getitem__(self, o):

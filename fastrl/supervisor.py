@@ -99,13 +99,7 @@ def _wait_for_end(
     life, # A pipe that breaks, or has a byte in it, when nobody wants the child any more
     until, # When it is late
 ): # -> `None` if it ended by itself; else why it must end: `'late'` or `'unwanted'`
-    """Wait for the child
-
-    - `pid`: Of the child
-    - `woken`: A pipe with a byte in it whenever a child of ours died
-    - `life`: A pipe that breaks, or has a byte in it, when nobody wants the child any more
-    - `until`: When it is late
-    - returns: `None` if it ended by itself; else why it must end: `'late'` or `'unwanted'`"""
+    "Wait for the child"
     while not os.waitid(os.P_PID, pid, os.WEXITED|os.WNOHANG|os.WNOWAIT):
         ready = select.select([woken,life], [], [], min(3600., max(0., until-time.monotonic())))[0]
         if time.monotonic()>=until: return 'late'

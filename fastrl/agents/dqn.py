@@ -284,7 +284,6 @@ class Score(Callback):
     order,run_valid,once_per_batch = -9,False,True # before the memory puts in a drawn batch
     def __init__(self, recent=20):
         # returns of the last `recent` episodes
-        """- returns: returns of the last `recent` episodes"""
         self.steps,self.episodes,self.returns,self.curve = 0,0,deque(maxlen=recent),[]
         self._begun_at,self._took = None,None
 

@@ -221,7 +221,6 @@ class Score(Callback):
     curve: Any
 
     def __init__(self, recent=20):
-        """- returns: returns of the last `recent` episodes"""
         ...
 
     @property

@@ -81,7 +81,7 @@ def open_envs(
 def spaces_of(env): # -> observation space, action space
     """The spaces of one environment, in a vector too
 
-    - `env`: -> observation space, action space"""
+    - returns: observation space, action space"""
     if isinstance(env, VectorEnv): return env.single_observation_space,env.single_action_space
     return env.observation_space,env.action_space
 
@@ -92,7 +92,7 @@ if 'SDL_NO_SIGNAL_HANDLERS' not in os.environ: os.environ['SDL_NO_SIGNAL_HANDLER
 def reset_mode(env): # -> an `AutoresetMode`, or `None` for a single environment, which is reset by hand
     """How `env` begins the next episode
 
-    - `env`: -> an `AutoresetMode`, or `None` for a single environment, which is reset by hand"""
+    - returns: an `AutoresetMode`, or `None` for a single environment, which is reset by hand"""
     if not isinstance(env, VectorEnv): return None
     mode = env.metadata.get('autoreset_mode')
     mode = autoreset_modes.get(mode, mode)

@@ -48,13 +48,13 @@ def open_envs(env, n_envs: int=1, vectorization: str='sync', autoreset: str='nex
 def spaces_of(env):
     """The spaces of one environment, in a vector too
 
-    - `env`: -> observation space, action space"""
+    - returns: observation space, action space"""
     ...
 
 def reset_mode(env):
     """How `env` begins the next episode
 
-    - `env`: -> an `AutoresetMode`, or `None` for a single environment, which is reset by hand"""
+    - returns: an `AutoresetMode`, or `None` for a single environment, which is reset by hand"""
     ...
 
 def next_start(env, mode, obs, terminated, truncated):

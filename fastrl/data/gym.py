@@ -150,7 +150,6 @@ def _choose(self:GymLoop):
     "The agent's actions, in the form that the environment takes"
     one = not isinstance(self.env, VectorEnv)
     def state(form, v): # the form decides where leaves are
-        """- `v`: the form decides where leaves are"""
         return torch.from_numpy(np.array(v)).reshape(self.n_envs, *(form[0] or (1,))).to(self.source.device)
     def action(form, v):
         v = v.detach().cpu().numpy() if isinstance(v, Tensor) else np.asarray(v)

@@ -468,7 +468,6 @@ def _copied_envs(env, n):
     spec = replace(env.spec, kwargs={k:v for k,v in env.spec.kwargs.items() if k!='render_mode'},
                    additional_wrappers=wrappers)
     def own(env): # a copy of each observation, since some environments write all into one array
-        """- `env`: a copy of each observation, since some environments write all into one array"""
         return gym.wrappers.TransformObservation(env, np.array, None)
     envs = gym.make_vec(spec, n, 'sync', dict(autoreset_mode=gym.vector.AutoresetMode.DISABLED), [own])
     for o in (envs.single_observation_space, envs.single_action_space):

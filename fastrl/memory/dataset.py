@@ -112,7 +112,6 @@ class EpisodeDataset(IterableDataset):
     def schema(self): return self._fields # by path; `None` before the first episode
     def __len__(self): return self.num_timesteps
     def __iter__(self): # whole episodes at random, without end
-        """- `self`: whole episodes at random, without end"""
         return (map_leaves(lambda t: t[0], o) for o in self.get_loader(1))
 
 # %% ../../nbs/05d_memory.dataset.ipynb #5110726e

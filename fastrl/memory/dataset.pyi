@@ -78,7 +78,6 @@ class EpisodeDataset(IterableDataset):
         ...
 
     def __iter__(self):
-        """- `self`: whole episodes at random, without end"""
         ...
 
     def check_storable(self, schema, cols):

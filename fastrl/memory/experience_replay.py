@@ -203,10 +203,10 @@ def before_train(self:ExperienceReplayCallback):
         if hasattr(self.opt, 'bwd_map'): self.opt.bwd_map.setdefault(k, k) # else an `OptimWrapper` refuses the name
 
 # %% ../../nbs/06a_memory.experience_replay.ipynb #2e4b248d
+
 @patch
 def __getstate__(self:ExperienceReplayCallback):
     # a sampler knows the rows, too
-    """- returns: a sampler knows the rows, too"""
     settings = {k:v for k,v in self.settings.items() if k!='sampler'}
     left = 'experience_replay','drawn','serials','tally','_before','_scheduled'
     return {**{k:v for k,v in self.__dict__.items() if k not in left}, 'settings':settings}
@@ -231,7 +231,6 @@ class Resume(Callback):
 
     def before_fit(self):
         # `validate` and `get_preds` hold the learner's lock; neither they nor `lr_find` are a training
-        """- returns: `validate` and `get_preds` hold the learner's lock; neither they nor `lr_find` are a training"""
         self.run = not (hasattr(self.learn, 'lr_finder') or self.learn.lock.locked())
         # how far the training has come; batches of this epoch done by an earlier run; batches since the last checkpoint
         self.epoch_at,self.iter_at,self._skip,self._unsaved = 0,0,0,0

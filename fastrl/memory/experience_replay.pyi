@@ -86,7 +86,6 @@ class ExperienceReplayCallback(Callback):
         ...
 
     def __getstate__(self):
-        """- returns: a sampler knows the rows, too"""
         ...
 
     def __setstate__(self, state):
@@ -125,7 +124,6 @@ class Resume(Callback):
         ...
 
     def before_fit(self):
-        """- returns: `validate` and `get_preds` hold the learner's lock; neither they nor `lr_find` are a training"""
         ...
 
     def before_epoch(self):

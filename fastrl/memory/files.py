@@ -279,7 +279,6 @@ class FileLock:
     def __exit__(self, *_): self.let_go()
 
 def _let_go(fd, pid, os=os, fcntl=fcntl, suppress=suppress): # at exit these modules may be gone before it
-    """- `suppress`: at exit these modules may be gone before it"""
     if pid!=os.getpid(): return # a forked worker's copy
     with suppress(OSError): fcntl.flock(fd, fcntl.LOCK_UN) # a forked worker may have the file open, too
     os.close(fd)

@@ -90,9 +90,9 @@ def load_state_dict(self:Uniform,
         self.gen.manual_seed(zlib.crc32(state['gen'].numpy()))
 
 # %% ../../nbs/03_memory.sample.ipynb #1e8c6203
+
 @patch
 def __getstate__(self:Uniform): # a `Generator` does not reach a new process as it is
-    """- `self`: a `Generator` does not reach a new process as it is"""
     return {**self.__dict__, 'gen':(self.gen.get_state().numpy(), self.gen.device)}
 @patch
 def __setstate__(self:Uniform, state):

@@ -59,7 +59,6 @@ class Uniform:
         ...
 
     def __getstate__(self):
-        """- `self`: a `Generator` does not reach a new process as it is"""
         ...
 
     def __setstate__(self, state):

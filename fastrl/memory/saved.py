@@ -209,7 +209,6 @@ class Moved:
         self.gaps = [int(n) for n,f,s in zip(self.new, first, [0, *self.stop]) if f!=s]
 
     def base(self, cap): # a row's slot is its number less this, modulo `cap`
-        """- `cap`: a row's slot is its number less this, modulo `cap`"""
         return int(self.new[0]) if cap is None else 0
     def __call__(self, serials):
         "New numbers; a missing row gets that of the next one"

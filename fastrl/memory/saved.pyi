@@ -89,7 +89,6 @@ class Moved:
         ...
 
     def base(self, cap):
-        """- `cap`: a row's slot is its number less this, modulo `cap`"""
         ...
 
     def __call__(self, serials):

@@ -82,7 +82,7 @@ class Table:
 def line(self:Table, e:int): # -> first position, length, number, tag
     """The line of entry `e`
 
-    - `e`: -> first position, length, number, tag"""
+    - returns: first position, length, number, tag"""
     a = self.place.array
     return a[_first_line+e%(len(a)-_first_line)]
 
@@ -126,14 +126,14 @@ def trim(self:Table):
 def lines(self:Table): # -> `(entries, 4)`
     """A copy of all lines from the oldest entry to the newest, dropped ones between them included
 
-    - `self`: -> `(entries, 4)`"""
+    - returns: `(entries, 4)`"""
     return self._entries()[1]
 
 @patch
 def live(self:Table): # -> entries, and their lines
     """The episodes that are stored, and not in doubt
 
-    - `self`: -> entries, and their lines"""
+    - returns: entries, and their lines"""
     es,lines = self._entries()
     return es[lines[:,1]>0],lines[lines[:,1]>0]
 

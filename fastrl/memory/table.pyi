@@ -50,7 +50,7 @@ class Table:
     def line(self, e: int):
         """The line of entry `e`
 
-    - `e`: -> first position, length, number, tag"""
+    - returns: first position, length, number, tag"""
         ...
 
     def add(self, n: int, id: int | None=None, tag: int=0):
@@ -72,13 +72,13 @@ class Table:
     def lines(self):
         """A copy of all lines from the oldest entry to the newest, dropped ones between them included
 
-    - `self`: -> `(entries, 4)`"""
+    - returns: `(entries, 4)`"""
         ...
 
     def live(self):
         """The episodes that are stored, and not in doubt
 
-    - `self`: -> entries, and their lines"""
+    - returns: entries, and their lines"""
         ...
 
     def draw(self, rng, bs: int, T: int, by_step: bool):

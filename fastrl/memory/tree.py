@@ -264,8 +264,8 @@ def _set_leaves_torch(sums, tops, starts, n, idxs, priorities):
     return -1
 
 # %% ../../nbs/02_memory.tree.ipynb #ab66658b
+
 def _find_torch(sums, starts, left): # `starts` as a list
-    """- `left`: `starts` as a list"""
     found = torch.zeros(len(left), dtype=torch.int64, device=left.device)
     four = torch.arange(_children, device=left.device)
     for start in starts[-2::-1]:

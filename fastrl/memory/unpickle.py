@@ -23,7 +23,6 @@ class _DType:
     "Stands for a `np.dtype`"
     def __init__(self, name, align=False, copy=False): self.dtype = np.dtype(name)
     def __setstate__(self, state): # the rest of `state` is for structured dtypes
-        """- `state`: the rest of `state` is for structured dtypes"""
         self.dtype = _number_dtype(self.dtype).newbyteorder(state[1])
 
 class _Array:

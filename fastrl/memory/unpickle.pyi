@@ -22,7 +22,6 @@ class _DType:
         ...
 
     def __setstate__(self, state):
-        """- `state`: the rest of `state` is for structured dtypes"""
         ...
 
 class _Array:

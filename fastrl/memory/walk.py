@@ -22,7 +22,6 @@ class Walk:
     def __init__(self):
         # how many rows were linked; the row in slot 0; did rows come and go between two looks?
         # the number of an episode's first `step`; the oldest row at the last look
-        """- returns: the number of an episode's first `step`; the oldest row at the last look"""
         self.seen,self.base,self.missed,self.least,self.oldest = 0,0,False,1.,0
         self.anew = np.zeros(1, np.bool_) # was it seen that each episode counts its steps anew?
         self.missed_at,self.named = 0,True # where rows were last missed; do rows name their environment?
@@ -168,8 +167,8 @@ def _column_of(ring, name, idxs):
     return res.reshape(len(idxs), math.prod(res.shape[1:]))
 
 # %% ../../nbs/02a_memory.walk.ipynb #018fc539
+
 def _exact_ints(a): # the bits of a float, so that no two numbers become one
-    """- `a`: the bits of a float, so that no two numbers become one"""
     return a.astype(np.int64) if a.dtype.kind in 'iub' else a.astype(np.float64).view(np.int64)
 
 # %% ../../nbs/02a_memory.walk.ipynb #1be27c60
@@ -304,7 +303,7 @@ def returns(self:Walk,
     - `idxs`: `(bs,)`
     - `n`: At most so many steps
     - `gamma`: What a reward one step later is worth
-    - returns: and `gamma` to that power, `(bs,1)` each"""
+    - returns: the last row of each `(bs,)`, how many steps it is, their discounted reward, and `gamma` to that power, `(bs,1)` each"""
     if reward.is_cpu and reward.dtype not in _half_floats:
         return [torch.from_numpy(o) for o in _walk(self.nxt, reward.numpy(), idxs.numpy(), n, float(gamma))]
     # the walk is short and its numbers are few: only the rewards stay where they are
@@ -377,7 +376,7 @@ def fold_rows(self:Walk,
     - `idxs`: `(bs,)`
     - `n`: At most so many steps
     - `gamma`: What a reward one step later is worth
-    - returns: and the columns `n_steps`, `discount`, and if need be `reward`"""
+    - returns: the rows, packed or as a list of columns, and the columns `n_steps`, `discount`, and if need be `reward`"""
     if idxs.ndim!=1:
         raise ValueError(f'`idxs` should be single rows of shape (bs,), got {tuple(idxs.shape)}: '
                          'sequences are not folded')
@@ -415,9 +414,9 @@ def _outcome_mask(ring):
     return mask.view(np.int64)
 
 # %% ../../nbs/02a_memory.walk.ipynb #a23d35f7
+
 @compiled
 def _number_at(i, cap, cursor, total): # slots from the cursor on are one round behind
-    """- `total`: slots from the cursor on are one round behind"""
     return i+total-cursor-(cap if i>=cursor else 0)
 
 # %% ../../nbs/02a_memory.walk.ipynb #e058b58e

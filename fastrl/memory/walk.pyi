@@ -29,7 +29,6 @@ class Walk:
     packed: Any
 
     def __init__(self):
-        """- returns: the number of an episode's first `step`; the oldest row at the last look"""
         ...
 
     def __getstate__(self):
@@ -56,7 +55,7 @@ class Walk:
     - `idxs`: `(bs,)`
     - `n`: At most so many steps
     - `gamma`: What a reward one step later is worth
-    - returns: and `gamma` to that power, `(bs,1)` each"""
+    - returns: the last row of each `(bs,)`, how many steps it is, their discounted reward, and `gamma` to that power, `(bs,1)` each"""
         ...
 
     def fold(self, ring: Ring, idxs: Tensor, n: int, gamma: float):
@@ -76,7 +75,7 @@ class Walk:
     - `idxs`: `(bs,)`
     - `n`: At most so many steps
     - `gamma`: What a reward one step later is worth
-    - returns: and the columns `n_steps`, `discount`, and if need be `reward`"""
+    - returns: the rows, packed or as a list of columns, and the columns `n_steps`, `discount`, and if need be `reward`"""
         ...
 
     def draw_runs(self, ring: Ring, bs: int, T: int, pad: bool, gen: torch.Generator):
