@@ -125,7 +125,9 @@ def stub_of(node, how=None):
         add = {'as_prop': 'property', 'set_prop': f'{node.name}.setter', 'cls_method': 'classmethod'}
         decos += [ast.Name(add[o]) for o in how if o in add]
     node.decorator_list = decos
-    optional(node.args)
+    a = node.args # what is called `_` is there to be refused
+    a.vararg,a.kwarg = (o if o is None or o.arg!='_' else None for o in (a.vararg, a.kwarg))
+    optional(a)
     doc = ast.get_docstring(node, clean=False)
     node.body = [node.body[0]] if doc is not None else []
     node.body.append(ast.Expr(ast.Constant(...)))

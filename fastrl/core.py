@@ -8,7 +8,7 @@ Docs: https://fastrl.github.io/fastrl/core.html.md"""
 
 # %% auto #0
 __all__ = ['leaves', 'map_leaves', 'path_name', 'difference', 'test_same', 'test_in', 'test_len', 'test_lt', 'row_index',
-           'TensorBatch', 'in_lines', 'BD', 'whole_number', 'Progress', 'compiled']
+           'TensorBatch', 'in_lines', 'BD', 'whole_number', 'refuse_words', 'usable_device', 'Progress', 'compiled']
 
 # %% ../nbs/00_core.ipynb #4703f0cd
 import math, numba, sys, time
@@ -164,6 +164,26 @@ class BD(dict):
         cols = (f'{path_name(p)} {str(o.dtype).split(".")[-1]}{list(o.shape[1:]) or ""}' for p,o in leaves(self))
         return in_lines(f'BD({self.bs()} rows: {", ".join(cols)})')
 
+    def __getattr__(self, k):
+        raise AttributeError(f'{type(self).__name__!r} object has no attribute {k!r}{self._instead_of(k)}')
+
+# %% ../nbs/00_core.ipynb #2f8fce2a
+
+@patch
+def __missing__(self:BD, k): raise KeyError(f'no column {k!r}; there are {list(self)}')
+
+@patch
+def _instead_of(self:BD, k):
+    "What to write instead of the attribute `k`"
+    if k in self: return f': write batch[{k!r}]'
+    return f': a batch is a dict of columns, write batch[{next(iter(self), "state")!r}]' if hasattr(Tensor, k) else ''
+
+@patch(cls_method=True)
+def __torch_function__(cls:BD, func, types, args=(), kwargs=None):
+    name,got = getattr(func, '__name__', func),next((o for o in args if isinstance(o, BD)), {})
+    column = next(iter(got), 'state')
+    raise TypeError(f'`{name}` wants tensors, and got a whole batch: give it a column, as batch[{column!r}]')
+
 # %% ../nbs/00_core.ipynb #49d4f74d
 
 def _fn(f, *args, **kwargs):
@@ -254,6 +274,36 @@ def whole_number(
         limits = f'of at least {least}' if most is None else f'from {least} to {most}'
         raise ValueError(f'`{name}` should be a whole number {limits}, got {n!r:.80}')
     return i
+
+# %% ../nbs/00_core.ipynb #be04555e
+def refuse_words(
+    where:str, # The function
+    got:dict, # Its keywords that it has no parameter for
+    **ours, # A word of another library, and what to write here
+):
+    """Raise a `TypeError` for the first keyword in `got`, with the word used here
+
+    - `where`: The function
+    - `got`: Its keywords that it has no parameter for
+    - `**ours`: A word of another library, and what to write here"""
+    k = next(iter(got))
+    raise TypeError(f'{where}() got an unexpected keyword argument {k!r}'+(f': write `{ours[k]}`' if k in ours else ''))
+
+# %% ../nbs/00_core.ipynb #fb7d2053
+def usable_device(
+    device, # A name such as `'cuda:1'`, or a `torch.device`
+)->torch.device:
+    """The `torch.device`, or a `ValueError` if this machine has none
+
+    - `device`: A name such as `'cuda:1'`, or a `torch.device`"""
+    try: d = torch.device(device)
+    except (RuntimeError, TypeError) as e:
+        raise ValueError("`device` should be a name such as 'cpu' or 'cuda:0', or a `torch.device`, "
+                         f'got {device!r:.80}') from e
+    if d.type=='cuda' and not torch.cuda.is_available():
+        raise ValueError(f"`device` is {str(d)!r}, and torch sees no GPU here (`torch.cuda.is_available()` is False): "
+                         "take 'cpu', or install torch with CUDA")
+    return d
 
 # %% ../nbs/00_core.ipynb #e565a95c
 class Progress:

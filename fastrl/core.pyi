@@ -4,8 +4,9 @@ A step has many parts: an observation, an action, a reward, an ending. Kept as l
 
 Docs: https://fastrl.github.io/fastrl/core.html.md"""
 from typing import Any, overload
+import torch
 from torch import Tensor
-__all__ = ['leaves', 'map_leaves', 'path_name', 'difference', 'test_same', 'test_in', 'test_len', 'test_lt', 'row_index', 'TensorBatch', 'in_lines', 'BD', 'whole_number', 'Progress', 'compiled']
+__all__ = ['leaves', 'map_leaves', 'path_name', 'difference', 'test_same', 'test_in', 'test_len', 'test_lt', 'row_index', 'TensorBatch', 'in_lines', 'BD', 'whole_number', 'refuse_words', 'usable_device', 'Progress', 'compiled']
 
 def leaves(o, path: tuple=()):
     """Each `(path, leaf)` of `o`, in order
@@ -85,6 +86,13 @@ class BD(dict):
     def __repr__(self):
         ...
 
+    def __missing__(self, k):
+        ...
+
+    @classmethod
+    def __torch_function__(cls, func, types, args: Any=(), kwargs: Any=None):
+        ...
+
     def map(self, f, *args, **kwargs) -> BD:
         """A batch of the pairs that `f` returns for each `(name, column)`"""
         ...
@@ -134,6 +142,20 @@ def whole_number(name: str, n, least: int=1, most: int | None=None) -> int:
     - `name`: Of the argument, for the error
     - `n`: An int, of Python, NumPy or torch
     - `most`: Without it there is no upper limit"""
+    ...
+
+def refuse_words(where: str, got: dict, **ours):
+    """Raise a `TypeError` for the first keyword in `got`, with the word used here
+
+    - `where`: The function
+    - `got`: Its keywords that it has no parameter for
+    - `**ours`: A word of another library, and what to write here"""
+    ...
+
+def usable_device(device) -> torch.device:
+    """The `torch.device`, or a `ValueError` if this machine has none
+
+    - `device`: A name such as `'cuda:1'`, or a `torch.device`"""
     ...
 
 class Progress:

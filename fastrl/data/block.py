@@ -32,6 +32,8 @@ class Source:
     ):
         """- `cbs`: `LoopCallback`s, or their classes, in the order in which they act"""
         self.cbs = L(cb() if isinstance(cb, type) else cb for cb in L(cbs))
+        for cb in self.cbs:
+            if not hasattr(cb, '__dict__'): _refuse_callback(cb)
         for cb in self.cbs: cb.source = self
 
     @property
@@ -44,6 +46,10 @@ class Source:
         for f in self.has(event): f()
 
     def __repr__(self): return f'Source({", ".join(map(repr, self.cbs))})'
+
+def _refuse_callback(cb):
+    write = f': write `Source([GymLoop({cb!r})])`' if isinstance(cb, str) else ''
+    raise TypeError(f'a `Source` is made of `LoopCallback`s, got {cb!r:.80}{write}')
 
 # %% ../../nbs/05a_data.block.ipynb #41534965
 @patch

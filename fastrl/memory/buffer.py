@@ -190,7 +190,7 @@ class BatchExperience:
     terminateds:Tensor=None # 1 where the episode came to its end
     truncateds:Tensor=None # 1 where it was cut short, as by a time limit
     weights:Tensor=None # `(batch_size, 1)`, how much each counts; only if `Prioritized` drew them
-    idxs=None # `(batch_size,)`, the numbers of the rows
+    idxs:Tensor=None # `(batch_size,)`, the numbers of the rows
     serials:Tensor=None # `(batch_size, 1)`, how many steps were added before each
 
 # %% ../../nbs/06c_memory.buffer.ipynb #4c40a340

@@ -156,5 +156,5 @@ class BatchExperience:
     terminateds: Tensor | None = None
     truncateds: Tensor | None = None
     weights: Tensor | None = None
-    idxs: Any
+    idxs: Tensor | None = None
     serials: Tensor | None = None

@@ -132,6 +132,34 @@ class Tally:
         self.seen = total
         np.add.at(self.times, idxs.cpu().numpy(), 1)
 
+# %% ../../nbs/06a_memory.experience_replay.ipynb #3e44a5f0
+@patch(as_prop=True)
+def replay(self:ExperienceReplayCallback)->ExperienceReplay:
+    "The memory that this callback fills and draws from"
+    return self.experience_replay
+
+@patch(as_prop=True)
+def memory(self:ExperienceReplayCallback)->BD:
+    "The stored columns; `None` before the first row"
+    return self.experience_replay.memory
+
+@patch
+def sample(self:ExperienceReplayCallback,
+    bs:int=None, # How many; the memory's `bs` by default
+    device=None, # Where the batch should be; where the rows are by default
+)->tuple[BD,torch.Tensor]: # The batch, and the numbers of its rows
+    """Draw a batch, which the training does not see
+
+    - `bs`: How many; the memory's `bs` by default
+    - `device`: Where the batch should be; where the rows are by default
+    - returns: The batch, and the numbers of its rows"""
+    return self.experience_replay.sample(bs, device)
+
+@patch
+def __len__(self:ExperienceReplayCallback)->int: return len(self.experience_replay)
+@patch
+def __bool__(self:ExperienceReplayCallback)->bool: return True # also without rows
+
 # %% ../../nbs/06a_memory.experience_replay.ipynb #6a000004
 @patch
 def update_td(self:ExperienceReplayCallback,

@@ -4,6 +4,7 @@ A `Learner` trains on the batch that its data loader gives it, and in reinforcem
 
 Docs: https://fastrl.github.io/fastrl/memory.experience_replay.html.md"""
 from typing import Any, overload
+import torch
 from fastai.basics import Callback
 
 class CancelBatchException(Exception):
@@ -56,6 +57,30 @@ class ExperienceReplayCallback(Callback):
 
     def draw(self):
         """Put a sample in the place of `learn.xb` and `learn.yb`"""
+        ...
+
+    @property
+    def replay(self) -> ExperienceReplay:
+        """The memory that this callback fills and draws from"""
+        ...
+
+    @property
+    def memory(self) -> BD:
+        """The stored columns; `None` before the first row"""
+        ...
+
+    def sample(self, bs: int | None=None, device: Any=None) -> tuple[BD, torch.Tensor]:
+        """Draw a batch, which the training does not see
+
+    - `bs`: How many; the memory's `bs` by default
+    - `device`: Where the batch should be; where the rows are by default
+    - returns: The batch, and the numbers of its rows"""
+        ...
+
+    def __len__(self) -> int:
+        ...
+
+    def __bool__(self) -> bool:
         ...
 
     def update_td(self, td_errors):

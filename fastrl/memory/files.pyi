@@ -98,6 +98,6 @@ class FileLock:
     def __enter__(self):
         ...
 
-    def __exit__(self, *_):
+    def __exit__(self):
         ...
 Claim = FileLock

@@ -41,6 +41,7 @@ class ExperienceReplay(Savable):
         shared:bool=False, # In shared memory, where other processes see the same rows?
         path=None, # A file to live in; a file that a memory left is opened with its rows
         schema:dict=None, # The columns, `{name: (shape, dtype)}`; without it the first row decides
+        **_
     ):
         """- `bs`: Rows in a batch that is drawn
         - `max_sz`: The most rows it holds, whatever the number of environments; then the oldest are overwritten
@@ -54,6 +55,7 @@ class ExperienceReplay(Savable):
         - `shared`: In shared memory, where other processes see the same rows?
         - `path`: A file to live in; a file that a memory left is opened with its rows
         - `schema`: The columns, `{name: (shape, dtype)}`; without it the first row decides"""
+        if _: refuse_words('ExperienceReplay', _, **_words)
         _check_settings(bs, max_sz, warmup_sz, sampler, n_step, gamma)
         self.bs,self.max_sz,self.warmup_sz,self.n_step,self.gamma = bs,max_sz,warmup_sz,n_step,gamma
         try: self.ring = Ring(max_sz, schema and row_schema(schema), device, shared, path)
@@ -73,6 +75,7 @@ class ExperienceReplay(Savable):
         "Where the newest row ends: 1 after the first, `max_sz` when the memory is just full"
         return self.ring.pointer
     def __len__(self)->int: return len(self.ring)
+    def __bool__(self)->bool: return True # also without rows: `memory or ExperienceReplay()` would make a second one
     def __repr__(self): return in_lines(f'ExperienceReplay(bs={self.bs}, warmup_sz={self.warmup_sz}, {self.ring})')
 
 # %% ../../nbs/06_memory.replay.ipynb #bb6d29a5
@@ -125,12 +128,15 @@ class MemoryNotWarm(ExperienceReplayException):
 def sample(self:ExperienceReplay,
     bs:int=None, # How many; `self.bs` by default
     device=None, # Where the batch should be; where the rows are by default
-): # -> (BD, row numbers)
+    **_
+)->tuple[BD,Tensor]: # The batch, and the numbers of its rows
     """`bs` rows, drawn by the sampler, and their numbers
 
     - `bs`: How many; `self.bs` by default
     - `device`: Where the batch should be; where the rows are by default
-    - returns: (BD, row numbers)"""
+    - returns: The batch, and the numbers of its rows"""
+    if _: refuse_words('sample', _, batch_size='bs', sample_size='bs', n='bs')
+    if device is not None and type(device) is not torch.device: device = usable_device(device)
     if bs is None: bs = self.bs
     elif type(bs) is not int or bs<1: bs = _positive('bs', bs)
     self._check_warm()
@@ -150,6 +156,11 @@ def _check_warm(self:ExperienceReplay):
     if n<need:
         raise MemoryNotWarm(f'{n} rows are stored, and {need} are needed before the first batch: '
                             'add more, or lower `warmup_sz`')
+
+# %% ../../nbs/06_memory.replay.ipynb #25bd5738
+_words = {**dict.fromkeys(('capacity','buffer_size','max_size','size','maxlen','memory_size','storage'), 'max_sz'),
+          **dict.fromkeys(('learning_starts','min_size','warmup'), 'warmup_sz'), 'batch_size':'bs', 'n_steps':'n_step',
+          'discount':'gamma', 'alpha':'sampler=Prioritized(alpha=…)', 'beta':'sampler=Prioritized(beta=…)'}
 
 # %% ../../nbs/06_memory.replay.ipynb #4d997a69
 _all_ = ['Columns'] # import it from here, too
@@ -174,11 +185,13 @@ _int64_fields = ('action','step','episode_id','env_id','worker_id') # other Pyth
 
 @patch
 def add(self:ExperienceReplay,
+    *_,
     **row # The fields of one step; a number makes a column of shape `(n,1)`
 )->ExperienceReplay:
     """Add one step
 
     - `**row`: The fields of one step; a number makes a column of shape `(n,1)`"""
+    if _: _refuse_positions(*_)
     if type(td := row.setdefault('td_error', 0.)) is int and abs(td)<2**53: row['td_error'] = float(td)
     ours = type(self).__add__ is ExperienceReplay.__add__
     if ours and self.ring.fields:
@@ -187,6 +200,11 @@ def add(self:ExperienceReplay,
     if not self.ring.fields:
         row = {k: np.int64(v) if k in _int64_fields and type(v) is int and abs(v)<2**63 else v for k,v in row.items()}
     return self+map_leaves(_batch_of_one, row)
+
+def _refuse_positions(*args):
+    write = '`add(**step)` for one step, `memory + batch` for several' if isinstance(args[0], dict) \
+        else '`add(state=…, action=…, reward=…)`, with the names that your network uses'
+    raise TypeError(f'`add` takes the fields of a step by name: write {write}')
 
 def _batch_of_one(v):
     if type(v) in (bool, int, float): return [[v]]
@@ -238,11 +256,11 @@ def _all_usable(idxs, td_errors, n):
 @patch
 def _check_td(self:ExperienceReplay, td_errors, idxs, serials):
     "The TD errors and numbers of the rows that are still there"
-    if not len(self): raise ExperienceReplayException('there are no rows yet whose TD error could be noted')
-    ring = self.ring
+    ring,n = self.ring,len(self) if serials is None else self.max_sz # serials tell what is gone
+    if not n: raise ExperienceReplayException('there are no rows yet whose TD error could be noted')
     try:
-        i = row_index(idxs, len(ring))
-        idxs = (torch.arange(len(ring))[i] if isinstance(i, slice) else i).to(ring.device)
+        i = row_index(idxs, n)
+        idxs = (torch.arange(n)[i] if isinstance(i, slice) else i).to(ring.device)
     except (IndexError, TypeError, ValueError) as e: raise ExperienceReplayException(f'`idxs`: {e}') from e
     td_errors = torch.as_tensor(td_errors).detach().as_subclass(Tensor)
     if not torch.can_cast(td_errors.dtype, torch.float32):
@@ -257,6 +275,18 @@ def _check_td(self:ExperienceReplay, td_errors, idxs, serials):
     except ValueError as e: raise ExperienceReplayException(str(e)) from e
     self.dropped_updates += int((~there).sum())
     return td_errors[there],idxs[there],None if serials is None else torch.as_tensor(serials).reshape(-1)[there.cpu()]
+
+# %% ../../nbs/06_memory.replay.ipynb #adcb39a4
+@patch(as_prop=True)
+def is_full(self:ExperienceReplay)->bool:
+    "Does the next row overwrite the oldest?"
+    return len(self)==self.max_sz
+
+@patch
+def clear(self:ExperienceReplay)->ExperienceReplay:
+    "Forget all rows"
+    self.ring.reset()
+    return self
 
 # %% ../../nbs/06_memory.replay.ipynb #2f3bdac7
 @patch
@@ -330,14 +360,16 @@ def sample_sequences(self:ExperienceReplay,
     T:int=None, # Steps in each; without it whole episodes
     pad:bool=False, # Also episodes that are shorter, filled up with zeros?
     device=None, # Where the batch should be
-): # -> (BD of `(bs, T, …)`, row numbers `(bs, T)`, -1 where there is none)
+    **_
+)->tuple[BD,Tensor]: # A batch of `(bs, T, …)`, and row numbers `(bs, T)`, -1 where there is none
     """Runs of rows that follow one another in an episode
 
     - `bs`: How many; `self.bs` by default
     - `T`: Steps in each; without it whole episodes
     - `pad`: Also episodes that are shorter, filled up with zeros?
     - `device`: Where the batch should be
-    - returns: (BD of `(bs, T, …)`, row numbers `(bs, T)`, -1 where there is none)"""
+    - returns: A batch of `(bs, T, …)`, and row numbers `(bs, T)`, -1 where there is none"""
+    if _: refuse_words('sample_sequences', _, batch_size='bs', sequence_length='T', seq_len='T', length='T')
     bs,T = self.bs if bs is None else _positive('bs', bs),T if T is None else _positive('T', T)
     self._check_warm()
     return self._drawn_by(Runs(self.walk, self.runs.gen, T, pad), bs, device)

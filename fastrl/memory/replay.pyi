@@ -55,6 +55,9 @@ class ExperienceReplay(Savable):
     def __len__(self) -> int:
         ...
 
+    def __bool__(self) -> bool:
+        ...
+
     def __repr__(self):
         ...
 
@@ -64,12 +67,12 @@ class ExperienceReplay(Savable):
     - `batch`: A `BD`, a dict, or a tuple that holds just one of them"""
         ...
 
-    def sample(self, bs: int | None=None, device: Any=None):
+    def sample(self, bs: int | None=None, device: Any=None) -> tuple[BD, Tensor]:
         """`bs` rows, drawn by the sampler, and their numbers
 
     - `bs`: How many; `self.bs` by default
     - `device`: Where the batch should be; where the rows are by default
-    - returns: (BD, row numbers)"""
+    - returns: The batch, and the numbers of its rows"""
         ...
 
     @property
@@ -94,6 +97,15 @@ class ExperienceReplay(Savable):
     - `serials`: `(n,1)` or `(n,)`, the batch's column `serial`; without it the rows are taken as they are now"""
         ...
 
+    @property
+    def is_full(self) -> bool:
+        """Does the next row overwrite the oldest?"""
+        ...
+
+    def clear(self) -> ExperienceReplay:
+        """Forget all rows"""
+        ...
+
     def put(self, name: str, idxs, values, serials: Any=None) -> int:
         """Write `values` into the rows `idxs` that are still the ones they were
 
@@ -115,14 +127,14 @@ class ExperienceReplay(Savable):
     - `**more`: Other columns, `(n_envs, …)`"""
         ...
 
-    def sample_sequences(self, bs: int | None=None, T: int | None=None, pad: bool=False, device: Any=None):
+    def sample_sequences(self, bs: int | None=None, T: int | None=None, pad: bool=False, device: Any=None) -> tuple[BD, Tensor]:
         """Runs of rows that follow one another in an episode
 
     - `bs`: How many; `self.bs` by default
     - `T`: Steps in each; without it whole episodes
     - `pad`: Also episodes that are shorter, filled up with zeros?
     - `device`: Where the batch should be
-    - returns: (BD of `(bs, T, …)`, row numbers `(bs, T)`, -1 where there is none)"""
+    - returns: A batch of `(bs, T, …)`, and row numbers `(bs, T)`, -1 where there is none"""
         ...
 
     @contextmanager

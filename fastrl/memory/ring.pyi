@@ -171,5 +171,5 @@ class Ring:
         """No other thread writes until the block ends, and rows that other processes write meanwhile are ignored"""
         ...
 
-    def __exit__(self, *_):
+    def __exit__(self):
         ...

@@ -26,13 +26,13 @@ class Uniform:
     ):
         """- `seed`: Makes the draws reproducible; without it they differ each time
         - `device`: Where the row numbers are made, best where the rows live"""
-        self.gen,self.seeded = torch.Generator(device),False
+        self.gen,self.seeded = torch.Generator(usable_device(device)),False
         if seed is None: self.gen.seed()
         else: Uniform.seed(self, seed)
 
     def seed(self, seed:int):
         "Restart the stream of random numbers"
-        self.gen.manual_seed(int(seed))
+        self.gen.manual_seed(whole_number('seed', seed, 0))
         self.seeded = True
 
     def __repr__(self): return f'{type(self).__name__}({", ".join(f"{k}={v!r}" for k,v in self.settings.items())})'

@@ -38,7 +38,7 @@ class SumTree:
         sizes = [n, -(-n//_children)]
         while sizes[-1]>1: sizes.append(-(-sizes[-1]//_children))
         padded = [-(-o//_children)*_children for o in sizes]
-        self.n,self.device = n,torch.device(device)
+        self.n,self.device = n,usable_device(device)
         self.starts = np.cumsum([0]+padded[:-1], dtype=np.uint64) # where each level begins; the last is the root
         self.sums,self.tops = (_zeros(sum(o), self.device) for o in (padded, padded[1:]))
 
