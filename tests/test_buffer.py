@@ -1,5 +1,7 @@
 "`ReplayBuffer` with every form of step, file and environment"
-import itertools, json, os, pickle, re, stat, time
+import copy, dataclasses, itertools, json, os, pickle, re, stat, sys, time
+from types import SimpleNamespace
+from typing import Literal
 from unittest import mock
 import gymnasium as gym, numpy as np, pytest, torch
 from fastprogress import fastprogress
@@ -189,11 +191,12 @@ def small():
 
 def test_dtypes(small):
     "Dtypes are kept"
-    same({**vars(small.sample(1)), 'idxs':None, 'serials':None},
+    batch = small.sample(1)
+    same({o: getattr(batch, o) for o in (*names,'weights')},
          dict(states=tensor([[[1],[255]]], dtype=torch.uint8), actions=tensor([[2,3]]),
               rewards=tensor([[.1]], dtype=torch.float64), next_states=tensor([[[7],[8]]], dtype=torch.uint8),
               dones=tensor([[1.]]), hiddens=tensor([[.5,1]]).half(), terminateds=tensor([[0.]]),
-              truncateds=tensor([[1.]]), weights=None, idxs=None, serials=None))
+              truncateds=tensor([[1.]]), weights=None))
 
 cuts = (0,[[1],[256]]), (0,[[-1],[0]]), (0,torch.ones(2,1)), (1,[.5,1]), (1,torch.ones(2)), (3,np.ones((2,1)))
 @pytest.mark.parametrize('i,v', cuts, ids=range(len(cuts)))
@@ -651,6 +654,71 @@ def test_velora_page():
     assert len(b)==10
     assert (batch.rewards + (1 - batch.dones)*.9*torch.ones(5,1)).shape==(5,1)
     BatchExperience(*(torch.zeros(2,1) for _ in range(6)))
+
+# %% Velora's forms
+six,beside = names[:6],('terminateds','truncateds','weights','idxs','serials')
+
+@pytest.mark.parametrize('sampler', [None, Prioritized(seed=0)], ids=['uniform','prioritized'])
+def test_batch_is_six_columns(sampler):
+    "Whoever iterates over a batch gets Velora's six, one shape `(batch_size, features)`, and can build another of them"
+    b = ReplayBuffer(9, 2, 1, 3, sampler=sampler)
+    b.add_multi(*steps(*range(9)))
+    batch = b.sample(5)
+    want = {k: getattr(batch, k) for k in six}
+    assert tuple(f.name for f in dataclasses.fields(batch))==six==tuple(o.strip() for o in re.findall(r'(\w+)=tensor', repr(batch)))
+    for got in (vars(batch), batch.__dict__, dataclasses.asdict(batch), dict(zip(six, dataclasses.astuple(batch)))):
+        assert tuple(got)==six
+        same(got, want)
+    assert {k: tuple(v.shape) for k,v in want.items()}==dict(zip(six, ((5,2),(5,1),(5,1),(5,2),(5,1),(5,3))))
+    again = BatchExperience(*dataclasses.astuple(batch))
+    same(vars(again), vars(batch))
+    assert [getattr(again, k) for k in beside]==[None]*5
+
+copies = dict(pickle=lambda o: pickle.loads(pickle.dumps(o)), old_pickle=lambda o: pickle.loads(pickle.dumps(o, 2)),
+              copy=copy.copy, deepcopy=copy.deepcopy, replace=lambda o: dataclasses.replace(o, states=o.states.clone()),
+              positional=lambda o: BatchExperience(*(getattr(o, k) for k in six+beside)))
+@pytest.mark.parametrize('how', copies)
+def test_batch_copies(how):
+    "A copy of a batch has the attributes that are no fields, each can be set, and no other name can stand in for one"
+    b = ReplayBuffer(9, 2, 1, 3, sampler=Prioritized(seed=0))
+    b.add_multi(*steps(*range(9)), truncateds=torch.arange(9)%2)
+    batch = b.sample(5)
+    got = copies[how](batch)
+    for k in six+beside: same(getattr(got, k), getattr(batch, k))
+    got.weights = torch.zeros(5,1)
+    assert got.weights.sum()==0 and batch.weights.sum()>0 and tuple(vars(got))==six
+    b.update_td(torch.rand(5), got.idxs, got.serials)
+
+def test_batch_by_hand():
+    "Keywords make a batch, too; the six are needed"
+    cols = {k: torch.zeros(2,1) for k in six}
+    batch = BatchExperience(**cols, idxs=tensor([3,4]))
+    same((batch.idxs, batch.serials, batch.states), (tensor([3,4]), None, torch.zeros(2,1)))
+    with refused('hiddens', TypeError): BatchExperience(*list(cols.values())[:5])
+
+def loaded(**names): return mock.patch.dict(sys.modules, {'velora.models.config':SimpleNamespace(**names)})
+def test_config():
+    "`config` is a dict of five items until Velora is loaded, and then what Velora makes of them; a subclass is of the same kind"
+    class Mine(ReplayBuffer): pass
+    want = dict(type='ReplayBuffer', capacity=9, state_dim=2, action_dim=1, hidden_dim=3)
+    for cls in (ReplayBuffer, Mine):
+        config = cls(9, 2, 1, 3).config()
+        assert config==want and config.state_dim==2 and json.loads(json.dumps(config))==want
+        with loaded(): assert cls(9, 2, 1, 3).config()==want # a Velora without the name
+        with loaded(BufferConfig=SimpleNamespace): assert cls(9, 2, 1, 3).config()==SimpleNamespace(**want)
+
+def test_config_in_pydantic():
+    "Fields of a pydantic model take both, and say what they cannot hold"
+    pydantic = pytest.importorskip('pydantic')
+    class BufferConfig(pydantic.BaseModel):
+        type: Literal['ReplayBuffer']; capacity: int; state_dim: int; action_dim: int; hidden_dim: int
+    class Agent(pydantic.BaseModel): buffer: BufferConfig
+    b = ReplayBuffer(9, 2, 1, 3)
+    one = Agent(buffer=b.config())
+    with loaded(BufferConfig=BufferConfig):
+        assert isinstance(b.config(), BufferConfig) and Agent(buffer=b.config())==one
+        with refused('state_dim'): ReplayBuffer(9, (2,2), 1, 3).config()
+    assert one.buffer==BufferConfig(type='ReplayBuffer', capacity=9, state_dim=2, action_dim=1, hidden_dim=3)
 
 def test_warm_progress():
     "A long warm-up shows a progress bar"

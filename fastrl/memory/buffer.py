@@ -10,13 +10,13 @@ Docs: https://fastrl.github.io/fastrl/memory.buffer.html.md"""
 __all__ = ['ReplayBuffer', 'BatchExperience']
 
 # %% ../../nbs/06c_memory.buffer.ipynb #8a9c98e1
-import json, zlib
+import json, sys, zlib
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import InitVar, dataclass, replace
 from itertools import dropwhile
 from pathlib import Path
 import numpy as np, torch
-from fastcore.basics import patch
+from fastcore.basics import AttrDict, patch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 from ..core import *
@@ -177,21 +177,31 @@ def add_multi(self:ReplayBuffer,
     whole = isinstance(states, tuple) and actions is None
     self._write_steps(states if whole else (states, actions, rewards, next_states, dones, hiddens), truncateds)
 
+# %% ../../nbs/06c_memory.buffer.ipynb #36d08526
+class _Beside:
+    "Slots for the attributes that are no fields; `vars` and the functions of `dataclasses` pass them by"
+    __slots__ = 'terminateds','truncateds','weights','idxs','serials'
+
 # %% ../../nbs/06c_memory.buffer.ipynb #73a4d143
 @dataclass
-class BatchExperience:
-    "Steps as columns, `(batch_size, features)` each"
+class BatchExperience(_Beside):
+    "Steps as six columns, `(batch_size, features)` each, and attributes beside them"
     states:Tensor # The observations
     actions:Tensor # The actions taken
     rewards:Tensor # What they were rewarded with
     next_states:Tensor # The next observations
     dones:Tensor # 1 where the episode was over, for whatever reason
     hiddens:Tensor # The network's hidden state after it had acted
-    terminateds:Tensor=None # 1 where the episode came to its end
-    truncateds:Tensor=None # 1 where it was cut short, as by a time limit
-    weights:Tensor=None # `(batch_size, 1)`, how much each counts; only if `Prioritized` drew them
-    idxs:Tensor=None # `(batch_size,)`, the numbers of the rows
-    serials:Tensor=None # `(batch_size, 1)`, how many steps were added before each
+    terminateds:InitVar[Tensor]=None # 1 where the episode came to its end
+    truncateds:InitVar[Tensor]=None # 1 where it was cut short, as by a time limit
+    weights:InitVar[Tensor]=None # `(batch_size, 1)`, how much each counts; only if `Prioritized` drew them
+    idxs:InitVar[Tensor]=None # `(batch_size,)`, the numbers of the rows
+    serials:InitVar[Tensor]=None # `(batch_size, 1)`, how many steps were added before each
+
+    def __post_init__(self, *beside):
+        for k,v in zip(_Beside.__slots__, beside): setattr(self, k, v)
+
+for _k in _Beside.__slots__: delattr(BatchExperience, _k) # the defaults would hide the slots
 
 # %% ../../nbs/06c_memory.buffer.ipynb #4c40a340
 @patch
@@ -487,3 +497,10 @@ def _as_actions(actions, envs):
     if not np.can_cast(a.dtype, space.dtype, 'same_kind'):
         raise ValueError(f'`agent.predict` should give actions of {space.dtype}, as {space} has them, got {a.dtype}')
     return a.reshape(n, *space.shape).astype(space.dtype)
+
+# %% ../../nbs/06c_memory.buffer.ipynb #9f8ef6a7
+@patch
+def config(self:ReplayBuffer): # -> Velora's `BufferConfig` if Velora is loaded, else an `AttrDict` that it accepts
+    "Kind, capacity and dimensions, as a Velora agent writes them down"
+    make = getattr(sys.modules.get('velora.models.config'), 'BufferConfig', AttrDict)
+    return make(type='ReplayBuffer', **{k: getattr(self, k) for k in _meta_keys[:4]})
