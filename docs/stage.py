@@ -40,6 +40,7 @@ def __getitem__(self:NbdevLookup, s):
 def short_types(s):
     "`BD` for `fastrl.core.BD`; and no type where there is just a default of None"
     s = re.sub(r'\b(__main__|_C|torch|pathlib|(fastrl|plotly)(\.\w+)+)\.(?=[A-Z])', '', s)
+    s = re.sub(r'dataclasses\.InitVar\[(\w+)\]', r'\1', s)
     return s.replace(':NoneType=', '=').replace('| NoneType |', '|  |')
 
 def with_kwargs(tbl, sym):
