@@ -501,6 +501,8 @@ def _as_actions(actions, envs):
 # %% ../../nbs/06c_memory.buffer.ipynb #9f8ef6a7
 @patch
 def config(self:ReplayBuffer): # -> Velora's `BufferConfig` if Velora is loaded, else an `AttrDict` that it accepts
-    "Kind, capacity and dimensions, as a Velora agent writes them down"
+    """Kind, capacity and dimensions, as a Velora agent writes them down
+
+    - returns: Velora's `BufferConfig` if Velora is loaded, else an `AttrDict` that it accepts"""
     make = getattr(sys.modules.get('velora.models.config'), 'BufferConfig', AttrDict)
     return make(type='ReplayBuffer', **{k: getattr(self, k) for k in _meta_keys[:4]})

@@ -5,7 +5,7 @@ An agent with a recurrent network has more to remember than what it saw and did:
 Docs: https://fastrl.github.io/fastrl/memory.buffer.html.md"""
 from typing import Any, overload
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import InitVar, dataclass
 import torch
 from torch import Tensor
 from ..core import *
@@ -144,17 +144,30 @@ class ReplayBuffer(Savable):
     - `seed`: Of the copies"""
         ...
 
+    def config(self):
+        """Kind, capacity and dimensions, as a Velora agent writes them down
+
+    - returns: Velora's `BufferConfig` if Velora is loaded, else an `AttrDict` that it accepts"""
+        ...
+
+class _Beside:
+    """Slots for the attributes that are no fields; `vars` and the functions of `dataclasses` pass them by"""
+    __slots__: Any
+
 @dataclass
-class BatchExperience:
-    """Steps as columns, `(batch_size, features)` each"""
+class BatchExperience(_Beside):
+    """Steps as six columns, `(batch_size, features)` each, and attributes beside them"""
     states: Tensor
     actions: Tensor
     rewards: Tensor
     next_states: Tensor
     dones: Tensor
     hiddens: Tensor
-    terminateds: Tensor | None = None
-    truncateds: Tensor | None = None
-    weights: Tensor | None = None
-    idxs: Tensor | None = None
-    serials: Tensor | None = None
+    terminateds: InitVar[Tensor] | None = None
+    truncateds: InitVar[Tensor] | None = None
+    weights: InitVar[Tensor] | None = None
+    idxs: InitVar[Tensor] | None = None
+    serials: InitVar[Tensor] | None = None
+
+    def __post_init__(self, *beside):
+        ...
