@@ -9,19 +9,26 @@ from fastai.basics import Callback, Learner, Metric, nn
 from torch import Tensor
 from ..core import *
 from ..data.gym import *
+from ..data.steps import *
 from ..memory.experience_replay import *
 from ..memory.updates import *
-__all__ = ['QNet', 'Dueling', 'mlp', 'Scale', 'nature_cnn', 'EpsilonGreedy', 'greedy_values', 'huber', 'DQN', 'play', 'Evaluate', 'Score', 'Column', 'ShowColumns', 'dqn_learner', 'plot_learning']
+__all__ = ['QNet', 'Dueling', 'Flat', 'mlp', 'Scale', 'nature_cnn', 'EpsilonGreedy', 'greedy_values', 'huber', 'DQN', 'play', 'Evaluate', 'Score', 'Column', 'ShowColumns', 'dqn_learner', 'plot_learning']
 
 class QNet(nn.Module):
     """The value of each action, which `net` computes from the column `state`"""
     net: Any
+    first: int
 
-    def __init__(self, net):
-        """- `net`: Any module: states `(n, …)` → `(n, n_actions)`"""
+    def __init__(self, net, first: int=0):
+        """- `net`: Any module: states `(n, …)`, or dicts and tuples of them → `(n, n_actions)`
+        - `first`: What the environment calls the first action"""
         ...
 
     def forward(self, batch):
+        ...
+
+    def fitting(self, states):
+        """Environments like `float64`, networks rarely do"""
         ...
 
     def reset(self):
@@ -34,6 +41,12 @@ class Dueling(nn.Module):
 
     def __init__(self, n_in, n_actions):
         ...
+
+    def forward(self, x):
+        ...
+
+class Flat(nn.Flatten):
+    """Rows of floats, whatever numbers the environment shows"""
 
     def forward(self, x):
         ...
@@ -88,6 +101,10 @@ class EpsilonGreedy:
         """The best actions, without exploring"""
         ...
 
+    @property
+    def first(self) -> int:
+        ...
+
     def __call__(self, states):
         """- `states`: `(n, …)`, one state per environment
         - returns: actions `(n,)`"""
@@ -102,7 +119,7 @@ class EpsilonGreedy:
         ...
 
 def greedy_values(model, states):
-    """The values that `model` gives the actions in `states`, on the CPU"""
+    """The values that `model` gives the actions in `states`, on the CPU: without dropout, and with the normalisation learnt"""
     ...
 
 def huber(q: Tensor, y: Tensor, weight: Tensor | None=None):
