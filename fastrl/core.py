@@ -234,7 +234,8 @@ def merge(cls:BD, *ds)->BD:
 def pandas(self:BD,
     mu:bool=False, # Add the mean of each row, as `<name>_mu`
     relative_shape:bool=False, # Show the shape of one row instead of the column's
-    **kwargs
+    jupyter_nrows:int=None, # Let pandas show so many rows of a table, this one and later ones
+    **kwargs # For `DataFrame`
 ): # -> pandas.DataFrame
     """The batch as a `pandas.DataFrame`, one line per row
 
@@ -242,6 +243,7 @@ def pandas(self:BD,
     - `relative_shape`: Show the shape of one row instead of the column's
     - returns: pandas.DataFrame"""
     import pandas as pd
+    if jupyter_nrows is not None: pd.set_option('display.max_rows', jupyter_nrows)
     cols,mus = {},{}
     for p,t in leaves(self):
         k,t = path_name(p),t.detach().cpu()

@@ -182,6 +182,40 @@ def test_many_histories():
     rng = np.random.default_rng(1)
     assert sum(history(rng) for _ in range(300))>300
 
+def unfolded(e, p, n, delta):
+    "The steps of each window of an episode, from its length alone: what `coded_rows` folds"
+    return [list(range(o['step'], o['step']+o['n_steps'])) for o in coded_rows(e, p, n, delta, 1.)]
+
+@pytest.mark.parametrize('mode,n,delta', itertools.product((None,*modes), (1,2,3), (1,2,4)))
+def test_unfolded(mode, n, delta):
+    "Without a `FirstLast`: the same windows, step by step; each row is the step it was, and an episode has one last row"
+    if n==delta==1: return
+    env = SyncVectorEnv([lambda e=e: Coded(e) for e in range(3)], autoreset_mode=modes[mode]) if mode else Coded(0)
+    source,rng = Source([GymLoop(env, seed=3, steps_count=n, steps_delta=delta), Witness]),np.random.default_rng(n)
+    parts = [source.take(int(rng.integers(1, 40))) for _ in range(12)]
+    b = parts[0]
+    for o in parts[1:]: b = b+o
+    same(b['was'], b['state'])
+    same(b['saw'], b['next_state'])
+    same(b['next_state'][:,2:], b['state'][:,2:]+1)
+    got = {}
+    for i,(e,p,t) in enumerate(b['state'].int().tolist()):
+        eq((b['step'][i].item(), b['reward'][i].item()), (t+1, gain(e, p, t+1)))
+        key = b['window'][i].item() if n>1 else i
+        at = got.setdefault((e,p), {}).setdefault(key, [])
+        at.append(t+1)
+        last = at==unfolded(e, p, n, delta)[-1] and len(got[e,p])==len(unfolded(e, p, n, delta))
+        eq((b['done'][i].item(), b['all_done'][i].item()), (t+1==length(e, p), last))
+    for e in {e for e,_ in got}:
+        last = max(p for o,p in got if o==e)
+        for p in range(last): eq(list(got[e,p].values()), unfolded(e, p, n, delta))
+        assert last>3
+    if n==1: return
+    source.close()
+    for _,o in zip(range(20), source): # a window at a time
+        (e,p,_),*_ = o['state'].int().tolist()
+        assert o['step'][:,0].tolist() in unfolded(e, p, n, delta)
+
 class Interrupt(LoopCallback):
     "Ctrl-C after the `at`-th step"
     def __init__(self, at=0): self.at,self.n = at,0

@@ -21,7 +21,7 @@ def fetch(suite, clone, to):
         if not clone.exists(): git('clone', '-q', suite.url, clone)
     shutil.rmtree(to, ignore_errors=True)
     to.mkdir(parents=True)
-    git('-C', clone, '--work-tree', to, 'checkout', '-q', '-f', suite.commit, '--', '.')
+    git('-C', clone, '--work-tree', to, 'checkout', '-q', '-f', suite.commit, '--', *getattr(suite, 'files', ['.']))
 
 def install(suite, to):
     "What the suite imports and we do not, with neither the packages it pins nor another torch"
