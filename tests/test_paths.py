@@ -14,8 +14,8 @@ published = {
     'data.block': '''
         LoopCallback Source''',
     'data.gym': '''
-        FirstLast GymLoop LoopCallback MeanReward NoValidation ResReduce Source SourceDL StepArrays fake_gym_learner
-        reward_loss since space_form to_rows windows''',
+        FirstLast GymLoop LoopCallback MeanReward NEpisodes NoValidation ResReduce Reward RowsAsTargets Source SourceDL
+        StepArrays fake_gym_learner reward_loss show_source since space_form to_rows windows''',
     'memory.bank': '''
         Experience ExperienceBank Merge bank_about create_experience log merge_banks''',
     'memory.buffer': '''

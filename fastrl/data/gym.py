@@ -273,10 +273,10 @@ def windows(
 @patch
 def thin(self:FirstLast, b, steps):
     "The rows that begin at every `steps_delta`-th step, and the last step if none of them reaches it"
-    keep = _begins(b, self.loop.steps_count, self.loop.steps_delta)
+    keep = _opens_window(b, self.loop.steps_count, self.loop.steps_delta)
     return BD(b, all_done=b['done'] & (steps<=self.loop.steps_delta))[keep], steps[keep]
 
-def _begins(b, n, delta):
+def _opens_window(b, n, delta):
     "Which steps begin a window"
     at = (b['step']-1)%delta
     return ((at==0) | b['all_done'] & (at>=n))[:,0]
@@ -290,7 +290,7 @@ def after_block(self:GymLoop):
     b = self.source.block if self._begun is None else self._begun+self.source.block
     rows,steps = links(*(b[o][:,0] for o in ('env_id','done','episode_id','step'))).runs(torch.arange(b.bs()), n)
     complete = b['done'][rows[:,-1],0] | (steps==n)
-    keep,self._begun = complete & _begins(b, n, delta),b[~complete]
+    keep,self._begun = complete & _opens_window(b, n, delta),b[~complete]
     rows,steps = rows[keep],steps[keep]
     window = torch.arange(len(steps)).repeat_interleave(steps)
     block = b[rows[torch.arange(n)<steps[:,None]]]
@@ -337,7 +337,8 @@ def show_source(
             raise ValueError("`show_source` shows the column `image`: make it with `GymLoop(…, mode='rgb_array')`")
         for frame in frames.numpy():
             clear_output(wait=True)
-            display(Image.fromarray(frame[...,0] if frame.shape[2:]==(1,) else frame))
+            picture = Image.fromarray(frame[...,0] if frame.shape[2:]==(1,) else frame)
+            display(picture, include=['image/png','text/plain'])
 
 # %% ../../nbs/05b_data.gym.ipynb #b54a268a
 @patch

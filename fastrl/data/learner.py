@@ -54,7 +54,6 @@ class SourceDL(DataLoader):
     @property
     def get_idxs(self): raise AttributeError # rows come in order: fastai has nothing to put back into order
 
-# %% ../../nbs/05ac_data.learner.ipynb #5ac00101
 def returns_in(
     rows:BD, # With the columns `all_done` and `accum_rewards`, else nobody knows
 )->list:

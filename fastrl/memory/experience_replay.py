@@ -42,7 +42,7 @@ class ExperienceReplayCallback(Callback):
         warmup_sz:int=100, # Rows before the first batch is drawn
         memory=None, # Rows to start from, copied; or an `ExperienceReplay`, which stays as it is, with its own settings
         event:str='after_pred', # When the batches change places; with `'before_batch'` the model runs once
-        **kwargs # For `ExperienceReplay`: `sampler`, `seed`, `device` and others
+        **kwargs # For `ExperienceReplay`: `sampler`, `seed`, `freeze_memory` and others
     ):
         """- `bs`: Rows in a drawn batch
         - `max_sz`: The most rows that the memory holds
@@ -54,7 +54,8 @@ class ExperienceReplayCallback(Callback):
             raise ValueError(f"`event` should be 'after_pred' or 'before_batch', got {event!r}")
         self.event,self.settings = event,dict(bs=bs, max_sz=max_sz, warmup_sz=warmup_sz, **kwargs)
         if isinstance(memory, ExperienceReplay):
-            self.settings.update({k: getattr(memory, k) for k in ('bs','max_sz','warmup_sz','n_step','gamma')})
+            self.settings.update({k: getattr(memory, k) for k in ('bs','max_sz','warmup_sz','n_step','gamma',
+                                                                  'freeze_memory')})
             self.experience_replay = memory
         else: self.experience_replay = ExperienceReplay(memory=memory, **self.settings)
         # the rows of this batch and their serials; how often each row was drawn

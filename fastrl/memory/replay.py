@@ -19,6 +19,7 @@ from ..core import *
 from .columns import *
 from .disk import Savable
 from .ring import Ring
+from .row import batch_len, tensors_of
 from .sample import *
 from .vector import *
 from .walk import Runs, Walk
@@ -27,7 +28,7 @@ from .walk import Runs, Walk
 class ExperienceReplay(Savable):
     "The last `max_sz` rows, and batches of `bs` drawn from them"
     __array_ufunc__ = None # so that `array + memory` comes to `__radd__`, too
-    kind = 'ExperienceReplay'
+    kind,freeze_memory = 'ExperienceReplay',False # pickles from before `freeze_memory` have none
     def __init__(self,
         bs:int=16, # Rows in a batch that is drawn
         max_sz:int=200, # The most rows it holds, whatever the number of environments; then the oldest are overwritten
@@ -41,21 +42,8 @@ class ExperienceReplay(Savable):
         shared:bool=False, # In shared memory, where other processes see the same rows?
         path=None, # A file to live in; a file that a memory left is opened with its rows
         schema:dict=None, # The columns, `{name: (shape, dtype)}`; without it the first row decides
-        **_
+        freeze_memory:bool=False, # Keep the first `max_sz` rows, and drop what comes later?
     ):
-        """- `bs`: Rows in a batch that is drawn
-        - `max_sz`: The most rows it holds, whatever the number of environments; then the oldest are overwritten
-        - `warmup_sz`: Rows that must be stored before `sample` gives any
-        - `memory`: Rows to start from, copied
-        - `sampler`: Which rows are drawn: `Uniform()` by default, `Prioritized()`, or your own
-        - `n_step`: Fold so many single-step rows into one when sampling; you can change it at any time
-        - `gamma`: Discount factor, for `n_step`
-        - `seed`: Makes the draws reproducible, unless the sampler has a seed of its own
-        - `device`: Where the rows live
-        - `shared`: In shared memory, where other processes see the same rows?
-        - `path`: A file to live in; a file that a memory left is opened with its rows
-        - `schema`: The columns, `{name: (shape, dtype)}`; without it the first row decides"""
-        if _: refuse_words('ExperienceReplay', _, **_words)
         _check_settings(bs, max_sz, warmup_sz, sampler, n_step, gamma)
         self.bs,self.max_sz,self.warmup_sz,self.n_step,self.gamma = bs,max_sz,warmup_sz,n_step,gamma
         try: self.ring = Ring(max_sz, schema and row_schema(schema), device, shared, path)
@@ -64,6 +52,7 @@ class ExperienceReplay(Savable):
         if seed is not None and isinstance(self.sampler, Uniform) and not self.sampler.seeded:
             Uniform.seed(self.sampler, seed)
         self.runs,self.walk,self.vectors,self.dropped_updates = Uniform(seed),Walk(),VectorSteps(),0
+        self.freeze_memory = bool(freeze_memory)
         if memory is None: return
         self+memory
         if self.ring.total>max_sz:
@@ -75,7 +64,6 @@ class ExperienceReplay(Savable):
         "Where the newest row ends: 1 after the first, `max_sz` when the memory is just full"
         return self.ring.pointer
     def __len__(self)->int: return len(self.ring)
-    def __bool__(self)->bool: return True # also without rows: `memory or ExperienceReplay()` would make a second one
     def __repr__(self): return in_lines(f'ExperienceReplay(bs={self.bs}, warmup_sz={self.warmup_sz}, {self.ring})')
 
 # %% ../../nbs/06_memory.replay.ipynb #bb6d29a5
@@ -105,9 +93,7 @@ def _check_settings(bs, max_sz, warmup_sz, sampler, n_step, gamma):
 def __add__(self:ExperienceReplay,
     batch, # A `BD`, a dict, or a tuple that holds just one of them
 )->ExperienceReplay:
-    """Add the rows of `batch` in place
-
-    - `batch`: A `BD`, a dict, or a tuple that holds just one of them"""
+    "Add the rows of `batch` in place"
     if isinstance(batch, tuple) and len(batch)==1: batch = batch[0]
     if not isinstance(batch, dict):
         of = f' of {len(batch)}' if isinstance(batch, tuple) else ''
@@ -115,9 +101,14 @@ def __add__(self:ExperienceReplay,
                                         f'got a {type(batch).__name__}{of}')
     source = batch.of() if isinstance(batch, Columns) else None
     first,several = self.ring.total,0 if source is None else self.ring.seams.several
-    try: self.ring.extend(as_rows(batch, self.ring.fields))
+    rows = batch
+    try:
+        rows = as_rows(batch, self.ring.fields)
+        if self.freeze_memory: rows = self._extend_to_full(rows)
+        else: self.ring.extend(rows)
     except ValueError as e: raise ExperienceReplayException(str(e)) from e
-    if source is not None: self._join_as(source, torch.arange(min(batch.bs(), len(source))), first, several)
+    if source is not None and (n := BD(rows).bs()):
+        self._join_as(source, torch.arange(min(n, len(source))), first, several)
     return self
 
 # %% ../../nbs/06_memory.replay.ipynb #d8b973cd
@@ -128,15 +119,8 @@ class MemoryNotWarm(ExperienceReplayException):
 def sample(self:ExperienceReplay,
     bs:int=None, # How many; `self.bs` by default
     device=None, # Where the batch should be; where the rows are by default
-    **_
-)->tuple[BD,Tensor]: # The batch, and the numbers of its rows
-    """`bs` rows, drawn by the sampler, and their numbers
-
-    - `bs`: How many; `self.bs` by default
-    - `device`: Where the batch should be; where the rows are by default
-    - returns: The batch, and the numbers of its rows"""
-    if _: refuse_words('sample', _, batch_size='bs', sample_size='bs', n='bs')
-    if device is not None and type(device) is not torch.device: device = usable_device(device)
+): # -> (BD, row numbers)
+    "`bs` rows, drawn by the sampler, and their numbers"
     if bs is None: bs = self.bs
     elif type(bs) is not int or bs<1: bs = _positive('bs', bs)
     self._check_warm()
@@ -157,11 +141,6 @@ def _check_warm(self:ExperienceReplay):
         raise MemoryNotWarm(f'{n} rows are stored, and {need} are needed before the first batch: '
                             'add more, or lower `warmup_sz`')
 
-# %% ../../nbs/06_memory.replay.ipynb #25bd5738
-_words = {**dict.fromkeys(('capacity','buffer_size','max_size','size','maxlen','memory_size','storage'), 'max_sz'),
-          **dict.fromkeys(('learning_starts','min_size','warmup'), 'warmup_sz'), 'batch_size':'bs', 'n_steps':'n_step',
-          'discount':'gamma', 'alpha':'sampler=Prioritized(alpha=…)', 'beta':'sampler=Prioritized(beta=…)'}
-
 # %% ../../nbs/06_memory.replay.ipynb #4d997a69
 _all_ = ['Columns'] # import it from here, too
 
@@ -174,7 +153,6 @@ def memory(self:ExperienceReplay)->BD:
     return res
 
 # %% ../../nbs/06_memory.replay.ipynb #1d97106b
-
 @patch
 def __radd__(self:ExperienceReplay, batch):
     raise ExperienceReplayException('write `memory + batch`: the memory stands first, '
@@ -185,44 +163,43 @@ _int64_fields = ('action','step','episode_id','env_id','worker_id') # other Pyth
 
 @patch
 def add(self:ExperienceReplay,
-    *_,
     **row # The fields of one step; a number makes a column of shape `(n,1)`
 )->ExperienceReplay:
-    """Add one step
-
-    - `**row`: The fields of one step; a number makes a column of shape `(n,1)`"""
-    if _: _refuse_positions(*_)
+    "Add one step"
     if type(td := row.setdefault('td_error', 0.)) is int and abs(td)<2**53: row['td_error'] = float(td)
     ours = type(self).__add__ is ExperienceReplay.__add__
-    if ours and self.ring.fields:
+    if ours and self.ring.fields and not self.freeze_memory:
         try: self.ring.add(**row); return self
         except ValueError: pass # lists and the like, or a row to be refused
     if not self.ring.fields:
         row = {k: np.int64(v) if k in _int64_fields and type(v) is int and abs(v)<2**63 else v for k,v in row.items()}
     return self+map_leaves(_batch_of_one, row)
 
-def _refuse_positions(*args):
-    write = '`add(**step)` for one step, `memory + batch` for several' if isinstance(args[0], dict) \
-        else '`add(state=…, action=…, reward=…)`, with the names that your network uses'
-    raise TypeError(f'`add` takes the fields of a step by name: write {write}')
-
 def _batch_of_one(v):
     if type(v) in (bool, int, float): return [[v]]
     if isinstance(v, list): return [v]
     return v.reshape(1, *(v.shape or (1,))) if hasattr(v, 'reshape') else v
 
+# %% ../../nbs/06_memory.replay.ipynb #06000102
+@patch
+def _extend_to_full(self:ExperienceReplay, rows):
+    "Write the first of `rows` as long as there is room, and return these"
+    with self.ring as ring:
+        n,room = batch_len(ts := tensors_of(rows)),self.max_sz-len(self)
+        if n>room: rows = map_leaves(lambda o: o[:room], rows)
+        if room: ring.extend(rows)
+        else: ring.fields.fit(ts, one=False) # rows that don't fit are refused all the same
+        if n>room: ring.cut(gap=True)
+    return rows
+
 # %% ../../nbs/06_memory.replay.ipynb #58441b04
 @patch
 def update_td(self:ExperienceReplay,
-    td_errors, # `(n,1)`, one for each row
-    idxs, # `(n,)`, the numbers that came with the batch
+    td_errors:Tensor, # `(n,1)`, one for each row
+    idxs:Tensor, # `(n,)`, the numbers that came with the batch
     serials:Tensor=None, # `(n,1)` or `(n,)`, the batch's column `serial`; without it the rows are taken as they are now
 ):
-    """Note the TD error of each row in `idxs` that is still the one it was
-
-    - `td_errors`: `(n,1)`, one for each row
-    - `idxs`: `(n,)`, the numbers that came with the batch
-    - `serials`: `(n,1)` or `(n,)`, the batch's column `serial`; without it the rows are taken as they are now"""
+    "Note the TD error of each row in `idxs` that is still the one it was"
     with self.ring as ring:
         if self._as_drawn(td_errors, idxs, serials):
             if dropped := ring.put('td_error', idxs, td_errors, serials):
@@ -256,11 +233,11 @@ def _all_usable(idxs, td_errors, n):
 @patch
 def _check_td(self:ExperienceReplay, td_errors, idxs, serials):
     "The TD errors and numbers of the rows that are still there"
-    ring,n = self.ring,len(self) if serials is None else self.max_sz # serials tell what is gone
-    if not n: raise ExperienceReplayException('there are no rows yet whose TD error could be noted')
+    if not len(self): raise ExperienceReplayException('there are no rows yet whose TD error could be noted')
+    ring = self.ring
     try:
-        i = row_index(idxs, n)
-        idxs = (torch.arange(n)[i] if isinstance(i, slice) else i).to(ring.device)
+        i = row_index(idxs, len(ring))
+        idxs = (torch.arange(len(ring))[i] if isinstance(i, slice) else i).to(ring.device)
     except (IndexError, TypeError, ValueError) as e: raise ExperienceReplayException(f'`idxs`: {e}') from e
     td_errors = torch.as_tensor(td_errors).detach().as_subclass(Tensor)
     if not torch.can_cast(td_errors.dtype, torch.float32):
@@ -276,18 +253,6 @@ def _check_td(self:ExperienceReplay, td_errors, idxs, serials):
     self.dropped_updates += int((~there).sum())
     return td_errors[there],idxs[there],None if serials is None else torch.as_tensor(serials).reshape(-1)[there.cpu()]
 
-# %% ../../nbs/06_memory.replay.ipynb #adcb39a4
-@patch(as_prop=True)
-def is_full(self:ExperienceReplay)->bool:
-    "Does the next row overwrite the oldest?"
-    return len(self)==self.max_sz
-
-@patch
-def clear(self:ExperienceReplay)->ExperienceReplay:
-    "Forget all rows"
-    self.ring.reset()
-    return self
-
 # %% ../../nbs/06_memory.replay.ipynb #2f3bdac7
 @patch
 def put(self:ExperienceReplay,
@@ -296,13 +261,7 @@ def put(self:ExperienceReplay,
     values, # Their shape, followed by that of a row
     serials=None, # The batch's column `serial`; without it the rows are taken as they are now
 )->int: # How many rows are gone
-    """Write `values` into the rows `idxs` that are still the ones they were
-
-    - `name`: The column
-    - `idxs`: Row numbers as they were drawn, `(n,)` or `(bs,T)`; -1 names none
-    - `values`: Their shape, followed by that of a row
-    - `serials`: The batch's column `serial`; without it the rows are taken as they are now
-    - returns: How many rows are gone"""
+    "Write `values` into the rows `idxs` that are still the ones they were"
     if name=='td_error':
         raise ExperienceReplayException('write TD errors with `update_td`, which also tells the sampler')
     try: return self.ring.put(name, idxs, values, serials)
@@ -319,14 +278,7 @@ def add_vector(self:ExperienceReplay,
     autoreset=None, # The vector environment, its `autoreset_mode`, or the name of it, `'next_step'`
     **more # Other columns, `(n_envs, …)`
 )->ExperienceReplay:
-    """Add what one `step` of a vector environment gave
-
-    - `obs`: What the environments showed before the step, `(n_envs, …)`, also nested
-    - `truncated`: The actions taken, and their results
-    - `next_obs`: What they showed after it, as `step` gave it
-    - `infos`: As `step` gave it: in SAME_STEP mode it has `final_obs`
-    - `autoreset`: The vector environment, its `autoreset_mode`, or the name of it, `'next_step'`
-    - `**more`: Other columns, `(n_envs, …)`"""
+    "Add what one `step` of a vector environment gave"
     terminated,truncated = np.asarray(terminated, bool),np.asarray(truncated, bool)
     over = terminated|truncated
     try:
@@ -360,16 +312,8 @@ def sample_sequences(self:ExperienceReplay,
     T:int=None, # Steps in each; without it whole episodes
     pad:bool=False, # Also episodes that are shorter, filled up with zeros?
     device=None, # Where the batch should be
-    **_
-)->tuple[BD,Tensor]: # A batch of `(bs, T, …)`, and row numbers `(bs, T)`, -1 where there is none
-    """Runs of rows that follow one another in an episode
-
-    - `bs`: How many; `self.bs` by default
-    - `T`: Steps in each; without it whole episodes
-    - `pad`: Also episodes that are shorter, filled up with zeros?
-    - `device`: Where the batch should be
-    - returns: A batch of `(bs, T, …)`, and row numbers `(bs, T)`, -1 where there is none"""
-    if _: refuse_words('sample_sequences', _, batch_size='bs', sequence_length='T', seq_len='T', length='T')
+): # -> (BD of `(bs, T, …)`, row numbers `(bs, T)`, -1 where there is none)
+    "Runs of rows that follow one another in an episode"
     bs,T = self.bs if bs is None else _positive('bs', bs),T if T is None else _positive('T', T)
     self._check_warm()
     return self._drawn_by(Runs(self.walk, self.runs.gen, T, pad), bs, device)
@@ -379,16 +323,14 @@ def sample_sequences(self:ExperienceReplay,
 def __getitem__(self:ExperienceReplay,
     o, # Rows: an int, slice, list, mask or tensor; or the name of a column
 )->ExperienceReplay:
-    """An `ExperienceReplay` over the rows `o`, copied, with the same settings; or the column of that name
-
-    - `o`: Rows: an int, slice, list, mask or tensor; or the name of a column"""
+    "An `ExperienceReplay` over the rows `o`, copied, with the same settings; or the column of that name"
     with self.ring as ring:
         try:
             if isinstance(o, str): return ring[o]
         except KeyError as e: raise ExperienceReplayException(e.args[0]) from e
         i = self._rows_named(o)
         res = ExperienceReplay(self.bs, len(i), min(self.warmup_sz, len(i)), ring[i], self._sampler_alike(),
-                               self.n_step, self.gamma, device=ring.device)
+                               self.n_step, self.gamma, device=ring.device, freeze_memory=self.freeze_memory)
         res._join_as(self, i, 0, 0)
         if hasattr(self.sampler, 'beside'):
             beside = {k: torch.as_tensor(v)[i.to(ring.device)] for k,v in self.sampler.beside(ring).items()}
@@ -457,7 +399,7 @@ def _wrong_links(self:ExperienceReplay, source, idxs, first, apart):
     return np.union1d(begins, wrong)
 
 # %% ../../nbs/06_memory.replay.ipynb #a1033c34
-_saved_settings = ('bs','max_sz','warmup_sz','n_step','gamma')
+_saved_settings = ('bs','max_sz','warmup_sz','n_step','gamma','freeze_memory')
 
 @patch
 @contextmanager
@@ -489,15 +431,7 @@ def load(cls:ExperienceReplay,
     device='cpu', shared:bool=False, path=None, # The rows' new place
     **asked # Settings; an error unless it was saved with them
 )->ExperienceReplay:
-    """The memory that was saved to `folder`
-
-    - `folder`: Of a saved or checkpointed memory
-    - `sampler`: One with the saved settings; needed for your own class, if it does not derive from `Uniform`
-    - `on_error`: `'skip'` leaves damaged files out, and logs how many rows they had
-    - `env_restored`: Do the environments resume where they were?
-    - `mapped`: Leave the rows in the file, to be read when they are drawn? You cannot add to them then
-    - `path`: The rows' new place
-    - `**asked`: Settings; an error unless it was saved with them"""
+    "The memory that was saved to `folder`"
     return cls.load_as(folder, asked, on_error, env_restored, mapped, dict(device=device, shared=shared, path=path),
                        sampler=sampler, device=device)
 
@@ -505,7 +439,7 @@ def load(cls:ExperienceReplay,
 @patch(cls_method=True)
 def empty(cls:ExperienceReplay, saved, sampler=None, device='cpu')->ExperienceReplay:
     "A memory with the settings of `saved`, and no rows yet"
-    c = saved.config
+    c = {'freeze_memory':False, **saved.config} # older memories knew nothing of it
     new = sampler or sampler_of(c['sampler'], c['sampler_settings'], device)
     if (type(new).__name__, new.settings)!=(c['sampler'], c['sampler_settings']):
         raise ValueError(f'`sampler` should be a {c["sampler"]} with {c["sampler_settings"]}, '
@@ -528,7 +462,6 @@ def restored(self:ExperienceReplay, saved, ring, beside, state)->ExperienceRepla
     return self
 
 # %% ../../nbs/06_memory.replay.ipynb #cb710b03
-
 @patch
 def __setstate__(self:ExperienceReplay, state):
     if '_vectors' in state:
