@@ -272,13 +272,14 @@ def fake_gym_learner(
     bs:int=1, # Rows per batch
     cbs=None, # Callbacks
     num_workers:int=0, # Means nothing here: `GymLoop(…, vectorization='async')` has processes
-    metrics=(Reward, NEpisodes),
+    metrics=None, # `Reward` and `NEpisodes` if not given
     opt_func=SGD, lr:float=.1, # For one number no other optimizer is better
     **kwargs # For `Learner`
 )->Learner:
     "A `Learner` over `source`, whose network of one number learns the mean reward"
     return Learner(source.dataloaders(n, bs), MeanReward(), loss_func=reward_loss, opt_func=opt_func, lr=lr,
-                   metrics=L(metrics), cbs=[NoValidation, RowsAsTargets, *L(cbs)], **kwargs)
+                   metrics=[Reward, NEpisodes] if metrics is None else L(metrics),
+                   cbs=[NoValidation, RowsAsTargets, *L(cbs)], **kwargs)
 
 # %% ../../nbs/05ac_data.learner.ipynb #86c462f7
 def as_rows(
