@@ -241,6 +241,8 @@ def pandas(self:BD,
 
     - `mu`: Add the mean of each row, as `<name>_mu`
     - `relative_shape`: Show the shape of one row instead of the column's
+    - `jupyter_nrows`: Let pandas show so many rows of a table, this one and later ones
+    - `**kwargs`: For `DataFrame`
     - returns: pandas.DataFrame"""
     import pandas as pd
     if jupyter_nrows is not None: pd.set_option('display.max_rows', jupyter_nrows)

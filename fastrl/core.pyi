@@ -116,11 +116,13 @@ class BD(dict):
         """The columns of all `ds` side by side; the last of two with the same name wins"""
         ...
 
-    def pandas(self, mu: bool=False, relative_shape: bool=False, **kwargs):
+    def pandas(self, mu: bool=False, relative_shape: bool=False, jupyter_nrows: int | None=None, **kwargs):
         """The batch as a `pandas.DataFrame`, one line per row
 
     - `mu`: Add the mean of each row, as `<name>_mu`
     - `relative_shape`: Show the shape of one row instead of the column's
+    - `jupyter_nrows`: Let pandas show so many rows of a table, this one and later ones
+    - `**kwargs`: For `DataFrame`
     - returns: pandas.DataFrame"""
         ...
 

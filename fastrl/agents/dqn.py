@@ -144,7 +144,7 @@ class EpsilonGreedy:
         return torch.from_numpy(anything if explore.all() else np.where(explore, anything, actions))+self.first
 
 def greedy_values(model, states):
-    "The values that `model` gives the actions in `states`, on the CPU: without dropout, and with the normalisation learnt"
+    "The values that `model` gives the actions in `states`, on the CPU; not in training mode, so without dropout"
     device = next(iter(model.parameters())).device
     learning = [o for o in model.modules() if o.training]
     for o in learning: o.training = False

@@ -119,7 +119,7 @@ class EpsilonGreedy:
         ...
 
 def greedy_values(model, states):
-    """The values that `model` gives the actions in `states`, on the CPU: without dropout, and with the normalisation learnt"""
+    """The values that `model` gives the actions in `states`, on the CPU; not in training mode, so without dropout"""
     ...
 
 def huber(q: Tensor, y: Tensor, weight: Tensor | None=None):

@@ -7,7 +7,7 @@ from typing import Any, overload
 from fastai.basics import DataLoaders
 from fastcore.foundation import L
 from ..core import *
-__all__ = ['LoopCallback', 'Source']
+__all__ = ['loop_events', 'LoopCallback', 'Source']
 
 class LoopCallback:
     """A part of the loop of a `Source`, which it finds as `self.source`"""
@@ -52,6 +52,10 @@ class Source:
     - `n`: How many rows"""
         ...
 
+    def show_loop(self):
+        """Print the events of the loop, and the callbacks that act at each"""
+        ...
+
     def close(self):
         """Close what the callbacks opened; the next `take` opens it anew"""
         ...
@@ -65,7 +69,7 @@ class Source:
         ...
 
     def __iter__(self):
-        """One row at a time, without end"""
+        """One row at a time, without end; rows of the same `window` come together"""
         ...
 
     def to_play(self, n: int, seed: int | None=None, film: bool=False):
@@ -87,3 +91,4 @@ class Source:
     - `device`: Of the batches, and of a `Learner`'s model: fastai's `default_device()` if not given
     - `**kwargs`: For `DataLoaders`"""
         ...
+loop_events: Any

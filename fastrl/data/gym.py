@@ -43,8 +43,8 @@ class GymLoop(LoopCallback):
         """- `env_name`: Name of an environment, a function that makes one, or a ready environment or vector
         - `agent`: `agent(states)` → actions, both with a first axis of environments; without one actions are random
         - `mode`: `'rgb_array'` adds a column `image`, the view before the action; `'human'` shows a window
-        - `steps_count`: Steps in a row; more than 1 need a `FirstLast`
-        - `steps_delta`: Steps from the start of a row to the start of the next; more than 1 need a `FirstLast`
+        - `steps_count`: Steps in a window, which a `FirstLast` folds into one row
+        - `steps_delta`: Steps from the start of a window to the start of the next
         - `seed`: Of environments and random actions
         - `n_envs`: Environments at once
         - `vectorization`: `'sync'`: one after the other in this process; `'async'`: each in its own
@@ -329,7 +329,10 @@ def show_source(
     source:Source, # With pictures in its rows
     iters:int=50, # How many rows
 ):
-    "Show the frames of the next rows of `source`, one after another"
+    """Show the frames of the next rows of `source`, one after another
+
+    - `source`: With pictures in its rows
+    - `iters`: How many rows"""
     from IPython.display import clear_output, display
     from PIL import Image
     for _,row in zip(range(iters), source):

@@ -10,7 +10,7 @@ from .block import *
 from .envs import *
 from .learner import *
 from .steps import *
-__all__ = ['GymLoop', 'FirstLast', 'windows', 'ResReduce', 'Source', 'LoopCallback', 'space_form', 'StepArrays', 'to_rows', 'since', 'SourceDL', 'NoValidation', 'MeanReward', 'reward_loss', 'fake_gym_learner']
+__all__ = ['GymLoop', 'FirstLast', 'windows', 'ResReduce', 'show_source', 'Source', 'LoopCallback', 'space_form', 'StepArrays', 'to_rows', 'since', 'SourceDL', 'Reward', 'NEpisodes', 'RowsAsTargets', 'NoValidation', 'MeanReward', 'reward_loss', 'fake_gym_learner']
 
 class GymLoop(LoopCallback):
     """Steps of one gymnasium environment, or of several at once"""
@@ -26,8 +26,8 @@ class GymLoop(LoopCallback):
         """- `env_name`: Name of an environment, a function that makes one, or a ready environment or vector
         - `agent`: `agent(states)` → actions, both with a first axis of environments; without one actions are random
         - `mode`: `'rgb_array'` adds a column `image`, the view before the action; `'human'` shows a window
-        - `steps_count`: Steps in a row; more than 1 need a `FirstLast`
-        - `steps_delta`: Steps from the start of a row to the start of the next; more than 1 need a `FirstLast`
+        - `steps_count`: Steps in a window, which a `FirstLast` folds into one row
+        - `steps_delta`: Steps from the start of a window to the start of the next
         - `seed`: Of environments and random actions
         - `n_envs`: Environments at once
         - `vectorization`: `'sync'`: one after the other in this process; `'async'`: each in its own
@@ -54,6 +54,10 @@ class GymLoop(LoopCallback):
         """Resume after a break: new episodes with new numbers, and the same ones for the same `seed` and `n`
 
     - `n`: Rows that came from this loop before a break"""
+        ...
+
+    def after_block(self):
+        """Without a `FirstLast`, put the steps of each window one below the other"""
         ...
 
     def to_play(self, n: int, seed: int | None=None, film: bool=False):
@@ -108,3 +112,10 @@ class ResReduce(LoopCallback):
 
     def after_block(self):
         ...
+
+def show_source(source: Source, iters: int=50):
+    """Show the frames of the next rows of `source`, one after another
+
+    - `source`: With pictures in its rows
+    - `iters`: How many rows"""
+    ...

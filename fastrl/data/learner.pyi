@@ -4,15 +4,16 @@ A `Learner` wants two data loaders: one to train on, one to validate with. A `So
 
 Docs: https://fastrl.github.io/fastrl/data.learner.html.md"""
 from typing import Any, overload
-from fastai.basics import Callback, DataLoader, Learner, nn
+from fastai.basics import Callback, DataLoader, Learner, Metric, SGD, ValueMetric, nn
 from ..core import *
 from .block import *
-__all__ = ['SourceDL', 'Returns', 'play_episodes', 'Spaced', 'EpisodeDL', 'add_return', 'without_targets', 'NoValidation', 'MeanReward', 'reward_loss', 'fake_gym_learner', 'as_rows', 'RowsDL', 'rows_table', 'frames_in', 'show_frames', 'row_titles']
+__all__ = ['SourceDL', 'returns_in', 'Returns', 'play_episodes', 'Spaced', 'EpisodeDL', 'add_return', 'ValidReturn', 'without_targets', 'NoValidation', 'Reward', 'NEpisodes', 'follow_returns', 'MeanReward', 'reward_loss', 'RowsAsTargets', 'fake_gym_learner', 'as_rows', 'RowsDL', 'rows_table', 'frames_in', 'show_frames', 'row_titles']
 
 class SourceDL(DataLoader):
     """Batches of `bs` rows from a `Source`, `n` rows per epoch"""
     n_inp: int
     keeps: Any
+    returns: Any
 
     def __init__(self, dataset: Source | None=None, n: int=0, bs: int=16, device: Any=None, **kwargs):
         """- `n`: Rows per epoch
@@ -67,6 +68,12 @@ class SourceDL(DataLoader):
     - `max_n`: Rows to show
     - `show`: Or only return what would be shown"""
         ...
+
+def returns_in(rows: BD) -> list:
+    """The returns of the episodes that end in `rows`
+
+    - `rows`: With the columns `all_done` and `accum_rewards`, else nobody knows"""
+    ...
 
 class Returns(LoopCallback):
     """Note the return of each episode as it comes from the loop, before other callbacks change or fold its rows"""
@@ -133,12 +140,15 @@ def add_return(learn: Learner):
     - `learn`: Gets a metric `return`, if its validation plays and no metric has this name"""
     ...
 
+class ValidReturn(ValueMetric):
+    """The mean return in validation"""
+
 def without_targets(learn: Learner):
     """A validation loss of nan where no batch had targets: fastai's `None` breaks plots"""
     ...
 
 class NoValidation(Callback):
-    """Leave out validation in a fit, and its column in the log"""
+    """Leave out validation in a fit, and its columns in the log"""
 
     def before_fit(self):
         ...
@@ -155,6 +165,34 @@ class NoValidation(Callback):
     def after_fit(self):
         ...
 
+class Reward(Metric):
+    """Mean return of the last `rolling_reward_n` episodes that ended in training batches"""
+    rolling_reward_n: int
+    returns: Any
+
+    def __init__(self, rolling_reward_n: int=100):
+        ...
+
+    def accumulate(self, learn):
+        ...
+
+    @property
+    def value(self):
+        ...
+
+class NEpisodes(Reward):
+    """How many episodes ended in training batches"""
+
+    @property
+    def value(self):
+        ...
+
+def follow_returns(learn: Learner) -> bool:
+    """Let the metrics `Reward` and `NEpisodes` see the returns that the training loader counts
+
+    - returns: Does its training loader count?"""
+    ...
+
 class MeanReward(nn.Module):
     """Predict the same reward for every row"""
     mean: Any
@@ -169,12 +207,22 @@ def reward_loss(pred, batch):
     """Mean squared error of a prediction of the reward"""
     ...
 
-def fake_gym_learner(source: Source, n: int=1000, bs: int=1, cbs: Any=None, **kwargs) -> Learner:
-    """A `Learner` over `source` with a network of one number
+class RowsAsTargets(Callback):
+    """In training, a batch without targets is its own target"""
+    run_valid: bool
+
+    def before_batch(self):
+        ...
+
+def fake_gym_learner(source: Source, n: int=1000, bs: int=1, cbs: Any=None, num_workers: int=0, metrics: Any=None, opt_func: Any=SGD, lr: float=0.1, **kwargs) -> Learner:
+    """A `Learner` over `source`, whose network of one number learns the mean reward
 
     - `n`: Rows per epoch
     - `bs`: Rows per batch
     - `cbs`: Callbacks
+    - `num_workers`: Means nothing here: `GymLoop(…, vectorization='async')` has processes
+    - `metrics`: `Reward` and `NEpisodes` if not given
+    - `lr`: For one number no other optimizer is better
     - `**kwargs`: For `Learner`"""
     ...
 

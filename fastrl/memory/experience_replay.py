@@ -49,7 +49,7 @@ class ExperienceReplayCallback(Callback):
         - `warmup_sz`: Rows before the first batch is drawn
         - `memory`: Rows to start from, copied; or an `ExperienceReplay`, which stays as it is, with its own settings
         - `event`: When the batches change places; with `'before_batch'` the model runs once
-        - `**kwargs`: For `ExperienceReplay`: `sampler`, `seed`, `device` and others"""
+        - `**kwargs`: For `ExperienceReplay`: `sampler`, `seed`, `freeze_memory` and others"""
         if event not in ('after_pred','before_batch'):
             raise ValueError(f"`event` should be 'after_pred' or 'before_batch', got {event!r}")
         self.event,self.settings = event,dict(bs=bs, max_sz=max_sz, warmup_sz=warmup_sz, **kwargs)

@@ -32,7 +32,7 @@ class ExperienceReplayCallback(Callback):
         - `warmup_sz`: Rows before the first batch is drawn
         - `memory`: Rows to start from, copied; or an `ExperienceReplay`, which stays as it is, with its own settings
         - `event`: When the batches change places; with `'before_batch'` the model runs once
-        - `**kwargs`: For `ExperienceReplay`: `sampler`, `seed`, `device` and others"""
+        - `**kwargs`: For `ExperienceReplay`: `sampler`, `seed`, `freeze_memory` and others"""
         ...
 
     def __repr__(self):

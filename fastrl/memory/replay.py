@@ -43,7 +43,22 @@ class ExperienceReplay(Savable):
         path=None, # A file to live in; a file that a memory left is opened with its rows
         schema:dict=None, # The columns, `{name: (shape, dtype)}`; without it the first row decides
         freeze_memory:bool=False, # Keep the first `max_sz` rows, and drop what comes later?
+        **_
     ):
+        """- `bs`: Rows in a batch that is drawn
+        - `max_sz`: The most rows it holds, whatever the number of environments; then the oldest are overwritten
+        - `warmup_sz`: Rows that must be stored before `sample` gives any
+        - `memory`: Rows to start from, copied
+        - `sampler`: Which rows are drawn: `Uniform()` by default, `Prioritized()`, or your own
+        - `n_step`: Fold so many single-step rows into one when sampling; you can change it at any time
+        - `gamma`: Discount factor, for `n_step`
+        - `seed`: Makes the draws reproducible, unless the sampler has a seed of its own
+        - `device`: Where the rows live
+        - `shared`: In shared memory, where other processes see the same rows?
+        - `path`: A file to live in; a file that a memory left is opened with its rows
+        - `schema`: The columns, `{name: (shape, dtype)}`; without it the first row decides
+        - `freeze_memory`: Keep the first `max_sz` rows, and drop what comes later?"""
+        if _: refuse_words('ExperienceReplay', _, **_words)
         _check_settings(bs, max_sz, warmup_sz, sampler, n_step, gamma)
         self.bs,self.max_sz,self.warmup_sz,self.n_step,self.gamma = bs,max_sz,warmup_sz,n_step,gamma
         try: self.ring = Ring(max_sz, schema and row_schema(schema), device, shared, path)
@@ -64,6 +79,7 @@ class ExperienceReplay(Savable):
         "Where the newest row ends: 1 after the first, `max_sz` when the memory is just full"
         return self.ring.pointer
     def __len__(self)->int: return len(self.ring)
+    def __bool__(self)->bool: return True # also without rows: `memory or ExperienceReplay()` would make a second one
     def __repr__(self): return in_lines(f'ExperienceReplay(bs={self.bs}, warmup_sz={self.warmup_sz}, {self.ring})')
 
 # %% ../../nbs/06_memory.replay.ipynb #bb6d29a5
@@ -93,7 +109,9 @@ def _check_settings(bs, max_sz, warmup_sz, sampler, n_step, gamma):
 def __add__(self:ExperienceReplay,
     batch, # A `BD`, a dict, or a tuple that holds just one of them
 )->ExperienceReplay:
-    "Add the rows of `batch` in place"
+    """Add the rows of `batch` in place
+
+    - `batch`: A `BD`, a dict, or a tuple that holds just one of them"""
     if isinstance(batch, tuple) and len(batch)==1: batch = batch[0]
     if not isinstance(batch, dict):
         of = f' of {len(batch)}' if isinstance(batch, tuple) else ''
@@ -119,8 +137,15 @@ class MemoryNotWarm(ExperienceReplayException):
 def sample(self:ExperienceReplay,
     bs:int=None, # How many; `self.bs` by default
     device=None, # Where the batch should be; where the rows are by default
-): # -> (BD, row numbers)
-    "`bs` rows, drawn by the sampler, and their numbers"
+    **_
+)->tuple[BD,Tensor]: # The batch, and the numbers of its rows
+    """`bs` rows, drawn by the sampler, and their numbers
+
+    - `bs`: How many; `self.bs` by default
+    - `device`: Where the batch should be; where the rows are by default
+    - returns: The batch, and the numbers of its rows"""
+    if _: refuse_words('sample', _, batch_size='bs', sample_size='bs', n='bs')
+    if device is not None and type(device) is not torch.device: device = usable_device(device)
     if bs is None: bs = self.bs
     elif type(bs) is not int or bs<1: bs = _positive('bs', bs)
     self._check_warm()
@@ -141,6 +166,11 @@ def _check_warm(self:ExperienceReplay):
         raise MemoryNotWarm(f'{n} rows are stored, and {need} are needed before the first batch: '
                             'add more, or lower `warmup_sz`')
 
+# %% ../../nbs/06_memory.replay.ipynb #25bd5738
+_words = {**dict.fromkeys(('capacity','buffer_size','max_size','size','maxlen','memory_size','storage'), 'max_sz'),
+          **dict.fromkeys(('learning_starts','min_size','warmup'), 'warmup_sz'), 'batch_size':'bs', 'n_steps':'n_step',
+          'discount':'gamma', 'alpha':'sampler=Prioritized(alpha=…)', 'beta':'sampler=Prioritized(beta=…)'}
+
 # %% ../../nbs/06_memory.replay.ipynb #4d997a69
 _all_ = ['Columns'] # import it from here, too
 
@@ -153,6 +183,7 @@ def memory(self:ExperienceReplay)->BD:
     return res
 
 # %% ../../nbs/06_memory.replay.ipynb #1d97106b
+
 @patch
 def __radd__(self:ExperienceReplay, batch):
     raise ExperienceReplayException('write `memory + batch`: the memory stands first, '
@@ -163,9 +194,13 @@ _int64_fields = ('action','step','episode_id','env_id','worker_id') # other Pyth
 
 @patch
 def add(self:ExperienceReplay,
+    *_,
     **row # The fields of one step; a number makes a column of shape `(n,1)`
 )->ExperienceReplay:
-    "Add one step"
+    """Add one step
+
+    - `**row`: The fields of one step; a number makes a column of shape `(n,1)`"""
+    if _: _refuse_positions(*_)
     if type(td := row.setdefault('td_error', 0.)) is int and abs(td)<2**53: row['td_error'] = float(td)
     ours = type(self).__add__ is ExperienceReplay.__add__
     if ours and self.ring.fields and not self.freeze_memory:
@@ -174,6 +209,11 @@ def add(self:ExperienceReplay,
     if not self.ring.fields:
         row = {k: np.int64(v) if k in _int64_fields and type(v) is int and abs(v)<2**63 else v for k,v in row.items()}
     return self+map_leaves(_batch_of_one, row)
+
+def _refuse_positions(*args):
+    write = '`add(**step)` for one step, `memory + batch` for several' if isinstance(args[0], dict) \
+        else '`add(state=…, action=…, reward=…)`, with the names that your network uses'
+    raise TypeError(f'`add` takes the fields of a step by name: write {write}')
 
 def _batch_of_one(v):
     if type(v) in (bool, int, float): return [[v]]
@@ -195,11 +235,15 @@ def _extend_to_full(self:ExperienceReplay, rows):
 # %% ../../nbs/06_memory.replay.ipynb #58441b04
 @patch
 def update_td(self:ExperienceReplay,
-    td_errors:Tensor, # `(n,1)`, one for each row
-    idxs:Tensor, # `(n,)`, the numbers that came with the batch
+    td_errors, # `(n,1)`, one for each row
+    idxs, # `(n,)`, the numbers that came with the batch
     serials:Tensor=None, # `(n,1)` or `(n,)`, the batch's column `serial`; without it the rows are taken as they are now
 ):
-    "Note the TD error of each row in `idxs` that is still the one it was"
+    """Note the TD error of each row in `idxs` that is still the one it was
+
+    - `td_errors`: `(n,1)`, one for each row
+    - `idxs`: `(n,)`, the numbers that came with the batch
+    - `serials`: `(n,1)` or `(n,)`, the batch's column `serial`; without it the rows are taken as they are now"""
     with self.ring as ring:
         if self._as_drawn(td_errors, idxs, serials):
             if dropped := ring.put('td_error', idxs, td_errors, serials):
@@ -233,11 +277,11 @@ def _all_usable(idxs, td_errors, n):
 @patch
 def _check_td(self:ExperienceReplay, td_errors, idxs, serials):
     "The TD errors and numbers of the rows that are still there"
-    if not len(self): raise ExperienceReplayException('there are no rows yet whose TD error could be noted')
-    ring = self.ring
+    ring,n = self.ring,len(self) if serials is None else self.max_sz # serials tell what is gone
+    if not n: raise ExperienceReplayException('there are no rows yet whose TD error could be noted')
     try:
-        i = row_index(idxs, len(ring))
-        idxs = (torch.arange(len(ring))[i] if isinstance(i, slice) else i).to(ring.device)
+        i = row_index(idxs, n)
+        idxs = (torch.arange(n)[i] if isinstance(i, slice) else i).to(ring.device)
     except (IndexError, TypeError, ValueError) as e: raise ExperienceReplayException(f'`idxs`: {e}') from e
     td_errors = torch.as_tensor(td_errors).detach().as_subclass(Tensor)
     if not torch.can_cast(td_errors.dtype, torch.float32):
@@ -253,6 +297,18 @@ def _check_td(self:ExperienceReplay, td_errors, idxs, serials):
     self.dropped_updates += int((~there).sum())
     return td_errors[there],idxs[there],None if serials is None else torch.as_tensor(serials).reshape(-1)[there.cpu()]
 
+# %% ../../nbs/06_memory.replay.ipynb #adcb39a4
+@patch(as_prop=True)
+def is_full(self:ExperienceReplay)->bool:
+    "Does the next row overwrite the oldest?"
+    return len(self)==self.max_sz
+
+@patch
+def clear(self:ExperienceReplay)->ExperienceReplay:
+    "Forget all rows"
+    self.ring.reset()
+    return self
+
 # %% ../../nbs/06_memory.replay.ipynb #2f3bdac7
 @patch
 def put(self:ExperienceReplay,
@@ -261,7 +317,13 @@ def put(self:ExperienceReplay,
     values, # Their shape, followed by that of a row
     serials=None, # The batch's column `serial`; without it the rows are taken as they are now
 )->int: # How many rows are gone
-    "Write `values` into the rows `idxs` that are still the ones they were"
+    """Write `values` into the rows `idxs` that are still the ones they were
+
+    - `name`: The column
+    - `idxs`: Row numbers as they were drawn, `(n,)` or `(bs,T)`; -1 names none
+    - `values`: Their shape, followed by that of a row
+    - `serials`: The batch's column `serial`; without it the rows are taken as they are now
+    - returns: How many rows are gone"""
     if name=='td_error':
         raise ExperienceReplayException('write TD errors with `update_td`, which also tells the sampler')
     try: return self.ring.put(name, idxs, values, serials)
@@ -278,7 +340,14 @@ def add_vector(self:ExperienceReplay,
     autoreset=None, # The vector environment, its `autoreset_mode`, or the name of it, `'next_step'`
     **more # Other columns, `(n_envs, …)`
 )->ExperienceReplay:
-    "Add what one `step` of a vector environment gave"
+    """Add what one `step` of a vector environment gave
+
+    - `obs`: What the environments showed before the step, `(n_envs, …)`, also nested
+    - `truncated`: The actions taken, and their results
+    - `next_obs`: What they showed after it, as `step` gave it
+    - `infos`: As `step` gave it: in SAME_STEP mode it has `final_obs`
+    - `autoreset`: The vector environment, its `autoreset_mode`, or the name of it, `'next_step'`
+    - `**more`: Other columns, `(n_envs, …)`"""
     terminated,truncated = np.asarray(terminated, bool),np.asarray(truncated, bool)
     over = terminated|truncated
     try:
@@ -312,8 +381,16 @@ def sample_sequences(self:ExperienceReplay,
     T:int=None, # Steps in each; without it whole episodes
     pad:bool=False, # Also episodes that are shorter, filled up with zeros?
     device=None, # Where the batch should be
-): # -> (BD of `(bs, T, …)`, row numbers `(bs, T)`, -1 where there is none)
-    "Runs of rows that follow one another in an episode"
+    **_
+)->tuple[BD,Tensor]: # A batch of `(bs, T, …)`, and row numbers `(bs, T)`, -1 where there is none
+    """Runs of rows that follow one another in an episode
+
+    - `bs`: How many; `self.bs` by default
+    - `T`: Steps in each; without it whole episodes
+    - `pad`: Also episodes that are shorter, filled up with zeros?
+    - `device`: Where the batch should be
+    - returns: A batch of `(bs, T, …)`, and row numbers `(bs, T)`, -1 where there is none"""
+    if _: refuse_words('sample_sequences', _, batch_size='bs', sequence_length='T', seq_len='T', length='T')
     bs,T = self.bs if bs is None else _positive('bs', bs),T if T is None else _positive('T', T)
     self._check_warm()
     return self._drawn_by(Runs(self.walk, self.runs.gen, T, pad), bs, device)
@@ -323,7 +400,9 @@ def sample_sequences(self:ExperienceReplay,
 def __getitem__(self:ExperienceReplay,
     o, # Rows: an int, slice, list, mask or tensor; or the name of a column
 )->ExperienceReplay:
-    "An `ExperienceReplay` over the rows `o`, copied, with the same settings; or the column of that name"
+    """An `ExperienceReplay` over the rows `o`, copied, with the same settings; or the column of that name
+
+    - `o`: Rows: an int, slice, list, mask or tensor; or the name of a column"""
     with self.ring as ring:
         try:
             if isinstance(o, str): return ring[o]
@@ -431,7 +510,15 @@ def load(cls:ExperienceReplay,
     device='cpu', shared:bool=False, path=None, # The rows' new place
     **asked # Settings; an error unless it was saved with them
 )->ExperienceReplay:
-    "The memory that was saved to `folder`"
+    """The memory that was saved to `folder`
+
+    - `folder`: Of a saved or checkpointed memory
+    - `sampler`: One with the saved settings; needed for your own class, if it does not derive from `Uniform`
+    - `on_error`: `'skip'` leaves damaged files out, and logs how many rows they had
+    - `env_restored`: Do the environments resume where they were?
+    - `mapped`: Leave the rows in the file, to be read when they are drawn? You cannot add to them then
+    - `path`: The rows' new place
+    - `**asked`: Settings; an error unless it was saved with them"""
     return cls.load_as(folder, asked, on_error, env_restored, mapped, dict(device=device, shared=shared, path=path),
                        sampler=sampler, device=device)
 
@@ -462,6 +549,7 @@ def restored(self:ExperienceReplay, saved, ring, beside, state)->ExperienceRepla
     return self
 
 # %% ../../nbs/06_memory.replay.ipynb #cb710b03
+
 @patch
 def __setstate__(self:ExperienceReplay, state):
     if '_vectors' in state:

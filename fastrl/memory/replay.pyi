@@ -18,7 +18,8 @@ __all__ = ['ExperienceReplay', 'ExperienceReplayException', 'MemoryNotWarm', 'No
 class ExperienceReplay(Savable):
     """The last `max_sz` rows, and batches of `bs` drawn from them"""
     __array_ufunc__: Any
-    kind: str
+    kind: Any
+    freeze_memory: Any
     bs: int
     max_sz: int
     warmup_sz: int
@@ -32,7 +33,7 @@ class ExperienceReplay(Savable):
     ring: Ring
     skipped: Any
 
-    def __init__(self, bs: int=16, max_sz: int=200, warmup_sz: int=100, memory: BD | None=None, sampler: Any=None, n_step: int | None=None, gamma: float=0.99, seed: int | None=None, device: Any='cpu', shared: bool=False, path: Any=None, schema: dict | None=None):
+    def __init__(self, bs: int=16, max_sz: int=200, warmup_sz: int=100, memory: BD | None=None, sampler: Any=None, n_step: int | None=None, gamma: float=0.99, seed: int | None=None, device: Any='cpu', shared: bool=False, path: Any=None, schema: dict | None=None, freeze_memory: bool=False):
         """- `bs`: Rows in a batch that is drawn
         - `max_sz`: The most rows it holds, whatever the number of environments; then the oldest are overwritten
         - `warmup_sz`: Rows that must be stored before `sample` gives any
@@ -44,7 +45,8 @@ class ExperienceReplay(Savable):
         - `device`: Where the rows live
         - `shared`: In shared memory, where other processes see the same rows?
         - `path`: A file to live in; a file that a memory left is opened with its rows
-        - `schema`: The columns, `{name: (shape, dtype)}`; without it the first row decides"""
+        - `schema`: The columns, `{name: (shape, dtype)}`; without it the first row decides
+        - `freeze_memory`: Keep the first `max_sz` rows, and drop what comes later?"""
         ...
 
     @property
