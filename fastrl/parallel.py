@@ -8,14 +8,15 @@ Docs: https://fastrl.github.io/fastrl/parallel.html.md"""
 
 # %% auto #0
 __all__ = ['log', 'ParallelExperience', 'SequentialReinforcementLearner', 'ParallelReinforcementLearner', 'BankFolder', 'Ctx',
-           'Workflow', 'run_command', 'Criterion', 'Failure', 'State', 'EQUAL_TO_THRESHOLD',
-           'GREATER_OR_EQUAL_TO_THRESHOLD', 'GREATER_THAN_THRESHOLD', 'LESS_OR_EQUAL_TO_THRESHOLD',
+           'Workflow', 'run_command', 'Criterion', 'Failure', 'IterationState', 'State', 'LearnerConfig', 'TaskConfig',
+           'EQUAL_TO_THRESHOLD', 'GREATER_OR_EQUAL_TO_THRESHOLD', 'GREATER_THAN_OR_EQUAL_TO_THRESHOLD',
+           'GREATER_THAN_THRESHOLD', 'LESS_OR_EQUAL_TO_THRESHOLD', 'LESS_THAN_OR_EQUAL_TO_THRESHOLD',
            'LESS_THAN_THRESHOLD']
 
 # %% ../nbs/12_parallel.ipynb #535ae542
-import asyncio, hashlib, logging, math, threading
+import asyncio, cloudpickle, hashlib, inspect, logging, math, shutil, threading
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import aclosing
+from contextlib import aclosing, contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -26,6 +27,7 @@ from fastcore.meta import delegates
 from .bank_folder import BankFolder
 from .core import Progress, whole_number
 from .engines import Ctx, Workflow, executor_of, run_task, while_wanted
+from .learner_config import *
 from .memory.bank import bank_about, merge_banks
 from .memory.files import FileLock
 from .run_state import *
@@ -36,13 +38,15 @@ log = logging.getLogger(__name__)
 
 # %% ../nbs/12_parallel.ipynb #cbb92050
 # import these from here, too
-_all_ = ['BankFolder','Ctx','Workflow','run_command','Criterion','Failure','State','EQUAL_TO_THRESHOLD',
-         'GREATER_OR_EQUAL_TO_THRESHOLD','GREATER_THAN_THRESHOLD','LESS_OR_EQUAL_TO_THRESHOLD','LESS_THAN_THRESHOLD']
+_all_ = ['BankFolder','Ctx','Workflow','run_command','Criterion','Failure','IterationState','State','LearnerConfig',
+         'TaskConfig','EQUAL_TO_THRESHOLD','GREATER_OR_EQUAL_TO_THRESHOLD','GREATER_THAN_OR_EQUAL_TO_THRESHOLD',
+         'GREATER_THAN_THRESHOLD','LESS_OR_EQUAL_TO_THRESHOLD','LESS_THAN_OR_EQUAL_TO_THRESHOLD','LESS_THAN_THRESHOLD']
 
 # %% ../nbs/12_parallel.ipynb #a0cdda2f
 class ParallelExperience:
     "Environments that collect side by side, an update and a test, until the criterion is met"
     patience = 2. # Seconds until a progress bar appears
+    _single = False # Has it one environment, whose result goes to the update?
     def __init__(self,
         engine=None, # An executor, a Dask `Client` or an asyncflow `WorkflowEngine`; by default processes here
         *,
@@ -53,20 +57,27 @@ class ParallelExperience:
         min_envs:int=1, # The run stops with an error if fewer environments bring something
         seed:int=0, # The seed of each environment follows from it
     ):
-        """- `engine`: An executor, a Dask `Client` or an asyncflow `WorkflowEngine`; by default processes here
-        - `work_dir`: Where update and test run, and where the folder of the memory is
-        - `max_size`: The most experiences in the memory; the oldest go first
-        - `timeout`: Seconds that an environment may take
-        - `retries`: How often a failed environment is tried again
-        - `min_envs`: The run stops with an error if fewer environments bring something
-        - `seed`: The seed of each environment follows from it"""
-        self.work_dir,self.timeout = Path(work_dir).expanduser().absolute(),as_seconds(timeout)
+        self.timeout = as_seconds(timeout)
         self.max_size = None if max_size is None else whole_number('max_size', max_size)
         self.retries,self.min_envs = whole_number('retries', retries, 0),whole_number('min_envs', min_envs, 0)
         self.seed = whole_number('seed', seed, -math.inf)
         self.environments,self.update,self.criterion,self.policy = {},None,None,None
-        self.banks,self._stopped = BankFolder(self.work_dir/'experience'),threading.Event()
-        self.engine = executor_of(engine, self.banks.folder)
+        self.asyncflow,self.engine = engine,executor_of(engine, None) # as it was given, and as an executor
+        self._stopped,self._busy,self._config,self._pending = threading.Event(),False,None,None
+        self._results,self._updated,self._tested = {},(),() # of the tasks that ran last, for the next ones
+        self.work_dir = work_dir
+
+    @property
+    def work_dir(self):
+        "Where update and test run, and where the folder of the memory is; set it while no iteration is running"
+        return self._work_dir
+
+    @work_dir.setter
+    def work_dir(self, path):
+        if self._busy: raise ValueError(f'an iteration is running in {self.work_dir}: set `work_dir` before or after it')
+        self._work_dir = Path(path).expanduser().absolute()
+        self.banks,self.metric_values_per_iteration = BankFolder(self._work_dir/'experience'),{}
+        if isinstance(self.engine, Workflow): self.engine.folder = self.banks.folder
 
     def stop(self):
         "Stop after the iteration that is running"
@@ -84,20 +95,19 @@ def environment_task(self:ParallelExperience,
     *,
     name:str=None, # By default that of the function
     timeout:float=None, # Seconds, if not those of all
+    as_executable:bool=None, # `False` for a plain function, as of a `Task`
     **params # For the function; a command finds them in `FASTRL_PARAMS`, too
 ):
-    """Decorate an environment: a function that collects, or an `async def` that gives a command
-
-    - `f`: Set by the decorator
-    - `name`: By default that of the function
-    - `timeout`: Seconds, if not those of all
-    - `**params`: For the function; a command finds them in `FASTRL_PARAMS`, too"""
-    if f is None: return partial(self.environment_task, name=name, timeout=timeout, **params)
+    "Decorate an environment: a function that collects, or an `async def` that gives a command"
+    if isinstance(f, str): f,name = None,f
+    if f is None:
+        return partial(self.environment_task, name=name, timeout=timeout, as_executable=as_executable, **params)
     name = name or getattr(f, '__name__', None)
     if not isinstance(name, str) or not name: raise ValueError(f'`name` should be a text, got {name!r}')
     if name.casefold() in map(str.casefold, self.environments):
         raise ValueError(f'there is an environment {name!r} already: give each a `name` of its own')
-    self.environments[name] = Task(f, params, self.timeout if timeout is None else as_seconds(timeout))
+    self.environments[name] = Task(f, params, self.timeout if timeout is None else as_seconds(timeout),
+                                   as_executable)
     return f
 
 # %% ../nbs/12_parallel.ipynb #1fd81dd9
@@ -106,10 +116,7 @@ def set_params(self:ParallelExperience,
     name:str, # Of an environment
     **params # The new values; the others stay
 ):
-    """Change parameters from the next iteration on
-
-    - `name`: Of an environment
-    - `**params`: The new values; the others stay"""
+    "Change parameters from the next iteration on"
     if name not in self.environments:
         raise ValueError(f'there are the environments {list(self.environments)}, and no {name!r}')
     self.environments[name].params = {**self.environments[name].params, **params}
@@ -118,14 +125,13 @@ def set_params(self:ParallelExperience,
 @patch
 def update_task(self:ParallelExperience,
     f=None, # Set by the decorator
+    *,
+    as_executable:bool=None, # `False` for a plain function, as of a `Task`
     **params # As those of an environment
 ):
-    """Decorate the update: a function of `ctx` that returns a policy, or an `async def` that gives a command
-
-    - `f`: Set by the decorator
-    - `**params`: As those of an environment"""
-    if f is None: return partial(self.update_task, **params)
-    self.update = Task(f, params)
+    "Decorate the update: a function of `ctx` that returns a policy, or an `async def` that gives a command"
+    if f is None: return partial(self.update_task, as_executable=as_executable, **params)
+    self.update = Task(f, params, as_executable=as_executable)
     return f
 
 # %% ../nbs/12_parallel.ipynb #2f0012f5
@@ -133,17 +139,14 @@ def update_task(self:ParallelExperience,
 def as_stop_criterion(self:ParallelExperience,
     metric_name:str, # What the number is called
     threshold:float, # What it is compared with
-    operator:str='>', # One of `> < == >= <=`, or the constants of this module
+    operator:str=None, # One of `> < == >= <=`, or the constants of this module; by default `>`
+    as_executable:bool=None, # `False` for a plain function, as of a `Task`
     **params # As those of an environment
 ):
-    """Decorate the test: a function of `ctx` that gives a number, or an `async def` whose command prints one last
-
-    - `metric_name`: What the number is called
-    - `threshold`: What it is compared with
-    - `operator`: One of `> < == >= <=`, or the constants of this module
-    - `**params`: As those of an environment"""
-    criterion = Criterion(None, metric_name, float(threshold), operator, params)
+    "Decorate the test: a function of `ctx` that gives a number, or an `async def` whose command prints one last"
+    criterion = Criterion(None, metric_name, float(threshold), operator, params, as_executable)
     def decorate(f):
+        replace(criterion, f=f).task # an error if it cannot be one
         self.criterion = replace(criterion, f=f)
         return f
     return decorate
@@ -158,12 +161,14 @@ def _seed(self:ParallelExperience, *of):
 @patch
 async def _try(self:ParallelExperience, submit, ctx):
     "Let an environment collect once, and commit what it brings; the failures"
-    task = self.environments[ctx.name]
-    res = await task.collect(submit, ctx)
+    task = configured(self.environments[ctx.name], self._config, 'environment', ctx.iteration)
+    res = await task.collect(submit, ctx, self._tested)
     why,bad = why_failed(res, task.timeout),[]
     if not why and (bad := self.banks.commit(ctx, res['files'])):
         why = f'what it left cannot be used, and is in quarantine: {bad[0]}'
-    if not why: return []
+    if not why:
+        self._results[ctx.name] = cloudpickle.loads(res['result']) if res.get('result') else res['stdout']
+        return []
     failure = Failure(ctx.iteration, ctx.name, why, res['code'], res['stderr'][-2000:])
     log.warning('iteration %s, %s', ctx.iteration, failure)
     return [failure]
@@ -176,14 +181,14 @@ async def _collect(self:ParallelExperience, submit, name, iteration):
         ctx = Ctx(iteration, name, seed=self._seed(iteration, name, attempt), policy=self.policy,
                   work_dir=str(self.work_dir))
         failures = await self._try(submit, ctx)
-        if self.banks.has(ctx): break
+        if self.banks.has(ctx) or name in self._results: break
     return failures
 
 # %% ../nbs/12_parallel.ipynb #0003bfcd
 @patch
 async def _collect_all(self:ParallelExperience, submit, iteration, count):
     "Let all environments collect that did not before a crash; what failed"
-    names = [o for o in self.environments if not self.banks.has(Ctx(iteration, o))]
+    names = [k for k,o in self.environments.items() if o.is_plain or not self.banks.has(Ctx(iteration, k))]
     tasks = [asyncio.create_task(count.add(self._collect(submit, o, iteration))) for o in names]
     try: return sum(await asyncio.gather(*tasks), [])
     finally: # if one could not be committed, or this is cancelled, the others end, too
@@ -199,41 +204,93 @@ def _merge(self:ParallelExperience, iteration):
     return len(bank),[Failure(iteration, o, f'what was committed cannot be merged, and is in quarantine: {e}')
                       for o,e in bad]
 
+# %% ../nbs/12_parallel.ipynb #25dbfee6
+@patch
+def _link_memory(self:ParallelExperience, always=False):
+    "Let commands find the memory as `experience_bank.pkl`"
+    tasks = [self.update, self.criterion and self.criterion.task]
+    at,to = self.work_dir/'experience_bank.pkl',self.banks.folder.relative_to(self.work_dir)/'memory.safetensors'
+    if not always and not any(o and o.is_command for o in tasks) or at.is_symlink() and at.readlink()==to: return
+    if at.exists() or at.is_symlink():
+        if self._single and not always: return
+        self.banks.set_aside(at.name, lambda p: shutil.copy(at, p))
+        at.unlink()
+    at.symlink_to(to)
+
+# %% ../nbs/12_parallel.ipynb #f56056d1
+@patch
+def merge_banks(self:ParallelExperience): # -> the memory
+    "Take banks `experience_bank_*.pkl` in `work_dir` into the memory, and merge all into `experience_bank.pkl`"
+    self.banks.folder.mkdir(parents=True, exist_ok=True)
+    with FileLock(self.banks.folder):
+        done = read_run(self.banks.folder)['iterations']
+        for o in sorted(self.work_dir.glob('experience_bank_*.pkl')):
+            raw = o.read_bytes()
+            ctx = Ctx(done, f'{o.stem}-{hashlib.sha256(raw).hexdigest()[:12]}')
+            for bad in self.banks.commit(ctx, {o.name: raw}): log.warning('%s is in quarantine: %s', o, bad)
+            o.unlink()
+        self._merge(done)
+        self._link_memory(always=True)
+    return self.memory
+
 # %% ../nbs/12_parallel.ipynb #47a72829
 @patch
 def _collected(self:ParallelExperience, iteration, failures):
     "Experiences by environment; an error if too few brought something"
-    good = [o for o in self.environments if self.banks.has(Ctx(iteration, o))]
+    paths = {o: self.banks.path(Ctx(iteration, o)) for o in self.environments}
+    good = [k for k,o in paths.items() if o.exists() or k in self._results]
     if len(good)<self.min_envs:
         raise RuntimeError(f'{len(good)} of {len(self.environments)} environments brought something in iteration '
                            f'{iteration}, and {self.min_envs} should: ' + '; '.join(map(str, failures)))
-    return {o: bank_about(self.banks.path(Ctx(iteration, o)))['n'] for o in good}
+    return {o: bank_about(paths[o])['n'] if paths[o].exists() else 0 for o in good}
 
 # %% ../nbs/12_parallel.ipynb #292cb87d
 @patch
-async def _learn_and_test(self:ParallelExperience, state):
+async def _learn_and_test(self:ParallelExperience, state, update):
     "Make a policy of the memory, and measure it"
     ctx = Ctx(state.iteration, seed=self._seed(state.iteration), path=self.banks.folder/'memory.safetensors',
               policy=self.policy, work_dir=str(self.work_dir))
-    if self.update:
-        res = await self.update.run_here(ctx, 'update', self._wanted)
+    task = partial(configured, config=self._config, iteration=state.iteration)
+    if self.update and update:
+        before = tuple(self._results.values()) if self._single else ()
+        res = await task(self.update, name='update').run_here(ctx, 'update', self._wanted, before)
+        self._updated = (res,)
         if not self.update.is_command: self.policy = ctx.policy = res
     if c := self.criterion:
-        got = await c.task.run_here(ctx, 'test', self._wanted)
-        state.metric_name = c.metric_name
-        state.metric = as_number(got, f'the metric {c.metric_name} of iteration {state.iteration}')
+        got = await task(c.task, name='criterion').run_here(ctx, 'test', self._wanted, self._updated)
+        self._tested = (got,)
+        state.metric_name,state.metric_threshold = c.metric_name,c.threshold
+        state.metric_value = as_number(got, f'the metric {c.metric_name} of iteration {state.iteration}')
         state.should_stop = c.met(state.metric)
+
+# %% ../nbs/12_parallel.ipynb #ec564076
+@patch
+def _note_state(self:ParallelExperience, state):
+    "Add to `state` the metrics so far, and the values that plain functions returned"
+    if state.metric is not None: self.metric_values_per_iteration[state.iteration] = state.metric
+    state.metric_history = list(self.metric_values_per_iteration.values())
+    for o in (*self._results.values(), *self._updated): state.state.update(o if isinstance(o, dict) else {})
+
+# %% ../nbs/12_parallel.ipynb #954d4151
+@patch
+def get_metric_results(self:ParallelExperience)->dict:
+    "The metrics by iteration, of this run and those that it resumes"
+    return dict(self.metric_values_per_iteration)
 
 # %% ../nbs/12_parallel.ipynb #113dc935
 @patch
-async def _iterate(self:ParallelExperience, submit, iteration, count):
+async def _iterate(self:ParallelExperience, submit, iteration, count, collect, update):
     "Collect, merge, learn, test: the `State`"
-    failures = await self._collect_all(submit, iteration, count)
+    self._results,self._updated = {},()
+    failures = await self._collect_all(submit, iteration, count) if collect else []
     size,bad = await asyncio.to_thread(self._merge, iteration)
+    self._link_memory()
     failures += bad
-    state = State(iteration, self._collected(iteration, failures), failures, size)
-    await self._learn_and_test(state)
-    finish(self.banks.folder, state, self.policy)
+    state = State(iteration, self._collected(iteration, failures) if collect else {}, failures, size,
+                  current_config=self._config)
+    await self._learn_and_test(state, update)
+    self._note_state(state)
+    finish(self.banks.folder, state, self.policy, self.metric_values_per_iteration)
     log.info('iteration %s: %s experiences of %s environments, %s in all%s', iteration, sum(state.collected.values()),
              len(state.collected), size, f'; {state.metric_name} {state.metric:g}' if self.criterion else '')
     return state
@@ -244,6 +301,7 @@ def _resume(self:ParallelExperience):
     "How many iterations are over; take over the last saved policy unless one was set"
     run = read_run(self.banks.folder)
     if self.policy is None: self.policy = read_policy(self.banks.folder, run)
+    self.metric_values_per_iteration |= run.get('metrics', {})
     return run['iterations']
 
 # %% ../nbs/12_parallel.ipynb #5dd91dee
@@ -258,14 +316,21 @@ def _warn_if_met(self:ParallelExperience, max_iter):
 
 # %% ../nbs/12_parallel.ipynb #5c70d5ba
 @patch
-def _check_ready(self:ParallelExperience, max_iter):
+def _check_ready(self:ParallelExperience, max_iter, collect=True):
     "An error if this cannot run, or would never end"
     if max_iter<0: raise ValueError(f'`max_iter` should be at least 0, got {max_iter}')
+    if not collect: return
     if not self.environments: raise ValueError('there is no environment: decorate a function with `environment_task`')
     if not max_iter and self.criterion is None:
         raise ValueError('give `max_iter`, or a criterion by `as_stop_criterion`')
     if self.min_envs>len(self.environments):
         raise ValueError(f'{self.min_envs} environments should succeed, and there are {len(self.environments)}')
+
+# %% ../nbs/12_parallel.ipynb #bf065847
+@patch
+def _task_names(self:ParallelExperience):
+    "What a configuration may be for"
+    return ['environment', *(['update'] if self.update else []), *(['criterion'] if self.criterion else [])]
 
 # %% ../nbs/12_parallel.ipynb #033f4ba9
 class _Count:
@@ -279,16 +344,28 @@ class _Count:
         self.bar.update(self.done, self.comment)
         return res
 
+# %% ../nbs/12_parallel.ipynb #7e54c4d7
+@patch
+@contextmanager
+def _while_busy(self:ParallelExperience):
+    "Nothing may move the run while this lasts"
+    self._busy = True
+    try: yield
+    finally: self._busy = False
+
 # %% ../nbs/12_parallel.ipynb #48a29579
 @patch
-async def _next(self:ParallelExperience, pool, count, max_iter):
+async def _next(self:ParallelExperience, pool, count, max_iter, collect, update):
     "The next iteration, unless another run has done them all"
-    with FileLock(self.banks.folder):
+    self.banks.folder.mkdir(parents=True, exist_ok=True)
+    with FileLock(self.banks.folder), self._while_busy():
         self.banks.sweep()
         done = self._resume()
         if max_iter and done>=max_iter: return
-        if max_iter: count.bar.total = count.done+(max_iter-done)*len(self.environments)
-        state = await self._iterate(partial(pool.submit, run_task, wanted=self._wanted), done, count)
+        if max_iter: count.bar.total = count.done+(max_iter-done-(not collect))*len(self.environments)
+        if self._pending is not None: self._config,self._pending = self._pending,None
+        submit = partial(pool.submit, run_task, wanted=self._wanted)
+        state = await self._iterate(submit, done, count, collect, update)
     count.comment = f'iteration {done+1}' + (f', {state.metric_name} {state.metric:g}' if state.metric_name else '')
     return state
 
@@ -296,19 +373,23 @@ async def _next(self:ParallelExperience, pool, count, max_iter):
 @patch
 async def start(self:ParallelExperience,
     max_iter:int=0, # The most iterations, those of earlier runs included; without it until the criterion is met
+    skip_pre_loop:bool=False, # Should the first iteration only test, without collecting and learning?
+    *,
+    skip_environment_step:bool=False, # Learn from the memory as it is, without collecting?
+    initial_config=None, # A `LearnerConfig`, or a dict of parameters by task
 ):
-    """Run iteration by iteration, from where the last run stopped: an async iterator of their `State`
-
-    - `max_iter`: The most iterations, those of earlier runs included; without it until the criterion is met"""
-    self._check_ready(max_iter)
-    self.banks.folder.mkdir(parents=True, exist_ok=True)
+    "Run iteration by iteration, from where the last run stopped: an async iterator of their `State`"
+    self._check_ready(max_iter, collect := not skip_environment_step)
+    check_config(initial_config, self._task_names())
+    self._config = initial_config
     self._warn_if_met(max_iter)
-    done,count = self._resume(),_Count(self.patience)
-    pool = self.engine or ThreadPoolExecutor(len(self.environments))
+    done,count,first = self._resume(),_Count(self.patience),skip_pre_loop
+    pool = self.engine or ThreadPoolExecutor(len(self.environments) or 1)
     try:
         with while_wanted() as self._wanted:
             while not self._stopped.is_set() and (not max_iter or done<max_iter):
-                state = await self._next(pool, count, max_iter)
+                state = await self._next(pool, count, max_iter, collect and not first, not first)
+                first = False
                 if state is None: return
                 done = state.iteration+1
                 yield state
@@ -320,18 +401,39 @@ async def start(self:ParallelExperience,
 # %% ../nbs/12_parallel.ipynb #4c022321
 @patch
 async def learn(self:ParallelExperience,
-    max_iter:int=0, # The most iterations, those of earlier runs included; without it until the criterion is met
+    max_iter:int=0, # As of `start`, as the others are
+    skip_pre_loop:bool=False,
+    *,
+    skip_simulation_step:bool=False, # `skip_environment_step` of `start`
+    learner_config=None, # `initial_config` of `start`
 )->State:
-    """Run until the criterion is met; the last state
-
-    - `max_iter`: The most iterations, those of earlier runs included; without it until the criterion is met"""
+    "Run until the criterion is met; the last state"
     state = None
-    async for state in self.start(max_iter): pass
+    async for state in self.start(max_iter, skip_pre_loop, skip_environment_step=skip_simulation_step,
+                                  initial_config=learner_config): pass
     return state
+
+# %% ../nbs/12_parallel.ipynb #a5a92042
+@patch
+async def shutdown(self:ParallelExperience, *args, **kwargs):
+    "Shut down the engine that you gave; a Dask client leaves its cluster running"
+    end = getattr(self.asyncflow, 'close' if hasattr(self.asyncflow, 'get_executor') else 'shutdown', noop)
+    res = await asyncio.to_thread(end, *args, **kwargs)
+    return await res if inspect.isawaitable(res) else res
+
+# %% ../nbs/12_parallel.ipynb #d3e7606a
+@patch
+def set_next_config(self:ParallelExperience,
+    config, # A `LearnerConfig`, or a dict of parameters by task
+):
+    "Configure the tasks from the next iteration on"
+    check_config(config, self._task_names())
+    self._pending = config
 
 # %% ../nbs/12_parallel.ipynb #53f66d9b
 class SequentialReinforcementLearner(ParallelExperience):
     "One environment, an update and a test, until the criterion is met"
+    _single = True
     @delegates(ParallelExperience.environment_task)
     def environment_task(self, f=None, **kwargs):
         "Decorate the environment: a function that collects, or an `async def` that gives a command"
@@ -361,21 +463,21 @@ async def _as_they_come(its):
 # %% ../nbs/12_parallel.ipynb #96922768
 class ParallelReinforcementLearner(SequentialReinforcementLearner):
     "Several learners side by side, with configurations and memories of their own"
+    _learners = () # of the last run
     async def start(self,
         parallel_learners:int=2, # How many
         max_iter:int=0, # The most iterations of each; without it until the criterion is met
-        learner_configs:list=None, # For each `None`, or parameters, `dict(environment=…, update=…, criterion=…)`
+        skip_pre_loop:bool=False, # Should the first iteration only test?
+        learner_configs:list=None, # For each `None`, a `LearnerConfig`, or a dict of parameters by task
     ):
-        """Run all learners: an async iterator of their states
-
-        - `parallel_learners`: How many
-        - `max_iter`: The most iterations of each; without it until the criterion is met
-        - `learner_configs`: For each `None`, or parameters, `dict(environment=…, update=…, criterion=…)`"""
+        "Run all learners: an async iterator of their states"
         self._check_ready(max_iter)
-        learners = self._learners(parallel_learners, learner_configs)
+        self._learners = self._new_learners(parallel_learners, configs := learner_configs or [None]*parallel_learners)
+        its = [o.start(max_iter, skip_pre_loop, initial_config=c) for o,c in zip(self._learners, configs)]
         try:
-            async with aclosing(_as_they_come([o.start(max_iter) for o in learners])) as states:
-                async for i,state in states: yield replace(state, learner_id=i)
+            with self._while_busy():
+                async with aclosing(_as_they_come(its)) as states:
+                    async for i,state in states: yield replace(state, learner_id=i)
         finally: self._stopped.clear()
 
     async def learn(self, *args, **kwargs)->list:
@@ -384,40 +486,41 @@ class ParallelReinforcementLearner(SequentialReinforcementLearner):
         async for state in self.start(*args, **kwargs): last[state.learner_id] = state
         return [last[k] for k in sorted(last)]
 
+    def set_next_config(self, config):
+        "Configure the tasks of all learners from their next iteration on"
+        for o in self._learners: o.set_next_config(config)
+
+    def get_metric_results(self):
+        "The metrics by iteration, of each learner: `{'learner-0': {0: 1.5}}`"
+        return {f'learner-{i}': o.get_metric_results() for i,o in enumerate(self._learners)}
+
+    def merge_banks(self):
+        "There is nothing to merge: each learner has its own memory"
+        raise ValueError('each learner has its own memory: `memory` gives all of them as one')
+
     @property
     def memory(self):
         "All experiences that all learners committed"
         return merge_banks(list(self.work_dir.glob('learner_*/experience/*.*.safetensors')), self.max_size)
 
-# %% ../nbs/12_parallel.ipynb #2eb13a92
-@patch
-def _configured(self:ParallelReinforcementLearner, i, config):
-    "The tasks of learner `i`: ours, with the parameters of `config`"
-    (env,) = self.environments.values()
-    tasks = {k: v for k,v in dict(environment=env, update=self.update, criterion=self.criterion).items() if v}
-    if bad := [k for k in config if k not in tasks]:
-        raise ValueError(f'the configuration of learner {i} should be for some of {list(tasks)}, got {bad[0]!r}')
-    return {k: replace(v, params={**v.params, **config.get(k, {})}) for k,v in tasks.items()}
-
 # %% ../nbs/12_parallel.ipynb #592c3a0c
 @patch
-def _learner(self:ParallelReinforcementLearner, i, config):
-    "Learner `i`, with the parameters of `config`"
-    tasks,(name,) = self._configured(i, config),self.environments
+def _learner(self:ParallelReinforcementLearner, i):
+    "Learner `i`, with our tasks"
     res = SequentialReinforcementLearner(
-        self.engine, work_dir=self.work_dir/f'learner_{i}', max_size=self.max_size, timeout=self.timeout,
+        self.asyncflow, work_dir=self.work_dir/f'learner_{i}', max_size=self.max_size, timeout=self.timeout,
         retries=self.retries, min_envs=self.min_envs, seed=self._seed('learner', i))
-    res.environments,res.update,res.criterion = {name: tasks['environment']},tasks.get('update'),tasks.get('criterion')
+    res.environments,res.update,res.criterion = dict(self.environments),self.update,self.criterion
     res.policy,res.patience = self.policy,math.inf # no bar of its own
     res._stopped = SimpleNamespace(is_set=self._stopped.is_set, clear=noop) # all stop together
     return res
 
 # %% ../nbs/12_parallel.ipynb #3df500de
 @patch
-def _learners(self:ParallelReinforcementLearner, n, configs):
-    "The `n` learners, each with one of `configs`"
+def _new_learners(self:ParallelReinforcementLearner, n, configs):
+    "`n` learners, if `configs` are for them"
     if n<1: raise ValueError(f'`parallel_learners` should be 1 or more, got {n}')
-    configs = configs or [None]*n
     if len(configs)!=n:
         raise ValueError(f'`learner_configs` should have one for each of {n} learners, got {len(configs)}')
-    return [self._learner(i, o or {}) for i,o in enumerate(configs)]
+    for i,o in enumerate(configs): check_config(o, self._task_names(), f'the configuration of learner {i}')
+    return [self._learner(i) for i in range(n)]

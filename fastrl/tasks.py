@@ -10,33 +10,63 @@ Docs: https://fastrl.github.io/fastrl/tasks.html.md"""
 __all__ = ['Task', 'as_seconds', 'why_failed', 'as_number']
 
 # %% ../nbs/11c_tasks.ipynb #0bf3420c
-import asyncio, cloudpickle, inspect, math
+import asyncio, cloudpickle, inspect, itertools, math, os
 from dataclasses import dataclass, field, replace
 from fastcore.basics import patch
-from .engines import Ctx
+from .engines import Ctx, call_plain
 from .supervisor import run_command
 
 # %% ../nbs/11c_tasks.ipynb #df7fdec9
 @dataclass
 class Task:
-    "A function of a `Ctx`, or an `async def` that gives a command"
+    "A function of a `Ctx`, an `async def` that gives a command, or a plain function"
     f:object
     params:dict=field(default_factory=dict) # For the function; a command finds them in `FASTRL_PARAMS`, too
     timeout:float=None # Seconds; `None` for no limit
+    as_executable:bool=None # `True` for a command, `False` for a plain function; by default `f` shows what it is
+    args:tuple=() # Arguments, besides the parameters
+
+    def __post_init__(self):
+        if self.as_executable not in (None,False,True):
+            raise ValueError(f'`as_executable` should be True or False, got {self.as_executable!r}')
+        if self.as_executable and not inspect.iscoroutinefunction(self.f):
+            raise ValueError('`as_executable=True` wants an `async def` that gives a command')
+        if self.args and not (self.is_plain or self.is_command):
+            raise ValueError(f'a function of a `ctx` has its parameters by name: give `kwargs`, not `args` {self.args!r:.60}')
+
+    @property
+    def is_plain(self):
+        "Is it a function that gets no `Ctx`?"
+        return self.as_executable is False
 
     @property
     def is_command(self):
         "Does it give a command?"
-        return inspect.iscoroutinefunction(self.f)
+        return inspect.iscoroutinefunction(self.f) and not self.is_plain
+
+# %% ../nbs/11c_tasks.ipynb #c973de17
+@patch
+def call_with(self:Task,
+    before=(), # Results of the tasks before it
+)->tuple: # `(args, kwargs)`
+    "What a plain function, or the `async def` of a command, is called with"
+    takes = list(inspect.signature(self.f).parameters.values())
+    kinds,params = {o.kind for o in takes},self.params
+    if inspect.Parameter.VAR_KEYWORD not in kinds:
+        params = {k:v for k,v in params.items() if k in {o.name for o in takes if o.kind!=o.POSITIONAL_ONLY}}
+    places = [o for o in takes if o.kind in (o.POSITIONAL_ONLY, o.POSITIONAL_OR_KEYWORD)][len(self.args):]
+    free = list(itertools.takewhile(lambda o: o.default is o.empty and o.name not in params, places))
+    if len(free)<len(places) or inspect.Parameter.VAR_POSITIONAL not in kinds: before = before[:len(free)]
+    return (*self.args, *before),params
 
 # %% ../nbs/11c_tasks.ipynb #81b4fab9
 @patch
-async def command(self:Task)->str:
+async def command(self:Task,
+    before=(), # Results of the tasks before it
+)->str:
     "The command that the `async def` gives for `params`"
-    takes,params = inspect.signature(self.f).parameters.values(),self.params
-    if not any(o.kind==o.VAR_KEYWORD for o in takes):
-        params = {k:v for k,v in params.items() if k in {o.name for o in takes if o.kind!=o.POSITIONAL_ONLY}}
-    res = await self.f(**params)
+    args,params = self.call_with(before)
+    res = await self.f(*args, **params)
     if not isinstance(res, str):
         raise TypeError(f'{self.f.__name__} should give a command, a string, got {type(res).__name__}')
     return res
@@ -69,6 +99,7 @@ async def _result(future):
 async def collect(self:Task,
     submit, # `submit(task, ctx, timeout)` runs `run_task` on an engine, and gives a future
     ctx:Ctx, # For which iteration and environment; its `params` become ours
+    before=(), # Results of the tasks before it
 )->dict: # As of `run_task`; the exit code is `None` if the task never ran
     """Run an environment on an engine
 
@@ -77,8 +108,9 @@ async def collect(self:Task,
     - returns: As of `run_task`; the exit code is `None` if the task never ran"""
     ctx = replace(ctx, params=self.params)
     try:
-        task = (await asyncio.wait_for(self.command(), self.timeout) if self.is_command
-                else cloudpickle.dumps((self.f, ctx)))
+        task = (await asyncio.wait_for(self.command(before), self.timeout) if self.is_command
+                else cloudpickle.dumps((self.f, ctx, *self.call_with(before), os.getcwd()) if self.is_plain
+                                       else (self.f, ctx)))
         return await _result(submit(task, replace(ctx, policy=None), self.timeout))
     except Exception as e: # a worker that died, a function that cannot be sent
         return dict(code=None, stderr=str(e) or type(e).__name__, files={})
@@ -100,12 +132,13 @@ def why_failed(
     if code<0: return f'it was killed by signal {-code}'
     last = (res['stderr'].strip().splitlines() or [''])[-1]
     if code: return f'it ended with exit code {code}' + (f': {last}' if last else '')
-    if not res['files']: return 'it left no bank: write one to $FASTRL_BANK, or save one in the folder where it runs'
+    if not res['files'] and res.get('result') is None:
+        return 'it left no bank: call `ExperienceBank.save`, or write one to $FASTRL_BANK'
 
 # %% ../nbs/11c_tasks.ipynb #cd42b76b
-def _called(f, ctx, params):
+def _called(f, *args, **kwargs):
     "Call an update or a test"
-    try: return f(ctx, **params)
+    try: return f(*args, **kwargs)
     except StopIteration as e: raise RuntimeError('it raised a StopIteration') from e # asyncio would wait for ever
 
 # %% ../nbs/11c_tasks.ipynb #ce2ce27d
@@ -114,6 +147,7 @@ async def run_here(self:Task,
     ctx:Ctx, # Its `params` become ours; a command runs in its `work_dir`
     what:str, # For an error: the update, or the test
     wanted=None, # A command is killed once this gives `False`
+    before=(), # Results of the tasks before it
 ): # -> the result of a function, or the output of a command
     """Run an update or a test
 
@@ -122,8 +156,9 @@ async def run_here(self:Task,
     - `wanted`: A command is killed once this gives `False`
     - returns: the result of a function, or the output of a command"""
     ctx = replace(ctx, params=self.params)
-    if not self.is_command: return await asyncio.to_thread(_called, self.f, ctx, self.params)
-    code,out,err = await asyncio.to_thread(run_command, ['/bin/sh', '-c', await self.command()],
+    if self.is_plain: return await asyncio.to_thread(_called, call_plain, self.f, *self.call_with(before))
+    if not self.is_command: return await asyncio.to_thread(_called, self.f, ctx, **self.params)
+    code,out,err = await asyncio.to_thread(run_command, ['/bin/sh', '-c', await self.command(before)],
                                            ctx.work_dir, ctx.variables, wanted=wanted)
     if code: raise RuntimeError(f'the {what} of iteration {ctx.iteration} ended with exit code {code}: {err[-2000:]}')
     return out

@@ -8,10 +8,10 @@ Docs: https://fastrl.github.io/fastrl/memory.files.html.md"""
 
 # %% auto #0
 __all__ = ['file_dtypes', 'Claim', 'blocks', 'write_tensors', 'checksum', 'LoadError', 'read_tensors', 'read_meta', 'as_dtype',
-           'freeze', 'thaw', 'sync', 'put_file', 'FileLock']
+           'freeze', 'thaw', 'sync', 'put_file', 'link_into', 'FileLock']
 
 # %% ../../nbs/03b_memory.files.ipynb #39b5d6a9
-import json, math, os, threading, weakref, zlib
+import hashlib, json, math, os, shutil, threading, weakref, zlib
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from itertools import chain
@@ -257,6 +257,20 @@ def put_file(
         os.replace(new, path)
         sync(path.parent)
     finally: new.unlink(missing_ok=True)
+
+# %% ../../nbs/03b_memory.files.ipynb #069b5066
+def link_into(
+    folder, # Of the caller; nothing happens once it is gone
+    path, # A file anywhere
+):
+    "Put a hard link to a file into a folder, or a copy where no link can be made; a later one of the same path replaces it"
+    folder,path = Path(folder),Path(path).absolute()
+    if not folder.is_dir(): return
+    at = folder/hashlib.sha256(os.fsencode(path)).hexdigest()[:16]/path.name
+    at.parent.mkdir(exist_ok=True)
+    at.unlink(missing_ok=True)
+    try: os.link(path, at)
+    except OSError: shutil.copyfile(path, at) # another disk
 
 # %% ../../nbs/03b_memory.files.ipynb #a130cba6
 class FileLock:
