@@ -43,7 +43,7 @@ _all_ = ['BankFolder','Ctx','Workflow','run_command','Criterion','Failure','Iter
          'GREATER_THAN_THRESHOLD','LESS_OR_EQUAL_TO_THRESHOLD','LESS_THAN_OR_EQUAL_TO_THRESHOLD','LESS_THAN_THRESHOLD']
 
 # %% ../nbs/12_parallel.ipynb #a0cdda2f
-class ParallelExperience:
+class ParallelExperience(Registry):
     "Environments that collect side by side, an update and a test, until the criterion is met"
     patience = 2. # Seconds until a progress bar appears
     _single = False # Has it one environment, whose result goes to the update?
@@ -57,6 +57,7 @@ class ParallelExperience:
         min_envs:int=1, # The run stops with an error if fewer environments bring something
         seed:int=0, # The seed of each environment follows from it
     ):
+        super().__init__()
         self.timeout = as_seconds(timeout)
         self.max_size = None if max_size is None else whole_number('max_size', max_size)
         self.retries,self.min_envs = whole_number('retries', retries, 0),whole_number('min_envs', min_envs, 0)
@@ -167,7 +168,7 @@ async def _try(self:ParallelExperience, submit, ctx):
     if not why and (bad := self.banks.commit(ctx, res['files'])):
         why = f'what it left cannot be used, and is in quarantine: {bad[0]}'
     if not why:
-        self._results[ctx.name] = cloudpickle.loads(res['result']) if res.get('result') else res['stdout']
+        self._results[ctx.name] = cloudpickle.loads(res['result']) if res.get('result') else res.get('stdout')
         return []
     failure = Failure(ctx.iteration, ctx.name, why, res['code'], res['stderr'][-2000:])
     log.warning('iteration %s, %s', ctx.iteration, failure)
@@ -238,7 +239,7 @@ def merge_banks(self:ParallelExperience): # -> the memory
 def _collected(self:ParallelExperience, iteration, failures):
     "Experiences by environment; an error if too few brought something"
     paths = {o: self.banks.path(Ctx(iteration, o)) for o in self.environments}
-    good = [k for k,o in paths.items() if o.exists() or k in self._results]
+    good = [k for k,o in paths.items() if o.exists() or self.environments[k].is_plain and k in self._results]
     if len(good)<self.min_envs:
         raise RuntimeError(f'{len(good)} of {len(self.environments)} environments brought something in iteration '
                            f'{iteration}, and {self.min_envs} should: ' + '; '.join(map(str, failures)))
@@ -266,10 +267,13 @@ async def _learn_and_test(self:ParallelExperience, state, update):
 # %% ../nbs/12_parallel.ipynb #ec564076
 @patch
 def _note_state(self:ParallelExperience, state):
-    "Add to `state` the metrics so far, and the values that plain functions returned"
+    "Add to `state` the metrics so far, and the values that functions returned or registered"
     if state.metric is not None: self.metric_values_per_iteration[state.iteration] = state.metric
     state.metric_history = list(self.metric_values_per_iteration.values())
-    for o in (*self._results.values(), *self._updated): state.state.update(o if isinstance(o, dict) else {})
+    updated = self._updated if self.update and self.update.is_plain else () # others return policies
+    for o in (*self._results.values(), *updated):
+        for k,v in (o.items() if isinstance(o, dict) else ()): self.register_state(k, v)
+    state.state = self.get_all_state()
 
 # %% ../nbs/12_parallel.ipynb #954d4151
 @patch
@@ -282,6 +286,7 @@ def get_metric_results(self:ParallelExperience)->dict:
 async def _iterate(self:ParallelExperience, submit, iteration, count, collect, update):
     "Collect, merge, learn, test: the `State`"
     self._results,self._updated = {},()
+    self.clear_state()
     failures = await self._collect_all(submit, iteration, count) if collect else []
     size,bad = await asyncio.to_thread(self._merge, iteration)
     self._link_memory()

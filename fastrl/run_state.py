@@ -9,8 +9,8 @@ Docs: https://fastrl.github.io/fastrl/run_state.html.md"""
 # %% auto #0
 __all__ = ['log', 'IterationState', 'GREATER_THAN_THRESHOLD', 'LESS_THAN_THRESHOLD', 'EQUAL_TO_THRESHOLD',
            'GREATER_OR_EQUAL_TO_THRESHOLD', 'LESS_OR_EQUAL_TO_THRESHOLD', 'GREATER_THAN_OR_EQUAL_TO_THRESHOLD',
-           'LESS_THAN_OR_EQUAL_TO_THRESHOLD', 'Failure', 'State', 'operator_of', 'Criterion', 'finish', 'read_run',
-           'read_policy']
+           'LESS_THAN_OR_EQUAL_TO_THRESHOLD', 'Failure', 'State', 'Registry', 'operator_of', 'Criterion', 'finish',
+           'read_run', 'read_policy']
 
 # %% ../nbs/11d_run_state.ipynb #2b1906f1
 import io, json, logging, math, operator, torch
@@ -48,7 +48,7 @@ class State:
     metric_threshold:float=None # What the metric is compared with
     metric_history:list=field(default_factory=list) # The metrics so far, this one included
     current_config:object=None # The configuration of this iteration
-    state:dict=field(default_factory=dict) # What plain functions returned as dicts
+    state:dict=field(default_factory=dict) # What functions registered, or returned as a dict
 
     @property
     def metric(self):
@@ -70,6 +70,38 @@ class State:
         raise AttributeError(f'{type(self).__name__} has no {name!r}, and no function returned one: ask with `get`')
 
 IterationState = State # as ROSE has it
+
+# %% ../nbs/11d_run_state.ipynb #7f63d63b
+class Registry:
+    "Values that the tasks of a learner register"
+    def __init__(self): self._values,self._callbacks = {},[]
+
+    def register_state(self, key, value):
+        "Set a value, and tell everybody who watches"
+        self._values[key] = value
+        for o in list(self._callbacks):
+            try: o(key, value)
+            except Exception: log.warning('a callback of `on_state_update` failed for %r', key, exc_info=True)
+
+    def get_state(self, key, default=None):
+        "One of the values"
+        return self._values.get(key, default)
+
+    def get_all_state(self):
+        "All values"
+        return dict(self._values)
+
+    def clear_state(self):
+        "Forget all values"
+        self._values.clear()
+
+    def on_state_update(self, callback):
+        "Call `callback(key, value)` for each value from now on"
+        self._callbacks.append(callback)
+
+    def remove_state_callback(self, callback):
+        "Call it no longer"
+        if callback in self._callbacks: self._callbacks.remove(callback)
 
 # %% ../nbs/11d_run_state.ipynb #6f5058b2
 GREATER_THAN_THRESHOLD,LESS_THAN_THRESHOLD,EQUAL_TO_THRESHOLD = '>','<','=='

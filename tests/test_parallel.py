@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 import cloudpickle, numpy as np, pytest
 from fastrl.memory.bank import ExperienceBank, create_experience, merge_banks
-from fastrl.parallel import BankFolder, ParallelExperience
+from fastrl.parallel import *
 from fastrl.run_state import read_run
 
 root = Path(__file__).parent.parent
@@ -252,6 +252,143 @@ def test_told(copied, tmp_path):
     pe.set_params('told', n=4)
     pe.update = None
     assert asyncio.run(pe.learn(2)).collected=={'told':14}
+
+# %% What ROSE's programs do
+def saves_to(pe, data, *names):
+    "Environments that save banks of 1, 2, … experiences into a folder of their own choice, in every iteration"
+    for i,name in enumerate(names):
+        def env(ctx, i=i, name=name): a_bank(i+1, 10*i+100*ctx.iteration).save(data, name)
+        pe.environment_task(name=f'env_{i}')(env)
+
+def test_saved_elsewhere(tmp_path):
+    "Banks count wherever they are saved, each once, also two of one name; the update finds the merged one under ROSE's name"
+    data,pe = tmp_path/'data',ParallelExperience()
+    pe.work_dir = data
+    data.mkdir()
+    (data/'experience_bank.pkl').write_text('of another program')
+    saves_to(pe, data, 'experience_bank_0.pkl', 'experience_bank_1.pkl', 'experience_bank_1.pkl')
+    @pe.update_task
+    async def update(*args): return f'test "$PWD" = "{data}" && cp experience_bank.pkl seen.$FASTRL_ITERATION'
+    assert [o.collected for o in asyncio.run(all_of(pe.start(2)))]==[{'env_0':1, 'env_1':2, 'env_2':3}]*2
+    assert [len(ExperienceBank.load(data/f'seen.{i}')) for i in (0,1)]==[6,12]
+    assert (pe.banks.folder/'quarantine'/'experience_bank.pkl').read_text()=='of another program'
+    assert sorted(o.name for o in data.glob('experience_bank_*'))==['experience_bank_0.pkl','experience_bank_1.pkl'] # they stay
+
+async def all_of(it): return [o async for o in it]
+
+def test_own_file(copied, tmp_path):
+    "A single environment's update loads what it saved itself, and a bank in the scratch folder counts before those elsewhere"
+    rl = SequentialReinforcementLearner(work_dir=tmp_path/'run')
+    @rl.environment_task
+    def env(ctx):
+        a_bank(3).save(ctx.work_dir, 'experience_bank.pkl')
+        a_bank(2).save()
+    @rl.update_task
+    async def update(*args): return 'cp experience_bank.pkl seen'
+    assert (asyncio.run(rl.learn(2)).size, len(ExperienceBank.load(rl.work_dir/'seen')))==(4, 3)
+
+def plain(rl, threshold=20, **kw):
+    "Functions as ROSE has them: each gets what the one before it returned"
+    @rl.environment_task(as_executable=False)
+    async def environment(*args, n=4): return [len(args), *range(1, n+1)]
+    @rl.update_task(as_executable=False)
+    async def update(data, *args):
+        rl.register_state('n', len(data))
+        return {'mean': sum(data[1:])/len(data[1:]), 'before': data[0]}
+    @rl.as_stop_criterion(metric_name='MEAN', threshold=threshold, operator='>', as_executable=False, **kw)
+    async def check(val, *args): return val['mean']
+
+@pytest.mark.parametrize('kind', ['embedded','asyncflow'])
+def test_plain(kind, tmp_path):
+    async def go():
+        async with an_engine(kind, None, tmp_path) as engine:
+            rl = SequentialReinforcementLearner(engine)
+            rl.work_dir = tmp_path/'run'
+            plain(rl)
+            states = await all_of(rl.start(max_iter=2))
+            await rl.shutdown()
+            return rl,states
+    rl,states = asyncio.run(go())
+    assert [(o.metric_value, o.n, o.before, o.collected, o.size) for o in states]==[(2.5, 5, i, {'environment':0}, 0) for i in (0,1)]
+    assert states[1].metric_history==[2.5,2.5] and rl.get_metric_results()=={0:2.5, 1:2.5}
+    assert states[0].metric_threshold==20 and states[0].to_dict()['mean']==2.5
+
+def test_plain_collects(tmp_path, monkeypatch):
+    "A plain function whose result is experience adds to the memory; it runs where the driver does, and may fail"
+    monkeypatch.chdir(tmp_path)
+    pe = ParallelExperience(work_dir='run')
+    @pe.environment_task(name='listed', as_executable=False)
+    def listed(): Path('note').write_text('here'); return [create_experience(1., 0, 0., 0., True)]*2
+    @pe.environment_task(name='saved', as_executable=False)
+    def saved(): a_bank(3).save('.', 'mine.pkl')
+    @pe.environment_task(name='bad', as_executable=False)
+    async def bad(): raise ValueError('on purpose')
+    state = asyncio.run(pe.learn(1))
+    assert (state.collected, [o.name for o in state.failures], (tmp_path/'note').read_text())==({'listed':2, 'saved':3}, ['bad'], 'here')
+
+def test_configured(tmp_path):
+    "Arguments for each iteration and learner; what the first iteration skips; metrics survive a resume"
+    rl = SequentialReinforcementLearner(work_dir=tmp_path)
+    plain(rl)
+    config = LearnerConfig(environment={1: TaskConfig(kwargs={'n':2}), -1: TaskConfig(args=('more',), kwargs={'n':6})})
+    states = asyncio.run(all_of(rl.start(max_iter=3, initial_config=config)))
+    assert [(o.metric, o.before) for o in states]==[(3.5,1), (1.5,1), (3.5,2)] and states[0].current_config is config
+    rl = SequentialReinforcementLearner(work_dir=tmp_path)
+    plain(rl)
+    assert asyncio.run(rl.learn(4, learner_config=dict(environment=dict(n=8)))).metric==4.5
+    assert rl.get_metric_results()=={0:3.5, 1:1.5, 2:3.5, 3:4.5}
+
+def test_skips(tmp_path):
+    "The first iteration only tests; or none collects"
+    did = []
+    def rl():
+        res = SequentialReinforcementLearner(work_dir=tmp_path)
+        res.update_task(lambda ctx: did.append('update'))
+        res.as_stop_criterion('M', 9, '=')(lambda ctx: did.append('test') or 1)
+        return res
+    one = rl()
+    one.environment_task(lambda ctx: [create_experience(1., 0, 0., 0., True)])
+    assert [(o.collected, o.size) for o in asyncio.run(all_of(one.start(2, skip_pre_loop=True)))]==[({}, 0), ({'<lambda>':1}, 1)]
+    assert did==['test','update','test']
+    assert [(o.collected, o.size) for o in asyncio.run(all_of(rl().start(3, skip_environment_step=True)))]==[({}, 1)]
+    assert did[3:]==['update','test']
+
+def test_several_plain(tmp_path):
+    "Learners side by side, with ROSE's arguments in ROSE's order"
+    rl = ParallelReinforcementLearner(work_dir=tmp_path)
+    plain(rl)
+    states = asyncio.run(all_of(rl.start(2, 2, False, [None, LearnerConfig(environment=TaskConfig(kwargs=dict(n=6)))])))
+    assert {o.learner_id for o in states}=={0,1}
+    assert rl.get_metric_results()=={'learner-0':{0:2.5, 1:2.5}, 'learner-1':{0:3.5, 1:3.5}}
+    with pytest.raises(ValueError, match='each learner has its own memory'): rl.merge_banks()
+
+def test_moved(tmp_path):
+    "`work_dir` is applied wholly: between two iterations, and not in the middle of one"
+    pe = ParallelExperience(work_dir=tmp_path/'a')
+    pe.environment_task(columns)
+    @pe.update_task
+    def update(ctx):
+        with pytest.raises(ValueError, match='an iteration is running'): pe.work_dir = tmp_path/'b'
+    async def go():
+        async for state in pe.start(2):
+            if pe.work_dir==tmp_path/'a': pe.work_dir = tmp_path/'b'
+            yield state
+    assert [(o.iteration, o.size) for o in asyncio.run(all_of(go()))]==[(0,2), (0,2), (1,4)]
+    assert [read_run(tmp_path/o/'experience')['iterations'] for o in 'ab']==[1,2] and not (tmp_path/'b'/'a').exists()
+
+def test_merge_by_hand(tmp_path):
+    "`merge_banks` moves banks into the memory, whole files of rubbish into the quarantine, and counts nothing twice"
+    pe = ParallelExperience(work_dir=tmp_path)
+    for _ in range(2):
+        for i in (1,2): a_bank(i).save(tmp_path, f'experience_bank_{i}.pkl')
+        (tmp_path/'experience_bank_3.pkl').write_text('rubbish')
+        b = ExperienceBank.load(tmp_path/'experience_bank_1.pkl')
+        assert len(pe.merge_banks())==3*(1+_)
+        b.save(tmp_path, 'experience_bank_again.pkl')
+        assert len(pe.merge_banks())==3*(1+_)
+    assert sorted(o.name for o in tmp_path.iterdir())==['experience','experience_bank.pkl']
+    assert len(ExperienceBank.load(tmp_path/'experience_bank.pkl'))==6
+    assert len(list((pe.banks.folder/'quarantine').iterdir()))==2
 
 # %% What ROSE loses
 def held(b): return [e.state for e in b]

@@ -15,7 +15,7 @@ names = sorted(o.stem for o in here.glob('[a-z]*.py'))
 def git(*args): subprocess.run(['git', *map(str, args)], check=True)
 
 def fetch(suite, clone, to):
-    "The files of `suite.commit`, without history, in the folder `to`"
+    "The files of `suite.commit`, or those that `suite.files` names, without history, in the folder `to`"
     if clone is None:
         clone = to.parent/'clone'
         if not clone.exists(): git('clone', '-q', suite.url, clone)
