@@ -18,7 +18,7 @@ import numpy as np, torch
 from fastcore.basics import patch
 from ..core import *
 from .bankfile import LoadError, bank_about, load_errors, read_bank, write_bank
-from .files import link_into
+from .files import put_twice
 from .forms import *
 from .ring import Ring
 from .row import nest
@@ -306,8 +306,8 @@ def save(self:ExperienceBank,
     name = re.sub('[^A-Za-z0-9_.-]', '_', self.session_id)[:100]
     path = Path(work_dir).expanduser()/(bank_file or f'experience_bank_{self.date}_{name}.pkl')
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_bank(path, self._columns_at(), list(self._forms), self._infos_at(range(len(self))), self._about_bank())
-    if to := os.environ.get('FASTRL_SAVED'): link_into(to, path) # the run that this process works for looks there
+    saved = self._columns_at(),list(self._forms),self._infos_at(range(len(self))),self._about_bank()
+    put_twice(os.environ.get('FASTRL_SAVED'), path, lambda p: write_bank(p, *saved)) # where a run looks
     return str(path)
 
 @patch

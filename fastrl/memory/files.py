@@ -8,7 +8,7 @@ Docs: https://fastrl.github.io/fastrl/memory.files.html.md"""
 
 # %% auto #0
 __all__ = ['file_dtypes', 'Claim', 'blocks', 'write_tensors', 'checksum', 'LoadError', 'read_tensors', 'read_meta', 'as_dtype',
-           'freeze', 'thaw', 'sync', 'put_file', 'link_into', 'FileLock']
+           'freeze', 'thaw', 'sync', 'put_file', 'put_twice', 'FileLock']
 
 # %% ../../nbs/03b_memory.files.ipynb #39b5d6a9
 import hashlib, json, math, os, shutil, threading, weakref, zlib
@@ -258,19 +258,19 @@ def put_file(
         sync(path.parent)
     finally: new.unlink(missing_ok=True)
 
-# %% ../../nbs/03b_memory.files.ipynb #069b5066
-def link_into(
-    folder, # Of the caller; nothing happens once it is gone
+# %% ../../nbs/03b_memory.files.ipynb #ab9b0198
+def put_twice(
+    folder, # Of the caller; without one, or once it is gone, only `path` is written
     path, # A file anywhere
+    put, # Called with a path, to put the file there
 ):
-    "Put a hard link to a file into a folder, or a copy where no link can be made; a later one of the same path replaces it"
-    folder,path = Path(folder),Path(path).absolute()
-    if not folder.is_dir(): return
-    at = folder/hashlib.sha256(os.fsencode(path)).hexdigest()[:16]/path.name
+    "Put a file at `path`, and keep the latest one of each path in `folder`"
+    path = Path(path).absolute()
+    if not folder or not Path(folder).is_dir(): return put(path)
+    at = Path(folder)/hashlib.sha256(os.fsencode(path)).hexdigest()[:16]/path.name
     at.parent.mkdir(exist_ok=True)
-    at.unlink(missing_ok=True)
-    try: os.link(path, at)
-    except OSError: shutil.copyfile(path, at) # another disk
+    put(at)
+    put_file(path, lambda p: shutil.copyfile(at, p)) # no link, since somebody may write into the file
 
 # %% ../../nbs/03b_memory.files.ipynb #a130cba6
 class FileLock:
