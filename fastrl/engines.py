@@ -10,7 +10,8 @@ Docs: https://fastrl.github.io/fastrl/engines.html.md"""
 __all__ = ['Ctx', 'call_plain', 'run_task', 'Workflow', 'executor_of']
 
 # %% ../nbs/11a_engines.ipynb #7608d2ab
-import asyncio, fcntl, hashlib, inspect, itertools, json, os, pickle, random, re, shlex, sys, tempfile, threading, uuid, weakref
+import asyncio, fcntl, hashlib, inspect, itertools, json, os, pickle, random, re, shlex, sys, tempfile, threading
+import uuid, weakref
 from concurrent.futures import Executor
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
@@ -170,7 +171,7 @@ def run_task(
     ctx:Ctx, # Its context
     timeout:float=None, # Seconds, after which it is killed
     wanted=None, # Called ten times a second: the task is killed once this gives `False`
-)->dict: # Exit code, the ends of stdout and stderr, the files that the task left, by name, and a plain function's result
+)->dict: # Exit code, the ends of stdout and stderr, the files of the task by name, and a plain function's result
     "Run an environment task in a scratch folder, on whichever machine this is"
     checks = [o for o in (wanted, _dask_wants()) if o]
     def still_wanted(): return all(o() for o in checks)

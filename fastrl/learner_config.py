@@ -39,8 +39,8 @@ class LearnerConfig:
 
     def __post_init__(self):
         for name,o in vars(self).items():
-            each = o.items() if isinstance(o, dict) else [(-1, o)]
-            if o is not None and not all(isinstance(v, TaskConfig) and (k=='default' or type(k) is int) for k,v in each):
+            each = o if isinstance(o, dict) else {} if o is None else {-1:o}
+            if not all(isinstance(v, TaskConfig) and (k=='default' or type(k) is int) for k,v in each.items()):
                 raise ValueError(f'`{name}` should be a `TaskConfig`, or a dict of them by iteration, got {o!r:.60}')
 
     def get_task_config(self,

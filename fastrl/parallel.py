@@ -75,7 +75,8 @@ class ParallelExperience(Registry):
 
     @work_dir.setter
     def work_dir(self, path):
-        if self._busy: raise ValueError(f'an iteration is running in {self.work_dir}: set `work_dir` before or after it')
+        if self._busy:
+            raise ValueError(f'an iteration is running in {self.work_dir}: set `work_dir` before or after it')
         self._work_dir = Path(path).expanduser().absolute()
         self.banks,self.metric_values_per_iteration = BankFolder(self._work_dir/'experience'),{}
         if isinstance(self.engine, Workflow): self.engine.folder = self.banks.folder

@@ -32,7 +32,8 @@ class Task:
         if self.as_executable and not inspect.iscoroutinefunction(self.f):
             raise ValueError('`as_executable=True` wants an `async def` that gives a command')
         if self.args and not (self.is_plain or self.is_command):
-            raise ValueError(f'a function of a `ctx` has its parameters by name: give `kwargs`, not `args` {self.args!r:.60}')
+            raise ValueError('a function of a `ctx` has its parameters by name: '
+                             f'give `kwargs`, not `args` {self.args!r:.60}')
 
     @property
     def is_plain(self):
