@@ -11,7 +11,6 @@ __all__ = ['TaskConfig', 'LearnerConfig', 'configured', 'check_config']
 
 # %% ../nbs/11e_learner_config.ipynb #4527722a
 from dataclasses import dataclass, field, replace
-from fastcore.basics import patch
 from .tasks import Task
 
 # %% ../nbs/11e_learner_config.ipynb #b609f09d

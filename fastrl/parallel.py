@@ -28,7 +28,7 @@ from .bank_folder import BankFolder
 from .core import Progress, whole_number
 from .engines import Ctx, Workflow, executor_of, run_task, while_wanted
 from .learner_config import *
-from .memory.bank import bank_about, merge_banks
+from .memory.bank import bank_about, merge_banks as merge_files
 from .memory.files import FileLock
 from .run_state import *
 from .supervisor import run_command
@@ -507,7 +507,7 @@ class ParallelReinforcementLearner(SequentialReinforcementLearner):
     @property
     def memory(self):
         "All experiences that all learners committed"
-        return merge_banks(list(self.work_dir.glob('learner_*/experience/*.*.safetensors')), self.max_size)
+        return merge_files(list(self.work_dir.glob('learner_*/experience/*.*.safetensors')), self.max_size)
 
 # %% ../nbs/12_parallel.ipynb #592c3a0c
 @patch
