@@ -57,6 +57,17 @@ def follow(x): return torch.equal(x, x[:,:1]+torch.arange(x.shape[1]))
 def worth(e): return e['x'].view(-1)[0]%7 # many are equal
 def old_first(e): return e['x'][0]*7919%1000
 
+class Longest(Evictor):
+    "The longest episode goes, of equals the older one"
+    def evict(self, *args, **kwargs): return int(np.argmax(self.dataset.episode_lengths))
+
+def evicted(make, scored, **kw):
+    "A dataset from `make`: the oldest goes, the one with the lowest score, or for `'own'` the longest"
+    if scored!='own': return make(evictor=ScoreEvictor(worth) if scored else None, **kw)
+    ds = make(evictor=Longest(), **kw)
+    ds.evictor.dataset = ds
+    return ds
+
 class Model:
     "Negative steps are rows of an episode that never came: they take room"
     def __init__(self, cap, most, scored):
@@ -65,7 +76,8 @@ class Model:
     def eps(self): return [o for o in self.all if o[0]>=0]
     def add(self, xs):
         while sum(map(len, self.all))+len(xs)>self.cap or len(self.all)>=self.most:
-            self.all.pop(min(range(len(self.all)), key=lambda i: (self.all[i][0]%7, i)) if self.scored else 0)
+            ns = [-len(o) for o in self.all] if self.scored=='own' else [o[0]%7*bool(self.scored) for o in self.all]
+            self.all.pop(ns.index(min(ns)))
             self.full = True
         self.all.append(xs)
 
@@ -87,19 +99,22 @@ def fill(ds, m, n, rng, at=0, every=1, most=None):
 
 def history(tmp_path, cap, most, scored, n, rng):
     "In memory, shared, mapped, in files; files are opened again and again"
-    kw = dict(max_episodes=most, evictor=ScoreEvictor(worth) if scored else None)
-    for shared in (False,True): fill(RingBufferDataset(cap, shared=shared, **kw), Model(cap, most, scored), 6*n, rng, every=5)
+    def ring(**kw): return evicted(RingBufferDataset, scored, capacity=cap, max_episodes=most, **kw)
+    def files(d): return evicted(IndividualFileDataset, scored, capacity=cap, directory=d, max_episodes=most or 2**20)
+    for shared in (False,True): fill(ring(shared=shared), Model(cap, most, scored), 6*n, rng, every=5)
     m,at,d = Model(cap, most, scored),0,tmp_path/f'{cap}{most}{scored}'
-    for _ in range(4): at = fill(RingBufferDataset(cap, path=d/'ring', **kw), m, n, rng, at, every=3)
+    for _ in range(4):
+        ds = None; gc.collect() # one at a time may write
+        at = fill(ds := ring(path=d/'ring'), m, n, rng, at, every=3)
     m,at = Model(cap, most, scored),0
     for _ in range(2):
-        m.full = False # a folder does not say so
-        at = fill(IndividualFileDataset(cap, d/'files', **{**kw, 'max_episodes':most or 2**20}), m, -(-n*2//3), rng, at, every=3)
+        m.full,ds = False,None; gc.collect() # a folder does not say so
+        at = fill(ds := files(d/'files'), m, -(-n*2//3), rng, at, every=3)
     assert len(os.listdir(d/'files'))==len(m.eps)
 
-histories = [*itertools.product((1,3,20), (None,1,3), (False,True))]
+histories = [*itertools.product((1,3,20), (None,1,3), (False,True,'own'))]
 
-@pytest.mark.parametrize('cap,most,scored', [(1,None,False),(3,None,True),(20,None,False),(20,None,True),(20,3,True)])
+@pytest.mark.parametrize('cap,most,scored', [(1,None,False),(3,None,True),(20,None,False),(20,None,True),(20,3,True),(20,None,'own'),(3,3,'own')])
 def test_history(tmp_path, cap, most, scored): history(tmp_path, cap, most, scored, 6, np.random.default_rng(0))
 
 @pytest.mark.long
@@ -216,6 +231,129 @@ def test_dones():
     many.add_step(dict(x=torch.zeros(2)), torch.zeros(2).bfloat16())
     for bad in (torch.zeros(2,1), torch.zeros(0), torch.zeros(2, device='meta'), [[1],[1,0]], 'no', None, torch.eye(2).to_sparse()):
         with raises('`done`'): EpisodeReplay(RingBufferDataset(9), 2).add_step(dict(x=torch.zeros(2)), bad)
+
+# %% One environment or several, and which step ended an episode
+shapes = [(dict(obs=(4,10), act=(4,5)), 4), (dict(obs=(4,10), rew=(4,)), 4), (dict(img=(84,84)), 84), (dict(obs=(1,3), rew=(1,)), 1),
+          (dict(a=dict(b=(2,3)), c=(2,)), 2), (dict(img=(84,84), rew=()), None), (dict(img=(84,84), obs=(10,)), None),
+          (dict(obs=(10,), act=(5,)), None), (dict(obs=(10,), act=(10,)), None), (dict(obs=(10,)), None), (dict(rew=()), None),
+          (dict(obs=(0,5), act=(0,)), None)]
+
+def each_shape(f, o): return {k: each_shape(f, v) for k,v in o.items()} if isinstance(o, dict) else f(o)
+
+@pytest.mark.parametrize('fields,n', shapes)
+def test_one_done(fields, n):
+    "One bool, nothing declared: raises where the fields may be a batch, and stores nothing; else one environment"
+    step = each_shape(torch.zeros, fields)
+    for over in (dict(over=False), dict(done=False), dict(was_done=tensor(0)), dict(over=np.bool_(False))):
+        replay = EpisodeReplay(RingBufferDataset(9), 1)
+        if n is None: replay.add_step(step, **over); assert replay.running.lead==()
+        else:
+            with raises(f'say `num_envs={n}`'): replay.add_step(step, **over)
+            assert replay.running is None
+            with raises('`schema=dict('): replay.add_step(step, **over)
+    if n is None: return
+    flat,each = (each_shape(f, fields) for f in (lambda s: (s, torch.float32), lambda s: (s[1:], torch.float32)))
+    many = [EpisodeReplay(RingBufferDataset(999), 1, **kw) for kw in (dict(num_envs=n), dict(schema=each))]
+    known = RingBufferDataset(999); known.add_episode(each_shape(lambda s: torch.zeros(2, *s[1:]), fields))
+    for o in (*many, EpisodeReplay(known, 1)): o.add_step(step, True); assert o.dataset.episode_lengths[-n:]==[1]*n
+    one = EpisodeReplay(RingBufferDataset(9), 1, schema=flat); one.add_step(step, True); assert one.num_episodes==1
+
+def test_declared():
+    "What is declared is checked, also against the dataset; fields stay where their steps come from"
+    schema = dict(obs=((3,), torch.float32), d=dict(e=((), torch.int64)))
+    replay = EpisodeReplay(RingBufferDataset(9), 1, schema=schema)
+    with raises('`obs` should be float32[3], got float32[2]'): replay.add_step(dict(obs=torch.zeros(2), d=dict(e=1)), False)
+    with raises("missing ['d.e']"): replay.add_step(dict(obs=torch.zeros(3)), False)
+    replay.add_step(dict(obs=torch.zeros(2,3), d=dict(e=tensor([1,2]))), True); assert replay.num_episodes==2
+    with raises('the dataset has the fields'): EpisodeReplay(replay.dataset, 1, schema=dict(obs=((3,), torch.float32)))
+    EpisodeReplay(replay.dataset, 1, schema=schema)
+    with raises('call the stored field `mask`'): EpisodeReplay(RingBufferDataset(9), 2, None, schema=dict(mask=((), torch.bool)))
+    late = EpisodeReplay(RingBufferDataset(9), 2, None)
+    with raises('call the stored field `mask`'): late.add_step(dict(mask=1.), False)
+    assert late.running is None
+    for bad in (dict(), dict(over=False, done=False), dict(done=True, was_done=True), dict(over=None)):
+        with raises('give one of `done` and `was_done`'): late.add_step(dict(x=1.), **bad)
+
+@pytest.mark.parametrize('kind', ['ring','files'])
+def test_counts_of_the_original(tmp_path, kind):
+    "As its suite counts: a bool ends all with this step, and so does `done=`; a tensor alone ends with the step before"
+    counts = []
+    for last in (dict(done=tensor([1,0,0,0]).bool()), dict(over=tensor([1,0,0,0]).bool())):
+        ds = RingBufferDataset(1000) if kind=='ring' else IndividualFileDataset(1000, tmp_path/str(len(counts)))
+        replay,step = EpisodeReplay(ds, 5, 4, num_envs=4),dict(obs=torch.zeros(4,10), act=torch.zeros(4,5))
+        for t in range(32): replay.add_step(step, t==31)
+        assert (ds.num_timesteps, ds.num_episodes)==(128, 4)
+        for _ in range(10): replay.add_step(step, False)
+        replay.add_step(step, **last)
+        counts.append(ds.num_timesteps); assert ds.num_episodes==5
+        assert replay.sample()['obs'].shape==(5,4,10)
+    assert counts==[139,138]
+
+class Oracle:
+    "Each environment by itself, against a `Model`"
+    def __init__(self, n, m): self.now,self.m,self.most = [[] for _ in range(n)],m,m.cap
+    def end(self, done):
+        for i in np.flatnonzero(done):
+            if 0<len(self.now[i])<=self.most: self.m.add(self.now[i])
+            self.now[i] = []
+    def step(self, xs, done, before):
+        "Is an episode too long as of now?"
+        if before: self.end(done)
+        for o,x in zip(self.now, xs): o.append(x)
+        long = any(len(o)==self.most+1 for o in self.now)
+        if not before: self.end(done)
+        return long
+
+def said(rng, done):
+    "A way to say `done`, and whether it means the step before"
+    one = len(set(done))==1 and rng.random()<.5
+    o = [bool, tensor, np.bool_, int][rng.integers(4)](bool(done[0])) if one else kinds[rng.integers(5)](done)
+    before = bool(rng.random()<.5)
+    return (dict(over=o),not one) if rng.random()<.3 else ({'was_done' if before else 'done':o},before)
+
+def saved_replay(rng, replay, d, ev):
+    "`replay` as it is loaded, or itself"
+    [replay.save, replay.checkpoint][rng.integers(2)](d)
+    again = EpisodeReplay.load(d, evictor=ev, shared=bool(rng.random()<.3))
+    if not replay.is_empty: same(again.sample(), replay.sample())
+    if not replay.is_empty and rng.random()<.5: replay.close(); again.close(); same(again.sample(), replay.sample())
+    return again if rng.random()<.6 else replay
+
+def replays(tmp_path, n, scored, how, steps, cap, p, seed):
+    "Steps of `n` environments whose ends are said in any way; saved and loaded at any moment"
+    rng = np.random.default_rng(seed)
+    make = dict(ring=RingBufferDataset, files=lambda **kw: IndividualFileDataset(directory=tmp_path/'files', **kw))[how]
+    m = Model(cap, None, scored)
+    oracle,replay = Oracle(n, m),EpisodeReplay(evicted(make, scored, capacity=cap), 3, 2, num_envs=n, seed=seed)
+    for t in range(steps):
+        xs,done = [1000*i+t for i in range(n)],rng.random(n)<p if rng.random()<.7 else np.full(n, rng.random()<p)
+        x = tensor(xs)
+        kw,before = said(rng, done)
+        long = oracle.step(xs, done, before)
+        try: replay.add_step(dict(x=x, y=x[:,None].float()*tensor([1.,2.])), **kw); refused = False
+        except ValueError as e: refused = True; assert 'it is left out up to its `done`' in str(e)
+        assert refused==long
+        if rng.random()<.12:
+            ev,d = replay.dataset.evictor,tmp_path/'saved'
+            if how=='ring': replay = saved_replay(rng, replay, d, ev)
+            else:
+                replay.checkpoint(d)
+                replay = ev.dataset = None; gc.collect() # one at a time may write
+                replay,m.full = EpisodeReplay.load(d, evictor=ev),False # which a folder does not say
+            ev.dataset = replay.dataset
+        if t%5==0: agree(replay.dataset, m)
+    agree(replay.dataset, m)
+
+both_kinds = [(1,False,'ring'),(3,False,'ring'),(3,True,'ring'),(2,'own','ring'),(3,False,'files'),(2,'own','files')]
+
+@pytest.mark.parametrize('n,scored,how', both_kinds)
+def test_replays(tmp_path, n, scored, how): replays(tmp_path, n, scored, how, 90, 25, .15, 0)
+
+@pytest.mark.long
+@pytest.mark.parametrize('n,scored,how', both_kinds)
+def test_replays_long(tmp_path, n, scored, how):
+    for seed,(cap,p) in enumerate(itertools.product((4,25,120), (.03,.15,.6))): 
+        replays(tmp_path/str(seed), n, scored, how, 200, cap, p, seed+1)
 
 # %% Any fields
 def step(i):
@@ -746,8 +884,7 @@ def changed_head(path, cols, change):
 
 heads = [lambda h: h.update(__metadata__=5), lambda h: h.update(__metadata__={'fields':'5'}),
          lambda h: h.update(__metadata__={'fields':'["[[1]]"]'}), lambda h: h.update({'[[1]]':h.pop('obs')}),
-         lambda h: h.update({'[]':h.pop('obs')}), lambda h: h.update({'mask':h.pop('obs')}),
-         lambda h: h.update(__metadata__={'fields':'x'})]
+         lambda h: h.update({'[]':h.pop('obs')}), lambda h: h.update(__metadata__={'fields':'x'})]
 
 def test_foreign_files(tmp_path):
     "Folders with what does not belong there, and files that are not what their names say"
@@ -761,7 +898,7 @@ def test_foreign_files(tmp_path):
     write_tensors(name(24, 0), dict(obs=torch.zeros(0).long()))
     with logged():
         ds = IndividualFileDataset(99, d)
-        assert (ds.episode_lengths, len(ds.damaged))==([3], 7)
+        assert (ds.episode_lengths, len(ds.damaged))==([3], 6)
         ds.add_episode(dict(obs=torch.arange(4))); assert ds.episode_lengths==[3,4]
         assert name(20).is_dir()
         ds.table.line(0)[1] *= -1; ds.table.doubts = 1; assert ds.episode_lengths==[3,4] # one that was doubted and is sound
@@ -1002,5 +1139,5 @@ def test_concat():
     with pytest.raises(IndexError): both[6]
     with raises('no episodes yet', RuntimeError): iter(concat([a,RingBufferDataset(3)]).get_loader(4, 2))
     assert first(concat([a,RingBufferDataset(3)], [1,0]).get_loader(4, 2))['obs'].shape==(4,2)
-    with raises('shared=True'): concat([a,RingBufferDataset(3)]).get_loader(4, num_workers=1)
+    here = RingBufferDataset(3); concat([a,here]).get_loader(4, num_workers=1); assert here.ring.place.shared
     repr(both)

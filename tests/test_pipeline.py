@@ -820,7 +820,9 @@ def test_episode_replay(envs, seeds):
             obs = [o[:2] for o in now]
             rows = dict(obs=torch.tensor(obs, dtype=torch.float32), reward=torch.tensor([ep+t/8 for ep,t in obs]))
             for o in now: o[1] += 1
-            if envs: replay.add_step(rows, done[0] if len(set(done))==1 and rng.random()<.5 else torch.tensor(done))
+            if envs:
+                if len(set(done))==1 and rng.random()<.5: replay.add_step(rows, was_done=done[0])
+                else: replay.add_step(rows, torch.tensor(done))
             else:
                 over = now[0][1]==now[0][2]
                 replay.add_step({k: v[0] for k,v in rows.items()}, over)

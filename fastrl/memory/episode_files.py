@@ -11,7 +11,7 @@ __all__ = ['log', 'episode_file', 'episode_files', 'episode_head', 'check_episod
            'IndividualFileDataset']
 
 # %% ../../nbs/05g_memory.episode_files.ipynb #98a25046
-import errno, itertools, json, logging, math, os, re, stat, time, zipfile, zlib
+import errno, itertools, json, logging, math, os, pickle, re, stat, time, zipfile, zlib
 from collections import Counter
 from pathlib import Path
 import numpy as np, torch
@@ -21,34 +21,26 @@ from ..core import *
 from .dataset import EpisodeDataset, FieldType
 from .files import FileLock, LoadError, checksum, file_dtypes, read_meta, read_tensors, sync, write_tensors
 from .slots import new_block
-from .table import Table
-from .walk import sequence_names
 
 # %% ../../nbs/05g_memory.episode_files.ipynb #fbfc7dbc
 log = logging.getLogger('fastrl.memory.episodes')
-_file = re.compile(r'([0-9]{7,18})_([0-9]{1,12})_([0-9]{8})-([0-9]{6})\.(safetensors|npz)')
+_kinds = 'safetensors','npz','pt'
+_file = re.compile(r'([0-9]{7,18})_([0-9]{1,12})_([0-9]{8})-([0-9]{6})\.([^.]+)')
 
 def episode_file(
     n:int, # Steps
     id:int, # Number of the episode
-    tag:int, # Twice the time, plus 1 for an `.npz`
+    tag:int, # Four times the time, plus 1 for an `.npz`, 2 for a `.pt`
 )->str:
-    """The name of an episode's file
-
-    - `n`: Steps
-    - `id`: Number of the episode
-    - `tag`: Twice the time, plus 1 for an `.npz`"""
-    return f'{id:07d}_{n}_{tag//2//10**6:08d}-{tag//2%10**6:06d}.{("safetensors","npz")[tag%2]}'
+    "The name of an episode's file"
+    return f'{id:07d}_{n}_{tag//4//10**6:08d}-{tag//4%10**6:06d}.{_kinds[tag%4]}'
 
 def episode_files(
     folder, # Of a dataset
 )->set: # of length, number and tag
-    """All files in `folder` that have the name of an episode
-
-    - `folder`: Of a dataset
-    - returns: of length, number and tag"""
-    found = ((int(m[2]), int(m[1]), 2*int(m[3]+m[4])+(m[5]=='npz'), o)
-             for o in os.listdir(folder) if (m := _file.fullmatch(o)))
+    "All files in `folder` that have the name of an episode"
+    found = ((int(m[2]), int(m[1]), 4*int(m[3]+m[4])+_kinds.index(m[5]), o)
+             for o in os.listdir(folder) if (m := _file.fullmatch(o)) and m[5] in _kinds)
     return {o[:3] for o in found if o[0] and o[3]==episode_file(*o[:3])}
 
 # %% ../../nbs/05g_memory.episode_files.ipynb #7d80bd33
@@ -60,8 +52,7 @@ def _field_path(key):
     "The path of a field from its name in a file"
     try: path = tuple(json.loads(key)) if key.startswith('[') else (key,)
     except ValueError: return (key,)
-    if path[:1] and path[0] in sequence_names or not (
-            path and isinstance(path[0], str) and all(type(o) in (str,int) for o in path)):
+    if not (path and isinstance(path[0], str) and all(type(o) in (str,int) for o in path)):
         raise LoadError(f'a field cannot be called {key!r:.60}')
     return path
 
@@ -86,18 +77,37 @@ def _npz_tensors(path):
         raise LoadError(f'{path} is damaged, or holds more than numbers: {e}') from None
     return res
 
+# %% ../../nbs/05g_memory.episode_files.ipynb #b0b0a349
+def _is_column(t):
+    "Is `t` an ordinary tensor, with no more numbers than the file has?"
+    return (type(t) is torch.Tensor and t.layout is torch.strided and t.is_cpu and not t.is_quantized
+            and t.nbytes<=t.untyped_storage().nbytes())
+
+def _pt_tensors(path, mapped=True):
+    "The tensors of a `.pt`, mapped or read whole; nothing in the file is run"
+    try:
+        with open(path, 'rb') as f:
+            if f.read(4)!=b'PK\3\4': raise ValueError('it is no zip archive, as torch has saved since version 1.6')
+        ts = torch.load(path, map_location='cpu', weights_only=True, mmap=mapped)
+        if type(ts) is not dict or not all(isinstance(k, str) and _is_column(t) for k,t in ts.items()):
+            raise ValueError('it should hold a dict of tensors')
+    except FileNotFoundError: raise
+    except pickle.UnpicklingError as e:
+        asks = re.search(r'GLOBAL (\S+)', str(e)) # torch's own words advise to run it
+        raise LoadError(f'{path} asks for {asks[1] if asks else "more than tensors"}: '
+                        'this was refused, and nothing was run') from None
+    except Exception as e: # torch raises errors of many kinds
+        raise LoadError(f'{path} is damaged: {type(e).__name__} {str(e)[:200]}') from None
+    return {k: t.detach() for k,t in ts.items()}
+
 # %% ../../nbs/05g_memory.episode_files.ipynb #3a744225
 def episode_head(
     path:Path, # Of an episode's file
     n:int, # Its steps
 ): # -> `FieldType` by path; where in the file each begins
-    """What is in the file of an episode of `n` steps, or a `LoadError`
-
-    - `path`: Of an episode's file
-    - `n`: Its steps
-    - returns: `FieldType` by path; where in the file each begins"""
+    "What is in the file of an episode of `n` steps, or a `LoadError`"
     if not stat.S_ISREG(path.lstat().st_mode): raise LoadError(f'{path} is not an ordinary file')
-    ts = _npz_tensors(path) if path.suffix=='.npz' else read_tensors(path)
+    ts = {'.npz':_npz_tensors, '.pt':_pt_tensors}.get(path.suffix, read_tensors)(path)
     if not ts or any(t.ndim<1 or len(t)!=n for t in ts.values()):
         raise LoadError(f'{path} should hold columns of {n} steps, '
                         f'and has { {k: list(t.shape) for k,t in ts.items()} }')
@@ -107,7 +117,7 @@ def episode_head(
 # %% ../../nbs/05g_memory.episode_files.ipynb #2e75448f
 def _meta_of(path):
     "What the file says about itself: the order of its fields, its checksum"
-    if path.suffix=='.npz': return {}
+    if path.suffix!='.safetensors': return {}
     meta = read_meta(path)
     try: return {**meta, 'fields':[_field_path(o) for o in json.loads(meta.get('fields', '[]'))]}
     except (ValueError, TypeError, AttributeError) as e:
@@ -118,16 +128,18 @@ def check_episode_file(
     path:Path, # Of an episode's file
     n:int, # Its steps
 ):
-    """Read all of a file, and compare its checksum; a `LoadError` if it is damaged
-
-    - `path`: Of an episode's file
-    - `n`: Its steps"""
+    "Read all of a file, and compare its checksum; a `LoadError` if it is damaged"
     episode_head(path, n)
-    if path.suffix!='.npz':
+    if path.suffix=='.safetensors':
         meta,crc = _meta_of(path),str(checksum(read_tensors(path)))
         if meta.get('crc32', crc)!=crc:
             raise LoadError(f'{path} is damaged: its checksum is {crc}, and was {meta["crc32"]} when it was written')
         return
+    try:
+        with zipfile.ZipFile(path) as z: bad = z.testzip()
+    except (*_npz_errors, OSError) as e: raise LoadError(f'{path} is damaged: {e}') from None
+    if bad: raise LoadError(f'{path} is damaged: {bad} in it does not have its checksum')
+    if path.suffix=='.pt': return _pt_tensors(path, mapped=False)
     try:
         with np.load(path, allow_pickle=False) as z: return [z[k] for k in z.files]
     except _npz_errors as e: raise LoadError(f'{path} is damaged: {e}') from None
@@ -137,10 +149,7 @@ def write_episode_file(
     path:Path, # A new file
     cols:dict, # Tensors by path
 ):
-    """Write an episode, and wait until it is on the disk
-
-    - `path`: A new file
-    - `cols`: Tensors by path"""
+    "Write an episode, and wait until it is on the disk"
     cols = {_file_key(p): t.cpu() for p,t in cols.items()}
     try:
         write_tensors(path, cols, dict(format='fastrl', fields=json.dumps(list(cols)), crc32=str(checksum(cols))))
@@ -151,7 +160,6 @@ def write_episode_file(
                       'nothing that is there has changed') from e
 
 # %% ../../nbs/05g_memory.episode_files.ipynb #3a7954f3
-
 def _read_npz(path, at, k, spans, data):
     try:
         with np.load(path, allow_pickle=False) as z:
@@ -161,6 +169,14 @@ def _read_npz(path, at, k, spans, data):
                 data[to:to+k*size] = np.ascontiguousarray(a, a.dtype.newbyteorder('=')).tobytes()
     except FileNotFoundError: raise
     except (*_npz_errors, OSError) as e: raise LoadError(f'{path} is damaged: {e}') from None
+
+def _read_pt(path, at, k, spans, data):
+    ts = {_field_path(o): t for o,t in _pt_tensors(path, mapped=False).items()}
+    for p,size,to in spans:
+        if p not in ts: raise LoadError(f'{path} has no field {path_name(p)!r}')
+        a = ts[p][at:at+k].resolve_conj().resolve_neg().contiguous().reshape(-1).view(torch.uint8)
+        if len(a)!=k*size: raise LoadError(f'{path} has too few steps, or steps of another kind')
+        data[to:to+k*size] = a.numpy().data
 
 def _read_at(path, begins, at, k, spans, data):
     "Copy `k` steps from step `at` on to `data`: of each field path, bytes per step, and where they go"
@@ -179,13 +195,9 @@ class IndividualFileDataset(EpisodeDataset):
     def __init__(self,
         capacity:int, # The most steps
         directory='individual_file_dataset', # Made if need be; existing episodes are taken over
-        evictor=None, # Which episode goes when it is full: `FIFOEvictor()` by default, or a `ScoreEvictor`
+        evictor=None, # Which episode goes when it is full: `FIFOEvictor()` by default, a `ScoreEvictor`, or your own
         max_episodes:int=2**20, # The most episodes
     ):
-        """- `capacity`: The most steps
-        - `directory`: Made if need be; existing episodes are taken over
-        - `evictor`: Which episode goes when it is full: `FIFOEvictor()` by default, or a `ScoreEvictor`
-        - `max_episodes`: The most episodes"""
         super().__init__(capacity, evictor, max_episodes)
         # where the fields of each file begin; how often a file could not be read
         self.directory,self._begins,self._trouble = Path(directory).expanduser().absolute(),{},Counter()
@@ -199,7 +211,10 @@ class IndividualFileDataset(EpisodeDataset):
 @patch
 def _scan(self:IndividualFileDataset):
     "Take over the episodes that are in the folder"
-    sound = [o for o in sorted(episode_files(self.directory), key=lambda o: (o[2]//2, o[1]))
+    if strange := sorted(o for o in os.listdir(self.directory) if (m := _file.fullmatch(o)) and m[5] not in _kinds):
+        log.warning('%s: %s files are named like episodes, but not of a kind that can be read: %s', self.directory,
+                    len(strange), strange[0])
+    sound = [o for o in sorted(episode_files(self.directory), key=lambda o: (o[2]//4, o[1]))
              if self._take_over(self.directory/episode_file(*o), o[0])]
     for k,have,most in (('capacity',sum(o[0] for o in sound),self.capacity),
                         ('max_episodes',len(sound),self.max_episodes)):
@@ -208,7 +223,7 @@ def _scan(self:IndividualFileDataset):
                              f'and `{k}` is {most}: open it with {have} at least')
     for o in sound: self.table.add(*o)
     # links and the like keep their names
-    self._newest,self._alone = max([0, *(o[2]-o[2]%2 for o in sound)]),episode_files(self.directory)-set(sound)
+    self._newest,self._alone = max([0, *(o[2]-o[2]%4 for o in sound)]),episode_files(self.directory)-set(sound)
     self.score_all()
 
 # %% ../../nbs/05g_memory.episode_files.ipynb #91aced11
@@ -227,7 +242,6 @@ def _take_over(self:IndividualFileDataset, path, n):
                      'keep them in different folders')
 
 # %% ../../nbs/05g_memory.episode_files.ipynb #77722ab1
-
 @patch
 def _set_aside(self:IndividualFileDataset, path, why):
     try:
@@ -259,7 +273,7 @@ def _in_table(lines): return {tuple(int(abs(o[i])) for i in (1,2,3)) for o in li
 @patch
 def stage_steps(self:IndividualFileDataset, cols, n):
     "Write the file under another name, so that a full disk costs no stored episode"
-    tag = max(2*int(time.strftime('%Y%m%d%H%M%S', time.gmtime())), self._newest) # a clock may go back
+    tag = max(4*int(time.strftime('%Y%m%d%H%M%S', time.gmtime())), self._newest) # a clock may go back
     path = self.directory/episode_file(n, self.table.next_id, tag)
     new = path.with_name(f'{path.name}.new')
     write_episode_file(new, cols)
@@ -299,7 +313,6 @@ def fix_schema(self:IndividualFileDataset, schema):
     self._layout,self._words = list(zip(schema, sizes, starts)),max(1, starts[-1])
 
 # %% ../../nbs/05g_memory.episode_files.ipynb #676e5102
-
 @patch
 def _begins_of(self:IndividualFileDataset, path, n, key):
     if key not in self._begins:
@@ -318,7 +331,7 @@ def read_steps(self:IndividualFileDataset, picks, T):
         path = f'{self.directory}/{episode_file(n, id, tag)}'
         spans = [(p, size, 8*T*(j*self._words+start)) for p,size,start in self._layout]
         try:
-            if tag%2: _read_npz(path, at, min(T, n-at), spans, data)
+            if tag%4: (_read_npz, _read_pt)[tag%4-1](path, at, min(T, n-at), spans, data)
             else: _read_at(path, self._begins_of(path, n, (id, tag)), at, min(T, n-at), spans, data)
         except (LoadError, FileNotFoundError):
             if self.table.still_there(picks[j:j+1]): self._trouble[id,tag] += 1
@@ -390,13 +403,10 @@ def verify(self:IndividualFileDataset)->list:
     return self.damaged
 
 @patch
-def share(self:IndividualFileDataset):
+def share(self:IndividualFileDataset)->bool:
     "Put the table where workers see it"
-    with self.lock:
-        if self.table.place.shared: return
-        new = Table(self.table.slots, shared=True)
-        new.array[:] = self.table.array
-        self.table = new
+    with self.lock: self.share_table()
+    return True
 
 @patch
 def __setstate__(self:IndividualFileDataset, state):

@@ -1,6 +1,6 @@
 """Episodes in memory, in shared memory, or in one mapped file
 
-Most agents learn from what fits into memory. A `RingBufferDataset` keeps the steps of whole episodes as rows of one `Ring`. If the oldest go first, an episode lies in one piece, perhaps around the end. If a score decides, its steps go wherever rows are free, and an index says where. With a `path` all of it is still there tomorrow; `save`, `checkpoint` and `load` are those of every memory.
+Most agents learn from what fits into memory. A `RingBufferDataset` keeps the steps of whole episodes as rows of one `Ring`. If the oldest go first, an episode lies in one piece, perhaps around the end. If others may go (a score decides, or an evictor of your own), its steps go wherever rows are free, and an index says where. With a `path` all of it is still there tomorrow; `save`, `checkpoint` and `load` are those of every memory.
 
 Docs: https://fastrl.github.io/fastrl/memory.episode_rows.html.md"""
 
@@ -10,13 +10,13 @@ Docs: https://fastrl.github.io/fastrl/memory.episode_rows.html.md"""
 __all__ = ['RingBufferDataset']
 
 # %% ../../nbs/05f_memory.episode_rows.ipynb #4748b782
-import errno, os
+import errno, os, warnings
 from contextlib import contextmanager
 from pathlib import Path
 import numpy as np, torch
 from fastcore.basics import patch
 from ..core import *
-from .dataset import EpisodeDataset, FieldType
+from .dataset import EpisodeDataset, FieldType, device_or_cpu, oldest_first
 from .disk import FileLock, Savable
 from .place import Place
 from .ring import Ring
@@ -32,28 +32,21 @@ class RingBufferDataset(EpisodeDataset, Savable):
         capacity:int, # The most steps
         device='cpu', # Where they live
         half_precision:bool=False, # Keep float32 fields as float16? They come back as float32
-        evictor=None, # Which episode goes when it is full: `FIFOEvictor()` by default, or a `ScoreEvictor`
-        shared:bool=False, # In shared memory, so that workers can draw?
+        evictor=None, # Which episode goes when it is full: `FIFOEvictor()` by default, a `ScoreEvictor`, or yours
+        shared:bool=False, # In shared memory from the start? It moves there when workers are asked for
         path=None, # A file to live in, with two more beside it: workers can draw, and all is there the next time
         max_episodes:int=None, # The most episodes; without it any number of them fits
     ):
-        """- `capacity`: The most steps
-        - `device`: Where they live
-        - `half_precision`: Keep float32 fields as float16? They come back as float32
-        - `evictor`: Which episode goes when it is full: `FIFOEvictor()` by default, or a `ScoreEvictor`
-        - `shared`: In shared memory, so that workers can draw?
-        - `path`: A file to live in, with two more beside it: workers can draw, and all is there the next time
-        - `max_episodes`: The most episodes; without it any number of them fits"""
         path = path and Path(path).expanduser().absolute()
         if path: _check_files(path)
         super().__init__(capacity, evictor, max_episodes, shared=shared, path=path and f'{path}.episodes')
-        if self.table.next_id and self.table.scored!=self.scored:
-            raise ValueError(f'{path} was made {"with" if self.table.scored else "without"} a `ScoreEvictor`: '
-                             'open it the same way')
+        if self.table.next_id and self.table.scored!=self.any_order:
+            raise ValueError(f'{path} was made {"with" if self.table.scored else "without"} a `ScoreEvictor` '
+                             'or an evictor of your own: open it the same way')
         self.half_precision,self.ring = half_precision,Ring(self.capacity, device=device, shared=shared, path=path)
-        # if a score decides: the row of each position; the rows that are free, the next one last
-        self.places = whole_numbers(3*self.capacity, (), shared, path and f'{path}.places') if self.scored else None
-        self.free = np.arange(self.capacity)[::-1] if self.scored else None
+        # if any episode may go: the row of each position; the rows that are free, the next one last
+        self.places = whole_numbers(3*self.capacity, (), shared, path and f'{path}.places') if self.any_order else None
+        self.free = np.arange(self.capacity)[::-1] if self.any_order else None
         if self.ring.fields: self._open_existing()
 
     @property
@@ -69,7 +62,7 @@ def prepare(self:RingBufferDataset, schema):
     halves,was = self._halves_of(schema),self.ring.place
     stored = {p: (f.shape, torch.float16 if h else f.dtype) for (p,f),h in zip(schema.items(), halves)}
     self.ring = Ring(self.capacity, nest(stored), was.device, was.shared, was.path)
-    self.table.halves,self.table.scored = sum(o<<i for i,o in enumerate(halves)),self.scored
+    self.table.halves,self.table.scored = sum(o<<i for i,o in enumerate(halves)),self.any_order
     self.fix_schema(schema)
 
 @patch
@@ -87,7 +80,7 @@ def _halves_of(self:RingBufferDataset, schema):
 def store_steps(self:RingBufferDataset, cols, n, staged):
     "Write the rows of an episode"
     cols = {p: t.half() if h else t for (p,t),h in zip(cols.items(), self._half)}
-    if not self.scored: return self.ring.extend(nest(cols))
+    if not self.any_order: return self.ring.extend(nest(cols))
     rows = np.sort(self.free[-n:])
     self._first_rows[self._positions([(self.table.next,n)])] = rows
     old = int(np.searchsorted(rows, self.ring.total)) # so many were written before; the others are the next ones
@@ -99,7 +92,7 @@ def store_steps(self:RingBufferDataset, cols, n, staged):
 def steps_taken(self:RingBufferDataset):
     "If the oldest go first, rows that were written for an episode that never came take room, too"
     t = self.table
-    return t.steps if self.scored or not t.episodes else t.next-t.line(t.oldest)[0]
+    return t.steps if self.any_order or not t.episodes else t.next-t.line(t.oldest)[0]
 
 # %% ../../nbs/05f_memory.episode_rows.ipynb #30a7124a
 _no_rows = np.empty(0, np.int64)
@@ -115,7 +108,7 @@ def _positions(self:RingBufferDataset, lines):
 @patch
 def remove_steps(self:RingBufferDataset, *line):
     "The rows of an episode become free"
-    if self.scored: self.free = np.concatenate([self.free, self._first_rows[self._positions([line])]])
+    if self.any_order: self.free = np.concatenate([self.free, self._first_rows[self._positions([line])]])
 
 @patch
 def move_steps(self:RingBufferDataset, old, new, n):
@@ -166,7 +159,7 @@ def _overwrite(self:RingBufferDataset, rows, cols):
 def _read_there(self:RingBufferDataset, picks, T):
     "The same on another device"
     i = (picks[:,1]+picks[:,2])[:,None]+np.arange(T)
-    i = self._first_rows[i%len(self._first_rows)] if self.scored else i%self.capacity
+    i = self._first_rows[i%len(self._first_rows)] if self.any_order else i%self.capacity
     i = torch.from_numpy(i.reshape(-1)).to(self.device)
     res = self.ring.place.packed.index_select(0, i).view(len(picks), T, -1)
     res[torch.from_numpy(np.arange(T)>=(picks[:,3]-picks[:,2])[:,None]).to(self.device)] = 0
@@ -184,7 +177,6 @@ def check_storable(self:RingBufferDataset, schema, cols):
                              'scale it, or use no `half_precision`')
 
 # %% ../../nbs/05f_memory.episode_rows.ipynb #03e82128
-
 def _beside(path, kind): return path.with_name(f'{path.name}.{kind}')
 
 def _check_files(path):
@@ -211,11 +203,27 @@ def lock_files(self:RingBufferDataset):
     return lock
 
 @patch
-def share(self:RingBufferDataset):
-    "Raise if workers could not see what is stored"
-    if not self.ring.place.others:
-        raise ValueError('workers do not see what is in the memory of this process: '
-                         'give the dataset `shared=True` or a `path`')
+def share(self:RingBufferDataset)->bool:
+    "Move what is stored to shared memory, where workers see it; not from another device"
+    if self.device.type!='cpu':
+        warnings.warn(f'workers cannot see what is stored on {self.device}: this process draws', stacklevel=3)
+        return False
+    with self.lock, self.ring:
+        if self.ring.place.others: return True
+        self.ring,places = _in_shared_memory(self.ring),self.places
+        if places:
+            self.places = whole_numbers(len(places), shared=True)
+            self.places.array[:] = places.array
+        self.share_table()
+    return True
+
+def _in_shared_memory(ring):
+    "A copy of `ring` with the same rows and serial numbers"
+    new = Ring(ring.capacity, ring.fields and nest({f.path: (f.shape, f.dtype) for f in ring.fields}), shared=True)
+    if ring.fields:
+        new.place.packed.copy_(ring.place.packed)
+        for i,o in enumerate(ring.place.head): new.place.head[i] = o
+    return new
 
 # %% ../../nbs/05f_memory.episode_rows.ipynb #d36dd434
 @patch
@@ -237,7 +245,7 @@ def _put_in_order(self:RingBufferDataset):
 @patch
 def _read_schema(self:RingBufferDataset):
     t,fields = self.table,self.ring.fields
-    self.max_episodes = t.slots//2-1 if self.scored else t.slots
+    self.max_episodes = t.slots//2-1 if self.any_order else t.slots
     halves = [bool(t.halves>>i&1) for i in range(len(fields))]
     if any(h and f.dtype!=torch.float16 for h,f in zip(halves, fields)):
         raise ValueError('its table calls a field float16 that is not')
@@ -250,7 +258,7 @@ def _read_schema(self:RingBufferDataset):
 def match_steps(self:RingBufferDataset, lines):
     "After an interruption: which rows are free, and which is the next position"
     t = self.table
-    if self.scored:
+    if self.any_order:
         rows = self._first_rows[self._positions(lines)]
         t.check(self.ring.capacity)
         if len(np.unique(rows))!=len(rows) or ((rows<0)|(rows>=len(self.ring))).any():
@@ -272,20 +280,17 @@ def belongings(self:RingBufferDataset, extra=None):
         lines = self.table.lines()
         state = dict(lines=lines, counts=self.table.counts, extra=extra,
                      devices=[str(f.device) for f in (self.schema or {}).values()],
-                     places=self._first_rows[self._positions(lines)] if self.scored else None)
+                     places=self._first_rows[self._positions(lines)] if self.any_order else None)
         yield dict(ring=self.ring, state=state, config=dict(
-            half_precision=self.half_precision, max_episodes=self.max_episodes, scored=self.scored))
+            half_precision=self.half_precision, max_episodes=self.max_episodes, scored=self.any_order))
 
 @patch
 def checkpoint(self:RingBufferDataset,
     folder, # The same one each time
     extra=None, # More that belongs to this moment
 ):
-    """Write to `folder` what came since the last time; all of it, if a score decides which episode goes
-
-    - `folder`: The same one each time
-    - `extra`: More that belongs to this moment"""
-    if self.scored: self.save(folder, extra) # any row may have changed
+    "Write to `folder` what came since the last time; all of it, if any episode may go"
+    if self.any_order: self.save(folder, extra) # any row may have changed
     else: Savable.checkpoint(self, folder, extra)
 
 # %% ../../nbs/05f_memory.episode_rows.ipynb #8b0da2bf
@@ -297,15 +302,9 @@ def load(cls:RingBufferDataset,
     shared:bool=False, # In shared memory?
     path=None, # Or in a new file?
 )->RingBufferDataset:
-    """The episodes that were saved
-
-    - `folder`: Of a saved or checkpointed dataset
-    - `evictor`: As it was
-    - `device`: Where the episodes should live
-    - `shared`: In shared memory?
-    - `path`: Or in a new file?"""
+    "The episodes that were saved"
     where = dict(device=device, shared=shared, path=path)
-    asked = dict(scored=getattr(evictor, 'score', None) is not None)
+    asked = dict(scored=not oldest_first(evictor))
     return cls.load_as(folder, asked, env_restored=True, where=where, evictor=evictor, **where)
 
 # %% ../../nbs/05f_memory.episode_rows.ipynb #1dbda17c
@@ -323,13 +322,13 @@ def restored(self:RingBufferDataset, saved, ring, beside, state):
     if path := self.__dict__.pop('_new_path'): self._move_to(path)
     if not ring.fields: self.ring = ring; return self
     self.ring,lines,rows = ring,state['lines'],state['places']
-    if self.scored and (rows.dtype!=np.int64 or len(rows)!=lines[:,1].sum()):
+    if self.any_order and (rows.dtype!=np.int64 or len(rows)!=lines[:,1].sum()):
         raise ValueError('its table of rows is damaged')
-    if not self.scored: lines[:,0] -= saved.total-ring.total # where rows were half written, the others got new numbers
+    if not self.any_order: lines[:,0] -= saved.total-ring.total # if rows were half written, the others got new numbers
     self.table.restore(state['counts'], lines)
-    if self.scored: self._first_rows[self._positions(lines)] = rows
+    if self.any_order: self._first_rows[self._positions(lines)] = rows
     self._put_in_order()
-    self.fix_schema({p: FieldType(f.shape, f.dtype, _device_or_cpu(o))
+    self.fix_schema({p: FieldType(f.shape, f.dtype, device_or_cpu(o))
                      for (p,f),o in zip(self.schema.items(), state['devices'], strict=True)})
     return self
 
@@ -339,8 +338,4 @@ def _move_to(self:RingBufferDataset, path):
     "The table goes to files beside `path`, the name that the rows get when all else is there"
     _clear_beside(path)
     self.table = Table(self.table.slots, path=_beside(path, 'episodes'))
-    if self.scored: self.places = whole_numbers(3*self.capacity, path=_beside(path, 'places'))
-
-def _device_or_cpu(name):
-    try: return torch.device('cpu') if name=='meta' else torch.empty(0, device=name).device
-    except (RuntimeError, AssertionError): return torch.device('cpu')
+    if self.any_order: self.places = whole_numbers(3*self.capacity, path=_beside(path, 'places'))

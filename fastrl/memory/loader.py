@@ -27,8 +27,9 @@ _wait_s = 10 # seconds that a reader waits for a writer to finish
 @patch
 def _chunk(self:EpisodeDataset, rng, n, T, by_step, bs):
     "`n` sequences of `T` steps (0: whole episodes), where each begins in its episode, and the lengths of these"
-    until,t = None,self.table
+    until = None
     while True:
+        t = self.table # it may move to shared memory
         before = t.changes
         picks = t.draw(rng, n, T, by_step)
         if len(picks):
@@ -80,12 +81,23 @@ def _stack_chunks(parts):
     T = max(o[0].shape[1] for o in cols)
     return [torch.cat([_filled(v, T) for v in vs]) for vs in zip(*cols)], np.concatenate(at), np.concatenate(n)
 
+def check_padding(
+    mask:bool, # Are sequences of unequal length filled up?
+    fields, # Names of the fields of a step
+):
+    "Raise if both a field and the padding are called `mask`"
+    if mask and 'mask' in fields:
+        raise ValueError('sequences of unequal length have a column `mask` of their own: '
+                         'call the stored field `mask` another name')
+
 @patch
 def _batch_of(self:EpisodeDataset, chunks, mask):
     "One batch of several chunks"
     cols,at,n = _stack_chunks([self._unpack(o) for o in chunks])
-    res,flags = self.named(cols),_flags(at, n, cols[0].shape[1], mask)
-    res.update(flags if cols[0].device.type=='cpu' else {k: v.to(cols[0].device) for k,v in flags.items()})
+    res,device = self.named(cols),cols[0].device
+    check_padding(mask, res)
+    flags = {k: v for k,v in _flags(at, n, cols[0].shape[1], mask).items() if k not in res}
+    res.update(flags if device.type=='cpu' else {k: v.to(device) for k,v in flags.items()})
     return res
 
 # %% ../../nbs/05h_memory.loader.ipynb #9277c600
@@ -117,6 +129,7 @@ def why_none(self:EpisodeDataset,
 # %% ../../nbs/05h_memory.loader.ipynb #6857c695
 class Sequences(IterableDataset):
     "What a worker draws"
+    rng = resumed = None # of the last pass in this process; where the next one resumes
     def __init__(self, dataset, batch_size, T, chunk, by_step, seed):
         self.dataset,self.bs,self.T,self.chunk,self.by_step = dataset,batch_size,T,chunk,by_step
         self.slots = [] # of each worker
@@ -124,8 +137,9 @@ class Sequences(IterableDataset):
 
     def __iter__(self):
         info = get_worker_info()
-        rng = np.random.default_rng(
+        self.rng = rng = self.resumed or np.random.default_rng(
             np.random.SeedSequence(self.entropy, spawn_key=(self.round, info.id if info else 0)))
+        self.resumed = None
         chunks = self.dataset._chunks(rng, self.chunk, self.T, self.by_step, self.bs)
         return chunks if info is None or not self.slots else self._put_down(chunks, info.id)
 
@@ -144,15 +158,22 @@ class EpisodeLoader(DataLoader):
             raise ValueError(f'`chunk_size` should divide `batch_size`, {batch_size}, without a rest, got {chunk}')
         if by not in ('transition','episode'): raise ValueError(f"`by` should be 'transition' or 'episode', got {by!r}")
         self.episodes,self.mask,self.parts = dataset,sequence_length is None and batch_size>1,batch_size//chunk
+        check_padding(self.mask, dataset.fields)
         self.sequences = Sequences(dataset, batch_size, sequence_length or 0, chunk, by=='transition', seed)
         super().__init__(self.sequences, batch_size=None, num_workers=num_workers, pin_memory=pin_memory,
                          collate_fn=noop, generator=torch.Generator(),
                          multiprocessing_context=context if num_workers else None)
 
+    @property
+    def settings(self): # for `get_loader`
+        s = self.sequences
+        return dict(batch_size=s.bs, sequence_length=s.T or None, chunk_size=s.chunk, num_workers=self.num_workers,
+                    by='transition' if s.by_step else 'episode')
+
     def __iter__(self):
         s = self.sequences
         if not self.episodes.can_draw(s.T): raise RuntimeError(self.episodes.why_none(s.bs, s.T))
-        s.round += 1
+        if s.resumed is None: s.round += 1
         words = s.chunk*(s.T or max(self.episodes.episode_lengths))*self.episodes.step_words
         s.slots = slots = [Slots(words if words<=_most_words else 0) for _ in range(self.num_workers)]
         if not slots: return self._batches(iter(s))
@@ -198,7 +219,7 @@ def get_loader(self:EpisodeDataset,
     - `context`: How workers start: `'fork'`, `'spawn'`, …; by default as Python does"""
     workers = whole_number('num_workers', num_workers or 0, 0)
     if sequence_length is not None: sequence_length = whole_number('sequence_length', sequence_length)
-    if workers: self.share()
+    if workers and not self.share(): workers = 0
     pin = workers>0 and torch.cuda.is_available() if pin_memory is None else pin_memory
     return EpisodeLoader(self, whole_number('batch_size', batch_size), sequence_length, chunk_size,
                          workers, pin, seed, by, context)
@@ -219,8 +240,7 @@ class Concat(EpisodeDataset):
     def add_episode(self, episode): raise ValueError('add episodes to one of the datasets, not to all as one')
     def can_draw(self, T): return all(o.can_draw(T) for o in self.drawn)
     def why_none(self, bs, T): return next(o for o in self.drawn if not o.can_draw(T)).why_none(bs, T)
-    def share(self):
-        for o in self.drawn: o.share()
+    def share(self): return all([o.share() for o in self.drawn])
 
     def __getitem__(self, i):
         i = range(self.num_episodes)[i]
