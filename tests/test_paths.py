@@ -25,8 +25,8 @@ published = {
     'memory.disk': '''
         Kept Saved load_memory log merged named_fields save_memory verify''',
     'memory.episodes': '''
-        EpisodeDataset EpisodeLoader EpisodeReplay FIFOEvictor FieldType IndividualFileDataset ReplayBuffer
-        RingBufferDataset ScoreEvictor concat log''',
+        EpisodeDataset EpisodeLoader EpisodeReplay Evictor FIFOEvictor FieldType IndividualFileDataset ReplayBuffer
+        RingBufferDataset ScoreEvictor concat log to_torch''',
     'memory.experience_replay': '''
         BD CancelBatchException ExperienceReplay ExperienceReplayCallback ExperienceReplayException MemoryNotWarm
         Prioritized Resume Tally TensorBatch Uniform figures_to_html get_steps plot_images plot_replay_stats

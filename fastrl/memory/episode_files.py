@@ -11,7 +11,7 @@ __all__ = ['log', 'episode_file', 'episode_files', 'episode_head', 'check_episod
            'IndividualFileDataset']
 
 # %% ../../nbs/05g_memory.episode_files.ipynb #98a25046
-import errno, itertools, json, logging, math, os, pickle, re, stat, time, zipfile, zlib
+import errno, itertools, json, logging, math, os, pickle, re, stat, time, warnings, zipfile, zlib
 from collections import Counter
 from pathlib import Path
 import numpy as np, torch
@@ -88,7 +88,9 @@ def _pt_tensors(path, mapped=True):
     try:
         with open(path, 'rb') as f:
             if f.read(4)!=b'PK\3\4': raise ValueError('it is no zip archive, as torch has saved since version 1.6')
-        ts = torch.load(path, map_location='cpu', weights_only=True, mmap=mapped)
+        with warnings.catch_warnings():
+            warnings.simplefilter('ignore') # torch's advice is for people who write such files
+            ts = torch.load(path, map_location='cpu', weights_only=True, mmap=mapped)
         if type(ts) is not dict or not all(isinstance(k, str) and _is_column(t) for k,t in ts.items()):
             raise ValueError('it should hold a dict of tensors')
     except FileNotFoundError: raise
@@ -97,7 +99,7 @@ def _pt_tensors(path, mapped=True):
         raise LoadError(f'{path} asks for {asks[1] if asks else "more than tensors"}: '
                         'this was refused, and nothing was run') from None
     except Exception as e: # torch raises errors of many kinds
-        raise LoadError(f'{path} is damaged: {type(e).__name__} {str(e)[:200]}') from None
+        raise LoadError(f'{path} is damaged: {type(e).__name__} {str(e).split(". ")[0][:200]}') from None
     return {k: t.detach() for k,t in ts.items()}
 
 # %% ../../nbs/05g_memory.episode_files.ipynb #3a744225
@@ -308,7 +310,8 @@ def fix_schema(self:IndividualFileDataset, schema):
     "From now on all steps are of this `schema`"
     EpisodeDataset.fix_schema(self, schema)
     sizes = [f.dtype.itemsize*math.prod(f.shape) for f in schema.values()]
-    starts = [0, *itertools.accumulate(-(-o//8) for o in sizes)]
+    unit = max([8, *(f.dtype.itemsize for f in schema.values())]) # a column begins with a whole number of its dtype
+    starts = [0, *itertools.accumulate(-(-o//unit)*unit//8 for o in sizes)]
     # of a step in a block: paths, bytes, first words; words
     self._layout,self._words = list(zip(schema, sizes, starts)),max(1, starts[-1])
 
