@@ -68,7 +68,10 @@ def flags_of(
     done, # As it came with a step
 )->np.ndarray: # Of bools; without axes, or `(n,)`
     "`done` as an array, or a `ValueError`"
-    try: a = np.asarray(done.detach().cpu().float() if isinstance(done, Tensor) else done)
+    def array(o):
+        if isinstance(o, Tensor): o = (o if o.dtype==torch.bool else o.float()).detach().cpu()
+        return np.asarray(o)
+    try: a = array(done)
     except (TypeError, ValueError, RuntimeError): a = np.array('no numbers')
     if a.dtype.kind!='b' and (a.dtype.kind not in 'iuf' or not np.isin(a, (0,1)).all()):
         raise ValueError(f'`done` should be True or False, or one of these for each environment, got {done!r:.60}')
