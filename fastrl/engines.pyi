@@ -8,7 +8,7 @@ from concurrent.futures import Executor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-__all__ = ['Ctx', 'run_task', 'Workflow', 'executor_of']
+__all__ = ['Ctx', 'call_plain', 'run_task', 'Workflow', 'executor_of']
 
 def safe_name(name):
     """A file name for `name`, and a different one for each"""
@@ -39,6 +39,15 @@ class Ctx:
     def variables(self):
         """The same for a command, as environment variables"""
         ...
+
+def call_plain(f, args: Any=(), kwargs: Any=None):
+    """Call a function that may be an `async def`; never from a thread whose loop is running
+
+    - `f`: A function, or an `async def`
+    - `args`: Its arguments
+    - `kwargs`: Its keywords
+    - returns: its result"""
+    ...
 
 class _Elsewhere:
     """Does some process lock the file `path`? On a machine without the file the answer is always yes"""
@@ -79,7 +88,7 @@ def run_task(task, ctx: Ctx, timeout: float | None=None, wanted: Any=None) -> di
     - `ctx`: Its context
     - `timeout`: Seconds, after which it is killed
     - `wanted`: Called ten times a second: the task is killed once this gives `False`
-    - returns: Exit code, the end of stderr, and the files that the task left, by name"""
+    - returns: Exit code, the ends of stdout and stderr, the files of the task by name, and a plain function's result"""
     ...
 
 class Workflow(Executor):

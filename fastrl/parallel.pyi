@@ -7,15 +7,15 @@ from typing import Any, overload
 from .bank_folder import BankFolder
 from .core import Progress
 from .engines import Ctx, Workflow
+from .learner_config import *
 from .run_state import *
 from .supervisor import run_command
-__all__ = ['log', 'ParallelExperience', 'SequentialReinforcementLearner', 'ParallelReinforcementLearner', 'BankFolder', 'Ctx', 'Workflow', 'run_command', 'Criterion', 'Failure', 'State', 'EQUAL_TO_THRESHOLD', 'GREATER_OR_EQUAL_TO_THRESHOLD', 'GREATER_THAN_THRESHOLD', 'LESS_OR_EQUAL_TO_THRESHOLD', 'LESS_THAN_THRESHOLD']
+__all__ = ['log', 'ParallelExperience', 'SequentialReinforcementLearner', 'ParallelReinforcementLearner', 'BankFolder', 'Ctx', 'Workflow', 'run_command', 'Criterion', 'Failure', 'IterationState', 'State', 'LearnerConfig', 'TaskConfig', 'EQUAL_TO_THRESHOLD', 'GREATER_OR_EQUAL_TO_THRESHOLD', 'GREATER_THAN_OR_EQUAL_TO_THRESHOLD', 'GREATER_THAN_THRESHOLD', 'LESS_OR_EQUAL_TO_THRESHOLD', 'LESS_THAN_OR_EQUAL_TO_THRESHOLD', 'LESS_THAN_THRESHOLD']
 log: Any
 
-class ParallelExperience:
+class ParallelExperience(Registry):
     """Environments that collect side by side, an update and a test, until the criterion is met"""
     patience: float
-    work_dir: Any
     timeout: Any
     max_size: Any
     retries: Any
@@ -25,8 +25,10 @@ class ParallelExperience:
     update: Any
     criterion: Any
     policy: Any
-    banks: BankFolder
+    asyncflow: Any
     engine: Any
+    banks: BankFolder
+    metric_values_per_iteration: Any
 
     def __init__(self, engine: Any=None, *, work_dir: Any='.', max_size: int | None=None, timeout: float | None=None, retries: int=0, min_envs: int=1, seed: int=0):
         """- `engine`: An executor, a Dask `Client` or an asyncflow `WorkflowEngine`; by default processes here
@@ -38,6 +40,15 @@ class ParallelExperience:
         - `seed`: The seed of each environment follows from it"""
         ...
 
+    @property
+    def work_dir(self):
+        """Where update and test run, and where the folder of the memory is; set it while no iteration is running"""
+        ...
+
+    @work_dir.setter
+    def work_dir(self, path):
+        ...
+
     def stop(self):
         """Stop after the iteration that is running"""
         ...
@@ -47,12 +58,13 @@ class ParallelExperience:
         """All experiences that were committed, as one bank"""
         ...
 
-    def environment_task(self, f: Any=None, *, name: str | None=None, timeout: float | None=None, **params):
+    def environment_task(self, f: Any=None, *, name: str | None=None, timeout: float | None=None, as_executable: bool | None=None, **params):
         """Decorate an environment: a function that collects, or an `async def` that gives a command
 
     - `f`: Set by the decorator
     - `name`: By default that of the function
     - `timeout`: Seconds, if not those of all
+    - `as_executable`: `False` for a plain function, as of a `Task`
     - `**params`: For the function; a command finds them in `FASTRL_PARAMS`, too"""
         ...
 
@@ -63,32 +75,59 @@ class ParallelExperience:
     - `**params`: The new values; the others stay"""
         ...
 
-    def update_task(self, f: Any=None, **params):
+    def update_task(self, f: Any=None, *, as_executable: bool | None=None, **params):
         """Decorate the update: a function of `ctx` that returns a policy, or an `async def` that gives a command
 
     - `f`: Set by the decorator
+    - `as_executable`: `False` for a plain function, as of a `Task`
     - `**params`: As those of an environment"""
         ...
 
-    def as_stop_criterion(self, metric_name: str, threshold: float, operator: str='>', **params):
+    def as_stop_criterion(self, metric_name: str, threshold: float, operator: str | None=None, as_executable: bool | None=None, **params):
         """Decorate the test: a function of `ctx` that gives a number, or an `async def` whose command prints one last
 
     - `metric_name`: What the number is called
     - `threshold`: What it is compared with
-    - `operator`: One of `> < == >= <=`, or the constants of this module
+    - `operator`: One of `> < == >= <=`, or the constants of this module; by default `>`
+    - `as_executable`: `False` for a plain function, as of a `Task`
     - `**params`: As those of an environment"""
         ...
 
-    async def start(self, max_iter: int=0):
-        """Run iteration by iteration, from where the last run stopped: an async iterator of their `State`
+    def merge_banks(self):
+        """Take banks `experience_bank_*.pkl` in `work_dir` into the memory, and merge all into `experience_bank.pkl`
 
-    - `max_iter`: The most iterations, those of earlier runs included; without it until the criterion is met"""
+    - returns: the memory"""
         ...
 
-    async def learn(self, max_iter: int=0) -> State:
+    def get_metric_results(self) -> dict:
+        """The metrics by iteration, of this run and those that it resumes"""
+        ...
+
+    async def start(self, max_iter: int=0, skip_pre_loop: bool=False, *, skip_environment_step: bool=False, initial_config: Any=None):
+        """Run iteration by iteration, from where the last run stopped: an async iterator of their `State`
+
+    - `max_iter`: The most iterations, those of earlier runs included; without it until the criterion is met
+    - `skip_pre_loop`: Should the first iteration only test, without collecting and learning?
+    - `skip_environment_step`: Learn from the memory as it is, without collecting?
+    - `initial_config`: A `LearnerConfig`, or a dict of parameters by task"""
+        ...
+
+    async def learn(self, max_iter: int=0, skip_pre_loop: bool=False, *, skip_simulation_step: bool=False, learner_config: Any=None) -> State:
         """Run until the criterion is met; the last state
 
-    - `max_iter`: The most iterations, those of earlier runs included; without it until the criterion is met"""
+    - `max_iter`: As of `start`, as the others are
+    - `skip_simulation_step`: `skip_environment_step` of `start`
+    - `learner_config`: `initial_config` of `start`"""
+        ...
+
+    async def shutdown(self, *args, **kwargs):
+        """Shut down the engine that you gave; a Dask client leaves its cluster running"""
+        ...
+
+    def set_next_config(self, config):
+        """Configure the tasks from the next iteration on
+
+    - `config`: A `LearnerConfig`, or a dict of parameters by task"""
         ...
 
 class _Count:
@@ -114,16 +153,29 @@ class SequentialReinforcementLearner(ParallelExperience):
 class ParallelReinforcementLearner(SequentialReinforcementLearner):
     """Several learners side by side, with configurations and memories of their own"""
 
-    async def start(self, parallel_learners: int=2, max_iter: int=0, learner_configs: list | None=None):
+    async def start(self, parallel_learners: int=2, max_iter: int=0, skip_pre_loop: bool=False, learner_configs: list | None=None):
         """Run all learners: an async iterator of their states
 
         - `parallel_learners`: How many
         - `max_iter`: The most iterations of each; without it until the criterion is met
-        - `learner_configs`: For each `None`, or parameters, `dict(environment=…, update=…, criterion=…)`"""
+        - `skip_pre_loop`: Should the first iteration only test?
+        - `learner_configs`: For each `None`, a `LearnerConfig`, or a dict of parameters by task"""
         ...
 
     async def learn(self, *args, **kwargs) -> list:
         """Run all learners until the criterion of each is met; the last state of each"""
+        ...
+
+    def set_next_config(self, config):
+        """Configure the tasks of all learners from their next iteration on"""
+        ...
+
+    def get_metric_results(self):
+        """The metrics by iteration, of each learner: `{'learner-0': {0: 1.5}}`"""
+        ...
+
+    def merge_banks(self):
+        """There is nothing to merge: each learner has its own memory"""
         ...
 
     @property

@@ -50,7 +50,10 @@ class Task:
 def call_with(self:Task,
     before=(), # Results of the tasks before it
 )->tuple: # `(args, kwargs)`
-    "What a plain function, or the `async def` of a command, is called with"
+    """What a plain function, or the `async def` of a command, is called with
+
+    - `before`: Results of the tasks before it
+    - returns: `(args, kwargs)`"""
     takes = list(inspect.signature(self.f).parameters.values())
     kinds,params = {o.kind for o in takes},self.params
     if inspect.Parameter.VAR_KEYWORD not in kinds:
@@ -65,7 +68,9 @@ def call_with(self:Task,
 async def command(self:Task,
     before=(), # Results of the tasks before it
 )->str:
-    "The command that the `async def` gives for `params`"
+    """The command that the `async def` gives for `params`
+
+    - `before`: Results of the tasks before it"""
     args,params = self.call_with(before)
     res = await self.f(*args, **params)
     if not isinstance(res, str):
@@ -106,6 +111,7 @@ async def collect(self:Task,
 
     - `submit`: `submit(task, ctx, timeout)` runs `run_task` on an engine, and gives a future
     - `ctx`: For which iteration and environment; its `params` become ours
+    - `before`: Results of the tasks before it
     - returns: As of `run_task`; the exit code is `None` if the task never ran"""
     ctx = replace(ctx, params=self.params)
     try:
@@ -155,6 +161,7 @@ async def run_here(self:Task,
     - `ctx`: Its `params` become ours; a command runs in its `work_dir`
     - `what`: For an error: the update, or the test
     - `wanted`: A command is killed once this gives `False`
+    - `before`: Results of the tasks before it
     - returns: the result of a function, or the output of a command"""
     ctx = replace(ctx, params=self.params)
     if self.is_plain: return await asyncio.to_thread(_called, call_plain, self.f, *self.call_with(before))

@@ -10,34 +10,55 @@ __all__ = ['Task', 'as_seconds', 'why_failed', 'as_number']
 
 @dataclass
 class Task:
-    """A function of a `Ctx`, or an `async def` that gives a command"""
+    """A function of a `Ctx`, an `async def` that gives a command, or a plain function"""
     f: object
     params: dict = field(default_factory=dict)
     timeout: float | None = None
+    as_executable: bool | None = None
+    args: tuple = ()
+
+    def __post_init__(self):
+        ...
+
+    @property
+    def is_plain(self):
+        """Is it a function that gets no `Ctx`?"""
+        ...
 
     @property
     def is_command(self):
         """Does it give a command?"""
         ...
 
-    async def command(self) -> str:
-        """The command that the `async def` gives for `params`"""
+    def call_with(self, before: Any=()) -> tuple:
+        """What a plain function, or the `async def` of a command, is called with
+
+    - `before`: Results of the tasks before it
+    - returns: `(args, kwargs)`"""
         ...
 
-    async def collect(self, submit, ctx: Ctx) -> dict:
+    async def command(self, before: Any=()) -> str:
+        """The command that the `async def` gives for `params`
+
+    - `before`: Results of the tasks before it"""
+        ...
+
+    async def collect(self, submit, ctx: Ctx, before: Any=()) -> dict:
         """Run an environment on an engine
 
     - `submit`: `submit(task, ctx, timeout)` runs `run_task` on an engine, and gives a future
     - `ctx`: For which iteration and environment; its `params` become ours
+    - `before`: Results of the tasks before it
     - returns: As of `run_task`; the exit code is `None` if the task never ran"""
         ...
 
-    async def run_here(self, ctx: Ctx, what: str, wanted: Any=None):
+    async def run_here(self, ctx: Ctx, what: str, wanted: Any=None, before: Any=()):
         """Run an update or a test
 
     - `ctx`: Its `params` become ours; a command runs in its `work_dir`
     - `what`: For an error: the update, or the test
     - `wanted`: A command is killed once this gives `False`
+    - `before`: Results of the tasks before it
     - returns: the result of a function, or the output of a command"""
         ...
 

@@ -5,12 +5,13 @@ An episode should enter a memory whole or not at all, whatever interrupts you: a
 Docs: https://fastrl.github.io/fastrl/memory.dataset.html.md"""
 from typing import Any, overload
 from fastrl.memory.loader import EpisodeLoader
+from abc import ABC
 from dataclasses import dataclass, field
 import torch
 from torch.utils.data import IterableDataset
 from ..core import *
 from .table import Table
-__all__ = ['FieldType', 'fit_schema', 'FIFOEvictor', 'ScoreEvictor', 'EpisodeDataset']
+__all__ = ['FieldType', 'device_or_cpu', 'fit_schema', 'Evictor', 'FIFOEvictor', 'ScoreEvictor', 'oldest_first', 'EpisodeDataset']
 
 @dataclass(frozen=True)
 class FieldType:
@@ -22,6 +23,12 @@ class FieldType:
     def __repr__(self):
         ...
 
+def device_or_cpu(name: str) -> torch.device:
+    """The device called `name`, or the CPU if it is not here
+
+    - `name`: Of a device that another machine may have had"""
+    ...
+
 def fit_schema(data: dict, schema, lead: tuple):
     """The tensors of `data`; a `ValueError` names the one that does not fit
 
@@ -31,14 +38,27 @@ def fit_schema(data: dict, schema, lead: tuple):
     - returns: the schema, tensors by path"""
     ...
 
-class FIFOEvictor:
-    """The oldest episode goes first"""
+class Evictor(ABC):
+    """Decides which episode goes: derive from it, and define `evict`"""
     score: Any
+
+    def __call__(self, *args, **kwargs) -> int:
+        ...
+
+    def evict(self, *args, **kwargs) -> int:
+        """The number of the episode that goes, counted in the order in which they came"""
+        ...
+
+class FIFOEvictor(Evictor):
+    """The oldest episode goes first"""
+
+    def evict(self, *args, **kwargs) -> int:
+        ...
 
     def __repr__(self):
         ...
 
-class ScoreEvictor:
+class ScoreEvictor(Evictor):
     """The episode with the lowest score goes first, of equals the older one"""
     score: Any
 
@@ -46,8 +66,17 @@ class ScoreEvictor:
         """- `score`: Called with each new episode, a `BD` of its steps; gives a number, and changes nothing"""
         ...
 
+    def evict(self, *args, **kwargs):
+        ...
+
     def __repr__(self):
         ...
+
+def oldest_first(evictor) -> bool:
+    """Does the oldest episode always go first?
+
+    - `evictor`: `None` for the default"""
+    ...
 
 class EpisodeDataset(IterableDataset):
     """Whole episodes, of at most `capacity` steps in all"""
@@ -61,7 +90,7 @@ class EpisodeDataset(IterableDataset):
 
     def __init__(self, capacity: int, evictor: Any=None, max_episodes: int | None=None, **where):
         """- `capacity`: The most steps
-        - `evictor`: Which episode goes when it is full: `FIFOEvictor()` by default, or a `ScoreEvictor`
+        - `evictor`: Which episode goes when it is full: `FIFOEvictor()` by default, a `ScoreEvictor`, or your own
         - `max_episodes`: The most episodes; without it any number of them fits
         - `**where`: For the table: `shared` or `path`"""
         ...
@@ -71,7 +100,15 @@ class EpisodeDataset(IterableDataset):
         ...
 
     @property
+    def any_order(self):
+        ...
+
+    @property
     def schema(self):
+        ...
+
+    @property
+    def other_dataset(self):
         ...
 
     def __len__(self):
@@ -112,8 +149,12 @@ class EpisodeDataset(IterableDataset):
         """Take out episodes that readers found damaged"""
         ...
 
-    def share(self):
-        """Let workers see what is stored, or raise"""
+    def share(self) -> bool:
+        """Let workers see what is stored; `False` if they cannot, and this process should draw"""
+        ...
+
+    def share_table(self):
+        """Put the table where workers see it"""
         ...
 
     def fix_schema(self, schema):

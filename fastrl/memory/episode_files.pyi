@@ -15,7 +15,7 @@ def episode_file(n: int, id: int, tag: int) -> str:
 
     - `n`: Steps
     - `id`: Number of the episode
-    - `tag`: Twice the time, plus 1 for an `.npz`"""
+    - `tag`: Four times the time, plus 1 for an `.npz`, 2 for a `.pt`"""
     ...
 
 def episode_files(folder) -> set:
@@ -50,12 +50,11 @@ def write_episode_file(path: Path, cols: dict):
 class IndividualFileDataset(EpisodeDataset):
     """Episodes in files, one each"""
     directory: Any
-    table: Any
 
     def __init__(self, capacity: int, directory: Any='individual_file_dataset', evictor: Any=None, max_episodes: int=2 ** 20):
         """- `capacity`: The most steps
         - `directory`: Made if need be; existing episodes are taken over
-        - `evictor`: Which episode goes when it is full: `FIFOEvictor()` by default, or a `ScoreEvictor`
+        - `evictor`: Which episode goes when it is full: `FIFOEvictor()` by default, a `ScoreEvictor`, or your own
         - `max_episodes`: The most episodes"""
         ...
 
@@ -112,7 +111,7 @@ class IndividualFileDataset(EpisodeDataset):
         """Read all files, compare their checksums, and set aside the damaged ones; gives `damaged`"""
         ...
 
-    def share(self):
+    def share(self) -> bool:
         """Put the table where workers see it"""
         ...
 

@@ -1,6 +1,6 @@
 """Episodes in memory, in shared memory, or in one mapped file
 
-Most agents learn from what fits into memory. A `RingBufferDataset` keeps the steps of whole episodes as rows of one `Ring`. If the oldest go first, an episode lies in one piece, perhaps around the end. If a score decides, its steps go wherever rows are free, and an index says where. With a `path` all of it is still there tomorrow; `save`, `checkpoint` and `load` are those of every memory.
+Most agents learn from what fits into memory. A `RingBufferDataset` keeps the steps of whole episodes as rows of one `Ring`. If the oldest go first, an episode lies in one piece, perhaps around the end. If others may go (a score decides, or an evictor of your own), its steps go wherever rows are free, and an index says where. With a `path` all of it is still there tomorrow; `save`, `checkpoint` and `load` are those of every memory.
 
 Docs: https://fastrl.github.io/fastrl/memory.episode_rows.html.md"""
 from typing import Any, overload
@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from ..core import *
 from .dataset import EpisodeDataset
 from .disk import Savable
-from .ring import Ring
 from .table import Table
 __all__ = ['RingBufferDataset']
 
@@ -16,7 +15,7 @@ class RingBufferDataset(EpisodeDataset, Savable):
     """Episodes in memory"""
     kind: str
     half_precision: Any
-    ring: Ring
+    ring: Any
     places: Any
     free: Any
     max_episodes: Any
@@ -26,8 +25,8 @@ class RingBufferDataset(EpisodeDataset, Savable):
         """- `capacity`: The most steps
         - `device`: Where they live
         - `half_precision`: Keep float32 fields as float16? They come back as float32
-        - `evictor`: Which episode goes when it is full: `FIFOEvictor()` by default, or a `ScoreEvictor`
-        - `shared`: In shared memory, so that workers can draw?
+        - `evictor`: Which episode goes when it is full: `FIFOEvictor()` by default, a `ScoreEvictor`, or yours
+        - `shared`: In shared memory from the start? It moves there when workers are asked for
         - `path`: A file to live in, with two more beside it: workers can draw, and all is there the next time
         - `max_episodes`: The most episodes; without it any number of them fits"""
         ...
@@ -80,8 +79,8 @@ class RingBufferDataset(EpisodeDataset, Savable):
         """Become the one that writes to the files"""
         ...
 
-    def share(self):
-        """Raise if workers could not see what is stored"""
+    def share(self) -> bool:
+        """Move what is stored to shared memory, where workers see it; not from another device"""
         ...
 
     def match_steps(self, lines):
@@ -94,7 +93,7 @@ class RingBufferDataset(EpisodeDataset, Savable):
         ...
 
     def checkpoint(self, folder, extra: Any=None):
-        """Write to `folder` what came since the last time; all of it, if a score decides which episode goes
+        """Write to `folder` what came since the last time; all of it, if any episode may go
 
     - `folder`: The same one each time
     - `extra`: More that belongs to this moment"""

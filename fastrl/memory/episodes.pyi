@@ -4,29 +4,39 @@ A recurrent network learns from sequences, so a memory must never cut an episode
 
 Docs: https://fastrl.github.io/fastrl/memory.episodes.html.md"""
 from typing import Any, overload
+from contextlib import contextmanager
 from ..core import *
-from .dataset import EpisodeDataset, FIFOEvictor, FieldType, ScoreEvictor
+from .dataset import EpisodeDataset, Evictor, FIFOEvictor, FieldType, ScoreEvictor
+from .disk import Savable
 from .episode_files import IndividualFileDataset, log
 from .episode_rows import RingBufferDataset
 from .loader import EpisodeLoader, concat
-__all__ = ['ReplayBuffer', 'EpisodeReplay', 'FIFOEvictor', 'FieldType', 'ScoreEvictor', 'EpisodeDataset', 'EpisodeLoader', 'IndividualFileDataset', 'RingBufferDataset', 'concat', 'log']
+from .ring import Ring
+__all__ = ['ReplayBuffer', 'EpisodeReplay', 'to_torch', 'Evictor', 'FIFOEvictor', 'FieldType', 'ScoreEvictor', 'EpisodeDataset', 'EpisodeLoader', 'IndividualFileDataset', 'RingBufferDataset', 'concat', 'log']
 
-class EpisodeReplay:
+class EpisodeReplay(Savable):
     """Steps in, whole episodes kept, batches of sequences out"""
+    kind: str
     dataset: EpisodeDataset
     running: Any
     loader: Any
     num_envs: Any
-    lock: Any
 
-    def __init__(self, dataset: EpisodeDataset, batch_size: int, sequence_length: int=1, chunk_size: int | None=None, num_workers: int | None=None, *, num_envs: int | None=None, **kwargs):
+    def __init__(self, dataset: EpisodeDataset, batch_size: int, sequence_length: int=1, chunk_size: int | None=None, num_workers: int | None=None, *, num_envs: int | None=None, schema: dict | None=None, **kwargs):
         """- `dataset`: Where episodes are kept
         - `batch_size`: Sequences in a batch
         - `sequence_length`: Steps in each; `None` for whole episodes
         - `chunk_size`: Sequences that a worker hands over at once
         - `num_workers`: Processes that draw; by default this one does
-        - `num_envs`: If a single `done` may stand for all environments: how many they are
+        - `num_envs`: Environments; without it the first step says how many they are
+        - `schema`: The fields of one step, `{name: (shape, dtype)}`; without it the first step decides
         - `**kwargs`: For `get_loader`: `seed`, `by`, `pin_memory`, `context`"""
+        ...
+
+    def __setstate__(self, state):
+        ...
+
+    def __getstate__(self):
         ...
 
     @property
@@ -47,11 +57,13 @@ class EpisodeReplay:
     def __repr__(self):
         ...
 
-    def add_step(self, step_data: dict, done):
+    def add_step(self, step_data: dict, over: Any=None, *, done: Any=None, was_done: Any=None):
         """Add a step of one environment or of many
 
     - `step_data`: The fields of a step; each with a first axis if there are several environments
-    - `done`: Did the episode end with this step? For several environments: did it end with the one before?"""
+    - `over`: A bool: did the episode end with this step? One for each environment: did it end with the one before?
+    - `done`: Or say which: did it end with this step?
+    - `was_done`: Did it end with the step before, so that this one begins the next?"""
         ...
 
     def sample(self) -> BD:
@@ -62,10 +74,51 @@ class EpisodeReplay:
         """End the workers, if there are any; `sample` starts new ones"""
         ...
 
-    def __getstate__(self):
+    @property
+    def ring(self) -> Ring:
+        """The rows of the dataset"""
         ...
 
-    def __setstate__(self, state):
+    @contextmanager
+    def belongings(self, extra: Any=None):
+        """Everything to save, while nobody writes"""
+        ...
+
+    def checkpoint(self, folder, extra: Any=None):
+        """Write to `folder` what came since the last time, and all steps that wait
+
+    - `folder`: The same one each time
+    - `extra`: More that belongs to this moment"""
+        ...
+
+    @classmethod
+    def load(cls, folder, dataset: EpisodeDataset | None=None, evictor: Any=None, env_restored: bool=True, device: Any='cpu', shared: bool=False, path: Any=None, num_workers: int | None=None, context: Any=None) -> EpisodeReplay:
+        """The replay that was saved to `folder`, which continues as if nothing had happened
+
+    - `folder`: Of a saved or checkpointed replay
+    - `dataset`: The one it had, if that keeps its episodes elsewhere and has moved
+    - `evictor`: As it was
+    - `env_restored`: Do the environments resume where they were? Otherwise the steps that wait are left out
+    - `device`: Where the episodes should live
+    - `shared`: In shared memory?
+    - `path`: Or in a new file?
+    - `num_workers`: Processes that draw; by default as it was
+    - `context`: How they start"""
+        ...
+
+    @classmethod
+    def empty(cls, saved, dataset, evictor, keep, num_workers, context, **where):
+        """A replay with the settings of `saved`, and no step yet"""
+        ...
+
+    def restored(self, saved, ring, beside, state) -> EpisodeReplay:
+        """The replay over the rows that were loaded"""
         ...
 ReplayBuffer = EpisodeReplay
+
+def to_torch(o):
+    """`o` as a tensor, a list or tuple as a list of tensors; what has no numbers stays as it is
+
+    - `o`: A number, an array, or a list or tuple of values"""
+    ...
 Desk: Any

@@ -264,7 +264,11 @@ def put_twice(
     path, # A file anywhere
     put, # Called with a path, to put the file there
 ):
-    "Put a file at `path`, and keep the latest one of each path in `folder`"
+    """Put a file at `path`, and keep the latest one of each path in `folder`
+
+    - `folder`: Of the caller; without one, or once it is gone, only `path` is written
+    - `path`: A file anywhere
+    - `put`: Called with a path, to put the file there"""
     path = Path(path).absolute()
     if not folder or not Path(folder).is_dir(): return put(path)
     at = Path(folder)/hashlib.sha256(os.fsencode(path)).hexdigest()[:16]/path.name

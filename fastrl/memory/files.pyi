@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 from ..core import *
-__all__ = ['file_dtypes', 'Claim', 'blocks', 'write_tensors', 'checksum', 'LoadError', 'read_tensors', 'read_meta', 'as_dtype', 'freeze', 'thaw', 'sync', 'put_file', 'FileLock']
+__all__ = ['file_dtypes', 'Claim', 'blocks', 'write_tensors', 'checksum', 'LoadError', 'read_tensors', 'read_meta', 'as_dtype', 'freeze', 'thaw', 'sync', 'put_file', 'put_twice', 'FileLock']
 file_dtypes: Any
 
 def blocks(t: Tensor, spans: Any=None):
@@ -85,6 +85,14 @@ def put_file(path: Path, write):
     """Write a file and put it in the place of `path`, in one step, once it is on the disk
 
     - `write`: Called with the path of a new file, to write it"""
+    ...
+
+def put_twice(folder, path, put):
+    """Put a file at `path`, and keep the latest one of each path in `folder`
+
+    - `folder`: Of the caller; without one, or once it is gone, only `path` is written
+    - `path`: A file anywhere
+    - `put`: Called with a path, to put the file there"""
     ...
 
 class FileLock:

@@ -85,7 +85,10 @@ def check_padding(
     mask:bool, # Are sequences of unequal length filled up?
     fields, # Names of the fields of a step
 ):
-    "Raise if both a field and the padding are called `mask`"
+    """Raise if both a field and the padding are called `mask`
+
+    - `mask`: Are sequences of unequal length filled up?
+    - `fields`: Names of the fields of a step"""
     if mask and 'mask' in fields:
         raise ValueError('sequences of unequal length have a column `mask` of their own: '
                          'call the stored field `mask` another name')

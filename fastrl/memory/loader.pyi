@@ -9,8 +9,17 @@ from ..core import *
 from .dataset import EpisodeDataset
 __all__ = ['EpisodeLoader', 'concat']
 
+def check_padding(mask: bool, fields):
+    """Raise if both a field and the padding are called `mask`
+
+    - `mask`: Are sequences of unequal length filled up?
+    - `fields`: Names of the fields of a step"""
+    ...
+
 class Sequences(IterableDataset):
     """What a worker draws"""
+    rng: Any
+    resumed: Any
     dataset: Any
     bs: Any
     T: Any
@@ -34,6 +43,10 @@ class EpisodeLoader(DataLoader):
     sequences: Sequences
 
     def __init__(self, dataset, batch_size, sequence_length, chunk_size, num_workers, pin_memory, seed, by, context):
+        ...
+
+    @property
+    def settings(self):
         ...
 
     def __iter__(self):

@@ -4,7 +4,9 @@ Steps come one at a time, from one environment or from a thousand, and only a wh
 
 Docs: https://fastrl.github.io/fastrl/memory.running.html.md"""
 from typing import Any, overload
-__all__ = ['Running', 'dones_of']
+import numpy as np
+from ..core import *
+__all__ = ['Running', 'flags_of', 'dones_of', 'lead_of', 'resume_running']
 
 class Running:
     """The steps of episodes that have not ended"""
@@ -37,11 +39,36 @@ class Running:
     - `stop`: The first step that is not part of it"""
         ...
 
-def dones_of(done, lead: Any=None, num_envs: int | None=None):
+    def waiting(self) -> dict:
+        """Everything that waits, for `resume_running`"""
+        ...
+
+def flags_of(done) -> np.ndarray:
     """`done` as an array, or a `ValueError`
 
     - `done`: As it came with a step
+    - returns: Of bools; without axes, or `(n,)`"""
+    ...
+
+def dones_of(done, lead: Any=None, num_envs: int | None=None):
+    """`done` as one flag for each environment, or a `ValueError`
+
+    - `done`: As it came with a step
     - `lead`: Axes of the steps before; `None` if this is the first one
-    - `num_envs`: Environments that a single `done` stands for
+    - `num_envs`: Environments, if somebody said how many they are
     - returns: array of bools; the axes in front of each field"""
+    ...
+
+def lead_of(step, schema: Any=None):
+    """`()` for one environment, `(n,)` for `n`, by the shapes of the fields; a `ValueError` if they fit both
+
+    - `step`: As it came with one `done` for all
+    - `schema`: `FieldType` by path, if it is known
+    - returns: the axes in front of each field"""
+    ...
+
+def resume_running(state: dict) -> Running:
+    """The steps that waited, or a `ValueError` if they cannot be
+
+    - `state`: From `waiting`"""
     ...
