@@ -94,7 +94,8 @@ def reset_mode(env): # -> an `AutoresetMode`, or `None` for a single environment
 
     - returns: an `AutoresetMode`, or `None` for a single environment, which is reset by hand"""
     if not isinstance(env, VectorEnv): return None
-    mode = env.metadata.get('autoreset_mode')
+    # gymnasium before 1.3 shares `metadata` among the vectors of one class
+    mode = getattr(env.unwrapped, 'autoreset_mode', env.metadata.get('autoreset_mode'))
     mode = autoreset_modes.get(mode, mode)
     if mode in autoreset_modes.values(): return mode
     raise ValueError(f"the autoreset mode of {env} should be a `gymnasium.vector.AutoresetMode` "

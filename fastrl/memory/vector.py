@@ -114,7 +114,8 @@ def autoreset_name(
 
     - `mode`: A vector environment, its `autoreset_mode`, or the name of it
     - returns: `'next_step'`, `'same_step'` or `'disabled'`"""
-    if hasattr(mode, 'metadata'): mode = mode.metadata.get('autoreset_mode')
+    if hasattr(mode, 'metadata'):
+        mode = getattr(getattr(mode, 'unwrapped', mode), 'autoreset_mode', mode.metadata.get('autoreset_mode'))
     name = str(getattr(mode, 'value', mode)).replace('_', '').lower()
     names = dict(nextstep='next_step', samestep='same_step', disabled='disabled')
     if name in names: return names[name]
