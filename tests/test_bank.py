@@ -20,7 +20,7 @@ def same(a, b):
     if isinstance(a, dict):
         assert list(a)==list(b)
         for k in a: same(a[k], b[k])
-    elif isinstance(a, tuple):
+    elif isinstance(a, (tuple,list)):
         assert len(a)==len(b)
         for x,y in zip(a, b): same(x, y)
     elif isinstance(a, (np.ndarray, np.generic, Tensor)): assert (a.dtype, a.tolist())==(b.dtype, b.tolist())
@@ -91,12 +91,11 @@ def test_types(tmp_path, i):
         list(names), torch.float32, torch.int64, torch.int64)
 
 def test_info_is_plain_data_and_a_copy():
-    bank = bank_with(Experience(1, 1, 1, 1, False, {'a':np.float32(.5), 'b':np.arange(2), 'c':torch.ones(1)}))
-    assert bank[0].info=={'a':.5, 'b':[0,1], 'c':[1.]}
+    info = {'a':np.float32(.5), 'b':np.arange(2), 'c':torch.ones(1), 1:'a', '1':(None, {True:b'x', (2,3):['y']})}
+    bank = bank_with(Experience(1, 1, 1, 1, False, info))
+    same(bank[0].info, info)
     bank[0].info['a'] = 7
-    assert bank[0].info['a']==.5
-    for bad in ({1:'a','1':'b'}, {'a':{True:1}}):
-        with fails('keys are strings'): bank.add(E(info=bad))
+    same(bank[0].info, info)
 
 def test_arrays_are_copied():
     e = step(1)
@@ -104,14 +103,12 @@ def test_arrays_are_copied():
     e.state += 1
     assert bank[0].state.tolist()==[1.,1.]
 
-refused = [(Experience('left',1,1.,'left',False), '`state` should be a number, an array'),
-           (Experience(None,1,1.,None,False), 'got NoneType'),
-           (Experience(1,1,1.,{1:2},False), 'the keys of `next_state` should be strings'), (5, 'an experience should have state'),
-           (Experience({},1,1.,{},False), '`state` should be numbers, and has none'),
-           (Experience(1,1,1.,1,np.array([True,False])), '`done` should be one bool'),
-           (Experience(np.array(['a']),1,1.,1,False), '`state` should be numbers'),
-           (Experience([1,[2]],1,1.,1,False), ''), (Experience(1,1,1.,1,False,'info'), '`info` should be a dict'),
-           (Experience(1,1,1.,1,False,{'a':{1,2}}), 'plain data')]
+refused = [(5, 'an experience should have state'), (Experience(1,1,1.,1,np.array([True,False])), '`done` should be one bool'),
+           (Experience(1,1,1.,1,'yes'), '`done` should be one bool'), (Experience(len,1,1.,1,False), '`state` should be plain data'),
+           (Experience(1,[1,len],1.,1,False), '`action` should be plain data'),
+           (Experience(1,1,1.,np.array([{}]),False), '`next_state` should be plain data'),
+           (Experience(1,1,1.,torch.ones(2).to_sparse(),False), '`next_state` should be plain data'),
+           (Experience(1,1,1.,1,False,'info'), '`info` should be a dict'), (Experience(1,1,1.,1,False,{'a':{1,2}}), 'plain data')]
 
 @pytest.mark.parametrize('bad,says', refused)
 def test_refused_by_name(bad, says):
@@ -123,10 +120,8 @@ def test_refused_by_name(bad, says):
 
 def test_all_of_a_batch_or_none():
     bank = bank_with(step(1), step(2))
-    for bad,says in (([step(1,3)], 'float32[3]'), ([step(1), step(1,3)], 'should have one shape'),
-                     ([Experience({'a':1},1,1.,{'a':1},False)], 'lacks'),
-                     (dict(state=np.zeros((2,2)), action=[1,2], reward=[1.,2.], next_state=np.zeros((2,2)), done=[0,1]),
-                      'float64[2]'), (dict(state=1), 'columns should be'),
+    for bad,says in (([step(1), 5], 'an experience should have'), ([step(1), Experience(1,1,1.,len,True)], 'plain data'),
+                     (dict(state=1), 'columns should be'),
                      (dict(state=np.zeros((3,2),np.float32), action=[1,2], reward=[1.,2.],
                            next_state=np.zeros((2,2),np.float32), done=[0,1]), 'have one length')):
         with fails(says): bank.add_batch(bad)
@@ -233,19 +228,17 @@ big = 2**60+1
     (E(action=big), E(action=.5)), (E(action=.5), E(action=big)), (E(action=np.int64(big)), E(action=.5)),
     (E(action=tensor(big)), E(action=tensor(.5)))])
 def test_no_digits_are_lost(first, second):
-    b = bank_with(first)
-    with fails('`action` has whole numbers that'): b.add(second)
-    same(b[0], first)
-    assert len(b)==1
-    with fails('`action` has whole numbers that'): ExperienceBank().add_batch([first, second])
+    b,c = bank_with(first, second),ExperienceBank()
+    c.add_batch([first, second])
+    for o in (b, c, b.merge(c)[2:]): all_same((first, second), o)
 
 def test_no_digits_are_lost_later(tmp_path):
     b = bank_with(*(E({'a':(o,)}) for o in (1.5, 2, 3.5)))
-    with fails('`state.a.0` has whole numbers'): b.add(E({'a':(big,)}))
-    assert [e.state['a'][0] for e in b]==[1.5,2,3.5]
+    b.add(E({'a':(big,)}))
     b = ExperienceBank.load(b.save(tmp_path, 'mixed.safetensors'))
     b.add(E({'a':(4.5,)}))
-    with fails('whole numbers'): b.add(E({'a':(big,)}))
+    b.add(E({'a':(big,)}))
+    assert [e.state['a'][0] for e in b]==[1.5,2,3.5,big,4.5,big]
 
 @pytest.mark.parametrize('first,second', [
     (E(1.5), E(1j)), (E(tensor(1.5, dtype=torch.bfloat16)), E(2.5)), (E([0,0]), E([.5,1])), (E(tensor(3)), E(tensor(3.5))),
@@ -268,12 +261,9 @@ def test_names_that_are_alike(tmp_path):
     same(ExperienceBank.load(b.save(tmp_path, 'n.safetensors'))[0], b[0])
 
 def test_lists_and_tuples(tmp_path):
-    "Lists hold Python numbers; a tuple's places without numbers come last; a tensor is saved alone, not with its batch"
-    for bad in ([np.float32(1)], [np.ones(2)], ['a'], [1,'a'*99]):
-        with fails('list of Python numbers'): ExperienceBank().add(E(bad))
-    with fails('`state.2` follows something without numbers in its tuple'): ExperienceBank().add(E((1,{},2)))
-    b = bank_with(E((1,2,{})))
-    same(b[0].state, (1,2,{}))
+    "Whatever they hold; a tensor is saved alone, not with its batch"
+    for o in ([np.float32(1)], [np.ones(2)], ['a'], [1,'a'*99], (1,{},2), (1,2,{}), [1,.5,True], [[1],[2,3]]):
+        same(bank_with(E(o))[0].state, o)
     many = ExperienceBank()
     many.add_batch([E(torch.ones(4)) for _ in range(300)])
     assert os.path.getsize(many.save(tmp_path, 't.pkl'))<600_000
@@ -576,8 +566,7 @@ def test_merge_folder(many):
 def test_merge_names_the_file(many):
     f,paths = many
     bank_with(step(1, 3)).save(f, 'zz.pkl')
-    with fails('zz.pkl does not fit the files before it: `state` is float32[2] here, and float32[3]'):
-        merge_banks([paths[0], f/'zz.pkl'])
+    assert [len(o) for o in states(merge_banks([paths[0], f/'zz.pkl']))]==[2,3]
     with pytest.raises(FileNotFoundError): merge_banks([paths[0], f/'gone.pkl'])
     with fails('notes.txt holds no bank', exc=LoadError): merge_banks([f/'notes.txt'])
 
