@@ -10,7 +10,7 @@ Docs: https://fastrl.github.io/fastrl/bank_folder.html.md"""
 __all__ = ['BankFolder']
 
 # %% ../nbs/11b_bank_folder.ipynb #46ebb7e6
-import itertools, re, shutil, tempfile
+import itertools, re, secrets, shutil, tempfile
 from pathlib import Path
 from fastcore.basics import patch
 from .engines import Ctx, safe_name
@@ -104,6 +104,7 @@ def commit(self:BankFolder,
         bank,bad = self._usable(ctx, files, Path(d))
         if bank is not None:
             bank.session_id = ctx.name or bank.session_id
+            bank.stamp(f'{secrets.token_hex(8)}.{ctx.iteration}.{ctx.name}') # equal files of two iterations both count
             bank.save(self.folder, self.path(ctx).name)
     return bad
 

@@ -481,6 +481,14 @@ def check_fits(self:ExperienceBank,
     if len(self) and len(other) and not self._text_in() and not other._text_in():
         wider_fields(self._stored_fields, other._stored_columns, f'the bank {other.session_id!r}')
 
+# %% ../../nbs/06e_memory.bank.ipynb #51ae0702
+@patch
+def stamp(self:ExperienceBank,
+    id:str, # Of no other bank
+):
+    "Count all experiences as written by `id`, whoever wrote them"
+    vars(self).update(_past=[(id, self._total-len(self), self._total)], _own_from=self._total, id=id, _loaded=True)
+
 # %% ../../nbs/06e_memory.bank.ipynb #0caa24b3
 class BankUnion:
     "The union of the banks in the files that you add: one bank, with each row once"
@@ -518,7 +526,7 @@ def add(self:BankUnion,
     self.bank._name_after(bank)
     return int(new.sum())
 
-# %% ../../nbs/06e_memory.bank.ipynb #fbb9c617
+# %% ../../nbs/06e_memory.bank.ipynb #74939e01
 @patch
 def _name_after(self:ExperienceBank, other):
     "Take a name that follows from the rows; new rows of our own will come under another `id`"

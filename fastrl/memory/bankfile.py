@@ -10,7 +10,7 @@ Docs: https://fastrl.github.io/fastrl/memory.bankfile.html.md"""
 __all__ = ['write_columns', 'read_columns', 'write_pickle', 'read_pickle', 'write_bank', 'load_errors', 'read_bank', 'bank_about']
 
 # %% ../../nbs/05l_memory.bankfile.ipynb #a08baed8
-import hashlib, json, pickle, re, zlib
+import gc, hashlib, json, pickle, re, zlib
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -99,7 +99,7 @@ def _is_form(o):
 
 def _tuples(o): return tuple(map(_tuples, o)) if isinstance(o, list) else o
 
-# %% ../../nbs/05l_memory.bankfile.ipynb #c6245b53
+# %% ../../nbs/05l_memory.bankfile.ipynb #4df99765
 _dtype_of = dict(bool='bool', int='int64', float='float64', complex='complex128', b='bool', i='int64', f='float64',
                  c='complex128')
 
@@ -192,7 +192,7 @@ def _tail_about(raw):
     if 'runs' not in about or 'nbytes' not in about: raise ValueError('its description lacks the runs of its rows')
     return about
 
-# %% ../../nbs/05l_memory.bankfile.ipynb #e7932c46
+# %% ../../nbs/05l_memory.bankfile.ipynb #d6a00366
 def _about_foreign(path, raw):
     "What can be said of a bank that ROSE wrote"
     m,at = re.search(r'\d{8}_\d{6}', path.name),path.stat().st_mtime_ns
@@ -207,6 +207,9 @@ def read_pickle(
     "The columns of a bank, if the file is sound; nothing in it is run"
     raw = path.read_bytes()
     about = _tail_about(raw)
+    with _gc_paused(): return _read_objects(path, raw, about)
+
+def _read_objects(path, raw, about):
     rows,modules,end = read_objects(raw, Experience.__name__)
     if end!=(about['nbytes'] if about else len(raw)) or Experience.__module__ in modules and not about:
         raise ValueError('the part behind the pickle was cut short, or is not ours')
@@ -214,6 +217,15 @@ def read_pickle(
     cols,forms,texts = columns_of([Experience(**o) for o in rows])
     if rows and 'runs' in about: cols.update(_columns_of_runs(about, len(rows)))
     return cols,forms,texts,about
+
+@contextmanager
+def _gc_paused():
+    "Python's garbage collector walks all objects again and again while many are made, which takes ten times as long"
+    was = gc.isenabled()
+    gc.disable()
+    try: yield
+    finally:
+        if was: gc.enable()
 
 def _columns_of_runs(about, n):
     runs = about['runs']

@@ -1,6 +1,6 @@
 """Read pickles of plain objects without running anything they ask for
 
-A pickle is a program: whoever opens it runs what its author wrote. ROSE saves its banks as pickles, and people share them. `read_objects` reads such a file with an interpreter that knows numbers, strings, NumPy arrays, torch tensors and the objects of one class, and hands these back as dicts. Anything else that a file asks for is refused by name, and nothing is run.
+A pickle is a program: whoever opens it runs what its author wrote. ROSE saves its banks as pickles, and people share them. `read_objects` first looks through such a file, and goes on only if it consists of numbers, strings, lists, dicts, NumPy arrays, torch tensors and the objects of one class. Then stand-ins take the places of everything that the file would call. Anything else that a file asks for is refused by name, and nothing is run.
 
 Docs: https://fastrl.github.io/fastrl/memory.unpickle.html.md"""
 
@@ -12,39 +12,59 @@ __all__ = ['read_objects']
 # %% ../../nbs/05k_memory.unpickle.ipynb #1343dafd
 import io, math, pickle, warnings
 import numpy as np, torch
+from numba.extending import register_jitable
 from torch import Tensor
+from ..core import *
 
 # %% ../../nbs/05k_memory.unpickle.ipynb #070fccd4
 class _Object:
     "Stands for an object of the one class, whatever its module"
-    def __setstate__(self, state): self.fields = dict(state)
+    def __setstate__(self, state): self.fields = state
 
-class _DType:
-    "Stands for a `np.dtype`"
-    def __init__(self, name, align=False, copy=False): self.dtype = np.dtype(name)
-    def __setstate__(self, state): # the rest of `state` is for structured dtypes
-        self.dtype = _number_dtype(self.dtype).newbyteorder(state[1])
+class _Later:
+    "Stands for what the file would make"
+    def __init__(self, *args): self.args = args
+    def __setstate__(self, state): self.state = state
+    def value(self): raise pickle.UnpicklingError('a type is called that should only be named')
 
-class _Array:
-    "Stands for a `np.ndarray`"
-    def __init__(self, *args): pass
-    def __setstate__(self, state):
-        _,shape,dtype,fortran,raw = state
-        self.value = _from_bytes(raw, dtype, shape, 'F' if fortran else 'C')
+class _Dict(_Later):
+    def __init__(self, *args): self.items = {}
+    def __setitem__(self, k, v): self.items[k] = v
+    def value(self): return self.items
+
+class _Made(_Later):
+    "Made by the function `f` of its class"
+    def value(self): # once, since a file may name it time and again
+        if 'made' not in vars(self): self.made = type(self).f(*map(_value, self.args))
+        return self.made
+
+def _value(o): return o.value() if isinstance(o, _Later) else o
 
 # %% ../../nbs/05k_memory.unpickle.ipynb #9371dc00
+class _DType(_Later):
+    "Stands for a `np.dtype`"
+    def value(self):
+        res = vars(self).get('dtype')
+        if res is None: res = self.dtype = _number_dtype(np.dtype(self.args[0]).newbyteorder(self.state[1]))
+        return res
+
+class _Array(_Later):
+    "Stands for a `np.ndarray`"
+    def value(self):
+        _,shape,dtype,fortran,raw = self.state
+        return _from_bytes(_value(raw), _value(dtype), shape, 'F' if fortran else 'C')
 
 def _number_dtype(dtype):
-    if dtype.kind not in 'biufc': raise pickle.UnpicklingError(f'an array should hold numbers, got dtype {dtype}')
+    if not isinstance(dtype, np.dtype) or dtype.kind not in 'biufcSU':
+        raise pickle.UnpicklingError(f'an array should hold numbers or strings, got dtype {dtype}')
     return dtype
 
 def _from_bytes(raw, dtype, shape, order='C'):
-    return np.frombuffer(raw, _number_dtype(dtype.dtype)).reshape(shape, order=order).copy()
+    return np.frombuffer(raw, _number_dtype(dtype)).reshape(shape, order=order).copy()
 
 def _scalar(dtype, raw): return _from_bytes(raw, dtype, ())[()]
 
 # %% ../../nbs/05k_memory.unpickle.ipynb #80c24856
-
 def _torch_storage(raw):
     with warnings.catch_warnings():
         warnings.simplefilter('ignore') # torch's advice on refused files is for people who write pickles
@@ -60,21 +80,153 @@ def _tensor_of(storage, offset, size, stride, *_):
     return torch.tensor([], dtype=dtype).set_(raw, offset, tuple(size), tuple(stride)).clone()
 
 # %% ../../nbs/05k_memory.unpickle.ipynb #6027055a
+def _made_by(f): return type(f.__name__, (_Made,), dict(f=staticmethod(f)))
+def _encoded(s, how): return s.encode('latin1')
 
-def _never_called(*_): raise pickle.UnpicklingError('a type is called that should only be named')
-
-_admitted = {('numpy','ndarray'):_never_called, ('numpy','dtype'):_DType,
-             ('torch._utils','_rebuild_tensor_v2'):_tensor_of, ('torch.storage','_load_from_bytes'):_torch_storage,
-             ('collections','OrderedDict'):dict, ('builtins','complex'):complex,
-             ('_codecs','encode'):lambda s, how: s.encode('latin1')}
+_admitted = {('numpy','ndarray'):_Later, ('numpy','dtype'):_DType,
+             ('torch._utils','_rebuild_tensor_v2'):_made_by(_tensor_of),
+             ('torch.storage','_load_from_bytes'):_made_by(_torch_storage), ('collections','OrderedDict'):_Dict,
+             ('builtins','complex'):_made_by(complex), ('__builtin__','complex'):_made_by(complex),
+             ('_codecs','encode'):_made_by(_encoded)}
 for o in ('numpy.core','numpy._core'): # before NumPy 2, and since
-    _admitted.update({(f'{o}.multiarray','_reconstruct'):_Array, (f'{o}.multiarray','scalar'):_scalar,
-                      (f'{o}.numeric','_frombuffer'):_from_bytes})
+    _admitted.update({(f'{o}.multiarray','_reconstruct'):_Array, (f'{o}.multiarray','scalar'):_made_by(_scalar),
+                      (f'{o}.numeric','_frombuffer'):_made_by(_from_bytes)})
 
 # %% ../../nbs/05k_memory.unpickle.ipynb #bbffcde5
-class _Unpickler(pickle._Unpickler):
-    "Reads objects of the class `cls`, and what they are made of"
-    dispatch = dict(pickle._Unpickler.dispatch)
+_other,_key,_list,_dict,_empty,_tuple,_global,_obj = range(1, 9) # what lies on the stack; an opcode may push it
+(_skip, _mark, _tuple_n, _marked_tuple, _append, _appends, _setitem, _setitems, _stack_global, _reduce, _newobj, _build,
+ _put, _get, _stop) = range(10, 25) # what else opcodes do
+
+def _tables():
+    "By opcode: what it does, the size of its argument, and how many bytes say the size of what follows"
+    act,size,counted = (np.zeros(256, np.uint8) for _ in range(3))
+    for names,a,n,k in (('PROTO',_skip,1,0), ('FRAME',_skip,8,0), ('MARK',_mark,0,0), ('STOP',_stop,0,0),
+            ('NONE NEWTRUE NEWFALSE',_key,0,0), ('BININT',_key,4,0), ('BININT1',_key,1,0), ('BININT2',_key,2,0),
+            ('BINFLOAT',_other,8,0), ('LONG1',_other,0,1), ('LONG4',_other,0,4), ('SHORT_BINUNICODE',_key,0,1),
+            ('BINUNICODE',_key,0,4), ('BINUNICODE8',_key,0,8), ('SHORT_BINBYTES',_other,0,1), ('BINBYTES',_other,0,4),
+            ('BINBYTES8 BYTEARRAY8',_other,0,8), ('EMPTY_LIST',_list,0,0), ('EMPTY_DICT',_dict,0,0),
+            ('EMPTY_TUPLE',_empty,0,0), ('TUPLE1 TUPLE2 TUPLE3',_tuple_n,0,0), ('TUPLE',_marked_tuple,0,0),
+            ('APPEND',_append,0,0), ('APPENDS',_appends,0,0), ('SETITEM',_setitem,0,0), ('SETITEMS',_setitems,0,0),
+            ('GLOBAL',_global,0,255), ('STACK_GLOBAL',_stack_global,0,0), ('REDUCE',_reduce,0,0), ('NEWOBJ',_newobj,0,0),
+            ('BUILD',_build,0,0), ('MEMOIZE',_put,0,0), ('BINPUT',_put,1,0), ('LONG_BINPUT',_put,4,0),
+            ('BINGET',_get,1,0), ('LONG_BINGET',_get,4,0)):
+        for o in names.split():
+            i = getattr(pickle, o)[0]
+            act[i],size[i],counted[i] = a,n,k
+    return act,size,counted
+
+# %% ../../nbs/05k_memory.unpickle.ipynb #eb17d34c
+@register_jitable # compiled as a part of what is compiled
+def _number(raw, i, n):
+    res = 0
+    for j in range(n): res += int(raw[i+j])<<8*j
+    return res
+
+@register_jitable
+def _end_of(raw, i, size, counted):
+    "Where the argument that begins at `i` ends, -1 if that is behind the end of `raw`"
+    n = len(raw)
+    if counted==255: # two lines
+        for _ in range(2):
+            while i<n and raw[i]!=10: i += 1
+            i += 1
+        return i if i<=n else -1
+    if i+size+counted>n or counted==8 and raw[i+7]: return -1 # more than 2⁵⁶ bytes
+    if counted: size = counted+_number(raw, i, counted)
+    return i+size if size<=n-i else -1
+
+@register_jitable
+def _longer(a): return np.concatenate((a, np.zeros(len(a), a.dtype)))
+
+# %% ../../nbs/05k_memory.unpickle.ipynb #0e1cba05
+@register_jitable
+def _scan(raw, act, size, counted):
+    "Where the pickle in `raw` ends, -1 if it has parts that plain data does not need"
+    i,top,n_marks,puts = 0,0,0,0
+    stack,memo,marks = np.zeros(64, np.uint8),np.zeros(64, np.uint8),np.zeros(64, np.int64)
+    while i<len(raw):
+        op,at = raw[i],i+1
+        a,i = act[op],_end_of(raw, at, size[op], counted[op])
+        if a==0 or i<0: return -1
+        if top==len(stack): stack = _longer(stack)
+        if n_marks==len(marks): marks = _longer(marks)
+        if puts==len(memo): memo = _longer(memo)
+        if a==_skip: continue
+        have = top-(marks[n_marks-1] if n_marks else 0) # how many lie above the last mark
+        if a in (_marked_tuple, _appends, _setitems): # all that lies above a mark
+            if not n_marks: return -1
+            n_marks -= 1
+            was = top
+            top = marks[n_marks]
+            if a==_marked_tuple:
+                stack[top] = _empty if top==was else _tuple
+                top += 1
+                continue
+            if top<=(marks[n_marks-1] if n_marks else 0): return -1
+            if a==_appends and stack[top-1]!=_list: return -1
+            if a==_setitems:
+                if (was-top)%2 or stack[top-1] not in (_dict, _obj): return -1
+                for j in range(top, was, 2):
+                    if stack[j]!=_key: return -1
+            continue
+        top,puts,memo,marks,n_marks = _act(a, op, raw, at, i, stack, top, have, memo, puts, marks, n_marks)
+        if top<0: return -1
+        if a==_stop: return i if top==1 and not n_marks else -1
+    return -1
+
+# %% ../../nbs/05k_memory.unpickle.ipynb #a2dc2323
+@register_jitable
+def _act(a, op, raw, at, i, stack, top, have, memo, puts, marks, n_marks):
+    "What an opcode does that needs no mark; `top` becomes -1 if it may not do that"
+    bad = -1,puts,memo,marks,n_marks
+    if a<_skip:
+        stack[top] = a
+        top += 1
+    elif a==_mark:
+        marks[n_marks] = top
+        n_marks += 1
+    elif a==_put: # they come in their order
+        k = _number(raw, at, i-at) if i>at else puts
+        if k>puts or have<1: return bad
+        memo[k] = stack[top-1]
+        puts = max(puts, k+1)
+    elif a==_get:
+        k = _number(raw, at, i-at)
+        if k>=puts: return bad
+        stack[top] = memo[k]
+        top += 1
+    elif a==_tuple_n:
+        n = op-132 # TUPLE1, TUPLE2 and TUPLE3
+        if have<n: return bad
+        top -= n-1
+        stack[top-1] = _tuple
+    elif a==_setitem:
+        if have<3 or stack[top-2]!=_key or stack[top-3] not in (_dict, _obj): return bad
+        top -= 2
+    elif a!=_stop: # these take two
+        if have<2: return bad
+        one,two = stack[top-2],stack[top-1]
+        top -= 1
+        if a==_stack_global and one==two==_key: stack[top-1] = _global
+        elif a==_reduce and one==_global and two in (_empty, _tuple) or a==_newobj and one==_global and two==_empty:
+            stack[top-1] = _obj
+        elif not (a==_append and one==_list or a==_build and one==_obj): return bad
+    return top,puts,memo,marks,n_marks
+
+# %% ../../nbs/05k_memory.unpickle.ipynb #11230ec8
+_compiled_scan,_in_python = compiled(_scan),_tables()
+
+def _check_pickle(raw):
+    "Where the pickle in `raw` ends, or an error"
+    end = (_compiled_scan(np.frombuffer(raw, np.uint8), *_in_python) if len(raw)>2**17
+           else _scan(raw, *(o.tolist() for o in _in_python)))
+    if end<0:
+        raise pickle.UnpicklingError('it is no pickle of protocol 2 or later, was cut short, or has parts that plain '
+                                     'data does not need')
+    return end
+
+class _Unpickler(pickle.Unpickler):
+    "Reads objects of the class `cls`, and what they are made of, from a pickle that was looked through"
     def __init__(self, f, cls):
         super().__init__(f)
         self.cls,self.modules = cls,set()
@@ -86,54 +238,40 @@ class _Unpickler(pickle._Unpickler):
         raise pickle.UnpicklingError(f'it asks for {module}.{name}, where only numbers, arrays and tensors are '
                                      'expected: this was refused, and nothing was run')
 
-    def _no_opcode(self):
-        raise pickle.UnpicklingError('it has parts that plain data does not need; pickles of protocol 2 or later are '
-                                     'read')
-    for o in ('INST OBJ EXT1 EXT2 EXT4 PERSID BINPERSID DUP EMPTY_SET ADDITEMS FROZENSET '
-              'NEXT_BUFFER READONLY_BUFFER PUT GET DICT LIST').split():
-        dispatch[getattr(pickle, o)[0]] = _no_opcode
-
-# %% ../../nbs/05k_memory.unpickle.ipynb #11230ec8
-_allowed = dict(BUILD=lambda stack: isinstance(stack[-2], (_Object,_DType,_Array)),
-                NEWOBJ=lambda stack: stack[-2] is _Object and not stack[-1],
-                SETITEM=lambda stack: isinstance(stack[-2], str),
-                SETITEMS=lambda stack: all(isinstance(k, str) for k in stack[::2]))
-
-def _only_if(allowed, load):
-    def f(self):
-        if not allowed(self.stack): self._no_opcode()
-        load(self)
-    return f
-
-for k,allowed in _allowed.items():
-    o = getattr(pickle, k)[0]
-    _Unpickler.dispatch[o] = _only_if(allowed, _Unpickler.dispatch[o])
-_Unpickler.dispatch[pickle.NEWOBJ_EX[0]] = _Unpickler.dispatch[pickle.NEWOBJ[0]]
-
 # %% ../../nbs/05k_memory.unpickle.ipynb #18454a72
 def _unfold(o, left):
-    "`o` with arrays in place of their stand-ins; `left` holds how much more there may be"
-    v = o.value if isinstance(o, _Array) else o
+    "`o` with values in place of stand-ins; `left` holds how much more there may be"
+    v = _value(o)
     left[0] -= 1+(len(v) if isinstance(v, (str,bytes)) else v.nbytes if isinstance(v, (np.ndarray,Tensor)) else 0)
     if left[0]<0: raise ValueError('it unfolds to far more than the file holds')
-    if v is not o: return v
-    if isinstance(o, dict): return {k: _unfold(v, left) for k,v in o.items()}
-    if isinstance(o, (list,tuple)): return type(o)(_unfold(v, left) for v in o)
-    return o
+    if isinstance(v, dict): return {k: _unfold(x, left) for k,x in v.items()}
+    if isinstance(v, (list,tuple)): return type(v)(_unfold(x, left) for x in v)
+    if isinstance(v, (_Object,type)): raise ValueError('an object stands where a value should be')
+    return v
+
+def _unfold_all(vs, left):
+    "Each of `vs`, unfolded; at once where they are alike"
+    types = {type(o) for o in vs}
+    if types<={int,float,bool,type(None)}: return vs
+    if types=={_Array} and len({(o.state[1], id(o.state[2]), o.state[3], type(o.state[4])) for o in vs})==1:
+        _,shape,dtype,fortran,raw = vs[0].state
+        if type(raw) is bytes and not fortran and len({len(o.state[4]) for o in vs})==1:
+            return list(_from_bytes(b''.join([o.state[4] for o in vs]), _value(dtype), (len(vs), *shape)))
+    return [_unfold(o, left) for o in vs]
 
 # %% ../../nbs/05k_memory.unpickle.ipynb #e22e0cb3
 def read_objects(
     raw:bytes, # A pickle, perhaps with more behind its end
     cls:str, # The name of the only class that objects may have, in any module
 )->tuple: # The fields of each object, the modules that the file names, and the length of the pickle
-    """A pickled list of objects, as dicts
-
-    - `raw`: A pickle, perhaps with more behind its end
-    - `cls`: The name of the only class that objects may have, in any module
-    - returns: The fields of each object, the modules that the file names, and the length of the pickle"""
-    u = _Unpickler(f := io.BytesIO(raw), cls)
+    "A pickled list of objects, as dicts"
+    end = _check_pickle(raw)
+    u = _Unpickler(io.BytesIO(raw), cls)
     rows = u.load()
     if not isinstance(rows, list) or not all(isinstance(o, _Object) for o in rows):
         raise ValueError(f'it should be a list of {cls} objects, and is something else')
-    left = [100*len(raw)+10**6]
-    return [{k: _unfold(v, left) for k,v in o.fields.items()} for o in rows],u.modules,f.tell()
+    fields,left = [vars(o).get('fields') for o in rows],[100*len(raw)+10**6]
+    if not all(type(o) is dict for o in fields): raise ValueError(f'its {cls} objects should have fields')
+    if any(o.keys()!=fields[0].keys() for o in fields): return [_unfold(o, left) for o in fields],u.modules,end
+    cols = {k: _unfold_all([o[k] for o in fields], left) for k in (fields[0] if fields else ())}
+    return [dict(zip(cols, o)) for o in zip(*cols.values())],u.modules,end
