@@ -298,6 +298,28 @@ def test_plain_pickle_reads_ours(tmp_path):
     with open(bank_with(*es).save(tmp_path, 'ours.pkl'), 'rb') as f: plain = pickle.load(f)
     all_same(es, plain)
 
+rose_rows = [Experience(np.ones(2), 1, 1., np.ones(2), False, {'i':0}), Experience(np.ones(2), 1, 2., None, True, {}),
+             Experience(np.ones((2,3), np.float32), 'left', -1, np.ones(2), False, {1:'a', 'b':{2:[None,(1,'x')]}}),
+             Experience('start', None, .5, 'end', True, None), Experience({'a':np.arange(3), 'b':None}, (1,'x'), 0, [1,[2]], None),
+             Experience(torch.ones(2), [1,.5], 2**70, np.array(['a','bc']), False, {'arr':np.arange(3), 't':torch.ones(1)})]
+
+@pytest.mark.parametrize('protocol', (2,3,4,5))
+def test_whatever_rose_keeps(tmp_path, protocol):
+    "No next state, strings, several shapes, keys that are ints: the same objects, however they come and go"
+    path,one,whole = tmp_path/'rose.pkl',bank_with(*rose_rows),ExperienceBank()
+    path.write_bytes(rose(rose_rows, protocol))
+    whole.add_batch(rose_rows)
+    banks = [one, whole, ExperienceBank.load(path), bank_with(E(), max_size=6).merge(one)[-6:], merge_banks([path])]
+    for k in ('pkl','safetensors'):
+        for o in (one, banks[2]): banks.append(ExperienceBank.load(o.save(tmp_path, f'ours.{k}')))
+    for o in banks: all_same(rose_rows, o)
+    for e in whole.sample(20): same(e, next(o for o in rose_rows if o.reward==e.reward))
+    with open(one.save(tmp_path, 'ours.pkl'), 'rb') as f: all_same(rose_rows, pickle.load(f))
+    with fails('cannot be a tensor'): one.sample_batch(2)
+    full = ExperienceBank(2)
+    full.add_batch(rose_rows); full.add(rose_rows[0]) # rows with and without texts leave
+    all_same([rose_rows[-1], rose_rows[0]], full)
+
 # a `.pkl` and a `.safetensors` of version 0.1, and an `Experience`, as pickle had it
 old_pkl = (
     b'c-n=MO-sW-5Qfc%MI(Oxf{>F!C`oDsz34?M<m{=Iux++%u-%m1Ep3&6UL?ZaTo3*`uiiX*bT=O@)Pu`HX5PH>%rNYe`F^Ku6sISS`Oy$iMn=ss9H'
@@ -364,7 +386,7 @@ tries = dict(
     array_of_whatever_was_there=lambda: crafted(Run(np.ndarray, ((2,),))),
     storage=lambda: crafted(Run(torch.storage._load_from_bytes, (evil_storage(),))),
     object_dtype=lambda: crafted(Run(np.dtype, ('O',))), objects=lambda: crafted(np.array([{1:2}], object)),
-    strings=lambda: crafted(np.array(['a'])), a_dict=lambda: pickle.dumps({'a':1}), numbers=lambda: pickle.dumps([1,2]),
+    a_dict=lambda: pickle.dumps({'a':1}), numbers=lambda: pickle.dumps([1,2]),
     mixed=lambda: pickle.dumps([step(1), 5]), nothing=lambda: b'\x80\x04.', empty=lambda: b'', json=lambda: b'{"a": 1}',
     more=lambda: b'\x80\x04]\x94.more', cut=lambda: rose(es3())[:-9], print=lambda: crafted(Run(print, ('!',))))
 
@@ -475,6 +497,40 @@ def kind_of_done(kind): return lambda about: dict(forms=[[*about['forms'][0][:4]
 def test_forged_head(tmp_path, good, kw):
     "A head that says what is not so"
     load_fails(forge(tmp_path/'hostile.safetensors', *good, **(kw(good[0]) if callable(kw) else kw)))
+
+@pytest.mark.parametrize('form,dtype,value', [('int',torch.float64,float('nan')), ('int',torch.float64,.5), ('array float32',torch.bfloat16,1.5),
+    ('list float64 ii',torch.float64,.5), ('tensor float8_x',torch.float64,1.), ('array int8',torch.float64,300.), ('text',torch.float64,1.),
+    ('int',torch.complex64,1j)])
+def test_forged_to_fail_later(tmp_path, form, dtype, value):
+    "What loads can be read: forms that do not fit the numbers are refused at once"
+    bank,path = bank_with(E(action=1.), E(action=2.)),tmp_path/'good.safetensors'
+    bank.save(tmp_path, path.name)
+    about,cols = bank_about(path),read_tensors(path)
+    cols['action'] = torch.full((2,2) if form[:4] in ('arra','list') else (2,), value).to(dtype)
+    fields = [[p, k, str(dtype)[6:] if p==['action'] else t] for p,k,t in about['fields']]
+    path = forge(tmp_path/'hostile.safetensors', about, cols, fields=fields, forms=[['float', form, *about['forms'][0][2:]]])
+    with contextlib.suppress(LoadError): list(ExperienceBank.load(path))
+
+@pytest.mark.parametrize('text', ['[]', '[{}]', '[{}, {"state": 1}]', '{"__kind__": ["len", 1]}', '{"__kind__": ["array", "O", [1], "AAAA"]}',
+                                  '{"__kind__": ["tensor", "float32", [9], ""]}', '['*2000, '"a"', '{"__kind__": []}'])
+def test_forged_texts(tmp_path, good, text):
+    about,cols = good
+    cols = {**cols, 'info text':torch.frombuffer(bytearray(text.encode()*3), dtype=torch.uint8), 'info end':torch.tensor([1,2,3])*len(text)}
+    load_fails(forge(tmp_path/'hostile.safetensors', about, cols))
+
+@pytest.mark.parametrize('kw', [dict(total=2**70), dict(total=-1), dict(episode=[0,2**70]), dict(episode=[-1,1]), dict(spans=[['a',0,2]]),
+                                dict(spans=[['a',3,0],['b',0,6]]), dict(spans=[[1,0,3]]), dict(spans=5)], ids=str)
+def test_forged_numbers(tmp_path, good, kw): load_fails(forge(tmp_path/'hostile.safetensors', *good, **kw))
+
+def test_names_never_reach_the_terminal(tmp_path, caplog):
+    "Control characters are shown as escapes, in errors, logs and representations"
+    evil = 'w\x1b[2J\n\u202e'
+    bank = bank_with(E(), E(), session_id=evil)
+    with caplog.at_level('INFO', logger): bank.merge(bank_with(E()), max_size=1)
+    (tmp_path/'evil.pkl').write_bytes(pickle.dumps([step(1)]).replace(b'fastrl.memory.bank', b'fastrl\x1b[2Jory.bank').replace(b'Experience', b'Experi\x1b\x1b\x1be'))
+    with pytest.raises(LoadError) as e: ExperienceBank.load(tmp_path/'evil.pkl')
+    with pytest.raises(ValueError) as f: bank_with(E(np.ones(2))).check_fits(bank)
+    for o in (repr(bank), *caplog.messages, str(e.value), str(f.value)): assert o.isprintable(), o
 
 @pytest.mark.parametrize('change', [
     lambda c: {**c, 'form':c['form']+1}, lambda c: {**c, 'form':c['form']-1}, lambda c: {**c, 'source':c['source'][:2]},
@@ -649,6 +705,127 @@ def test_cleared(tmp_path, old):
     c.clear()
     c.add_batch([E(float(i)) for i in range(10,15)])
     assert len(merge_banks([path, c.save(tmp_path, 'cleared.pkl')]))==8 # 4 and 4
+
+def test_parts_come_once(tmp_path):
+    "A merged bank beside its parts, in memory and in files, whoever merged it"
+    a,b = (bank_with(*(E(float(10*i+j)) for j in range(10))) for i in range(2))
+    fs = [Path(o.save(tmp_path, f'{k}.pkl')) for k,o in (('a',a), ('b',b))]
+    m = tmp_path/'m.safetensors'
+    for merged in (merge_banks(fs), a.merge(b)):
+        merged.save(tmp_path, m.name)
+        for o in itertools.permutations([m, *fs]): assert sorted(states(merge_banks(o)))==[float(i) for i in range(20)]
+    m2 = Path(merge_banks([m, fs[1]]).save(tmp_path, 'm2.pkl'))
+    memory = ExperienceBank.load(m2)
+    memory.add(E(-1.)) # a merged bank that continues
+    memory.merge_inplace(ExperienceBank.load(fs[0]))
+    assert sorted(states(memory))==[-1.]+[float(i) for i in range(20)]
+    assert len(merge_banks([*fs, m, m2, memory.save(tmp_path, 'later.pkl')]))==21
+
+@pytest.mark.parametrize('ours', (True, False))
+def test_loop_that_was_stopped(tmp_path, ours):
+    "ROSE's loop merges what workers left into its memory, saves that, and deletes what they left; killed before that, it doubles nothing"
+    def work(i):
+        for j in range(2):
+            es,path = [E(float(100*i+10*j+k)) for k in range(10)],tmp_path/f'experience_bank_{i}_{j}.pkl'
+            if ours: bank_with(*es).save(tmp_path, path.name)
+            else: path.write_bytes(rose(es))
+    def merge(killed):
+        parts,memory = sorted(tmp_path.glob('experience_bank_*.pkl')),ExperienceBank()
+        if (tmp_path/'experience_bank.pkl').exists(): memory = ExperienceBank.load(tmp_path/'experience_bank.pkl')
+        for o in parts: memory.merge_inplace(ExperienceBank.load(o))
+        memory.save(tmp_path, 'experience_bank.pkl')
+        for o in parts[:None if not killed else killed-1]: o.unlink()
+        return memory
+    for i in range(3):
+        work(i)
+        for killed in (1,2): merge(killed)
+        assert len(merge(0))==20*(i+1)
+
+def test_equal_files_of_rose(tmp_path, caplog):
+    "The same path comes once, whatever leads to it; another path counts, and a warning names both"
+    a,b = tmp_path/'a.pkl',tmp_path/'b.pkl'
+    for o in (a, b): o.write_bytes(rose([E(1.), E(2.)]))
+    (tmp_path/'sub').mkdir()
+    (tmp_path/'link.pkl').symlink_to(a)
+    with caplog.at_level('WARNING', logger):
+        assert len(merge_banks([a, str(a), tmp_path/'sub/../a.pkl', tmp_path/'link.pkl']))==2
+        assert not caplog.messages
+        m = merge_banks([a, b])
+    assert len(m)==4 and str(a) in caplog.text and str(b) in caplog.text
+    m.save(tmp_path, 'm.pkl')
+    assert len(merge_banks([tmp_path/'m.pkl', a, b]))==4
+    os.utime(a, (1, 1)) # written anew: a deterministic script's next bank
+    assert len(merge_banks([tmp_path/'m.pkl', a, b]))==6
+
+@pytest.mark.parametrize('ext', ('pkl','safetensors'))
+def test_same_files_same_bytes(tmp_path, ext):
+    fs = [Path(bank_with(step(i), step(i+1, info={'i':i})).save(tmp_path, f'{i}.{ext}')) for i in range(3)]
+    (tmp_path/'rose.pkl').write_bytes(rose(rose_rows))
+    found = [Path(merge_banks([*fs[::k], tmp_path/'rose.pkl'], 6).save(tmp_path, f'm{k}.{ext}')).read_bytes() for k in (1,-1)]
+    assert found[0]==found[1]
+    m = ExperienceBank.load(tmp_path/f'm1.{ext}'),ExperienceBank.load(tmp_path/f'm-1.{ext}')
+    for o in m: o.add(E()) # from here on they are two
+    assert len(m[0].merge(m[1]))==7
+
+def test_skipped(many, caplog):
+    "A bad file is named and stays where it is; the others are merged"
+    f,paths = many
+    (f/'cut.pkl').write_bytes(Path(paths[0]).read_bytes()[:-3])
+    before = {o: o.read_bytes() for o in f.iterdir() if o.is_file()}
+    with caplog.at_level('WARNING', logger): m = merge_banks([*paths, f/'cut.pkl', f/'gone.pkl', f/'sub'], on_error='skip')
+    assert len(m)==10 and all(k in caplog.text for k in ('cut.pkl','gone.pkl','sub'))
+    assert before=={o: o.read_bytes() for o in f.iterdir() if o.is_file()}
+    with fails('none of the files holds a bank', exc=LoadError): merge_banks([f/'cut.pkl'], on_error='skip')
+    with fails("`on_error` should be 'raise' or 'skip'"): merge_banks(paths, on_error='ignore')
+
+# %% Interrupted at every line
+def at_line(k, f, *args):
+    "Call `f`, with a KeyboardInterrupt at the `k`-th line of this library that runs in it: did it come?"
+    n = itertools.count(1)
+    def trace(frame, event, _):
+        if frame.f_code.co_filename!='<string>' and '/fastrl/' not in frame.f_code.co_filename: return
+        if event=='line' and next(n)==k: sys.settrace(None); raise KeyboardInterrupt
+        return trace
+    was = sys.gettrace()
+    sys.settrace(trace)
+    try: f(*args)
+    except KeyboardInterrupt: return True
+    finally: sys.settrace(was)
+    return False
+
+def numbered(i): return Experience(np.full(2, i, np.float32), i%2, float(i), None if i%5==4 else (i,), i%3==2, {'i':i})
+def history(cap, n):
+    bank = ExperienceBank(cap, 'me')
+    bank.add_batch([numbered(i) for i in range(n)])
+    bank.add(numbered(n))
+    return bank
+
+others = history(None, 2)
+interrupted = dict(add=lambda b: b.add(numbered(15)), text=lambda b: b.add(E('left')), wider=lambda b: b.add(E(action=.5)),
+                   batch=lambda b: b.add_batch([numbered(i) for i in range(20,23)]), merge=lambda b: b.merge_inplace(others),
+                   large=lambda b: b.add_batch([*map(numbered, range(30,40)), E(np.ones(3), info={1:2})]))
+
+@pytest.mark.parametrize('cap,n,name,every', [(4,9,'add',1), (4,9,'batch',11), (None,3,'wider',23),
+    *(pytest.param(*o, 1, marks=pytest.mark.long) for o in itertools.product((4,None), (0,2,9,1023), interrupted))])
+def test_interrupted(tmp_path, cap, n, name, every):
+    "The bank is as it was before the call or as it is after it: its rows, their infos and episodes; and it goes on"
+    def seen(b):
+        of = [b._columns_at()[k,].tolist() for k in ('source','episode')]
+        return [repr(vars(e)) for e in b],of,b._all_spans()[:-1],b._total
+    f,before = interrupted[name],history(cap, n)
+    after = pickle.loads(pickle.dumps(before))
+    was,then = seen(before),(f(after), seen(after))[1]
+    for k in itertools.count(1, every):
+        b = history(cap, n)
+        if not at_line(k, f, b): break
+        now = seen(b)
+        assert now[:2] in (was[:2], then[:2]), k
+        b.sample(3)
+        if k//every%9==0: all_same(b, ExperienceBank.load(b.save(tmp_path, 'x.safetensors')))
+        if now[0]==was[0]: f(b); assert seen(b)[:2]==then[:2], k
+        b.add(numbered(50))
+        same(b[-1], numbered(50))
+    assert k>20
 
 def add_and_save(i):
     forked_bank.add(E(float(i)))

@@ -10,7 +10,7 @@ Docs: https://fastrl.github.io/fastrl/memory.bankfile.html.md"""
 __all__ = ['write_columns', 'read_columns', 'write_pickle', 'read_pickle', 'write_bank', 'load_errors', 'read_bank', 'bank_about']
 
 # %% ../../nbs/05l_memory.bankfile.ipynb #a08baed8
-import gc, hashlib, json, pickle, re, zlib
+import gc, hashlib, io, json, pickle, re, zlib
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -99,7 +99,7 @@ def _is_form(o):
 
 def _tuples(o): return tuple(map(_tuples, o)) if isinstance(o, list) else o
 
-# %% ../../nbs/05l_memory.bankfile.ipynb #4df99765
+# %% ../../nbs/05l_memory.bankfile.ipynb #31a5bb28
 _dtype_of = dict(bool='bool', int='int64', float='float64', complex='complex128', b='bool', i='int64', f='float64',
                  c='complex128')
 
@@ -170,7 +170,8 @@ def write_pickle(
     about:dict, # What the file says of the bank
 ):
     "Write a `.pkl` file"
-    raw = pickle.dumps(experiences_of(cols, forms, texts), protocol=4)
+    _Pickler(f := io.BytesIO(), 4).dump(experiences_of(cols, forms, texts))
+    raw = f.getvalue()
     text = json.dumps({**about, 'runs':_runs_of(cols, len(texts)), 'nbytes':len(raw)}).encode()
     tail = b''.join(o.to_bytes(8, 'little') for o in (len(text), zlib.crc32(raw+text)))
     path.write_bytes(raw+text+tail+_tail_mark)
@@ -180,6 +181,14 @@ def _runs_of(cols, n):
     if not n: return []
     of = torch.stack([cols[k,] for k in ('source','episode')], 1)
     return [[*o, n] for o,n in zip(*(v.tolist() for v in torch.unique_consecutive(of, dim=0, return_counts=True)))]
+
+# %% ../../nbs/05l_memory.bankfile.ipynb #67b7841e
+class _Pickler(pickle.Pickler):
+    def reducer_override(self, o):
+        if type(o) is not torch.Tensor: return NotImplemented
+        try: a = o.numpy()
+        except TypeError: a = o.float().numpy() # NumPy lacks its dtype
+        return torch._utils._rebuild_device_tensor_from_numpy,(a, o.dtype, 'cpu', False)
 
 # %% ../../nbs/05l_memory.bankfile.ipynb #febf9270
 def _tail_about(raw):
@@ -192,7 +201,7 @@ def _tail_about(raw):
     if 'runs' not in about or 'nbytes' not in about: raise ValueError('its description lacks the runs of its rows')
     return about
 
-# %% ../../nbs/05l_memory.bankfile.ipynb #d6a00366
+# %% ../../nbs/05l_memory.bankfile.ipynb #292e7036
 def _about_foreign(path, raw):
     "What can be said of a bank that ROSE wrote"
     m,at = re.search(r'\d{8}_\d{6}', path.name),path.stat().st_mtime_ns
@@ -210,12 +219,13 @@ def read_pickle(
     with _gc_paused(): return _read_objects(path, raw, about)
 
 def _read_objects(path, raw, about):
-    rows,modules,end = read_objects(raw, Experience.__name__)
+    fields,modules,end = read_objects(raw, Experience.__name__)
     if end!=(about['nbytes'] if about else len(raw)) or Experience.__module__ in modules and not about:
         raise ValueError('the part behind the pickle was cut short, or is not ours')
     about = about or dict(_about_foreign(path, raw), session_id=path.stem, max_size=None)
-    cols,forms,texts = columns_of([Experience(**o) for o in rows])
-    if rows and 'runs' in about: cols.update(_columns_of_runs(about, len(rows)))
+    if fields and fields.keys()|{'info'}!={*experience_fields, 'info'}: raise ValueError(f'its objects have the fields {[*fields]}')
+    cols,forms,texts = columns_of_values(fields) if fields else ({},[],[])
+    if texts and 'runs' in about: cols.update(_columns_of_runs(about, len(texts)))
     return cols,forms,texts,about
 
 @contextmanager

@@ -9,7 +9,7 @@ Docs: https://fastrl.github.io/fastrl/memory.forms.html.md"""
 # %% auto #0
 __all__ = ['experience_fields', 'Experience', 'create_experience', 'form_of', 'has_numbers', 'values_of', 'experience_form',
            'text_fields', 'kinds_of', 'to_text', 'from_text', 'row_text', 'of_row', 'wider', 'as_wide', 'columns_of',
-           'ends', 'columns_of_batch', 'experiences_of', 'field_columns', 'wider_fields']
+           'columns_of_values', 'ends', 'columns_of_batch', 'experiences_of', 'field_columns', 'wider_fields']
 
 # %% ../../nbs/05j_memory.forms.ipynb #fed3765b
 import base64, json
@@ -78,7 +78,7 @@ def _leaf_form(v):
 def _torch_has(dtype): return dtype.kind in 'biu' or (dtype.kind, dtype.itemsize) in _float_sizes
 _float_sizes = [('f',2), ('f',4), ('f',8), ('c',8), ('c',16)]
 
-# %% ../../nbs/05j_memory.forms.ipynb #25dbf0b3
+# %% ../../nbs/05j_memory.forms.ipynb #300c6a8f
 def _list_form(v):
     types = [*_types_in(v)]
     try: dtype,ndim = (a := np.asarray(v)).dtype,a.ndim
@@ -135,7 +135,17 @@ def experience_form(
     try: forms = [form_of(getattr(e, k)) for k in experience_fields]
     except AttributeError:
         raise ValueError(f'an experience should have {", ".join(experience_fields)} and info, got {e!r:.60}') from None
-    return tuple(o if isinstance(o, str) or has_numbers(o) else 'text' for o in forms)
+    return tuple(map(_or_text, forms))
+
+def _or_text(form): return form if isinstance(form, str) or has_numbers(form) else 'text'
+
+def _forms_of(vs):
+    "The forms of many values, which usually are alike"
+    if isinstance(vs, np.ndarray): return [f'array {vs.dtype.name}' if _torch_has(vs.dtype) else 'text']*len(vs)
+    alike,v = {*map(type, vs)},vs[0]
+    if alike in ({float}, {bool}) or alike=={np.ndarray} and len({o.dtype for o in vs})==1: return [form_of(v)]*len(vs)
+    if alike=={int} and -2**63<=min(vs) and max(vs)<2**63: return ['int']*len(vs)
+    return [_or_text(form_of(o)) for o in vs]
 
 def text_fields(
     form:tuple, # From `experience_form`
@@ -178,7 +188,7 @@ def _tensor_json(t):
 
 def _b64(raw): return base64.b64encode(raw).decode()
 
-# %% ../../nbs/05j_memory.forms.ipynb #d0a61ebc
+# %% ../../nbs/05j_memory.forms.ipynb #64b7a88b
 def _items(o): return [[_as_json(v) for v in o]]
 
 _jsons = [(Tensor,'tensor',_tensor_json), (np.ndarray,'array',_array_json), (np.generic,'number',_array_json),
@@ -218,7 +228,7 @@ def from_text(
 
 _encode,_decode = json.JSONEncoder().encode,json.JSONDecoder(object_hook=_made).decode
 
-# %% ../../nbs/05j_memory.forms.ipynb #2f89d90a
+# %% ../../nbs/05j_memory.forms.ipynb #8432a69b
 def row_text(
     info:dict, # Or None
     fields:dict=None, # Those that are kept as text
@@ -227,7 +237,9 @@ def row_text(
     if info is not None and not isinstance(info, dict):
         raise ValueError(f'`info` should be a dict or None, got {type(info).__name__}')
     if fields: to_text(info, 'info'); return to_text([info, fields], ' or '.join(fields))
-    return '' if info is None else '{}' if not info else to_text(info, 'info')
+    if not info: return '' if info is None else '{}'
+    if all([type(v) in _as_they_are and type(k) is str for k,v in info.items()]) and _kind not in info: return _encode(info)
+    return to_text(info, 'info')
 
 def of_row(
     text:str, # From `row_text`
@@ -265,6 +277,7 @@ def as_wide(
 # %% ../../nbs/05j_memory.forms.ipynb #a8426d0d
 def _one_column(path, vs):
     "The values of one leaf as a column, one per row; all have one shape"
+    if isinstance(vs, np.ndarray): return as_tensor(path, vs)[0]
     if any(isinstance(v, Tensor) for v in vs):
         ts = [as_tensor(path, v)[0].cpu() for v in vs]
         dtype = reduce(wider, {t.dtype for t in ts})
@@ -278,7 +291,7 @@ def _flat_leaves(v, path):
     "The leaves of `v` by path; lists are arrays"
     return {p: np.asarray(o) if isinstance(o, list) else o for p,o in leaves(v, path)}
 
-# %% ../../nbs/05j_memory.forms.ipynb #3f5c7c85
+# %% ../../nbs/05j_memory.forms.ipynb #1dfbdb92
 def _field_columns(k, vs, forms, stored):
     "The columns of field `k` by path, and the forms of its values `vs`, where those that do not fit are 'text'"
     if (col := _quick_column((k,), vs, forms, stored)) is not None: return {(k,): col},forms
@@ -304,7 +317,7 @@ def _beside_stored(path, vs, stored):
         for o in (stored, col): as_wide(path, o, dtype)
     return col
 
-# %% ../../nbs/05j_memory.forms.ipynb #0974e09d
+# %% ../../nbs/05j_memory.forms.ipynb #209c21cd
 def _quick_column(path, vs, forms, stored):
     "The column of values that are alike, as they usually are, or `None`"
     if type(f := forms[0]) is not str or f=='text' or forms.count(f)<len(forms) or stored and [*stored]!=[path]: return
@@ -325,18 +338,29 @@ def columns_of(
     stored:dict=None, # Columns by path that have the shapes to fit, if there are some
 )->tuple: # Columns by path, forms, texts of the rows
     "Experiences as columns"
-    es,stored,cols,parts = list(experiences),stored or {},{},[]
-    forms = [experience_form(e) for e in es]
-    if not es: return {},[],[]
-    for k,*fs in zip(experience_fields, *forms):
-        mine,fs = _field_columns(k, [getattr(e, k) for e in es], fs, {p: v for p,v in stored.items() if p[0]==k})
+    es = list(experiences)
+    try: values = {k: [getattr(e, k) for e in es] for k in experience_fields}
+    except AttributeError: values = [experience_form(e) for e in es] # says what is missing
+    return columns_of_values({**values, 'info':[getattr(e, 'info', None) for e in es]}, stored)
+
+def columns_of_values(
+    values:dict, # Of each field, in lists or arrays; perhaps with `info`
+    stored:dict=None, # As `columns_of` takes it
+)->tuple: # As `columns_of`
+    "The values of experiences as columns"
+    n,stored,cols,parts = len(values['state']),stored or {},{},[]
+    if not n: return {},[],[]
+    for k in experience_fields:
+        vs = values[k]
+        mine,fs = _field_columns(k, vs, _forms_of(vs), {p: v for p,v in stored.items() if p[0]==k})
         cols.update(mine)
         parts.append(fs)
-    forms = [*zip(*parts)]
-    texts = [row_text(getattr(e, 'info', None), {k: getattr(e, k) for k in text_fields(f)}) for e,f in zip(es, forms)]
-    number = {f: i for i,f in enumerate(dict.fromkeys(forms))}
-    return ({**cols, ('form',):torch.tensor([number[f] for f in forms], dtype=torch.int32),
-             ('over',):torch.tensor([ends(e.done) for e in es])}, list(number), texts)
+    number = {f: i for i,f in enumerate(dict.fromkeys(zip(*parts)))}
+    of,odd = [number[f] for f in zip(*parts)],[text_fields(f) for f in number]
+    texts = [row_text(o, {k: values[k][j] for k in odd[i]} if odd[i] else None)
+             for j,(i,o) in enumerate(zip(of, values.get('info') or [None]*n))]
+    return ({**cols, ('form',):torch.tensor(of, dtype=torch.int32), ('over',):torch.tensor([*map(ends, values['done'])])},
+            list(number), texts)
 
 def ends(
     done, # Of an experience

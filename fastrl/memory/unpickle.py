@@ -82,12 +82,15 @@ def _tensor_of(storage, offset, size, stride, *_):
 # %% ../../nbs/05k_memory.unpickle.ipynb #6027055a
 def _made_by(f): return type(f.__name__, (_Made,), dict(f=staticmethod(f)))
 def _encoded(s, how): return s.encode('latin1')
+def _from_array(a, dtype, *_): return torch.from_numpy(a).to(dtype.dtype)
 
 _admitted = {('numpy','ndarray'):_Later, ('numpy','dtype'):_DType,
              ('torch._utils','_rebuild_tensor_v2'):_made_by(_tensor_of),
              ('torch.storage','_load_from_bytes'):_made_by(_torch_storage), ('collections','OrderedDict'):_Dict,
              ('builtins','complex'):_made_by(complex), ('__builtin__','complex'):_made_by(complex),
-             ('_codecs','encode'):_made_by(_encoded)}
+             ('_codecs','encode'):_made_by(_encoded),
+             ('torch._utils','_rebuild_device_tensor_from_numpy'):_made_by(_from_array)}
+_admitted.update({('torch', k): type(k, (_Later,), dict(dtype=v)) for k,v in vars(torch).items() if isinstance(v, torch.dtype)})
 for o in ('numpy.core','numpy._core'): # before NumPy 2, and since
     _admitted.update({(f'{o}.multiarray','_reconstruct'):_Array, (f'{o}.multiarray','scalar'):_made_by(_scalar),
                       (f'{o}.numeric','_frombuffer'):_made_by(_from_bytes)})
@@ -99,7 +102,7 @@ _other,_key,_list,_dict,_empty,_tuple,_global,_obj = range(1, 9) # what lies on 
 
 def _tables():
     "By opcode: what it does, the size of its argument, and how many bytes say the size of what follows"
-    act,size,counted = (np.zeros(256, np.uint8) for _ in range(3))
+    act,size,counted = (np.zeros(256, np.int64) for _ in range(3))
     for names,a,n,k in (('PROTO',_skip,1,0), ('FRAME',_skip,8,0), ('MARK',_mark,0,0), ('STOP',_stop,0,0),
             ('NONE NEWTRUE NEWFALSE',_key,0,0), ('BININT',_key,4,0), ('BININT1',_key,1,0), ('BININT2',_key,2,0),
             ('BINFLOAT',_other,8,0), ('LONG1',_other,0,1), ('LONG4',_other,0,4), ('SHORT_BINUNICODE',_key,0,1),
@@ -115,7 +118,7 @@ def _tables():
             act[i],size[i],counted[i] = a,n,k
     return act,size,counted
 
-# %% ../../nbs/05k_memory.unpickle.ipynb #eb17d34c
+# %% ../../nbs/05k_memory.unpickle.ipynb #9725eda6
 @register_jitable # compiled as a part of what is compiled
 def _number(raw, i, n):
     res = 0
@@ -138,7 +141,7 @@ def _end_of(raw, i, size, counted):
 @register_jitable
 def _longer(a): return np.concatenate((a, np.zeros(len(a), a.dtype)))
 
-# %% ../../nbs/05k_memory.unpickle.ipynb #0e1cba05
+# %% ../../nbs/05k_memory.unpickle.ipynb #07243099
 @register_jitable
 def _scan(raw, act, size, counted):
     "Where the pickle in `raw` ends, -1 if it has parts that plain data does not need"
@@ -146,12 +149,20 @@ def _scan(raw, act, size, counted):
     stack,memo,marks = np.zeros(64, np.uint8),np.zeros(64, np.uint8),np.zeros(64, np.int64)
     while i<len(raw):
         op,at = raw[i],i+1
-        a,i = act[op],_end_of(raw, at, size[op], counted[op])
+        a,i = act[op],at+size[op]
+        if counted[op] or i>len(raw): i = _end_of(raw, at, size[op], counted[op])
         if a==0 or i<0: return -1
         if top==len(stack): stack = _longer(stack)
         if n_marks==len(marks): marks = _longer(marks)
         if puts==len(memo): memo = _longer(memo)
-        if a==_skip: continue
+        if a<=_skip: # it pushes something, or does nothing
+            stack[top] = a
+            top += a<_skip
+            continue
+        if a==_put and i==at and top>(marks[n_marks-1] if n_marks else 0):
+            memo[puts] = stack[top-1]
+            puts += 1
+            continue
         have = top-(marks[n_marks-1] if n_marks else 0) # how many lie above the last mark
         if a in (_marked_tuple, _appends, _setitems): # all that lies above a mark
             if not n_marks: return -1
@@ -169,25 +180,22 @@ def _scan(raw, act, size, counted):
                 for j in range(top, was, 2):
                     if stack[j]!=_key: return -1
             continue
-        top,puts,memo,marks,n_marks = _act(a, op, raw, at, i, stack, top, have, memo, puts, marks, n_marks)
+        top,puts,n_marks = _act(a, op, raw, at, i, stack, top, have, memo, puts, marks, n_marks)
         if top<0: return -1
         if a==_stop: return i if top==1 and not n_marks else -1
     return -1
 
-# %% ../../nbs/05k_memory.unpickle.ipynb #a2dc2323
+# %% ../../nbs/05k_memory.unpickle.ipynb #8b9d2bc0
 @register_jitable
 def _act(a, op, raw, at, i, stack, top, have, memo, puts, marks, n_marks):
     "What an opcode does that needs no mark; `top` becomes -1 if it may not do that"
-    bad = -1,puts,memo,marks,n_marks
-    if a<_skip:
-        stack[top] = a
-        top += 1
-    elif a==_mark:
+    bad = -1,puts,n_marks
+    if a==_mark:
         marks[n_marks] = top
         n_marks += 1
     elif a==_put: # they come in their order
-        k = _number(raw, at, i-at) if i>at else puts
-        if k>puts or have<1: return bad
+        k = _number(raw, at, i-at)
+        if i==at or k>puts or have<1: return bad
         memo[k] = stack[top-1]
         puts = max(puts, k+1)
     elif a==_get:
@@ -211,7 +219,7 @@ def _act(a, op, raw, at, i, stack, top, have, memo, puts, marks, n_marks):
         elif a==_reduce and one==_global and two in (_empty, _tuple) or a==_newobj and one==_global and two==_empty:
             stack[top-1] = _obj
         elif not (a==_append and one==_list or a==_build and one==_obj): return bad
-    return top,puts,memo,marks,n_marks
+    return top,puts,n_marks
 
 # %% ../../nbs/05k_memory.unpickle.ipynb #11230ec8
 _compiled_scan,_in_python = compiled(_scan),_tables()
@@ -249,29 +257,37 @@ def _unfold(o, left):
     if isinstance(v, (_Object,type)): raise ValueError('an object stands where a value should be')
     return v
 
+_numbers = {int, float, bool, type(None)}
+
 def _unfold_all(vs, left):
     "Each of `vs`, unfolded; at once where they are alike"
     types = {type(o) for o in vs}
-    if types<={int,float,bool,type(None)}: return vs
-    if types=={_Array} and len({(o.state[1], id(o.state[2]), o.state[3], type(o.state[4])) for o in vs})==1:
-        _,shape,dtype,fortran,raw = vs[0].state
-        if type(raw) is bytes and not fortran and len({len(o.state[4]) for o in vs})==1:
-            return list(_from_bytes(b''.join([o.state[4] for o in vs]), _value(dtype), (len(vs), *shape)))
+    if types<=_numbers: return vs
+    if types=={_Array}:
+        _,shape,dtype,_,raw = vs[0].state
+        if type(raw) is bytes and shape and all((o := v.state)[1]==shape and o[2] is dtype and o[3] is False and type(o[4]) is bytes
+                                      and len(o[4])==len(raw) for v in vs):
+            return _from_bytes(b''.join([o.state[4] for o in vs]), _value(dtype), (len(vs), *shape))
+    if types=={dict}:
+        values = {type(x) for o in vs for x in o.values()}
+        if values<=_numbers: left[0] -= sum(map(len, vs))
+        if values<=_numbers and left[0]>0: return vs
     return [_unfold(o, left) for o in vs]
 
 # %% ../../nbs/05k_memory.unpickle.ipynb #e22e0cb3
 def read_objects(
     raw:bytes, # A pickle, perhaps with more behind its end
     cls:str, # The name of the only class that objects may have, in any module
-)->tuple: # The fields of each object, the modules that the file names, and the length of the pickle
-    "A pickled list of objects, as dicts"
+)->tuple: # By field, the value that each object has; the modules that the file names; the length of the pickle
+    "A pickled list of objects"
     end = _check_pickle(raw)
     u = _Unpickler(io.BytesIO(raw), cls)
     rows = u.load()
-    if not isinstance(rows, list) or not all(isinstance(o, _Object) for o in rows):
+    if not isinstance(rows, list) or not all([type(o) is _Object for o in rows]):
         raise ValueError(f'it should be a list of {cls} objects, and is something else')
-    fields,left = [vars(o).get('fields') for o in rows],[100*len(raw)+10**6]
-    if not all(type(o) is dict for o in fields): raise ValueError(f'its {cls} objects should have fields')
-    if any(o.keys()!=fields[0].keys() for o in fields): return [_unfold(o, left) for o in fields],u.modules,end
-    cols = {k: _unfold_all([o[k] for o in fields], left) for k in (fields[0] if fields else ())}
-    return [dict(zip(cols, o)) for o in zip(*cols.values())],u.modules,end
+    try: fields = [o.fields for o in rows]
+    except AttributeError: fields = [None]
+    if not all([type(o) is dict and o.keys()==fields[0].keys() for o in fields]):
+        raise ValueError(f'its {cls} objects should have the same fields')
+    left = [100*len(raw)+10**6]
+    return {k: _unfold_all([o[k] for o in fields], left) for k in (fields[0] if fields else ())},u.modules,end
