@@ -17,8 +17,8 @@ from types import SimpleNamespace
 from typing import Annotated
 import torch
 from fastcore.script import anno_parser
-from .core import whole_number
-from .memory.bank import ExperienceBank, bank_about, merge_banks
+from .core import printable, whole_number
+from .memory.bank import BankUnion, ExperienceBank, bank_about
 from .memory.disk import Saved, put_file, verify as problems_of
 from .memory.replay import ExperienceReplay
 from .memory.ring import Field, Ring, torch_dtype
@@ -27,32 +27,30 @@ from .memory.ring import Field, Ring, torch_dtype
 def info(
     path:str, # Folder of a memory or a training, or file of a ring or a bank
 ):
-    """Show what a saved memory holds
-
-    - `path`: Folder of a memory or a training, or file of a ring or a bank"""
+    "Show what a saved memory holds"
     path = Path(path).expanduser()
     if path.is_file(): return _bank_info(ExperienceBank.load(path)) if bank_about(path) else _ring_info(Ring(path=path))
     saved = _saved(path) # which reads no row
     fields = [Field(tuple(p), tuple(s), torch_dtype(d)) for p,s,d,_ in saved.ring['fields']]
     _rows_info(saved.kind, len(saved), saved.ring['capacity'], saved.total, fields)
     pieces = saved.manifest['pieces']
-    print(f'{len(pieces)} file(s), {sum(p["nbytes"] for p in pieces):,} bytes; '
-          f'{", ".join(f"{k} {v}" for k,v in saved.config.items()) or "no settings"}')
+    print(printable(f'{len(pieces)} file(s), {sum(p["nbytes"] for p in pieces):,} bytes; '
+                    f'{", ".join(f"{k} {v}" for k,v in saved.config.items()) or "no settings"}'))
     if run := _training(saved):
         print(f'a training: {run["cbs"]["score"]["steps"]:,} steps, {run["cbs"]["score"]["episodes"]:,} episodes')
 
 def _ring_info(ring): _rows_info('Ring', len(ring), ring.capacity, ring.total, ring.fields)
 
 def _rows_info(kind, n, capacity, total, fields):
-    print(f'{kind}: {n:,} rows{f" of {capacity:,}" if capacity else ""}, {total:,} written in all')
-    for f in fields: print(f'  {f}')
+    print(f'{printable(kind)}: {n:,} rows{f" of {capacity:,}" if capacity else ""}, {total:,} written in all')
+    for f in fields: print(printable(f'  {f}'))
 
 def _bank_info(bank):
-    print(f'ExperienceBank {bank.session_id}: {len(bank):,} experiences'
-          f'{f" of {bank.max_size:,}" if bank.max_size else ""}')
-    for f in bank.ring.fields or (): print(f'  {f}')
+    print(printable(f'ExperienceBank {bank.session_id}: {len(bank):,} experiences'
+                    f'{f" of {bank.max_size:,}" if bank.max_size else ""}'))
+    for f in bank.ring.fields or (): print(printable(f'  {f}'))
     of = bank.ring['source'].tolist() if len(bank) else []
-    print('; '.join(f'{of.count(i):,} from {k}' for i,k in enumerate(bank.sources)) or 'no experiences yet')
+    print(printable('; '.join(f'{of.count(i):,} from {k}' for i,k in enumerate(bank.sources)) or 'no experiences yet'))
 
 # %% ../nbs/20_cli.ipynb #20a00001
 def _memory_folder(path):
@@ -71,18 +69,15 @@ def _training(saved):
 def verify(
     path:str, # Folder of a memory or a training, or file of a bank
 ): # -> the number of problems, which is the exit code
-    """Check that all files of a saved memory are as they were written
-
-    - `path`: Folder of a memory or a training, or file of a bank
-    - returns: the number of problems, which is the exit code"""
+    "Check that all files of a saved memory are as they were written"
     path = Path(path).expanduser()
     if path.is_file():
-        print(f'{path}: all {len(ExperienceBank.load(path)):,} experiences are as they were written')
+        print(printable(f'{path}: all {len(ExperienceBank.load(path)):,} experiences are as they were written'))
         return 0
     path = _memory_folder(path)
     found = problems_of(path)
-    for o in found: print(o)
-    if not found: print(f'{path}: {len(Saved(path).manifest["pieces"])} file(s), as they were written')
+    for o in found: print(printable(o))
+    if not found: print(printable(f'{path}: {len(Saved(path).manifest["pieces"])} file(s), as they were written'))
     return min(len(found), 100)
 
 # %% ../nbs/20_cli.ipynb #88ce504e
@@ -90,10 +85,7 @@ def explore(
     path:str, # Folder of a memory or a training, or file of a ring or a bank
     out:str='', # File for the page; by default next to the memory
 ):
-    """Write a page with pictures of a saved memory
-
-    - `path`: Folder of a memory or a training, or file of a ring or a bank
-    - `out`: File for the page; by default next to the memory"""
+    "Write a page with pictures of a saved memory"
     from fastrl.memory.explore import replay_report
     path = Path(path).expanduser()
     er,saved = _open_memory(path)
@@ -119,22 +111,42 @@ def _learning_curve(cbs):
 
 # %% ../nbs/20_cli.ipynb #4fedbc02
 def merge(
-    files:Annotated[str, {'nargs':'+'}], # Files of banks
-    out:str='', # File for the new bank, required; `.safetensors` is the fast format
-    max_size:int=0, # How many experiences to keep at most, the newest ones; 0 keeps all
+    files:Annotated[str, {'nargs':'+'}], # Files of banks, or folders of memories or trainings
+    out:str='', # File or folder for the result, required; of banks, `.safetensors` is the fast format
+    max_size:int=0, # How many rows to keep at most, the newest ones; 0 keeps all
+    on_error:str='raise', # `skip` leaves out what cannot be read, and merges the others
 ):
-    """Make one bank of many
-
-    - `files`: Files of banks
-    - `out`: File for the new bank, required; `.safetensors` is the fast format
-    - `max_size`: How many experiences to keep at most, the newest ones; 0 keeps all"""
-    if not out: raise ValueError('name the file for the new bank, `--out FILE`')
+    "Make one bank or memory of many"
+    if not out: raise ValueError('name the result, `--out FILE`')
     out,files = Path(out).expanduser(),[Path(o).expanduser() for o in files]
     if any(o.exists() and out.exists() and o.samefile(out) for o in files):
-        raise ValueError(f'{out} is one of the banks to merge: name another file, `--out FILE`')
-    bank = merge_banks(files, max_size or None)
-    bank.save(out.parent, out.name)
-    print(f'{out}: {len(bank):,} experiences from {len(files)} files')
+        raise ValueError(f'{out} is one of those to merge: name another one, `--out FILE`')
+    if on_error not in ('raise','skip'): raise ValueError(f"`on_error` should be 'raise' or 'skip', got {on_error!r}")
+    folders = [o for o in files if o.is_dir()]
+    if folders and any(o.is_file() for o in files):
+        raise ValueError('merge files of banks or folders of memories, not both')
+    n,left_out,what = (_merge_memories if folders else _merge_files)(files, out, max_size, on_error)
+    for o in left_out: print(printable(f'left out: {o}'))
+    print(printable(f'{out}: {n:,} {what} from {len(files)-len(left_out)} {"folders" if folders else "files"}'))
+
+def _merge_files(files, out, max_size, on_error):
+    union = BankUnion(max_size or None)
+    union.add_files(files, on_error)
+    union.bank.save(out.parent, out.name)
+    return len(union.bank),[*union.left_out.values()],'experiences'
+
+def _merge_memories(folders, out, max_size, on_error):
+    found,left_out = [],[]
+    for o in sorted({_memory_folder(o).resolve() for o in folders}):
+        try: found.append(ExperienceReplay.load(o))
+        except (ValueError, OSError) as e:
+            if on_error=='raise': raise
+            left_out.append(e)
+    if not found: raise ValueError(f'none of the folders holds a memory: {left_out[0]}')
+    res = ExperienceReplay(found[0].bs, max_size or max(1, sum(map(len, found))), 0)
+    for o in found: res.extend(o)
+    res.save(out)
+    return len(res),left_out,'rows'
 
 # %% ../nbs/20_cli.ipynb #96d1df53
 def train(
@@ -146,15 +158,7 @@ def train(
     out:str='', # Folder for everything it keeps; by default runs/ENV
     every:int=300, # Batches between checkpoints
 ):
-    """Train a DQN, or resume its training
-
-    - `env`: Name of a gymnasium environment with discrete actions
-    - `steps`: Steps in all, including those before a stop
-    - `seed`: Makes the training reproducible
-    - `prioritized`: Prioritized replay?
-    - `n_step`: Steps of a target
-    - `out`: Folder for everything it keeps; by default runs/ENV
-    - `every`: Batches between checkpoints"""
+    "Train a DQN, or resume its training"
     from fastai.basics import Callback, CancelFitException
     from fastrl.agents.dqn import dqn_learner
     from fastrl.memory.experience_replay import Resume
@@ -229,9 +233,7 @@ commands = dict(train=train, explore=explore, info=info, verify=verify, merge=me
 def main(
     args=None # The words after `fastrl`; by default those of the command line
 ):
-    """The command `fastrl`
-
-    - `args`: The words after `fastrl`; by default those of the command line"""
+    "The command `fastrl`"
     args = sys.argv[1:] if args is None else list(args)
     if not args or args[0] not in commands: return _help(args)
     f = commands[args[0]]
@@ -242,7 +244,7 @@ def main(
     except KeyboardInterrupt: sys.exit('\nfastrl: interrupted; the last checkpoint is kept')
     except Exception as e:
         if os.environ.get('FASTRL_DEBUG'): raise
-        sys.exit(f'fastrl: {" ".join(str(e).split()) or type(e).__name__}')
+        sys.exit(printable(f'fastrl: {" ".join(str(e).split()) or type(e).__name__}'))
     if code: sys.exit(code)
 
 def _help(args):

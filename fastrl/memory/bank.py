@@ -60,7 +60,7 @@ class ExperienceBank:
 def _begin_empty(self:ExperienceBank):
     "An empty ring, and nothing known of any row"
     vars(self).update(
-        ring=Ring(self.max_size), _before=0, # and how many rows were written before those in the ring
+        ring=Ring(self.max_size), _rows_before=0, # and how many rows were written before those in the ring
         _texts=[], _first_text=0, # of each row, and the number of the first row that has one
         _forms={}, # the number of each form
         _mixed=False, # did a column become wider after its first rows?
@@ -70,7 +70,7 @@ def _begin_empty(self:ExperienceBank):
     self._new_id()
 
 @patch(as_prop=True)
-def _total(self:ExperienceBank): return self._before+self.ring.total # one line: an interrupt finds both or neither
+def _total(self:ExperienceBank): return self._rows_before+self.ring.total # one line: an interrupt finds both or neither
 
 # %% ../../nbs/06e_memory.bank.ipynb #b94adbad
 @patch
@@ -94,7 +94,7 @@ def _all_spans(self:ExperienceBank):
     return last_spans([*self._past, (self.id, self._own_from, self._total)], len(self))
 
 # %% ../../nbs/06e_memory.bank.ipynb #dc82eff9
-_renamed = dict(_episode='_open_episode', _episodes='_free_episode', _held='seen') # in pickles of earlier versions
+_renamed = dict(_episode='_open_episode', _episodes='_free_episode', _held='seen', _before='_rows_before')
 
 @patch
 def __getstate__(self:ExperienceBank): return {**self.__dict__, '_loaded':True}
@@ -103,7 +103,8 @@ def __setstate__(self:ExperienceBank, state):
     self.__dict__.update({_renamed.get(k, k): v for k,v in state.items()})
     if '_infos' not in state: return
     del self._infos # as earlier versions had them, by slot
-    slots,about = self._slots(range(len(self))),dict(id=self.id, total=self._total, parents=vars(self).pop('parents', []))
+    slots,parents = self._slots(range(len(self))),vars(self).pop('parents', [])
+    about = dict(id=self.id, total=self._total, parents=parents)
     self._texts,self._first_text = [state['_infos'][i] for i in slots.tolist()],self._total-len(self)
     self._past,self._own_from = row_spans(about, len(self)),self._total
 
@@ -116,7 +117,7 @@ def _stored_fields(self:ExperienceBank): return [f for f in self.ring.fields or 
 def _stored_columns(self:ExperienceBank): return field_columns(dict(leaves(self.ring.columns())))
 
 @patch
-def _fitting(self:ExperienceBank, cols, forms, texts):
+def _as_they_fit(self:ExperienceBank, cols, forms, texts):
     "These rows, so that their columns fit those of the ring"
     stored,values = self._stored_columns,field_columns(cols)
     try:
@@ -143,7 +144,7 @@ def _new_ring(self:ExperienceBank, fields):
     specs = {**{p: (f.shape, f.dtype) for p,f in fields.items()}, **{(k,): ((), o) for k,o in _per_row.items()}}
     ring,n = Ring(self.max_size, nest(specs)),len(self)
     if n: ring.extend(nest(_as_fields(ring, self._columns_at(), n)))
-    vars(self).update(ring=ring, _before=self._total-n) # the oldest has row 0 now
+    vars(self).update(ring=ring, _rows_before=self._total-n) # the oldest has row 0 now
 
 def _as_fields(ring, cols, n):
     "`cols` as the fields of `ring` need them; columns that these rows lack are zeros"
@@ -189,10 +190,10 @@ def _append(self:ExperienceBank, cols, forms, texts, **notes):
     rows = nest(_as_fields(self.ring, cols, len(texts)))
     self._note_texts(texts)
     vars(self).update(_forms=known, **notes)
-    self._write(self.ring.extend, rows)
+    self._write_all(self.ring.extend, rows)
 
 @patch
-def _write(self:ExperienceBank, write, *args, **kwargs):
+def _write_all(self:ExperienceBank, write, *args, **kwargs):
     "Write rows; if that is interrupted when the oldest are half overwritten, it is completed"
     ring,n = self.ring,self.ring.total
     try: write(*args, **kwargs)
@@ -223,13 +224,14 @@ def _number_episodes(self:ExperienceBank, over):
 def _add_own(self:ExperienceBank, cols, forms, texts):
     "Add rows that this bank collected"
     if not texts: return
-    cols,forms,texts = self._fitting(cols, forms, texts)
+    cols,forms,texts = self._as_they_fit(cols, forms, texts)
     self._widen(field_columns(cols))
     self._continue()
     episode,(open_,free) = self._number_episodes(cols['over',].numpy())
     source,sources = self._own_source()
     more = {('source',):torch.full((len(texts),), source, dtype=torch.int32), ('episode',):torch.from_numpy(episode)}
-    self._append({**cols, **more}, forms, texts, sources=sources, _source=source, _open_episode=open_, _free_episode=free)
+    self._append({**cols, **more}, forms, texts,
+                 sources=sources, _source=source, _open_episode=open_, _free_episode=free)
 
 @patch
 def _own_source(self:ExperienceBank):
@@ -248,13 +250,14 @@ def add(self:ExperienceBank,
 @patch
 def _add_one(self:ExperienceBank, e):
     form = experience_form(e)
-    if self._copied or self._source is None or form not in self._forms or 'text' in form or self._mixed and _has_large(e):
+    usual = form in self._forms and 'text' not in form and not (self._mixed and _has_large(e))
+    if not usual or self._copied or self._source is None:
         return self._add_own(*columns_of([e], self._stored_columns))
     self._note_texts([row_text(getattr(e, 'info', None))])
     was,of = (self._open_episode, self._free_episode),self._forms[form]
     if ends(e.done): self._open_episode,self._free_episode = self._free_episode,self._free_episode+1
     try:
-        self._write(self.ring.add, **{k: getattr(e, k) for k in experience_fields},
+        self._write_all(self.ring.add, **{k: getattr(e, k) for k in experience_fields},
                     form=of, source=self._source, episode=was[0])
     except ValueError: # columns have to become wider, or it is kept as text
         self._open_episode,self._free_episode = was
@@ -344,7 +347,8 @@ def sample_batch(self:ExperienceBank,
 def _text_in(self:ExperienceBank):
     "The fields that are kept as text in some experiences"
     odd = {i: o for i,f in enumerate(self._forms) if (o := text_fields(f))}
-    return [*dict.fromkeys(k for i in np.unique(self.ring['form']) for k in odd.get(i, []))] if odd and len(self) else []
+    if not odd or not len(self): return []
+    return [*dict.fromkeys(k for i in np.unique(self.ring['form']) for k in odd.get(i, []))]
 
 # %% ../../nbs/06e_memory.bank.ipynb #6bc6088c
 @patch
@@ -392,7 +396,7 @@ def _bank_of(cols, forms, texts, about, max_size):
     else: res._add_own(cols, forms, texts) # ROSE's files do not say who collected them
     total = max(about['total'], n)
     res._first_text += total-res._total
-    vars(res).update(_before=total-res.ring.total, _past=row_spans(about, len(res)), _own_from=total, _mixed=True,
+    vars(res).update(_rows_before=total-res.ring.total, _past=row_spans(about, len(res)), _own_from=total, _mixed=True,
                      id=about['id'], date=about['date'], _loaded=True, _digest=about.get('digest'))
     return res
 
@@ -463,7 +467,7 @@ def _add_rows(self:ExperienceBank, other, mask):
     "Add these rows of another bank"
     idxs,spans = np.flatnonzero(mask),some_spans(other._all_spans(), mask)
     if not len(idxs): return
-    cols,forms,texts = self._fitting(other._columns_at(idxs), list(other._forms), other._texts_at(idxs))
+    cols,forms,texts = self._as_they_fit(other._columns_at(idxs), list(other._forms), other._texts_at(idxs))
     self._log_dropped(other, cols)
     self._widen(field_columns(cols))
     self._continue()
@@ -517,7 +521,8 @@ def add(self:BankUnion,
     new = self.seen.new(spans)
     if not new.all(): log.info('%s of %s experiences in %s are there already', (~new).sum(), len(new), path)
     elif (k := vars(bank).get('_digest')) and (twin := self._digests.setdefault(k, path))!=path:
-        log.warning('%s and %s are equal. ROSE\'s files do not say who wrote them, so the experiences of both count', twin, path)
+        log.warning('%s and %s are equal. ROSE\'s files do not say who wrote them, so the experiences of both count',
+                    twin, path)
     seen,n = Seen({**self.seen.spans}),self.bank._total
     seen.add(some_spans(spans, new))
     try: self.bank._whole(self.bank._add_rows, bank, new)
@@ -533,7 +538,8 @@ def _name_after(self:ExperienceBank, other):
     spans = self._all_spans()
     id = hashlib.sha256(repr(spans).encode(errors='surrogatepass')).hexdigest()[:32]
     date = max(other.date, self.date if self._named else '')
-    vars(self).update(_past=spans, _own_from=self._total, id=id, session_id=id[:8], date=date, _loaded=True, _named=True)
+    vars(self).update(_past=spans, _own_from=self._total, id=id, session_id=id[:8], date=date,
+                      _loaded=True, _named=True)
 
 # %% ../../nbs/06e_memory.bank.ipynb #4223490a
 def merge_banks(
@@ -554,12 +560,13 @@ def add_files(self:BankUnion,
 ):
     "Add files in the order of their names, each of them once, whatever leads to it"
     if on_error not in ('raise','skip'): raise ValueError(f"`on_error` should be 'raise' or 'skip', got {on_error!r}")
-    paths = {}
-    for o in sorted((Path(o).expanduser() for o in files), key=lambda o: (o.name, str(o))): paths.setdefault(o.resolve(), o)
+    found,paths = sorted((Path(o).expanduser() for o in files), key=lambda o: (o.name, str(o))),{}
+    for o in found: paths.setdefault(o.resolve(), o)
     for o in paths.values():
         try: self.add(o)
         except (ValueError, OSError) as e:
             if on_error=='raise': raise
             self.left_out[str(o)] = e
             log.warning('left out: %s', printable(str(e)))
-    if self.left_out and not self.seen.spans: raise LoadError(f'none of the files holds a bank: {[*self.left_out]!r:.200}')
+    if self.left_out and len(self.left_out)==len(paths):
+        raise LoadError(f'none of the files holds a bank: {[*self.left_out]!r:.200}')

@@ -116,7 +116,7 @@ def _check_numbers(path, form, col):
     if not ((back==col)|((col!=col) if dtype.is_floating_point or dtype.is_complex else False)).all():
         raise ValueError(f'`{path_name(path)}` has numbers that are not of the form {form!r:.60}')
 
-def _check_rows(cols, forms, texts):
+def _check_each_row(cols, forms, texts):
     "An error unless each row can be read"
     of = cols['form',]
     for i,form in enumerate(forms):
@@ -148,7 +148,7 @@ def read_columns(
     if any(len(v)!=n for v in cols.values()) or ((cols['form',]<0)|(cols['form',]>=len(forms))).any():
         raise ValueError('its columns do not fit one another')
     texts = _texts_in(named, n)
-    _check_rows(cols, forms, texts)
+    _check_each_row(cols, forms, texts)
     return cols,forms,texts,about
 
 # %% ../../nbs/05l_memory.bankfile.ipynb #fe960389
@@ -170,7 +170,8 @@ def write_pickle(
     about:dict, # What the file says of the bank
 ):
     "Write a `.pkl` file"
-    _Pickler(f := io.BytesIO(), 4).dump(experiences_of(cols, forms, texts))
+    tensors = 'tensor' in repr(forms) or any('"tensor"' in o for o in {*texts})
+    (_Pickler if tensors else pickle.Pickler)(f := io.BytesIO(), 4).dump(experiences_of(cols, forms, texts))
     raw = f.getvalue()
     text = json.dumps({**about, 'runs':_runs_of(cols, len(texts)), 'nbytes':len(raw)}).encode()
     tail = b''.join(o.to_bytes(8, 'little') for o in (len(text), zlib.crc32(raw+text)))
@@ -223,7 +224,8 @@ def _read_objects(path, raw, about):
     if end!=(about['nbytes'] if about else len(raw)) or Experience.__module__ in modules and not about:
         raise ValueError('the part behind the pickle was cut short, or is not ours')
     about = about or dict(_about_foreign(path, raw), session_id=path.stem, max_size=None)
-    if fields and fields.keys()|{'info'}!={*experience_fields, 'info'}: raise ValueError(f'its objects have the fields {[*fields]}')
+    if fields and fields.keys()|{'info'}!={*experience_fields, 'info'}:
+        raise ValueError(f'its objects have the fields {[*fields]}')
     cols,forms,texts = columns_of_values(fields) if fields else ({},[],[])
     if texts and 'runs' in about: cols.update(_columns_of_runs(about, len(texts)))
     return cols,forms,texts,about

@@ -1,6 +1,6 @@
 """Turn experiences of any kind into columns of numbers, and back into what they were
 
-Steps come as Python numbers, NumPy arrays, tensors, lists, or dicts and tuples of them. A memory wants columns of numbers, and you want back what you put in. So every experience is split in two: its numbers become columns, and a *form* remembers what they were. What no column of numbers holds (`None`, strings, an array of another shape) becomes a text beside its row. `columns_of` takes experiences apart, `experiences_of` puts them together again.
+Steps come as Python numbers, NumPy arrays, tensors, lists, or dicts and tuples of them. A memory wants columns of numbers, and you want back what you put in. So every experience is split in two: its numbers become columns, and a *form* remembers what they were. `None`, strings and arrays of another shape, which no column of numbers holds, become a text beside their row. `columns_of` takes experiences apart, `experiences_of` puts them together again.
 
 Docs: https://fastrl.github.io/fastrl/memory.forms.html.md"""
 
@@ -179,7 +179,8 @@ def _refuse(o): raise TypeError(f'a {type(o).__name__} is not plain data')
 _as_they_are = {str, int, float, bool, type(None)}
 
 def _array_json(a):
-    return [a.dtype.str, a.shape, _b64(a.tobytes())] if type(a).__module__=='numpy' and a.dtype.kind in 'biufcSU' else _refuse(a)
+    if type(a).__module__!='numpy' or a.dtype.kind not in 'biufcSU': _refuse(a)
+    return a.dtype.str,a.shape,_b64(a.tobytes())
 
 def _tensor_json(t):
     if t.layout!=torch.strided or t.is_quantized or t.is_meta: _refuse(t)
@@ -192,7 +193,8 @@ def _b64(raw): return base64.b64encode(raw).decode()
 def _items(o): return [[_as_json(v) for v in o]]
 
 _jsons = [(Tensor,'tensor',_tensor_json), (np.ndarray,'array',_array_json), (np.generic,'number',_array_json),
-          (tuple,'tuple',_items), (list,'list',_items), (dict,'dict',lambda o: [[[_as_json(k), _as_json(v)] for k,v in o.items()]]),
+          (tuple,'tuple',_items), (list,'list',_items),
+          (dict,'dict',lambda o: [[[_as_json(k), _as_json(v)] for k,v in o.items()]]),
           (bytes,'bytes',lambda o: [_b64(o)]), (complex,'complex',lambda o: [o.real, o.imag]),
           *((t, t.__name__, lambda o, t=t: [t(o)]) for t in (str,int,float))] # of classes that derive from these
 
@@ -207,7 +209,7 @@ def _tensor(dtype, shape, text):
 
 _made_of = dict(tensor=_tensor, array=_array, number=lambda *args: _array(*args)[()], tuple=tuple, list=list, dict=dict,
                 bytes=base64.b64decode, complex=complex, str=str, int=int, float=float)
-def _made(d): return d if _kind not in d else _made_of[d[_kind][0]](*d[_kind][1:])
+def _of_json(d): return d if _kind not in d else _made_of[d[_kind][0]](*d[_kind][1:])
 
 # %% ../../nbs/05j_memory.forms.ipynb #5eeeea39
 def to_text(
@@ -217,8 +219,8 @@ def to_text(
     "What is kept of `o`"
     try: return _encode(_as_json(o))
     except (TypeError, ValueError, RecursionError) as e:
-        raise ValueError(f'`{name}` should be plain data: numbers, strings, arrays, tensors, or lists, tuples and dicts '
-                         f'of them ({e}). Leave the rest out') from None
+        raise ValueError(f'`{name}` should be plain data: numbers, strings, arrays, tensors, or lists, tuples and '
+                         f'dicts of them ({e}). Leave the rest out') from None
 
 def from_text(
     text:str, # From `to_text`
@@ -226,7 +228,7 @@ def from_text(
     "The object that was kept as `text`"
     return _decode(text)
 
-_encode,_decode = json.JSONEncoder().encode,json.JSONDecoder(object_hook=_made).decode
+_encode,_decode = json.JSONEncoder().encode,json.JSONDecoder(object_hook=_of_json).decode
 
 # %% ../../nbs/05j_memory.forms.ipynb #8432a69b
 def row_text(
@@ -238,8 +240,8 @@ def row_text(
         raise ValueError(f'`info` should be a dict or None, got {type(info).__name__}')
     if fields: to_text(info, 'info'); return to_text([info, fields], ' or '.join(fields))
     if not info: return '' if info is None else '{}'
-    if all([type(v) in _as_they_are and type(k) is str for k,v in info.items()]) and _kind not in info: return _encode(info)
-    return to_text(info, 'info')
+    plain = all([type(v) in _as_they_are and type(k) is str for k,v in info.items()]) and _kind not in info
+    return _encode(info) if plain else to_text(info, 'info')
 
 def of_row(
     text:str, # From `row_text`
@@ -359,8 +361,8 @@ def columns_of_values(
     of,odd = [number[f] for f in zip(*parts)],[text_fields(f) for f in number]
     texts = [row_text(o, {k: values[k][j] for k in odd[i]} if odd[i] else None)
              for j,(i,o) in enumerate(zip(of, values.get('info') or [None]*n))]
-    return ({**cols, ('form',):torch.tensor(of, dtype=torch.int32), ('over',):torch.tensor([*map(ends, values['done'])])},
-            list(number), texts)
+    cols.update({('form',):torch.tensor(of, dtype=torch.int32), ('over',):torch.tensor([*map(ends, values['done'])])})
+    return cols,list(number),texts
 
 def ends(
     done, # Of an experience

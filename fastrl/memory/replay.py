@@ -477,6 +477,30 @@ def _wrong_links(self:ExperienceReplay, source, idxs, first, apart):
     wrong = joined[live&(nxt>=0)&(joined>=0)&(walk.nxt[i]!=i[joined])]
     return np.union1d(begins, wrong)
 
+# %% ../../nbs/06_memory.replay.ipynb #4b619635
+@patch
+def extend(self:ExperienceReplay,
+    other, # Another memory, with the same columns
+)->ExperienceReplay:
+    "Add the rows of another memory, oldest first, and keep the episodes of both apart"
+    if not isinstance(other, ExperienceReplay) or other is self:
+        raise ExperienceReplayException(f'`other` should be another ExperienceReplay, got {other!r:.60}')
+    if not len(other): return self
+    with other.ring as ring:
+        i = torch.arange(ring.total-len(ring), ring.total)
+        i = ring.seams.slots_of(i, ring.capacity)
+        i = i[ring.holds(i)] # without any that are half written
+        rows = ring.gather(i)
+    ids = rows.get('episode_id')
+    if ids is not None and 'episode_id' in self.ring.columns() and len(self):
+        ids = rows['episode_id'] = ids-ids.min()+self.ring['episode_id'].max()+1
+    first,several = self.ring.total,self.ring.seams.several
+    self+rows
+    self._join_as(other, i, first, several)
+    self.ring.cut()
+    if ids is not None: self.vectors.next_episode = max(self.vectors.next_episode, int(ids.max())+1)
+    return self
+
 # %% ../../nbs/06_memory.replay.ipynb #a1033c34
 _saved_settings = ('bs','max_sz','warmup_sz','n_step','gamma','freeze_memory')
 

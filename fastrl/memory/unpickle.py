@@ -1,6 +1,6 @@
 """Read pickles of plain objects without running anything they ask for
 
-A pickle is a program: whoever opens it runs what its author wrote. ROSE saves its banks as pickles, and people share them. `read_objects` first looks through such a file, and goes on only if it consists of numbers, strings, lists, dicts, NumPy arrays, torch tensors and the objects of one class. Then stand-ins take the places of everything that the file would call. Anything else that a file asks for is refused by name, and nothing is run.
+A pickle is a program: whoever opens it runs what its author wrote. ROSE saves its banks as pickles, and people share them. `read_objects` first looks through such a file, and reads it only if it consists of numbers, strings, lists, dicts, NumPy arrays, torch tensors and the objects of one class. Then stand-ins take the places of everything that the file would call. Anything else that a file asks for is refused by name, and nothing is run.
 
 Docs: https://fastrl.github.io/fastrl/memory.unpickle.html.md"""
 
@@ -80,39 +80,43 @@ def _tensor_of(storage, offset, size, stride, *_):
     return torch.tensor([], dtype=dtype).set_(raw, offset, tuple(size), tuple(stride)).clone()
 
 # %% ../../nbs/05k_memory.unpickle.ipynb #6027055a
-def _made_by(f): return type(f.__name__, (_Made,), dict(f=staticmethod(f)))
-def _encoded(s, how): return s.encode('latin1')
+def _stand_in(f): return type(f.__name__, (_Made,), dict(f=staticmethod(f)))
+def _latin1(s, how): return s.encode('latin1')
 def _from_array(a, dtype, *_): return torch.from_numpy(a).to(dtype.dtype)
 
 _admitted = {('numpy','ndarray'):_Later, ('numpy','dtype'):_DType,
-             ('torch._utils','_rebuild_tensor_v2'):_made_by(_tensor_of),
-             ('torch.storage','_load_from_bytes'):_made_by(_torch_storage), ('collections','OrderedDict'):_Dict,
-             ('builtins','complex'):_made_by(complex), ('__builtin__','complex'):_made_by(complex),
-             ('_codecs','encode'):_made_by(_encoded),
-             ('torch._utils','_rebuild_device_tensor_from_numpy'):_made_by(_from_array)}
-_admitted.update({('torch', k): type(k, (_Later,), dict(dtype=v)) for k,v in vars(torch).items() if isinstance(v, torch.dtype)})
+             ('torch._utils','_rebuild_tensor_v2'):_stand_in(_tensor_of),
+             ('torch.storage','_load_from_bytes'):_stand_in(_torch_storage), ('collections','OrderedDict'):_Dict,
+             ('builtins','complex'):_stand_in(complex), ('__builtin__','complex'):_stand_in(complex),
+             ('_codecs','encode'):_stand_in(_latin1),
+             ('torch._utils','_rebuild_device_tensor_from_numpy'):_stand_in(_from_array)}
+_admitted.update({('torch', k): type(k, (_Later,), dict(dtype=v)) for k,v in vars(torch).items()
+                  if isinstance(v, torch.dtype)})
 for o in ('numpy.core','numpy._core'): # before NumPy 2, and since
-    _admitted.update({(f'{o}.multiarray','_reconstruct'):_Array, (f'{o}.multiarray','scalar'):_made_by(_scalar),
-                      (f'{o}.numeric','_frombuffer'):_made_by(_from_bytes)})
+    _admitted.update({(f'{o}.multiarray','_reconstruct'):_Array, (f'{o}.multiarray','scalar'):_stand_in(_scalar),
+                      (f'{o}.numeric','_frombuffer'):_stand_in(_from_bytes)})
 
 # %% ../../nbs/05k_memory.unpickle.ipynb #bbffcde5
-_other,_key,_list,_dict,_empty,_tuple,_global,_obj = range(1, 9) # what lies on the stack; an opcode may push it
-(_skip, _mark, _tuple_n, _marked_tuple, _append, _appends, _setitem, _setitems, _stack_global, _reduce, _newobj, _build,
- _put, _get, _stop) = range(10, 25) # what else opcodes do
+# what lies on the stack; an opcode may push it
+_a_other,_a_key,_a_list,_a_dict,_a_empty,_a_tuple,_a_global,_a_obj = range(1, 9)
+(_op_skip, _op_mark, _op_tuple_n, _op_marked_tuple, _op_append, _op_appends, _op_setitem, _op_setitems,
+ _op_stack_global, _op_reduce, _op_newobj, _op_build,
+ _op_put, _op_get, _op_stop) = range(10, 25) # what else opcodes do
 
 def _tables():
     "By opcode: what it does, the size of its argument, and how many bytes say the size of what follows"
     act,size,counted = (np.zeros(256, np.int64) for _ in range(3))
-    for names,a,n,k in (('PROTO',_skip,1,0), ('FRAME',_skip,8,0), ('MARK',_mark,0,0), ('STOP',_stop,0,0),
-            ('NONE NEWTRUE NEWFALSE',_key,0,0), ('BININT',_key,4,0), ('BININT1',_key,1,0), ('BININT2',_key,2,0),
-            ('BINFLOAT',_other,8,0), ('LONG1',_other,0,1), ('LONG4',_other,0,4), ('SHORT_BINUNICODE',_key,0,1),
-            ('BINUNICODE',_key,0,4), ('BINUNICODE8',_key,0,8), ('SHORT_BINBYTES',_other,0,1), ('BINBYTES',_other,0,4),
-            ('BINBYTES8 BYTEARRAY8',_other,0,8), ('EMPTY_LIST',_list,0,0), ('EMPTY_DICT',_dict,0,0),
-            ('EMPTY_TUPLE',_empty,0,0), ('TUPLE1 TUPLE2 TUPLE3',_tuple_n,0,0), ('TUPLE',_marked_tuple,0,0),
-            ('APPEND',_append,0,0), ('APPENDS',_appends,0,0), ('SETITEM',_setitem,0,0), ('SETITEMS',_setitems,0,0),
-            ('GLOBAL',_global,0,255), ('STACK_GLOBAL',_stack_global,0,0), ('REDUCE',_reduce,0,0), ('NEWOBJ',_newobj,0,0),
-            ('BUILD',_build,0,0), ('MEMOIZE',_put,0,0), ('BINPUT',_put,1,0), ('LONG_BINPUT',_put,4,0),
-            ('BINGET',_get,1,0), ('LONG_BINGET',_get,4,0)):
+    for names,a,n,k in (('PROTO',_op_skip,1,0), ('FRAME',_op_skip,8,0), ('MARK',_op_mark,0,0), ('STOP',_op_stop,0,0),
+            ('NONE NEWTRUE NEWFALSE',_a_key,0,0), ('BININT',_a_key,4,0), ('BININT1',_a_key,1,0),
+            ('BININT2',_a_key,2,0), ('BINFLOAT',_a_other,8,0), ('LONG1',_a_other,0,1), ('LONG4',_a_other,0,4),
+            ('SHORT_BINUNICODE',_a_key,0,1), ('BINUNICODE',_a_key,0,4), ('BINUNICODE8',_a_key,0,8),
+            ('SHORT_BINBYTES',_a_other,0,1), ('BINBYTES',_a_other,0,4), ('BINBYTES8 BYTEARRAY8',_a_other,0,8),
+            ('EMPTY_LIST',_a_list,0,0), ('EMPTY_DICT',_a_dict,0,0), ('EMPTY_TUPLE',_a_empty,0,0),
+            ('TUPLE1 TUPLE2 TUPLE3',_op_tuple_n,0,0), ('TUPLE',_op_marked_tuple,0,0), ('APPEND',_op_append,0,0),
+            ('APPENDS',_op_appends,0,0), ('SETITEM',_op_setitem,0,0), ('SETITEMS',_op_setitems,0,0),
+            ('GLOBAL',_a_global,0,255), ('STACK_GLOBAL',_op_stack_global,0,0), ('REDUCE',_op_reduce,0,0),
+            ('NEWOBJ',_op_newobj,0,0), ('BUILD',_op_build,0,0), ('MEMOIZE',_op_put,0,0), ('BINPUT',_op_put,1,0),
+            ('LONG_BINPUT',_op_put,4,0), ('BINGET',_op_get,1,0), ('LONG_BINGET',_op_get,4,0)):
         for o in names.split():
             i = getattr(pickle, o)[0]
             act[i],size[i],counted[i] = a,n,k
@@ -120,7 +124,7 @@ def _tables():
 
 # %% ../../nbs/05k_memory.unpickle.ipynb #9725eda6
 @register_jitable # compiled as a part of what is compiled
-def _number(raw, i, n):
+def _whole_at(raw, i, n):
     res = 0
     for j in range(n): res += int(raw[i+j])<<8*j
     return res
@@ -135,7 +139,7 @@ def _end_of(raw, i, size, counted):
             i += 1
         return i if i<=n else -1
     if i+size+counted>n or counted==8 and raw[i+7]: return -1 # more than 2⁵⁶ bytes
-    if counted: size = counted+_number(raw, i, counted)
+    if counted: size = counted+_whole_at(raw, i, counted)
     return i+size if size<=n-i else -1
 
 @register_jitable
@@ -143,7 +147,7 @@ def _longer(a): return np.concatenate((a, np.zeros(len(a), a.dtype)))
 
 # %% ../../nbs/05k_memory.unpickle.ipynb #07243099
 @register_jitable
-def _scan(raw, act, size, counted):
+def _look_through(raw, act, size, counted):
     "Where the pickle in `raw` ends, -1 if it has parts that plain data does not need"
     i,top,n_marks,puts = 0,0,0,0
     stack,memo,marks = np.zeros(64, np.uint8),np.zeros(64, np.uint8),np.zeros(64, np.int64)
@@ -155,79 +159,79 @@ def _scan(raw, act, size, counted):
         if top==len(stack): stack = _longer(stack)
         if n_marks==len(marks): marks = _longer(marks)
         if puts==len(memo): memo = _longer(memo)
-        if a<=_skip: # it pushes something, or does nothing
+        if a<=_op_skip: # it pushes something, or does nothing
             stack[top] = a
-            top += a<_skip
+            top += a<_op_skip
             continue
-        if a==_put and i==at and top>(marks[n_marks-1] if n_marks else 0):
+        if a==_op_put and i==at and top>(marks[n_marks-1] if n_marks else 0):
             memo[puts] = stack[top-1]
             puts += 1
             continue
         have = top-(marks[n_marks-1] if n_marks else 0) # how many lie above the last mark
-        if a in (_marked_tuple, _appends, _setitems): # all that lies above a mark
+        if a in (_op_marked_tuple, _op_appends, _op_setitems): # all that lies above a mark
             if not n_marks: return -1
             n_marks -= 1
             was = top
             top = marks[n_marks]
-            if a==_marked_tuple:
-                stack[top] = _empty if top==was else _tuple
+            if a==_op_marked_tuple:
+                stack[top] = _a_empty if top==was else _a_tuple
                 top += 1
                 continue
             if top<=(marks[n_marks-1] if n_marks else 0): return -1
-            if a==_appends and stack[top-1]!=_list: return -1
-            if a==_setitems:
-                if (was-top)%2 or stack[top-1] not in (_dict, _obj): return -1
+            if a==_op_appends and stack[top-1]!=_a_list: return -1
+            if a==_op_setitems:
+                if (was-top)%2 or stack[top-1] not in (_a_dict, _a_obj): return -1
                 for j in range(top, was, 2):
-                    if stack[j]!=_key: return -1
+                    if stack[j]!=_a_key: return -1
             continue
-        top,puts,n_marks = _act(a, op, raw, at, i, stack, top, have, memo, puts, marks, n_marks)
+        top,puts,n_marks = _simple_op(a, op, raw, at, i, stack, top, have, memo, puts, marks, n_marks)
         if top<0: return -1
-        if a==_stop: return i if top==1 and not n_marks else -1
+        if a==_op_stop: return i if top==1 and not n_marks else -1
     return -1
 
 # %% ../../nbs/05k_memory.unpickle.ipynb #8b9d2bc0
 @register_jitable
-def _act(a, op, raw, at, i, stack, top, have, memo, puts, marks, n_marks):
+def _simple_op(a, op, raw, at, i, stack, top, have, memo, puts, marks, n_marks):
     "What an opcode does that needs no mark; `top` becomes -1 if it may not do that"
     bad = -1,puts,n_marks
-    if a==_mark:
+    if a==_op_mark:
         marks[n_marks] = top
         n_marks += 1
-    elif a==_put: # they come in their order
-        k = _number(raw, at, i-at)
+    elif a==_op_put: # they come in their order
+        k = _whole_at(raw, at, i-at)
         if i==at or k>puts or have<1: return bad
         memo[k] = stack[top-1]
         puts = max(puts, k+1)
-    elif a==_get:
-        k = _number(raw, at, i-at)
+    elif a==_op_get:
+        k = _whole_at(raw, at, i-at)
         if k>=puts: return bad
         stack[top] = memo[k]
         top += 1
-    elif a==_tuple_n:
+    elif a==_op_tuple_n:
         n = op-132 # TUPLE1, TUPLE2 and TUPLE3
         if have<n: return bad
         top -= n-1
-        stack[top-1] = _tuple
-    elif a==_setitem:
-        if have<3 or stack[top-2]!=_key or stack[top-3] not in (_dict, _obj): return bad
+        stack[top-1] = _a_tuple
+    elif a==_op_setitem:
+        if have<3 or stack[top-2]!=_a_key or stack[top-3] not in (_a_dict, _a_obj): return bad
         top -= 2
-    elif a!=_stop: # these take two
+    elif a!=_op_stop: # these take two
         if have<2: return bad
         one,two = stack[top-2],stack[top-1]
         top -= 1
-        if a==_stack_global and one==two==_key: stack[top-1] = _global
-        elif a==_reduce and one==_global and two in (_empty, _tuple) or a==_newobj and one==_global and two==_empty:
-            stack[top-1] = _obj
-        elif not (a==_append and one==_list or a==_build and one==_obj): return bad
+        if a==_op_stack_global and one==two==_a_key: stack[top-1] = _a_global
+        elif one==_a_global and (a==_op_reduce and two==_a_tuple or a in (_op_reduce, _op_newobj) and two==_a_empty):
+            stack[top-1] = _a_obj
+        elif not (a==_op_append and one==_a_list or a==_op_build and one==_a_obj): return bad
     return top,puts,n_marks
 
 # %% ../../nbs/05k_memory.unpickle.ipynb #11230ec8
-_compiled_scan,_in_python = compiled(_scan),_tables()
+_compiled_look,_in_python = compiled(_look_through),_tables()
 
 def _check_pickle(raw):
     "Where the pickle in `raw` ends, or an error"
-    end = (_compiled_scan(np.frombuffer(raw, np.uint8), *_in_python) if len(raw)>2**17
-           else _scan(raw, *(o.tolist() for o in _in_python)))
+    end = (_compiled_look(np.frombuffer(raw, np.uint8), *_in_python) if len(raw)>2**17
+           else _look_through(raw, *(o.tolist() for o in _in_python)))
     if end<0:
         raise pickle.UnpicklingError('it is no pickle of protocol 2 or later, was cut short, or has parts that plain '
                                      'data does not need')
@@ -265,8 +269,9 @@ def _unfold_all(vs, left):
     if types<=_numbers: return vs
     if types=={_Array}:
         _,shape,dtype,_,raw = vs[0].state
-        if type(raw) is bytes and shape and all((o := v.state)[1]==shape and o[2] is dtype and o[3] is False and type(o[4]) is bytes
-                                      and len(o[4])==len(raw) for v in vs):
+        if type(raw) is bytes and shape and all(
+                (o := v.state)[1]==shape and o[2] is dtype and o[3] is False and type(o[4]) is bytes
+                and len(o[4])==len(raw) for v in vs):
             return _from_bytes(b''.join([o.state[4] for o in vs]), _value(dtype), (len(vs), *shape))
     if types=={dict}:
         values = {type(x) for o in vs for x in o.values()}
