@@ -57,13 +57,14 @@ def _show(self:Place, columns=None):
     "Set all views of the rows, which are in `packed`, or `columns` that lie elsewhere"
     self.pid,cpu = os.getpid(),self.device.type=='cpu'
     if self._head is not None: self.head = memoryview(self._head.numpy()) # else a list, which is faster
-    self.array = self.packed.numpy() if columns is None and cpu else None
+    array = self.packed.numpy() if columns is None and cpu else None
     views = self.fields.columns(self.packed) if columns is None else columns
-    self.columns = {f.path: v for f,v in zip(self.fields, views)}
-    self.arrays = {p: v.numpy() for p,v in self.columns.items()} if self.fields.record and cpu else None
-    self.short = self.array is not None and self.fields.nbytes<=1024
+    cols = {f.path: v for f,v in zip(self.fields, views)}
+    arrays = {p: v.numpy() for p,v in cols.items()} if self.fields.record and cpu else None
     # of `a.b` and `a` › `b` the first
-    self.by_name = {f.name: f for f in sorted(self.fields, key=lambda f: -len(f.path))}
+    by_name = {f.name: f for f in sorted(self.fields, key=lambda f: -len(f.path))}
+    vars(self).update(array=array, columns=cols, arrays=arrays, by_name=by_name, # in one step, whatever interrupts
+                      short=array is not None and self.fields.nbytes<=1024)
     return self
 
 # %% ../../nbs/00b_memory.place.ipynb #c4799bf9
