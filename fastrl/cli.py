@@ -27,7 +27,9 @@ from .memory.ring import Field, Ring, torch_dtype
 def info(
     path:str, # Folder of a memory or a training, or file of a ring or a bank
 ):
-    "Show what a saved memory holds"
+    """Show what a saved memory holds
+
+    - `path`: Folder of a memory or a training, or file of a ring or a bank"""
     path = Path(path).expanduser()
     if path.is_file(): return _bank_info(ExperienceBank.load(path)) if bank_about(path) else _ring_info(Ring(path=path))
     saved = _saved(path) # which reads no row
@@ -69,7 +71,10 @@ def _training(saved):
 def verify(
     path:str, # Folder of a memory or a training, or file of a bank
 ): # -> the number of problems, which is the exit code
-    "Check that all files of a saved memory are as they were written"
+    """Check that all files of a saved memory are as they were written
+
+    - `path`: Folder of a memory or a training, or file of a bank
+    - returns: the number of problems, which is the exit code"""
     path = Path(path).expanduser()
     if path.is_file():
         print(printable(f'{path}: all {len(ExperienceBank.load(path)):,} experiences are as they were written'))
@@ -85,7 +90,10 @@ def explore(
     path:str, # Folder of a memory or a training, or file of a ring or a bank
     out:str='', # File for the page; by default next to the memory
 ):
-    "Write a page with pictures of a saved memory"
+    """Write a page with pictures of a saved memory
+
+    - `path`: Folder of a memory or a training, or file of a ring or a bank
+    - `out`: File for the page; by default next to the memory"""
     from fastrl.memory.explore import replay_report
     path = Path(path).expanduser()
     er,saved = _open_memory(path)
@@ -116,7 +124,12 @@ def merge(
     max_size:int=0, # How many rows to keep at most, the newest ones; 0 keeps all
     on_error:str='raise', # `skip` leaves out what cannot be read, and merges the others
 ):
-    "Make one bank or memory of many"
+    """Make one bank or memory of many
+
+    - `files`: Files of banks, or folders of memories or trainings
+    - `out`: File or folder for the result, required; of banks, `.safetensors` is the fast format
+    - `max_size`: How many rows to keep at most, the newest ones; 0 keeps all
+    - `on_error`: `skip` leaves out what cannot be read, and merges the others"""
     if not out: raise ValueError('name the result, `--out FILE`')
     out,files = Path(out).expanduser(),[Path(o).expanduser() for o in files]
     if any(o.exists() and out.exists() and o.samefile(out) for o in files):
@@ -158,7 +171,15 @@ def train(
     out:str='', # Folder for everything it keeps; by default runs/ENV
     every:int=300, # Batches between checkpoints
 ):
-    "Train a DQN, or resume its training"
+    """Train a DQN, or resume its training
+
+    - `env`: Name of a gymnasium environment with discrete actions
+    - `steps`: Steps in all, including those before a stop
+    - `seed`: Makes the training reproducible
+    - `prioritized`: Prioritized replay?
+    - `n_step`: Steps of a target
+    - `out`: Folder for everything it keeps; by default runs/ENV
+    - `every`: Batches between checkpoints"""
     from fastai.basics import Callback, CancelFitException
     from fastrl.agents.dqn import dqn_learner
     from fastrl.memory.experience_replay import Resume
@@ -233,7 +254,9 @@ commands = dict(train=train, explore=explore, info=info, verify=verify, merge=me
 def main(
     args=None # The words after `fastrl`; by default those of the command line
 ):
-    "The command `fastrl`"
+    """The command `fastrl`
+
+    - `args`: The words after `fastrl`; by default those of the command line"""
     args = sys.argv[1:] if args is None else list(args)
     if not args or args[0] not in commands: return _help(args)
     f = commands[args[0]]

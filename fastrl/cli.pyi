@@ -27,12 +27,13 @@ def explore(path: str, out: str=''):
     - `out`: File for the page; by default next to the memory"""
     ...
 
-def merge(files: Annotated[str, {'nargs': '+'}], out: str='', max_size: int=0):
-    """Make one bank of many
+def merge(files: Annotated[str, {'nargs': '+'}], out: str='', max_size: int=0, on_error: str='raise'):
+    """Make one bank or memory of many
 
-    - `files`: Files of banks
-    - `out`: File for the new bank, required; `.safetensors` is the fast format
-    - `max_size`: How many experiences to keep at most, the newest ones; 0 keeps all"""
+    - `files`: Files of banks, or folders of memories or trainings
+    - `out`: File or folder for the result, required; of banks, `.safetensors` is the fast format
+    - `max_size`: How many rows to keep at most, the newest ones; 0 keeps all
+    - `on_error`: `skip` leaves out what cannot be read, and merges the others"""
     ...
 
 def train(env: str, steps: int=50000, seed: int=0, prioritized: bool=False, n_step: int=3, out: str='', every: int=300):

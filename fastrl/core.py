@@ -8,7 +8,8 @@ Docs: https://fastrl.github.io/fastrl/core.html.md"""
 
 # %% auto #0
 __all__ = ['leaves', 'map_leaves', 'path_name', 'printable', 'difference', 'test_same', 'test_in', 'test_len', 'test_lt',
-           'row_index', 'TensorBatch', 'in_lines', 'BD', 'whole_number', 'Progress', 'compiled']
+           'row_index', 'TensorBatch', 'in_lines', 'BD', 'whole_number', 'refuse_words', 'usable_device', 'Progress',
+           'compiled']
 
 # %% ../nbs/00_core.ipynb #4703f0cd
 import math, numba, sys, time
@@ -24,7 +25,11 @@ def leaves(
     o, # A column, or a dict or tuple of them, however deep
     path:tuple=(), # Where `o` stands
 ): # -> iterator of (path, leaf)
-    "Each `(path, leaf)` of `o`, in order"
+    """Each `(path, leaf)` of `o`, in order
+
+    - `o`: A column, or a dict or tuple of them, however deep
+    - `path`: Where `o` stands
+    - returns: iterator of (path, leaf)"""
     if not isinstance(o, (dict, tuple)): yield path,o
     else:
         for k,v in o.items() if isinstance(o, dict) else enumerate(o): yield from leaves(v, (*path,k))
@@ -35,7 +40,11 @@ def map_leaves(
     o, # A column, or a dict or tuple of them
     *os, # Others of the same form
 ):
-    "Apply `f` to every leaf, keeping the form of `o`; dicts come out as `BD`"
+    """Apply `f` to every leaf, keeping the form of `o`; dicts come out as `BD`
+
+    - `f`: Called with the leaves at the same place in `o` and `os`
+    - `o`: A column, or a dict or tuple of them
+    - `*os`: Others of the same form"""
     if isinstance(o, Tensor): return f(o, *os) # most are
     if isinstance(o, dict): return BD({k: map_leaves(f, v, *[p[k] for p in os]) for k,v in o.items()})
     if isinstance(o, tuple): return tuple(map_leaves(f, *vs) for vs in zip(o, *os))
@@ -98,7 +107,11 @@ def row_index(
     o, # An int, slice, list, mask, array or tensor
     n:int, # How many rows there are
 ): # -> a slice, or a tensor of row numbers
-    "The rows that `o` names, or an `IndexError` that says what is wrong with it"
+    """The rows that `o` names, or an `IndexError` that says what is wrong with it
+
+    - `o`: An int, slice, list, mask, array or tensor
+    - `n`: How many rows there are
+    - returns: a slice, or a tensor of row numbers"""
     if isinstance(o, slice): return o if o.step is None or o.step>0 else torch.arange(n)[list(range(n)[o])]
     if isinstance(o, Tensor): t = o.as_subclass(Tensor)
     else:
@@ -123,7 +136,9 @@ class TensorBatch(Tensor):
     "A tensor that keeps its first axis, the batch, however you index it"
     def __new__(cls,
         x, # Tensor, array or list with a batch axis
-    ): return torch.as_tensor(x).as_subclass(cls)
+    ):
+        """- `x`: Tensor, array or list with a batch axis"""
+        return torch.as_tensor(x).as_subclass(cls)
 
     def bs(self)->int: return len(self)
     def new_empty(self, *args, **kwargs): # for `deepcopy`
@@ -156,7 +171,28 @@ class BD(dict):
         cols = (f'{path_name(p)} {str(o.dtype).split(".")[-1]}{list(o.shape[1:]) or ""}' for p,o in leaves(self))
         return in_lines(f'BD({self.bs()} rows: {", ".join(cols)})')
 
+    def __getattr__(self, k):
+        raise AttributeError(f'{type(self).__name__!r} object has no attribute {k!r}{self._instead_of(k)}')
+
+# %% ../nbs/00_core.ipynb #2f8fce2a
+
+@patch
+def __missing__(self:BD, k): raise KeyError(f'no column {k!r}; there are {list(self)}')
+
+@patch
+def _instead_of(self:BD, k):
+    "What to write instead of the attribute `k`"
+    if k in self: return f': write batch[{k!r}]'
+    return f': a batch is a dict of columns, write batch[{next(iter(self), "state")!r}]' if hasattr(Tensor, k) else ''
+
+@patch(cls_method=True)
+def __torch_function__(cls:BD, func, types, args=(), kwargs=None):
+    name,got = getattr(func, '__name__', func),next((o for o in args if isinstance(o, BD)), {})
+    column = next(iter(got), 'state')
+    raise TypeError(f'`{name}` wants tensors, and got a whole batch: give it a column, as batch[{column!r}]')
+
 # %% ../nbs/00_core.ipynb #49d4f74d
+
 def _fn(f, *args, **kwargs):
     return bind(f, *args, **kwargs) if callable(f) else f.format if isinstance(f, str) else f.__getitem__
 
@@ -181,6 +217,7 @@ def mapv(self:BD, f, *args, **kwargs)->BD:
     return map_leaves(_fn(f, *args, **kwargs), self)
 
 # %% ../nbs/00_core.ipynb #f7d4bcf0
+
 @patch
 def __add__(self:BD, o):
     if not isinstance(o, dict): return NotImplemented
@@ -204,10 +241,18 @@ def merge(cls:BD, *ds)->BD:
 def pandas(self:BD,
     mu:bool=False, # Add the mean of each row, as `<name>_mu`
     relative_shape:bool=False, # Show the shape of one row instead of the column's
-    **kwargs
+    jupyter_nrows:int=None, # Let pandas show so many rows of a table, this one and later ones
+    **kwargs # For `DataFrame`
 ): # -> pandas.DataFrame
-    "The batch as a `pandas.DataFrame`, one line per row"
+    """The batch as a `pandas.DataFrame`, one line per row
+
+    - `mu`: Add the mean of each row, as `<name>_mu`
+    - `relative_shape`: Show the shape of one row instead of the column's
+    - `jupyter_nrows`: Let pandas show so many rows of a table, this one and later ones
+    - `**kwargs`: For `DataFrame`
+    - returns: pandas.DataFrame"""
     import pandas as pd
+    if jupyter_nrows is not None: pd.set_option('display.max_rows', jupyter_nrows)
     cols,mus = {},{}
     for p,t in leaves(self):
         k,t = path_name(p),t.detach().cpu()
@@ -229,7 +274,11 @@ def whole_number(
     least:int=1,
     most:int=None, # Without it there is no upper limit
 )->int:
-    "`n` as an int between `least` and `most`, or a `ValueError` that names it"
+    """`n` as an int between `least` and `most`, or a `ValueError` that names it
+
+    - `name`: Of the argument, for the error
+    - `n`: An int, of Python, NumPy or torch
+    - `most`: Without it there is no upper limit"""
     try: i = None if isinstance(n, (bool, np.bool_)) or getattr(n, 'dtype', None) is torch.bool else index(n)
     except TypeError: i = None
     if i is None or i<least or most is not None and i>most:
@@ -237,19 +286,54 @@ def whole_number(
         raise ValueError(f'`{name}` should be a whole number {limits}, got {n!r:.80}')
     return i
 
+# %% ../nbs/00_core.ipynb #be04555e
+def refuse_words(
+    where:str, # The function
+    got:dict, # Its keywords that it has no parameter for
+    **ours, # A word of another library, and what to write here
+):
+    """Raise a `TypeError` for the first keyword in `got`, with the word used here
+
+    - `where`: The function
+    - `got`: Its keywords that it has no parameter for
+    - `**ours`: A word of another library, and what to write here"""
+    k = next(iter(got))
+    raise TypeError(f'{where}() got an unexpected keyword argument {k!r}'+(f': write `{ours[k]}`' if k in ours else ''))
+
+# %% ../nbs/00_core.ipynb #fb7d2053
+def usable_device(
+    device, # A name such as `'cuda:1'`, or a `torch.device`
+)->torch.device:
+    """The `torch.device`, or a `ValueError` if this machine has none
+
+    - `device`: A name such as `'cuda:1'`, or a `torch.device`"""
+    try: d = torch.device(device)
+    except (RuntimeError, TypeError) as e:
+        raise ValueError("`device` should be a name such as 'cpu' or 'cuda:0', or a `torch.device`, "
+                         f'got {device!r:.80}') from e
+    if d.type=='cuda' and not torch.cuda.is_available():
+        raise ValueError(f"`device` is {str(d)!r}, and torch sees no GPU here (`torch.cuda.is_available()` is False): "
+                         "take 'cpu', or install torch with CUDA")
+    return d
+
 # %% ../nbs/00_core.ipynb #e565a95c
 class Progress:
     "A progress bar that appears after `patience` seconds, if anybody can see it"
     def __init__(self,
         total:int=None, # Without it nobody knows how much there is to do
         patience:float=2.,
-    ): self.total,self.due,self.bar = total,time.monotonic()+patience,None
+    ):
+        """- `total`: Without it nobody knows how much there is to do"""
+        self.total,self.due,self.bar = total,time.monotonic()+patience,None
 
     def update(self,
         done:int, # How much is done by now
         comment:str='', # Stands behind the bar
     ):
-        "Show that `done` of `total` are done"
+        """Show that `done` of `total` are done
+
+        - `done`: How much is done by now
+        - `comment`: Stands behind the bar"""
         if self.bar is None and time.monotonic()>=self.due: self.bar,self.due = progress(self.total),math.inf
         if self.bar is None: return
         self.bar.comment = comment

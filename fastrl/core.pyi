@@ -6,7 +6,7 @@ Docs: https://fastrl.github.io/fastrl/core.html.md"""
 from typing import Any, overload
 import torch
 from torch import Tensor
-__all__ = ['leaves', 'map_leaves', 'path_name', 'difference', 'test_same', 'test_in', 'test_len', 'test_lt', 'row_index', 'TensorBatch', 'in_lines', 'BD', 'whole_number', 'refuse_words', 'usable_device', 'Progress', 'compiled']
+__all__ = ['leaves', 'map_leaves', 'path_name', 'printable', 'difference', 'test_same', 'test_in', 'test_len', 'test_lt', 'row_index', 'TensorBatch', 'in_lines', 'BD', 'whole_number', 'refuse_words', 'usable_device', 'Progress', 'compiled']
 
 def leaves(o, path: tuple=()):
     """Each `(path, leaf)` of `o`, in order
@@ -26,6 +26,10 @@ def map_leaves(f, o, *os):
 
 def path_name(path: tuple) -> str:
     """The name of the leaf at `path` in messages and tables"""
+    ...
+
+def printable(text: str) -> str:
+    """`text` with escapes in the place of control characters, for a terminal or a log"""
     ...
 
 def difference(a, b, path: Any=()):

@@ -18,6 +18,7 @@ import numpy as np, torch
 from fastcore.basics import patch
 from ..core import *
 from .bankfile import LoadError, bank_about, load_errors, read_bank, write_bank
+from .files import put_twice
 from .forms import *
 from .ring import Ring
 from .row import nest
@@ -38,6 +39,9 @@ class ExperienceBank:
         *,
         seed=None, # Makes the draws reproducible
     ):
+        """- `max_size`: The most experiences; without it the bank grows
+        - `session_id`: A name; a random one if you give none
+        - `seed`: Makes the draws reproducible"""
         if session_id is not None and not isinstance(session_id, str):
             raise ValueError(f'`session_id` should be a string, got {session_id!r:.60}')
         self.max_size = None if max_size is None else whole_number('max_size', max_size)
@@ -166,6 +170,7 @@ def _columns_at(self:ExperienceBank, idxs=None):
     return dict(leaves(self.ring.gather(torch.from_numpy(slots))))
 
 # %% ../../nbs/06e_memory.bank.ipynb #b3a22a5f
+
 @patch
 def _texts_at(self:ExperienceBank, idxs):
     first = self._total-len(self)-self._first_text
@@ -273,7 +278,9 @@ def _has_large(e):
 def add_batch(self:ExperienceBank,
     experiences, # A list of them; or a dict of columns by field, perhaps with a list `info`
 ):
-    "Add experiences, in order: all of them or none"
+    """Add experiences, in order: all of them or none
+
+    - `experiences`: A list of them; or a dict of columns by field, perhaps with a list `info`"""
     if isinstance(experiences, ExperienceBank): return self.merge_inplace(experiences)
     if isinstance(experiences, dict): return self._whole(self._add_own, *columns_of_batch(experiences))
     if not hasattr(experiences, '__iter__') or isinstance(experiences, Experience):
@@ -285,7 +292,10 @@ def add_batch(self:ExperienceBank,
 def __getitem__(self:ExperienceBank,
     i, # Which one, or a slice
 ): # -> an `Experience`, or a list of them
-    "Experiences by age, the oldest first"
+    """Experiences by age, the oldest first
+
+    - `i`: Which one, or a slice
+    - returns: an `Experience`, or a list of them"""
     if isinstance(i, slice): return self._experiences_at(range(*i.indices(len(self))))
     if not hasattr(i, '__index__'): raise TypeError(f'experiences are numbered by whole numbers, got {i!r:.60}')
     if not -len(self)<=i<len(self): raise IndexError(f'there are {len(self)} experiences, so none has number {i}')
@@ -303,7 +313,9 @@ def _experiences_at(self:ExperienceBank, idxs):
 def get_recent(self:ExperienceBank,
     n:int, # How many; all, if there are fewer
 )->list:
-    "The newest experiences, the oldest of them first"
+    """The newest experiences, the oldest of them first
+
+    - `n`: How many; all, if there are fewer"""
     return self[max(0, len(self)-whole_number('n', n, 0)):]
 
 # %% ../../nbs/06e_memory.bank.ipynb #a89a5ce2
@@ -324,7 +336,10 @@ def sample(self:ExperienceBank,
     batch_size:int, # How many
     replace:bool=True, # May one be drawn twice?
 )->list:
-    "Draw experiences"
+    """Draw experiences
+
+    - `batch_size`: How many
+    - `replace`: May one be drawn twice?"""
     return self._experiences_at(self._draw_idxs(batch_size, replace))
 
 # %% ../../nbs/06e_memory.bank.ipynb #8eb1d40b
@@ -333,7 +348,10 @@ def sample_batch(self:ExperienceBank,
     batch_size:int, # How many
     replace:bool=True, # May one be drawn twice?
 )->BD:
-    "Draw a batch of tensors"
+    """Draw a batch of tensors
+
+    - `batch_size`: How many
+    - `replace`: May one be drawn twice?"""
     if odd := self._text_in():
         raise ValueError(f'{" and ".join(f"`{k}`" for k in odd)} cannot be a tensor: in some experiences it is `None`, '
                          'a string or of another shape. Draw experiences, with `sample`')
@@ -356,11 +374,16 @@ def save(self:ExperienceBank,
     work_dir='.', # Made if it does not exist
     bank_file:str=None, # The name of the file, if you want another one
 )->str: # Its path
-    "Write all experiences to a file"
+    """Write all experiences to a file
+
+    - `work_dir`: Made if it does not exist
+    - `bank_file`: The name of the file, if you want another one
+    - returns: Its path"""
     name = re.sub('[^A-Za-z0-9_.-]', '_', self.session_id)[:100]
     path = Path(work_dir).expanduser()/(bank_file or f'experience_bank_{self.date}_{name}.pkl')
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_bank(path, self._columns_at(), list(self._forms), self._texts_at(range(len(self))), self._about_bank())
+    saved = self._columns_at(),list(self._forms),self._texts_at(range(len(self))),self._about_bank()
+    put_twice(os.environ.get('FASTRL_SAVED'), path, lambda p: write_bank(p, *saved)) # where a run looks
     return str(path)
 
 @patch
@@ -378,7 +401,10 @@ def load(cls:ExperienceBank,
     filepath, # Where a bank was saved, by this library or by ROSE
     max_size:int=None, # Another limit than it had
 )->ExperienceBank:
-    "The bank that was saved in a file"
+    """The bank that was saved in a file
+
+    - `filepath`: Where a bank was saved, by this library or by ROSE
+    - `max_size`: Another limit than it had"""
     path = Path(filepath).expanduser()
     if not path.exists(): raise FileNotFoundError(errno.ENOENT, 'there is no bank', str(filepath))
     if not path.is_file(): raise LoadError(f'{path} is not a file, and so not a bank')
@@ -416,7 +442,10 @@ def _take_saved(self:ExperienceBank, cols, forms, texts, about):
 def list_saved_banks(cls:ExperienceBank,
     work_dir='.', # A folder
 )->list: # of their paths
-    "The banks in a folder, the oldest first"
+    """The banks in a folder, the oldest first
+
+    - `work_dir`: A folder
+    - returns: of their paths"""
     found = [(about['date'], o.stat().st_mtime_ns, str(o))
              for o in Path(work_dir).expanduser().iterdir() if (about := bank_about(o))]
     return [o for *_,o in sorted(found)]
@@ -427,7 +456,10 @@ def merge(self:ExperienceBank,
     other, # Another bank
     max_size='sum', # The limit of the new one; by default the sum of both limits, or none if one has none
 )->ExperienceBank:
-    "A new bank with the experiences of both"
+    """A new bank with the experiences of both
+
+    - `other`: Another bank
+    - `max_size`: The limit of the new one; by default the sum of both limits, or none if one has none"""
     _check_bank(other)
     if max_size=='sum': max_size = None if None in (self.max_size, other.max_size) else self.max_size+other.max_size
     res = ExperienceBank(max_size)
@@ -443,7 +475,9 @@ def _check_bank(other):
 def merge_inplace(self:ExperienceBank,
     other, # Another bank
 ):
-    "Add those experiences of another bank that are not here yet"
+    """Add those experiences of another bank that are not here yet
+
+    - `other`: Another bank"""
     _check_bank(other)
     seen = Seen()
     seen.add(self._all_spans())
@@ -481,7 +515,9 @@ def _add_rows(self:ExperienceBank, other, mask):
 def check_fits(self:ExperienceBank,
     other, # Another bank
 ):
-    "Raise if `sample_batch` can draw from each of the banks, and could not from both; change nothing"
+    """Raise if `sample_batch` can draw from each of the banks, and could not from both; change nothing
+
+    - `other`: Another bank"""
     if len(self) and len(other) and not self._text_in() and not other._text_in():
         wider_fields(self._stored_fields, other._stored_columns, f'the bank {other.session_id!r}')
 
@@ -490,7 +526,9 @@ def check_fits(self:ExperienceBank,
 def stamp(self:ExperienceBank,
     id:str, # Of no other bank
 ):
-    "Count all experiences as written by `id`, whoever wrote them"
+    """Count all experiences as written by `id`, whoever wrote them
+
+    - `id`: Of no other bank"""
     vars(self).update(_past=[(id, self._total-len(self), self._total)], _own_from=self._total, id=id, _loaded=True)
 
 # %% ../../nbs/06e_memory.bank.ipynb #0caa24b3
@@ -499,6 +537,7 @@ class BankUnion:
     def __init__(self,
         max_size:int=None, # Of the bank
     ):
+        """- `max_size`: Of the bank"""
         self.bank,self.seen = ExperienceBank(max_size),Seen() # `seen`: which rows it has, or had
         self.left_out,self._digests = {},{} # errors by path; the paths of ROSE's files, by their content
 
@@ -515,7 +554,10 @@ def add(self:BankUnion,
     path:Path,
     bank:ExperienceBank=None, # The one in the file, if you have loaded it already
 )->int: # How many rows were new
-    "Add those rows of a file that did not come before"
+    """Add those rows of a file that did not come before
+
+    - `bank`: The one in the file, if you have loaded it already
+    - returns: How many rows were new"""
     if bank is None: bank = ExperienceBank.load(path)
     spans = bank._all_spans()
     new = self.seen.new(spans)
@@ -547,7 +589,11 @@ def merge_banks(
     max_size:int=None, # The limit of the new one; the oldest experiences go first
     on_error:str='raise', # `'skip'` leaves files out that cannot be read, logs why, and lets them be
 )->ExperienceBank:
-    "One bank of many files, in the order of their names"
+    """One bank of many files, in the order of their names
+
+    - `files`: Of banks
+    - `max_size`: The limit of the new one; the oldest experiences go first
+    - `on_error`: `'skip'` leaves files out that cannot be read, logs why, and lets them be"""
     if isinstance(files, (str,Path)): raise ValueError(f'files should be a list, got {str(files)!r}')
     union = BankUnion(max_size)
     union.add_files(files, on_error)
@@ -558,7 +604,10 @@ def add_files(self:BankUnion,
     files, # Of banks
     on_error:str='raise', # `'skip'` leaves files out that cannot be read, and notes why in `left_out`
 ):
-    "Add files in the order of their names, each of them once, whatever leads to it"
+    """Add files in the order of their names, each of them once, whatever leads to it
+
+    - `files`: Of banks
+    - `on_error`: `'skip'` leaves files out that cannot be read, and notes why in `left_out`"""
     if on_error not in ('raise','skip'): raise ValueError(f"`on_error` should be 'raise' or 'skip', got {on_error!r}")
     found,paths = sorted((Path(o).expanduser() for o in files), key=lambda o: (o.name, str(o))),{}
     for o in found: paths.setdefault(o.resolve(), o)

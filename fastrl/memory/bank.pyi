@@ -8,7 +8,6 @@ from pathlib import Path
 from ..core import *
 from .bankfile import bank_about
 from .forms import *
-from .ring import Ring
 from .seen import Seen
 __all__ = ['log', 'Merge', 'ExperienceBank', 'BankUnion', 'merge_banks', 'Experience', 'bank_about', 'create_experience']
 log: Any
@@ -19,10 +18,6 @@ class ExperienceBank:
     session_id: Any
     date: Any
     rng: Any
-    ring: Ring
-    sources: Any
-    parents: Any
-    id: Any
 
     def __init__(self, max_size: int | None=None, session_id: str | None=None, *, seed: Any=None):
         """- `max_size`: The most experiences; without it the bank grows
@@ -111,15 +106,21 @@ class ExperienceBank:
         ...
 
     def merge_inplace(self, other):
-        """Add the experiences of another bank
+        """Add those experiences of another bank that are not here yet
 
     - `other`: Another bank"""
         ...
 
     def check_fits(self, other):
-        """Raise, as `merge` would, if `other` has other fields, shapes or types than this bank; change nothing
+        """Raise if `sample_batch` can draw from each of the banks, and could not from both; change nothing
 
     - `other`: Another bank"""
+        ...
+
+    def stamp(self, id: str):
+        """Count all experiences as written by `id`, whoever wrote them
+
+    - `id`: Of no other bank"""
         ...
 
     @overload
@@ -134,6 +135,7 @@ class BankUnion:
     """The union of the banks in the files that you add: one bank, with each row once"""
     bank: ExperienceBank
     seen: Seen
+    left_out: Any
 
     def __init__(self, max_size: int | None=None):
         """- `max_size`: Of the bank"""
@@ -148,11 +150,19 @@ class BankUnion:
     - `bank`: The one in the file, if you have loaded it already
     - returns: How many rows were new"""
         ...
+
+    def add_files(self, files, on_error: str='raise'):
+        """Add files in the order of their names, each of them once, whatever leads to it
+
+    - `files`: Of banks
+    - `on_error`: `'skip'` leaves files out that cannot be read, and notes why in `left_out`"""
+        ...
 Merge = BankUnion
 
-def merge_banks(files, max_size: int | None=None) -> ExperienceBank:
+def merge_banks(files, max_size: int | None=None, on_error: str='raise') -> ExperienceBank:
     """One bank of many files, in the order of their names
 
     - `files`: Of banks
-    - `max_size`: The limit of the new one; the oldest experiences go first"""
+    - `max_size`: The limit of the new one; the oldest experiences go first
+    - `on_error`: `'skip'` leaves files out that cannot be read, logs why, and lets them be"""
     ...

@@ -4,18 +4,20 @@ A bank is saved in one of two formats. `.safetensors` holds columns: it is fast,
 
 Docs: https://fastrl.github.io/fastrl/memory.bankfile.html.md"""
 from typing import Any, overload
+import pickle
 from contextlib import contextmanager
 from pathlib import Path
 from ..core import *
+from .forms import *
 __all__ = ['write_columns', 'read_columns', 'write_pickle', 'read_pickle', 'write_bank', 'load_errors', 'read_bank', 'bank_about']
 
-def write_columns(path, cols: dict, forms: list, infos: list, about: dict):
+def write_columns(path, cols: dict, forms: list, texts: list, about: dict):
     """Write a `.safetensors` file
 
     - `path`: A new file
     - `cols`: Columns by path
     - `forms`: That `cols['form',]` numbers
-    - `infos`: A text per row
+    - `texts`: From `row_text`, one per row
     - `about`: What the file says of the bank"""
     ...
 
@@ -23,18 +25,23 @@ def read_columns(path: Path) -> tuple:
     """The columns of a bank, if file and head are sound
 
     - `path`: A `.safetensors` file
-    - returns: What `write_columns` was given: columns, forms, infos and `about`"""
+    - returns: What `write_columns` was given: columns, forms, texts and `about`"""
     ...
 
-def write_pickle(path: Path, cols: dict, forms: list, infos: list, about: dict):
+def write_pickle(path: Path, cols: dict, forms: list, texts: list, about: dict):
     """Write a `.pkl` file
 
     - `path`: A new file
     - `cols`: Columns by path
     - `forms`: That `cols['form',]` numbers
-    - `infos`: A text per row
+    - `texts`: From `row_text`, one per row
     - `about`: What the file says of the bank"""
     ...
+
+class _Pickler(pickle.Pickler):
+
+    def reducer_override(self, o):
+        ...
 
 def read_pickle(path: Path) -> tuple:
     """The columns of a bank, if the file is sound; nothing in it is run
@@ -59,12 +66,12 @@ def load_errors(path):
 def read_bank(path: Path) -> tuple:
     """What was saved in a file of either format
 
-    - returns: Columns by path, forms, infos, and `about`"""
+    - returns: Columns by path, forms, texts, and `about`"""
     ...
 
 def bank_about(path: Path) -> dict:
     """What a file says of the bank in it; `None` if it holds none, or is damaged
 
     - `path`: A file
-    - returns: With `id`, `date`, `total`; in our files also `n`, `session_id`, `max_size`, `sources` and `parents`"""
+    - returns: With `id`, `date`, `total`; in our files also `n`, `session_id`, `max_size`, `sources` and `spans`"""
     ...

@@ -1,6 +1,6 @@
 """Turn experiences of any kind into columns of numbers, and back into what they were
 
-Steps come as Python numbers, NumPy arrays, tensors, lists, or dicts and tuples of them. A memory wants columns of numbers, and you want back what you put in. So every experience is split in two: its numbers become columns, and a *form* remembers what they were. `columns_of` takes experiences apart, `experiences_of` puts them together again.
+Steps come as Python numbers, NumPy arrays, tensors, lists, or dicts and tuples of them. A memory wants columns of numbers, and you want back what you put in. So every experience is split in two: its numbers become columns, and a *form* remembers what they were. `None`, strings and arrays of another shape, which no column of numbers holds, become a text beside their row. `columns_of` takes experiences apart, `experiences_of` puts them together again.
 
 Docs: https://fastrl.github.io/fastrl/memory.forms.html.md"""
 from typing import Any, overload
@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 from ..core import *
-__all__ = ['experience_fields', 'Experience', 'create_experience', 'form_of', 'values_of', 'experience_form', 'kinds_of', 'info_text', 'info_of', 'wider', 'as_wide', 'columns_of', 'columns_of_batch', 'experiences_of', 'field_columns', 'wider_fields']
+__all__ = ['experience_fields', 'Experience', 'create_experience', 'form_of', 'has_numbers', 'values_of', 'experience_form', 'text_fields', 'kinds_of', 'to_text', 'from_text', 'row_text', 'of_row', 'wider', 'as_wide', 'columns_of', 'columns_of_values', 'ends', 'columns_of_batch', 'experiences_of', 'field_columns', 'wider_fields']
 
 @dataclass
 class Experience:
@@ -25,12 +25,17 @@ def create_experience(state, action, reward, next_state, done, info: Any=None) -
     """An `Experience`; its `info` is empty if you give none"""
     ...
 
-def form_of(v, name: str):
+def form_of(v):
     """What `v` is, apart from its numbers
 
-    - `v`: A number, an array, a tensor, a list of numbers, or a dict or tuple of them
-    - `name`: What errors call it
+    - `v`: Anything
     - returns: a string, or a tuple of forms"""
+    ...
+
+def has_numbers(form) -> bool:
+    """Has a value of this form numbers in columns?
+
+    - `form`: From `form_of`"""
     ...
 
 def values_of(form, cols: dict, path: tuple, n: int) -> list:
@@ -50,24 +55,44 @@ def experience_form(e) -> tuple:
     - returns: A form for each field"""
     ...
 
+def text_fields(form: tuple) -> list:
+    """The fields that are kept as text
+
+    - `form`: From `experience_form`"""
+    ...
+
 def kinds_of(form: tuple) -> dict:
-    """What each leaf of an experience is
+    """What each leaf of an experience is that has numbers in columns
 
     - `form`: From `experience_form`
     - returns: Strings by path"""
     ...
 
-def info_text(info: dict) -> str:
-    """What is kept of an `info`
+def to_text(o, name: str) -> str:
+    """What is kept of `o`
 
-    - `info`: Or None"""
+    - `o`: Numbers, strings, `None`, arrays, tensors, or lists, tuples and dicts of them
+    - `name`: What errors call it"""
     ...
 
-def info_of(text: str):
-    """The `info` that was kept as `text`
+def from_text(text: str):
+    """The object that was kept as `text`
 
-    - `text`: From `info_text`
-    - returns: dict, or None"""
+    - `text`: From `to_text`"""
+    ...
+
+def row_text(info: dict, fields: dict | None=None) -> str:
+    """What is kept beside the columns of a row
+
+    - `info`: Or None
+    - `fields`: Those that are kept as text"""
+    ...
+
+def of_row(text: str) -> tuple:
+    """What was kept beside the columns of a row
+
+    - `text`: From `row_text`
+    - returns: `info` and the fields"""
     ...
 
 def wider(a: torch.dtype, b: torch.dtype) -> torch.dtype:
@@ -80,11 +105,26 @@ def as_wide(path: tuple, v: Tensor, dtype: torch.dtype) -> Tensor:
     - `path`: Names the column in an error"""
     ...
 
-def columns_of(experiences) -> tuple:
-    """Experiences as columns, or a `ValueError` that names what does not fit
+def columns_of(experiences, stored: dict | None=None) -> tuple:
+    """Experiences as columns
 
     - `experiences`: A list of them
-    - returns: Columns by path, forms, texts of the infos"""
+    - `stored`: Columns by path that have the shapes to fit, if there are some
+    - returns: Columns by path, forms, texts of the rows"""
+    ...
+
+def columns_of_values(values: dict, stored: dict | None=None) -> tuple:
+    """The values of experiences as columns
+
+    - `values`: Of each field, in lists or arrays; perhaps with `info`
+    - `stored`: As `columns_of` takes it
+    - returns: As `columns_of`"""
+    ...
+
+def ends(done) -> bool:
+    """Does its episode end here?
+
+    - `done`: Of an experience"""
     ...
 
 def columns_of_batch(batch: dict) -> tuple:
@@ -94,12 +134,12 @@ def columns_of_batch(batch: dict) -> tuple:
     - returns: As `columns_of`"""
     ...
 
-def experiences_of(cols: dict, forms: list, infos: list) -> list:
+def experiences_of(cols: dict, forms: list, texts: list) -> list:
     """The experiences that were taken apart
 
     - `cols`: Columns by path; `('form',)` numbers the form of each row
     - `forms`: From `experience_form`
-    - `infos`: From `info_text`, one per row"""
+    - `texts`: From `row_text`, one per row"""
     ...
 
 def field_columns(cols: dict) -> dict:
@@ -108,12 +148,11 @@ def field_columns(cols: dict) -> dict:
     - `cols`: Columns by path"""
     ...
 
-def wider_fields(have, cols: dict, who: str, lists: Any=()) -> dict:
+def wider_fields(have, cols: dict, who: str) -> dict:
     """The fields that hold what is stored and `cols`, or a `ValueError` that names what does not fit
 
-    - `have`: Fields of the five that are stored; none yet, if this is empty
+    - `have`: Fields of the five that are stored
     - `cols`: Columns of the five by path
     - `who`: Whose columns these are, for an error
-    - `lists`: Paths that are lists: they have no dtype that would have to stay
     - returns: By path"""
     ...

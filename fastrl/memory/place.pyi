@@ -20,11 +20,6 @@ class Place:
     packed: Any
     changed: Any
     pid: Any
-    array: Any
-    columns: Any
-    arrays: Any
-    short: Any
-    by_name: Any
 
     def __init__(self, device: Any='cpu', shared: bool=False, path: Any=None):
         """- `device`: Where the rows live

@@ -482,7 +482,9 @@ def _wrong_links(self:ExperienceReplay, source, idxs, first, apart):
 def extend(self:ExperienceReplay,
     other, # Another memory, with the same columns
 )->ExperienceReplay:
-    "Add the rows of another memory, oldest first, and keep the episodes of both apart"
+    """Add the rows of another memory, oldest first, and keep the episodes of both apart
+
+    - `other`: Another memory, with the same columns"""
     if not isinstance(other, ExperienceReplay) or other is self:
         raise ExperienceReplayException(f'`other` should be another ExperienceReplay, got {other!r:.60}')
     if not len(other): return self

@@ -139,6 +139,12 @@ class ExperienceReplay(Savable):
     - returns: A batch of `(bs, T, …)`, and row numbers `(bs, T)`, -1 where there is none"""
         ...
 
+    def extend(self, other) -> ExperienceReplay:
+        """Add the rows of another memory, oldest first, and keep the episodes of both apart
+
+    - `other`: Another memory, with the same columns"""
+        ...
+
     @contextmanager
     def belongings(self, extra: Any=None):
         """Everything to save, while nobody writes"""

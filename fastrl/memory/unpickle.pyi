@@ -1,10 +1,11 @@
 """Read pickles of plain objects without running anything they ask for
 
-A pickle is a program: whoever opens it runs what its author wrote. ROSE saves its banks as pickles, and people share them. `read_objects` reads such a file with an interpreter that knows numbers, strings, NumPy arrays, torch tensors and the objects of one class, and hands these back as dicts. Anything else that a file asks for is refused by name, and nothing is run.
+A pickle is a program: whoever opens it runs what its author wrote. ROSE saves its banks as pickles, and people share them. `read_objects` first looks through such a file, and reads it only if it consists of numbers, strings, lists, dicts, NumPy arrays, torch tensors and the objects of one class. Then stand-ins take the places of everything that the file would call. Anything else that a file asks for is refused by name, and nothing is run.
 
 Docs: https://fastrl.github.io/fastrl/memory.unpickle.html.md"""
 from typing import Any, overload
 import pickle
+from ..core import *
 __all__ = ['read_objects']
 
 class _Object:
@@ -14,19 +15,10 @@ class _Object:
     def __setstate__(self, state):
         ...
 
-class _DType:
-    """Stands for a `np.dtype`"""
-    dtype: Any
-
-    def __init__(self, name, align=False, copy=False):
-        ...
-
-    def __setstate__(self, state):
-        ...
-
-class _Array:
-    """Stands for a `np.ndarray`"""
-    value: Any
+class _Later:
+    """Stands for what the file would make"""
+    args: Any
+    state: Any
 
     def __init__(self, *args):
         ...
@@ -34,9 +26,43 @@ class _Array:
     def __setstate__(self, state):
         ...
 
-class _Unpickler(pickle._Unpickler):
-    """Reads objects of the class `cls`, and what they are made of"""
-    dispatch: Any
+    def value(self):
+        ...
+
+class _Dict(_Later):
+    items: Any
+
+    def __init__(self, *args):
+        ...
+
+    def __setitem__(self, k, v):
+        ...
+
+    def value(self):
+        ...
+
+class _Made(_Later):
+    """Made by the function `f` of its class"""
+    made: Any
+
+    def value(self):
+        ...
+
+class _DType(_Later):
+    """Stands for a `np.dtype`"""
+    dtype: Any
+
+    def value(self):
+        ...
+
+class _Array(_Later):
+    """Stands for a `np.ndarray`"""
+
+    def value(self):
+        ...
+
+class _Unpickler(pickle.Unpickler):
+    """Reads objects of the class `cls`, and what they are made of, from a pickle that was looked through"""
     cls: Any
     modules: Any
 
@@ -45,12 +71,11 @@ class _Unpickler(pickle._Unpickler):
 
     def find_class(self, module, name):
         ...
-pickle: Any
 
 def read_objects(raw: bytes, cls: str) -> tuple:
-    """A pickled list of objects, as dicts
+    """A pickled list of objects
 
     - `raw`: A pickle, perhaps with more behind its end
     - `cls`: The name of the only class that objects may have, in any module
-    - returns: The fields of each object, the modules that the file names, and the length of the pickle"""
+    - returns: By field, the value that each object has; the modules that the file names; the length of the pickle"""
     ...
