@@ -55,10 +55,10 @@ def described(node, lines):
     if not said: return
     stars = {node.args.vararg: '*', node.args.kwarg: '**'}
     names = {o.arg: stars.get(o, '')+o.arg for o in all_args(node)}
-    doc = re.split(r'(?:^|\n\n)- (?:`|returns: )', ast.get_docstring(node) or '')[0] # it may have been here before
+    doc = re.split(r'(?:^|\n)- (?:`|returns: )', ast.get_docstring(node) or '')[0] # it may have been here before
     items = [f'- `{names[k]}`: {v}' for k,v in said.items() if k!='return']
     if 'return' in said: items.append(f"- returns: {said['return'].removeprefix('->').strip()}")
-    return '\n\n'.join(filter(None, [doc, '\n'.join(items)]))
+    return '\n'.join([doc, *items]).strip()
 
 def quoted(doc, pad):
     "The lines of a docstring, indented by `pad`"

@@ -51,7 +51,6 @@ def set_aside(self:BankFolder,
     put, # Called with the path, where it writes the file
 ):
     """Put a file into the quarantine
-
     - `name`: What its name begins with
     - `put`: Called with the path, where it writes the file"""
     folder = self.folder/'quarantine'
@@ -94,7 +93,6 @@ def commit(self:BankFolder,
     files:dict, # Their bytes, by name
 )->list: # what is wrong with which file
     """Make one bank of the files that a task left; nothing of them counts before all of it does
-
     - `ctx`: The iteration and the environment
     - `files`: Their bytes, by name
     - returns: what is wrong with which file"""
@@ -114,7 +112,6 @@ def gather(self:BankFolder,
     max_size=None, # The most experiences; the oldest go first
 ): # -> the bank, and `(name, error)` of each file that had to be set aside
     """Merge what came since the last time
-
     - `max_size`: The most experiences; the oldest go first
     - returns: the bank, and `(name, error)` of each file that had to be set aside"""
     files,bad = self.files,[]

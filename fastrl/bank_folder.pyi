@@ -36,14 +36,12 @@ class BankFolder:
 
     def set_aside(self, name: str, put):
         """Put a file into the quarantine
-
     - `name`: What its name begins with
     - `put`: Called with the path, where it writes the file"""
         ...
 
     def commit(self, ctx: Ctx, files: dict) -> list:
         """Make one bank of the files that a task left; nothing of them counts before all of it does
-
     - `ctx`: The iteration and the environment
     - `files`: Their bytes, by name
     - returns: what is wrong with which file"""
@@ -51,7 +49,6 @@ class BankFolder:
 
     def gather(self, max_size: Any=None):
         """Merge what came since the last time
-
     - `max_size`: The most experiences; the oldest go first
     - returns: the bank, and `(name, error)` of each file that had to be set aside"""
         ...

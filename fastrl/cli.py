@@ -28,7 +28,6 @@ def info(
     path:str, # Folder of a memory or a training, or file of a ring or a bank
 ):
     """Show what a saved memory holds
-
     - `path`: Folder of a memory or a training, or file of a ring or a bank"""
     path = Path(path).expanduser()
     if path.is_file(): return _bank_info(ExperienceBank.load(path)) if bank_about(path) else _ring_info(Ring(path=path))
@@ -72,7 +71,6 @@ def verify(
     path:str, # Folder of a memory or a training, or file of a bank
 ): # -> the number of problems, which is the exit code
     """Check that all files of a saved memory are as they were written
-
     - `path`: Folder of a memory or a training, or file of a bank
     - returns: the number of problems, which is the exit code"""
     path = Path(path).expanduser()
@@ -91,7 +89,6 @@ def explore(
     out:str='', # File for the page; by default next to the memory
 ):
     """Write a page with pictures of a saved memory
-
     - `path`: Folder of a memory or a training, or file of a ring or a bank
     - `out`: File for the page; by default next to the memory"""
     from fastrl.memory.explore import replay_report
@@ -125,7 +122,6 @@ def merge(
     on_error:str='raise', # `skip` leaves out what cannot be read, and merges the others
 ):
     """Make one bank or memory of many
-
     - `files`: Files of banks, or folders of memories or trainings
     - `out`: File or folder for the result, required; of banks, `.safetensors` is the fast format
     - `max_size`: How many rows to keep at most, the newest ones; 0 keeps all
@@ -172,7 +168,6 @@ def train(
     every:int=300, # Batches between checkpoints
 ):
     """Train a DQN, or resume its training
-
     - `env`: Name of a gymnasium environment with discrete actions
     - `steps`: Steps in all, including those before a stop
     - `seed`: Makes the training reproducible
@@ -255,7 +250,6 @@ def main(
     args=None # The words after `fastrl`; by default those of the command line
 ):
     """The command `fastrl`
-
     - `args`: The words after `fastrl`; by default those of the command line"""
     args = sys.argv[1:] if args is None else list(args)
     if not args or args[0] not in commands: return _help(args)

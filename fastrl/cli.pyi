@@ -9,27 +9,23 @@ __all__ = ['commands', 'info', 'verify', 'explore', 'merge', 'train', 'main']
 
 def info(path: str):
     """Show what a saved memory holds
-
     - `path`: Folder of a memory or a training, or file of a ring or a bank"""
     ...
 
 def verify(path: str):
     """Check that all files of a saved memory are as they were written
-
     - `path`: Folder of a memory or a training, or file of a bank
     - returns: the number of problems, which is the exit code"""
     ...
 
 def explore(path: str, out: str=''):
     """Write a page with pictures of a saved memory
-
     - `path`: Folder of a memory or a training, or file of a ring or a bank
     - `out`: File for the page; by default next to the memory"""
     ...
 
 def merge(files: Annotated[str, {'nargs': '+'}], out: str='', max_size: int=0, on_error: str='raise'):
     """Make one bank or memory of many
-
     - `files`: Files of banks, or folders of memories or trainings
     - `out`: File or folder for the result, required; of banks, `.safetensors` is the fast format
     - `max_size`: How many rows to keep at most, the newest ones; 0 keeps all
@@ -38,7 +34,6 @@ def merge(files: Annotated[str, {'nargs': '+'}], out: str='', max_size: int=0, o
 
 def train(env: str, steps: int=50000, seed: int=0, prioritized: bool=False, n_step: int=3, out: str='', every: int=300):
     """Train a DQN, or resume its training
-
     - `env`: Name of a gymnasium environment with discrete actions
     - `steps`: Steps in all, including those before a stop
     - `seed`: Makes the training reproducible
@@ -51,6 +46,5 @@ commands: Any
 
 def main(args: Any=None):
     """The command `fastrl`
-
     - `args`: The words after `fastrl`; by default those of the command line"""
     ...

@@ -26,7 +26,6 @@ def leaves(
     path:tuple=(), # Where `o` stands
 ): # -> iterator of (path, leaf)
     """Each `(path, leaf)` of `o`, in order
-
     - `o`: A column, or a dict or tuple of them, however deep
     - `path`: Where `o` stands
     - returns: iterator of (path, leaf)"""
@@ -41,7 +40,6 @@ def map_leaves(
     *os, # Others of the same form
 ):
     """Apply `f` to every leaf, keeping the form of `o`; dicts come out as `BD`
-
     - `f`: Called with the leaves at the same place in `o` and `os`
     - `o`: A column, or a dict or tuple of them
     - `*os`: Others of the same form"""
@@ -108,7 +106,6 @@ def row_index(
     n:int, # How many rows there are
 ): # -> a slice, or a tensor of row numbers
     """The rows that `o` names, or an `IndexError` that says what is wrong with it
-
     - `o`: An int, slice, list, mask, array or tensor
     - `n`: How many rows there are
     - returns: a slice, or a tensor of row numbers"""
@@ -245,7 +242,6 @@ def pandas(self:BD,
     **kwargs # For `DataFrame`
 ): # -> pandas.DataFrame
     """The batch as a `pandas.DataFrame`, one line per row
-
     - `mu`: Add the mean of each row, as `<name>_mu`
     - `relative_shape`: Show the shape of one row instead of the column's
     - `jupyter_nrows`: Let pandas show so many rows of a table, this one and later ones
@@ -275,7 +271,6 @@ def whole_number(
     most:int=None, # Without it there is no upper limit
 )->int:
     """`n` as an int between `least` and `most`, or a `ValueError` that names it
-
     - `name`: Of the argument, for the error
     - `n`: An int, of Python, NumPy or torch
     - `most`: Without it there is no upper limit"""
@@ -293,7 +288,6 @@ def refuse_words(
     **ours, # A word of another library, and what to write here
 ):
     """Raise a `TypeError` for the first keyword in `got`, with the word used here
-
     - `where`: The function
     - `got`: Its keywords that it has no parameter for
     - `**ours`: A word of another library, and what to write here"""
@@ -305,7 +299,6 @@ def usable_device(
     device, # A name such as `'cuda:1'`, or a `torch.device`
 )->torch.device:
     """The `torch.device`, or a `ValueError` if this machine has none
-
     - `device`: A name such as `'cuda:1'`, or a `torch.device`"""
     try: d = torch.device(device)
     except (RuntimeError, TypeError) as e:
@@ -331,7 +324,6 @@ class Progress:
         comment:str='', # Stands behind the bar
     ):
         """Show that `done` of `total` are done
-
         - `done`: How much is done by now
         - `comment`: Stands behind the bar"""
         if self.bar is None and time.monotonic()>=self.due: self.bar,self.due = progress(self.total),math.inf

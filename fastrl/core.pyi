@@ -10,7 +10,6 @@ __all__ = ['leaves', 'map_leaves', 'path_name', 'printable', 'difference', 'test
 
 def leaves(o, path: tuple=()):
     """Each `(path, leaf)` of `o`, in order
-
     - `o`: A column, or a dict or tuple of them, however deep
     - `path`: Where `o` stands
     - returns: iterator of (path, leaf)"""
@@ -18,7 +17,6 @@ def leaves(o, path: tuple=()):
 
 def map_leaves(f, o, *os):
     """Apply `f` to every leaf, keeping the form of `o`; dicts come out as `BD`
-
     - `f`: Called with the leaves at the same place in `o` and `os`
     - `o`: A column, or a dict or tuple of them
     - `*os`: Others of the same form"""
@@ -54,7 +52,6 @@ def test_lt(a, b):
 
 def row_index(o, n: int):
     """The rows that `o` names, or an `IndexError` that says what is wrong with it
-
     - `o`: An int, slice, list, mask, array or tensor
     - `n`: How many rows there are
     - returns: a slice, or a tensor of row numbers"""
@@ -122,7 +119,6 @@ class BD(dict):
 
     def pandas(self, mu: bool=False, relative_shape: bool=False, jupyter_nrows: int | None=None, **kwargs):
         """The batch as a `pandas.DataFrame`, one line per row
-
     - `mu`: Add the mean of each row, as `<name>_mu`
     - `relative_shape`: Show the shape of one row instead of the column's
     - `jupyter_nrows`: Let pandas show so many rows of a table, this one and later ones
@@ -144,7 +140,6 @@ class BD(dict):
 
 def whole_number(name: str, n, least: int=1, most: int | None=None) -> int:
     """`n` as an int between `least` and `most`, or a `ValueError` that names it
-
     - `name`: Of the argument, for the error
     - `n`: An int, of Python, NumPy or torch
     - `most`: Without it there is no upper limit"""
@@ -152,7 +147,6 @@ def whole_number(name: str, n, least: int=1, most: int | None=None) -> int:
 
 def refuse_words(where: str, got: dict, **ours):
     """Raise a `TypeError` for the first keyword in `got`, with the word used here
-
     - `where`: The function
     - `got`: Its keywords that it has no parameter for
     - `**ours`: A word of another library, and what to write here"""
@@ -160,7 +154,6 @@ def refuse_words(where: str, got: dict, **ours):
 
 def usable_device(device) -> torch.device:
     """The `torch.device`, or a `ValueError` if this machine has none
-
     - `device`: A name such as `'cuda:1'`, or a `torch.device`"""
     ...
 
@@ -176,7 +169,6 @@ class Progress:
 
     def update(self, done: int, comment: str=''):
         """Show that `done` of `total` are done
-
         - `done`: How much is done by now
         - `comment`: Stands behind the bar"""
         ...

@@ -42,7 +42,6 @@ class Ctx:
 
 def call_plain(f, args: Any=(), kwargs: Any=None):
     """Call a function that may be an `async def`; never from a thread whose loop is running
-
     - `f`: A function, or an `async def`
     - `args`: Its arguments
     - `kwargs`: Its keywords
@@ -83,7 +82,6 @@ def while_wanted():
 
 def run_task(task, ctx: Ctx, timeout: float | None=None, wanted: Any=None) -> dict:
     """Run an environment task in a scratch folder, on whichever machine this is
-
     - `task`: A command, or a function and its `Ctx`, pickled by cloudpickle
     - `ctx`: Its context
     - `timeout`: Seconds, after which it is killed

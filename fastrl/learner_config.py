@@ -47,7 +47,6 @@ class LearnerConfig:
         iteration:int,
     )->TaskConfig: # `None` if there is none
         """The arguments of a task in an iteration; the key -1 or `'default'` stands for all others
-
         - `task_name`: Such as `'update'`
         - returns: `None` if there is none"""
         res = getattr(self, task_name, None)
@@ -62,7 +61,6 @@ def configured(
     iteration:int,
 )->Task:
     """A task with the arguments that a configuration has for it
-
     - `config`: A `LearnerConfig`, a dict of parameters by task, or `None`
     - `name`: Of the task, such as `'update'`"""
     got = config.get(name) if isinstance(config, dict) else config and config.get_task_config(name, iteration)
@@ -77,7 +75,6 @@ def check_config(
     what='the configuration', # For the error
 ):
     """Raise unless a configuration is for tasks that there are
-
     - `config`: A `LearnerConfig`, a dict of parameters by task, or `None`
     - `tasks`: Names of the tasks that there are
     - `what`: For the error"""

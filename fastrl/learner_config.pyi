@@ -33,21 +33,18 @@ class LearnerConfig:
 
     def get_task_config(self, task_name: str, iteration: int) -> TaskConfig:
         """The arguments of a task in an iteration; the key -1 or `'default'` stands for all others
-
         - `task_name`: Such as `'update'`
         - returns: `None` if there is none"""
         ...
 
 def configured(task: Task, config, name: str, iteration: int) -> Task:
     """A task with the arguments that a configuration has for it
-
     - `config`: A `LearnerConfig`, a dict of parameters by task, or `None`
     - `name`: Of the task, such as `'update'`"""
     ...
 
 def check_config(config, tasks, what: Any='the configuration'):
     """Raise unless a configuration is for tasks that there are
-
     - `config`: A `LearnerConfig`, a dict of parameters by task, or `None`
     - `tasks`: Names of the tasks that there are
     - `what`: For the error"""

@@ -108,7 +108,6 @@ def environment_task(self:ParallelExperience,
     **params # For the function; a command finds them in `FASTRL_PARAMS`, too
 ):
     """Decorate an environment: a function that collects, or an `async def` that gives a command
-
     - `f`: Set by the decorator
     - `name`: By default that of the function
     - `timeout`: Seconds, if not those of all
@@ -132,7 +131,6 @@ def set_params(self:ParallelExperience,
     **params # The new values; the others stay
 ):
     """Change parameters from the next iteration on
-
     - `name`: Of an environment
     - `**params`: The new values; the others stay"""
     if name not in self.environments:
@@ -148,7 +146,6 @@ def update_task(self:ParallelExperience,
     **params # As those of an environment
 ):
     """Decorate the update: a function of `ctx` that returns a policy, or an `async def` that gives a command
-
     - `f`: Set by the decorator
     - `as_executable`: `False` for a plain function, as of a `Task`
     - `**params`: As those of an environment"""
@@ -166,7 +163,6 @@ def as_stop_criterion(self:ParallelExperience,
     **params # As those of an environment
 ):
     """Decorate the test: a function of `ctx` that gives a number, or an `async def` whose command prints one last
-
     - `metric_name`: What the number is called
     - `threshold`: What it is compared with
     - `operator`: One of `> < == >= <=`, or the constants of this module; by default `>`
@@ -249,7 +245,6 @@ def _link_memory(self:ParallelExperience, always=False):
 @patch
 def merge_banks(self:ParallelExperience): # -> the memory
     """Take banks `experience_bank_*.pkl` in `work_dir` into the memory, and merge all into `experience_bank.pkl`
-
     - returns: the memory"""
     self.banks.folder.mkdir(parents=True, exist_ok=True)
     with FileLock(self.banks.folder):
@@ -413,7 +408,6 @@ async def start(self:ParallelExperience,
     initial_config=None, # A `LearnerConfig`, or a dict of parameters by task
 ):
     """Run iteration by iteration, from where the last run stopped: an async iterator of their `State`
-
     - `max_iter`: The most iterations, those of earlier runs included; without it until the criterion is met
     - `skip_pre_loop`: Should the first iteration only test, without collecting and learning?
     - `skip_environment_step`: Learn from the memory as it is, without collecting?
@@ -447,7 +441,6 @@ async def learn(self:ParallelExperience,
     learner_config=None, # `initial_config` of `start`
 )->State:
     """Run until the criterion is met; the last state
-
     - `max_iter`: As of `start`, as the others are
     - `skip_simulation_step`: `skip_environment_step` of `start`
     - `learner_config`: `initial_config` of `start`"""
@@ -470,7 +463,6 @@ def set_next_config(self:ParallelExperience,
     config, # A `LearnerConfig`, or a dict of parameters by task
 ):
     """Configure the tasks from the next iteration on
-
     - `config`: A `LearnerConfig`, or a dict of parameters by task"""
     check_config(config, self._task_names())
     self._pending = config
@@ -516,7 +508,6 @@ class ParallelReinforcementLearner(SequentialReinforcementLearner):
         learner_configs:list=None, # For each `None`, a `LearnerConfig`, or a dict of parameters by task
     ):
         """Run all learners: an async iterator of their states
-
         - `parallel_learners`: How many
         - `max_iter`: The most iterations of each; without it until the criterion is met
         - `skip_pre_loop`: Should the first iteration only test?

@@ -60,7 +60,6 @@ class ParallelExperience(Registry):
 
     def environment_task(self, f: Any=None, *, name: str | None=None, timeout: float | None=None, as_executable: bool | None=None, **params):
         """Decorate an environment: a function that collects, or an `async def` that gives a command
-
     - `f`: Set by the decorator
     - `name`: By default that of the function
     - `timeout`: Seconds, if not those of all
@@ -70,14 +69,12 @@ class ParallelExperience(Registry):
 
     def set_params(self, name: str, **params):
         """Change parameters from the next iteration on
-
     - `name`: Of an environment
     - `**params`: The new values; the others stay"""
         ...
 
     def update_task(self, f: Any=None, *, as_executable: bool | None=None, **params):
         """Decorate the update: a function of `ctx` that returns a policy, or an `async def` that gives a command
-
     - `f`: Set by the decorator
     - `as_executable`: `False` for a plain function, as of a `Task`
     - `**params`: As those of an environment"""
@@ -85,7 +82,6 @@ class ParallelExperience(Registry):
 
     def as_stop_criterion(self, metric_name: str, threshold: float, operator: str | None=None, as_executable: bool | None=None, **params):
         """Decorate the test: a function of `ctx` that gives a number, or an `async def` whose command prints one last
-
     - `metric_name`: What the number is called
     - `threshold`: What it is compared with
     - `operator`: One of `> < == >= <=`, or the constants of this module; by default `>`
@@ -95,7 +91,6 @@ class ParallelExperience(Registry):
 
     def merge_banks(self):
         """Take banks `experience_bank_*.pkl` in `work_dir` into the memory, and merge all into `experience_bank.pkl`
-
     - returns: the memory"""
         ...
 
@@ -105,7 +100,6 @@ class ParallelExperience(Registry):
 
     async def start(self, max_iter: int=0, skip_pre_loop: bool=False, *, skip_environment_step: bool=False, initial_config: Any=None):
         """Run iteration by iteration, from where the last run stopped: an async iterator of their `State`
-
     - `max_iter`: The most iterations, those of earlier runs included; without it until the criterion is met
     - `skip_pre_loop`: Should the first iteration only test, without collecting and learning?
     - `skip_environment_step`: Learn from the memory as it is, without collecting?
@@ -114,7 +108,6 @@ class ParallelExperience(Registry):
 
     async def learn(self, max_iter: int=0, skip_pre_loop: bool=False, *, skip_simulation_step: bool=False, learner_config: Any=None) -> State:
         """Run until the criterion is met; the last state
-
     - `max_iter`: As of `start`, as the others are
     - `skip_simulation_step`: `skip_environment_step` of `start`
     - `learner_config`: `initial_config` of `start`"""
@@ -126,7 +119,6 @@ class ParallelExperience(Registry):
 
     def set_next_config(self, config):
         """Configure the tasks from the next iteration on
-
     - `config`: A `LearnerConfig`, or a dict of parameters by task"""
         ...
 
@@ -155,7 +147,6 @@ class ParallelReinforcementLearner(SequentialReinforcementLearner):
 
     async def start(self, parallel_learners: int=2, max_iter: int=0, skip_pre_loop: bool=False, learner_configs: list | None=None):
         """Run all learners: an async iterator of their states
-
         - `parallel_learners`: How many
         - `max_iter`: The most iterations of each; without it until the criterion is met
         - `skip_pre_loop`: Should the first iteration only test?

@@ -121,7 +121,6 @@ def operator_of(
     metric_name:str, # Of a criterion that names no operator
 )->str:
     """How a metric is compared by default
-
     - `metric_name`: Of a criterion that names no operator"""
     return '<' if metric_name in _less else '>=' if metric_name=='model_accuracy' else '>'
 
@@ -172,7 +171,6 @@ def finish(
     metrics=None, # By iteration
 ):
     """Write that an iteration is over, and keep the policy
-
     - `folder`: Of the run
     - `state`: Of the iteration that is over
     - `policy`: Of the last update
@@ -190,7 +188,6 @@ def read_run(
     folder:Path, # Of the run
 )->dict: # Its `iterations` that are over; its `metrics` by iteration, the last one, and the file of its `policy`
     """What `run.json` says
-
     - `folder`: Of the run
     - returns: Its `iterations` that are over; its `metrics` by iteration, the last one, and the file of its `policy`"""
     path = folder/'run.json'
@@ -211,7 +208,6 @@ def read_policy(
     run:dict, # From `read_run`
 ): # -> the policy; `None` without one
     """The policy of the last iteration that is over
-
     - `folder`: Of the run
     - `run`: From `read_run`
     - returns: the policy; `None` without one"""

@@ -91,7 +91,6 @@ LESS_THAN_OR_EQUAL_TO_THRESHOLD: Any
 
 def operator_of(metric_name: str) -> str:
     """How a metric is compared by default
-
     - `metric_name`: Of a criterion that names no operator"""
     ...
 
@@ -119,7 +118,6 @@ class Criterion:
 
 def finish(folder: Path, state: State, policy: Any=None, metrics: Any=None):
     """Write that an iteration is over, and keep the policy
-
     - `folder`: Of the run
     - `state`: Of the iteration that is over
     - `policy`: Of the last update
@@ -128,14 +126,12 @@ def finish(folder: Path, state: State, policy: Any=None, metrics: Any=None):
 
 def read_run(folder: Path) -> dict:
     """What `run.json` says
-
     - `folder`: Of the run
     - returns: Its `iterations` that are over; its `metrics` by iteration, the last one, and the file of its `policy`"""
     ...
 
 def read_policy(folder: Path, run: dict):
     """The policy of the last iteration that is over
-
     - `folder`: Of the run
     - `run`: From `read_run`
     - returns: the policy; `None` without one"""

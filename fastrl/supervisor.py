@@ -277,7 +277,6 @@ def run_command(
     wanted=None, # Called ten times a second: the command is killed once this gives `False`
 ): # -> exit code, `'late'` or `'unwanted'`; the ends of stdout and stderr
     """Run a command that ends with this process
-
     - `args`: The program and its arguments
     - `cwd`: The folder where it runs
     - `env`: Variables, besides those of this process
@@ -297,7 +296,6 @@ def run_function(
     preload=(), # Modules that the fork server imports, so that no child has to
 ): # -> as of `run_command`
     """Call a function in a process that ends with this one
-
     - `f`: Anything callable that [cloudpickle](https://github.com/cloudpipe/cloudpickle) can send, such as a lambda
     - `*args`: Its arguments
     - `cwd`: The folder where it runs

@@ -31,7 +31,6 @@ fork_server: Any
 
 def run_command(args: list, cwd, env: dict | None=None, timeout: float | None=None, wanted: Any=None):
     """Run a command that ends with this process
-
     - `args`: The program and its arguments
     - `cwd`: The folder where it runs
     - `env`: Variables, besides those of this process
@@ -42,7 +41,6 @@ def run_command(args: list, cwd, env: dict | None=None, timeout: float | None=No
 
 def run_function(f, *args, cwd: Any='.', env: dict | None=None, timeout: float | None=None, wanted: Any=None, preload: Any=()):
     """Call a function in a process that ends with this one
-
     - `f`: Anything callable that [cloudpickle](https://github.com/cloudpipe/cloudpickle) can send, such as a lambda
     - `*args`: Its arguments
     - `cwd`: The folder where it runs

@@ -51,7 +51,6 @@ def call_with(self:Task,
     before=(), # Results of the tasks before it
 )->tuple: # `(args, kwargs)`
     """What a plain function, or the `async def` of a command, is called with
-
     - `before`: Results of the tasks before it
     - returns: `(args, kwargs)`"""
     takes = list(inspect.signature(self.f).parameters.values())
@@ -69,7 +68,6 @@ async def command(self:Task,
     before=(), # Results of the tasks before it
 )->str:
     """The command that the `async def` gives for `params`
-
     - `before`: Results of the tasks before it"""
     args,params = self.call_with(before)
     res = await self.f(*args, **params)
@@ -82,7 +80,6 @@ def as_seconds(
     timeout, # As a user gives it
 )->float: # or `None`
     """A timeout as a number, `None` for none
-
     - `timeout`: As a user gives it
     - returns: or `None`"""
     if timeout is None: return
@@ -108,7 +105,6 @@ async def collect(self:Task,
     before=(), # Results of the tasks before it
 )->dict: # As of `run_task`; the exit code is `None` if the task never ran
     """Run an environment on an engine
-
     - `submit`: `submit(task, ctx, timeout)` runs `run_task` on an engine, and gives a future
     - `ctx`: For which iteration and environment; its `params` become ours
     - `before`: Results of the tasks before it
@@ -128,7 +124,6 @@ def why_failed(
     timeout:float=None, # Seconds that it had
 )->str: # `None` if it did not
     """Why a task failed, in words
-
     - `res`: What `collect` gave
     - `timeout`: Seconds that it had
     - returns: `None` if it did not"""
@@ -157,7 +152,6 @@ async def run_here(self:Task,
     before=(), # Results of the tasks before it
 ): # -> the result of a function, or the output of a command
     """Run an update or a test
-
     - `ctx`: Its `params` become ours; a command runs in its `work_dir`
     - `what`: For an error: the update, or the test
     - `wanted`: A command is killed once this gives `False`
@@ -177,7 +171,6 @@ def as_number(
     what:str, # For an error: which number
 )->float:
     """The number that a test gave, or printed last
-
     - `got`: The result of a test, or its output
     - `what`: For an error: which number"""
     last = (got.strip().splitlines() or [''])[-1] if isinstance(got, str) else got

@@ -32,20 +32,17 @@ class Task:
 
     def call_with(self, before: Any=()) -> tuple:
         """What a plain function, or the `async def` of a command, is called with
-
     - `before`: Results of the tasks before it
     - returns: `(args, kwargs)`"""
         ...
 
     async def command(self, before: Any=()) -> str:
         """The command that the `async def` gives for `params`
-
     - `before`: Results of the tasks before it"""
         ...
 
     async def collect(self, submit, ctx: Ctx, before: Any=()) -> dict:
         """Run an environment on an engine
-
     - `submit`: `submit(task, ctx, timeout)` runs `run_task` on an engine, and gives a future
     - `ctx`: For which iteration and environment; its `params` become ours
     - `before`: Results of the tasks before it
@@ -54,7 +51,6 @@ class Task:
 
     async def run_here(self, ctx: Ctx, what: str, wanted: Any=None, before: Any=()):
         """Run an update or a test
-
     - `ctx`: Its `params` become ours; a command runs in its `work_dir`
     - `what`: For an error: the update, or the test
     - `wanted`: A command is killed once this gives `False`
@@ -64,14 +60,12 @@ class Task:
 
 def as_seconds(timeout) -> float:
     """A timeout as a number, `None` for none
-
     - `timeout`: As a user gives it
     - returns: or `None`"""
     ...
 
 def why_failed(res: dict, timeout: float | None=None) -> str:
     """Why a task failed, in words
-
     - `res`: What `collect` gave
     - `timeout`: Seconds that it had
     - returns: `None` if it did not"""
@@ -79,7 +73,6 @@ def why_failed(res: dict, timeout: float | None=None) -> str:
 
 def as_number(got, what: str) -> float:
     """The number that a test gave, or printed last
-
     - `got`: The result of a test, or its output
     - `what`: For an error: which number"""
     ...

@@ -71,7 +71,6 @@ def mlp(
     dueling:bool=False, # With a `Dueling` head?
 ):
     """A fully connected network, for states of a few numbers
-
     - `n_in`: Numbers in a state
     - `hidden`: Neurons of each hidden layer
     - `dueling`: With a `Dueling` head?"""
@@ -90,7 +89,6 @@ def nature_cnn(
     dueling:bool=False, # With a `Dueling` head?
 ):
     """The network of [Mnih et al. 2015](https://doi.org/10.1038/nature14236) for images
-
     - `shape`: Of a stack of frames: channels, height, width
     - `dueling`: With a `Dueling` head?"""
     body = nn.Sequential(Scale(), nn.Conv2d(shape[0], 32, 8, 4), nn.ReLU(), nn.Conv2d(32, 64, 4, 2), nn.ReLU(),
@@ -160,7 +158,6 @@ def huber(
     weight:Tensor=None, # `(n,1)`, how much each row counts
 ):
     """Quadratic for small errors, linear for large ones
-
     - `q`: `(n,1)`, values of the taken actions
     - `y`: `(n,1)`, what they should be
     - `weight`: `(n,1)`, how much each row counts"""
@@ -228,7 +225,6 @@ def play(
     max_steps:int=10_000, # An episode is cut off here
 ): # -> returns `(episodes,)`
     """The returns of episodes played greedily
-
     - `env`: Name of an environment, or a function that makes one
     - `model`: A `QNet`
     - `seed`: Of the first episode; each next one has the next number
@@ -413,7 +409,6 @@ def dqn_learner(
     **kwargs # For `Learner`
 )->Learner:
     """A `Learner` that trains a DQN in `env`: `learn.fit(10)` is ten epochs of `n` steps
-
     - `env`: Name of an environment, or a function that makes one
     - `net`: States → values of the actions; by default an `mlp`, or the `nature_cnn` for images
     - `n`: Steps per epoch
@@ -457,7 +452,6 @@ def plot_learning(
     learn, # A trained `Learner` of `dqn_learner`
 )->go.Figure:
     """Returns over the steps of training
-
     - `learn`: A trained `Learner` of `dqn_learner`"""
     fig = go.Figure(layout=dict(template='plotly_white', height=320, margin=dict(l=60, r=20, t=50, b=50),
                                 title='How it learnt', xaxis_title='steps of training', yaxis_title='return',

@@ -53,7 +53,6 @@ class Flat(nn.Flatten):
 
 def mlp(n_in: int, n_actions: int, hidden: Any=(128, 128), dueling: bool=False):
     """A fully connected network, for states of a few numbers
-
     - `n_in`: Numbers in a state
     - `hidden`: Neurons of each hidden layer
     - `dueling`: With a `Dueling` head?"""
@@ -67,7 +66,6 @@ class Scale(nn.Module):
 
 def nature_cnn(shape, n_actions: int, dueling: bool=False):
     """The network of [Mnih et al. 2015](https://doi.org/10.1038/nature14236) for images
-
     - `shape`: Of a stack of frames: channels, height, width
     - `dueling`: With a `Dueling` head?"""
     ...
@@ -124,7 +122,6 @@ def greedy_values(model, states):
 
 def huber(q: Tensor, y: Tensor, weight: Tensor | None=None):
     """Quadratic for small errors, linear for large ones
-
     - `q`: `(n,1)`, values of the taken actions
     - `y`: `(n,1)`, what they should be
     - `weight`: `(n,1)`, how much each row counts"""
@@ -172,7 +169,6 @@ class DQN(Callback):
 
 def play(env, model, episodes: int=10, seed: int | None=None, max_steps: int=10000):
     """The returns of episodes played greedily
-
     - `env`: Name of an environment, or a function that makes one
     - `model`: A `QNet`
     - `seed`: Of the first episode; each next one has the next number
@@ -298,7 +294,6 @@ class ShowColumns(NoValidation):
 
 def dqn_learner(env, net: Any=None, n: int=5000, train_every: int=16, updates_per_batch: int=8, bs: int=128, max_sz: int=50000, warmup_sz: int=1000, lr: float=0.001, gamma: float=0.99, n_step: int=3, prioritized: bool=False, double: bool=True, dueling: bool=False, target_every: int=250, eps: Any=(1.0, 0.05), eps_steps: int=10000, eval_every: int=2500, eval_episodes: int=10, seed: int | None=None, cbs: Any=None, **kwargs) -> Learner:
     """A `Learner` that trains a DQN in `env`: `learn.fit(10)` is ten epochs of `n` steps
-
     - `env`: Name of an environment, or a function that makes one
     - `net`: States → values of the actions; by default an `mlp`, or the `nature_cnn` for images
     - `n`: Steps per epoch
@@ -323,6 +318,5 @@ def dqn_learner(env, net: Any=None, n: int=5000, train_every: int=16, updates_pe
 
 def plot_learning(learn) -> go.Figure:
     """Returns over the steps of training
-
     - `learn`: A trained `Learner` of `dqn_learner`"""
     ...

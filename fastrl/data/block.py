@@ -57,7 +57,6 @@ def take(self:Source,
     n:int, # How many rows
 )->BD:
     """The next `n` rows
-
     - `n`: How many rows"""
     n = whole_number('n', n)
     if self._opened_by!=os.getpid(): self._open_loop()
@@ -111,7 +110,6 @@ def peek(self:Source,
     n:int, # How many rows
 )->BD:
     """The next `n` rows, which `take` gives once more
-
     - `n`: How many rows"""
     rows = self.take(n)
     rest = self.block[self._used:]
@@ -170,7 +168,6 @@ def to_play(self:Source,
     film:bool=False, # With a column `image`, where the environment can draw itself
 ): # -> `Source`, or `None` if no callback can play, or one cannot
     """A source that plays without exploring, in environments of its own
-
     - `n`: Episodes side by side
     - `seed`: The same episodes each time
     - `film`: With a column `image`, where the environment can draw itself

@@ -42,13 +42,11 @@ class Source:
 
     def take(self, n: int) -> BD:
         """The next `n` rows
-
     - `n`: How many rows"""
         ...
 
     def peek(self, n: int) -> BD:
         """The next `n` rows, which `take` gives once more
-
     - `n`: How many rows"""
         ...
 
@@ -74,7 +72,6 @@ class Source:
 
     def to_play(self, n: int, seed: int | None=None, film: bool=False):
         """A source that plays without exploring, in environments of its own
-
     - `n`: Episodes side by side
     - `seed`: The same episodes each time
     - `film`: With a column `image`, where the environment can draw itself
@@ -83,7 +80,6 @@ class Source:
 
     def dataloaders(self, n: int=1000, bs: int=16, episodes: int=5, seed: int | None=None, device: Any=None, **kwargs) -> DataLoaders:
         """`DataLoaders` for a `Learner`: the first takes rows, the second plays
-
     - `n`: Rows per epoch
     - `bs`: Rows per batch
     - `episodes`: To validate with, played without exploring; 0 for none

@@ -34,7 +34,6 @@ def make_env(
     **kwargs # For it
 ): # -> an environment
     """Make one environment
-
     - `env`: Name of an environment, or a function that makes one
     - `**kwargs`: For it
     - returns: an environment"""
@@ -45,7 +44,6 @@ def can_draw(
     env_kwargs=None, # For it
 )->bool:
     """Can it give its view as an array?
-
     - `env`: Name of an environment, or a function that makes one
     - `env_kwargs`: For it"""
     if callable(env): return False # nobody knows what the function takes
@@ -61,7 +59,6 @@ def open_envs(
     env_kwargs:dict=None, # For `gymnasium.make`, or the function
 ): # -> an environment, or a vector of them
     """Make the environment or the vector that `env` names; a ready one is returned
-
     - `env`: Name of an environment, a function that makes one, or a ready environment or vector
     - `n_envs`: Environments at once
     - `vectorization`: `'sync'`: one after the other in this process; `'async'`: each in its own
@@ -80,7 +77,6 @@ def open_envs(
 # %% ../../nbs/05ab_data.envs.ipynb #5ab0000a
 def spaces_of(env): # -> observation space, action space
     """The spaces of one environment, in a vector too
-
     - returns: observation space, action space"""
     if isinstance(env, VectorEnv): return env.single_observation_space,env.single_action_space
     return env.observation_space,env.action_space
@@ -91,7 +87,6 @@ if 'SDL_NO_SIGNAL_HANDLERS' not in os.environ: os.environ['SDL_NO_SIGNAL_HANDLER
 # %% ../../nbs/05ab_data.envs.ipynb #09669bc2
 def reset_mode(env): # -> an `AutoresetMode`, or `None` for a single environment, which is reset by hand
     """How `env` begins the next episode
-
     - returns: an `AutoresetMode`, or `None` for a single environment, which is reset by hand"""
     if not isinstance(env, VectorEnv): return None
     # gymnasium before 1.3 shares `metadata` among the vectors of one class
@@ -110,7 +105,6 @@ def next_start(
     truncated, # Did a time limit cut them?
 ):
     """The observation that the next step starts from
-
     - `env`: From `open_envs`
     - `mode`: Its `reset_mode`
     - `obs`: What its last `step` returned
@@ -125,7 +119,6 @@ def close_envs(
     env, # From `open_envs`
 ):
     """Close `env`, even if an interruption left its processes in the middle of a step
-
     - `env`: From `open_envs`"""
     stuck = isinstance(env, AsyncVectorEnv) and env._state.value!='default'
     for p in env.processes if stuck else (): p.kill()

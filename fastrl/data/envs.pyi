@@ -21,7 +21,6 @@ def by_name(env) -> bool:
 
 def make_env(env, **kwargs):
     """Make one environment
-
     - `env`: Name of an environment, or a function that makes one
     - `**kwargs`: For it
     - returns: an environment"""
@@ -29,14 +28,12 @@ def make_env(env, **kwargs):
 
 def can_draw(env, env_kwargs: Any=None) -> bool:
     """Can it give its view as an array?
-
     - `env`: Name of an environment, or a function that makes one
     - `env_kwargs`: For it"""
     ...
 
 def open_envs(env, n_envs: int=1, vectorization: str='sync', autoreset: str='next_step', env_kwargs: dict | None=None):
     """Make the environment or the vector that `env` names; a ready one is returned
-
     - `env`: Name of an environment, a function that makes one, or a ready environment or vector
     - `n_envs`: Environments at once
     - `vectorization`: `'sync'`: one after the other in this process; `'async'`: each in its own
@@ -47,19 +44,16 @@ def open_envs(env, n_envs: int=1, vectorization: str='sync', autoreset: str='nex
 
 def spaces_of(env):
     """The spaces of one environment, in a vector too
-
     - returns: observation space, action space"""
     ...
 
 def reset_mode(env):
     """How `env` begins the next episode
-
     - returns: an `AutoresetMode`, or `None` for a single environment, which is reset by hand"""
     ...
 
 def next_start(env, mode, obs, terminated, truncated):
     """The observation that the next step starts from
-
     - `env`: From `open_envs`
     - `mode`: Its `reset_mode`
     - `obs`: What its last `step` returned
@@ -69,6 +63,5 @@ def next_start(env, mode, obs, terminated, truncated):
 
 def close_envs(env):
     """Close `env`, even if an interruption left its processes in the middle of a step
-
     - `env`: From `open_envs`"""
     ...

@@ -215,7 +215,6 @@ def go_on(self:GymLoop,
     n:int, # Rows that came from this loop before a break
 ):
     """Resume after a break: new episodes with new numbers, and the same ones for the same `seed` and `n`
-
     - `n`: Rows that came from this loop before a break"""
     if self.seed is not None: self.seed = int(np.random.SeedSequence([self.seed, n]).generate_state(1)[0])
     self._episodes = max(self._episodes, 1000*n) # more than came with `n` rows, those without a row included
@@ -260,7 +259,6 @@ def windows(
     n:int, # Steps in a window
 ): # -> rows `(R, n)`, steps `(R,)`, complete `(R,)`
     """For each row the `n` rows from it on, up to an ending; how many they are; and whether more cannot come
-
     - `chain`: `(R,)`, rows with the same number follow one another
     - `done`: `(R,)` bool, where a chain ends
     - `n`: Steps in a window
@@ -330,7 +328,6 @@ def show_source(
     iters:int=50, # How many rows
 ):
     """Show the frames of the next rows of `source`, one after another
-
     - `source`: With pictures in its rows
     - `iters`: How many rows"""
     from IPython.display import clear_output, display
@@ -359,7 +356,6 @@ def to_play(self:GymLoop,
     film:bool=False, # With a column `image`, where the environment can draw itself
 ): # -> `GymLoop`, or `None` if the environment cannot be made again
     """A loop over environments of its own, in which the agent does not explore
-
     - `n`: Episodes side by side
     - `seed`: The same episodes each time; by default those that follow from the seed of the loop
     - `film`: With a column `image`, where the environment can draw itself

@@ -52,7 +52,6 @@ class GymLoop(LoopCallback):
 
     def go_on(self, n: int):
         """Resume after a break: new episodes with new numbers, and the same ones for the same `seed` and `n`
-
     - `n`: Rows that came from this loop before a break"""
         ...
 
@@ -62,7 +61,6 @@ class GymLoop(LoopCallback):
 
     def to_play(self, n: int, seed: int | None=None, film: bool=False):
         """A loop over environments of its own, in which the agent does not explore
-
     - `n`: Episodes side by side
     - `seed`: The same episodes each time; by default those that follow from the seed of the loop
     - `film`: With a column `image`, where the environment can draw itself
@@ -95,7 +93,6 @@ class FirstLast(LoopCallback):
 
 def windows(chain: Tensor, done: Tensor, n: int):
     """For each row the `n` rows from it on, up to an ending; how many they are; and whether more cannot come
-
     - `chain`: `(R,)`, rows with the same number follow one another
     - `done`: `(R,)` bool, where a chain ends
     - `n`: Steps in a window
@@ -115,7 +112,6 @@ class ResReduce(LoopCallback):
 
 def show_source(source: Source, iters: int=50):
     """Show the frames of the next rows of `source`, one after another
-
     - `source`: With pictures in its rows
     - `iters`: How many rows"""
     ...

@@ -62,7 +62,6 @@ def returns_in(
     rows:BD, # With the columns `all_done` and `accum_rewards`, else nobody knows
 )->list:
     """The returns of the episodes that end in `rows`
-
     - `rows`: With the columns `all_done` and `accum_rewards`, else nobody knows"""
     if 'all_done' not in rows or 'accum_rewards' not in rows: return []
     return rows['accum_rewards'].flatten()[rows['all_done'].flatten().bool()].tolist()
@@ -75,7 +74,6 @@ def new(self:SourceDL,
     **kwargs # `n`, `bs`, `device`; what fastai says of shuffling and workers means nothing here
 )->SourceDL:
     """A loader like this one
-
     - `dataset`: A `Source`; or rows, or a list of observations, which come in this order
     - `cls`: Of the new loader
     - `**kwargs`: `n`, `bs`, `device`; what fastai says of shuffling and workers means nothing here"""
@@ -111,7 +109,6 @@ def play_episodes(
     max_steps:int=10_000, # Cut an episode off here
 ): # -> a `BD` per episode (`None` if callbacks drop all its rows), returns `(n,)`
     """Let the agent of `source` play without exploring, in environments of its own
-
     - `n`: Episodes, side by side
     - `seed`: The same episodes each time
     - `most`: Keep at most so many rows of each
@@ -190,7 +187,6 @@ def dataloaders(self:Source,
     **kwargs # For `DataLoaders`
 )->DataLoaders:
     """`DataLoaders` for a `Learner`: the first takes rows, the second plays
-
     - `n`: Rows per epoch
     - `bs`: Rows per batch
     - `episodes`: To validate with, played without exploring; 0 for none
@@ -205,7 +201,6 @@ def add_return(
     learn:Learner, # Gets a metric `return`, if its validation plays and no metric has this name
 ):
     """Show the mean return of the episodes that validation played
-
     - `learn`: Gets a metric `return`, if its validation plays and no metric has this name"""
     follow_returns(learn)
     dl = learn.dls[1]
@@ -269,7 +264,6 @@ def follow_returns(
     learn:Learner,
 )->bool: # Does its training loader count?
     """Let the metrics `Reward` and `NEpisodes` see the returns that the training loader counts
-
     - returns: Does its training loader count?"""
     dl = getattr(getattr(learn, 'dls', None), 'train', None)
     if not isinstance(dl, SourceDL): return False
@@ -309,7 +303,6 @@ def fake_gym_learner(
     **kwargs # For `Learner`
 )->Learner:
     """A `Learner` over `source`, whose network of one number learns the mean reward
-
     - `n`: Rows per epoch
     - `bs`: Rows per batch
     - `cbs`: Callbacks
@@ -326,7 +319,6 @@ def as_rows(
     items, # Columns by name; or observations, as a list or a tensor
 )->BD:
     """Rows for a network: columns as they are, observations as the column `state`
-
     - `items`: Columns by name; or observations, as a list or a tensor"""
     if isinstance(items, dict): return BD(items)
     if isinstance(items, Tensor): return BD(state=items)
@@ -361,7 +353,6 @@ def rows_table(
     most:int=9, # Rows to show
 ): # -> pandas.DataFrame
     """Columns of one number as they are, short vectors in full, and shapes of all else
-
     - `most`: Rows to show
     - returns: pandas.DataFrame"""
     import pandas as pd
@@ -376,7 +367,6 @@ def frames_in(
     rows:BD,
 ): # -> `(n,H,W,C)` or `(n,H,W)`, or `None`
     """Pictures of `rows`: the column `image`, or states that are images
-
     - returns: `(n,H,W,C)` or `(n,H,W)`, or `None`"""
     for k in ('image','state'):
         t = rows.get(k)
@@ -389,7 +379,6 @@ def show_frames(
     titles:list, # One for each
 ):
     """Pictures beside each other, four in a line
-
     - `frames`: From `frames_in`
     - `titles`: One for each"""
     lines = -(-len(frames)//4)
@@ -436,7 +425,6 @@ def show_batch(self:SourceDL,
     **kwargs
 ):
     """Show rows as a table, with pictures where there are any
-
     - `b`: A batch; the next one if not given
     - `max_n`: Rows to show
     - `show`: Or only return what would be shown"""
@@ -454,7 +442,6 @@ def show_results(self:SourceDL,
     **kwargs
 ):
     """Show the rows of an episode, and what the network says of them
-
     - `b`: A batch
     - `out`: What the network says of it
     - `max_n`: Rows to show

@@ -38,7 +38,6 @@ class SourceDL(DataLoader):
 
     def new(self, dataset: Any=None, cls: Any=None, **kwargs) -> SourceDL:
         """A loader like this one
-
     - `dataset`: A `Source`; or rows, or a list of observations, which come in this order
     - `cls`: Of the new loader
     - `**kwargs`: `n`, `bs`, `device`; what fastai says of shuffling and workers means nothing here"""
@@ -54,7 +53,6 @@ class SourceDL(DataLoader):
 
     def show_batch(self, b: Any=None, max_n: int=9, show: bool=True, **kwargs):
         """Show rows as a table, with pictures where there are any
-
     - `b`: A batch; the next one if not given
     - `max_n`: Rows to show
     - `show`: Or only return what would be shown"""
@@ -62,7 +60,6 @@ class SourceDL(DataLoader):
 
     def show_results(self, b, out, max_n: int=9, show: bool=True, **kwargs):
         """Show the rows of an episode, and what the network says of them
-
     - `b`: A batch
     - `out`: What the network says of it
     - `max_n`: Rows to show
@@ -71,7 +68,6 @@ class SourceDL(DataLoader):
 
 def returns_in(rows: BD) -> list:
     """The returns of the episodes that end in `rows`
-
     - `rows`: With the columns `all_done` and `accum_rewards`, else nobody knows"""
     ...
 
@@ -87,7 +83,6 @@ class Returns(LoopCallback):
 
 def play_episodes(source: Source, n: int=5, seed: int | None=None, most: int=1000, film: bool=False, max_steps: int=10000):
     """Let the agent of `source` play without exploring, in environments of its own
-
     - `n`: Episodes, side by side
     - `seed`: The same episodes each time
     - `most`: Keep at most so many rows of each
@@ -136,7 +131,6 @@ class EpisodeDL(SourceDL):
 
 def add_return(learn: Learner):
     """Show the mean return of the episodes that validation played
-
     - `learn`: Gets a metric `return`, if its validation plays and no metric has this name"""
     ...
 
@@ -189,7 +183,6 @@ class NEpisodes(Reward):
 
 def follow_returns(learn: Learner) -> bool:
     """Let the metrics `Reward` and `NEpisodes` see the returns that the training loader counts
-
     - returns: Does its training loader count?"""
     ...
 
@@ -216,7 +209,6 @@ class RowsAsTargets(Callback):
 
 def fake_gym_learner(source: Source, n: int=1000, bs: int=1, cbs: Any=None, num_workers: int=0, metrics: Any=None, opt_func: Any=SGD, lr: float=0.1, **kwargs) -> Learner:
     """A `Learner` over `source`, whose network of one number learns the mean reward
-
     - `n`: Rows per epoch
     - `bs`: Rows per batch
     - `cbs`: Callbacks
@@ -228,7 +220,6 @@ def fake_gym_learner(source: Source, n: int=1000, bs: int=1, cbs: Any=None, num_
 
 def as_rows(items) -> BD:
     """Rows for a network: columns as they are, observations as the column `state`
-
     - `items`: Columns by name; or observations, as a list or a tensor"""
     ...
 
@@ -247,20 +238,17 @@ class RowsDL(SourceDL):
 
 def rows_table(rows: BD, most: int=9):
     """Columns of one number as they are, short vectors in full, and shapes of all else
-
     - `most`: Rows to show
     - returns: pandas.DataFrame"""
     ...
 
 def frames_in(rows: BD):
     """Pictures of `rows`: the column `image`, or states that are images
-
     - returns: `(n,H,W,C)` or `(n,H,W)`, or `None`"""
     ...
 
 def show_frames(frames, titles: list):
     """Pictures beside each other, four in a line
-
     - `frames`: From `frames_in`
     - `titles`: One for each"""
     ...

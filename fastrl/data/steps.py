@@ -22,7 +22,6 @@ def space_form(
     name:str, # What an error calls the space
 ): # -> `[shape, NumPy dtype]`, or dicts and tuples of these
     """The form of the values of `space`, with `[shape, NumPy dtype]` at its leaves
-
     - `space`: Of observations or actions
     - `name`: What an error calls the space
     - returns: `[shape, NumPy dtype]`, or dicts and tuples of these"""
@@ -65,7 +64,6 @@ def to_rows(
     keep=None, # Which of the T·n rows to keep
 )->Tensor:
     """One row per step and environment; a single number becomes a row of shape `(1,)`
-
     - `a`: `(T, n, …)`
     - `keep`: Which of the T·n rows to keep"""
     a = a.reshape(-1, *(a.shape[2:] or (1,)))
@@ -78,7 +76,6 @@ def since(
     carry=0, # `(n,)`, the sum before the block
 ):
     """Sum of `x` since the last `start`, that step included
-
     - `x`: `(T, n)`, summed along the first axis
     - `start`: `(T, n)` bool, where the sum begins anew
     - `carry`: `(n,)`, the sum before the block"""

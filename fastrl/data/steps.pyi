@@ -10,7 +10,6 @@ __all__ = ['space_form', 'StepArrays', 'to_rows', 'since']
 
 def space_form(space, name: str):
     """The form of the values of `space`, with `[shape, NumPy dtype]` at its leaves
-
     - `space`: Of observations or actions
     - `name`: What an error calls the space
     - returns: `[shape, NumPy dtype]`, or dicts and tuples of these"""
@@ -38,14 +37,12 @@ class StepArrays:
 
 def to_rows(a, keep: Any=None) -> Tensor:
     """One row per step and environment; a single number becomes a row of shape `(1,)`
-
     - `a`: `(T, n, …)`
     - `keep`: Which of the T·n rows to keep"""
     ...
 
 def since(x, start, carry=0):
     """Sum of `x` since the last `start`, that step included
-
     - `x`: `(T, n)`, summed along the first axis
     - `start`: `(T, n)` bool, where the sum begins anew
     - `carry`: `(n,)`, the sum before the block"""

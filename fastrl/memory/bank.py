@@ -147,13 +147,8 @@ def _new_ring(self:ExperienceBank, fields):
     "Move the rows to a ring that has these fields"
     specs = {**{p: (f.shape, f.dtype) for p,f in fields.items()}, **{(k,): ((), o) for k,o in _per_row.items()}}
     ring,n = Ring(self.max_size, nest(specs)),len(self)
-    if n: ring.extend(nest(_as_fields(ring, self._columns_at(), n)))
+    if n: ring.extend(nest(fit_fields(ring.place.columns, self._columns_at(), n)))
     vars(self).update(ring=ring, _rows_before=self._total-n) # the oldest has row 0 now
-
-def _as_fields(ring, cols, n):
-    "`cols` as the fields of `ring` need them; columns that these rows lack are zeros"
-    return {p: as_wide(p, cols[p], v.dtype) if p in cols else torch.zeros(n, *v.shape[1:], dtype=v.dtype)
-            for p,v in ring.place.columns.items()}
 
 # %% ../../nbs/06e_memory.bank.ipynb #2af691a0
 @patch
@@ -192,7 +187,7 @@ def _append(self:ExperienceBank, cols, forms, texts, **notes):
     known = {**self._forms}
     number = np.array([known.setdefault(f, len(known)) for f in forms], np.int32)
     cols = {**cols, ('form',):torch.from_numpy(number[cols['form',].numpy()])}
-    rows = nest(_as_fields(self.ring, cols, len(texts)))
+    rows = nest(fit_fields(self.ring.place.columns, cols, len(texts)))
     self._note_texts(texts)
     vars(self).update(_forms=known, **notes)
     self._write_all(self.ring.extend, rows)
@@ -255,7 +250,7 @@ def add(self:ExperienceBank,
 @patch
 def _add_one(self:ExperienceBank, e):
     form = experience_form(e)
-    usual = form in self._forms and 'text' not in form and not (self._mixed and _has_large(e))
+    usual = form in self._forms and 'text' not in form and not (self._mixed and has_large(e))
     if not usual or self._copied or self._source is None:
         return self._add_own(*columns_of([e], self._stored_columns))
     self._note_texts([row_text(getattr(e, 'info', None))])
@@ -268,18 +263,12 @@ def _add_one(self:ExperienceBank, e):
         self._open_episode,self._free_episode = was
         self._add_own(*columns_of([e], self._stored_columns))
 
-def _has_large(e):
-    "Has `e` a whole number that a column of floats may not hold exactly?"
-    values = (v for k in experience_fields for _,v in leaves(getattr(e, k)))
-    return any(abs(v)>2**53 for v in values if isinstance(v, (int,np.integer)))
-
 # %% ../../nbs/06e_memory.bank.ipynb #dc1e322e
 @patch
 def add_batch(self:ExperienceBank,
     experiences, # A list of them; or a dict of columns by field, perhaps with a list `info`
 ):
     """Add experiences, in order: all of them or none
-
     - `experiences`: A list of them; or a dict of columns by field, perhaps with a list `info`"""
     if isinstance(experiences, ExperienceBank): return self.merge_inplace(experiences)
     if isinstance(experiences, dict): return self._whole(self._add_own, *columns_of_batch(experiences))
@@ -293,7 +282,6 @@ def __getitem__(self:ExperienceBank,
     i, # Which one, or a slice
 ): # -> an `Experience`, or a list of them
     """Experiences by age, the oldest first
-
     - `i`: Which one, or a slice
     - returns: an `Experience`, or a list of them"""
     if isinstance(i, slice): return self._experiences_at(range(*i.indices(len(self))))
@@ -314,7 +302,6 @@ def get_recent(self:ExperienceBank,
     n:int, # How many; all, if there are fewer
 )->list:
     """The newest experiences, the oldest of them first
-
     - `n`: How many; all, if there are fewer"""
     return self[max(0, len(self)-whole_number('n', n, 0)):]
 
@@ -337,7 +324,6 @@ def sample(self:ExperienceBank,
     replace:bool=True, # May one be drawn twice?
 )->list:
     """Draw experiences
-
     - `batch_size`: How many
     - `replace`: May one be drawn twice?"""
     return self._experiences_at(self._draw_idxs(batch_size, replace))
@@ -349,7 +335,6 @@ def sample_batch(self:ExperienceBank,
     replace:bool=True, # May one be drawn twice?
 )->BD:
     """Draw a batch of tensors
-
     - `batch_size`: How many
     - `replace`: May one be drawn twice?"""
     if odd := self._text_in():
@@ -375,7 +360,6 @@ def save(self:ExperienceBank,
     bank_file:str=None, # The name of the file, if you want another one
 )->str: # Its path
     """Write all experiences to a file
-
     - `work_dir`: Made if it does not exist
     - `bank_file`: The name of the file, if you want another one
     - returns: Its path"""
@@ -402,7 +386,6 @@ def load(cls:ExperienceBank,
     max_size:int=None, # Another limit than it had
 )->ExperienceBank:
     """The bank that was saved in a file
-
     - `filepath`: Where a bank was saved, by this library or by ROSE
     - `max_size`: Another limit than it had"""
     path = Path(filepath).expanduser()
@@ -443,7 +426,6 @@ def list_saved_banks(cls:ExperienceBank,
     work_dir='.', # A folder
 )->list: # of their paths
     """The banks in a folder, the oldest first
-
     - `work_dir`: A folder
     - returns: of their paths"""
     found = [(about['date'], o.stat().st_mtime_ns, str(o))
@@ -457,7 +439,6 @@ def merge(self:ExperienceBank,
     max_size='sum', # The limit of the new one; by default the sum of both limits, or none if one has none
 )->ExperienceBank:
     """A new bank with the experiences of both
-
     - `other`: Another bank
     - `max_size`: The limit of the new one; by default the sum of both limits, or none if one has none"""
     _check_bank(other)
@@ -476,7 +457,6 @@ def merge_inplace(self:ExperienceBank,
     other, # Another bank
 ):
     """Add those experiences of another bank that are not here yet
-
     - `other`: Another bank"""
     _check_bank(other)
     seen = Seen()
@@ -516,7 +496,6 @@ def check_fits(self:ExperienceBank,
     other, # Another bank
 ):
     """Raise if `sample_batch` can draw from each of the banks, and could not from both; change nothing
-
     - `other`: Another bank"""
     if len(self) and len(other) and not self._text_in() and not other._text_in():
         wider_fields(self._stored_fields, other._stored_columns, f'the bank {other.session_id!r}')
@@ -527,7 +506,6 @@ def stamp(self:ExperienceBank,
     id:str, # Of no other bank
 ):
     """Count all experiences as written by `id`, whoever wrote them
-
     - `id`: Of no other bank"""
     vars(self).update(_past=[(id, self._total-len(self), self._total)], _own_from=self._total, id=id, _loaded=True)
 
@@ -555,7 +533,6 @@ def add(self:BankUnion,
     bank:ExperienceBank=None, # The one in the file, if you have loaded it already
 )->int: # How many rows were new
     """Add those rows of a file that did not come before
-
     - `bank`: The one in the file, if you have loaded it already
     - returns: How many rows were new"""
     if bank is None: bank = ExperienceBank.load(path)
@@ -590,7 +567,6 @@ def merge_banks(
     on_error:str='raise', # `'skip'` leaves files out that cannot be read, logs why, and lets them be
 )->ExperienceBank:
     """One bank of many files, in the order of their names
-
     - `files`: Of banks
     - `max_size`: The limit of the new one; the oldest experiences go first
     - `on_error`: `'skip'` leaves files out that cannot be read, logs why, and lets them be"""
@@ -605,7 +581,6 @@ def add_files(self:BankUnion,
     on_error:str='raise', # `'skip'` leaves files out that cannot be read, and notes why in `left_out`
 ):
     """Add files in the order of their names, each of them once, whatever leads to it
-
     - `files`: Of banks
     - `on_error`: `'skip'` leaves files out that cannot be read, and notes why in `left_out`"""
     if on_error not in ('raise','skip'): raise ValueError(f"`on_error` should be 'raise' or 'skip', got {on_error!r}")

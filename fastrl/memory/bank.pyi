@@ -47,7 +47,6 @@ class ExperienceBank:
 
     def add_batch(self, experiences):
         """Add experiences, in order: all of them or none
-
     - `experiences`: A list of them; or a dict of columns by field, perhaps with a list `info`"""
         ...
 
@@ -56,27 +55,23 @@ class ExperienceBank:
 
     def get_recent(self, n: int) -> list:
         """The newest experiences, the oldest of them first
-
     - `n`: How many; all, if there are fewer"""
         ...
 
     def sample(self, batch_size: int, replace: bool=True) -> list:
         """Draw experiences
-
     - `batch_size`: How many
     - `replace`: May one be drawn twice?"""
         ...
 
     def sample_batch(self, batch_size: int, replace: bool=True) -> BD:
         """Draw a batch of tensors
-
     - `batch_size`: How many
     - `replace`: May one be drawn twice?"""
         ...
 
     def save(self, work_dir: Any='.', bank_file: str | None=None) -> str:
         """Write all experiences to a file
-
     - `work_dir`: Made if it does not exist
     - `bank_file`: The name of the file, if you want another one
     - returns: Its path"""
@@ -85,7 +80,6 @@ class ExperienceBank:
     @classmethod
     def load(cls, filepath, max_size: int | None=None) -> ExperienceBank:
         """The bank that was saved in a file
-
     - `filepath`: Where a bank was saved, by this library or by ROSE
     - `max_size`: Another limit than it had"""
         ...
@@ -93,33 +87,28 @@ class ExperienceBank:
     @classmethod
     def list_saved_banks(cls, work_dir: Any='.') -> list:
         """The banks in a folder, the oldest first
-
     - `work_dir`: A folder
     - returns: of their paths"""
         ...
 
     def merge(self, other, max_size: Any='sum') -> ExperienceBank:
         """A new bank with the experiences of both
-
     - `other`: Another bank
     - `max_size`: The limit of the new one; by default the sum of both limits, or none if one has none"""
         ...
 
     def merge_inplace(self, other):
         """Add those experiences of another bank that are not here yet
-
     - `other`: Another bank"""
         ...
 
     def check_fits(self, other):
         """Raise if `sample_batch` can draw from each of the banks, and could not from both; change nothing
-
     - `other`: Another bank"""
         ...
 
     def stamp(self, id: str):
         """Count all experiences as written by `id`, whoever wrote them
-
     - `id`: Of no other bank"""
         ...
 
@@ -146,14 +135,12 @@ class BankUnion:
 
     def add(self, path: Path, bank: ExperienceBank | None=None) -> int:
         """Add those rows of a file that did not come before
-
     - `bank`: The one in the file, if you have loaded it already
     - returns: How many rows were new"""
         ...
 
     def add_files(self, files, on_error: str='raise'):
         """Add files in the order of their names, each of them once, whatever leads to it
-
     - `files`: Of banks
     - `on_error`: `'skip'` leaves files out that cannot be read, and notes why in `left_out`"""
         ...
@@ -161,7 +148,6 @@ Merge = BankUnion
 
 def merge_banks(files, max_size: int | None=None, on_error: str='raise') -> ExperienceBank:
     """One bank of many files, in the order of their names
-
     - `files`: Of banks
     - `max_size`: The limit of the new one; the oldest experiences go first
     - `on_error`: `'skip'` leaves files out that cannot be read, logs why, and lets them be"""

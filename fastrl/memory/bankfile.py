@@ -31,7 +31,6 @@ def write_columns(
     about:dict, # What the file says of the bank
 ):
     """Write a `.safetensors` file
-
     - `path`: A new file
     - `cols`: Columns by path
     - `forms`: That `cols['form',]` numbers
@@ -139,7 +138,6 @@ def read_columns(
     path:Path, # A `.safetensors` file
 )->tuple: # What `write_columns` was given: columns, forms, texts and `about`
     """The columns of a bank, if file and head are sound
-
     - `path`: A `.safetensors` file
     - returns: What `write_columns` was given: columns, forms, texts and `about`"""
     about,named = _head_about(path),read_tensors(path)
@@ -180,7 +178,6 @@ def write_pickle(
     about:dict, # What the file says of the bank
 ):
     """Write a `.pkl` file
-
     - `path`: A new file
     - `cols`: Columns by path
     - `forms`: That `cols['form',]` numbers
@@ -232,7 +229,6 @@ def read_pickle(
     path:Path, # A `.pkl` file, of this library or of ROSE
 )->tuple: # What `write_pickle` was given; ROSE's files have no `source` and `episode`, and their `about` is short
     """The columns of a bank, if the file is sound; nothing in it is run
-
     - `path`: A `.pkl` file, of this library or of ROSE
     - returns: What `write_pickle` was given; ROSE's files have no `source` and `episode`, and their `about` is short"""
     raw = path.read_bytes()
@@ -272,7 +268,6 @@ def write_bank(
     *args, # As `write_columns` takes them
 ):
     """Put a bank in the place of `path`, whole or not at all
-
     - `*args`: As `write_columns` takes them"""
     put_file(path, lambda p: (write_columns if path.suffix=='.safetensors' else write_pickle)(p, *args))
 
@@ -285,7 +280,6 @@ def load_errors(
     path, # The file being loaded
 ):
     """Whatever goes wrong within is a `LoadError` that names the file
-
     - `path`: The file being loaded"""
     try: yield
     except (OSError, LoadError): raise
@@ -297,7 +291,6 @@ def read_bank(
     path:Path,
 )->tuple: # Columns by path, forms, texts, and `about`
     """What was saved in a file of either format
-
     - returns: Columns by path, forms, texts, and `about`"""
     with load_errors(path): return (read_columns if _is_safetensors(path) else read_pickle)(path)
 
@@ -306,7 +299,6 @@ def bank_about(
     path:Path, # A file
 )->dict: # With `id`, `date`, `total`; in our files also `n`, `session_id`, `max_size`, `sources` and `spans`
     """What a file says of the bank in it; `None` if it holds none, or is damaged
-
     - `path`: A file
     - returns: With `id`, `date`, `total`; in our files also `n`, `session_id`, `max_size`, `sources` and `spans`"""
     if not path.is_file() or path.suffix=='.new': return # it is being written

@@ -13,7 +13,6 @@ __all__ = ['write_columns', 'read_columns', 'write_pickle', 'read_pickle', 'writ
 
 def write_columns(path, cols: dict, forms: list, texts: list, about: dict):
     """Write a `.safetensors` file
-
     - `path`: A new file
     - `cols`: Columns by path
     - `forms`: That `cols['form',]` numbers
@@ -23,14 +22,12 @@ def write_columns(path, cols: dict, forms: list, texts: list, about: dict):
 
 def read_columns(path: Path) -> tuple:
     """The columns of a bank, if file and head are sound
-
     - `path`: A `.safetensors` file
     - returns: What `write_columns` was given: columns, forms, texts and `about`"""
     ...
 
 def write_pickle(path: Path, cols: dict, forms: list, texts: list, about: dict):
     """Write a `.pkl` file
-
     - `path`: A new file
     - `cols`: Columns by path
     - `forms`: That `cols['form',]` numbers
@@ -45,33 +42,28 @@ class _Pickler(pickle.Pickler):
 
 def read_pickle(path: Path) -> tuple:
     """The columns of a bank, if the file is sound; nothing in it is run
-
     - `path`: A `.pkl` file, of this library or of ROSE
     - returns: What `write_pickle` was given; ROSE's files have no `source` and `episode`, and their `about` is short"""
     ...
 
 def write_bank(path: Path, *args):
     """Put a bank in the place of `path`, whole or not at all
-
     - `*args`: As `write_columns` takes them"""
     ...
 
 @contextmanager
 def load_errors(path):
     """Whatever goes wrong within is a `LoadError` that names the file
-
     - `path`: The file being loaded"""
     ...
 
 def read_bank(path: Path) -> tuple:
     """What was saved in a file of either format
-
     - returns: Columns by path, forms, texts, and `about`"""
     ...
 
 def bank_about(path: Path) -> dict:
     """What a file says of the bank in it; `None` if it holds none, or is damaged
-
     - `path`: A file
     - returns: With `id`, `date`, `total`; in our files also `n`, `session_id`, `max_size`, `sources` and `spans`"""
     ...

@@ -124,7 +124,6 @@ def add(self:ReplayBuffer,
     truncated=False, # Was it only cut short, as by a time limit?
 ):
     """Write one step, over the oldest one when full
-
     - `state`: The observation; or a tuple of all that a step is
     - `action`: The action taken
     - `reward`: What it was rewarded with
@@ -166,7 +165,6 @@ def add_multi(self:ReplayBuffer,
     truncateds=None, # Was it only cut short? No by default
 ):
     """Write many steps, in order
-
     - `states`: `(n, …)`; or a tuple of all columns
     - `actions`: `(n, …)`, or `(n,)` if an action is one number
     - `rewards`: `(n,1)` or `(n,)`, as `dones` and `truncateds`
@@ -209,7 +207,6 @@ def sample(self:ReplayBuffer,
     batch_size:int, # How many steps
 )->BatchExperience:
     """Steps that the sampler chooses
-
     - `batch_size`: How many steps"""
     if len(self)<whole_number('batch_size', batch_size):
         raise ValueError(f'{len(self)} steps are stored, and a batch of {batch_size} was asked for: '
@@ -225,7 +222,6 @@ def update_td(self:ReplayBuffer,
     serials:Tensor=None, # The batch's; without them the rows are taken as they are now
 ):
     """Tell the sampler how surprising the steps in `idxs` were
-
     - `td_errors`: `(n,1)` or `(n,)`, one for each step
     - `idxs`: `(n,)`, the batch's
     - `serials`: The batch's; without them the rows are taken as they are now"""
@@ -278,7 +274,6 @@ def save(self:ReplayBuffer,
     prefix:str='buffer_', # The names of the files begin with it
 ):
     """Write `<prefix>state.safetensors` and `<prefix>metadata.json`
-
     - `dirpath`: A folder, made if need be
     - `prefix`: The names of the files begin with it"""
     with self.ring: meta,data = self.metadata(),{k: v.cpu() for k,v in self.state_dict().items()}
@@ -296,7 +291,6 @@ def load(cls:ReplayBuffer,
     **kwargs # For the new buffer: `sampler`, `seed`, or another `device`; for a folder those of `load_memory`
 )->ReplayBuffer:
     """The buffer that was saved
-
     - `state_path`: The `.safetensors` file, with or without this suffix; or the folder of a `checkpoint`
     - `metadata`: The contents of the `.json` beside it; without it this is read
     - `**kwargs`: For the new buffer: `sampler`, `seed`, or another `device`; for a folder those of `load_memory`"""
@@ -436,7 +430,6 @@ def warm(self:ReplayBuffer,
     seed:int=None, # Of the copies
 ):
     """Fill up to `n_samples` steps, by letting `agent` act in copies of its environment
-
     - `agent`: Has `env` and `predict(states, hidden, train_mode=True)` → actions, hidden
     - `n_samples`: Steps that should be stored afterwards; a few more come if the copies don't divide it
     - `num_envs`: Copies of the environment
@@ -502,7 +495,6 @@ def _as_actions(actions, envs):
 @patch
 def config(self:ReplayBuffer): # -> Velora's `BufferConfig` if Velora is loaded, else an `AttrDict` that it accepts
     """Kind, capacity and dimensions, as a Velora agent writes them down
-
     - returns: Velora's `BufferConfig` if Velora is loaded, else an `AttrDict` that it accepts"""
     make = getattr(sys.modules.get('velora.models.config'), 'BufferConfig', AttrDict)
     return make(type='ReplayBuffer', **{k: getattr(self, k) for k in _meta_keys[:4]})

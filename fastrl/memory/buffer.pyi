@@ -61,7 +61,6 @@ class ReplayBuffer(Savable):
 
     def add(self, state, action: Any=None, reward: Any=None, next_state: Any=None, done: Any=None, hidden: Any=None, truncated=False):
         """Write one step, over the oldest one when full
-
     - `state`: The observation; or a tuple of all that a step is
     - `action`: The action taken
     - `reward`: What it was rewarded with
@@ -73,7 +72,6 @@ class ReplayBuffer(Savable):
 
     def add_multi(self, states, actions: Any=None, rewards: Any=None, next_states: Any=None, dones: Any=None, hiddens: Any=None, truncateds: Any=None):
         """Write many steps, in order
-
     - `states`: `(n, …)`; or a tuple of all columns
     - `actions`: `(n, …)`, or `(n,)` if an action is one number
     - `rewards`: `(n,1)` or `(n,)`, as `dones` and `truncateds`
@@ -85,13 +83,11 @@ class ReplayBuffer(Savable):
 
     def sample(self, batch_size: int) -> BatchExperience:
         """Steps that the sampler chooses
-
     - `batch_size`: How many steps"""
         ...
 
     def update_td(self, td_errors, idxs, serials: Tensor | None=None):
         """Tell the sampler how surprising the steps in `idxs` were
-
     - `td_errors`: `(n,1)` or `(n,)`, one for each step
     - `idxs`: `(n,)`, the batch's
     - `serials`: The batch's; without them the rows are taken as they are now"""
@@ -107,7 +103,6 @@ class ReplayBuffer(Savable):
 
     def save(self, dirpath, prefix: str='buffer_'):
         """Write `<prefix>state.safetensors` and `<prefix>metadata.json`
-
     - `dirpath`: A folder, made if need be
     - `prefix`: The names of the files begin with it"""
         ...
@@ -115,7 +110,6 @@ class ReplayBuffer(Savable):
     @classmethod
     def load(cls, state_path, metadata: dict | None=None, **kwargs) -> ReplayBuffer:
         """The buffer that was saved
-
     - `state_path`: The `.safetensors` file, with or without this suffix; or the folder of a `checkpoint`
     - `metadata`: The contents of the `.json` beside it; without it this is read
     - `**kwargs`: For the new buffer: `sampler`, `seed`, or another `device`; for a folder those of `load_memory`"""
@@ -137,7 +131,6 @@ class ReplayBuffer(Savable):
 
     def warm(self, agent, n_samples: int, num_envs: int=8, seed: int | None=None):
         """Fill up to `n_samples` steps, by letting `agent` act in copies of its environment
-
     - `agent`: Has `env` and `predict(states, hidden, train_mode=True)` → actions, hidden
     - `n_samples`: Steps that should be stored afterwards; a few more come if the copies don't divide it
     - `num_envs`: Copies of the environment
@@ -146,7 +139,6 @@ class ReplayBuffer(Savable):
 
     def config(self):
         """Kind, capacity and dimensions, as a Velora agent writes them down
-
     - returns: Velora's `BufferConfig` if Velora is loaded, else an `AttrDict` that it accepts"""
         ...
 

@@ -21,7 +21,6 @@ def tiny_steps(
     n:int=40, # How many steps
 ): # -> list of dicts
     """Steps of the environments by turns, each with everything that a memory stores
-
     - `lengths`: How long the episodes of each environment are
     - `n`: How many steps
     - returns: list of dicts"""
@@ -41,7 +40,6 @@ def check_memory(
     samples:int=2, # How many batches are checked after each step
 ):
     """Raise an `AssertionError` that says what came out wrong; each case calls `make` for a new memory
-
     - `make`: `make(capacity)` → a memory
     - `cases`: `(capacity, lengths of episodes for each environment)`
     - `samples`: How many batches are checked after each step"""

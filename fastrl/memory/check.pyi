@@ -10,7 +10,6 @@ tiny_cases: Any
 
 def tiny_steps(lengths, n: int=40):
     """Steps of the environments by turns, each with everything that a memory stores
-
     - `lengths`: How long the episodes of each environment are
     - `n`: How many steps
     - returns: list of dicts"""
@@ -18,7 +17,6 @@ def tiny_steps(lengths, n: int=40):
 
 def check_memory(make, cases: Any=tiny_cases, samples: int=2):
     """Raise an `AssertionError` that says what came out wrong; each case calls `make` for a new memory
-
     - `make`: `make(capacity)` → a memory
     - `cases`: `(capacity, lengths of episodes for each environment)`
     - `samples`: How many batches are checked after each step"""

@@ -27,7 +27,6 @@ def named_fields(
     beside=(), # Names that are taken
 )->list: # Per field its path, shape, dtype, and name in files
     """`fields` for JSON, each with a name of its own
-
     - `fields`: Of a ring; `None` before its first row
     - `beside`: Names that are taken
     - returns: Per field its path, shape, dtype, and name in files"""
@@ -45,7 +44,6 @@ def fields_in(
     mutable, # Names as `Ring.put` takes them, of columns or of leaves
 )->list:
     """The `fields` that `mutable` names
-
     - `fields`: From `named_fields`
     - `mutable`: Names as `Ring.put` takes them, of columns or of leaves"""
     return [o for o in fields if o[0][0] in mutable or path_name(o[0]) in mutable]
@@ -69,7 +67,6 @@ def save_memory(
     sampler=None, # The owner of `beside`
 ): # -> `Kept`, for the next time
     """Write a memory to `folder`, or only what changed since `kept`; hold `with ring:` from before you collect `state`
-
     - `folder`: Made if need be
     - `kind`: The class of the memory
     - `config`: Its settings, data for JSON
@@ -184,7 +181,6 @@ def files_to_join(
     new:int, # Rows that are about to be written
 )->int:
     """How many of the last files to write once more, in one file with the `new` rows
-
     - `sizes`: Rows per file, oldest first
     - `new`: Rows that are about to be written"""
     sizes,k = list(sizes),0

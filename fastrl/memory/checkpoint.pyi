@@ -12,7 +12,6 @@ __all__ = ['marked_shape', 'named_fields', 'fields_in', 'save_memory', 'as_text'
 
 def named_fields(fields, beside: Any=()) -> list:
     """`fields` for JSON, each with a name of its own
-
     - `fields`: Of a ring; `None` before its first row
     - `beside`: Names that are taken
     - returns: Per field its path, shape, dtype, and name in files"""
@@ -20,14 +19,12 @@ def named_fields(fields, beside: Any=()) -> list:
 
 def fields_in(fields, mutable) -> list:
     """The `fields` that `mutable` names
-
     - `fields`: From `named_fields`
     - `mutable`: Names as `Ring.put` takes them, of columns or of leaves"""
     ...
 
 def save_memory(folder, kind: str, config: dict, ring, state: Any=None, beside: dict | None=None, mutable: Any=(), kept: Any=None, sampler: Any=None):
     """Write a memory to `folder`, or only what changed since `kept`; hold `with ring:` from before you collect `state`
-
     - `folder`: Made if need be
     - `kind`: The class of the memory
     - `config`: Its settings, data for JSON
@@ -61,7 +58,6 @@ def from_text(texts: dict) -> dict:
 
 def files_to_join(sizes, new: int) -> int:
     """How many of the last files to write once more, in one file with the `new` rows
-
     - `sizes`: Rows per file, oldest first
     - `new`: Rows that are about to be written"""
     ...

@@ -18,7 +18,6 @@ def as_column(
     v, # `(n,)` numbers: a tensor, an array, a list, or anything that NumPy reads
 ): # -> `(n,1)`; anything else as it came
     """One number per row as a column
-
     - `v`: `(n,)` numbers: a tensor, an array, a list, or anything that NumPy reads
     - returns: `(n,1)`; anything else as it came"""
     if isinstance(v, (np.ndarray, torch.Tensor)): return v[:,None] if v.ndim==1 else v
@@ -33,7 +32,6 @@ def as_rows(
     fields=None, # The ring's, if it has rows
 )->dict:
     """The columns of `batch` in the form of a replay memory, with a `td_error`
-
     - `batch`: Columns that share their first axis
     - `fields`: The ring's, if it has rows"""
     if any(getattr(o, 'ndim', 0)<2 for o in batch.values()) and not any(f.shape==() for f in fields or ()):
@@ -51,7 +49,6 @@ def row_schema(
     schema:dict, # `{name: (shape, dtype)}`, nested as a step is
 )->dict:
     """`schema` with a column of shape `(1,)` where one number is stored, and a `td_error`
-
     - `schema`: `{name: (shape, dtype)}`, nested as a step is"""
     def column(o):
         if isinstance(o, tuple) and len(o)==2 and isinstance(o[1], torch.dtype): return (tuple(o[0]) or (1,), o[1])

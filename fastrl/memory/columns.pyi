@@ -9,21 +9,18 @@ __all__ = ['as_column', 'as_rows', 'row_schema', 'Columns']
 
 def as_column(v):
     """One number per row as a column
-
     - `v`: `(n,)` numbers: a tensor, an array, a list, or anything that NumPy reads
     - returns: `(n,1)`; anything else as it came"""
     ...
 
 def as_rows(batch: dict, fields: Any=None) -> dict:
     """The columns of `batch` in the form of a replay memory, with a `td_error`
-
     - `batch`: Columns that share their first axis
     - `fields`: The ring's, if it has rows"""
     ...
 
 def row_schema(schema: dict) -> dict:
     """`schema` with a column of shape `(1,)` where one number is stored, and a `td_error`
-
     - `schema`: `{name: (shape, dtype)}`, nested as a step is"""
     ...
 

@@ -36,7 +36,6 @@ def device_or_cpu(
     name:str, # Of a device that another machine may have had
 )->torch.device:
     """The device called `name`, or the CPU if it is not here
-
     - `name`: Of a device that another machine may have had"""
     try: return torch.device('cpu') if name=='meta' else torch.empty(0, device=name).device
     except (RuntimeError, AssertionError): return torch.device('cpu')
@@ -55,7 +54,6 @@ def fit_schema(
     lead:tuple, # Axes in front of each field: `()` for a step, `(n,)` for `n` steps
 ): # -> the schema, tensors by path
     """The tensors of `data`; a `ValueError` names the one that does not fit
-
     - `data`: A step, or columns of steps
     - `schema`: `FieldType` by path; `None` before the first step
     - `lead`: Axes in front of each field: `()` for a step, `(n,)` for `n` steps
@@ -101,7 +99,6 @@ def oldest_first(
     evictor, # `None` for the default
 )->bool:
     """Does the oldest episode always go first?
-
     - `evictor`: `None` for the default"""
     own = getattr(evictor, 'evict', FIFOEvictor.evict)
     return getattr(evictor, 'score', None) is None and getattr(own, '__func__', own) is FIFOEvictor.evict
@@ -392,7 +389,6 @@ def add_episode(self:EpisodeDataset,
     episode:dict, # Columns, `(steps, …)` each, or lists of steps
 ):
     """Store an episode; if there is no room for it, others go
-
     - `episode`: Columns, `(steps, …)` each, or lists of steps"""
     schema,cols,n = self._check_episode(episode)
     score = self._score(nest(cols))
@@ -406,7 +402,6 @@ def __getitem__(self:EpisodeDataset,
     i:int, # Of the episodes in the order in which they came
 )->BD:
     """A copy of episode `i`, `(steps, …)`
-
     - `i`: Of the episodes in the order in which they came"""
     if not hasattr(i, '__index__'): raise TypeError(f'episodes have numbers, got {i!r}')
     while True:
@@ -444,7 +439,6 @@ def extend(self:EpisodeDataset,
     seed:int=None, # Makes the draws reproducible
 ):
     """From now on pass episodes on to `other`, and once full take some of it
-
     - `other`: The larger one
     - `other_batch_size`: Episodes to take from it at a time; never more than fit
     - `other_num_workers`: Processes that draw them

@@ -25,13 +25,11 @@ class FieldType:
 
 def device_or_cpu(name: str) -> torch.device:
     """The device called `name`, or the CPU if it is not here
-
     - `name`: Of a device that another machine may have had"""
     ...
 
 def fit_schema(data: dict, schema, lead: tuple):
     """The tensors of `data`; a `ValueError` names the one that does not fit
-
     - `data`: A step, or columns of steps
     - `schema`: `FieldType` by path; `None` before the first step
     - `lead`: Axes in front of each field: `()` for a step, `(n,)` for `n` steps
@@ -74,7 +72,6 @@ class ScoreEvictor(Evictor):
 
 def oldest_first(evictor) -> bool:
     """Does the oldest episode always go first?
-
     - `evictor`: `None` for the default"""
     ...
 
@@ -226,13 +223,11 @@ class EpisodeDataset(IterableDataset):
 
     def add_episode(self, episode: dict):
         """Store an episode; if there is no room for it, others go
-
     - `episode`: Columns, `(steps, …)` each, or lists of steps"""
         ...
 
     def __getitem__(self, i: int) -> BD:
         """A copy of episode `i`, `(steps, …)`
-
     - `i`: Of the episodes in the order in which they came"""
         ...
 
@@ -248,7 +243,6 @@ class EpisodeDataset(IterableDataset):
 
     def extend(self, other: EpisodeDataset, other_batch_size: int=64, other_num_workers: int | None=None, fetch_from_other_every: int=1, seed: int | None=None):
         """From now on pass episodes on to `other`, and once full take some of it
-
     - `other`: The larger one
     - `other_batch_size`: Episodes to take from it at a time; never more than fit
     - `other_num_workers`: Processes that draw them
@@ -258,20 +252,17 @@ class EpisodeDataset(IterableDataset):
 
     def can_draw(self, T: int) -> bool:
         """Is there an episode of `T` steps or more?
-
     - `T`: Steps in a sequence; 0: whole episodes"""
         ...
 
     def why_none(self, bs: int, T: int) -> str:
         """In words: what is stored, and what was asked for
-
     - `bs`: Sequences that were asked for
     - `T`: Steps in each; 0: whole episodes"""
         ...
 
     def get_loader(self, batch_size: int, sequence_length: int | None=None, chunk_size: int | None=None, num_workers: int | None=None, pin_memory: bool | None=None, seed: int | None=None, by: str='transition', context: Any=None) -> EpisodeLoader:
         """Batches of sequences, without end
-
     - `batch_size`: Sequences in a batch
     - `sequence_length`: Steps in each; without it whole episodes
     - `chunk_size`: Sequences that a worker hands over at once; a whole batch by default

@@ -37,7 +37,6 @@ def save(self:Ring,
     folder, # Made if need be; a memory that is there is replaced, in one step
 ):
     """Write all rows to `folder`
-
     - `folder`: Made if need be; a memory that is there is replaced, in one step"""
     save_memory(folder, 'Ring', {}, self)
 
@@ -54,7 +53,6 @@ def load_memory(
     **where # `device`, `shared` or `path`, for the `Ring`
 ): # -> the memory, its `Saved`
     """Load a memory of any class: the class makes it, and restores what is its own
-
     - `folder`: Of a saved or checkpointed memory
     - `kind`: The expected class
     - `asked`: Its expected settings
@@ -133,7 +131,6 @@ def load(cls:Ring,
     **where # `device`, `shared` or `path`: the rows' new place
 )->Ring:
     """The ring that was saved to `folder`
-
     - `folder`: Of a saved or checkpointed ring
     - `capacity`: An error unless it has this one
     - `on_error`: `'skip'` leaves damaged files out, and logs how many rows they had
@@ -151,7 +148,6 @@ def checkpoint(self:Ring,
     folder, # The same one each time
 ):
     """Write to `folder` what came since the last time
-
     - `folder`: The same one each time"""
     with self: _kept_rings[self] = save_memory(folder, 'Ring', {}, self, kept=_kept_rings.get(self))
 
@@ -182,7 +178,6 @@ def save(self:Savable,
     extra=None, # More that belongs to this moment, tensors and data; find it in `Saved(folder).state()['extra']`
 ):
     """Write all of the memory to `folder`
-
     - `folder`: Made if need be; a memory that is there is replaced, in one step
     - `extra`: More that belongs to this moment, tensors and data; find it in `Saved(folder).state()['extra']`"""
     with self.belongings(extra) as o: save_memory(folder, kind=self.kind, **o)
@@ -194,7 +189,6 @@ def checkpoint(self:Savable,
     extra=None, # More that belongs to this moment
 ):
     """Write to `folder` what changed since the last time
-
     - `folder`: The same one each time
     - `extra`: More that belongs to this moment"""
     with self.belongings(extra) as o: self._kept = save_memory(folder, kind=self.kind, **o, kept=self._kept)
@@ -208,7 +202,6 @@ def load_as(cls:Savable,
     **how # For `empty`
 ):
     """Load a memory of this class: the common part of each face's `load`
-
     - `folder`: Of a saved or checkpointed memory
     - `asked`: Its expected settings
     - `where`: For `load_memory`

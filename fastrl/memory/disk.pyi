@@ -15,7 +15,6 @@ __all__ = ['load_memory', 'Savable']
 
 def load_memory(folder, kind: str, asked: dict, make: Any=noop, restore: Any=None, on_error: str='raise', env_restored: bool=False, mapped: bool=False, **where):
     """Load a memory of any class: the class makes it, and restores what is its own
-
     - `folder`: Of a saved or checkpointed memory
     - `kind`: The expected class
     - `asked`: Its expected settings
@@ -48,14 +47,12 @@ class Savable:
 
     def save(self, folder, extra: Any=None):
         """Write all of the memory to `folder`
-
     - `folder`: Made if need be; a memory that is there is replaced, in one step
     - `extra`: More that belongs to this moment, tensors and data; find it in `Saved(folder).state()['extra']`"""
         ...
 
     def checkpoint(self, folder, extra: Any=None):
         """Write to `folder` what changed since the last time
-
     - `folder`: The same one each time
     - `extra`: More that belongs to this moment"""
         ...
@@ -63,7 +60,6 @@ class Savable:
     @classmethod
     def load_as(cls, folder, asked: Any=None, on_error: Any='raise', env_restored=False, mapped=False, where: Any=None, **how):
         """Load a memory of this class: the common part of each face's `load`
-
     - `folder`: Of a saved or checkpointed memory
     - `asked`: Its expected settings
     - `where`: For `load_memory`

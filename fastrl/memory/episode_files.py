@@ -33,7 +33,6 @@ def episode_file(
     tag:int, # Four times the time, plus 1 for an `.npz`, 2 for a `.pt`
 )->str:
     """The name of an episode's file
-
     - `n`: Steps
     - `id`: Number of the episode
     - `tag`: Four times the time, plus 1 for an `.npz`, 2 for a `.pt`"""
@@ -43,7 +42,6 @@ def episode_files(
     folder, # Of a dataset
 )->set: # of length, number and tag
     """All files in `folder` that have the name of an episode
-
     - `folder`: Of a dataset
     - returns: of length, number and tag"""
     found = ((int(m[2]), int(m[1]), 4*int(m[3]+m[4])+_kinds.index(m[5]), o)
@@ -115,7 +113,6 @@ def episode_head(
     n:int, # Its steps
 ): # -> `FieldType` by path; where in the file each begins
     """What is in the file of an episode of `n` steps, or a `LoadError`
-
     - `path`: Of an episode's file
     - `n`: Its steps
     - returns: `FieldType` by path; where in the file each begins"""
@@ -142,7 +139,6 @@ def check_episode_file(
     n:int, # Its steps
 ):
     """Read all of a file, and compare its checksum; a `LoadError` if it is damaged
-
     - `path`: Of an episode's file
     - `n`: Its steps"""
     episode_head(path, n)
@@ -166,7 +162,6 @@ def write_episode_file(
     cols:dict, # Tensors by path
 ):
     """Write an episode, and wait until it is on the disk
-
     - `path`: A new file
     - `cols`: Tensors by path"""
     cols = {_file_key(p): t.cpu() for p,t in cols.items()}

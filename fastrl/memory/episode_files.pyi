@@ -12,7 +12,6 @@ log: Any
 
 def episode_file(n: int, id: int, tag: int) -> str:
     """The name of an episode's file
-
     - `n`: Steps
     - `id`: Number of the episode
     - `tag`: Four times the time, plus 1 for an `.npz`, 2 for a `.pt`"""
@@ -20,14 +19,12 @@ def episode_file(n: int, id: int, tag: int) -> str:
 
 def episode_files(folder) -> set:
     """All files in `folder` that have the name of an episode
-
     - `folder`: Of a dataset
     - returns: of length, number and tag"""
     ...
 
 def episode_head(path: Path, n: int):
     """What is in the file of an episode of `n` steps, or a `LoadError`
-
     - `path`: Of an episode's file
     - `n`: Its steps
     - returns: `FieldType` by path; where in the file each begins"""
@@ -35,14 +32,12 @@ def episode_head(path: Path, n: int):
 
 def check_episode_file(path: Path, n: int):
     """Read all of a file, and compare its checksum; a `LoadError` if it is damaged
-
     - `path`: Of an episode's file
     - `n`: Its steps"""
     ...
 
 def write_episode_file(path: Path, cols: dict):
     """Write an episode, and wait until it is on the disk
-
     - `path`: A new file
     - `cols`: Tensors by path"""
     ...

@@ -298,7 +298,6 @@ def checkpoint(self:RingBufferDataset,
     extra=None, # More that belongs to this moment
 ):
     """Write to `folder` what came since the last time; all of it, if any episode may go
-
     - `folder`: The same one each time
     - `extra`: More that belongs to this moment"""
     if self.any_order: self.save(folder, extra) # any row may have changed
@@ -314,7 +313,6 @@ def load(cls:RingBufferDataset,
     path=None, # Or in a new file?
 )->RingBufferDataset:
     """The episodes that were saved
-
     - `folder`: Of a saved or checkpointed dataset
     - `evictor`: As it was
     - `device`: Where the episodes should live

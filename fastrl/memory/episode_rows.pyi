@@ -94,7 +94,6 @@ class RingBufferDataset(EpisodeDataset, Savable):
 
     def checkpoint(self, folder, extra: Any=None):
         """Write to `folder` what came since the last time; all of it, if any episode may go
-
     - `folder`: The same one each time
     - `extra`: More that belongs to this moment"""
         ...
@@ -102,7 +101,6 @@ class RingBufferDataset(EpisodeDataset, Savable):
     @classmethod
     def load(cls, folder, evictor: Any=None, device: Any='cpu', shared: bool=False, path: Any=None) -> RingBufferDataset:
         """The episodes that were saved
-
     - `folder`: Of a saved or checkpointed dataset
     - `evictor`: As it was
     - `device`: Where the episodes should live

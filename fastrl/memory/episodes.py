@@ -89,7 +89,6 @@ def add_step(self:EpisodeReplay,
     was_done=None, # Did it end with the step before, so that this one begins the next?
 ):
     """Add a step of one environment or of many
-
     - `step_data`: The fields of a step; each with a first axis if there are several environments
     - `over`: A bool: did the episode end with this step? One for each environment: did it end with the one before?
     - `done`: Or say which: did it end with this step?
@@ -226,7 +225,6 @@ def checkpoint(self:EpisodeReplay,
     extra=None, # More that belongs to this moment
 ):
     """Write to `folder` what came since the last time, and all steps that wait
-
     - `folder`: The same one each time
     - `extra`: More that belongs to this moment"""
     if self.dataset.any_order: self.save(folder, extra) # any row may have changed
@@ -245,7 +243,6 @@ def load(cls:EpisodeReplay,
     context=None, # How they start
 )->EpisodeReplay:
     """The replay that was saved to `folder`, which continues as if nothing had happened
-
     - `folder`: Of a saved or checkpointed replay
     - `dataset`: The one it had, if that keeps its episodes elsewhere and has moved
     - `evictor`: As it was
@@ -306,7 +303,6 @@ def to_torch(
     o, # A number, an array, or a list or tuple of values
 ):
     """`o` as a tensor, a list or tuple as a list of tensors; what has no numbers stays as it is
-
     - `o`: A number, an array, or a list or tuple of values"""
     return [_tensor_of_any(v) for v in o] if isinstance(o, (list,tuple)) else _tensor_of_any(o)
 

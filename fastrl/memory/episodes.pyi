@@ -59,7 +59,6 @@ class EpisodeReplay(Savable):
 
     def add_step(self, step_data: dict, over: Any=None, *, done: Any=None, was_done: Any=None):
         """Add a step of one environment or of many
-
     - `step_data`: The fields of a step; each with a first axis if there are several environments
     - `over`: A bool: did the episode end with this step? One for each environment: did it end with the one before?
     - `done`: Or say which: did it end with this step?
@@ -86,7 +85,6 @@ class EpisodeReplay(Savable):
 
     def checkpoint(self, folder, extra: Any=None):
         """Write to `folder` what came since the last time, and all steps that wait
-
     - `folder`: The same one each time
     - `extra`: More that belongs to this moment"""
         ...
@@ -94,7 +92,6 @@ class EpisodeReplay(Savable):
     @classmethod
     def load(cls, folder, dataset: EpisodeDataset | None=None, evictor: Any=None, env_restored: bool=True, device: Any='cpu', shared: bool=False, path: Any=None, num_workers: int | None=None, context: Any=None) -> EpisodeReplay:
         """The replay that was saved to `folder`, which continues as if nothing had happened
-
     - `folder`: Of a saved or checkpointed replay
     - `dataset`: The one it had, if that keeps its episodes elsewhere and has moved
     - `evictor`: As it was
@@ -118,7 +115,6 @@ ReplayBuffer = EpisodeReplay
 
 def to_torch(o):
     """`o` as a tensor, a list or tuple as a list of tensors; what has no numbers stays as it is
-
     - `o`: A number, an array, or a list or tuple of values"""
     ...
 Desk: Any

@@ -87,7 +87,6 @@ def swap(self:ExperienceReplayCallback,
     predicted:bool=False, # Has the model seen the live batch?
 ):
     """Add `learn.xb` to the memory and put a sample in its place, or cancel the batch if the memory is not warm
-
     - `predicted`: Has the model seen the live batch?"""
     learn = self.learn
     first = next((o for _,o in leaves(learn.xb[0])), None)
@@ -150,7 +149,6 @@ def sample(self:ExperienceReplayCallback,
     device=None, # Where the batch should be; where the rows are by default
 )->tuple[BD,torch.Tensor]: # The batch, and the numbers of its rows
     """Draw a batch, which the training does not see
-
     - `bs`: How many; the memory's `bs` by default
     - `device`: Where the batch should be; where the rows are by default
     - returns: The batch, and the numbers of its rows"""
@@ -167,7 +165,6 @@ def update_td(self:ExperienceReplayCallback,
     td_errors, # `(bs,1)`
 ):
     """Store the TD errors of the drawn batch, except for rows that are overwritten by now
-
     - `td_errors`: `(bs,1)`"""
     if hasattr(self.learn, 'lr_finder'): return
     self.experience_replay.update_td(td_errors, self.drawn, self.serials)

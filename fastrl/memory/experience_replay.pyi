@@ -47,7 +47,6 @@ class ExperienceReplayCallback(Callback):
 
     def swap(self, predicted: bool=False):
         """Add `learn.xb` to the memory and put a sample in its place, or cancel the batch if the memory is not warm
-
     - `predicted`: Has the model seen the live batch?"""
         ...
 
@@ -71,7 +70,6 @@ class ExperienceReplayCallback(Callback):
 
     def sample(self, bs: int | None=None, device: Any=None) -> tuple[BD, torch.Tensor]:
         """Draw a batch, which the training does not see
-
     - `bs`: How many; the memory's `bs` by default
     - `device`: Where the batch should be; where the rows are by default
     - returns: The batch, and the numbers of its rows"""
@@ -85,7 +83,6 @@ class ExperienceReplayCallback(Callback):
 
     def update_td(self, td_errors):
         """Store the TD errors of the drawn batch, except for rows that are overwritten by now
-
     - `td_errors`: `(bs,1)`"""
         ...
 

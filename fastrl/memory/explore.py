@@ -25,7 +25,6 @@ def get_steps(
     atomic:bool=False, # Only that one frame?
 )->tuple[list[str],dict]: # Names, and how plotly should animate
     """The names of a slider's frames, and the settings that move to them: 50 ms per frame, without a redraw
-
     - `maxlen`: How many frames, or with `atomic` the number of a single one
     - `atomic`: Only that one frame?
     - returns: Names, and how plotly should animate"""
@@ -38,7 +37,6 @@ def frame_rows(
     most:int=500, # Frames
 )->np.ndarray:
     """The rows that get a frame: all, or `most` at even distances
-
     - `n`: Rows
     - `most`: Frames"""
     return np.arange(n) if n<=most else np.linspace(0, n-1, most).round().astype(int)
@@ -49,7 +47,6 @@ def thin(
     most:int=5000, # Points to keep
 )->np.ndarray: # Indices, ascending
     """The points of `y` that draw the same picture as all of them
-
     - `y`: `(n,)`
     - `most`: Points to keep
     - returns: Indices, ascending"""
@@ -95,7 +92,6 @@ def plot_replay_stats(
     most:int=500, # Frames; a longer memory shows rows at even distances
 )->go.Figure:
     """Columns of the memory row by row, with a marker that a slider moves
-
     - `experience_replay`: A memory, or the callback that has one
     - `columns`: Names, as a list or separated by commas; `state.arm` in a nested column
     - `n_cols`: Panels side by side
@@ -127,7 +123,6 @@ def plot_summary(
     experience_replay, # A memory, or the callback that has one and counts its draws
 )->go.Figure:
     """The steps that a memory holds, how often rows are drawn, how wrong the network was, how the episodes ended
-
     - `experience_replay`: A memory, or the callback that has one and counts its draws"""
     er,times = _memory_and_draws(experience_replay)
     panels = [_held_panel(er)]
@@ -203,7 +198,6 @@ def figures_to_html(
     facts:dict=None, # A table below that
 )->Page:
     """One page with all `figs`, their animations in step
-
     - `figs`: Plotly figures
     - `title`: Of the page
     - `about`: A paragraph under the title
@@ -271,7 +265,6 @@ def replay_report(
     more=(), # Figures to show first
 )->Path:
     """Write a page with pictures of the memory, which needs no network, to `path`
-
     - `experience_replay`: A memory, or the callback that has one
     - `path`: File for the page
     - `more`: Figures to show first"""
@@ -328,7 +321,6 @@ def plot_images(
     most:int=500, # Frames; a longer memory shows rows at even distances
 )->go.Figure:
     """The images of the memory as an animation
-
     - `experience_replay`: A memory with a column of `(n,H,W,C)` images, or the callback that has it
     - `most`: Frames; a longer memory shows rows at even distances"""
     er,_ = _memory_and_draws(experience_replay)

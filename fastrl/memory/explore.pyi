@@ -12,7 +12,6 @@ __all__ = ['get_steps', 'frame_rows', 'thin', 'plot_replay_stats', 'plot_summary
 
 def get_steps(maxlen: int=0, atomic: bool=False) -> tuple[list[str], dict]:
     """The names of a slider's frames, and the settings that move to them: 50 ms per frame, without a redraw
-
     - `maxlen`: How many frames, or with `atomic` the number of a single one
     - `atomic`: Only that one frame?
     - returns: Names, and how plotly should animate"""
@@ -20,14 +19,12 @@ def get_steps(maxlen: int=0, atomic: bool=False) -> tuple[list[str], dict]:
 
 def frame_rows(n: int, most: int=500) -> np.ndarray:
     """The rows that get a frame: all, or `most` at even distances
-
     - `n`: Rows
     - `most`: Frames"""
     ...
 
 def thin(y: np.ndarray, most: int=5000) -> np.ndarray:
     """The points of `y` that draw the same picture as all of them
-
     - `y`: `(n,)`
     - `most`: Points to keep
     - returns: Indices, ascending"""
@@ -35,7 +32,6 @@ def thin(y: np.ndarray, most: int=5000) -> np.ndarray:
 
 def plot_replay_stats(experience_replay, columns: Any='td_error', n_cols: int=2, most: int=500) -> go.Figure:
     """Columns of the memory row by row, with a marker that a slider moves
-
     - `experience_replay`: A memory, or the callback that has one
     - `columns`: Names, as a list or separated by commas; `state.arm` in a nested column
     - `n_cols`: Panels side by side
@@ -44,7 +40,6 @@ def plot_replay_stats(experience_replay, columns: Any='td_error', n_cols: int=2,
 
 def plot_summary(experience_replay) -> go.Figure:
     """The steps that a memory holds, how often rows are drawn, how wrong the network was, how the episodes ended
-
     - `experience_replay`: A memory, or the callback that has one and counts its draws"""
     ...
 
@@ -53,7 +48,6 @@ class Page(str):
 
 def figures_to_html(figs, title: str='fastrl', about: str='', facts: dict | None=None) -> Page:
     """One page with all `figs`, their animations in step
-
     - `figs`: Plotly figures
     - `title`: Of the page
     - `about`: A paragraph under the title
@@ -62,7 +56,6 @@ def figures_to_html(figs, title: str='fastrl', about: str='', facts: dict | None
 
 def replay_report(experience_replay, path: Any='report.html', title: str='What is in the memory', more: Any=()) -> Path:
     """Write a page with pictures of the memory, which needs no network, to `path`
-
     - `experience_replay`: A memory, or the callback that has one
     - `path`: File for the page
     - `more`: Figures to show first"""
@@ -70,7 +63,6 @@ def replay_report(experience_replay, path: Any='report.html', title: str='What i
 
 def plot_images(experience_replay, column: str='image', most: int=500) -> go.Figure:
     """The images of the memory as an animation
-
     - `experience_replay`: A memory with a column of `(n,H,W,C)` images, or the callback that has it
     - `most`: Frames; a longer memory shows rows at even distances"""
     ...

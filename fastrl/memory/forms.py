@@ -8,8 +8,9 @@ Docs: https://fastrl.github.io/fastrl/memory.forms.html.md"""
 
 # %% auto #0
 __all__ = ['experience_fields', 'Experience', 'create_experience', 'form_of', 'has_numbers', 'values_of', 'experience_form',
-           'text_fields', 'kinds_of', 'to_text', 'from_text', 'row_text', 'of_row', 'wider', 'as_wide', 'columns_of',
-           'columns_of_values', 'ends', 'columns_of_batch', 'experiences_of', 'field_columns', 'wider_fields']
+           'text_fields', 'kinds_of', 'to_text', 'from_text', 'row_text', 'of_row', 'wider', 'as_wide', 'fit_fields',
+           'has_large', 'columns_of', 'columns_of_values', 'ends', 'columns_of_batch', 'experiences_of',
+           'field_columns', 'wider_fields']
 
 # %% ../../nbs/05j_memory.forms.ipynb #fed3765b
 import base64, json
@@ -47,7 +48,6 @@ def form_of(
     v, # Anything
 ): # -> a string, or a tuple of forms
     """What `v` is, apart from its numbers
-
     - `v`: Anything
     - returns: a string, or a tuple of forms"""
     if (res := _leaf_forms.get(key := (type(v), getattr(v, 'dtype', None)))) is not None: return res
@@ -68,7 +68,6 @@ def has_numbers(
     form, # From `form_of`
 )->bool:
     """Has a value of this form numbers in columns?
-
     - `form`: From `form_of`"""
     if isinstance(form, str): return form!='text'
     return any(has_numbers(o) for o in (dict(form[1:]).values() if form[0]=='dict' else form[1:]))
@@ -107,7 +106,6 @@ def values_of(
     n:int, # How many there are
 )->list:
     """The `n` values at `path`, with the types that they had
-
     - `form`: From `form_of`
     - `cols`: Columns by path
     - `path`: Where the values stand in `cols`
@@ -144,7 +142,6 @@ def experience_form(
     e, # Anything with the five fields
 )->tuple: # A form for each field
     """The forms of an experience, in the order of `experience_fields`
-
     - `e`: Anything with the five fields
     - returns: A form for each field"""
     try: forms = [form_of(getattr(e, k)) for k in experience_fields]
@@ -166,7 +163,6 @@ def text_fields(
     form:tuple, # From `experience_form`
 )->list:
     """The fields that are kept as text
-
     - `form`: From `experience_form`"""
     return [k for k,o in zip(experience_fields, form) if o=='text'] if 'text' in form else []
 
@@ -175,7 +171,6 @@ def kinds_of(
     form:tuple, # From `experience_form`
 )->dict: # Strings by path
     """What each leaf of an experience is that has numbers in columns
-
     - `form`: From `experience_form`
     - returns: Strings by path"""
     return {p: f for k,o in zip(experience_fields, form, strict=True) for p,f in _leaf_kinds(o, (k,)).items()}
@@ -238,7 +233,6 @@ def to_text(
     name:str, # What errors call it
 )->str:
     """What is kept of `o`
-
     - `o`: Numbers, strings, `None`, arrays, tensors, or lists, tuples and dicts of them
     - `name`: What errors call it"""
     try: return _encode(_as_json(o))
@@ -250,7 +244,6 @@ def from_text(
     text:str, # From `to_text`
 ):
     """The object that was kept as `text`
-
     - `text`: From `to_text`"""
     return _decode(text)
 
@@ -262,7 +255,6 @@ def row_text(
     fields:dict=None, # Those that are kept as text
 )->str:
     """What is kept beside the columns of a row
-
     - `info`: Or None
     - `fields`: Those that are kept as text"""
     if info is not None and not isinstance(info, dict):
@@ -276,7 +268,6 @@ def of_row(
     text:str, # From `row_text`
 )->tuple: # `info` and the fields
     """What was kept beside the columns of a row
-
     - `text`: From `row_text`
     - returns: `info` and the fields"""
     if text=='{}' or not text: return ({} if text else None),{}
@@ -301,7 +292,6 @@ def as_wide(
     dtype:torch.dtype,
 )->Tensor:
     """`v` as `dtype`, if it loses nothing
-
     - `path`: Names the column in an error"""
     if v.dtype==dtype: return v
     res = v.to(dtype)
@@ -309,6 +299,27 @@ def as_wide(
         raise ValueError(f'`{path_name(path)}` has whole numbers that {str(dtype)[6:]} cannot hold, '
                          f'beside numbers that need {str(dtype)[6:]}: keep to one of them')
     return res
+
+# %% ../../nbs/05j_memory.forms.ipynb #9a602c1a
+def fit_fields(
+    into:dict, # The store's columns, by path
+    cols:dict, # Columns of `n` rows, by path
+    n:int,
+)->dict: # A column for each of `into`; zeros where these rows have none
+    """`cols` in the dtypes of a store
+    - `into`: The store's columns, by path
+    - `cols`: Columns of `n` rows, by path
+    - returns: A column for each of `into`; zeros where these rows have none"""
+    return {p: as_wide(p, cols[p], v.dtype) if p in cols else torch.zeros(n, *v.shape[1:], dtype=v.dtype)
+            for p,v in into.items()}
+
+def has_large(
+    e, # An `Experience`
+)->bool:
+    """Has `e` a whole number that a column of floats may not hold exactly?
+    - `e`: An `Experience`"""
+    values = (v for k in experience_fields for _,v in leaves(getattr(e, k)))
+    return any(abs(v)>2**53 for v in values if isinstance(v, (int,np.integer)))
 
 # %% ../../nbs/05j_memory.forms.ipynb #a8426d0d
 def _one_column(path, vs):
@@ -374,7 +385,6 @@ def columns_of(
     stored:dict=None, # Columns by path that have the shapes to fit, if there are some
 )->tuple: # Columns by path, forms, texts of the rows
     """Experiences as columns
-
     - `experiences`: A list of them
     - `stored`: Columns by path that have the shapes to fit, if there are some
     - returns: Columns by path, forms, texts of the rows"""
@@ -388,7 +398,6 @@ def columns_of_values(
     stored:dict=None, # As `columns_of` takes it
 )->tuple: # As `columns_of`
     """The values of experiences as columns
-
     - `values`: Of each field, in lists or arrays; perhaps with `info`
     - `stored`: As `columns_of` takes it
     - returns: As `columns_of`"""
@@ -410,7 +419,6 @@ def ends(
     done, # Of an experience
 )->bool:
     """Does its episode end here?
-
     - `done`: Of an experience"""
     if done is None or type(done) is bool: return bool(done)
     flat = done.reshape(-1).tolist() if hasattr(done, 'reshape') else [done]
@@ -422,7 +430,6 @@ def columns_of_batch(
     batch:dict, # A column for each field, nested as experiences are, perhaps with a list `info`
 )->tuple: # As `columns_of`
     """A dict of columns, as `columns_of` gives them
-
     - `batch`: A column for each field, nested as experiences are, perhaps with a list `info`
     - returns: As `columns_of`"""
     batch,info = {k: v for k,v in batch.items() if k!='info'},batch.get('info')
@@ -449,7 +456,6 @@ def experiences_of(
     texts:list, # From `row_text`, one per row
 )->list:
     """The experiences that were taken apart
-
     - `cols`: Columns by path; `('form',)` numbers the form of each row
     - `forms`: From `experience_form`
     - `texts`: From `row_text`, one per row"""
@@ -469,7 +475,6 @@ def field_columns(
     cols:dict, # Columns by path
 )->dict:
     """The columns of the five fields, without those beside them
-
     - `cols`: Columns by path"""
     return {p: v for p,v in cols.items() if p[0] in experience_fields}
 
@@ -480,7 +485,6 @@ def wider_fields(
     who:str, # Whose columns these are, for an error
 )->dict: # By path
     """The fields that hold what is stored and `cols`, or a `ValueError` that names what does not fit
-
     - `have`: Fields of the five that are stored
     - `cols`: Columns of the five by path
     - `who`: Whose columns these are, for an error

@@ -86,7 +86,6 @@ def check_padding(
     fields, # Names of the fields of a step
 ):
     """Raise if both a field and the padding are called `mask`
-
     - `mask`: Are sequences of unequal length filled up?
     - `fields`: Names of the fields of a step"""
     if mask and 'mask' in fields:
@@ -109,7 +108,6 @@ def can_draw(self:EpisodeDataset,
     T:int, # Steps in a sequence; 0: whole episodes
 )->bool:
     """Is there an episode of `T` steps or more?
-
     - `T`: Steps in a sequence; 0: whole episodes"""
     return self.table.has(max(T, 1))
 
@@ -119,7 +117,6 @@ def why_none(self:EpisodeDataset,
     T:int, # Steps in each; 0: whole episodes
 )->str:
     """In words: what is stored, and what was asked for
-
     - `bs`: Sequences that were asked for
     - `T`: Steps in each; 0: whole episodes"""
     ns = self.episode_lengths
@@ -211,7 +208,6 @@ def get_loader(self:EpisodeDataset,
     context=None, # How workers start: `'fork'`, `'spawn'`, …; by default as Python does
 )->EpisodeLoader:
     """Batches of sequences, without end
-
     - `batch_size`: Sequences in a batch
     - `sequence_length`: Steps in each; without it whole episodes
     - `chunk_size`: Sequences that a worker hands over at once; a whole batch by default
@@ -285,7 +281,6 @@ def concat(
     weights=None, # The share of each; without it all have the same
 )->EpisodeDataset:
     """Draw from several datasets, with exact proportions
-
     - `datasets`: Of the same fields
     - `weights`: The share of each; without it all have the same"""
     if isinstance(datasets, EpisodeDataset): raise ValueError('datasets come as a list, got one dataset')

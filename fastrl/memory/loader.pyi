@@ -11,7 +11,6 @@ __all__ = ['EpisodeLoader', 'concat']
 
 def check_padding(mask: bool, fields):
     """Raise if both a field and the padding are called `mask`
-
     - `mask`: Are sequences of unequal length filled up?
     - `fields`: Names of the fields of a step"""
     ...
@@ -102,7 +101,6 @@ class Concat(EpisodeDataset):
 
 def concat(datasets, weights: Any=None) -> EpisodeDataset:
     """Draw from several datasets, with exact proportions
-
     - `datasets`: Of the same fields
     - `weights`: The share of each; without it all have the same"""
     ...

@@ -30,7 +30,6 @@ def write_piece(
     **about # More for the manifest
 )->dict: # One of the manifest's `pieces`
     """Write a file under a new name; nobody reads it until a manifest names it
-
     - `kind`: `'rows'`, `'marks'` or `'state'`
     - `columns`: For `write_tensors`
     - `meta`: Strings about the file, for other tools
@@ -44,7 +43,6 @@ def pieces_of(
     kind:str, # `'rows'`, `'marks'` or `'state'`
 )->list:
     """The files of one kind, oldest first
-
     - `kind`: `'rows'`, `'marks'` or `'state'`"""
     return [p for p in manifest['pieces'] if p['file'].startswith(kind+'-')]
 
@@ -58,7 +56,6 @@ def write_manifest(
     files=(), # Files that it names and that may not be on the disk yet
 )->bytes: # Its first bytes, unlike those of any other
     """Replace the manifest of `folder`, in one step
-
     - `manifest`: Data for JSON
     - `files`: Files that it names and that may not be on the disk yet
     - returns: Its first bytes, unlike those of any other"""
@@ -80,7 +77,6 @@ def plain_file(
     most:int=2**62, # Bytes
 )->bool:
     """Is it an ordinary file of at most `most` bytes? A link could lead elsewhere, a pipe keeps a reader waiting
-
     - `most`: Bytes"""
     o = path.lstat()
     return stat.S_ISREG(o.st_mode) and o.st_size<=most
@@ -90,7 +86,6 @@ def read_manifest(
     folder, # Of a saved memory
 )->dict:
     """The manifest of a saved memory, checked
-
     - `folder`: Of a saved memory"""
     path = Path(folder)/'manifest.json'
     if not Path(folder).exists(): raise FileNotFoundError(errno.ENOENT, 'there is no saved memory', str(folder))
@@ -164,7 +159,6 @@ def manifest_head(
     manifest:dict, # As `read_manifest` gave it
 )->bytes:
     """The first bytes of its file, unlike those of any other
-
     - `manifest`: As `read_manifest` gave it"""
     return _manifest_head(json.dumps(manifest).encode())
 
@@ -174,7 +168,6 @@ def one_writer(
     folder:Path, # Made if need be
 ): # -> a set; put the files of the new manifest into it
     """Let only one process and thread write to `folder`, and remove the files that no manifest names in the end
-
     - `folder`: Made if need be
     - returns: a set; put the files of the new manifest into it"""
     try:

@@ -12,7 +12,6 @@ __all__ = ['VERSION', 'write_piece', 'pieces_of', 'write_manifest', 'plain_file'
 
 def write_piece(folder: Path, kind: str, columns: dict, meta: dict | None=None, **about) -> dict:
     """Write a file under a new name; nobody reads it until a manifest names it
-
     - `kind`: `'rows'`, `'marks'` or `'state'`
     - `columns`: For `write_tensors`
     - `meta`: Strings about the file, for other tools
@@ -22,14 +21,12 @@ def write_piece(folder: Path, kind: str, columns: dict, meta: dict | None=None, 
 
 def pieces_of(manifest: dict, kind: str) -> list:
     """The files of one kind, oldest first
-
     - `kind`: `'rows'`, `'marks'` or `'state'`"""
     ...
 VERSION: int
 
 def write_manifest(folder: Path, manifest: dict, files: Any=()) -> bytes:
     """Replace the manifest of `folder`, in one step
-
     - `manifest`: Data for JSON
     - `files`: Files that it names and that may not be on the disk yet
     - returns: Its first bytes, unlike those of any other"""
@@ -37,26 +34,22 @@ def write_manifest(folder: Path, manifest: dict, files: Any=()) -> bytes:
 
 def plain_file(path: Path, most: int=2 ** 62) -> bool:
     """Is it an ordinary file of at most `most` bytes? A link could lead elsewhere, a pipe keeps a reader waiting
-
     - `most`: Bytes"""
     ...
 
 def read_manifest(folder) -> dict:
     """The manifest of a saved memory, checked
-
     - `folder`: Of a saved memory"""
     ...
 
 def manifest_head(manifest: dict) -> bytes:
     """The first bytes of its file, unlike those of any other
-
     - `manifest`: As `read_manifest` gave it"""
     ...
 
 @contextmanager
 def one_writer(folder: Path):
     """Let only one process and thread write to `folder`, and remove the files that no manifest names in the end
-
     - `folder`: Made if need be
     - returns: a set; put the files of the new manifest into it"""
     ...

@@ -81,7 +81,6 @@ def check_room(self:Place,
     nbytes:int # Of all rows
 ):
     """Warn if there is less memory than that
-
     - `nbytes`: Of all rows"""
     if self.device.type!='cpu' or self.path: return
     has = shutil.disk_usage('/dev/shm').free if self.shared and os.path.exists('/dev/shm') else machine_memory()
@@ -95,7 +94,6 @@ def words(self:Place,
     n:int # How many
 ): # -> tensor of int64
     """`n` words, all 0, where this place is
-
     - `n`: How many
     - returns: tensor of int64"""
     if self.shared:
@@ -110,7 +108,6 @@ def make(self:Place,
     n:int, # How many rows
 )->Place:
     """Make room for `n` rows, all 0
-
     - `fields`: Of each row
     - `n`: How many rows"""
     fields = fields if isinstance(fields, Fields) else Fields(fields)
@@ -126,7 +123,6 @@ def nbytes_when_full(
     schema:dict, # `{name: (shape, dtype)}`, nested as a step is
 )->int:
     """Bytes that the rows of a `Ring` take
-
     - `capacity`: Rows
     - `schema`: `{name: (shape, dtype)}`, nested as a step is"""
     return capacity*pack_fields(schema_fields(schema))[1]
@@ -138,7 +134,6 @@ def lay(self:Place,
     columns, # One tensor for each, wherever they lie
 )->Place:
     """Show `columns` as the rows of this place
-
     - `fields`: Of each row
     - `columns`: One tensor for each, wherever they lie"""
     self.fields,self._head,self.head = Fields(fields),None,[0]*head_words
@@ -150,7 +145,6 @@ def take(self:Place,
     idxs, # `(n,)`, int64
 ): # -> packed rows, or a list of columns where there are none
     """A copy of the rows `idxs`, unchecked
-
     - `idxs`: `(n,)`, int64
     - returns: packed rows, or a list of columns where there are none"""
     if self.packed is None: return [v.index_select(0, idxs) for v in self.columns.values()]
@@ -163,7 +157,6 @@ def grow(self:Place,
     need:int, # Rows
 ):
     """Make room for `need` rows, with the first ones as they are
-
     - `need`: Rows"""
     new = self.words(max(need, 2*len(self.packed))*self.packed.shape[1]).view(-1, self.packed.shape[1])
     new[:len(self.packed)] = self.packed
@@ -180,7 +173,6 @@ def write(self:Place,
     values:Tensor, # One for each
 ):
     """Write `values` into the rows `idxs` of one column, unchecked
-
     - `field`: The column
     - `idxs`: `(n,)`
     - `values`: One for each"""
@@ -196,7 +188,6 @@ def copy_in(self:Place,
     n:int, # How many rows, at most one per slot
 ):
     """Write rows to the slots from `at` on; behind the last slot comes the first
-
     - `cols`: One for each field, in their order
     - `at`: The slot of the first row
     - `n`: How many rows, at most one per slot"""
@@ -213,7 +204,6 @@ def apart(self:Place,
     cols, # Tensors
 )->list:
     """`cols`, with copies of those that are views of these rows
-
     - `cols`: Tensors"""
     packed,begin = self.packed,self.packed.data_ptr()
     return [t.clone() if begin<=t.data_ptr()<begin+packed.nbytes else t for t in cols]
@@ -273,7 +263,6 @@ def row_writer(
     base:int=None, # Of a place that grows, the word that has the number of the row in slot 0; others make room
 ): # -> `f(row)`, which writes a row that fits as it is: did it?
     """A function that is compiled to write rows of these fields
-
     - `place`: With room for rows; word 0 of its head counts the rows that are written, word 1 those that were begun
     - `lock`: Held while a row is written
     - `base`: Of a place that grows, the word that has the number of the row in slot 0; others make room
@@ -305,7 +294,6 @@ def mark_changed(self:Place,
     idxs, # Row numbers
 ):
     """Note that these rows have changed, if anybody wants to know
-
     - `name`: The column, or whatever else is kept of each row
     - `idxs`: Row numbers"""
     if self.changed is None: return
@@ -323,7 +311,6 @@ def create(self:Place,
     n:int, # How many rows
 )->Place:
     """Make the file, if nobody was quicker, and open it
-
     - `fields`: Of each row
     - `n`: How many rows"""
     spec = json.dumps(dict(capacity=n, fields=[[f.path, f.shape, str(f.dtype).split('.')[-1]] for f in fields]))
@@ -352,7 +339,6 @@ def open(self:Place,
     n:int=None, # Rows it should have
 )->Place:
     """Open the file of a place
-
     - `fields`: The fields it should have; others are an error
     - `n`: Rows it should have"""
     words,spec,size = _head_of(self.path)

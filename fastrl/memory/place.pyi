@@ -40,47 +40,40 @@ class Place:
 
     def check_room(self, nbytes: int):
         """Warn if there is less memory than that
-
     - `nbytes`: Of all rows"""
         ...
 
     def words(self, n: int):
         """`n` words, all 0, where this place is
-
     - `n`: How many
     - returns: tensor of int64"""
         ...
 
     def make(self, fields, n: int) -> Place:
         """Make room for `n` rows, all 0
-
     - `fields`: Of each row
     - `n`: How many rows"""
         ...
 
     def lay(self, fields, columns) -> Place:
         """Show `columns` as the rows of this place
-
     - `fields`: Of each row
     - `columns`: One tensor for each, wherever they lie"""
         ...
 
     def take(self, idxs):
         """A copy of the rows `idxs`, unchecked
-
     - `idxs`: `(n,)`, int64
     - returns: packed rows, or a list of columns where there are none"""
         ...
 
     def grow(self, need: int):
         """Make room for `need` rows, with the first ones as they are
-
     - `need`: Rows"""
         ...
 
     def write(self, field: Field, idxs: Tensor, values: Tensor):
         """Write `values` into the rows `idxs` of one column, unchecked
-
     - `field`: The column
     - `idxs`: `(n,)`
     - `values`: One for each"""
@@ -88,7 +81,6 @@ class Place:
 
     def copy_in(self, cols, at: int, n: int):
         """Write rows to the slots from `at` on; behind the last slot comes the first
-
     - `cols`: One for each field, in their order
     - `at`: The slot of the first row
     - `n`: How many rows, at most one per slot"""
@@ -96,27 +88,23 @@ class Place:
 
     def apart(self, cols) -> list:
         """`cols`, with copies of those that are views of these rows
-
     - `cols`: Tensors"""
         ...
 
     def mark_changed(self, name: str, idxs):
         """Note that these rows have changed, if anybody wants to know
-
     - `name`: The column, or whatever else is kept of each row
     - `idxs`: Row numbers"""
         ...
 
     def create(self, fields: Fields, n: int) -> Place:
         """Make the file, if nobody was quicker, and open it
-
     - `fields`: Of each row
     - `n`: How many rows"""
         ...
 
     def open(self, fields: Any=None, n: int | None=None) -> Place:
         """Open the file of a place
-
     - `fields`: The fields it should have; others are an error
     - `n`: Rows it should have"""
         ...
@@ -141,14 +129,12 @@ def machine_memory() -> int:
 
 def nbytes_when_full(capacity: int, schema: dict) -> int:
     """Bytes that the rows of a `Ring` take
-
     - `capacity`: Rows
     - `schema`: `{name: (shape, dtype)}`, nested as a step is"""
     ...
 
 def row_writer(place: Place, lock, base: int | None=None):
     """A function that is compiled to write rows of these fields
-
     - `place`: With room for rows; word 0 of its head counts the rows that are written, word 1 those that were begun
     - `lock`: Held while a row is written
     - `base`: Of a place that grows, the word that has the number of the row in slot 0; others make room

@@ -110,7 +110,6 @@ def __add__(self:ExperienceReplay,
     batch, # A `BD`, a dict, or a tuple that holds just one of them
 )->ExperienceReplay:
     """Add the rows of `batch` in place
-
     - `batch`: A `BD`, a dict, or a tuple that holds just one of them"""
     if isinstance(batch, tuple) and len(batch)==1: batch = batch[0]
     if not isinstance(batch, dict):
@@ -140,7 +139,6 @@ def sample(self:ExperienceReplay,
     **_
 )->tuple[BD,Tensor]: # The batch, and the numbers of its rows
     """`bs` rows, drawn by the sampler, and their numbers
-
     - `bs`: How many; `self.bs` by default
     - `device`: Where the batch should be; where the rows are by default
     - returns: The batch, and the numbers of its rows"""
@@ -198,7 +196,6 @@ def add(self:ExperienceReplay,
     **row # The fields of one step; a number makes a column of shape `(n,1)`
 )->ExperienceReplay:
     """Add one step
-
     - `**row`: The fields of one step; a number makes a column of shape `(n,1)`"""
     if _: _refuse_positions(*_)
     if type(td := row.setdefault('td_error', 0.)) is int and abs(td)<2**53: row['td_error'] = float(td)
@@ -240,7 +237,6 @@ def update_td(self:ExperienceReplay,
     serials:Tensor=None, # `(n,1)` or `(n,)`, the batch's column `serial`; without it the rows are taken as they are now
 ):
     """Note the TD error of each row in `idxs` that is still the one it was
-
     - `td_errors`: `(n,1)`, one for each row
     - `idxs`: `(n,)`, the numbers that came with the batch
     - `serials`: `(n,1)` or `(n,)`, the batch's column `serial`; without it the rows are taken as they are now"""
@@ -318,7 +314,6 @@ def put(self:ExperienceReplay,
     serials=None, # The batch's column `serial`; without it the rows are taken as they are now
 )->int: # How many rows are gone
     """Write `values` into the rows `idxs` that are still the ones they were
-
     - `name`: The column
     - `idxs`: Row numbers as they were drawn, `(n,)` or `(bs,T)`; -1 names none
     - `values`: Their shape, followed by that of a row
@@ -341,7 +336,6 @@ def add_vector(self:ExperienceReplay,
     **more # Other columns, `(n_envs, …)`
 )->ExperienceReplay:
     """Add what one `step` of a vector environment gave
-
     - `obs`: What the environments showed before the step, `(n_envs, …)`, also nested
     - `truncated`: The actions taken, and their results
     - `next_obs`: What they showed after it, as `step` gave it
@@ -384,7 +378,6 @@ def sample_sequences(self:ExperienceReplay,
     **_
 )->tuple[BD,Tensor]: # A batch of `(bs, T, …)`, and row numbers `(bs, T)`, -1 where there is none
     """Runs of rows that follow one another in an episode
-
     - `bs`: How many; `self.bs` by default
     - `T`: Steps in each; without it whole episodes
     - `pad`: Also episodes that are shorter, filled up with zeros?
@@ -401,7 +394,6 @@ def __getitem__(self:ExperienceReplay,
     o, # Rows: an int, slice, list, mask or tensor; or the name of a column
 )->ExperienceReplay:
     """An `ExperienceReplay` over the rows `o`, copied, with the same settings; or the column of that name
-
     - `o`: Rows: an int, slice, list, mask or tensor; or the name of a column"""
     with self.ring as ring:
         try:
@@ -483,7 +475,6 @@ def extend(self:ExperienceReplay,
     other, # Another memory, with the same columns
 )->ExperienceReplay:
     """Add the rows of another memory, oldest first, and keep the episodes of both apart
-
     - `other`: Another memory, with the same columns"""
     if not isinstance(other, ExperienceReplay) or other is self:
         raise ExperienceReplayException(f'`other` should be another ExperienceReplay, got {other!r:.60}')
@@ -537,7 +528,6 @@ def load(cls:ExperienceReplay,
     **asked # Settings; an error unless it was saved with them
 )->ExperienceReplay:
     """The memory that was saved to `folder`
-
     - `folder`: Of a saved or checkpointed memory
     - `sampler`: One with the saved settings; needed for your own class, if it does not derive from `Uniform`
     - `on_error`: `'skip'` leaves damaged files out, and logs how many rows they had

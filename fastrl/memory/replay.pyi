@@ -65,13 +65,11 @@ class ExperienceReplay(Savable):
 
     def __add__(self, batch) -> ExperienceReplay:
         """Add the rows of `batch` in place
-
     - `batch`: A `BD`, a dict, or a tuple that holds just one of them"""
         ...
 
     def sample(self, bs: int | None=None, device: Any=None) -> tuple[BD, Tensor]:
         """`bs` rows, drawn by the sampler, and their numbers
-
     - `bs`: How many; `self.bs` by default
     - `device`: Where the batch should be; where the rows are by default
     - returns: The batch, and the numbers of its rows"""
@@ -87,13 +85,11 @@ class ExperienceReplay(Savable):
 
     def add(self, **row) -> ExperienceReplay:
         """Add one step
-
     - `**row`: The fields of one step; a number makes a column of shape `(n,1)`"""
         ...
 
     def update_td(self, td_errors, idxs, serials: Tensor | None=None):
         """Note the TD error of each row in `idxs` that is still the one it was
-
     - `td_errors`: `(n,1)`, one for each row
     - `idxs`: `(n,)`, the numbers that came with the batch
     - `serials`: `(n,1)` or `(n,)`, the batch's column `serial`; without it the rows are taken as they are now"""
@@ -110,7 +106,6 @@ class ExperienceReplay(Savable):
 
     def put(self, name: str, idxs, values, serials: Any=None) -> int:
         """Write `values` into the rows `idxs` that are still the ones they were
-
     - `name`: The column
     - `idxs`: Row numbers as they were drawn, `(n,)` or `(bs,T)`; -1 names none
     - `values`: Their shape, followed by that of a row
@@ -120,7 +115,6 @@ class ExperienceReplay(Savable):
 
     def add_vector(self, *, obs, actions, rewards, terminated, truncated, next_obs, infos: dict | None=None, autoreset: Any=None, **more) -> ExperienceReplay:
         """Add what one `step` of a vector environment gave
-
     - `obs`: What the environments showed before the step, `(n_envs, …)`, also nested
     - `truncated`: The actions taken, and their results
     - `next_obs`: What they showed after it, as `step` gave it
@@ -131,7 +125,6 @@ class ExperienceReplay(Savable):
 
     def sample_sequences(self, bs: int | None=None, T: int | None=None, pad: bool=False, device: Any=None) -> tuple[BD, Tensor]:
         """Runs of rows that follow one another in an episode
-
     - `bs`: How many; `self.bs` by default
     - `T`: Steps in each; without it whole episodes
     - `pad`: Also episodes that are shorter, filled up with zeros?
@@ -141,7 +134,6 @@ class ExperienceReplay(Savable):
 
     def extend(self, other) -> ExperienceReplay:
         """Add the rows of another memory, oldest first, and keep the episodes of both apart
-
     - `other`: Another memory, with the same columns"""
         ...
 
@@ -153,7 +145,6 @@ class ExperienceReplay(Savable):
     @classmethod
     def load(cls, folder, sampler: Any=None, on_error: str='raise', env_restored: bool=False, mapped: bool=False, device: Any='cpu', shared: bool=False, path: Any=None, **asked) -> ExperienceReplay:
         """The memory that was saved to `folder`
-
     - `folder`: Of a saved or checkpointed memory
     - `sampler`: One with the saved settings; needed for your own class, if it does not derive from `Uniform`
     - `on_error`: `'skip'` leaves damaged files out, and logs how many rows they had

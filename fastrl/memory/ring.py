@@ -69,7 +69,6 @@ def add(self:Ring,
     **row # The fields of one step: numbers, arrays, tensors, or dicts and tuples of them
 ):
     """Write one row
-
     - `**row`: The fields of one step: numbers, arrays, tensors, or dicts and tuples of them"""
     if not self._fast(row): self._add_any(row)
 
@@ -85,7 +84,6 @@ def extend(self:Ring,
     batch:dict, # Columns that share their first axis, like a `BD`
 ):
     """Write the rows of `batch`, in order
-
     - `batch`: Columns that share their first axis, like a `BD`"""
     self._write_checked(batch, one=False)
 
@@ -195,7 +193,6 @@ def gather(self:Ring,
     device=None, # Where the batch should be
 )->BD:
     """Rows by number, unchecked: one gather, and one copy if they go to another `device`
-
     - `idxs`: Row numbers, known to be stored; of shape `(B,T)` they give columns `(B,T,…)`
     - `device`: Where the batch should be"""
     flat = idxs if idxs.ndim==1 else idxs.reshape(-1)
@@ -230,7 +227,6 @@ def serial(self:Ring,
     idxs, # Rows, named in any way
 )->Tensor:
     """How many rows were written before each of these
-
     - `idxs`: Rows, named in any way"""
     i = self._idxs_of(idxs)
     return self._serials.of(i.reshape(-1)).view(i.shape)
@@ -242,7 +238,6 @@ def holds(self:Ring,
     serials=None, # As many, from `serial` or a batch; without them: is anything stored there?
 )->Tensor: # bool, in the shape of `idxs`
     """Are these rows still the ones that had these serial numbers?
-
     - `idxs`: Row numbers, of any shape; -1 names none
     - `serials`: As many, from `serial` or a batch; without them: is anything stored there?
     - returns: bool, in the shape of `idxs`"""
@@ -257,7 +252,6 @@ def draw(self:Ring,
     read=None, # `read(ring, idxs)` → packed rows (or a list of columns) and more columns; else the rows as they are
 ): # -> (BD, row numbers)
     """The batch that `sampler` chooses, read before any of its rows can change
-
     - `sampler`: Has `draw(ring, bs)` → row numbers, `(bs,)` or `(bs,T)`, -1 for a row of zeros, and a dict of columns
     - `bs`: How many
     - `device`: Where the batch should be
@@ -333,7 +327,6 @@ def put(self:Ring,
     serials=None, # From the batch, as many as `idxs`; without it the rows are taken as they are now
 )->int: # How many rows were gone
     """Write `values` into rows that are still the ones they were
-
     - `name`: The column; of a nested one the whole or a leaf, `'obs.arm'`
     - `idxs`: Row numbers, of any shape; -1 names none
     - `values`: Their shape, and behind it that of a row
@@ -423,7 +416,6 @@ def cut(self:Ring,
     gap:bool=False, # Are rows missing here, so that nobody knows whether an episode began with them?
 ):
     """Mark that what is written next follows nothing that is stored
-
     - `on`: `False` takes back a mark that no row was written after: the environments resume where they were
     - `gap`: Are rows missing here, so that nobody knows whether an episode began with them?"""
     self._serials.cut(on, gap)
@@ -435,7 +427,6 @@ def reset(self:Ring,
     stop:int=None, # The number after the last row, if the rows from `first` on lie in their slots already
 ):
     """Forget all rows; the columns stay as they are
-
     - `first`: The serial number of the next row, if you load rows that had numbers; a new one by default
     - `stop`: The number after the last row, if the rows from `first` on lie in their slots already"""
     if not self.fields: return

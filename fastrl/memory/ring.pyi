@@ -34,14 +34,12 @@ class Ring:
 
     def save(self, folder):
         """Write all rows to `folder`
-
     - `folder`: Made if need be; a memory that is there is replaced, in one step"""
         ...
 
     @classmethod
     def load(cls, folder, capacity: int | None=None, on_error: str='raise', env_restored: bool=False, mapped: bool=False, **where) -> Ring:
         """The ring that was saved to `folder`
-
     - `folder`: Of a saved or checkpointed ring
     - `capacity`: An error unless it has this one
     - `on_error`: `'skip'` leaves damaged files out, and logs how many rows they had
@@ -52,19 +50,16 @@ class Ring:
 
     def checkpoint(self, folder):
         """Write to `folder` what came since the last time
-
     - `folder`: The same one each time"""
         ...
 
     def add(self, **row):
         """Write one row
-
     - `**row`: The fields of one step: numbers, arrays, tensors, or dicts and tuples of them"""
         ...
 
     def extend(self, batch: dict):
         """Write the rows of `batch`, in order
-
     - `batch`: Columns that share their first axis, like a `BD`"""
         ...
 
@@ -98,20 +93,17 @@ class Ring:
 
     def gather(self, idxs: Tensor, device: Any=None) -> BD:
         """Rows by number, unchecked: one gather, and one copy if they go to another `device`
-
     - `idxs`: Row numbers, known to be stored; of shape `(B,T)` they give columns `(B,T,…)`
     - `device`: Where the batch should be"""
         ...
 
     def serial(self, idxs) -> Tensor:
         """How many rows were written before each of these
-
     - `idxs`: Rows, named in any way"""
         ...
 
     def holds(self, idxs, serials: Any=None) -> Tensor:
         """Are these rows still the ones that had these serial numbers?
-
     - `idxs`: Row numbers, of any shape; -1 names none
     - `serials`: As many, from `serial` or a batch; without them: is anything stored there?
     - returns: bool, in the shape of `idxs`"""
@@ -119,7 +111,6 @@ class Ring:
 
     def draw(self, sampler, bs: int, device: Any=None, read: Any=None):
         """The batch that `sampler` chooses, read before any of its rows can change
-
     - `sampler`: Has `draw(ring, bs)` → row numbers, `(bs,)` or `(bs,T)`, -1 for a row of zeros, and a dict of columns
     - `bs`: How many
     - `device`: Where the batch should be
@@ -129,7 +120,6 @@ class Ring:
 
     def put(self, name: str, idxs, values, serials: Any=None) -> int:
         """Write `values` into rows that are still the ones they were
-
     - `name`: The column; of a nested one the whole or a leaf, `'obs.arm'`
     - `idxs`: Row numbers, of any shape; -1 names none
     - `values`: Their shape, and behind it that of a row
@@ -149,14 +139,12 @@ class Ring:
 
     def cut(self, on: bool=True, gap: bool=False):
         """Mark that what is written next follows nothing that is stored
-
     - `on`: `False` takes back a mark that no row was written after: the environments resume where they were
     - `gap`: Are rows missing here, so that nobody knows whether an episode began with them?"""
         ...
 
     def reset(self, first: int | None=None, stop: int | None=None):
         """Forget all rows; the columns stay as they are
-
     - `first`: The serial number of the next row, if you load rows that had numbers; a new one by default
     - `stop`: The number after the last row, if the rows from `first` on lie in their slots already"""
         ...

@@ -43,7 +43,6 @@ def schema_fields(
     path=(), # Of `schema` in a larger one
 ): # -> iterator of `Field`
     """The fields of a `schema`, in order
-
     - `schema`: `{name: (shape, dtype)}`, nested as a step is
     - `path`: Of `schema` in a larger one
     - returns: iterator of `Field`"""
@@ -60,7 +59,6 @@ def pack_fields(
     fields, # Of any `start`
 ): # -> list of `Field`, bytes a row
     """Place the fields side by side in a row, each aligned to the size of its elements
-
     - `fields`: Of any `start`
     - returns: list of `Field`, bytes a row"""
     res,end,widest = [],0,8
@@ -76,7 +74,6 @@ def nest(
     flat:dict, # Leaves by path
 ): # -> nested dicts and tuples, `leaves` undone
     """The nested form of these leaves; an int in a path is a place in a tuple
-
     - `flat`: Leaves by path
     - returns: nested dicts and tuples, `leaves` undone"""
     if () in flat: return flat[()]
@@ -113,7 +110,6 @@ def columns(self:Fields,
     shape=(-1,), # Axes of the batch
 )->list:
     """The columns of packed `rows`, sharing their memory
-
     - `rows`: Packed, `(n, words)` of int64: an array, or a tensor on any device
     - `shape`: Axes of the batch"""
     if self.record is not None and (isinstance(rows, np.ndarray) or rows.device.type=='cpu'):
@@ -133,7 +129,6 @@ def named(self:Fields,
     cols, # One for each field, in their order
 )->BD:
     """`cols` in the nested form of a step
-
     - `cols`: One for each field, in their order"""
     if self.flat: return BD(zip(self.flat, cols))
     cols = iter(cols)
@@ -147,7 +142,6 @@ def batch(self:Fields,
     device=None, # Where the batch should be
 )->BD:
     """Gathered `rows` as a batch
-
     - `rows`: Packed, or a list of columns
     - `shape`: Axes of the batch, `(B,T)` for sequences
     - `device`: Where the batch should be"""
@@ -163,7 +157,6 @@ def as_tensor(
     v, # A number, array or tensor, or a list of them
 ): # -> tensor, did it come as Python numbers?
     """`v` as a tensor, or a `ValueError` that names it
-
     - `path`: Of `v` in its step, for errors
     - `v`: A number, array or tensor, or a list of them
     - returns: tensor, did it come as Python numbers?"""
@@ -191,7 +184,6 @@ def fits(
     dtype:torch.dtype, # Of the column
 )->bool:
     """May `t` go into a column of `dtype`? Ints must survive unchanged; otherwise torch decides which casts are allowed
-
     - `python`: Did it come as Python numbers?
     - `dtype`: Of the column"""
     ints = not (dtype.is_floating_point or dtype.is_complex)
@@ -208,7 +200,6 @@ def tensors_of(
     meta=False, # Allow tensors without values, on the device `meta`?
 )->dict: # By path a tensor, and whether it came as Python numbers
     """Every leaf of `data` as a tensor, or a `ValueError`
-
     - `data`: A step, or a batch of steps
     - `meta`: Allow tensors without values, on the device `meta`?
     - returns: By path a tensor, and whether it came as Python numbers"""
@@ -226,7 +217,6 @@ def fields_of(
     one:bool, # One step, or columns with a first axis?
 )->Fields:
     """The fields of such steps
-
     - `ts`: From `tensors_of`
     - `one`: One step, or columns with a first axis?"""
     return Fields(Field(p, tuple(t.shape[not one:]), torch.float32 if py and t.dtype!=torch.bool else t.dtype)
@@ -243,7 +233,6 @@ def check_column(
     exact:bool=False, # Convert Python numbers only?
 ):
     """A `ValueError` unless `t` fits a column of this shape and dtype
-
     - `name`: Of the field, for the error
     - `python`: Did it come as Python numbers?
     - `shape`: Expected, without the first `lead` axes of `t`
@@ -261,7 +250,6 @@ def check_names(
     of:str='a row here', # The row in the error
 ):
     """A `ValueError` unless the same fields came
-
     - `have`: Paths of the fields that came
     - `want`: Paths of the fields that a row has
     - `of`: The row in the error"""
@@ -276,7 +264,6 @@ def fit(self:Fields,
     one:bool, # One step, or columns with a first axis?
 )->list:
     """The columns of `ts` in the order of the fields, or a `ValueError` that names the one that does not fit
-
     - `ts`: From `tensors_of`
     - `one`: One step, or columns with a first axis?"""
     cols = []
@@ -295,7 +282,6 @@ def batch_len(
     ts:dict, # From `tensors_of`
 )->int:
     """The common length of all columns
-
     - `ts`: From `tensors_of`"""
     bare = [path_name(p) for p,(t,_) in ts.items() if not t.ndim]
     if bare: raise ValueError(f'a batch has a first axis, {bare} have none')
@@ -309,7 +295,6 @@ def check_paths(
     paths, # As JSON gives them
 ):
     """A `ValueError` unless these lists can be the paths of one row's fields
-
     - `paths`: As JSON gives them"""
     ok = all(type(p) is list and p and type(p[0]) is str and all(type(o) in (str, int) for o in p) for p in paths)
     if not ok or len({tuple(p) for p in paths})<len(paths): raise ValueError('the fields are not named')
@@ -320,7 +305,6 @@ def torch_dtype(
     name:str, # For example 'float32'
 )->torch.dtype:
     """The dtype of that name, and nothing else in torch's namespace
-
     - `name`: For example 'float32'"""
     if not isinstance(res := getattr(torch, name, None), torch.dtype):
         raise ValueError(f'{name!r} is no dtype of torch')

@@ -35,7 +35,6 @@ class Field:
 
 def schema_fields(schema, path: Any=()):
     """The fields of a `schema`, in order
-
     - `schema`: `{name: (shape, dtype)}`, nested as a step is
     - `path`: Of `schema` in a larger one
     - returns: iterator of `Field`"""
@@ -43,14 +42,12 @@ def schema_fields(schema, path: Any=()):
 
 def pack_fields(fields):
     """Place the fields side by side in a row, each aligned to the size of its elements
-
     - `fields`: Of any `start`
     - returns: list of `Field`, bytes a row"""
     ...
 
 def nest(flat: dict):
     """The nested form of these leaves; an int in a path is a place in a tuple
-
     - `flat`: Leaves by path
     - returns: nested dicts and tuples, `leaves` undone"""
     ...
@@ -71,20 +68,17 @@ class Fields(list):
 
     def columns(self, rows, shape: Any=(-1,)) -> list:
         """The columns of packed `rows`, sharing their memory
-
     - `rows`: Packed, `(n, words)` of int64: an array, or a tensor on any device
     - `shape`: Axes of the batch"""
         ...
 
     def named(self, cols) -> BD:
         """`cols` in the nested form of a step
-
     - `cols`: One for each field, in their order"""
         ...
 
     def batch(self, rows, shape: Any=(-1,), device: Any=None) -> BD:
         """Gathered `rows` as a batch
-
     - `rows`: Packed, or a list of columns
     - `shape`: Axes of the batch, `(B,T)` for sequences
     - `device`: Where the batch should be"""
@@ -92,14 +86,12 @@ class Fields(list):
 
     def fit(self, ts: dict, one: bool) -> list:
         """The columns of `ts` in the order of the fields, or a `ValueError` that names the one that does not fit
-
     - `ts`: From `tensors_of`
     - `one`: One step, or columns with a first axis?"""
         ...
 
 def as_tensor(path, v):
     """`v` as a tensor, or a `ValueError` that names it
-
     - `path`: Of `v` in its step, for errors
     - `v`: A number, array or tensor, or a list of them
     - returns: tensor, did it come as Python numbers?"""
@@ -107,14 +99,12 @@ def as_tensor(path, v):
 
 def fits(t: Tensor, python: bool, dtype: torch.dtype) -> bool:
     """May `t` go into a column of `dtype`? Ints must survive unchanged; otherwise torch decides which casts are allowed
-
     - `python`: Did it come as Python numbers?
     - `dtype`: Of the column"""
     ...
 
 def tensors_of(data: dict, meta=False) -> dict:
     """Every leaf of `data` as a tensor, or a `ValueError`
-
     - `data`: A step, or a batch of steps
     - `meta`: Allow tensors without values, on the device `meta`?
     - returns: By path a tensor, and whether it came as Python numbers"""
@@ -122,14 +112,12 @@ def tensors_of(data: dict, meta=False) -> dict:
 
 def fields_of(ts: dict, one: bool) -> Fields:
     """The fields of such steps
-
     - `ts`: From `tensors_of`
     - `one`: One step, or columns with a first axis?"""
     ...
 
 def check_column(name: str, t: Tensor, python: bool, shape, dtype: torch.dtype, lead: int=0, exact: bool=False):
     """A `ValueError` unless `t` fits a column of this shape and dtype
-
     - `name`: Of the field, for the error
     - `python`: Did it come as Python numbers?
     - `shape`: Expected, without the first `lead` axes of `t`
@@ -140,7 +128,6 @@ def check_column(name: str, t: Tensor, python: bool, shape, dtype: torch.dtype, 
 
 def check_names(have, want, of: str='a row here'):
     """A `ValueError` unless the same fields came
-
     - `have`: Paths of the fields that came
     - `want`: Paths of the fields that a row has
     - `of`: The row in the error"""
@@ -148,18 +135,15 @@ def check_names(have, want, of: str='a row here'):
 
 def batch_len(ts: dict) -> int:
     """The common length of all columns
-
     - `ts`: From `tensors_of`"""
     ...
 
 def check_paths(paths):
     """A `ValueError` unless these lists can be the paths of one row's fields
-
     - `paths`: As JSON gives them"""
     ...
 
 def torch_dtype(name: str) -> torch.dtype:
     """The dtype of that name, and nothing else in torch's namespace
-
     - `name`: For example 'float32'"""
     ...

@@ -61,7 +61,6 @@ def take(self:Running,
     stop:int, # The first step that is not part of it
 )->dict:
     """The episode of environment `i` up to `stop`; the next one begins there
-
     - `i`: Number of the environment
     - `stop`: The first step that is not part of it"""
     when = torch.arange(self.start[i], stop)%self.room
@@ -73,7 +72,6 @@ def flags_of(
     done, # As it came with a step
 )->np.ndarray: # Of bools; without axes, or `(n,)`
     """`done` as an array, or a `ValueError`
-
     - `done`: As it came with a step
     - returns: Of bools; without axes, or `(n,)`"""
     def array(o):
@@ -93,7 +91,6 @@ def dones_of(
     num_envs:int=None, # Environments, if somebody said how many they are
 ): # -> array of bools; the axes in front of each field
     """`done` as one flag for each environment, or a `ValueError`
-
     - `done`: As it came with a step
     - `lead`: Axes of the steps before; `None` if this is the first one
     - `num_envs`: Environments, if somebody said how many they are
@@ -110,7 +107,6 @@ def lead_of(
     schema=None, # `FieldType` by path, if it is known
 ): # -> the axes in front of each field
     """`()` for one environment, `(n,)` for `n`, by the shapes of the fields; a `ValueError` if they fit both
-
     - `step`: As it came with one `done` for all
     - `schema`: `FieldType` by path, if it is known
     - returns: the axes in front of each field"""
@@ -144,7 +140,6 @@ def resume_running(
     state:dict, # From `waiting`
 )->Running:
     """The steps that waited, or a `ValueError` if they cannot be
-
     - `state`: From `waiting`"""
     lead,t,steps = tuple(state['lead']),state['t'],state['steps']
     n,marks = math.prod(lead),[state[k] for k in ('start','out','pending')]

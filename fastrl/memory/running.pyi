@@ -34,7 +34,6 @@ class Running:
 
     def take(self, i: int, stop: int) -> dict:
         """The episode of environment `i` up to `stop`; the next one begins there
-
     - `i`: Number of the environment
     - `stop`: The first step that is not part of it"""
         ...
@@ -45,14 +44,12 @@ class Running:
 
 def flags_of(done) -> np.ndarray:
     """`done` as an array, or a `ValueError`
-
     - `done`: As it came with a step
     - returns: Of bools; without axes, or `(n,)`"""
     ...
 
 def dones_of(done, lead: Any=None, num_envs: int | None=None):
     """`done` as one flag for each environment, or a `ValueError`
-
     - `done`: As it came with a step
     - `lead`: Axes of the steps before; `None` if this is the first one
     - `num_envs`: Environments, if somebody said how many they are
@@ -61,7 +58,6 @@ def dones_of(done, lead: Any=None, num_envs: int | None=None):
 
 def lead_of(step, schema: Any=None):
     """`()` for one environment, `(n,)` for `n`, by the shapes of the fields; a `ValueError` if they fit both
-
     - `step`: As it came with one `done` for all
     - `schema`: `FieldType` by path, if it is known
     - returns: the axes in front of each field"""
@@ -69,6 +65,5 @@ def lead_of(step, schema: Any=None):
 
 def resume_running(state: dict) -> Running:
     """The steps that waited, or a `ValueError` if they cannot be
-
     - `state`: From `waiting`"""
     ...

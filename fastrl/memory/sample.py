@@ -44,7 +44,6 @@ def draw(self:Uniform,
     bs:int, # How many to draw
 ): # -> row numbers `(bs,)`, and columns that the draw adds to the batch
     """Choose the rows of the next batch
-
     - `bs`: How many to draw
     - returns: row numbers `(bs,)`, and columns that the draw adds to the batch"""
     if not len(ring): raise ValueError('there are no rows to draw from yet: add some first')
@@ -81,7 +80,6 @@ def load_state_dict(self:Uniform,
     beside:dict=None, # What was kept for each row
 ):
     """Resume drawing where another sampler was
-
     - `state`: From `state_dict`
     - `ring`: The rows to draw from
     - `beside`: What was kept for each row"""
@@ -171,7 +169,6 @@ def draw(self:Prioritized,
     bs:int, # How many to draw
 ): # -> row numbers `(bs,)`, and the column `weight`
     """Choose the rows of the next batch, and how much each counts
-
     - `bs`: How many to draw
     - returns: row numbers `(bs,)`, and the column `weight`"""
     if not ring.total: raise ValueError('there are no rows to draw from yet: add some first')
@@ -210,7 +207,6 @@ def load_state_dict(self:Prioritized,
     beside:dict=None, # From `beside`, for these rows
 ):
     """Resume drawing where another sampler was
-
     - `state`: From `state_dict`
     - `ring`: The rows to draw from
     - `beside`: From `beside`, for these rows"""
@@ -227,7 +223,6 @@ def sampler_of(
     device='cpu', # Where the rows live
 )->Uniform:
     """Rebuild a saved sampler from its class name and settings
-
     - `kind`: 'Uniform' or the name of a subclass
     - `settings`: From its `settings`
     - `device`: Where the rows live"""

@@ -28,7 +28,6 @@ class Uniform:
 
     def draw(self, ring: Ring, bs: int):
         """Choose the rows of the next batch
-
     - `bs`: How many to draw
     - returns: row numbers `(bs,)`, and columns that the draw adds to the batch"""
         ...
@@ -52,7 +51,6 @@ class Uniform:
 
     def load_state_dict(self, state: dict, ring: Ring | None=None, beside: dict | None=None):
         """Resume drawing where another sampler was
-
     - `state`: From `state_dict`
     - `ring`: The rows to draw from
     - `beside`: What was kept for each row"""
@@ -105,7 +103,6 @@ class Prioritized(Uniform):
 
     def draw(self, ring: Ring, bs: int):
         """Choose the rows of the next batch, and how much each counts
-
     - `bs`: How many to draw
     - returns: row numbers `(bs,)`, and the column `weight`"""
         ...
@@ -125,7 +122,6 @@ class Prioritized(Uniform):
 
     def load_state_dict(self, state: dict, ring: Ring | None=None, beside: dict | None=None):
         """Resume drawing where another sampler was
-
     - `state`: From `state_dict`
     - `ring`: The rows to draw from
     - `beside`: From `beside`, for these rows"""
@@ -133,7 +129,6 @@ class Prioritized(Uniform):
 
 def sampler_of(kind: str, settings: dict, device: Any='cpu') -> Uniform:
     """Rebuild a saved sampler from its class name and settings
-
     - `kind`: 'Uniform' or the name of a subclass
     - `settings`: From its `settings`
     - `device`: Where the rows live"""

@@ -52,7 +52,6 @@ class Saved:
         **asked # Its expected settings
     ):
         """A `LoadError` unless the folder holds a `kind` with these settings
-
         - `kind`: The expected class
         - `**asked`: Its expected settings"""
         if self.kind!=kind:
@@ -70,7 +69,6 @@ def tensors(self:Saved,
     checksum:bool=True, # Read all of it, to compare its checksum?
 )->dict:
     """The tensors of a file, mapped, if they agree with the manifest
-
     - `piece`: From the manifest
     - `checksum`: Read all of it, to compare its checksum?"""
     path,problem = self.folder/piece['file'],None
@@ -140,7 +138,6 @@ def verify(
     folder, # Of a saved memory
 )->list:
     """Every problem of a saved memory in words; an empty list if it is sound
-
     - `folder`: Of a saved memory"""
     try: return list(Saved(folder).problems().values())
     except (LoadError, OSError) as e: return [str(e)]
@@ -153,7 +150,6 @@ def read(self:Saved,
     **where # `device`, `shared` or `path`, for the `Ring`
 ): # -> the ring, and the numbers per row by name
     """The rows of a saved memory
-
     - `on_error`: `'skip'` leaves damaged files out, and logs how many rows they had
     - `mapped`: Leave the rows in the file, to be read when they are drawn? You cannot add to them then
     - `**where`: `device`, `shared` or `path`, for the `Ring`

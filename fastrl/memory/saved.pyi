@@ -42,14 +42,12 @@ class Saved:
 
     def expect(self, kind: str, **asked):
         """A `LoadError` unless the folder holds a `kind` with these settings
-
         - `kind`: The expected class
         - `**asked`: Its expected settings"""
         ...
 
     def tensors(self, piece: dict, checksum: bool=True) -> dict:
         """The tensors of a file, mapped, if they agree with the manifest
-
     - `piece`: From the manifest
     - `checksum`: Read all of it, to compare its checksum?"""
         ...
@@ -64,7 +62,6 @@ class Saved:
 
     def read(self, on_error: str='raise', mapped: bool=False, **where):
         """The rows of a saved memory
-
     - `on_error`: `'skip'` leaves damaged files out, and logs how many rows they had
     - `mapped`: Leave the rows in the file, to be read when they are drawn? You cannot add to them then
     - `**where`: `device`, `shared` or `path`, for the `Ring`
@@ -73,7 +70,6 @@ class Saved:
 
 def verify(folder) -> list:
     """Every problem of a saved memory in words; an empty list if it is sound
-
     - `folder`: Of a saved memory"""
     ...
 

@@ -19,7 +19,6 @@ def row_spans(
     n:int, # How many rows are there, the last of them
 )->list: # Of `(bank, from, to)`, in the order of the rows
     """Who wrote each of `n` rows, and its number there
-
     - `about`: With `id` and `total`, and perhaps `spans` or `parents`
     - `n`: How many rows are there, the last of them
     - returns: Of `(bank, from, to)`, in the order of the rows"""
@@ -36,7 +35,6 @@ def last_spans(
     n:int, # How many rows
 )->list:
     """The spans of the last `n` rows; those that continue each other are one
-
     - `spans`: Of `(bank, from, to)`
     - `n`: How many rows"""
     res = []
@@ -52,7 +50,6 @@ def some_spans(
     mask, # One bool per row: which of them?
 )->list:
     """The spans of some of the rows
-
     - `spans`: Of all rows
     - `mask`: One bool per row: which of them?"""
     res,at = [],0
@@ -75,7 +72,6 @@ class Seen:
         spans, # From `row_spans`
     ):
         """Note that these rows came
-
         - `spans`: From `row_spans`"""
         for k,lo,hi in spans: self.spans[k] = [*self.spans.get(k, []), (lo, hi)]
 
@@ -85,7 +81,6 @@ def new(self:Seen,
     spans, # From `row_spans`
 )->np.ndarray: # One bool per row, in their order
     """Which of these rows have not come yet, neither before nor earlier among them?
-
     - `spans`: From `row_spans`
     - returns: One bool per row, in their order"""
     came,res = Seen({k: self.spans.get(k, []) for k,*_ in spans}),[np.zeros(0, bool)]

@@ -9,7 +9,6 @@ __all__ = ['row_spans', 'last_spans', 'some_spans', 'Seen']
 
 def row_spans(about: dict, n: int) -> list:
     """Who wrote each of `n` rows, and its number there
-
     - `about`: With `id` and `total`, and perhaps `spans` or `parents`
     - `n`: How many rows are there, the last of them
     - returns: Of `(bank, from, to)`, in the order of the rows"""
@@ -17,14 +16,12 @@ def row_spans(about: dict, n: int) -> list:
 
 def last_spans(spans, n: int) -> list:
     """The spans of the last `n` rows; those that continue each other are one
-
     - `spans`: Of `(bank, from, to)`
     - `n`: How many rows"""
     ...
 
 def some_spans(spans, mask) -> list:
     """The spans of some of the rows
-
     - `spans`: Of all rows
     - `mask`: One bool per row: which of them?"""
     ...
@@ -39,13 +36,11 @@ class Seen:
 
     def add(self, spans):
         """Note that these rows came
-
         - `spans`: From `row_spans`"""
         ...
 
     def new(self, spans) -> np.ndarray:
         """Which of these rows have not come yet, neither before nor earlier among them?
-
     - `spans`: From `row_spans`
     - returns: One bool per row, in their order"""
         ...

@@ -66,7 +66,6 @@ def slots_of(self:Serials,
     serials # Serial numbers: one, or an array or tensor of them
 ): # -> the same with slots
     """The slots where rows of these numbers lie while they are stored: from slot 0 on, and round again
-
     - `serials`: Serial numbers: one, or an array or tensor of them
     - returns: the same with slots"""
     return _wrapped(serials-self.place.head[_first], self.capacity)
@@ -92,7 +91,6 @@ def begin(self:Serials,
     n:int # How many
 ):
     """`n` rows are about to be written: whoever reads now knows which slots to leave out
-
     - `n`: How many"""
     head,cap = self.place.head,self.capacity
     stop = head[_written]+n
@@ -104,7 +102,6 @@ def end(self:Serials,
     n:int # How many
 ):
     """`n` rows were written
-
     - `n`: How many"""
     self.place.head[_written] += n
     self.look()
@@ -131,7 +128,6 @@ def of(self:Serials,
     idxs:Tensor, # Row numbers `(k,)`, unchecked
 )->Tensor: # `(k,1)`
     """The serial numbers of `idxs`
-
     - `idxs`: Row numbers `(k,)`, unchecked
     - returns: `(k,1)`"""
     return self._numbers_of(idxs, self.total)
@@ -156,7 +152,6 @@ def check(self:Serials,
     idxs:Tensor, # Row numbers `(k,)`
 ): # -> serial numbers `(k,1)`, and the least index: below -1 if one names no row
     """The serial numbers of `idxs`, of which -1 names no row and gets -1
-
     - `idxs`: Row numbers `(k,)`
     - returns: serial numbers `(k,1)`, and the least index: below -1 if one names no row"""
     base,total,cap = self.place.head[_first],self.total,self.capacity
@@ -216,7 +211,6 @@ def write(self:Serials,
     *args # For `copy`
 ):
     """Write `n` rows by `copy(*args)`, which is called again if it was interrupted
-
     - `n`: How many
     - `copy`: Copies them when it is called
     - `*args`: For `copy`"""
@@ -245,7 +239,6 @@ def hold(self:Serials,
     serials=None, # As many, from `of` or a batch; without them: is anything stored there?
 )->Tensor: # bool, in the shape of `idxs`
     """Are these rows still the ones that had these serial numbers?
-
     - `idxs`: Row numbers, of any shape; -1 names none
     - `serials`: As many, from `of` or a batch; without them: is anything stored there?
     - returns: bool, in the shape of `idxs`"""
@@ -284,7 +277,6 @@ def write_held(self:Serials,
     serials, # Likewise
 )->bool: # Did it write?
     """Write `values` to rows of `col`, if all rows are still the ones that had these `serials`
-
     - `col`: An array, one of the place's columns
     - `idxs`: Row numbers, an array
     - `values`: One for each, in an array
@@ -314,7 +306,6 @@ def lost(self:Serials,
     idxs:Tensor # Of any shape
 )->bool:
     """Has another process overwritten some of these rows since `total` was looked at?
-
     - `idxs`: Of any shape"""
     total,oldest = self.total,self.oldest
     if oldest<=total-len(self): return False
@@ -328,7 +319,6 @@ def touched(self:Serials,
     total:int, # How many rows were written when you began to read
 )->bool:
     """Has a writer begun to write over some of these slots meanwhile?
-
     - `idxs`: `(k,)`
     - `total`: How many rows were written when you began to read"""
     begun = self.place.head[_begun]
@@ -349,7 +339,6 @@ class Seams(NamedTuple):
         capacity, # Of the ring; `None` if it grows
     ): # -> the same with slots
         """The slots where rows of these numbers lie while they are stored
-
         - `serials`: Serial numbers: one, or an array or tensor of them
         - `capacity`: Of the ring; `None` if it grows
         - returns: the same with slots"""
@@ -401,7 +390,6 @@ def cut(self:Serials,
     gap:bool=False, # Are rows missing here, so that nobody knows whether an episode began with them?
 ):
     """Mark that what is written next follows nothing that is stored
-
     - `on`: `False` takes back a mark that no row was written after: the environments resume where they were
     - `gap`: Are rows missing here, so that nobody knows whether an episode began with them?"""
     if not self.place.fields: return
@@ -437,7 +425,6 @@ def reset(self:Serials,
     stop:int=None, # The number after the last row, if the rows from `first` on lie in their slots already
 ):
     """Forget all rows; the columns stay as they are
-
     - `first`: The serial number of the next row, if you load rows that had numbers; a new one by default
     - `stop`: The number after the last row, if the rows from `first` on lie in their slots already"""
     head,cap = self.place.head,self.capacity or 1

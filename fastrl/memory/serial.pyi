@@ -51,7 +51,6 @@ class Serials:
 
     def slots_of(self, serials):
         """The slots where rows of these numbers lie while they are stored: from slot 0 on, and round again
-
     - `serials`: Serial numbers: one, or an array or tensor of them
     - returns: the same with slots"""
         ...
@@ -62,19 +61,16 @@ class Serials:
 
     def begin(self, n: int):
         """`n` rows are about to be written: whoever reads now knows which slots to leave out
-
     - `n`: How many"""
         ...
 
     def end(self, n: int):
         """`n` rows were written
-
     - `n`: How many"""
         ...
 
     def of(self, idxs: Tensor) -> Tensor:
         """The serial numbers of `idxs`
-
     - `idxs`: Row numbers `(k,)`, unchecked
     - returns: `(k,1)`"""
         ...
@@ -86,7 +82,6 @@ class Serials:
 
     def check(self, idxs: Tensor):
         """The serial numbers of `idxs`, of which -1 names no row and gets -1
-
     - `idxs`: Row numbers `(k,)`
     - returns: serial numbers `(k,1)`, and the least index: below -1 if one names no row"""
         ...
@@ -107,7 +102,6 @@ class Serials:
 
     def write(self, n: int, copy, *args):
         """Write `n` rows by `copy(*args)`, which is called again if it was interrupted
-
     - `n`: How many
     - `copy`: Copies them when it is called
     - `*args`: For `copy`"""
@@ -115,7 +109,6 @@ class Serials:
 
     def hold(self, idxs, serials: Any=None) -> Tensor:
         """Are these rows still the ones that had these serial numbers?
-
     - `idxs`: Row numbers, of any shape; -1 names none
     - `serials`: As many, from `of` or a batch; without them: is anything stored there?
     - returns: bool, in the shape of `idxs`"""
@@ -123,7 +116,6 @@ class Serials:
 
     def write_held(self, col, idxs, values, serials) -> bool:
         """Write `values` to rows of `col`, if all rows are still the ones that had these `serials`
-
     - `col`: An array, one of the place's columns
     - `idxs`: Row numbers, an array
     - `values`: One for each, in an array
@@ -141,13 +133,11 @@ class Serials:
 
     def lost(self, idxs: Tensor) -> bool:
         """Has another process overwritten some of these rows since `total` was looked at?
-
     - `idxs`: Of any shape"""
         ...
 
     def touched(self, idxs: Tensor, total: int) -> bool:
         """Has a writer begun to write over some of these slots meanwhile?
-
     - `idxs`: `(k,)`
     - `total`: How many rows were written when you began to read"""
         ...
@@ -164,7 +154,6 @@ class Serials:
 
     def cut(self, on: bool=True, gap: bool=False):
         """Mark that what is written next follows nothing that is stored
-
     - `on`: `False` takes back a mark that no row was written after: the environments resume where they were
     - `gap`: Are rows missing here, so that nobody knows whether an episode began with them?"""
         ...
@@ -175,7 +164,6 @@ class Serials:
 
     def reset(self, first: int | None=None, stop: int | None=None):
         """Forget all rows; the columns stay as they are
-
     - `first`: The serial number of the next row, if you load rows that had numbers; a new one by default
     - `stop`: The number after the last row, if the rows from `first` on lie in their slots already"""
         ...
@@ -195,7 +183,6 @@ class Seams(NamedTuple):
 
     def slots_of(self, serials, capacity):
         """The slots where rows of these numbers lie while they are stored
-
         - `serials`: Serial numbers: one, or an array or tensor of them
         - `capacity`: Of the ring; `None` if it grows
         - returns: the same with slots"""

@@ -56,7 +56,6 @@ def use_slots(
     slots:Slots, # Of this worker
 ):
     """From now on `new_block` takes its room from `slots`
-
     - `slots`: Of this worker"""
     global _mine
     _mine = slots

@@ -35,7 +35,6 @@ class Slots:
 
 def use_slots(slots: Slots):
     """From now on `new_block` takes its room from `slots`
-
     - `slots`: Of this worker"""
     ...
 

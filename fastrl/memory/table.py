@@ -26,7 +26,6 @@ def whole_numbers(
     path=None, # Or in this file
 )->Place:
     """A place for `n` times whole numbers; an existing file is opened
-
     - `n`: How many; `None` for as many as the file has
     - `shape`: Of each
     - `shared`: In shared memory?
@@ -81,7 +80,6 @@ class Table:
 @patch
 def line(self:Table, e:int): # -> first position, length, number, tag
     """The line of entry `e`
-
     - returns: first position, length, number, tag"""
     a = self.place.array
     return a[_first_line+e%(len(a)-_first_line)]
@@ -93,7 +91,6 @@ def add(self:Table,
     tag:int=0, # A number that means something to the dataset
 ):
     """Enter an episode of `n` steps
-
     - `n`: Steps of the episode
     - `id`: Its number; the next one by default
     - `tag`: A number that means something to the dataset"""
@@ -125,14 +122,12 @@ def trim(self:Table):
 @patch
 def lines(self:Table): # -> `(entries, 4)`
     """A copy of all lines from the oldest entry to the newest, dropped ones between them included
-
     - returns: `(entries, 4)`"""
     return self._entries()[1]
 
 @patch
 def live(self:Table): # -> entries, and their lines
     """The episodes that are stored, and not in doubt
-
     - returns: entries, and their lines"""
     es,lines = self._entries()
     return es[lines[:,1]>0],lines[lines[:,1]>0]
@@ -148,7 +143,6 @@ def age_of(
     line, # Of a table
 )->tuple:
     """Tag and number of an episode: no other one has both, and older ones compare as smaller
-
     - `line`: Of a table"""
     return int(line[3]),int(line[2])
 
@@ -193,7 +187,6 @@ def draw(self:Table,
     by_step:bool, # Every place equally likely? Else every episode
 ): # -> a line for each: entry, first position, offset, length, number, tag; none if nothing fits
     """Which sequences make the next batch
-
     - `rng`: A generator of NumPy's
     - `bs`: How many
     - `T`: Steps in each; 0: whole episodes
@@ -239,7 +232,6 @@ def still_there(self:Table,
     picks, # From `draw`
 )->bool:
     """Are all of `picks` still what they were?
-
     - `picks`: From `draw`"""
     return _unchanged(self.array, picks)
 
@@ -260,7 +252,6 @@ def restore(self:Table,
     lines, # Of that table
 ):
     """Take over what was saved; a `ValueError` if this is of no table
-
     - `counts`: Of a table
     - `lines`: Of that table"""
     if (counts.shape!=(_first_line,4) or lines.ndim!=2 or lines.shape[1]!=4 or len(lines)>self.slots
@@ -277,7 +268,6 @@ def check(self:Table,
     capacity:int=None, # Of the dataset: are all entries episodes of at most that many steps, one after another?
 ):
     """A `ValueError` unless the counts, and with a `capacity` also the entries, can be true
-
     - `capacity`: Of the dataset: are all entries episodes of at most that many steps, one after another?"""
     a = self.array
     ok = (0<=a[_at_oldest]<=a[_at_end]<=a[_at_oldest]+self.slots

@@ -10,7 +10,6 @@ __all__ = ['whole_numbers', 'Table', 'age_of']
 
 def whole_numbers(n: int, shape: Any=(), shared=False, path: Any=None) -> Place:
     """A place for `n` times whole numbers; an existing file is opened
-
     - `n`: How many; `None` for as many as the file has
     - `shape`: Of each
     - `shared`: In shared memory?
@@ -49,13 +48,11 @@ class Table:
 
     def line(self, e: int):
         """The line of entry `e`
-
     - returns: first position, length, number, tag"""
         ...
 
     def add(self, n: int, id: int | None=None, tag: int=0):
         """Enter an episode of `n` steps
-
     - `n`: Steps of the episode
     - `id`: Its number; the next one by default
     - `tag`: A number that means something to the dataset"""
@@ -71,19 +68,16 @@ class Table:
 
     def lines(self):
         """A copy of all lines from the oldest entry to the newest, dropped ones between them included
-
     - returns: `(entries, 4)`"""
         ...
 
     def live(self):
         """The episodes that are stored, and not in doubt
-
     - returns: entries, and their lines"""
         ...
 
     def draw(self, rng, bs: int, T: int, by_step: bool):
         """Which sequences make the next batch
-
     - `rng`: A generator of NumPy's
     - `bs`: How many
     - `T`: Steps in each; 0: whole episodes
@@ -93,7 +87,6 @@ class Table:
 
     def still_there(self, picks) -> bool:
         """Are all of `picks` still what they were?
-
     - `picks`: From `draw`"""
         ...
 
@@ -108,19 +101,16 @@ class Table:
 
     def restore(self, counts, lines):
         """Take over what was saved; a `ValueError` if this is of no table
-
     - `counts`: Of a table
     - `lines`: Of that table"""
         ...
 
     def check(self, capacity: int | None=None):
         """A `ValueError` unless the counts, and with a `capacity` also the entries, can be true
-
     - `capacity`: Of the dataset: are all entries episodes of at most that many steps, one after another?"""
         ...
 
 def age_of(line) -> tuple:
     """Tag and number of an episode: no other one has both, and older ones compare as smaller
-
     - `line`: Of a table"""
     ...

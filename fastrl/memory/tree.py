@@ -90,7 +90,6 @@ def update(self:SumTree,
     priorities, # `(k,)`, finite and not negative
 ):
     """Set the `priorities` of `idxs`
-
     - `idxs`: `(k,)`; if one comes twice, its last priority counts
     - `priorities`: `(k,)`, finite and not negative"""
     idxs = torch.as_tensor(idxs, device=self.device).reshape(-1)
@@ -128,7 +127,6 @@ def update_td(self:SumTree,
     eps:float, # Added to each
 ):
     """Set the priorities of `idxs` to `(|td_errors|+eps)**alpha`
-
     - `idxs`: `(k,)` of int64
     - `td_errors`: `(k,)`, finite
     - `alpha`: How much the errors matter
@@ -156,7 +154,6 @@ def renew(self:SumTree,
     stop:int, # And so are those after it, up to but without this one
 ):
     """Give what is new the largest priority that is left, or 1
-
     - `first`: Counted from the first that there ever was: number `first%n` is new
     - `stop`: And so are those after it, up to but without this one"""
     if self.numba: return _renew(self.sums, self.tops, self.starts, self.n, first, stop)
@@ -194,7 +191,6 @@ def find(self:SumTree,
     masses, # `(k,)`, from 0 up to but without `total`
 )->Tensor: # `(k,)`
     """The number of the priority that each of `masses` hits
-
     - `masses`: `(k,)`, from 0 up to but without `total`
     - returns: `(k,)`"""
     m = torch.as_tensor(masses, dtype=torch.float64, device=self.device).reshape(-1)
@@ -232,7 +228,6 @@ def draw(self:SumTree,
     least:float=0., # The priority of weight 1; the smallest that is drawn by default
 ): # -> numbers `(k,)`, their weights `(k,1)`: `(least/priority)**beta`
     """Throw a dart into each of `k` equal parts of the total
-
     - `u`: `(k,)` of float64, where in its part each dart lands: from 0 up to but without 1
     - `beta`: How far weights make up for being drawn more often: 0 not at all, 1 in full
     - `least`: The priority of weight 1; the smallest that is drawn by default

@@ -44,14 +44,12 @@ class SumTree:
 
     def update(self, idxs, priorities):
         """Set the `priorities` of `idxs`
-
     - `idxs`: `(k,)`; if one comes twice, its last priority counts
     - `priorities`: `(k,)`, finite and not negative"""
         ...
 
     def update_td(self, idxs: Tensor, td_errors: Tensor, alpha: float, eps: float):
         """Set the priorities of `idxs` to `(|td_errors|+eps)**alpha`
-
     - `idxs`: `(k,)` of int64
     - `td_errors`: `(k,)`, finite
     - `alpha`: How much the errors matter
@@ -60,21 +58,18 @@ class SumTree:
 
     def renew(self, first: int, stop: int):
         """Give what is new the largest priority that is left, or 1
-
     - `first`: Counted from the first that there ever was: number `first%n` is new
     - `stop`: And so are those after it, up to but without this one"""
         ...
 
     def find(self, masses) -> Tensor:
         """The number of the priority that each of `masses` hits
-
     - `masses`: `(k,)`, from 0 up to but without `total`
     - returns: `(k,)`"""
         ...
 
     def draw(self, u: Tensor, beta: float=0.0, least: float=0.0):
         """Throw a dart into each of `k` equal parts of the total
-
     - `u`: `(k,)` of float64, where in its part each dart lands: from 0 up to but without 1
     - `beta`: How far weights make up for being drawn more often: 0 not at all, 1 in full
     - `least`: The priority of weight 1; the smallest that is drawn by default

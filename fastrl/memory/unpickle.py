@@ -288,7 +288,6 @@ def read_objects(
     cls:str, # The name of the only class that objects may have, in any module
 )->tuple: # By field, the value that each object has; the modules that the file names; the length of the pickle
     """A pickled list of objects
-
     - `raw`: A pickle, perhaps with more behind its end
     - `cls`: The name of the only class that objects may have, in any module
     - returns: By field, the value that each object has; the modules that the file names; the length of the pickle"""

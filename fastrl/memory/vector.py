@@ -22,7 +22,6 @@ def unchanged(
     n:int, # How many environments
 )->np.ndarray: # `(n,)` bools
     """Is the observation of each environment the one from `before`?
-
     - `obs`: Observations `(n, …)`, also nested
     - `before`: Others of the same form, or `None` if there are none yet
     - `n`: How many environments
@@ -54,7 +53,6 @@ class VectorSteps:
         obs, # What they show now, by which a vector is recognized after loading
     )->dict: # Its entry in `vectors`
         """What is known of the vector `env`, which may be new
-
         - `env`: The vector environment; anything without `metadata` stands for the one vector that has no name
         - `n`: How many environments it has
         - `obs`: What they show now, by which a vector is recognized after loading
@@ -77,7 +75,6 @@ def look(self:VectorSteps,
     over, # `(n,)` bools: did their episodes end with it?
 )->SimpleNamespace: # `lost`: only a reset; `left`: an unfinished episode was left off; `env_id`, `episode_id`, `step`
     """What one step of `env` was, by environment; it counts once you `commit` it
-
     - `env`: The vector environment, or any other name of its mode
     - `mode`: Its autoreset mode, from `autoreset_name`
     - `obs`: What the environments showed before the step
@@ -100,7 +97,6 @@ def commit(self:VectorSteps,
     next_obs, # What the environments showed after the step
 ):
     """Take the step `s` for done, now that its rows are stored
-
     - `s`: What `look` gave
     - `next_obs`: What the environments showed after the step"""
     self.next_episode += int(s.new.sum())
@@ -111,7 +107,6 @@ def autoreset_name(
     mode, # A vector environment, its `autoreset_mode`, or the name of it
 )->str: # `'next_step'`, `'same_step'` or `'disabled'`
     """The autoreset mode by its name
-
     - `mode`: A vector environment, its `autoreset_mode`, or the name of it
     - returns: `'next_step'`, `'same_step'` or `'disabled'`"""
     if hasattr(mode, 'metadata'):
@@ -129,7 +124,6 @@ def true_next(
     infos:dict, # As `step` gave it
 ): # -> the same form as `next_obs`, copied
     """`next_obs`, with the last observation of each episode that ended
-
     - `next_obs`: What the environments showed after the step
     - `over`: `(n,)` bools: did their episodes end with it?
     - `infos`: As `step` gave it

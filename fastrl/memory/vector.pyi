@@ -11,7 +11,6 @@ __all__ = ['unchanged', 'VectorSteps', 'autoreset_name', 'true_next']
 
 def unchanged(obs, before, n: int) -> np.ndarray:
     """Is the observation of each environment the one from `before`?
-
     - `obs`: Observations `(n, …)`, also nested
     - `before`: Others of the same form, or `None` if there are none yet
     - `n`: How many environments
@@ -36,7 +35,6 @@ class VectorSteps:
 
     def vector_of(self, env, n: int, obs) -> dict:
         """What is known of the vector `env`, which may be new
-
         - `env`: The vector environment; anything without `metadata` stands for the one vector that has no name
         - `n`: How many environments it has
         - `obs`: What they show now, by which a vector is recognized after loading
@@ -45,7 +43,6 @@ class VectorSteps:
 
     def look(self, env, mode: str, obs, over) -> SimpleNamespace:
         """What one step of `env` was, by environment; it counts once you `commit` it
-
     - `env`: The vector environment, or any other name of its mode
     - `mode`: Its autoreset mode, from `autoreset_name`
     - `obs`: What the environments showed before the step
@@ -55,21 +52,18 @@ class VectorSteps:
 
     def commit(self, s, next_obs):
         """Take the step `s` for done, now that its rows are stored
-
     - `s`: What `look` gave
     - `next_obs`: What the environments showed after the step"""
         ...
 
 def autoreset_name(mode) -> str:
     """The autoreset mode by its name
-
     - `mode`: A vector environment, its `autoreset_mode`, or the name of it
     - returns: `'next_step'`, `'same_step'` or `'disabled'`"""
     ...
 
 def true_next(next_obs, over, infos: dict):
     """`next_obs`, with the last observation of each episode that ended
-
     - `next_obs`: What the environments showed after the step
     - `over`: `(n,)` bools: did their episodes end with it?
     - `infos`: As `step` gave it

@@ -89,7 +89,6 @@ def links(
     step=(), # Likewise
 )->Walk:
     """A walk over rows that are in no ring
-
     - `chain`: `(R,)`, rows with the same number are of one environment, in order
     - `over`: `(R,)` bool, where that ends
     - `episode`: `(R,)`, if rows have a number for it
@@ -109,7 +108,6 @@ def follow(self:Walk,
     ring:Ring, # Whose rows they are
 ):
     """Link the rows that came since the last time
-
     - `ring`: Whose rows they are"""
     if ring.total==self.seen: return
     seams = ring.seams
@@ -258,7 +256,6 @@ def runs(self:Walk,
     T:int, # At most so many steps
 ): # -> row numbers `(bs, T)`, the last one repeated where there are no more, and how many steps there are `(bs,)`
     """The rows that follow each of `idxs`
-
     - `idxs`: `(bs,)`
     - `T`: At most so many steps
     - returns: row numbers `(bs, T)`, the last one repeated where there are no more, and how many steps there are `(bs,)`"""
@@ -298,7 +295,6 @@ def returns(self:Walk,
 ): # -> the last row of each `(bs,)`, how many steps it is, their discounted reward,
    #    and `gamma` to that power, `(bs,1)` each
     """Go `n` steps from each of `idxs`
-
     - `reward`: One for each row
     - `idxs`: `(bs,)`
     - `n`: At most so many steps
@@ -331,7 +327,6 @@ def fold(self:Walk,
     gamma:float, # What a reward one step later is worth
 ): # -> as `returns`
     """Go `n` steps from each of the rows `idxs` of `ring`
-
     - `ring`: Whose rows they are
     - `idxs`: `(bs,)`
     - `n`: At most so many steps
@@ -371,7 +366,6 @@ def fold_rows(self:Walk,
 ): # -> the rows, packed or as a list of columns,
    #    and the columns `n_steps`, `discount`, and if need be `reward`
     """The rows `idxs`, each with up to `n` steps folded into it
-
     - `ring`: Whose rows they are
     - `idxs`: `(bs,)`
     - `n`: At most so many steps
@@ -459,7 +453,6 @@ def draw_runs(self:Walk,
     gen:torch.Generator, # Source of randomness
 ): # -> row numbers `(bs, T)`, steps `(bs,)`
     """Runs of `T` rows, all of them equally likely
-
     - `ring`: Whose rows they are
     - `bs`: How many
     - `T`: Steps in each
@@ -502,7 +495,6 @@ def draw_episodes(self:Walk,
     gen:torch.Generator, # Source of randomness
 ): # -> row numbers `(bs, T)` with the longest's `T`, steps `(bs,)`
     """Episodes that are stored from first to last row, all of them equally likely
-
     - `ring`: Whose rows they are
     - `bs`: How many
     - `gen`: Source of randomness
@@ -545,7 +537,6 @@ def state_dict(self:Walk,
     ring:Ring, # Whose rows were followed
 )->dict:
     """What the rows of `ring` do not say about the rows before and after them
-
     - `ring`: Whose rows were followed"""
     if not self.seen: return None
     self.follow(ring)
@@ -562,7 +553,6 @@ def load_state_dict(self:Walk,
     ring:Ring, # With the same rows
 ):
     """Link the rows of `ring` as they were
-
     - `state`: From `state_dict`
     - `ring`: With the same rows"""
     self.__init__()

@@ -36,13 +36,11 @@ class Walk:
 
     def follow(self, ring: Ring):
         """Link the rows that came since the last time
-
     - `ring`: Whose rows they are"""
         ...
 
     def runs(self, idxs: Tensor, T: int):
         """The rows that follow each of `idxs`
-
     - `idxs`: `(bs,)`
     - `T`: At most so many steps
     - returns: row numbers `(bs, T)`, the last one repeated where there are no more, and how many steps there are `(bs,)`"""
@@ -50,7 +48,6 @@ class Walk:
 
     def returns(self, reward: Tensor, idxs: Tensor, n: int, gamma: float):
         """Go `n` steps from each of `idxs`
-
     - `reward`: One for each row
     - `idxs`: `(bs,)`
     - `n`: At most so many steps
@@ -60,7 +57,6 @@ class Walk:
 
     def fold(self, ring: Ring, idxs: Tensor, n: int, gamma: float):
         """Go `n` steps from each of the rows `idxs` of `ring`
-
     - `ring`: Whose rows they are
     - `idxs`: `(bs,)`
     - `n`: At most so many steps
@@ -70,7 +66,6 @@ class Walk:
 
     def fold_rows(self, ring: Ring, idxs: Tensor, n: int, gamma: float):
         """The rows `idxs`, each with up to `n` steps folded into it
-
     - `ring`: Whose rows they are
     - `idxs`: `(bs,)`
     - `n`: At most so many steps
@@ -80,7 +75,6 @@ class Walk:
 
     def draw_runs(self, ring: Ring, bs: int, T: int, pad: bool, gen: torch.Generator):
         """Runs of `T` rows, all of them equally likely
-
     - `ring`: Whose rows they are
     - `bs`: How many
     - `T`: Steps in each
@@ -91,7 +85,6 @@ class Walk:
 
     def draw_episodes(self, ring: Ring, bs: int, gen: torch.Generator):
         """Episodes that are stored from first to last row, all of them equally likely
-
     - `ring`: Whose rows they are
     - `bs`: How many
     - `gen`: Source of randomness
@@ -100,20 +93,17 @@ class Walk:
 
     def state_dict(self, ring: Ring) -> dict:
         """What the rows of `ring` do not say about the rows before and after them
-
     - `ring`: Whose rows were followed"""
         ...
 
     def load_state_dict(self, state, ring: Ring):
         """Link the rows of `ring` as they were
-
     - `state`: From `state_dict`
     - `ring`: With the same rows"""
         ...
 
 def links(chain, over, episode: Any=(), step: Any=()) -> Walk:
     """A walk over rows that are in no ring
-
     - `chain`: `(R,)`, rows with the same number are of one environment, in order
     - `over`: `(R,)` bool, where that ends
     - `episode`: `(R,)`, if rows have a number for it
