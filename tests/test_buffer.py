@@ -1,5 +1,7 @@
 "`ReplayBuffer` with every form of step, file and environment"
-import copy, dataclasses, itertools, json, os, pickle, re, stat, sys, time
+import copy, dataclasses, itertools, json, os, pickle, random, re, shutil, signal, stat, sys, time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Literal
 from unittest import mock
@@ -7,9 +9,9 @@ import gymnasium as gym, numpy as np, pytest, torch
 from fastprogress import fastprogress
 from IPython.utils.capture import capture_output
 from safetensors import safe_open
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 from fastrl.core import test_same as same
-from fastrl.memory import buffer
+from fastrl.memory import buffer, files
 from fastrl.memory.buffer import BatchExperience, ReplayBuffer
 from fastrl.memory.sample import Prioritized
 from torch import tensor
@@ -728,3 +730,83 @@ def test_warm_progress():
           mock.patch.multiple(fastprogress, IN_NOTEBOOK=True, progress_bar=make)):
         (b := ReplayBuffer(20, 2, 2, 1)).warm(Act(), 20)
     assert (len(b), [o.total for o in bars])==(20, [20])
+
+# %% A save over an earlier one
+
+def numbered(i):
+    "A buffer whose every save is told from the others: other rows, another capacity"
+    b = ReplayBuffer(4+i%3, 2, 1, 1)
+    for k in range(2+i%5): b.add([i, k], 0, float(i), [i, k+1], False, [0.])
+    return b
+
+def found(folder):
+    "Which save a folder holds, for this library and for a reader that knows two files, as Velora's loader"
+    meta = json.loads((folder/'buffer_metadata.json').read_text())
+    cols,b = load_file(folder/'buffer_state.safetensors'),ReplayBuffer.load(folder/'buffer_state.safetensors', meta)
+    i = int(b.rewards[0])
+    want = numbered(i)
+    same((meta, b.metadata()), (want.metadata(), want.metadata()))
+    same(({k: cols[k] for k in names[:6]}, b.state_dict()), ({k: getattr(want, k).contiguous() for k in names[:6]}, want.state_dict()))
+    return i
+
+def look_of(folder):
+    "All names in a folder, and what they are"
+    return [(o, os.readlink(o) if o.is_symlink() else o.stat().st_ino, not o.is_symlink() and o.stat().st_size)
+            for o in sorted(folder.rglob('*'))]
+
+def moments(folder, f):
+    "Copies of `folder` as a kill would leave it, at each line of `f` that changed something; the last one is afterwards"
+    res,last = [],[None]
+    def look():
+        if not folder.exists() or (now := look_of(folder))==last[0]: return
+        last[0] = now
+        res.append(shutil.copytree(folder, f'{folder}.{len(res)}', symlinks=True))
+    def trace(frame, event, _):
+        if frame.f_code.co_filename not in (files.__file__, shutil.__file__): return
+        look()
+        return trace
+    was = sys.gettrace()
+    sys.settrace(trace)
+    try: f()
+    finally: sys.settrace(was)
+    look()
+    return [Path(o) for o in res]
+
+@pytest.mark.parametrize('start', ['earlier','of Velora','nothing'])
+def test_killed_save(tmp_path, start):
+    "Wherever a save is killed, the earlier one is there, or the new one: both files of it, for any reader"
+    folder,seen = tmp_path/'b',[]
+    if start!='nothing': numbered(0).save(folder)
+    if start=='of Velora': # six columns, and no header
+        at = folder/'buffer_state.safetensors'
+        save_file({k: v for k,v in load_file(at).items() if k in names[:6]}, at)
+    for o in moments(folder, lambda: numbered(1).save(folder)):
+        there = [(o/f'buffer_{k}').exists() for k in ('state.safetensors','metadata.json')]
+        seen.append(found(o) if all(there) else None)
+        assert all(there) or start=='nothing' and not any(there)
+        numbered(2).save(o) # over what was left
+        assert (found(o), sorted(os.listdir(o)))==(2, ['buffer_metadata.json','buffer_state.safetensors'])
+    assert len(seen)>15 and seen==sorted(seen, key=lambda o: o==1) and {*seen}=={None if start=='nothing' else 0, 1}
+
+@pytest.mark.long
+@pytest.mark.skipif(not hasattr(os, 'fork'), reason='children are forked')
+def test_killed_savers(tmp_path):
+    "Savers that are killed at random moments, each of which finds what the one before it left"
+    rng,now,both = random.Random(0),0,0
+    numbered(0).save(tmp_path)
+    for _ in range(100):
+        if not (pid := os.fork()):
+            for i in itertools.count(now+1): numbered(i).save(tmp_path)
+        time.sleep(rng.random()*.1)
+        os.kill(pid, signal.SIGKILL); os.waitpid(pid, 0)
+        got = found(tmp_path)
+        assert got>=now
+        both,now = both+(len(os.listdir(tmp_path))>2),got
+    assert both>10, 'hardly any kill hit a saver in the middle'
+
+def test_two_savers(tmp_path):
+    "Two threads that save to one folder: both files are always of one save"
+    def save(i):
+        for k in range(8): numbered(i+k).save(tmp_path)
+    with ThreadPoolExecutor(2) as pool: [*pool.map(save, (0,100))]
+    assert found(tmp_path) in (7,107) and len(os.listdir(tmp_path))==2

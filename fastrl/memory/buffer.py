@@ -20,7 +20,8 @@ from fastcore.basics import AttrDict, patch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 from ..core import *
-from .disk import Savable, put_file, write_tensors
+from .disk import Savable, write_tensors
+from .files import put_files
 from .ring import Ring
 from .row import as_tensor, check_column, torch_dtype
 from .sample import *
@@ -280,8 +281,8 @@ def save(self:ReplayBuffer,
     head = dict(position=str(meta['position']), size=str(meta['size']), crc32=_crc32_of(data))
     folder = Path(dirpath).expanduser()
     folder.mkdir(parents=True, exist_ok=True)
-    put_file(folder/f'{prefix}state.safetensors', lambda p: write_tensors(p, data, head))
-    put_file(folder/f'{prefix}metadata.json', lambda p: p.write_text(json.dumps(meta, indent=2)))
+    put_files({folder/f'{prefix}state.safetensors': lambda p: write_tensors(p, data, head),
+               folder/f'{prefix}metadata.json': json.dumps(meta, indent=2)})
 
 # %% ../../nbs/06c_memory.buffer.ipynb #c4f4a4ad
 @patch(cls_method=True)
