@@ -91,10 +91,12 @@ def _usable(self:BankFolder, ctx, files, d):
 def commit(self:BankFolder,
     ctx:Ctx, # The iteration and the environment
     files:dict, # Their bytes, by name
+    new:bool=True, # Did the task make them? Else rows that came before count once
 )->list: # what is wrong with which file
     """Make one bank of the files that a task left; nothing of them counts before all of it does
     - `ctx`: The iteration and the environment
     - `files`: Their bytes, by name
+    - `new`: Did the task make them? Else rows that came before count once
     - returns: what is wrong with which file"""
     if self.has(ctx): return []
     self.folder.mkdir(parents=True, exist_ok=True)
@@ -102,7 +104,8 @@ def commit(self:BankFolder,
         bank,bad = self._usable(ctx, files, Path(d))
         if bank is not None:
             bank.session_id = ctx.name or bank.session_id
-            bank.stamp(f'{secrets.token_hex(8)}.{ctx.iteration}.{ctx.name}') # equal files of two iterations both count
+            # equal files of two iterations both count
+            if new: bank.stamp(f'{secrets.token_hex(8)}.{ctx.iteration}.{ctx.name}')
             bank.save(self.folder, self.path(ctx).name)
     return bad
 

@@ -40,10 +40,11 @@ class BankFolder:
     - `put`: Called with the path, where it writes the file"""
         ...
 
-    def commit(self, ctx: Ctx, files: dict) -> list:
+    def commit(self, ctx: Ctx, files: dict, new: bool=True) -> list:
         """Make one bank of the files that a task left; nothing of them counts before all of it does
     - `ctx`: The iteration and the environment
     - `files`: Their bytes, by name
+    - `new`: Did the task make them? Else rows that came before count once
     - returns: what is wrong with which file"""
         ...
 

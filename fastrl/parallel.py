@@ -252,7 +252,7 @@ def merge_banks(self:ParallelExperience): # -> the memory
         for o in sorted(self.work_dir.glob('experience_bank_*.pkl')):
             raw = o.read_bytes()
             ctx = Ctx(done, f'{o.stem}-{hashlib.sha256(raw).hexdigest()[:12]}')
-            for bad in self.banks.commit(ctx, {o.name: raw}): log.warning('%s is in quarantine: %s', o, bad)
+            for bad in self.banks.commit(ctx, {o.name: raw}, new=False): log.warning('%s is in quarantine: %s', o, bad)
             o.unlink()
         self._merge(done)
         self._link_memory(always=True)
