@@ -31,12 +31,12 @@ addEventListener('load', () => setTimeout(async () => {
 }, 1500));
 </script>'''
 
-def visit(page, folder, do='', query='', height=1400, ms=12000):
+def visit(page, folder, do='', query='', height=1400, ms=12000, width=1100):
     "Load `page`, `do` something, and give back what it said and what stands there; the browser keeps its things in `folder`"
     text = page.read_text(encoding='utf-8').replace('<head>', '<head>'+watch, 1).replace('</body>', say%do+'</body>', 1)
     at = page.with_name(f'_{page.stem}_{abs(hash((do, query)))}.html')
     at.write_text(text, encoding='utf-8')
-    dom = subprocess.run([browser, *options, f'--user-data-dir={folder}/{at.stem}', f'--window-size=1100,{height}', f'--virtual-time-budget={ms}',
+    dom = subprocess.run([browser, *options, f'--user-data-dir={folder}/{at.stem}', f'--window-size={width},{height}', f'--virtual-time-budget={ms}',
                           '--dump-dom', at.as_uri()+query], capture_output=True, text=True, timeout=180).stdout
     at.unlink()
     return json.loads(html.unescape(re.search(r'data-said="([^"]*)"', dom)[1])),dom

@@ -16,6 +16,17 @@ step = '''
   await wait(1000); said.stopped = look();
 '''
 
+look = '''
+  const ground = () => getComputedStyle(document.body).backgroundColor, fig = document.querySelectorAll('.plotly-graph-div')[1];
+  const text = () => getComputedStyle(fig.querySelector('.gtitle, .annotation-text, .xtick text')).fill;
+  const lefts = () => new Set(Object.keys(fig.layout).filter(k => /^xaxis/.test(k)).map(k => fig.layout[k].domain[0])).size;
+  said.columns = lefts(); said.wide = document.documentElement.scrollWidth; said.room = innerWidth;
+  said.tops = [...document.querySelectorAll('.plotly-graph-div')].map(f => f.getBoundingClientRect()).map(b => [Math.round(b.top), Math.round(b.bottom)]);
+  said.light = [ground(), text()];
+  document.getElementById('theme').click(); await wait(1500);
+  said.dark = [ground(), text()];
+'''
+
 @pytest.fixture(scope='module')
 def page(tmp_path_factory):
     "A short run of the demo, in a folder of its own"
@@ -42,3 +53,15 @@ def test_browser(page, tmp_path):
     at = {k: v[0] for k,v in said.items() if k in ('pressed','stepped','played','stopped') and len(set(v))==1} # the sliders and the dots of all pictures
     assert 80<at['pressed']<120 and at['stepped']==at['pressed']+10 # of 200 frames
     assert at['stepped']<at['played']==at['stopped']<199
+
+def lightness(rgb): return sum(map(int, re.findall(r'\d+', rgb)[:3]))/3
+
+@pytest.mark.skipif(browser is None, reason='no Chromium here: install it to look at pages')
+def test_narrow_and_dark(page, tmp_path):
+    "Side by side on a screen, below one another on a phone, and nothing overlaps; the button makes all of it dark"
+    for width,columns in ((1100, 2), (500, 1)):
+        said,_ = visit(page, tmp_path, look, height=2400, width=width)
+        assert said['failed']==[] and said['columns']==columns and said['wide']<=said['room'], said
+        assert all(a[1]<=b[0] for a,b in zip(said['tops'], said['tops'][1:])), said['tops']
+        (light,ink),(dark,chalk) = said['light'],said['dark']
+        assert lightness(light)>240 and lightness(ink)<100 and lightness(dark)<40 and lightness(chalk)>180, said

@@ -86,6 +86,7 @@ class ReplayBuffer(Savable):
     def size(self)->int: return len(self.ring)
     def __len__(self)->int: return self.size
     def __repr__(self): return f'ReplayBuffer({self.ring})'
+    def _repr_html_(self): return columns_html(self.ring.columns(), rows_text('ReplayBuffer', self.ring))
 
 # %% ../../nbs/06c_memory.buffer.ipynb #06098ac0
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import plotly.graph_objects as go
 from ..core import *
-__all__ = ['get_steps', 'frame_rows', 'thin', 'plot_replay_stats', 'plot_summary', 'Page', 'figures_to_html', 'replay_report', 'plot_images']
+__all__ = ['plot_script', 'get_steps', 'frame_rows', 'thin', 'plot_replay_stats', 'plot_summary', 'Page', 'figures_to_html', 'replay_report', 'plot_images']
 
 def get_steps(maxlen: int=0, atomic: bool=False) -> tuple[list[str], dict]:
     """The names of a slider's frames, and the settings that move to them: 50 ms per frame, without a redraw
@@ -53,11 +53,13 @@ def figures_to_html(figs, title: str='fastrl', about: str='', facts: dict | None
     - `about`: A paragraph under the title
     - `facts`: A table below that"""
     ...
+plot_script: Any
 
-def replay_report(experience_replay, path: Any='report.html', title: str='What is in the memory', more: Any=()) -> Path:
+def replay_report(experience_replay, path: Any='report.html', title: str | None=None, more: Any=()) -> Path:
     """Write a page with pictures of the memory, which needs no network, to `path`
     - `experience_replay`: A memory, or the callback that has one
     - `path`: File for the page
+    - `title`: By default the kind of memory and its size
     - `more`: Figures to show first"""
     ...
 

@@ -81,6 +81,7 @@ class ExperienceReplay(Savable):
     def __len__(self)->int: return len(self.ring)
     def __bool__(self)->bool: return True # also without rows: `memory or ExperienceReplay()` would make a second one
     def __repr__(self): return in_lines(f'ExperienceReplay(bs={self.bs}, warmup_sz={self.warmup_sz}, {self.ring})')
+    def _repr_html_(self): return columns_html(self.memory, _state_html(self))
 
 # %% ../../nbs/06_memory.replay.ipynb #bb6d29a5
 class ExperienceReplayException(Exception):
@@ -179,6 +180,13 @@ def memory(self:ExperienceReplay)->BD:
     res = Columns(self.ring.columns())
     res.of = weakref.ref(self)
     return res
+
+# %% ../../nbs/06_memory.replay.ipynb #6e0c0002
+
+def _state_html(er):
+    missing = er.warmup_sz-len(er)
+    wait = f', after {missing:,} more rows' if missing>0 else ''
+    return f'{rows_text(type(er).__name__, er.ring)}; {type(er.sampler).__name__} draws {er.bs:,}{wait}'
 
 # %% ../../nbs/06_memory.replay.ipynb #1d97106b
 

@@ -59,6 +59,7 @@ class Ring:
     def __repr__(self):
         of,fields = 'rows' if self.capacity is None else f'of {self.capacity} rows',self.place.fields or []
         return in_lines(f'Ring({len(self)} {of}, pointer {self._serials.pointer}: {", ".join(map(repr, fields))})')
+    def _repr_html_(self): return columns_html(self.columns() if len(self) else None, rows_text('Ring', self))
 
 # %% ../../nbs/01_memory.ring.ipynb #edf26f51
 
