@@ -264,12 +264,12 @@ def _unfold(o, left):
     if isinstance(v, (_Object,type)): raise ValueError('an object stands where a value should be')
     return v
 
-_numbers = {int, float, bool, type(None)}
+_number_kinds = {int, float, bool, type(None)}
 
 def _unfold_all(vs, left):
     "Each of `vs`, unfolded; at once where they are alike"
     types = {type(o) for o in vs}
-    if types<=_numbers: return vs
+    if types<=_number_kinds: return vs
     if types=={_Array}:
         _,shape,dtype,_,raw = vs[0].state
         if type(raw) is bytes and shape and all(
@@ -278,8 +278,8 @@ def _unfold_all(vs, left):
             return _from_bytes(b''.join([o.state[4] for o in vs]), _value(dtype), (len(vs), *shape))
     if types=={dict}:
         values = {type(x) for o in vs for x in o.values()}
-        if values<=_numbers: left[0] -= sum(map(len, vs))
-        if values<=_numbers and left[0]>0: return vs
+        if values<=_number_kinds: left[0] -= sum(map(len, vs))
+        if values<=_number_kinds and left[0]>0: return vs
     return [_unfold(o, left) for o in vs]
 
 # %% ../../nbs/05k_memory.unpickle.ipynb #e22e0cb3
