@@ -48,11 +48,11 @@ class BankFolder:
 @patch
 def set_aside(self:BankFolder,
     name:str, # What its name begins with
-    put, # Called with the path, where it writes the file
+    put, # What `put_file` takes
 ):
     """Put a file into the quarantine
     - `name`: What its name begins with
-    - `put`: Called with the path, where it writes the file"""
+    - `put`: What `put_file` takes"""
     folder = self.folder/'quarantine'
     folder.mkdir(exist_ok=True)
     path = next(o for i in itertools.count() if not (o := folder/(f'{name}.{i}' if i else name)).exists())
@@ -83,7 +83,7 @@ def _usable(self:BankFolder, ctx, files, d):
         except ValueError as e:
             bad.append(f'{k}: {str(e).replace(str(path), "it")}')
             self.set_aside(f'{ctx.bank_name.removesuffix("safetensors")}{safe_name(path.stem)}{path.suffix}',
-                           lambda p: p.write_bytes(v))
+                           v)
     return banks[0] if len(banks)==1 else good.bank if banks else None, bad
 
 # %% ../nbs/11b_bank_folder.ipynb #8d8f0233
@@ -123,7 +123,7 @@ def gather(self:BankFolder,
     for o in files[len(self._added):]:
         try: self._union.add(o)
         except ValueError as e:
-            self.set_aside(o.name, lambda p: shutil.copy(o, p))
+            self.set_aside(o.name, o)
             o.unlink()
             bad.append((o.name, e))
         else: self._added.append(o)

@@ -37,7 +37,7 @@ class BankFolder:
     def set_aside(self, name: str, put):
         """Put a file into the quarantine
     - `name`: What its name begins with
-    - `put`: Called with the path, where it writes the file"""
+    - `put`: What `put_file` takes"""
         ...
 
     def commit(self, ctx: Ctx, files: dict, new: bool=True) -> list:

@@ -225,7 +225,7 @@ def _same_run(folder, settings):
 
 def _write_settings(folder, settings):
     folder.mkdir(parents=True, exist_ok=True)
-    put_file(folder/'settings.json', lambda p: p.write_text(json.dumps(settings)))
+    put_file(folder/'settings.json', json.dumps(settings))
 
 # %% ../nbs/20_cli.ipynb #646115a9
 @contextmanager

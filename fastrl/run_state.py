@@ -177,9 +177,9 @@ def finish(
     - `metrics`: By iteration"""
     raw = _policy_bytes(policy)
     name = f'{state.iteration:06d}.policy.pt' if raw else None
-    if raw: put_file(folder/name, lambda p: p.write_bytes(raw))
-    put_file(folder/'run.json', lambda p: p.write_text(json.dumps(
-        dict(iterations=state.iteration+1, metric=state.metric, policy=name, metrics=metrics or {}))))
+    if raw: put_file(folder/name, raw)
+    put_file(folder/'run.json', json.dumps(
+        dict(iterations=state.iteration+1, metric=state.metric, policy=name, metrics=metrics or {})))
     for o in folder.glob('*.policy.pt'):
         if o.name!=name: o.unlink()
 

@@ -1,11 +1,14 @@
 "What saving takes and what loading touches, seen from outside of the process"
 import os, subprocess, sys, tempfile
+from ast import literal_eval
 from pathlib import Path
 from unittest import mock
 import numpy as np, pytest, torch
 from fastrl.core import leaves, path_name
 from fastrl.memory import checkpoint, disk
 from fastrl.memory.disk import load_memory, save_memory
+from fastrl.memory.explore import replay_report
+from fastrl.memory.replay import ExperienceReplay
 from fastrl.memory.ring import Ring, nest, schema_fields
 
 root = Path(__file__).parent.parent
@@ -82,6 +85,96 @@ print(sorted(os.listdir(folder+'/saved'))==before, ExperienceReplay.load(folder+
 ''')
         for o in ('','/saved'): os.chmod(d+o, 0o755)
     assert out=='True\nTrue\nTrue 50\n'
+
+def test_read_only_rows():
+    "Rows in a folder that may only be read: drawn by anybody, added to by nobody"
+    with tempfile.TemporaryDirectory() as d:
+        os.chmod(d, 0o755)
+        out = run(f'folder = {d!r}\n'+memory+'''
+from fastrl.memory.episodes import RingBufferDataset, ScoreEvictor
+ring = Ring(4, path=folder+'/ring')
+for i in range(6): ring.add(obs=i)
+ring.save(folder+'/saved')
+for k,kw in (('old',{}), ('low',dict(evictor=ScoreEvictor(lambda e: e['obs'][0])))):
+    ds = RingBufferDataset(9, path=f'{folder}/{k}', **kw)
+    ds.add_episode(dict(obs=torch.arange(4))); next(iter(ds.get_loader(1))) # which is compiled
+del ds
+del ring
+for o in (*os.listdir(folder), *('saved/'+o for o in os.listdir(folder+'/saved')), ''):
+    os.chmod(f'{folder}/{o}', 0o555 if os.path.isdir(f'{folder}/{o}') else 0o444)
+def look(): return {o: open(o, 'rb').read() for o in (os.path.join(at, n) for at,_,ns in os.walk(folder) for n in ns)}
+before = look()
+if os.geteuid()==0: os.setuid(65534) # to root nothing is read-only
+def refused(f):
+    try: f()
+    except (PermissionError, ValueError) as e: print(type(e).__name__, 'only be read' in str(e) or 'not write' in str(e))
+    else: print('it was written')
+ring,mapped = Ring(path=folder+'/ring'),Ring.load(folder+'/saved', mapped=True)
+for o in (ring, mapped):
+    print(o['obs'].tolist(), o.total, o[[1,3]]['obs'].tolist())
+    refused(lambda: o.add(obs=9)); refused(lambda: o.extend(dict(obs=torch.arange(2))))
+import pickle
+print(pickle.loads(pickle.dumps(ring))['obs'].tolist())
+for k,kw in (('old',{}), ('low',dict(evictor=ScoreEvictor(lambda e: e['obs'][0])))):
+    ds = RingBufferDataset(9, path=f'{folder}/{k}', **kw)
+    print(next(iter(ds.get_loader(1)))['obs'].tolist())
+    refused(lambda: ds.add_episode(dict(obs=torch.arange(4))))
+print(look()==before)
+''')
+        for o in ('','/saved'): os.chmod(d+o, 0o755)
+    ring = '[4.0, 5.0, 2.0, 3.0] 6 [5.0, 3.0]\n'
+    said = [ring+'PermissionError True\n'*2, ring+'ValueError True\n'*2, '[4.0, 5.0, 2.0, 3.0]\n', *['[[0, 1, 2, 3]]\nPermissionError True\n']*2, 'True\n']
+    assert out==''.join(said)
+
+def test_opened_exclusively(tmp_path):
+    "Whatever is written to be renamed is opened as a new file: no link that was planted is followed"
+    out = run(f'folder = {str(tmp_path)!r}\n'+memory+'''
+from pathlib import Path
+from fastrl import bank_folder, cli, run_state
+from fastrl.memory.bank import ExperienceBank, create_experience
+from fastrl.memory.episodes import IndividualFileDataset
+from fastrl.memory.explore import replay_report
+from fastrl.memory.files import put_twice
+seen,bad = {},[]
+def hook(event, args):
+    if event!='open' or not isinstance(args[0], (str, bytes)): return
+    path,mode,flags = os.fsdecode(args[0]),*args[1:]
+    if not path.startswith(folder) or not flags&os.O_CREAT: return
+    seen[Path(path).name.split('.')[0].split('-')[0]] = 1
+    if not flags&os.O_EXCL: bad.append(path)
+sys.addaudithook(hook)
+er = filled(); er.checkpoint(folder+'/er'); er.save(folder+'/er')
+Ring(4, path=folder+'/ring').add(a=1.)
+b = ReplayBuffer(5, 2, 1, 3); b.add([1.,2.], [0.], 1., [2.,3.], True, [0.]*3)
+for _ in range(2): b.save(folder+'/velora')
+bank = ExperienceBank(); bank.add(create_experience(0., 0, 0., 0., True))
+for o in ('bank.pkl','bank.safetensors'): bank.save(folder, o)
+IndividualFileDataset(9, folder+'/files').add_episode(dict(obs=torch.arange(4)))
+replay_report(er, folder+'/report.html')
+Path(folder+'/cli').mkdir()
+cli._write_settings(Path(folder+'/cli'), dict(a=1))
+bank_folder.BankFolder(Path(folder+'/cli')).set_aside('odd.pkl', Path(folder+'/report.html'))
+os.mkdir(folder+'/run'); os.mkdir(folder+'/twice')
+put_twice(folder+'/twice', folder+'/twice.txt', lambda p: open(p, 'x').close())
+run_state.finish(Path(folder+'/run'), run_state.State(0, bank), {'w': torch.ones(2)})
+print(bad); print(sorted(seen))
+''')
+    bad,seen = map(literal_eval, out.splitlines())
+    assert not bad and {*'000000 bank buffer_metadata buffer_state manifest odd report ring rows run settings twice'.split()}<={*seen}, seen
+
+def test_report(tmp_path):
+    "A report that cannot be written leaves the one before; no link is followed"
+    resource = pytest.importorskip('resource')
+    er,path,other = ExperienceReplay(warmup_sz=1)+dict(x=torch.ones(4)),tmp_path/'report.html',tmp_path/'other'
+    other.write_text('theirs')
+    path.symlink_to(other)
+    assert replay_report(er, path)==path and not path.is_symlink() and other.read_text()=='theirs'
+    text,limits = path.read_text(),resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2**20, limits[1])) # as on a full disk
+    try:
+        with pytest.raises(OSError): replay_report(er, path, title='another')
+    finally: resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert path.read_text()==text and sorted(os.listdir(tmp_path))==['other','report.html']
 
 # What is put back comes back: random histories, against a dict that keeps everything
 

@@ -665,16 +665,22 @@ script = textwrap.dedent("""
     if __name__=='__main__':
         what,folder = sys.argv[1:]
         signal.signal(signal.SIGINT, signal.default_int_handler) # in the background of a shell it is ignored
-        if what=='spawn':
+        if what in ('spawn','forkserver'):
+            torch.multiprocessing.set_start_method(what, force=True) # as where it is the default
             every = (RingBufferDataset(50, shared=True, evictor=ScoreEvictor(lambda e: 0)),
                      RingBufferDataset(50, path=f'{folder}/ring'), IndividualFileDataset(50, f'{folder}/more'))
             for ds in every: ds.add_episode(episode(1, 5))
-            batches = iter(concat(every).get_loader(6, 3, 3, num_workers=1, context='spawn', seed=0))
+            batches = iter(concat(every).get_loader(6, 3, 3, num_workers=1, seed=0))
             b = next(batches)
             for ds in every: ds.add_episode(episode(2, 9))
             while (b['obs'][:3]<20).any(): b = next(batches)
-            print((b['obs']-b['obs'][:,:1]).tolist()==[[0,1,2]]*6)
+            print((b['obs']-b['obs'][:,:1]).tolist()==[[0,1,2]]*6, len(active_children()), flush=True)
             batches.close()
+            replay = EpisodeReplay(RingBufferDataset(50), 4, 3, num_workers=1)
+            for k in range(10): replay.add_step(dict(obs=torch.tensor(k)), k%5==4)
+            replay.sample()
+            print(*[o.pid for o in active_children()], flush=True)
+            os.kill(os.getpid(), signal.SIGKILL)
         else:
             ds = RingBufferDataset(50, shared=True) if what=='ring' else IndividualFileDataset(50, f'{folder}/files')
             ds.add_episode(episode(1, 5))
@@ -704,14 +710,15 @@ def segments(pids):
     return [o for o in os.listdir('/dev/shm') if any(f'_{pid}_' in o for pid in pids)] if os.path.exists('/dev/shm') else []
 
 def test_processes_end(tmp_path):
-    "Workers by `spawn`, Ctrl-C, a parent that is killed: no process, no segment is left"
+    "Workers by each start method, Ctrl-C, a parent that is killed: no process, no segment is left"
     (tmp_path/'script.py').write_text(script)
-    ps = {o: python(tmp_path/'script.py', o, tmp_path, start_new_session=True)
-          for o in ('spawn',)+('ring','files')*os.path.exists('/proc')}
-    pids = {o: p.stdout.readline().split() for o,p in ps.items() if o!='spawn'}
+    ps = {o: python(tmp_path/'script.py', o, tmp_path/o, start_new_session=True)
+          for o in ('spawn','forkserver')+('ring','files')*os.path.exists('/proc')}
+    drawn = {o: ps[o].stdout.readline() for o in ('spawn','forkserver')}
+    pids = {o: p.stdout.readline().split() for o,p in ps.items()}
     if 'ring' in ps: time.sleep(.3); os.killpg(ps['ring'].pid, signal.SIGINT) # as Ctrl-C does, to all of them
     said = {o: p.communicate(timeout=120) for o,p in ps.items()}
-    assert (said['spawn'][0], 'Traceback' in said['spawn'][1])==('True\n', False)
+    for o in drawn: assert (drawn[o], len(pids[o]), 'Traceback' in said[o][1])==('True 1\n', 1, False), (drawn, pids, said)
     if 'ring' in ps: assert said['ring'][0]=='stopped\non [[10, 11]]\n'
     assert all(gone(o) for os_ in pids.values() for o in os_)
     assert segments([*itertools.chain(*pids.values()), *(p.pid for p in ps.values()), os.getpid()])==[]

@@ -625,3 +625,13 @@ def test_killed(tmp_path): killed(2, 0, tmp_path)
 
 @pytest.mark.long
 def test_killed_often(tmp_path): killed(60, 1, tmp_path)
+
+def test_results_run_code(tmp_path):
+    "What a worker of Dask sends back can run code on the driver: the documentation says so beside the other direction"
+    protocol = pytest.importorskip('distributed.protocol')
+    class Sent:
+        def __reduce__(self): return os.mkdir, (str(tmp_path/'made'),)
+    protocol.deserialize(*protocol.serialize(Sent()))
+    assert (tmp_path/'made').is_dir()
+    text = (Path(__file__).parent.parent/'nbs/12_parallel.ipynb').read_text()
+    assert 'run code on its workers, and a worker can run code on the driver, which unpickles the results' in text

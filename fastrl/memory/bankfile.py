@@ -188,7 +188,7 @@ def write_pickle(
     raw = f.getvalue()
     text = json.dumps({**about, 'runs':_runs_of(cols, len(texts)), 'nbytes':len(raw)}).encode()
     tail = b''.join(o.to_bytes(8, 'little') for o in (len(text), zlib.crc32(raw+text)))
-    path.write_bytes(raw+text+tail+_tail_mark)
+    with open(path, 'xb') as f: f.write(raw+text+tail+_tail_mark)
 
 def _runs_of(cols, n):
     "Source, episode and length of each run of rows that share both"

@@ -204,6 +204,8 @@ def _clear_beside(path):
 def lock_files(self:RingBufferDataset):
     "Become the one that writes to the files"
     if not (path := self.ring.place.path): return
+    self.table.place.check_writable()
+    if self.ring.fields: self.ring.place.check_writable()
     lock = FileLock(self.table.place.path)
     if os.stat(self.table.place.path).st_ino!=self.table.inode or not self.ring.fields and path.exists():
         raise ValueError(f'another dataset has begun {path} since this one was opened: open it again')

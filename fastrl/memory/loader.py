@@ -10,8 +10,9 @@ Docs: https://fastrl.github.io/fastrl/memory.loader.html.md"""
 __all__ = ['EpisodeLoader', 'concat']
 
 # %% ../../nbs/05h_memory.loader.ipynb #fc86b980
-import math, time
+import math, os, threading, time
 from fractions import Fraction
+from multiprocessing import parent_process
 import numpy as np, torch
 from fastcore.basics import patch
 from fastcore.imports import noop
@@ -127,6 +128,15 @@ def why_none(self:EpisodeDataset,
             f'add {"longer " if ns else ""}episodes first')
 
 # %% ../../nbs/05h_memory.loader.ipynb #6857c695
+def _end_with_parent():
+    "End this worker when its program has ended; torch asks who its parent is, and with `forkserver` that is another one"
+    program = parent_process()
+    if program is None or program.pid==os.getppid(): return
+    def follow():
+        program.join()
+        os._exit(1)
+    threading.Thread(target=follow, daemon=True).start()
+
 class Sequences(IterableDataset):
     "What a worker draws"
     rng = resumed = None # of the last pass in this process; where the next one resumes
@@ -137,6 +147,7 @@ class Sequences(IterableDataset):
 
     def __iter__(self):
         info = get_worker_info()
+        if info: _end_with_parent()
         self.rng = rng = self.resumed or np.random.default_rng(
             np.random.SeedSequence(self.entropy, spawn_key=(self.round, info.id if info else 0)))
         self.resumed = None

@@ -66,7 +66,7 @@ def write_manifest(
     head = _manifest_head(body)
     for o in files: sync(folder/o)
     sync(folder) # their names are on the disk before the manifest's
-    put_file(folder/'manifest.json', lambda p: p.write_bytes(head+b'"memory": %s}\n' % body))
+    put_file(folder/'manifest.json', head+b'"memory": %s}\n' % body)
     return head
 
 def _manifest_head(body): return b'{"checksum": "%08x", ' % zlib.crc32(body)

@@ -10,7 +10,7 @@ Docs: https://fastrl.github.io/fastrl/memory.place.html.md"""
 __all__ = ['head_words', 'Place', 'machine_memory', 'nbytes_when_full', 'row_writer']
 
 # %% ../../nbs/00b_memory.place.ipynb #d6c733b4
-import json, math, os, shutil, struct, threading, warnings
+import errno, json, math, os, shutil, struct, threading, warnings
 from multiprocessing.context import get_spawning_popen
 from pathlib import Path
 import numpy as np, torch
@@ -26,6 +26,7 @@ _own_words = slice(2, 5) # three of them are the place's: bytes of this head wit
 class Place:
     "Rows of words in memory, in shared memory, in a file, or on a device"
     head = memoryview(np.zeros(head_words, np.int64)) # before there are rows
+    read_only = False # is it a file that can be read, but not written?
     def __init__(self,
         device='cpu', # Where the rows live
         shared:bool=False, # In shared memory, where other processes see the same rows?
@@ -361,10 +362,18 @@ def open(self:Place,
     if fields is not None and list(fields)!=have:
         raise ValueError(f'{self.path} has the fields {have}, not {list(fields)}: '
                          'open it without `schema`, or give another `path`')
-    mapped = torch.from_numpy(np.memmap(self.path, np.int64, 'r+'))
+    mapped,self.read_only = _map(self.path)
     self._head,self.packed = mapped[:head_words],mapped[int(words[2])//8:].view(spec['capacity'],-1)
     self.fields = have
     return self._show()
+
+def _map(path):
+    "The words of a file, and can it only be read? Then what is written stays in this process"
+    try: words = np.memmap(path, np.int64, 'r+')
+    except OSError as e:
+        if e.errno not in (errno.EACCES, errno.EPERM, errno.EROFS): raise
+        return torch.from_numpy(np.memmap(path, np.int64, 'c')),True
+    return torch.from_numpy(words),False
 
 # %% ../../nbs/00b_memory.place.ipynb #9407f784
 def _head_of(path):
@@ -399,6 +408,9 @@ def check_writable(self:Place):
     if self.packed is None:
         raise ValueError('these rows are mapped from a saved memory and can only be read: '
                          'load it without `mapped` to add to it')
+    if self.read_only:
+        raise PermissionError(errno.EACCES, 'you may read the rows of this file, but not write them: '
+                              'copy it, or ask its owner to let you write', str(self.path))
 
 # %% ../../nbs/00b_memory.place.ipynb #b44ff229
 

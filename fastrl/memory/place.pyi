@@ -13,6 +13,7 @@ head_words: int
 class Place:
     """Rows of words in memory, in shared memory, in a file, or on a device"""
     head: Any
+    read_only: bool
     device: Any
     shared: Any
     path: Any

@@ -1,0 +1,60 @@
+"A Ctrl-C while something is compiled for the first time waits until it is compiled"
+import signal, threading
+from contextlib import contextmanager
+import pytest
+from numba.core import event
+from fastrl.core import compiled, signals_held
+
+class Press(event.Listener):
+    "Press Ctrl-C whenever numba begins to compile something"
+    def on_start(self, e): signal.raise_signal(signal.SIGINT)
+    def on_end(self, e): pass
+
+@contextmanager
+def pressing(handler=signal.default_int_handler):
+    was = signal.signal(signal.SIGINT, handler)
+    try:
+        with event.install_listener('numba:compile', Press()): yield
+        assert signal.getsignal(signal.SIGINT) is handler
+    finally: signal.signal(signal.SIGINT, was)
+
+def loops():
+    "A loop, and one that calls it; without a file numba keeps none of it for the next process"
+    env = dict(compiled=compiled)
+    exec('inner = compiled(lambda n: n+1); outer = compiled(lambda n: inner(n)*2)', env)
+    return env['inner'],env['outer']
+
+def test_interrupted_while_compiling():
+    "Both are whole when the interrupt comes, and run the next time"
+    inner,outer = loops()
+    with pressing():
+        with pytest.raises(KeyboardInterrupt): outer(3)
+        assert (len(inner.signatures), len(outer.signatures), outer(3))==(1, 1, 8)
+
+def test_handlers():
+    "A handler that raises nothing runs once per signal, after what was compiled; other signals wait, too"
+    came,f = [],loops()[1]
+    with pressing(lambda n,_: came.append((n, len(f.signatures)))): assert f(3)==8
+    assert came==[(signal.SIGINT,1)]*2
+    was = signal.signal(signal.SIGTERM, lambda n,_: came.append(n))
+    try:
+        with signals_held():
+            signal.raise_signal(signal.SIGTERM)
+            assert len(came)==2
+        assert came[2:]==[signal.SIGTERM]
+    finally: signal.signal(signal.SIGTERM, was)
+
+def test_errors():
+    "What cannot be compiled is an error, and leaves the handlers as they were"
+    was = signal.getsignal(signal.SIGINT)
+    with pytest.raises(Exception, match='TypingError|No implementation'): compiled(lambda n: n+'a')(3)
+    assert signal.getsignal(signal.SIGINT) is was
+    with pytest.raises(ZeroDivisionError), signals_held(): 1/0
+    assert signal.getsignal(signal.SIGINT) is was
+
+def test_other_threads():
+    "Only the main thread runs handlers; others compile as they are"
+    res = []
+    t = threading.Thread(target=lambda: res.append(loops()[1](3)))
+    t.start(); t.join()
+    assert res==[8]
