@@ -129,7 +129,7 @@ def why_none(self:EpisodeDataset,
 
 # %% ../../nbs/05h_memory.loader.ipynb #6857c695
 def _end_with_parent():
-    "End this worker when its program has ended; torch asks who its parent is, and with `forkserver` that is another one"
+    "End this worker with its program: torch looks at the parent process, which `forkserver` puts in between"
     program = parent_process()
     if program is None or program.pid==os.getppid(): return
     def follow():
