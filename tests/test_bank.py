@@ -51,12 +51,18 @@ def fails(*says, exc=ValueError):
 def load_fails(path, *says, exc=LoadError):
     with fails(path.name, *says, exc=exc): ExperienceBank.load(path)
 
-def rose(es, protocol=4, module='rose.rl.experience'):
-    "What ROSE's `save` writes"
+def rose_module(module):
+    "A module like ROSE's, and those above it"
     m = types.ModuleType(module)
     m.Experience = dataclasses.dataclass(type('Experience', (), {
         '__annotations__':dict.fromkeys(names, object)|{'info':dict}, 'info':None, '__module__':module}))
-    with patch.dict(sys.modules, {module.rsplit('.', i)[0]:m for i in range(3)}):
+    m.rl,m.experience,m.__path__ = m,m,[]
+    return {module.rsplit('.', i)[0]:m for i in range(3)}
+
+def rose(es, protocol=4, module='rose.rl.experience'):
+    "What ROSE's `save` writes"
+    with patch.dict(sys.modules, mods := rose_module(module)):
+        m = mods[module]
         return pickle.dumps([m.Experience(**vars(e)) for e in es], protocol=protocol)
 
 def es3():
@@ -347,13 +353,24 @@ def old_bank():
 
 @pytest.mark.parametrize('name,old', [('o.pkl', old_pkl), ('o.safetensors', old_columns)])
 def test_files_do_not_change(tmp_path, name, old):
-    "Byte for byte what earlier versions wrote, and those are read"
+    "Columns are byte for byte what earlier versions wrote; those are read, and their pickles, too"
     old,bank = zlib.decompress(base64.b85decode(old)),old_bank()
     (tmp_path/name).write_bytes(old)
     again = ExperienceBank.load(tmp_path/name)
     all_same(bank, again)
     assert (again.id, again.sources, again.ring['episode'].tolist())==('0'*32, ['w'], [0,1,1,2])
-    assert Path(bank.save(tmp_path, f'new{name}')).read_bytes()==old
+    if name=='o.safetensors': assert Path(bank.save(tmp_path, f'new{name}')).read_bytes()==old
+
+def test_there_and_back(tmp_path):
+    "ROSE reads our file as a list of its own objects, and what it saves of them is read here; so is a plain pickle of ours"
+    path = Path(bank_with(*rose_rows).save(tmp_path, 'ours.pkl'))
+    m = rose_module('rose.rl.experience')
+    with patch.dict(sys.modules, m):
+        es = pickle.loads(path.read_bytes())
+        assert {type(e) for e in es}=={m['rose.rl.experience'].Experience}
+        (tmp_path/'again.pkl').write_bytes(pickle.dumps(es))
+    (tmp_path/'plain.pkl').write_bytes(pickle.dumps(pickle.loads(path.read_bytes())))
+    for k in ('again','plain'): all_same(rose_rows, ExperienceBank.load(tmp_path/f'{k}.pkl'))
 
 def test_pickled_classes():
     "A pickle names them as it always did"

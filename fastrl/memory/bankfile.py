@@ -10,7 +10,7 @@ Docs: https://fastrl.github.io/fastrl/memory.bankfile.html.md"""
 __all__ = ['write_columns', 'read_columns', 'write_pickle', 'read_pickle', 'write_bank', 'load_errors', 'read_bank', 'bank_about']
 
 # %% ../../nbs/05l_memory.bankfile.ipynb #a08baed8
-import gc, hashlib, io, json, pickle, re, zlib
+import gc, hashlib, io, json, pickle, pydoc, re, zlib
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -30,12 +30,7 @@ def write_columns(
     texts:list, # From `row_text`, one per row
     about:dict, # What the file says of the bank
 ):
-    """Write a `.safetensors` file
-    - `path`: A new file
-    - `cols`: Columns by path
-    - `forms`: That `cols['form',]` numbers
-    - `texts`: From `row_text`, one per row
-    - `about`: What the file says of the bank"""
+    "Write a `.safetensors` file"
     names = _file_names(cols)
     named = {names[p]: v for p,v in cols.items()}
     if set(texts)-{'{}'}: # otherwise all infos are empty
@@ -137,9 +132,7 @@ def _check_each_row(cols, forms, texts):
 def read_columns(
     path:Path, # A `.safetensors` file
 )->tuple: # What `write_columns` was given: columns, forms, texts and `about`
-    """The columns of a bank, if file and head are sound
-    - `path`: A `.safetensors` file
-    - returns: What `write_columns` was given: columns, forms, texts and `about`"""
+    "The columns of a bank, if file and head are sound"
     about,named = _head_about(path),read_tensors(path)
     if about['crc32']!=checksum(named): raise ValueError('its checksum does not match')
     n = about['n']
@@ -159,7 +152,6 @@ def read_columns(
     return cols,forms,texts,about
 
 # %% ../../nbs/05l_memory.bankfile.ipynb #fe960389
-
 def _texts_in(named, n):
     if 'info text' not in named: return ['{}']*n
     text,ends = named['info text'].numpy().tobytes(),[0, *named['info end'].tolist()]
@@ -177,18 +169,12 @@ def write_pickle(
     texts:list, # From `row_text`, one per row
     about:dict, # What the file says of the bank
 ):
-    """Write a `.pkl` file
-    - `path`: A new file
-    - `cols`: Columns by path
-    - `forms`: That `cols['form',]` numbers
-    - `texts`: From `row_text`, one per row
-    - `about`: What the file says of the bank"""
-    tensors = 'tensor' in repr(forms) or any('"tensor"' in o for o in {*texts})
-    (_Pickler if tensors else pickle.Pickler)(f := io.BytesIO(), 4).dump(experiences_of(cols, forms, texts))
+    "Write a `.pkl` file"
+    _Pickler(f := io.BytesIO(), 4).dump(experiences_of(cols, forms, texts))
     raw = f.getvalue()
     text = json.dumps({**about, 'runs':_runs_of(cols, len(texts)), 'nbytes':len(raw)}).encode()
     tail = b''.join(o.to_bytes(8, 'little') for o in (len(text), zlib.crc32(raw+text)))
-    with open(path, 'xb') as f: f.write(raw+text+tail+_tail_mark)
+    path.write_bytes(raw+text+tail+_tail_mark)
 
 def _runs_of(cols, n):
     "Source, episode and length of each run of rows that share both"
@@ -197,9 +183,16 @@ def _runs_of(cols, n):
     return [[*o, n] for o,n in zip(*(v.tolist() for v in torch.unique_consecutive(of, dim=0, return_counts=True)))]
 
 # %% ../../nbs/05l_memory.bankfile.ipynb #67b7841e
+class _Called:
+    "What a pickle gets by calling `f`"
+    def __init__(self, f, *args): self.f,self.args = f,args
+    def __reduce__(self): return self.f,self.args
+
+_classes = 'rose.rl.experience.Experience','fastrl.memory.bank.Experience'
 
 class _Pickler(pickle.Pickler):
     def reducer_override(self, o):
+        if o is Experience: return next,(_Called(filter, None, _Called(map, pydoc.locate, _classes)),)
         if type(o) is not torch.Tensor: return NotImplemented
         try: a = o.numpy()
         except TypeError: a = o.float().numpy() # NumPy lacks its dtype
@@ -228,16 +221,14 @@ def _about_foreign(path, raw):
 def read_pickle(
     path:Path, # A `.pkl` file, of this library or of ROSE
 )->tuple: # What `write_pickle` was given; ROSE's files have no `source` and `episode`, and their `about` is short
-    """The columns of a bank, if the file is sound; nothing in it is run
-    - `path`: A `.pkl` file, of this library or of ROSE
-    - returns: What `write_pickle` was given; ROSE's files have no `source` and `episode`, and their `about` is short"""
+    "The columns of a bank, if the file is sound; nothing in it is run"
     raw = path.read_bytes()
     about = _tail_about(raw)
     with _gc_paused(): return _read_objects(path, raw, about)
 
 def _read_objects(path, raw, about):
     fields,modules,end = read_objects(raw, Experience.__name__)
-    if end!=(about['nbytes'] if about else len(raw)) or Experience.__module__ in modules and not about:
+    if end!=(about['nbytes'] if about else len(raw)) or 'pydoc' in modules and not about:
         raise ValueError('the part behind the pickle was cut short, or is not ours')
     about = about or dict(_about_foreign(path, raw), session_id=path.stem, max_size=None)
     if fields and fields.keys()|{'info'}!={*experience_fields, 'info'}:
@@ -267,8 +258,7 @@ def write_bank(
     path:Path,
     *args, # As `write_columns` takes them
 ):
-    """Put a bank in the place of `path`, whole or not at all
-    - `*args`: As `write_columns` takes them"""
+    "Put a bank in the place of `path`, whole or not at all"
     put_file(path, lambda p: (write_columns if path.suffix=='.safetensors' else write_pickle)(p, *args))
 
 def _is_safetensors(path):
@@ -279,8 +269,7 @@ def _is_safetensors(path):
 def load_errors(
     path, # The file being loaded
 ):
-    """Whatever goes wrong within is a `LoadError` that names the file
-    - `path`: The file being loaded"""
+    "Whatever goes wrong within is a `LoadError` that names the file"
     try: yield
     except (OSError, LoadError): raise
     except (Exception, MemoryError, RecursionError) as e:
@@ -290,17 +279,14 @@ def load_errors(
 def read_bank(
     path:Path,
 )->tuple: # Columns by path, forms, texts, and `about`
-    """What was saved in a file of either format
-    - returns: Columns by path, forms, texts, and `about`"""
+    "What was saved in a file of either format"
     with load_errors(path): return (read_columns if _is_safetensors(path) else read_pickle)(path)
 
 # %% ../../nbs/05l_memory.bankfile.ipynb #0eed5026
 def bank_about(
     path:Path, # A file
 )->dict: # With `id`, `date`, `total`; in our files also `n`, `session_id`, `max_size`, `sources` and `spans`
-    """What a file says of the bank in it; `None` if it holds none, or is damaged
-    - `path`: A file
-    - returns: With `id`, `date`, `total`; in our files also `n`, `session_id`, `max_size`, `sources` and `spans`"""
+    "What a file says of the bank in it; `None` if it holds none, or is damaged"
     if not path.is_file() or path.suffix=='.new': return # it is being written
     try:
         if _is_safetensors(path): return _head_about(path)

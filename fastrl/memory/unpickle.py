@@ -32,6 +32,10 @@ class _Dict(_Later):
     def __setitem__(self, k, v): self.items[k] = v
     def value(self): return self.items
 
+class _TheClass(_Later):
+    "Stands for `next`, by which our own files look for the class"
+    def __new__(cls, *args): return _Object
+
 class _Made(_Later):
     "Made by the function `f` of its class"
     def value(self): # once, since a file may name it time and again
@@ -90,7 +94,8 @@ _admitted = {('numpy','ndarray'):_Later, ('numpy','dtype'):_DType,
              ('torch._utils','_rebuild_tensor_v2'):_stand_in(_tensor_of),
              ('torch.storage','_load_from_bytes'):_stand_in(_torch_storage), ('collections','OrderedDict'):_Dict,
              ('builtins','complex'):_stand_in(complex), ('__builtin__','complex'):_stand_in(complex),
-             ('_codecs','encode'):_stand_in(_latin1),
+             ('builtins','next'):_TheClass, ('builtins','filter'):_Later, ('builtins','map'):_Later,
+             ('pydoc','locate'):_Later, ('_codecs','encode'):_stand_in(_latin1),
              ('torch._utils','_rebuild_device_tensor_from_numpy'):_stand_in(_from_array)}
 _admitted.update({('torch', k): type(k, (_Later,), dict(dtype=v)) for k,v in vars(torch).items()
                   if isinstance(v, torch.dtype)})
@@ -223,7 +228,8 @@ def _simple_op(a, op, raw, at, i, stack, top, have, memo, puts, marks, n_marks):
         one,two = stack[top-2],stack[top-1]
         top -= 1
         if a==_op_stack_global and one==two==_a_key: stack[top-1] = _a_global
-        elif one==_a_global and (a==_op_reduce and two==_a_tuple or a in (_op_reduce, _op_newobj) and two==_a_empty):
+        elif (a==_op_reduce and one==_a_global and two in (_a_empty, _a_tuple)
+                or a==_op_newobj and one in (_a_global, _a_obj) and two==_a_empty):
             stack[top-1] = _a_obj
         elif not (a==_op_append and one==_a_list or a==_op_build and one==_a_obj): return bad
     return top,puts,n_marks
