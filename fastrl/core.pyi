@@ -7,11 +7,10 @@ from typing import Any, overload
 from contextlib import contextmanager
 import torch
 from torch import Tensor
-__all__ = ['leaves', 'map_leaves', 'path_name', 'difference', 'test_same', 'test_in', 'test_len', 'test_lt', 'row_index', 'TensorBatch', 'in_lines', 'BD', 'whole_number', 'refuse_words', 'usable_device', 'Progress', 'signals_held', 'compiled']
+__all__ = ['leaves', 'map_leaves', 'path_name', 'printable', 'difference', 'test_same', 'test_in', 'test_len', 'test_lt', 'row_index', 'TensorBatch', 'in_lines', 'BD', 'columns_html', 'rows_text', 'whole_number', 'refuse_words', 'usable_device', 'Progress', 'signals_held', 'compiled']
 
 def leaves(o, path: tuple=()):
     """Each `(path, leaf)` of `o`, in order
-
     - `o`: A column, or a dict or tuple of them, however deep
     - `path`: Where `o` stands
     - returns: iterator of (path, leaf)"""
@@ -19,7 +18,6 @@ def leaves(o, path: tuple=()):
 
 def map_leaves(f, o, *os):
     """Apply `f` to every leaf, keeping the form of `o`; dicts come out as `BD`
-
     - `f`: Called with the leaves at the same place in `o` and `os`
     - `o`: A column, or a dict or tuple of them
     - `*os`: Others of the same form"""
@@ -27,6 +25,10 @@ def map_leaves(f, o, *os):
 
 def path_name(path: tuple) -> str:
     """The name of the leaf at `path` in messages and tables"""
+    ...
+
+def printable(text: str) -> str:
+    """`text` with escapes in the place of control characters, for a terminal or a log"""
     ...
 
 def difference(a, b, path: Any=()):
@@ -51,7 +53,6 @@ def test_lt(a, b):
 
 def row_index(o, n: int):
     """The rows that `o` names, or an `IndexError` that says what is wrong with it
-
     - `o`: An int, slice, list, mask, array or tensor
     - `n`: How many rows there are
     - returns: a slice, or a tensor of row numbers"""
@@ -119,7 +120,6 @@ class BD(dict):
 
     def pandas(self, mu: bool=False, relative_shape: bool=False, jupyter_nrows: int | None=None, **kwargs):
         """The batch as a `pandas.DataFrame`, one line per row
-
     - `mu`: Add the mean of each row, as `<name>_mu`
     - `relative_shape`: Show the shape of one row instead of the column's
     - `jupyter_nrows`: Let pandas show so many rows of a table, this one and later ones
@@ -139,9 +139,19 @@ class BD(dict):
     def __getitem__(self, o: Any) -> BD:
         ...
 
+def columns_html(batch, about: str, most: int=200000) -> str:
+    """A small table of the columns, for notebooks
+    - `batch`: Columns that share their first axis, or `None`
+    - `about`: What it is, as HTML
+    - `most`: Numbers per column to look at"""
+    ...
+
+def rows_text(name, ring):
+    """How many rows the `ring` of a memory holds, for `columns_html`"""
+    ...
+
 def whole_number(name: str, n, least: int=1, most: int | None=None) -> int:
     """`n` as an int between `least` and `most`, or a `ValueError` that names it
-
     - `name`: Of the argument, for the error
     - `n`: An int, of Python, NumPy or torch
     - `most`: Without it there is no upper limit"""
@@ -149,7 +159,6 @@ def whole_number(name: str, n, least: int=1, most: int | None=None) -> int:
 
 def refuse_words(where: str, got: dict, **ours):
     """Raise a `TypeError` for the first keyword in `got`, with the word used here
-
     - `where`: The function
     - `got`: Its keywords that it has no parameter for
     - `**ours`: A word of another library, and what to write here"""
@@ -157,7 +166,6 @@ def refuse_words(where: str, got: dict, **ours):
 
 def usable_device(device) -> torch.device:
     """The `torch.device`, or a `ValueError` if this machine has none
-
     - `device`: A name such as `'cuda:1'`, or a `torch.device`"""
     ...
 
@@ -173,7 +181,6 @@ class Progress:
 
     def update(self, done: int, comment: str=''):
         """Show that `done` of `total` are done
-
         - `done`: How much is done by now
         - `comment`: Stands behind the bar"""
         ...

@@ -35,6 +35,17 @@ def write_pickle(path: Path, cols: dict, forms: list, texts: list, about: dict):
     - `about`: What the file says of the bank"""
     ...
 
+class _Called:
+    """What a pickle gets by calling `f`"""
+    f: Any
+    args: Any
+
+    def __init__(self, f, *args):
+        ...
+
+    def __reduce__(self):
+        ...
+
 class _Pickler(pickle.Pickler):
 
     def reducer_override(self, o):

@@ -37,7 +37,6 @@ def blocks(
     spans=None, # Rows as pairs `(first, stop)`; all by default
 ): # -> iterator of arrays
     """The bytes of `t`'s rows in order, a few megabytes at a time
-
     - `t`: With a first axis
     - `spans`: Rows as pairs `(first, stop)`; all by default
     - returns: iterator of arrays"""
@@ -93,7 +92,6 @@ def write_tensors(
     meta:dict=None, # Strings about the file, for other tools
 )->dict: # Its name, size and checksum
     """Write a safetensors file; `put_file` sees it through to the disk
-
     - `path`: A new file
     - `columns`: Tensors by name; or the dtype, the shape and the blocks of bytes of each
     - `meta`: Strings about the file, for other tools
@@ -113,7 +111,6 @@ def checksum(
     columns:dict, # Tensors by name
 )->int:
     """One number for the names and bytes of all `columns`, in the order of their names
-
     - `columns`: Tensors by name"""
     crc = 0
     for k in sorted(columns):
@@ -138,7 +135,6 @@ def read_tensors(
     path, # A safetensors file
 )->dict: # Tensors that share the file's pages, until somebody writes to them
     """The tensors of a safetensors file by name, mapped
-
     - `path`: A safetensors file
     - returns: Tensors that share the file's pages, until somebody writes to them"""
     with _damaged(path):
@@ -160,7 +156,6 @@ def read_meta(
     path, # A safetensors file
 )->dict: # Strings by name
     """The strings that `write_tensors` wrote into the header as `meta`
-
     - `path`: A safetensors file
     - returns: Strings by name"""
     with _damaged(path), open(path, 'rb') as f:
@@ -176,7 +171,6 @@ def as_dtype(
     dtype:torch.dtype, # Of the column that was written
 )->Tensor: # A view
     """The column that was written, also where the file holds its bytes
-
     - `col`: From `read_tensors`
     - `dtype`: Of the column that was written
     - returns: A view"""
@@ -189,7 +183,6 @@ def freeze(
     path:str='it', # The name of `o` in an error
 ): # -> data for JSON
     """`o` with a name in the place of each tensor
-
     - `o`: Dicts, lists and tuples of tensors, arrays, numbers, strings and None
     - `tensors`: Receives the tensors, under new names
     - `path`: The name of `o` in an error
@@ -219,7 +212,6 @@ def thaw(
     tensors:dict, # By name; each is used once
 ):
     """Undo `freeze`, with tensors of its own
-
     - `o`: From `freeze`
     - `tensors`: By name; each is used once"""
     if isinstance(o, list): return [thaw(v, tensors) for v in o]
@@ -235,7 +227,6 @@ def sync(
     path, # A file or a folder
 ):
     """Wait until a file, or the file names in a folder, are on the disk
-
     - `path`: A file or a folder"""
     if (folder := os.path.isdir(path)) and os.name=='nt': return # Windows opens no folders
     fd = os.open(path, os.O_RDONLY if folder else os.O_RDWR)
@@ -248,7 +239,6 @@ def put_file(
     write, # Text, bytes, or the `Path` of a file to copy; or called with the path of a new file, to open in mode `'xb'`
 ):
     """Write a file and put it in the place of `path`, in one step, once it is on the disk
-
     - `write`: Text, bytes, or the `Path` of a file to copy; or called with the path of a new file, to open in mode `'xb'`"""
     new = path.with_name(f'{path.name}.{os.getpid()}.{secrets.token_hex(8)}.new') # one per writer
     try:
@@ -274,7 +264,6 @@ def put_twice(
     put, # Called with a path, to put the file there
 ):
     """Put a file at `path`, and keep the latest one of each path in `folder`
-
     - `folder`: Of the caller; without one, or once it is gone, only `path` is written
     - `path`: A file anywhere
     - `put`: Called with a path, to put the file there"""
@@ -323,7 +312,6 @@ def put_files(
     writes:dict, # By path, all in one folder: what `put_file` takes
 ):
     """Write several files and put all of them in their places at one moment, once they are on the disk
-
     - `writes`: By path, all in one folder: what `put_file` takes"""
     paths = [Path(o) for o in writes]
     at = paths[0].with_name(f'.{paths[0].name}.files')
