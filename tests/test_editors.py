@@ -11,6 +11,11 @@ def public(cls):
     "The names of `cls` that this library made, and that a user may call"
     return {k for o in cls.__mro__ if o.__module__.startswith('fastrl') for k in vars(o) if k[0]!='_'}
 
+@pytest.fixture(autouse=True, scope='module')
+def own_cache(tmp_path_factory):
+    "jedi writes its cache in place: a test beside this one would read half a file, and some homes cannot be written to"
+    jedi.settings.cache_directory = tmp_path_factory.mktemp('jedi')
+
 def completed(module, name):
     "What jedi completes for an instance of a class"
     code = f'from {module} import {name}\nx: {name}\nx.'
