@@ -3,21 +3,22 @@
 `python docs/stage.py` runs nbdev's documentation processors over `nbs/`, translates the Quarto dialect that they emit, and
 writes plain notebooks to `build/nbs/` (for Sphinx) and plain markdown to `build/md/`. `python docs/stage.py readme` writes
 README.md only. Both run in the repository's root."""
-import ast, inspect, re, shutil, sys, yaml
+import ast, importlib, inspect, re, shutil, sys, yaml
 from fastcore.all import *
 from fastcore.docments import DocmentTbl, DocmentText
 from fastcore.nbio import *
 from inspect import isclass
 from nbdev.config import get_config, nbpath2html
 from nbdev.doclinks import nbglob, NbdevLookup
-from nbdev.processors import exec_show_docs, FilterDefaults
+from nbdev.processors import add_show_docs, exec_show_docs, FilterDefaults
 from nbdev.showdoc import BasicMarkdownRenderer
 
 cfg = get_config()
 build = cfg.config_path/'build'
 plotly_mime = 'application/vnd.plotly.v1+json'
 
-# As nbdev does it, with three differences: which cells run, where names link to, and how a definition is shown
+# As nbdev does it, with four differences: which cells run, in which order the definitions of a cell are shown, where names link to,
+# and how a definition is shown
 
 class run_definitions(exec_show_docs):
     "As nbdev, which runs what `show_doc` needs; but an import inside of other code doesn't make a cell run"
@@ -27,8 +28,16 @@ class run_definitions(exec_show_docs):
         defines = {'export','exports','exporti','exec_doc'} & cell.directives_.keys()
         if imports or defines or 'show_doc(' in (cell.source or ''): super().__call__(cell)
 
+class show_in_order(add_show_docs):
+    "As nbdev, which shows the definitions of one cell backwards"
+    def begin(self):
+        super().begin()
+        cells,at = self.nb.cells,[i for i,o in enumerate(self.nb.cells) if getattr(o, 'has_sd', False)]
+        for run in groupby(at, lambda i: i-at.index(i)).values(): cells[run[0]:run[-1]+1] = cells[run[0]:run[-1]+1][::-1]
+
+ours = {exec_show_docs: run_definitions, add_show_docs: show_in_order}
 class Procs(FilterDefaults):
-    def base_procs(self): return [run_definitions if o is exec_show_docs else o for o in super().base_procs()]
+    def base_procs(self): return [ours.get(o, o) for o in super().base_procs()]
 
 _lookup = NbdevLookup.__getitem__
 @patch
@@ -47,7 +56,7 @@ def with_kwargs(tbl, sym):
     "The table of parameters, with the comment beside `**kwargs`: docments loses it, or takes it for that of the result"
     try: m = re.search(r'^ *\*\*(\w+),? *# *(.+)$', inspect.getsource(sym.__init__ if isclass(sym) else sym), flags=re.M)
     except (OSError, TypeError): m = None
-    if not m: return tbl
+    if not m or m[1]=='_': return tbl
     tbl = tbl.replace(f'| **{m[2]}** |', '|  |')
     return re.sub(rf'^\| {m[1]} \|(.*\|)  \|$', lambda o: f'| \\*\\*{m[1]} |{o[1]} {m[2]} |', tbl, flags=re.M)
 
@@ -61,7 +70,7 @@ def _repr_markdown_(self:BasicMarkdownRenderer):
         dm = DocmentText(self.sym, docstring=False, maxline=85)
         for o in dm.dm.values(): o['docment'] = None  # they stand in the table
         sig,tbl = (short_types(str(o)) for o in (dm, DocmentTbl(self.sym)))
-        tbl = with_kwargs(tbl, self.sym)
+        tbl = with_kwargs(re.sub(r'^\| _ \|.*\n?', '', tbl, flags=re.M), self.sym)  # `**_` catches misspelt words
         if isclass(self.sym): sig = re.sub('^def', 'class', sig).replace('->None:', ':')
         line = re.sub(r'\(\n +', '(', sig.replace('\n)', ')'))
         if len(line)<=85: sig = line
@@ -91,7 +100,7 @@ def plotly_html(d, id, js):
     fig['config'] = dict(responsive=True, displaylogo=False, showSendToCloud=False)
     fig = dumps(fig).replace('</', r'<\/')  # `</script>` in a string would end the script
     return (f'<script src="{js}"></script>\n' if js else '') + (
-        f'<div class="plotly-figure{" wide" if "xaxis2" in d["layout"] else ""}" id="{id}" style="height:{d["layout"].get("height") or 450}px"></div>\n'
+        f'<div class="plotly-figure" id="{id}" style="height:{d["layout"].get("height") or 450}px"></div>\n'
         f'<script>Plotly.newPlot("{id}", {fig})</script>')
 
 unseen = re.compile(r'^#+ \S*\\_\\_(repr|getstate|setstate|reduce)\\_\\_$', flags=re.M)  # nobody calls these by name
@@ -116,11 +125,40 @@ def plain_cell(c, f):
     res.outputs,res.metadata = outs,{'tags':tags} if tags else {}
     return res if c.source.strip() or outs else None
 
+def defined(cells):
+    "The names of the definitions that plain `cells` show, in order"
+    text = '\n'.join(o.source for o in cells if o.cell_type=='markdown')
+    return [o.replace('\\_', '_') for o in re.findall(r'^#{3,} (\S+)\n\n<a class="src"', text, flags=re.M)]
+
+def overview(cells, mod):
+    "What module `mod` defines: first the class that the page is about, with its methods in the order of their use"
+    names,lib = L(defined(cells)).unique(),importlib.import_module(mod)
+    def said(nm): return (inspect.getdoc(getattr(lib, nm, None)) or '').partition('\n')[0]
+    def link(nm, text): return f'[`{text}`](#{nm.lower()})'
+    def failure(nm): return isinstance(o := getattr(lib, nm, None), type) and issubclass(o, BaseException)
+    about = re.split(r'[:,]? ', cells[0].source.removeprefix('# '))[0].lower()
+    tops = names.map(lambda o: o.partition('.')[0]).unique()
+    methods = {t: [o for o in names if o.startswith(f'{t}.')] for t in tops}
+    intro = cells[1].source # names what the page is for
+    def place(o): return (failure(o), o.lower()!=about, intro.find(f'`{o}`') if f'`{o}`' in intro else len(intro), not o[0].isupper())
+    tops = sorted(tops, key=place)
+    res = []
+    for t in tops:
+        line = f'- {link(t, t) if t in names else f"`{t}`"}'
+        if t in names and (o := said(t)): line += f': {o}'
+        if methods[t]: line += f'<br>{" · ".join(link(o, o[len(t):]) for o in methods[t])}'
+        res.append(line)
+    return '\n'.join(res)
+
 def plain_nb(f):
     "Notebook at `f`, as plain cells whose links are absolute"
     nb = read_nb(f)
+    mod = first(m[1] for c in nb.cells if (m := re.match(r'#\|\s*default_exp (\S+)', c.source)))
     Procs()(nb)
     nb.cells = list(filter(None, (plain_cell(c, f) for c in nb.cells)))
+    if mod and len(defined(nb.cells))>2:
+        at = next(i for i,c in enumerate(nb.cells) if i and (c.cell_type=='code' or '## ' in c.source))
+        nb.cells.insert(at, mk_cell(overview(nb.cells, f'{cfg.lib_path.name}.{mod}'), 'markdown', metadata={'overview':True}))
     nb.metadata = dict(language_info=dict(name='python', pygments_lexer='ipython3'))
     return nb
 
@@ -156,6 +194,7 @@ def to_site(nb, up):
         if c.cell_type=='markdown':
             url = f']({cfg.doc_url}'
             c.source = c.source.replace(f'{url})', f'{url}index.html)').replace(url, f']({up}')
+            if c.metadata.get('overview'): c.source = f':::{{container}} overview\n{c.source}\n:::'
             continue
         for i,o in enumerate(c.outputs):
             if (d := nested_idx(o, 'data', plotly_mime)):
@@ -165,15 +204,75 @@ def to_site(nb, up):
         if (w := first(nested_idx(o, 'metadata', 'image/png', 'width') for o in c.outputs)):
             c.metadata['mystnb'] = {'image': {'width':f'{w}px'}}
 
-groups = {'start':'Start', 'tutorials':'Tutorials', 'howto':'How-to', '':'Reference'}  # folders of `nbs/`, as the site names them
+# The sidebar: captions, the pages below them, and below these the pages of their parts. A page of a folder that is not listed comes last.
+contents = {
+    'Start': {'start/comparison': [], 'start/not_here': []},
+    'Tutorials': dict.fromkeys(f'tutorials/{o}' for o in (
+        'first_agent','plain_pytorch','endings','priorities','looking','larger_than_ram','many_workers','your_own')) | {
+        'tutorials/episodes_quickstart': ['tutorials/episodes_workers', 'tutorials/episodes_compose', 'tutorials/recurrent_tmaze']},
+    'How-to': dict.fromkeys(f'howto/{o}' for o in ('recipes','fastai','from_velora')),
+    'Reference: the memory': {
+        'memory.replay': ['memory.columns'], 'memory.experience_replay': ['memory.updates'], 'memory.sample': ['memory.tree', 'memory.walk'],
+        'memory.ring': ['memory.row', 'memory.place', 'memory.serial'],
+        'memory.disk': ['memory.checkpoint', 'memory.saved', 'memory.manifest', 'memory.files'],
+        'memory.explore': [], 'memory.check': [], 'memory.buffer': [], 'core': [], 'cli': []},
+    'Reference: environments': {
+        'data.block': [], 'data.gym': ['data.envs', 'data.steps', 'memory.vector'], 'data.learner': [], 'agents.dqn': []},
+    'Reference: episodes': {
+        'memory.episodes': ['memory.running'], 'memory.episode_rows': [], 'memory.episode_files': [],
+        'memory.dataset': ['memory.table'], 'memory.loader': ['memory.slots']},
+    'Reference: banks and workers': {
+        'memory.bank': ['memory.forms', 'memory.bankfile', 'memory.unpickle', 'memory.seen'],
+        'parallel': ['tasks', 'engines', 'bank_folder', 'run_state', 'supervisor']}}
+captions = {'start':'Start', 'tutorials':'Tutorials', 'howto':'How-to'}  # of the folders of `nbs/`
 
-def toctrees(pages, index):
-    "Contents: a list for each folder, its pages in the order of the last link to each in the text `index`"
-    dirs = groupby(pages, lambda o: o.rpartition('/')[0])
-    if new := dirs.keys()-groups.keys(): raise ValueError(f'`groups` has no name for the pages in {new}')
-    for k,v in dirs.items():
-        if k: v.sort(key=lambda o: index.rfind(f'({o}.html'))
-    return [mk_cell('\n'.join(['```{toctree}', ':hidden:', f':caption: {v}', '', *dirs[k], '```']), 'markdown') for k,v in groups.items() if k in dirs]
+# What people type into the search box, and where the site answers it
+words = {
+    'memory.replay': 'replay buffer; experience replay; replay memory',
+    'tutorials/plain_pytorch': 'PyTorch; training loop', 'memory.experience_replay': 'fastai; callback; Learner',
+    'tutorials/priorities': 'prioritized experience replay; PER; n-step; n-step returns; multi-step returns',
+    'memory.sample#prioritized': 'prioritized experience replay; importance sampling weights', 'memory.tree': 'sum tree; segment tree',
+    'tutorials/larger_than_ram#how-much-memory-it-takes': 'memory usage; memory use; RAM', 'memory.place': 'memory mapped; shared memory; GPU',
+    'tutorials/recurrent_tmaze': 'LSTM; GRU; RNN; recurrent; DRQN; R2D2; POMDP', 'memory.episodes': 'sequences; recurrent replay',
+    'tutorials/endings': 'terminated; truncated; done; time limit; TimeLimit; bootstrapping; autoreset', 'memory.walk': 'n-step; n-step returns',
+    'memory.disk': 'save; load; checkpoint; resume; safetensors', 'memory.vector': 'vector environments; VectorEnv; AsyncVectorEnv',
+    'agents.dqn': 'DQN; Double DQN; Dueling DQN; Rainbow', 'parallel': 'distributed; Dask; Ray; parallel', 'cli': 'command line; terminal',
+    'memory.explore': 'plot; visualize; dashboard; report', 'start/comparison': 'torchrl; reverb; cpprb; tianshou; stable-baselines3; SB3; flashbax; benchmark',
+    'start/not_here#frame-stacking': 'frame stacking; frame stack; Atari', 'start/not_here#hindsight-experience-replay-her': 'HER; hindsight experience replay; goal',
+    'start/not_here#minari-and-d4rl': 'Minari; D4RL; offline RL; offline dataset', 'start/not_here#jax-and-tensorflow': 'JAX; TensorFlow',
+    'start/not_here#a-server-for-many-machines': 'server; remote; rate limiter', 'start/not_here#other-agents': 'PPO; SAC; TD3; A2C; policy gradient'}
+
+def toctree(pages, titles, caption=None):
+    "A hidden table of contents, which names each page by its title up to the colon"
+    head = ['```{toctree}', ':hidden:'] + ([f':caption: {caption}'] if caption else []) + ['']
+    return mk_cell('\n'.join([*head, *(f'{titles[o].partition(":")[0]} </{o}>' for o in pages), '```']), 'markdown')
+
+def toctrees(titles):
+    "`{page: its tables of contents}`; every page of `titles` stands in just one"
+    tree = {k: dict(v) for k,v in contents.items()}
+    listed = [o for v in tree.values() for k,kids in v.items() for o in (k, *(kids or ()))]
+    for o in sorted(titles.keys()-{*listed, 'index'}):
+        if (folder := o.rpartition('/')[0]) not in captions: raise ValueError(f'`contents` in docs/stage.py has no place for {o}')
+        tree[captions[folder]][o] = []
+    tree = {k: {p: [o for o in kids or () if o in titles] for p,kids in v.items() if p in titles} for k,v in tree.items()}
+    res = {p: [toctree(kids, titles)] for v in tree.values() for p,kids in v.items() if kids}
+    return res | {'index': [toctree(v, titles, k) for k,v in tree.items() if v]}
+
+def slug(line): return re.sub(r'[^\w -]', '', line.strip('# ').lower()).replace(' ', '-') if line.startswith('#') else None
+
+def add_words(nb, nm):
+    "Put the search words of page `nm` below the headings that answer them"
+    for k,v in words.items():
+        page,_,at = k.partition('#')
+        if page!=nm: continue
+        index = ['', f'```{{index}} {", ".join(f"!{o}" for o in v.split("; "))}', '```', '']  # `!`: listed before all that mention it
+        for c in nb.cells if at else nb.cells[:1]:
+            lines = c.source.splitlines()
+            i = len(lines) if not at else next((i+1 for i,l in enumerate(lines) if slug(l)==at), 0) if c.cell_type=='markdown' else 0
+            if not i: continue
+            c.source = '\n'.join([*lines[:i], *index, *lines[i:]])
+            break
+        else: raise ValueError(f'`words` in docs/stage.py names {k}, and there is no such heading')
 
 def stage():
     "Write each notebook to `build/nbs/` and, as markdown, to `build/md/`: nbdev's module docstrings link to the latter"
@@ -182,12 +281,13 @@ def stage():
     for o in ('nbs','md'):
         shutil.rmtree(build/o, ignore_errors=True)
         shutil.copytree(cfg.nbs_path, build/o, ignore=others)  # pictures, llms.txt
-    names = {f: page(f).with_suffix('').as_posix() for f in fs}
-    for f,nm in names.items():
-        nb = plain_nb(f)
+    nbs = {page(f).with_suffix('').as_posix(): plain_nb(f) for f in fs}
+    trees = toctrees({k: v.cells[0].source.splitlines()[0].removeprefix('# ') for k,v in nbs.items()})
+    for nm,nb in nbs.items():
         (build/f'md/{nm}.html.md').mk_write(to_md(nb, f'{cfg.doc_url}{nm}.html'))
         to_site(nb, '../'*nm.count('/'))
-        if nm=='index': nb.cells += toctrees([o for o in names.values() if o!='index'], '\n'.join(c.source for c in nb.cells))
+        add_words(nb, nm)
+        nb.cells += trees.get(nm, [])
         write_nb(nb, build/f'nbs/{nm}.ipynb')
 
 if __name__=='__main__':
