@@ -10,13 +10,15 @@ Docs: https://fastrl.github.io/fastrl/cli.html.md"""
 __all__ = ['commands', 'info', 'verify', 'explore', 'merge', 'train', 'main']
 
 # %% ../nbs/20_cli.ipynb #a2ea1df7
-import json, os, signal, sys
+import os, signal, sys
 from contextlib import contextmanager, nullcontext
+from json import dumps, loads
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Annotated
 import torch
 from fastcore.script import anno_parser
+from . import __version__
 from .core import printable, whole_number
 from .memory.bank import BankUnion, ExperienceBank, bank_about
 from .memory.disk import Saved, put_file, verify as problems_of
@@ -26,32 +28,49 @@ from .memory.ring import Field, Ring, torch_dtype
 # %% ../nbs/20_cli.ipynb #0a1783f8
 def info(
     path:str, # Folder of a memory or a training, or file of a ring or a bank
+    json:bool=False, # Print JSON?
 ):
     """Show what a saved memory holds
-    - `path`: Folder of a memory or a training, or file of a ring or a bank"""
+    - `path`: Folder of a memory or a training, or file of a ring or a bank
+    - `json`: Print JSON?"""
     path = Path(path).expanduser()
-    if path.is_file(): return _bank_info(ExperienceBank.load(path)) if bank_about(path) else _ring_info(Ring(path=path))
-    saved = _saved(path) # which reads no row
+    if path.is_file(): a = _bank_about(ExperienceBank.load(path)) if bank_about(path) else _ring_about(Ring(path=path))
+    else: a = _saved_about(_saved(path))
+    print(dumps(a) if json else _about_text(a))
+
+def _rows_about(kind, n, capacity, total, fields, **more):
+    columns = [dict(name=o.name, shape=list(o.shape), dtype=str(o.dtype).removeprefix('torch.')) for o in fields]
+    return dict(kind=kind, rows=n, capacity=capacity, total=total, columns=columns, **more)
+
+def _ring_about(ring): return _rows_about('Ring', len(ring), ring.capacity, ring.total, ring.fields)
+
+def _saved_about(saved):
+    "What a folder holds, without reading a row"
     fields = [Field(tuple(p), tuple(s), torch_dtype(d)) for p,s,d,_ in saved.ring['fields']]
-    _rows_info(saved.kind, len(saved), saved.ring['capacity'], saved.total, fields)
-    pieces = saved.manifest['pieces']
-    print(printable(f'{len(pieces)} file(s), {sum(p["nbytes"] for p in pieces):,} bytes; '
-                    f'{", ".join(f"{k} {v}" for k,v in saved.config.items()) or "no settings"}'))
-    if run := _training(saved):
-        print(f'a training: {run["cbs"]["score"]["steps"]:,} steps, {run["cbs"]["score"]["episodes"]:,} episodes')
+    pieces,run = saved.manifest['pieces'],_training(saved)
+    more = {'training': {k: run['cbs']['score'][k] for k in ('steps','episodes')}} if run else {}
+    return _rows_about(saved.kind, len(saved), saved.ring['capacity'], saved.total, fields, files=len(pieces),
+                       nbytes=sum(p['nbytes'] for p in pieces), settings=saved.config, **more)
 
-def _ring_info(ring): _rows_info('Ring', len(ring), ring.capacity, ring.total, ring.fields)
-
-def _rows_info(kind, n, capacity, total, fields):
-    print(f'{printable(kind)}: {n:,} rows{f" of {capacity:,}" if capacity else ""}, {total:,} written in all')
-    for f in fields: print(printable(f'  {f}'))
-
-def _bank_info(bank):
-    print(printable(f'ExperienceBank {bank.session_id}: {len(bank):,} experiences'
-                    f'{f" of {bank.max_size:,}" if bank.max_size else ""}'))
-    for f in bank.ring.fields or (): print(printable(f'  {f}'))
+def _bank_about(bank):
     of = bank.ring['source'].tolist() if len(bank) else []
-    print(printable('; '.join(f'{of.count(i):,} from {k}' for i,k in enumerate(bank.sources)) or 'no experiences yet'))
+    return _rows_about('ExperienceBank', len(bank), bank.max_size, bank.ring.total, bank.ring.fields or (),
+                       session_id=bank.session_id, sources={k: of.count(i) for i,k in enumerate(bank.sources)})
+
+# %% ../nbs/20_cli.ipynb #20a00006
+def _about_text(a):
+    "What `info` says in words"
+    bank = a['kind']=='ExperienceBank'
+    what = f'{a["kind"]} {a["session_id"]}: {a["rows"]:,} experiences' if bank else f'{a["kind"]}: {a["rows"]:,} rows'
+    of = f' of {a["capacity"]:,}' if a['capacity'] else ''
+    lines = [what + of + ('' if bank else f', {a["total"]:,} written in all')]
+    lines += [f'  {o["name"]} {o["dtype"]}{o["shape"] or ""}' for o in a['columns']]
+    if bank: lines.append('; '.join(f'{n:,} from {k}' for k,n in a['sources'].items()) or 'no experiences yet')
+    if 'files' in a:
+        settings = ', '.join(f'{k} {v}' for k,v in a['settings'].items()) or 'no settings'
+        lines.append(f'{a["files"]} file(s), {a["nbytes"]:,} bytes; {settings}')
+    if run := a.get('training'): lines.append(f'a training: {run["steps"]:,} steps, {run["episodes"]:,} episodes')
+    return '\n'.join(map(printable, lines))
 
 # %% ../nbs/20_cli.ipynb #20a00001
 def _memory_folder(path):
@@ -86,17 +105,19 @@ def verify(
 # %% ../nbs/20_cli.ipynb #88ce504e
 def explore(
     path:str, # Folder of a memory or a training, or file of a ring or a bank
-    out:str='', # File for the page; by default next to the memory
+    out:str=None, # File for the page (default: report.html in the folder, FILE.html beside a file)
 ):
     """Write a page with pictures of a saved memory
     - `path`: Folder of a memory or a training, or file of a ring or a bank
-    - `out`: File for the page; by default next to the memory"""
+    - `out`: File for the page (default: report.html in the folder, FILE.html beside a file)"""
     from fastrl.memory.explore import replay_report
     path = Path(path).expanduser()
+    at = path.resolve()
+    name = f'{at.parent.name}/{at.name}' if at.name=='memory' else at.name
     er,saved = _open_memory(path)
     more = [_learning_curve(run['cbs'])] if (run := _training(saved)) else []
     out = Path(out).expanduser() if out else path/'report.html' if path.is_dir() else path.with_suffix('.html')
-    print(replay_report(er, out, title=f'What is in {path.name}', more=more))
+    print(replay_report(er, out, title=f'What is in {name}', more=more))
 
 def _open_memory(path):
     "A memory, and its `Saved` if it is a folder"
@@ -117,14 +138,14 @@ def _learning_curve(cbs):
 # %% ../nbs/20_cli.ipynb #4fedbc02
 def merge(
     files:Annotated[str, {'nargs':'+'}], # Files of banks, or folders of memories or trainings
-    out:str='', # File or folder for the result, required; of banks, `.safetensors` is the fast format
-    max_size:int=0, # How many rows to keep at most, the newest ones; 0 keeps all
+    out:str=None, # File or folder for the result, required; of banks, `.safetensors` is the fast format
+    max_size:int=None, # How many rows to keep at most, the newest ones (default: all)
     on_error:str='raise', # `skip` leaves out what cannot be read, and merges the others
 ):
     """Make one bank or memory of many
     - `files`: Files of banks, or folders of memories or trainings
     - `out`: File or folder for the result, required; of banks, `.safetensors` is the fast format
-    - `max_size`: How many rows to keep at most, the newest ones; 0 keeps all
+    - `max_size`: How many rows to keep at most, the newest ones (default: all)
     - `on_error`: `skip` leaves out what cannot be read, and merges the others"""
     if not out: raise ValueError('name the result, `--out FILE`')
     out,files = Path(out).expanduser(),[Path(o).expanduser() for o in files]
@@ -164,7 +185,10 @@ def train(
     seed:int=0, # Makes the training reproducible
     prioritized:bool=False, # Prioritized replay?
     n_step:int=3, # Steps of a target
-    out:str='', # Folder for everything it keeps; by default runs/ENV
+    lr:float=1e-3, # Learning rate
+    n_envs:int=1, # Environments that step side by side
+    max_sz:int=50_000, # Steps that the memory holds
+    out:str=None, # Folder for everything it keeps (default: runs/ENV)
     every:int=300, # Batches between checkpoints
 ):
     """Train a DQN, or resume its training
@@ -173,15 +197,18 @@ def train(
     - `seed`: Makes the training reproducible
     - `prioritized`: Prioritized replay?
     - `n_step`: Steps of a target
-    - `out`: Folder for everything it keeps; by default runs/ENV
+    - `lr`: Learning rate
+    - `n_envs`: Environments that step side by side
+    - `max_sz`: Steps that the memory holds
+    - `out`: Folder for everything it keeps (default: runs/ENV)
     - `every`: Batches between checkpoints"""
     from fastai.basics import Callback, CancelFitException
     from fastrl.agents.dqn import dqn_learner
     from fastrl.memory.experience_replay import Resume
-    for k,v in dict(steps=steps, every=every).items(): whole_number(k, v)
+    _check_counts(lr, max_sz, steps=steps, every=every, n_envs=n_envs)
     torch.set_num_threads(1) # the network is small: more threads would only wait
     folder = Path(out or f'runs/{env.replace("/", "-")}').expanduser()
-    settings = dict(env=env, seed=seed, prioritized=prioritized, n_step=n_step)
+    settings = dict(env=env, seed=seed, prioritized=prioritized, n_step=n_step, lr=lr, n_envs=n_envs, max_sz=max_sz)
     begun = _same_run(folder, settings)
     class Until(Callback):
         "End after `steps` steps, or when somebody asks for it"
@@ -191,7 +218,7 @@ def train(
         def after_batch(self):
             if self.iter<self.n_iter-1: self.before_epoch() # validation plays after the last one
     with _stoppable() as asked:
-        learn = dqn_learner(env, n=5000, prioritized=prioritized, n_step=n_step, seed=seed, cbs=Until())
+        learn = dqn_learner(n=5000, cbs=Until(), **settings)
         if not begun: _write_settings(folder, settings)
         if (folder/'memory').exists(): print(f'Resuming {folder}')
         with nullcontext() if sys.stdout.isatty() else learn.no_bar(): # a bar would fill a log file
@@ -210,11 +237,17 @@ def _training_result(learn, env, steps, seed):
             f'the worst {returns.min():.4g}.')
 
 # %% ../nbs/20_cli.ipynb #20a00002
+
+def _check_counts(lr, max_sz, **counts):
+    for k,v in counts.items(): whole_number(k, v)
+    whole_number('max_sz', max_sz, 1000) # the first update comes after so many steps
+    if not lr>0: raise ValueError(f'`lr` should be above 0, got {lr}')
+
 def _same_run(folder, settings):
     "Does `folder` hold a run? Raise an error if it began with other `settings`"
     path = folder/'settings.json'
     if not path.exists(): return False
-    try: there = dict(json.loads(path.read_text()))
+    try: there = {**_were, **loads(path.read_text())}
     except (ValueError, TypeError) as e:
         raise ValueError(f'{path} is damaged ({e}): repair it, or give another folder, `--out FOLDER`') from None
     wrong = [f'{k} {there.get(k)!r}, not {v!r}' for k,v in settings.items() if there.get(k)!=v]
@@ -223,9 +256,11 @@ def _same_run(folder, settings):
                          'give another folder, `--out FOLDER`, or remove this one')
     return True
 
+_were = dict(lr=1e-3, n_envs=1, max_sz=50_000) # in runs that were begun before these were settings
+
 def _write_settings(folder, settings):
     folder.mkdir(parents=True, exist_ok=True)
-    put_file(folder/'settings.json', json.dumps(settings))
+    put_file(folder/'settings.json', dumps(settings))
 
 # %% ../nbs/20_cli.ipynb #646115a9
 @contextmanager
@@ -252,9 +287,11 @@ def main(
     """The command `fastrl`
     - `args`: The words after `fastrl`; by default those of the command line"""
     args = sys.argv[1:] if args is None else list(args)
+    if args in (['--version'], ['-V']): return print(f'fastrl {__version__}')
     if not args or args[0] not in commands: return _help(args)
     f = commands[args[0]]
     parser = anno_parser(f, prog=f'fastrl {args[0]}')
+    parser.description = _summary(f)
     parser.error = lambda says: parser.exit(2, f'fastrl {args[0]}: {says}\n')
     kwargs = vars(parser.parse_args(args[1:]))
     try: code = f(**{k:v for k,v in kwargs.items() if k in f.__code__.co_varnames[:f.__code__.co_argcount]})
@@ -264,10 +301,12 @@ def main(
         sys.exit(printable(f'fastrl: {" ".join(str(e).split()) or type(e).__name__}'))
     if code: sys.exit(code)
 
+def _summary(f): return (f.__doc__ or '').partition('\n')[0] # below it stand the parameters
+
 def _help(args):
     "List the commands; without `--help` that is an error"
-    text = ('Usage: fastrl COMMAND …\n\n'+'\n'.join(f'  {k:10}{f.__doc__}' for k,f in commands.items())
-            +'\n\n`fastrl COMMAND --help` describes a command.')
+    text = ('Usage: fastrl COMMAND …\n\n'+'\n'.join(f'  {k:10}{_summary(f)}' for k,f in commands.items())
+            +'\n\n`fastrl COMMAND --help` describes a command, and `fastrl --version` gives the version.')
     if args and args[0] in ('-h','--help'): return print(text)
     print(f'fastrl: there is no command {args[0]!r}\n{text}' if args else text, file=sys.stderr)
     sys.exit(2)

@@ -7,9 +7,10 @@ from typing import Any, overload
 from typing import Annotated
 __all__ = ['commands', 'info', 'verify', 'explore', 'merge', 'train', 'main']
 
-def info(path: str):
+def info(path: str, json: bool=False):
     """Show what a saved memory holds
-    - `path`: Folder of a memory or a training, or file of a ring or a bank"""
+    - `path`: Folder of a memory or a training, or file of a ring or a bank
+    - `json`: Print JSON?"""
     ...
 
 def verify(path: str):
@@ -18,28 +19,31 @@ def verify(path: str):
     - returns: the number of problems, which is the exit code"""
     ...
 
-def explore(path: str, out: str=''):
+def explore(path: str, out: str | None=None):
     """Write a page with pictures of a saved memory
     - `path`: Folder of a memory or a training, or file of a ring or a bank
-    - `out`: File for the page; by default next to the memory"""
+    - `out`: File for the page (default: report.html in the folder, FILE.html beside a file)"""
     ...
 
-def merge(files: Annotated[str, {'nargs': '+'}], out: str='', max_size: int=0, on_error: str='raise'):
+def merge(files: Annotated[str, {'nargs': '+'}], out: str | None=None, max_size: int | None=None, on_error: str='raise'):
     """Make one bank or memory of many
     - `files`: Files of banks, or folders of memories or trainings
     - `out`: File or folder for the result, required; of banks, `.safetensors` is the fast format
-    - `max_size`: How many rows to keep at most, the newest ones; 0 keeps all
+    - `max_size`: How many rows to keep at most, the newest ones (default: all)
     - `on_error`: `skip` leaves out what cannot be read, and merges the others"""
     ...
 
-def train(env: str, steps: int=50000, seed: int=0, prioritized: bool=False, n_step: int=3, out: str='', every: int=300):
+def train(env: str, steps: int=50000, seed: int=0, prioritized: bool=False, n_step: int=3, lr: float=0.001, n_envs: int=1, max_sz: int=50000, out: str | None=None, every: int=300):
     """Train a DQN, or resume its training
     - `env`: Name of a gymnasium environment with discrete actions
     - `steps`: Steps in all, including those before a stop
     - `seed`: Makes the training reproducible
     - `prioritized`: Prioritized replay?
     - `n_step`: Steps of a target
-    - `out`: Folder for everything it keeps; by default runs/ENV
+    - `lr`: Learning rate
+    - `n_envs`: Environments that step side by side
+    - `max_sz`: Steps that the memory holds
+    - `out`: Folder for everything it keeps (default: runs/ENV)
     - `every`: Batches between checkpoints"""
     ...
 commands: Any

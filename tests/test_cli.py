@@ -63,6 +63,29 @@ def test_verify(tmp_path):
     refused = fastrl(*train(tmp_path/'run', 2000), cwd=tmp_path) # nor does it resume
     assert refused.returncode==1 and f'{piece.name} is damaged' in refused.stderr and 'Traceback' not in refused.stderr
 
+def test_info_json(tmp_path):
+    "What `info --json` prints is JSON and nothing else, and a failure leaves the output empty"
+    fastrl(*train(tmp_path/'run', 1100), '--n-envs', 2, '--max-sz', 1000, '--lr', .002, cwd=tmp_path)
+    said = json.loads(fastrl('info', tmp_path/'run', '--json', cwd=tmp_path).stdout)
+    assert (said['rows'], said['capacity'], said['kind']) == (1000, 1000, 'ExperienceReplay') and said['training']['steps']>=1100
+    other = fastrl(*train(tmp_path/'run', 2000), cwd=tmp_path)
+    assert other.returncode==1 and 'begun with lr 0.002, not 0.001, n_envs 2, not 1, max_sz 1000, not 50000' in other.stderr
+    none = fastrl('info', tmp_path/'none', '--json', cwd=tmp_path)
+    assert none.returncode==1 and none.stdout=='' and len(none.stderr.splitlines())==1
+
 def test_installed():
-    "The command is there by its name"
-    assert 'train' in subprocess.run([Path(sys.executable).parent/'fastrl', '--help'], capture_output=True, text=True).stdout
+    "The command is there by its name, and says its version"
+    def said(*args): return subprocess.run([Path(sys.executable).parent/'fastrl', *args], capture_output=True, text=True).stdout
+    assert 'train' in said('--help')
+    from fastrl import __version__
+    assert said('--version')==f'fastrl {__version__}\n'
+
+def test_title(tmp_path):
+    "A report is called after its folder"
+    from fastrl.memory.replay import ExperienceReplay
+    er = ExperienceReplay(warmup_sz=1)
+    er.add(x=1.)
+    for folder,title in (('run','run'), ('run/memory','run/memory')):
+        er.save(tmp_path/'run'/'memory')
+        fastrl('explore', tmp_path/folder, '--out', 'r.html', cwd=tmp_path)
+        assert f'<h1>What is in {title}</h1>' in (tmp_path/'r.html').read_text(encoding='utf-8')

@@ -404,6 +404,7 @@ def dqn_learner(
     eps_steps:int=10_000, # Steps until the last chance is reached
     eval_every:int=2500, # Steps between evaluations
     eval_episodes:int=10,
+    n_envs:int=1, # Environments that step side by side; each of their steps counts
     seed:int=None, # Makes everything reproducible, on the CPU
     cbs=None, # More callbacks
     **kwargs # For `Learner`
@@ -426,13 +427,14 @@ def dqn_learner(
     - `eps`: The chance to explore, at first and at last
     - `eps_steps`: Steps until the last chance is reached
     - `eval_every`: Steps between evaluations
+    - `n_envs`: Environments that step side by side; each of their steps counts
     - `seed`: Makes everything reproducible, on the CPU
     - `cbs`: More callbacks
     - `**kwargs`: For `Learner`"""
     model = _model_for(env, net, dueling, seed)
     seeds = [None]*5 if seed is None else np.random.SeedSequence(seed).generate_state(5).tolist()
     agent = EpsilonGreedy(model, eps, eps_steps, seeds[0])
-    source = Source([GymLoop(env, agent=agent, seed=seeds[1])])
+    source = Source([GymLoop(env, agent=agent, n_envs=n_envs, seed=seeds[1])])
     sampler = Prioritized(seed=seeds[2], beta_steps=20_000) if prioritized else None
     replay = ExperienceReplayCallback(bs, max_sz, warmup_sz, sampler=sampler, n_step=n_step if n_step>1 else None,
                                       gamma=gamma, seed=seeds[3])

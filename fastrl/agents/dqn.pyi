@@ -292,7 +292,7 @@ class ShowColumns(NoValidation):
     def before_fit(self):
         ...
 
-def dqn_learner(env, net: Any=None, n: int=5000, train_every: int=16, updates_per_batch: int=8, bs: int=128, max_sz: int=50000, warmup_sz: int=1000, lr: float=0.001, gamma: float=0.99, n_step: int=3, prioritized: bool=False, double: bool=True, dueling: bool=False, target_every: int=250, eps: Any=(1.0, 0.05), eps_steps: int=10000, eval_every: int=2500, eval_episodes: int=10, seed: int | None=None, cbs: Any=None, **kwargs) -> Learner:
+def dqn_learner(env, net: Any=None, n: int=5000, train_every: int=16, updates_per_batch: int=8, bs: int=128, max_sz: int=50000, warmup_sz: int=1000, lr: float=0.001, gamma: float=0.99, n_step: int=3, prioritized: bool=False, double: bool=True, dueling: bool=False, target_every: int=250, eps: Any=(1.0, 0.05), eps_steps: int=10000, eval_every: int=2500, eval_episodes: int=10, n_envs: int=1, seed: int | None=None, cbs: Any=None, **kwargs) -> Learner:
     """A `Learner` that trains a DQN in `env`: `learn.fit(10)` is ten epochs of `n` steps
     - `env`: Name of an environment, or a function that makes one
     - `net`: States → values of the actions; by default an `mlp`, or the `nature_cnn` for images
@@ -311,6 +311,7 @@ def dqn_learner(env, net: Any=None, n: int=5000, train_every: int=16, updates_pe
     - `eps`: The chance to explore, at first and at last
     - `eps_steps`: Steps until the last chance is reached
     - `eval_every`: Steps between evaluations
+    - `n_envs`: Environments that step side by side; each of their steps counts
     - `seed`: Makes everything reproducible, on the CPU
     - `cbs`: More callbacks
     - `**kwargs`: For `Learner`"""
