@@ -183,8 +183,10 @@ def to_md(nb, url):
     return '\n\n'.join(o.strip() for o in res if o.strip()) + '\n'
 
 def readme():
-    "README.md's text: the index, with its pictures where the repository has them"
-    md = to_md(plain_nb(cfg.nbs_path/cfg.readme_nb), cfg.doc_url)
+    "README.md's text: the index, with links to files of the repository"
+    md = to_md(plain_nb(cfg.nbs_path/cfg.readme_nb), cfg.doc_url).replace(f'](https://github.com/{cfg.user}/{cfg.repo}/blob/main/', '](')
+    files = {page(f).as_posix(): f.relative_to(cfg.config_path).as_posix() for f in nbglob(as_path=True)}
+    md = re.sub(rf'\]\({re.escape(cfg.doc_url)}([^)#]+)(#[^)]*)?\)', lambda m: f']({files[m[1]]})', md) # there, wherever it was cloned
     return re.sub(r'(!\[[^]]*\]\(|<img [^>]*src=")(?!\w+:)', rf'\1{cfg.nbs_path.name}/', md)
 
 def to_site(nb, up):
@@ -206,11 +208,11 @@ def to_site(nb, up):
 
 # The sidebar: captions, the pages below them, and below these the pages of their parts. A page of a folder that is not listed comes last.
 contents = {
-    'Start': {'start/comparison': [], 'start/not_here': []},
+    'Start': {'start/modules': [], 'start/comparison': [], 'start/not_here': []},
     'Tutorials': dict.fromkeys(f'tutorials/{o}' for o in (
         'first_agent','plain_pytorch','endings','priorities','looking','larger_than_ram','many_workers','your_own')) | {
         'tutorials/episodes_quickstart': ['tutorials/episodes_workers', 'tutorials/episodes_compose', 'tutorials/recurrent_tmaze']},
-    'How-to': dict.fromkeys(f'howto/{o}' for o in ('recipes','fastai','from_velora')),
+    'How-to': dict.fromkeys(f'howto/{o}' for o in ('recipes','fastai','from_velora','from_rose','from_buffers','from_fastrl')),
     'Reference: the memory': {
         'memory.replay': ['memory.columns'], 'memory.experience_replay': ['memory.updates'], 'memory.sample': ['memory.tree', 'memory.walk'],
         'memory.ring': ['memory.row', 'memory.place', 'memory.serial'],
@@ -223,7 +225,7 @@ contents = {
         'memory.dataset': ['memory.table'], 'memory.loader': ['memory.slots']},
     'Reference: banks and workers': {
         'memory.bank': ['memory.forms', 'memory.bankfile', 'memory.unpickle', 'memory.seen'],
-        'parallel': ['tasks', 'engines', 'bank_folder', 'run_state', 'supervisor']}}
+        'parallel': ['tasks', 'engines', 'bank_folder', 'run_state', 'learner_config', 'supervisor']}}
 captions = {'start':'Start', 'tutorials':'Tutorials', 'howto':'How-to'}  # of the folders of `nbs/`
 
 # What people type into the search box, and where the site answers it

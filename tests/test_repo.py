@@ -46,10 +46,18 @@ def test_readme(fresh):
 def test_readme_runs(tmp_path):
     "The code of README.md does what stands below it, in an empty folder"
     code,out = re.search(r'```python\n(.*?)```\n\n```\n(.*?)```', (root/'README.md').read_text(encoding='utf-8'), flags=re.S).groups()
-    assert len([o for o in code.splitlines() if o])<=10
+    assert len([o for o in code.splitlines() if o])<=18
     *lines,last = code.strip().splitlines()
     run = subprocess.run([sys.executable, '-c', '\n'.join([*lines, f'print({last})'])], capture_output=True, text=True, cwd=tmp_path, env={**os.environ, 'PYTHONPATH':str(root)})
     assert (run.stdout, run.returncode)==(out, 0), run.stderr
+
+def test_readme_links():
+    "Each link leads to a file of the repository, or to a site that exists; and the page is short"
+    text = (root/'README.md').read_text(encoding='utf-8')
+    links = re.findall(r'\]\(([^)]+)\)', text)
+    assert not [o for o in links if not o.startswith('https://') and not (root/o).exists()]
+    assert not [o for o in links if 'fastrl.github.io' in o or 'github.com/fastrl/' in o]
+    assert len(text.splitlines())<=90
 
 def test_recipes(tmp_path, monkeypatch):
     "Each recipe runs by itself, after the first cell"

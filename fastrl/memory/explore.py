@@ -187,7 +187,8 @@ def _errors_panel(er):
     td = er.memory['td_error'][:,0].double().abs().cpu().numpy()
     td = td[np.isfinite(td)]
     try: count,edges = np.histogram(td, 50)
-    except ValueError: count,edges = np.array([len(td)]),np.array([td.min(), td.max()]) # all but the same
+    except (ValueError, IndexError): # all but the same; NumPy 1 raises the latter
+        count,edges = np.array([len(td)]),np.array([td.min(), td.max()])
     return ([_bars(_middle(edges), count, name='rows', hovertemplate='about %{x:.3g}: %{y:,} rows')],
             'How wrong the network was','absolute TD error','rows')
 
