@@ -12,7 +12,7 @@ export PLOTLY_RENDERER := plotly_mimetype
 export MPLBACKEND := agg
 export SDL_VIDEODRIVER := dummy
 
-.PHONY: help install test test-long demo learn bench docs export readme save check clean
+.PHONY: help install test test-long demo learn bench docs dist export readme save check clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-10s %s\n", $$1, $$2}' Makefile
@@ -60,6 +60,13 @@ docs: install ## build the site into build/docs/
 	rm -rf build/docs build/doctrees
 	$(BIN)/python -m sphinx -q -W --keep-going -d build/doctrees -c docs build/nbs build/docs
 	$(BIN)/python docs/check.py build/docs
+
+dist: install ## build sdist and wheel into dist/, and use the wheel in an empty environment
+	rm -rf dist build/empty
+	$(BIN)/python -m build -o dist . > /dev/null
+	$(PYTHON) -m venv build/empty
+	build/empty/bin/python -m pip install -q -c $(CONSTRAINTS) dist/*.whl
+	cd build/empty && bin/python ../../tests/installed.py
 
 export: install ## write fastrl/ from the notebooks, with stubs, and its version from settings.ini
 	$(BIN)/python -c "from nbdev.config import set_version; set_version('fastrl', '$(call setting,version)')"
