@@ -171,16 +171,20 @@ class DQN(Callback):
     def __init__(self,
         gamma:float=.99, # Discount factor
         double:bool=True, # Does the learning network choose the next action?
-        target_every:int=250, # Updates between copies of the network to the target network
+        tau:float=.005, # How far each update moves the target network towards the network
+        target_every:int=None, # Copy the network to the target every so many updates instead
         updates_per_batch:int=1, # Updates for each batch of new steps
     ):
         """- `gamma`: Discount factor
         - `double`: Does the learning network choose the next action?
-        - `target_every`: Updates between copies of the network to the target network
+        - `tau`: How far each update moves the target network towards the network
+        - `target_every`: Copy the network to the target every so many updates instead
         - `updates_per_batch`: Updates for each batch of new steps"""
-        for k,v in dict(target_every=target_every, updates_per_batch=updates_per_batch).items(): whole_number(k, v)
-        self.gamma,self.double,self.target_every,self.updates_per_batch,self.updates,self.target = (
-            gamma,double,target_every,updates_per_batch,0,None)
+        if target_every is not None: whole_number('target_every', target_every)
+        whole_number('updates_per_batch', updates_per_batch)
+        if not 0<tau<=1: raise ValueError(f'`tau` should be above 0 and at most 1, got {tau}')
+        self.gamma,self.double,self.tau,self.target_every,self.updates_per_batch,self.updates,self.target = (
+            gamma,double,tau,target_every,updates_per_batch,0,None)
         self._extra = MoreUpdates(updates_per_batch)
 
     def before_fit(self):
@@ -212,9 +216,17 @@ def after_loss(self:DQN):
 
 @patch
 def after_step(self:DQN):
-    "Count the update, and copy the network every so many"
+    "Count the update, and let the target follow the network"
     self.updates += 1
-    if self.updates%self.target_every==0: self.target.load_state_dict(self.model.state_dict())
+    if not self.target_every: self._follow()
+    elif self.updates%self.target_every==0: self.target.load_state_dict(self.model.state_dict())
+
+@patch
+def _follow(self:DQN):
+    "Move the target's weights by the share `tau`; what is counted (of a BatchNorm, say) is copied"
+    with torch.no_grad():
+        torch._foreach_lerp_(list(self.target.parameters()), list(self.model.parameters()), self.tau)
+        for a,b in zip(self.target.buffers(), self.model.buffers()): a.copy_(b)
 
 # %% ../../nbs/10_agents.dqn.ipynb #3b7bba52
 def play(
@@ -394,12 +406,13 @@ def dqn_learner(
     max_sz:int=50_000, # Rows in the memory
     warmup_sz:int=1000, # Rows before the first update
     lr:float=1e-3,
-    gamma:float=.99, # Discount factor
+    gamma:float=.998, # Discount factor
     n_step:int=3, # Steps of a target
     prioritized:bool=False, # Prioritized replay?
     double:bool=True, # Double Q-learning?
     dueling:bool=False, # A dueling head?
-    target_every:int=250, # Updates between copies to the target network
+    tau:float=.005, # How far each update moves the target network
+    target_every:int=None, # Copy the network to the target every so many updates instead
     eps=(1.,.05), # The chance to explore, at first and at last
     eps_steps:int=10_000, # Steps until the last chance is reached
     eval_every:int=2500, # Steps between evaluations
@@ -423,7 +436,8 @@ def dqn_learner(
     - `prioritized`: Prioritized replay?
     - `double`: Double Q-learning?
     - `dueling`: A dueling head?
-    - `target_every`: Updates between copies to the target network
+    - `tau`: How far each update moves the target network
+    - `target_every`: Copy the network to the target every so many updates instead
     - `eps`: The chance to explore, at first and at last
     - `eps_steps`: Steps until the last chance is reached
     - `eval_every`: Steps between evaluations
@@ -444,7 +458,7 @@ def dqn_learner(
     opt = partial(OptimWrapper, opt=torch.optim.Adam, fused=True, foreach=False) # all numbers: loggers write them
     learn = Learner(dls, model, loss_func=huber, opt_func=opt, lr=lr,
                     metrics=_log_columns(agent, replay, score, evaluate, dls.valid),
-                    cbs=[replay, DQN(gamma, double, target_every, updates_per_batch), score, evaluate, *L(cbs)],
+                    cbs=[replay, DQN(gamma, double, tau, target_every, updates_per_batch), score, evaluate, *L(cbs)],
                     **kwargs)
     learn.agent = agent
     return learn

@@ -132,15 +132,17 @@ class DQN(Callback):
     order: Any
     gamma: float
     double: bool
-    target_every: int
+    tau: float
+    target_every: int | None
     updates_per_batch: int
     updates: Any
     target: Any
 
-    def __init__(self, gamma: float=0.99, double: bool=True, target_every: int=250, updates_per_batch: int=1):
+    def __init__(self, gamma: float=0.99, double: bool=True, tau: float=0.005, target_every: int | None=None, updates_per_batch: int=1):
         """- `gamma`: Discount factor
         - `double`: Does the learning network choose the next action?
-        - `target_every`: Updates between copies of the network to the target network
+        - `tau`: How far each update moves the target network towards the network
+        - `target_every`: Copy the network to the target every so many updates instead
         - `updates_per_batch`: Updates for each batch of new steps"""
         ...
 
@@ -156,7 +158,7 @@ class DQN(Callback):
         ...
 
     def after_step(self):
-        """Count the update, and copy the network every so many"""
+        """Count the update, and let the target follow the network"""
         ...
 
     def state_dict(self) -> dict:
@@ -292,7 +294,7 @@ class ShowColumns(NoValidation):
     def before_fit(self):
         ...
 
-def dqn_learner(env, net: Any=None, n: int=5000, train_every: int=16, updates_per_batch: int=8, bs: int=128, max_sz: int=50000, warmup_sz: int=1000, lr: float=0.001, gamma: float=0.99, n_step: int=3, prioritized: bool=False, double: bool=True, dueling: bool=False, target_every: int=250, eps: Any=(1.0, 0.05), eps_steps: int=10000, eval_every: int=2500, eval_episodes: int=10, n_envs: int=1, seed: int | None=None, cbs: Any=None, **kwargs) -> Learner:
+def dqn_learner(env, net: Any=None, n: int=5000, train_every: int=16, updates_per_batch: int=8, bs: int=128, max_sz: int=50000, warmup_sz: int=1000, lr: float=0.001, gamma: float=0.998, n_step: int=3, prioritized: bool=False, double: bool=True, dueling: bool=False, tau: float=0.005, target_every: int | None=None, eps: Any=(1.0, 0.05), eps_steps: int=10000, eval_every: int=2500, eval_episodes: int=10, n_envs: int=1, seed: int | None=None, cbs: Any=None, **kwargs) -> Learner:
     """A `Learner` that trains a DQN in `env`: `learn.fit(10)` is ten epochs of `n` steps
     - `env`: Name of an environment, or a function that makes one
     - `net`: States → values of the actions; by default an `mlp`, or the `nature_cnn` for images
@@ -307,7 +309,8 @@ def dqn_learner(env, net: Any=None, n: int=5000, train_every: int=16, updates_pe
     - `prioritized`: Prioritized replay?
     - `double`: Double Q-learning?
     - `dueling`: A dueling head?
-    - `target_every`: Updates between copies to the target network
+    - `tau`: How far each update moves the target network
+    - `target_every`: Copy the network to the target every so many updates instead
     - `eps`: The chance to explore, at first and at last
     - `eps_steps`: Steps until the last chance is reached
     - `eval_every`: Steps between evaluations
