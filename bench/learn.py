@@ -1,4 +1,4 @@
-"Does the agent learn? The defaults of `dqn_learner` on ten seeds, each judged by a hundred fresh greedy episodes of its best network"
+"Does the agent learn, and stay good? The defaults of `dqn_learner` on ten seeds, its last and its best network judged by a hundred fresh greedy episodes"
 import json, os, sys
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from multiprocessing import get_context
@@ -16,27 +16,31 @@ STEPS,FRESH = 50_000,10**6 # training steps; the seed of the first fresh episode
 def run(task, seed, steps=STEPS):
     "One training, and what became of it"
     import torch
+    from fastai.callback.schedule import Learner # with `fit_flat_cos`
     from fastrl.agents.dqn import dqn_learner, play
     torch.set_num_threads(1)
     env,kwargs,_ = tasks[task]
     learn,start = dqn_learner(env, n=steps, seed=seed, **kwargs),perf_counter()
-    with learn.no_bar(), learn.no_logging(): learn.fit(1)
+    with learn.no_bar(), learn.no_logging(): learn.fit_flat_cos(1)
     took = perf_counter()-start
+    last = play(env, learn.model, 100, seed=FRESH)
     learn.evaluate.load_best()
-    returns = play(env, learn.model, 100, seed=FRESH)
-    return dict(task=task, seed=seed, steps=learn.score.steps, updates=learn.dqn.updates, seconds=round(took, 1), mean=round(returns.mean(), 1), low=returns.min(),
+    best = play(env, learn.model, 100, seed=FRESH)
+    return dict(task=task, seed=seed, steps=learn.score.steps, updates=learn.dqn.updates, seconds=round(took, 1),
+                last=round(last.mean(), 1), low=last.min(), best=round(best.mean(), 1),
                 curve=[(s,round(r, 1)) for s,r in learn.evaluate.history])
 
 def table(rows):
-    res = ['# Does the agent learn?', '', f'`make learn`: the defaults of `dqn_learner`, {STEPS:,} steps of training. The network that played best in its own evaluations, every 2,500 steps, '
-           'then plays 100 episodes that it has not seen. Their mean return:', '']
+    seeds = sorted({r['seed'] for r in rows})
+    res = ['# Does the agent learn, and stay good?', '', f'`make learn`: the defaults of `dqn_learner`, {STEPS:,} steps of training with `fit_flat_cos`, seeds {seeds[0]} to {seeds[-1]}. '
+           'The last network, and the one that played best in its own evaluations, every 2,500 steps, then play 100 episodes that they have not seen. Their mean returns:', '']
     for t,(_,_,goal) in tasks.items():
         mine = sorted((r for r in rows if r['task']==t), key=lambda r: r['seed'])
         if not mine: continue
-        good = sum(r['mean']>=goal for r in mine)
-        res += [f'## {t}', '', f'{good} of {len(mine)} seeds reach {goal}, in {mean(r["seconds"] for r in mine):.0f} s each, evaluations included.', '',
-                '| seed | mean return of 100 | lowest | steps until an evaluation reached it |', '| ---: | ---: | ---: | ---: |',
-                *(f"| {r['seed']} | {r['mean']:g} | {r['low']:g} | {next((f'{s:,}' for s,m in r['curve'] if m>=goal), '–')} |" for r in mine), '']
+        last,best = (sum(r[k]>=goal for r in mine) for k in ('last','best'))
+        res += [f'## {t}', '', f'The last network reaches {goal} with {last} of {len(mine)} seeds, the best one with {best}; {mean(r["seconds"] for r in mine):.0f} s each, evaluations included.', '',
+                '| seed | last network | its lowest return | best network | steps until an evaluation reached it |', '| ---: | ---: | ---: | ---: | ---: |',
+                *(f"| {r['seed']} | {r['last']:g} | {r['low']:g} | {r['best']:g} | {next((f'{s:,}' for s,m in r['curve'] if m>=goal), '–')} |" for r in mine), '']
     m = machine()
     return '\n'.join([*res, f"{m['cpu']} ({m['cores']} cores), Python {m['python']}, {', '.join(f'{k} {v}' for k,v in m['versions'].items() if k in ('fastrl','torch','numpy'))}.", ''])
 
@@ -56,15 +60,15 @@ def plot(rows, path):
     fig.savefig(path, dpi=110)
     plt.close(fig)
 
-def main(seeds=10):
+def main(first=0, seeds=10):
     from tqdm import tqdm
     path,rows = folder/'learn.json',[]
     with ProcessPoolExecutor(os.cpu_count(), mp_context=get_context('spawn')) as pool:
-        todo = [pool.submit(run, t, s) for t in tasks for s in range(seeds)]
+        todo = [pool.submit(run, t, s) for t in tasks for s in range(first, first+seeds)]
         try:
             for f in tqdm(as_completed(todo), total=len(todo), unit='training', desc='learn'):
                 rows.append(f.result())
-                tqdm.write('{task}, seed {seed}: {mean} in {seconds} s'.format(**rows[-1]))
+                tqdm.write('{task}, seed {seed}: {last}, best {best}, in {seconds} s'.format(**rows[-1]))
                 write(path, '[\n'+',\n'.join(map(json.dumps, rows))+'\n]\n')
                 write(path.with_suffix('.md'), table(rows))
         except KeyboardInterrupt:

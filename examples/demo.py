@@ -1,6 +1,8 @@
 "Train a DQN on CartPole, watch it play, and write a page about what it learnt from"
 from pathlib import Path
 import torch
+from fastai.basics import Callback, CancelFitException
+from fastai.callback.schedule import * # `fit_flat_cos`
 from fastrl.agents.dqn import *
 from fastrl.data.gym import *
 from fastrl.memory.experience_replay import *
@@ -18,14 +20,23 @@ def watch(learn, n=200):
 about = ('How a DQN learnt, and what its memory held in the end. Below, it plays: the slider moves the picture and the dots together. '
          'A TD error is what the network got wrong about a step: negative where it had expected more.')
 
-def main(steps=35_000):
+class Solved(Callback):
+    "Stop when two evaluations in a row reach `score`"
+    order = Evaluate.order+1
+    def __init__(self, score): self.score = score
+    def after_batch(self):
+        last = [mean for _,mean in self.learn.evaluate.history[-2:]]
+        if len(last)==2 and min(last)>=self.score: raise CancelFitException
+
+def main(limit=60_000, seed=0):
     torch.set_num_threads(1) # the network is small: more threads would only wait for each other
-    learn = dqn_learner('CartPole-v1', n=steps//7, prioritized=True, seed=0)
-    print(f'A DQN learns to balance a pole, in {steps:,} steps; an episode returns 500 at most')
-    learn.fit(7)
-    learn.evaluate.load_best()
-    returns = play('CartPole-v1', learn.model, 100, seed=1_000_000)
-    print(f'100 fresh episodes without exploring: {returns.mean():.0f} on average, the shortest {returns.min():.0f}')
+    n = min(limit, 5000)
+    learn = dqn_learner('CartPole-v1', n=n, prioritized=True, eval_episodes=20, seed=seed, cbs=Solved(475))
+    print(f'A DQN learns to balance a pole: until two evaluations in a row reach 475 of 500, or for {limit:,} steps')
+    learn.fit_flat_cos(limit//n)
+    print(f'After {learn.score.steps:,} steps, its greedy episodes: {", ".join(f"{m:.0f}" for _,m in learn.evaluate.history)}')
+    returns = play('CartPole-v1', learn.model, 20, seed=1_000_000)
+    print(f'20 fresh episodes without exploring: {returns.mean():.0f} on average, the shortest {returns.min():.0f}')
     playing = watch(learn)
     figs = [plot_learning(learn), plot_summary(learn.experience_replay), plot_images(playing), plot_replay_stats(playing, 'td_error,accum_rewards')]
     page = Path('demo/report.html')
