@@ -10,12 +10,13 @@ Docs: https://fastrl.github.io/fastrl/bank_folder.html.md"""
 __all__ = ['BankFolder']
 
 # %% ../nbs/11b_bank_folder.ipynb #46ebb7e6
-import itertools, re, secrets, shutil, tempfile
+import itertools, os, re, shutil, tempfile, weakref
+from contextlib import suppress
 from pathlib import Path
 from fastcore.basics import patch
 from .engines import Ctx, safe_name
-from .memory.bank import BankUnion, ExperienceBank, merge_banks
-from .memory.files import LoadError, put_file
+from .memory.bank import BankUnion, ExperienceBank, bank_about, merge_banks
+from .memory.files import LoadError, append_parts, put_file
 
 # %% ../nbs/11b_bank_folder.ipynb #29224020
 class BankFolder:
@@ -24,13 +25,24 @@ class BankFolder:
         folder, # Made by the first `commit`
     ):
         """- `folder`: Made by the first `commit`"""
-        self.folder,self._added,self._union = Path(folder),[],None # files that `gather` merged so far; their union
+        self.folder,self._new_banks,self._readers = Path(folder),{},weakref.WeakSet() # those just committed, by file
+        self._begin_anew()
+
+    def _begin_anew(self, max_size=None):
+        "Nothing is merged so far"
+        self._added,self._union,self._saved = [],BankUnion(max_size),None # names of files; what the saved memory has
+        self._first = None # bank with experiences
+
+    def _names(self):
+        "Of the files, in the order of iterations and names"
+        found = os.listdir(self.folder) if self.folder.exists() else []
+        return sorted((o for o in found if re.match(r'\d{6,}\..*\.safetensors$', o)),
+                      key=lambda o: (int(o.partition('.')[0]), o))
 
     @property
     def files(self):
         "In the order of iterations and names"
-        return sorted((o for o in self.folder.glob('*.safetensors') if re.match(r'\d{6,}\.', o.name)),
-                      key=lambda o: (int(o.name.partition('.')[0]), o.name))
+        return [self.folder/o for o in self._names()]
 
     def path(self, ctx):
         "The file of the bank of an iteration and an environment"
@@ -48,11 +60,12 @@ class BankFolder:
 @patch
 def set_aside(self:BankFolder,
     name:str, # What its name begins with
-    put, # What `put_file` takes
+    put, # Called with the path, where it writes the file
 ):
     """Put a file into the quarantine
+
     - `name`: What its name begins with
-    - `put`: What `put_file` takes"""
+    - `put`: Called with the path, where it writes the file"""
     folder = self.folder/'quarantine'
     folder.mkdir(exist_ok=True)
     path = next(o for i in itertools.count() if not (o := folder/(f'{name}.{i}' if i else name)).exists())
@@ -62,10 +75,15 @@ def set_aside(self:BankFolder,
 @patch
 def _check_same(self:BankFolder, bank):
     "An error unless `bank` has the fields of the banks that are here"
+    if self._first is None: self._first = self._load_first()
+    if self._first is not None: self._first.check_fits(bank)
+
+@patch
+def _load_first(self:BankFolder):
+    "The first bank with experiences, if there is one"
     for o in self.files:
-        try: other = ExperienceBank.load(o)
-        except LoadError: continue
-        if len(other): return other.check_fits(bank)
+        with suppress(LoadError):
+            if bank_about(o) and len(bank := ExperienceBank.load(o)): return bank
 
 @patch
 def _usable(self:BankFolder, ctx, files, d):
@@ -83,7 +101,7 @@ def _usable(self:BankFolder, ctx, files, d):
         except ValueError as e:
             bad.append(f'{k}: {str(e).replace(str(path), "it")}')
             self.set_aside(f'{ctx.bank_name.removesuffix("safetensors")}{safe_name(path.stem)}{path.suffix}',
-                           v)
+                           lambda p: p.write_bytes(v))
     return banks[0] if len(banks)==1 else good.bank if banks else None, bad
 
 # %% ../nbs/11b_bank_folder.ipynb #8d8f0233
@@ -91,12 +109,11 @@ def _usable(self:BankFolder, ctx, files, d):
 def commit(self:BankFolder,
     ctx:Ctx, # The iteration and the environment
     files:dict, # Their bytes, by name
-    new:bool=True, # Did the task make them? Else rows that came before count once
 )->list: # what is wrong with which file
     """Make one bank of the files that a task left; nothing of them counts before all of it does
+
     - `ctx`: The iteration and the environment
     - `files`: Their bytes, by name
-    - `new`: Did the task make them? Else rows that came before count once
     - returns: what is wrong with which file"""
     if self.has(ctx): return []
     self.folder.mkdir(parents=True, exist_ok=True)
@@ -104,9 +121,9 @@ def commit(self:BankFolder,
         bank,bad = self._usable(ctx, files, Path(d))
         if bank is not None:
             bank.session_id = ctx.name or bank.session_id
-            # equal files of two iterations both count
-            if new: bank.stamp(f'{secrets.token_hex(8)}.{ctx.iteration}.{ctx.name}')
             bank.save(self.folder, self.path(ctx).name)
+            self._new_banks[self.path(ctx).name] = bank
+            if self._first is None and len(bank): self._first = bank
     return bad
 
 # %% ../nbs/11b_bank_folder.ipynb #ff205820
@@ -115,24 +132,92 @@ def gather(self:BankFolder,
     max_size=None, # The most experiences; the oldest go first
 ): # -> the bank, and `(name, error)` of each file that had to be set aside
     """Merge what came since the last time
+
     - `max_size`: The most experiences; the oldest go first
     - returns: the bank, and `(name, error)` of each file that had to be set aside"""
-    files,bad = self.files,[]
-    if self._union is None or self._union.bank.max_size!=max_size or files[:len(self._added)]!=self._added:
-        self._added,self._union = [],BankUnion(max_size) # from the start
-    for o in files[len(self._added):]:
-        try: self._union.add(o)
-        except ValueError as e:
-            self.set_aside(o.name, o)
-            o.unlink()
-            bad.append((o.name, e))
-        else: self._added.append(o)
+    names,bad = self._names(),[]
+    if self._union.bank.max_size!=max_size or names[:len(self._added)]!=self._added: self._begin_anew(max_size)
+    new,self._new_banks,committed = names[len(self._added):],{},self._new_banks
+    try:
+        for o in list(self._readers) if new else []: o.own_rows()
+        if new: self._readers.clear()
+        for o in new:
+            if why := self._add(o, committed.get(o)): bad.append((o, why))
+    except BaseException:
+        self._begin_anew(max_size)
+        raise
     return self._union.bank,bad
+
+@patch
+def _add(self:BankFolder, name, bank):
+    "Add a file to the union; or the error, if it had to be set aside"
+    path = self.folder/name
+    try: n = self._union.add(path, bank)
+    except ValueError as e:
+        self.set_aside(name, lambda p: shutil.copy(path, p))
+        path.unlink()
+        return e
+    self._added.append(name)
+    if self._saved: self._saved.note(path, n)
+
+# %% ../nbs/11b_bank_folder.ipynb #56ba3f12
+@patch
+def reader(self:BankFolder,
+    seed=None, # Makes the draws reproducible
+)->ExperienceBank:
+    """What `gather` has merged
+
+    - `seed`: Makes the draws reproducible"""
+    self._readers.add(res := self._union.bank.reader(seed))
+    return res
+
+# %% ../nbs/11b_bank_folder.ipynb #9f6c8d5d
+class _SavedMemory:
+    "What the file of the memory holds, and what it lacks"
+    def __init__(self, path, size, n):
+        self.path,self.size,self.whole,self.n,self.parts = path,size,size,n,1 # bytes; of the first part; experiences
+        self.new,self.torn = [],False # files to append; does one have experiences that came before?
+
+    def note(self, path, n):
+        "The file lacks the experiences of `path`, of which `n` are new"
+        self.new.append(path)
+        self.torn |= n!=bank_about(path)['n']
+        self.n += n
+
+    def fits(self, max_size):
+        "Can these files be appended?"
+        long = self.parts+len(self.new)>64 and self.size>1.5*self.whole
+        return not (long or self.torn or max_size and self.n>2*max_size) and self.path.exists() \
+            and self.path.stat().st_size==self.size
+
+    def append(self):
+        "Append the files"
+        if self.new: self.size = append_parts(self.path, self.size, [o.read_bytes() for o in self.new])
+        self.parts,self.new = self.parts+len(self.new),[]
+
+# %% ../nbs/11b_bank_folder.ipynb #33eb3354
+@patch
+def save_memory(self:BankFolder,
+    name='memory.safetensors', # Of the file
+): # -> its path
+    """Let a file have what `gather` has merged
+
+    - `name`: Of the file
+    - returns: its path"""
+    bank,path,saved = self._union.bank,self.folder/name,self._saved
+    self._saved = None # if this fails, the file is written anew
+    if saved and saved.path==path and saved.fits(bank.max_size): saved.append()
+    else:
+        bank.save(self.folder, name)
+        saved = _SavedMemory(path, path.stat().st_size, len(bank))
+    self._saved = saved
+    return path
 
 # %% ../nbs/11b_bank_folder.ipynb #954443ef
 @patch
 def sweep(self:BankFolder):
     "Remove what killed writers left"
-    for o in self.folder.iterdir():
-        if o.suffix=='.new': o.unlink()
-        elif o.name.startswith(('.new-','.task-')): shutil.rmtree(o)
+    for folder in (self.folder, self.folder/'quarantine'):
+        for o in os.listdir(folder) if folder.is_dir() else []:
+            if o.endswith('.new'): (folder/o).unlink()
+            elif o.startswith(('.new-','.task-')): shutil.rmtree(folder/o)

@@ -39,13 +39,21 @@ class Ctx:
     path:Path=None # Where an environment may write its bank; for update and test, the file of the merged bank
     policy:object=None # What the last update returned
     work_dir:str='' # Where update and test run
+    read:object=field(default=None, repr=False, compare=False) # Gives the merged bank where it is loaded, for a seed
+
+    def __post_init__(self): self._bank = None
 
     @property
     def bank(self):
-        "The merged bank; draws from it follow from `seed`"
-        res = ExperienceBank.load(self.path)
-        res.rng = np.random.default_rng(self.seed)
-        return res
+        "The merged bank, one object for the whole task; draws from it follow from `seed`"
+        if self._bank is None:
+            if self.read: self._bank = self.read(self.seed)
+            else:
+                self._bank = ExperienceBank.load(self.path)
+                self._bank.rng = np.random.default_rng(self.seed)
+        return self._bank
+
+    def __getstate__(self): return {**self.__dict__, 'read':None, '_bank':None} # elsewhere it is loaded
 
     @property
     def bank_name(self):

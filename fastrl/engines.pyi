@@ -24,10 +24,17 @@ class Ctx:
     path: Path | None = None
     policy: object | None = None
     work_dir: str = ''
+    read: object = field(default=None, repr=False, compare=False)
+
+    def __post_init__(self):
+        ...
 
     @property
     def bank(self):
-        """The merged bank; draws from it follow from `seed`"""
+        """The merged bank, one object for the whole task; draws from it follow from `seed`"""
+        ...
+
+    def __getstate__(self):
         ...
 
     @property

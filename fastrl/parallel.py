@@ -224,7 +224,7 @@ async def _collect_all(self:ParallelExperience, submit, iteration, count):
 def _merge(self:ParallelExperience, iteration):
     "Merge what came; the size of the memory, and a failure for each file that could not be merged"
     bank,bad = self.banks.gather(self.max_size)
-    bank.save(self.banks.folder, 'memory.safetensors')
+    self.banks.save_memory()
     return len(bank),[Failure(iteration, o, f'what was committed cannot be merged, and is in quarantine: {e}')
                       for o,e in bad]
 
@@ -274,7 +274,7 @@ def _collected(self:ParallelExperience, iteration, failures):
 async def _learn_and_test(self:ParallelExperience, state, update):
     "Make a policy of the memory, and measure it"
     ctx = Ctx(state.iteration, seed=self._seed(state.iteration), path=self.banks.folder/'memory.safetensors',
-              policy=self.policy, work_dir=str(self.work_dir))
+              policy=self.policy, work_dir=str(self.work_dir), read=self.banks.reader)
     task = partial(configured, config=self._config, iteration=state.iteration)
     if self.update and update:
         before = tuple(self._results.values()) if self._single else ()

@@ -260,6 +260,88 @@ def test_told(copied, tmp_path):
     pe.update = None
     assert asyncio.run(pe.learn(2)).collected=={'told':14}
 
+# %% What an iteration costs
+def counted(monkeypatch, folder, n, size=3, **kwargs):
+    "What each iteration of four environments loads, and how many bytes it leaves"
+    from fastrl.memory import bank as of_bank
+    reads,read = [],of_bank.read_bank
+    monkeypatch.setattr(of_bank, 'read_bank', lambda path: reads.append(path) or read(path))
+    pe,res = ParallelExperience(work_dir=folder, **kwargs),[]
+    for i in range(4): pe.environment_task(lambda ctx: [create_experience([1.]*99, 0, float(ctx.iteration), [1.]*99, True)]*size, name=f'env {i}')
+    @pe.update_task
+    def update(ctx): return {'n': len(ctx.bank)}
+    @pe.as_stop_criterion('N', threshold=1e9)
+    def test(ctx): return len(ctx.bank)
+    def bytes_of(): return sum(o.stat().st_size for o in pe.banks.folder.iterdir())
+    async def go():
+        seen = 0
+        async for state in pe.start(n):
+            res.append((len(reads), bytes_of()-seen, state.metric))
+            reads.clear()
+            seen = bytes_of()
+    asyncio.run(go())
+    return res,pe
+
+def test_costs(tmp_path, monkeypatch):
+    "Each iteration loads the banks that came, and no others; what it adds to the folder does not grow"
+    res,pe = counted(monkeypatch, tmp_path, 6)
+    assert [o for o,*_ in res]==[4]*6 and [n for *_,n in res]==[12.*(i+1) for i in range(6)]
+    assert max(n for _,n,_ in res[1:])<1.1*min(n for _,n,_ in res[1:])
+    assert held_rewards(ExperienceBank.load(pe.banks.folder/'memory.safetensors'))==held_rewards(pe.memory)==[float(i) for i in range(6) for _ in range(12)]
+
+def held_rewards(b): return [e.reward for e in b]
+
+@pytest.mark.parametrize('limit', [None,20])
+def test_saved_memory(limit, tmp_path):
+    "The file of the memory is the memory, however it was written: appended, anew, after a kill, beside one that was changed"
+    folder,rng,sizes = BankFolder(tmp_path),np.random.default_rng(0),[]
+    def commit(i, n): folder.commit(Ctx(i, 'one'), {'a.safetensors': raw(a_bank(n, 100*i), tmp_path)})
+    for i in range(90):
+        commit(i, int(rng.integers(1, 5)))
+        bank,_ = folder.gather(limit)
+        path = folder.save_memory()
+        sizes.append(path.stat().st_size)
+        if i%10==0: assert held(ExperienceBank.load(path))==held(bank)==held(folder.merged(limit))
+        if i==40: # as a killed writer leaves it
+            with open(path, 'ab') as f: f.write(path.read_bytes()[:500])
+        if i==60: path.write_bytes(b'rubbish')
+        if i==70: path.unlink()
+        if i==75: folder = BankFolder(tmp_path) # another driver
+        if i==85: commit(i, 2); folder.files[3].write_bytes(b'damaged'); folder = BankFolder(tmp_path)
+    assert sum(b<a for a,b in zip(sizes, sizes[1:])) # it is written anew sometimes
+
+def test_continued_bank(tmp_path):
+    "A bank that continues one of the memory adds its new experiences only, in the file, too"
+    folder = BankFolder(tmp_path)
+    folder.commit(Ctx(0, 'a'), {'a.safetensors': raw(a_bank(3), tmp_path)})
+    for i in (1,2):
+        folder.gather(), folder.save_memory()
+        b = ExperienceBank.load(folder.files[-1])
+        b.add(create_experience(10.*i, 0, 0., 0., True))
+        folder.commit(Ctx(i, 'a'), {'a.safetensors': raw(b, tmp_path)})
+    assert held(folder.gather()[0])==[0.,1.,2.,10.,20.]==held(ExperienceBank.load(folder.save_memory()))
+
+def test_one_bank(tmp_path):
+    "A task's bank is one object: a loop draws another batch each time, its own rows stay its own, and one that is kept stays as it was"
+    pe,kept = ParallelExperience(work_dir=tmp_path),[]
+    pe.environment_task(lambda ctx: a_bank(50, 100*ctx.iteration), name='one')
+    @pe.update_task
+    def update(ctx):
+        assert ctx.bank is ctx.bank
+        assert len({tuple(ctx.bank.sample_batch(5)['state'].tolist()) for _ in range(5)})==5
+        kept.append(ctx.bank)
+    @pe.as_stop_criterion('m', 1e9)
+    def test(ctx):
+        drawn = held(ctx.bank.sample(9))
+        elsewhere = cloudpickle.loads(cloudpickle.dumps(ctx))
+        assert len(elsewhere.bank)==len(ctx.bank) and held(elsewhere.bank.sample(9))==drawn
+        ctx.bank.add(create_experience(-1., 0, 0., 0., True))
+        return len(ctx.bank)
+    states = asyncio.run(all_of(pe.start(3)))
+    assert [(o.size, o.metric) for o in states]==[(50,51), (100,101), (150,151)]
+    assert [len(o) for o in kept]==[50,100,150] and held(kept[0])==[float(i) for i in range(50)]
+    assert len(pe.memory)==150 and -1. not in held(ExperienceBank.load(pe.banks.folder/'memory.safetensors'))
+
 # %% What ROSE's programs do
 def saves_to(pe, data, *names):
     "Environments that save banks of 1, 2, … experiences into a folder of their own choice, in every iteration"

@@ -8,6 +8,7 @@ from pathlib import Path
 from ..core import *
 from .bankfile import bank_about
 from .forms import *
+from .ring import Ring
 from .seen import Seen
 __all__ = ['log', 'Merge', 'ExperienceBank', 'BankUnion', 'merge_banks', 'Experience', 'bank_about', 'create_experience']
 log: Any
@@ -18,6 +19,10 @@ class ExperienceBank:
     session_id: Any
     date: Any
     rng: Any
+    ring: Ring
+    sources: Any
+    parents: Any
+    id: Any
 
     def __init__(self, max_size: int | None=None, session_id: str | None=None, *, seed: Any=None):
         """- `max_size`: The most experiences; without it the bank grows
@@ -47,6 +52,7 @@ class ExperienceBank:
 
     def add_batch(self, experiences):
         """Add experiences, in order: all of them or none
+
     - `experiences`: A list of them; or a dict of columns by field, perhaps with a list `info`"""
         ...
 
@@ -55,23 +61,27 @@ class ExperienceBank:
 
     def get_recent(self, n: int) -> list:
         """The newest experiences, the oldest of them first
+
     - `n`: How many; all, if there are fewer"""
         ...
 
     def sample(self, batch_size: int, replace: bool=True) -> list:
         """Draw experiences
+
     - `batch_size`: How many
     - `replace`: May one be drawn twice?"""
         ...
 
     def sample_batch(self, batch_size: int, replace: bool=True) -> BD:
         """Draw a batch of tensors
+
     - `batch_size`: How many
     - `replace`: May one be drawn twice?"""
         ...
 
     def save(self, work_dir: Any='.', bank_file: str | None=None) -> str:
         """Write all experiences to a file
+
     - `work_dir`: Made if it does not exist
     - `bank_file`: The name of the file, if you want another one
     - returns: Its path"""
@@ -80,6 +90,7 @@ class ExperienceBank:
     @classmethod
     def load(cls, filepath, max_size: int | None=None) -> ExperienceBank:
         """The bank that was saved in a file
+
     - `filepath`: Where a bank was saved, by this library or by ROSE
     - `max_size`: Another limit than it had"""
         ...
@@ -87,29 +98,34 @@ class ExperienceBank:
     @classmethod
     def list_saved_banks(cls, work_dir: Any='.') -> list:
         """The banks in a folder, the oldest first
+
     - `work_dir`: A folder
     - returns: of their paths"""
         ...
 
     def merge(self, other, max_size: Any='sum') -> ExperienceBank:
         """A new bank with the experiences of both
+
     - `other`: Another bank
     - `max_size`: The limit of the new one; by default the sum of both limits, or none if one has none"""
         ...
 
     def merge_inplace(self, other):
-        """Add those experiences of another bank that are not here yet
+        """Add the experiences of another bank
+
     - `other`: Another bank"""
         ...
 
     def check_fits(self, other):
-        """Raise if `sample_batch` can draw from each of the banks, and could not from both; change nothing
+        """Raise, as `merge` would, if `other` has other fields, shapes or types than this bank; change nothing
+
     - `other`: Another bank"""
         ...
 
-    def stamp(self, id: str):
-        """Count all experiences as written by `id`, whoever wrote them
-    - `id`: Of no other bank"""
+    def reader(self, seed: Any=None) -> ExperienceBank:
+        """A bank with the rows that are here now; it copies them when it is written, and so do you by `own_rows`
+
+    - `seed`: Makes the draws reproducible"""
         ...
 
     @overload
@@ -124,7 +140,6 @@ class BankUnion:
     """The union of the banks in the files that you add: one bank, with each row once"""
     bank: ExperienceBank
     seen: Seen
-    left_out: Any
 
     def __init__(self, max_size: int | None=None):
         """- `max_size`: Of the bank"""
@@ -135,20 +150,26 @@ class BankUnion:
 
     def add(self, path: Path, bank: ExperienceBank | None=None) -> int:
         """Add those rows of a file that did not come before
+
     - `bank`: The one in the file, if you have loaded it already
     - returns: How many rows were new"""
         ...
-
-    def add_files(self, files, on_error: str='raise'):
-        """Add files in the order of their names, each of them once, whatever leads to it
-    - `files`: Of banks
-    - `on_error`: `'skip'` leaves files out that cannot be read, and notes why in `left_out`"""
-        ...
 Merge = BankUnion
 
-def merge_banks(files, max_size: int | None=None, on_error: str='raise') -> ExperienceBank:
+def merge_banks(files, max_size: int | None=None) -> ExperienceBank:
     """One bank of many files, in the order of their names
+
     - `files`: Of banks
-    - `max_size`: The limit of the new one; the oldest experiences go first
-    - `on_error`: `'skip'` leaves files out that cannot be read, logs why, and lets them be"""
+    - `max_size`: The limit of the new one; the oldest experiences go first"""
     ...
+
+class _Reader(ExperienceBank):
+    """Reads the rows of a bank, until it has rows of its own"""
+    rng: Any
+
+    def own_rows(self):
+        """Copy the rows: the other bank may be written now"""
+        ...
+
+    def clear(self):
+        ...
