@@ -661,6 +661,92 @@ def test_example(kind, tmp_path):
     assert n['metric']>200 and len(BankFolder(tmp_path/'run'/'experience').merged())==n['iterations']*2400
     assert f'After {n["iterations"]} iterations' in p.stdout
 
+def started(folder, body, name='driver.py', **env):
+    "A program that has a `ParallelExperience` called `pe`, and what it prints"
+    (folder/name).write_text(f"""
+import asyncio, os, sys, time
+from pathlib import Path
+from concurrent.futures import ProcessPoolExecutor
+from fastrl.memory.bank import create_experience
+from fastrl.parallel import ParallelExperience
+def env(ctx): return [create_experience(float(ctx.iteration), 0, 0., 0., True)]*3
+def hangs(ctx):
+    Path({str(folder/'begun')!r}).write_text(str(os.getpid()))
+    time.sleep(300)
+def run(pe, n=1): print(asyncio.run(pe.learn(n)).size, flush=True)
+{body}
+""")
+    return subprocess.Popen([sys.executable, folder/name], env={**os.environ, 'PYTHONPATH':str(root), 'TMPDIR':str(folder), **env}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+
+endless = dict(python='while True: sum(range(1000))', c='time.sleep(300)', caught="""
+    try:
+        while True: sum(range(1000))
+    except KeyboardInterrupt: print('cleaned up', flush=True)""")
+
+@pytest.mark.parametrize('what,times', [('python',1), ('c',2), long('python',2), long('c',1), ('caught',1)])
+@pytest.mark.parametrize('task', ['update_task',long("as_stop_criterion('m', 1)")])
+def test_interrupted(what, times, task, tmp_path):
+    "Ctrl-C in an update or a test ends the program within seconds; what was committed stays, and nothing else does"
+    p = started(tmp_path, f"""
+pe = ParallelExperience(work_dir={str(tmp_path/'run')!r})
+pe.environment_task(env)
+@pe.{task}
+def busy(ctx):
+    Path({str(tmp_path/'begun')!r}).touch()
+    {endless[what]}
+run(pe)""")
+    assert in_time((tmp_path/'begun').exists)
+    for _ in range(times):
+        os.killpg(p.pid, signal.SIGINT)
+        time.sleep(.3)
+    out,err = p.communicate(timeout=10) # it would take 300 s
+    assert p.returncode and 'KeyboardInterrupt' in err and out==('cleaned up\n' if what=='caught' else '')
+    assert ('cannot be interrupted where it is now' in err)==(what=='c') or times==2
+    assert sorted(o.name for o in (tmp_path/'run'/'experience').iterdir())==['000000.env.safetensors','memory.safetensors']
+    assert not [*tmp_path.glob('fastrl-*')]
+    state,pe = one(tmp_path/'run', columns)
+    assert state.iteration==0 and len(pe.memory)==5
+
+@pytest.mark.parametrize('method', ['fork',long('spawn'),long('forkserver')])
+def test_orphans(method, tmp_path):
+    "A driver that is killed while a pool of processes works for it: the next one resumes at once, and the pool ends"
+    p = started(tmp_path, f"""
+import multiprocessing
+if __name__=='__main__':
+    with ProcessPoolExecutor(3, mp_context=multiprocessing.get_context({method!r})) as pool:
+        pe = ParallelExperience(pool, work_dir={str(tmp_path/'run')!r})
+        pe.environment_task(env)
+        pe.environment_task(hangs)
+        run(pe)""")
+    assert in_time((tmp_path/'begun').exists)
+    assert in_time(lambda: [*(tmp_path/'run'/'experience').glob('0*')])
+    workers = subprocess.run(['pgrep', '-g', str(p.pid)], capture_output=True, text=True).stdout.split()
+    assert len(workers)>2
+    p.kill()
+    p.communicate(timeout=20)
+    state,pe = one(tmp_path/'run', columns) # the folder's lock is free
+    assert (state.collected, state.size)==({'one':2}, 5)
+    assert in_time(lambda: len(subprocess.run(['pgrep', '-g', str(p.pid)], capture_output=True, text=True).stdout.split())==0, 10)
+    assert ends((tmp_path/'begun').read_text(), 10)
+
+def test_swept(tmp_path):
+    "What stopped and killed drivers leave is removed by the next one, also by a driver whose work is not in the same place"
+    (tmp_path/'fastrl-notes').mkdir() # of somebody else
+    for sig in (signal.SIGKILL, signal.SIGTERM):
+        p = started(tmp_path, f"pe = ParallelExperience(work_dir={str(tmp_path/'run')!r})\npe.environment_task(hangs)\nrun(pe)")
+        assert in_time((tmp_path/'begun').exists)
+        for o in ('.new-x','quarantine'): (tmp_path/'run'/'experience'/o).mkdir(exist_ok=True)
+        for o in ('a.1.2.new','quarantine/b.1.2.new'): (tmp_path/'run'/'experience'/o).touch()
+        p.send_signal(sig)
+        p.communicate(timeout=20)
+        (tmp_path/'begun').unlink()
+        assert len([*tmp_path.glob('fastrl-*')])==3
+        for at in ('elsewhere','run') if sig==signal.SIGKILL else ['run']:
+            p = started(tmp_path, f"pe = ParallelExperience(work_dir={str(tmp_path/at)!r})\npe.environment_task(env)\nrun(pe, 9)")
+            assert p.communicate(timeout=60)[1]==''
+            assert [o.name for o in tmp_path.glob('fastrl-*')]==['fastrl-notes']
+        assert not [*(tmp_path/'run').rglob('*new*')]
+
 def killed(times, seed, folder):
     "A driver that is killed at any moment loses no committed bank, leaves no child, and resumes"
     driver,pids = folder/'driver.py',folder/'pids'
