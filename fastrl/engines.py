@@ -159,7 +159,7 @@ def while_wanted():
         return
 
 # %% ../nbs/11a_engines.ipynb #1dbc135f
-_begun = None # the process that has begun
+_ready_in = None # the process that has begun
 
 def _watch_parent(parent):
     "End this process once the one that has the pool is dead"
@@ -169,9 +169,9 @@ def _watch_parent(parent):
 
 def _begin_process(on_dask=None, f=None, args=()):
     "What a process does before its first task; and call `f`, if a pool begins its processes by that"
-    global _begun
-    if _begun!=os.getpid():
-        _begun = os.getpid()
+    global _ready_in
+    if _ready_in!=os.getpid():
+        _ready_in = os.getpid()
         sweep_scratch()
         parent = multiprocessing.parent_process()
         if parent and not on_dask: threading.Thread(target=_watch_parent, args=(parent,), daemon=True).start()
