@@ -10,7 +10,7 @@ Docs: https://fastrl.github.io/fastrl/bank_folder.html.md"""
 __all__ = ['BankFolder']
 
 # %% ../nbs/11b_bank_folder.ipynb #46ebb7e6
-import itertools, os, re, shutil, tempfile, weakref
+import itertools, os, re, secrets, shutil, tempfile, weakref
 from contextlib import suppress
 from pathlib import Path
 from fastcore.basics import patch
@@ -60,12 +60,11 @@ class BankFolder:
 @patch
 def set_aside(self:BankFolder,
     name:str, # What its name begins with
-    put, # Called with the path, where it writes the file
+    put, # What `put_file` takes
 ):
     """Put a file into the quarantine
-
     - `name`: What its name begins with
-    - `put`: Called with the path, where it writes the file"""
+    - `put`: What `put_file` takes"""
     folder = self.folder/'quarantine'
     folder.mkdir(exist_ok=True)
     path = next(o for i in itertools.count() if not (o := folder/(f'{name}.{i}' if i else name)).exists())
@@ -101,7 +100,7 @@ def _usable(self:BankFolder, ctx, files, d):
         except ValueError as e:
             bad.append(f'{k}: {str(e).replace(str(path), "it")}')
             self.set_aside(f'{ctx.bank_name.removesuffix("safetensors")}{safe_name(path.stem)}{path.suffix}',
-                           lambda p: p.write_bytes(v))
+                           v)
     return banks[0] if len(banks)==1 else good.bank if banks else None, bad
 
 # %% ../nbs/11b_bank_folder.ipynb #8d8f0233
@@ -109,11 +108,12 @@ def _usable(self:BankFolder, ctx, files, d):
 def commit(self:BankFolder,
     ctx:Ctx, # The iteration and the environment
     files:dict, # Their bytes, by name
+    new:bool=True, # Did the task make them? Else rows that came before count once
 )->list: # what is wrong with which file
     """Make one bank of the files that a task left; nothing of them counts before all of it does
-
     - `ctx`: The iteration and the environment
     - `files`: Their bytes, by name
+    - `new`: Did the task make them? Else rows that came before count once
     - returns: what is wrong with which file"""
     if self.has(ctx): return []
     self.folder.mkdir(parents=True, exist_ok=True)
@@ -121,6 +121,8 @@ def commit(self:BankFolder,
         bank,bad = self._usable(ctx, files, Path(d))
         if bank is not None:
             bank.session_id = ctx.name or bank.session_id
+            # equal files of two iterations both count
+            if new: bank.stamp(f'{secrets.token_hex(8)}.{ctx.iteration}.{ctx.name}')
             bank.save(self.folder, self.path(ctx).name)
             self._new_banks[self.path(ctx).name] = bank
             if self._first is None and len(bank): self._first = bank
@@ -132,7 +134,6 @@ def gather(self:BankFolder,
     max_size=None, # The most experiences; the oldest go first
 ): # -> the bank, and `(name, error)` of each file that had to be set aside
     """Merge what came since the last time
-
     - `max_size`: The most experiences; the oldest go first
     - returns: the bank, and `(name, error)` of each file that had to be set aside"""
     names,bad = self._names(),[]
@@ -166,7 +167,6 @@ def reader(self:BankFolder,
     seed=None, # Makes the draws reproducible
 )->ExperienceBank:
     """What `gather` has merged
-
     - `seed`: Makes the draws reproducible"""
     self._readers.add(res := self._union.bank.reader(seed))
     return res
@@ -201,7 +201,6 @@ def save_memory(self:BankFolder,
     name='memory.safetensors', # Of the file
 ): # -> its path
     """Let a file have what `gather` has merged
-
     - `name`: Of the file
     - returns: its path"""
     bank,path,saved = self._union.bank,self.folder/name,self._saved

@@ -56,13 +56,11 @@ class BankFolder:
 
     def reader(self, seed: Any=None) -> ExperienceBank:
         """What `gather` has merged
-
     - `seed`: Makes the draws reproducible"""
         ...
 
     def save_memory(self, name: Any='memory.safetensors'):
         """Let a file have what `gather` has merged
-
     - `name`: Of the file
     - returns: its path"""
         ...

@@ -108,7 +108,6 @@ def call_plain(
     kwargs=None, # Its keywords
 ): # -> its result
     """Call a function that may be an `async def`; never from a thread whose loop is running
-
     - `f`: A function, or an `async def`
     - `args`: Its arguments
     - `kwargs`: Its keywords
@@ -242,7 +241,6 @@ def run_task(
     wanted=None, # Called ten times a second: the task is killed once this gives `False`
 )->dict: # Exit code, the ends of stdout and stderr, the files of the task by name, and a plain function's result
     """Run an environment task in a scratch folder, on whichever machine this is
-
     - `task`: A command, or a function and its `Ctx`, pickled by cloudpickle
     - `ctx`: Its context
     - `timeout`: Seconds, after which it is killed

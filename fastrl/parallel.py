@@ -26,13 +26,13 @@ from fastcore.imports import noop
 from fastcore.meta import delegates
 from .bank_folder import BankFolder
 from .core import Progress, whole_number
-from .engines import Ctx, Workflow, executor_of, run_task, sweep_scratch, while_wanted
+from .engines import Ctx, Workflow, executor_of, run_task, while_wanted
 from .learner_config import *
 from .memory.bank import bank_about, merge_banks as merge_files
 from .memory.files import FileLock
 from .run_state import *
 from .supervisor import run_command
-from .tasks import EngineLost, Task, as_number, as_seconds, in_thread, why_failed
+from .tasks import Task, as_number, as_seconds, why_failed
 
 log = logging.getLogger(__name__)
 
@@ -108,7 +108,6 @@ def environment_task(self:ParallelExperience,
     **params # For the function; a command finds them in `FASTRL_PARAMS`, too
 ):
     """Decorate an environment: a function that collects, or an `async def` that gives a command
-
     - `f`: Set by the decorator
     - `name`: By default that of the function
     - `timeout`: Seconds, if not those of all
@@ -132,7 +131,6 @@ def set_params(self:ParallelExperience,
     **params # The new values; the others stay
 ):
     """Change parameters from the next iteration on
-
     - `name`: Of an environment
     - `**params`: The new values; the others stay"""
     if name not in self.environments:
@@ -148,7 +146,6 @@ def update_task(self:ParallelExperience,
     **params # As those of an environment
 ):
     """Decorate the update: a function of `ctx` that returns a policy, or an `async def` that gives a command
-
     - `f`: Set by the decorator
     - `as_executable`: `False` for a plain function, as of a `Task`
     - `**params`: As those of an environment"""
@@ -166,7 +163,6 @@ def as_stop_criterion(self:ParallelExperience,
     **params # As those of an environment
 ):
     """Decorate the test: a function of `ctx` that gives a number, or an `async def` whose command prints one last
-
     - `metric_name`: What the number is called
     - `threshold`: What it is compared with
     - `operator`: One of `> < == >= <=`, or the constants of this module; by default `>`
@@ -244,7 +240,7 @@ def _link_memory(self:ParallelExperience, always=False):
     if not always and not any(o and o.is_command for o in tasks) or at.is_symlink() and at.readlink()==to: return
     if at.exists() or at.is_symlink():
         if self._single and not always: return
-        self.banks.set_aside(at.name, lambda p: shutil.copy(at, p))
+        self.banks.set_aside(at.name, at)
         at.unlink()
     at.symlink_to(to)
 
@@ -252,7 +248,6 @@ def _link_memory(self:ParallelExperience, always=False):
 @patch
 def merge_banks(self:ParallelExperience): # -> the memory
     """Take banks `experience_bank_*.pkl` in `work_dir` into the memory, and merge all into `experience_bank.pkl`
-
     - returns: the memory"""
     self.banks.folder.mkdir(parents=True, exist_ok=True)
     with FileLock(self.banks.folder):
@@ -260,7 +255,7 @@ def merge_banks(self:ParallelExperience): # -> the memory
         for o in sorted(self.work_dir.glob('experience_bank_*.pkl')):
             raw = o.read_bytes()
             ctx = Ctx(done, f'{o.stem}-{hashlib.sha256(raw).hexdigest()[:12]}')
-            for bad in self.banks.commit(ctx, {o.name: raw}): log.warning('%s is in quarantine: %s', o, bad)
+            for bad in self.banks.commit(ctx, {o.name: raw}, new=False): log.warning('%s is in quarantine: %s', o, bad)
             o.unlink()
         self._merge(done)
         self._link_memory(always=True)
@@ -320,7 +315,7 @@ async def _iterate(self:ParallelExperience, submit, iteration, count, collect, u
     self._results,self._updated = {},()
     self.clear_state()
     failures = await self._collect_all(submit, iteration, count) if collect else []
-    size,bad = await in_thread(self._merge, iteration, patience=None)
+    size,bad = await asyncio.to_thread(self._merge, iteration)
     self._link_memory()
     failures += bad
     state = State(iteration, self._collected(iteration, failures) if collect else {}, failures, size,
@@ -395,7 +390,7 @@ def _while_busy(self:ParallelExperience):
 async def _next(self:ParallelExperience, pool, count, max_iter, collect, update):
     "The next iteration, unless another run has done them all"
     self.banks.folder.mkdir(parents=True, exist_ok=True)
-    with FileLock(self.banks.folder, alone=True), self._while_busy():
+    with FileLock(self.banks.folder), self._while_busy():
         self.banks.sweep()
         done = self._resume()
         if max_iter and done>=max_iter: return
@@ -416,13 +411,11 @@ async def start(self:ParallelExperience,
     initial_config=None, # A `LearnerConfig`, or a dict of parameters by task
 ):
     """Run iteration by iteration, from where the last run stopped: an async iterator of their `State`
-
     - `max_iter`: The most iterations, those of earlier runs included; without it until the criterion is met
     - `skip_pre_loop`: Should the first iteration only test, without collecting and learning?
     - `skip_environment_step`: Learn from the memory as it is, without collecting?
     - `initial_config`: A `LearnerConfig`, or a dict of parameters by task"""
     self._check_ready(max_iter, collect := not skip_environment_step)
-    sweep_scratch()
     check_config(initial_config, self._task_names())
     self._config = initial_config
     self._warn_if_met(max_iter)
@@ -451,7 +444,6 @@ async def learn(self:ParallelExperience,
     learner_config=None, # `initial_config` of `start`
 )->State:
     """Run until the criterion is met; the last state
-
     - `max_iter`: As of `start`, as the others are
     - `skip_simulation_step`: `skip_environment_step` of `start`
     - `learner_config`: `initial_config` of `start`"""
@@ -474,7 +466,6 @@ def set_next_config(self:ParallelExperience,
     config, # A `LearnerConfig`, or a dict of parameters by task
 ):
     """Configure the tasks from the next iteration on
-
     - `config`: A `LearnerConfig`, or a dict of parameters by task"""
     check_config(config, self._task_names())
     self._pending = config
@@ -520,7 +511,6 @@ class ParallelReinforcementLearner(SequentialReinforcementLearner):
         learner_configs:list=None, # For each `None`, a `LearnerConfig`, or a dict of parameters by task
     ):
         """Run all learners: an async iterator of their states
-
         - `parallel_learners`: How many
         - `max_iter`: The most iterations of each; without it until the criterion is met
         - `skip_pre_loop`: Should the first iteration only test?

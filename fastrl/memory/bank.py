@@ -10,7 +10,7 @@ Docs: https://fastrl.github.io/fastrl/memory.bank.html.md"""
 __all__ = ['log', 'Merge', 'ExperienceBank', 'BankUnion', 'merge_banks', 'Experience', 'bank_about', 'create_experience']
 
 # %% ../../nbs/06e_memory.bank.ipynb #9f4ef4d1
-import copy, errno, logging, os, re, secrets
+import copy, errno, hashlib, logging, os, re, secrets
 from collections import Counter
 from datetime import datetime
 from pathlib import Path
@@ -23,7 +23,7 @@ from .files import parts_of, put_twice
 from .forms import *
 from .ring import Ring
 from .row import nest
-from .seen import Seen, row_spans
+from .seen import Seen, last_spans, row_spans, some_spans
 
 # %% ../../nbs/06e_memory.bank.ipynb #4a2f1d9e
 _all_ = ['Experience','bank_about','create_experience'] # from the modules below, and importable here
@@ -33,6 +33,7 @@ log = logging.getLogger(__name__)
 
 class ExperienceBank:
     "Experiences of one worker, or of many"
+    _named,_digest = False,None # is it a merge, whose name follows from its parts? what identifies the file of ROSE's
     def __init__(self,
         max_size:int=None, # The most experiences; without it the bank grows
         session_id:str=None, # A name; a random one if you give none
@@ -63,18 +64,26 @@ class ExperienceBank:
 @patch
 def _begin_empty(self:ExperienceBank):
     "An empty ring, and nothing known of any row"
-    self.ring,self._infos = Ring(self.max_size),[] # the info of each row, as text, lies where the row lies
-    self._forms = {} # the number of each form
-    self._mixed = False # did a column become wider after its first rows?
-    self.sources,self._source = [],None # session ids by number; the number of our own
-    self._open_episode,self._free_episode = 0,1 # the one being collected; the first number that is free
-    self.parents,self._before = [],0 # banks that this one continues; rows that were written before those in the ring
+    vars(self).update(
+        ring=Ring(self.max_size), _rows_before=0, # and how many rows were written before those in the ring
+        _texts=[], _first_text=0, # of each row, and the number of the first row that has one
+        _forms={}, # the number of each form
+        _mixed=False, # did a column become wider after its first rows?
+        sources=[], _source=None, # session ids by number; the number of our own
+        _open_episode=0, _free_episode=1, # the one being collected; the first number that is free
+        _past=[], _own_from=0) # who wrote the rows before number `_own_from`; later ones are our own
     self._new_id()
 
-# %% ../../nbs/06e_memory.bank.ipynb #b94adbad
+@patch(as_prop=True)
+def _total(self:ExperienceBank): return self._rows_before+self.ring.total # one line: an interrupt finds both or neither
 
+# %% ../../nbs/06e_memory.bank.ipynb #b94adbad
 @patch
-def _new_id(self:ExperienceBank): self.id,self._loaded,self._pid = secrets.token_hex(16),False,os.getpid()
+def _new_id(self:ExperienceBank, **known):
+    "Take a new `id`; rows that are there keep the one they had"
+    past = self._all_spans() if len(self) else []
+    vars(self).update(_past=past, _own_from=self._total, id=secrets.token_hex(16), _loaded=False, _pid=os.getpid())
+    vars(self).update(known)
 
 @patch(as_prop=True)
 def _copied(self:ExperienceBank): return self._loaded or self._pid!=os.getpid()
@@ -82,41 +91,65 @@ def _copied(self:ExperienceBank): return self._loaded or self._pid!=os.getpid()
 @patch
 def _continue(self:ExperienceBank):
     "Give a copy its own id before its first add"
-    if not self._copied: return
-    self.parents = [*self.parents, [self.id, self._before+self.ring.total]]
-    self._new_id()
+    if self._copied: self._new_id()
+
+@patch
+def _all_spans(self:ExperienceBank):
+    "Who wrote each row, and its number there"
+    return last_spans([*self._past, (self.id, self._own_from, self._total)], len(self))
 
 # %% ../../nbs/06e_memory.bank.ipynb #dc82eff9
-_renamed = dict(_episode='_open_episode', _episodes='_free_episode', _held='seen') # in pickles of earlier versions
+_renamed = dict(_episode='_open_episode', _episodes='_free_episode', _held='seen', _before='_rows_before')
 
 @patch
 def __getstate__(self:ExperienceBank): return {**self.__dict__, '_loaded':True}
 @patch
-def __setstate__(self:ExperienceBank, state): self.__dict__.update({_renamed.get(k, k): v for k,v in state.items()})
+def __setstate__(self:ExperienceBank, state):
+    self.__dict__.update({_renamed.get(k, k): v for k,v in state.items()})
+    if '_infos' not in state: return
+    del self._infos # as earlier versions had them, by slot
+    slots,parents = self._slots(range(len(self))),vars(self).pop('parents', [])
+    about = dict(id=self.id, total=self._total, parents=parents)
+    self._texts,self._first_text = [state['_infos'][i] for i in slots.tolist()],self._total-len(self)
+    self._past,self._own_from = row_spans(about, len(self)),self._total
 
 # %% ../../nbs/06e_memory.bank.ipynb #278fd080
 _per_row = dict(form=torch.int32, source=torch.int32, episode=torch.int64) # each row has these, too
 
 @patch(as_prop=True)
 def _stored_fields(self:ExperienceBank): return [f for f in self.ring.fields or () if f.path[0] in experience_fields]
+@patch(as_prop=True)
+def _stored_columns(self:ExperienceBank): return field_columns(dict(leaves(self.ring.columns())))
 
 @patch
-def _widen(self:ExperienceBank, cols, who, lists=()):
-    "Make the ring ready for columns like `cols`, or raise an error that says `who` has them"
-    wide = wider_fields(self._stored_fields, cols, who, lists)
-    now = {f.path: f.dtype for f in self.ring.fields or ()}
-    if any(f.dtype!=now.get(p) for p,f in wide.items()): self._new_ring({p: (f.shape, f.dtype) for p,f in wide.items()})
-    if any(now.get(p, t.dtype)!=t.dtype for p,t in cols.items()): self._mixed = True
+def _as_they_fit(self:ExperienceBank, cols, forms, texts):
+    "These rows, so that their columns fit those of the ring"
+    stored,values = self._stored_columns,field_columns(cols)
+    try:
+        wide = wider_fields(self._stored_fields, values, 'this')
+        for p,v in (*stored.items(), *values.items()): as_wide(p, v, wide[p].dtype)
+    except ValueError: # as text they fit
+        more = {p: cols[p] for p in ((k,) for k in ('source','episode')) if p in cols}
+        cols,forms,texts = columns_of(experiences_of(cols, forms, texts), stored)
+        cols.update(more)
+    return cols,forms,texts
 
 # %% ../../nbs/06e_memory.bank.ipynb #e24c8e6b
 @patch
-def _new_ring(self:ExperienceBank, specs):
-    "Move the rows to a ring whose columns have these shapes and dtypes"
-    ring = Ring(self.max_size, nest({**specs, **{(k,): ((), o) for k,o in _per_row.items()}}))
-    infos = self._infos_at(range(len(self)))
-    if infos: ring.extend(nest({p: as_wide(p, v, ring.place.columns[p].dtype) for p,v in self._columns_at().items()}))
-    self._before += self.ring.total-len(infos)
-    self.ring,self._infos = ring,infos # the oldest has row 0 now
+def _widen(self:ExperienceBank, cols):
+    "Make the ring ready for columns like `cols`, which fit"
+    wide = wider_fields(self._stored_fields, cols, 'this')
+    now = {f.path: f.dtype for f in self.ring.fields or ()}
+    if not now or any(f.dtype!=now.get(p) for p,f in wide.items()): self._new_ring(wide)
+    if any(now.get(p, t.dtype)!=t.dtype for p,t in cols.items()): self._mixed = True
+
+@patch
+def _new_ring(self:ExperienceBank, fields):
+    "Move the rows to a ring that has these fields"
+    specs = {**{p: (f.shape, f.dtype) for p,f in fields.items()}, **{(k,): ((), o) for k,o in _per_row.items()}}
+    ring,n = Ring(self.max_size, nest(specs)),len(self)
+    if n: ring.extend(nest(fit_fields(ring.place.columns, self._columns_at(), n)))
+    vars(self).update(ring=ring, _rows_before=self._total-n) # the oldest has row 0 now
 
 # %% ../../nbs/06e_memory.bank.ipynb #2af691a0
 @patch
@@ -135,29 +168,48 @@ def _columns_at(self:ExperienceBank, idxs=None):
 # %% ../../nbs/06e_memory.bank.ipynb #b3a22a5f
 
 @patch
-def _infos_at(self:ExperienceBank, idxs): return [self._infos[i] for i in self._slots(idxs).tolist()]
+def _texts_at(self:ExperienceBank, idxs):
+    first = self._total-len(self)-self._first_text
+    return [self._texts[first+i] for i in (idxs.tolist() if isinstance(idxs, np.ndarray) else idxs)]
 
 # %% ../../nbs/06e_memory.bank.ipynb #d8ab104c
 @patch
-def _note_infos(self:ExperienceBank, first, infos):
-    "Keep `infos` for the rows from serial number `first` on"
-    cap = self.max_size
-    if cap is None: self._infos[first:] = infos; return
-    first,infos = first+max(0, len(infos)-cap),infos[-cap:] # the rest was overwritten at once
-    self._infos += ['']*(min(cap, first+len(infos))-len(self._infos))
-    at = self.ring.seams.slots_of(first, cap)
-    here,wrapped = infos[:cap-at],infos[cap-at:]
-    self._infos[at:at+len(here)],self._infos[:len(wrapped)] = here,wrapped
+def _note_texts(self:ExperienceBank, texts):
+    "Keep the texts of the next rows"
+    at,cap = self._total-self._first_text,self.max_size
+    if cap is None or at<2*cap+100: self._texts[at:] = texts; return
+    gone = at-len(self)
+    vars(self).update(_texts=self._texts[gone:at]+texts, _first_text=self._first_text+gone)
 
 # %% ../../nbs/06e_memory.bank.ipynb #67e32377
 @patch
-def _append(self:ExperienceBank, cols, forms, infos, source, episode):
-    "Write rows as `columns_of` gives them; the ring is ready for them"
-    number = np.array([self._forms.setdefault(f, len(self._forms)) for f in forms], np.int32)
-    wide = {p: as_wide(p, t, self.ring.place.columns[p].dtype) for p,t in field_columns(cols).items()}
-    first = self.ring.total
-    self.ring.extend({**nest(wide), 'form':number[cols['form',].numpy()], 'source':source, 'episode':episode})
-    self._note_infos(first, infos)
+def _append(self:ExperienceBank, cols, forms, texts, **notes):
+    "Write rows as `columns_of` gives them; the ring is ready for them. `notes` are attributes that the bank then has"
+    known = {**self._forms}
+    number = np.array([known.setdefault(f, len(known)) for f in forms], np.int32)
+    cols = {**cols, ('form',):torch.from_numpy(number[cols['form',].numpy()])}
+    rows = nest(fit_fields(self.ring.place.columns, cols, len(texts)))
+    self._note_texts(texts)
+    vars(self).update(_forms=known, **notes)
+    self._write_all(self.ring.extend, rows)
+
+@patch
+def _write_all(self:ExperienceBank, write, *args, **kwargs):
+    "Write rows; if that is interrupted when the oldest are half overwritten, it is completed"
+    ring,n = self.ring,self.ring.total
+    try: write(*args, **kwargs)
+    except BaseException:
+        if ring.total==n and len(ring) and ring.seams.oldest>n-len(ring): write(*args, **kwargs)
+        raise
+
+@patch
+def _whole(self:ExperienceBank, f, *args):
+    "Call `f`; whatever stops it before it has written its rows, the bank is as it was"
+    was,n = {**vars(self)},self._total
+    try: return f(*args)
+    except BaseException:
+        if self._total==n: vars(self).update(was)
+        raise
 
 # %% ../../nbs/06e_memory.bank.ipynb #061aacd0
 @patch
@@ -170,22 +222,23 @@ def _number_episodes(self:ExperienceBank, over):
 
 # %% ../../nbs/06e_memory.bank.ipynb #1eac6373
 @patch
-def _add_own(self:ExperienceBank, cols, forms, infos):
+def _add_own(self:ExperienceBank, cols, forms, texts):
     "Add rows that this bank collected"
-    if not infos: return
-    values,kinds = field_columns(cols),[kinds_of(f) for f in {*self._forms, *forms}]
-    # a list of whole numbers may become one of floats, since lists have no dtype
-    self._widen(values, 'this', {p for p in values if all(k.get(p, '').startswith('list') for k in kinds)})
+    if not texts: return
+    cols,forms,texts = self._as_they_fit(cols, forms, texts)
+    self._widen(field_columns(cols))
     self._continue()
-    episode,after = self._number_episodes(cols['done',].numpy()!=0)
-    self._append(cols, forms, infos, np.full(len(infos), self._own_source(), np.int32), episode)
-    self._open_episode,self._free_episode = after
+    episode,(open_,free) = self._number_episodes(cols['over',].numpy())
+    source,sources = self._own_source()
+    more = {('source',):torch.full((len(texts),), source, dtype=torch.int32), ('episode',):torch.from_numpy(episode)}
+    self._append({**cols, **more}, forms, texts,
+                 sources=sources, _source=source, _open_episode=open_, _free_episode=free)
 
 @patch
 def _own_source(self:ExperienceBank):
-    "The number that this bank has as a source"
-    if self._source is None: self._source,self.sources = len(self.sources),[*self.sources,self.session_id]
-    return self._source
+    "The number that this bank has as a source, and all sources"
+    if self._source is not None: return self._source,self.sources
+    return len(self.sources),[*self.sources,self.session_id]
 
 # %% ../../nbs/06e_memory.bank.ipynb #c0834745
 @patch
@@ -193,20 +246,23 @@ def add(self:ExperienceBank,
     experience:Experience,
 ):
     "Add an experience"
-    e,form = experience,experience_form(experience)
-    if self._copied or form not in self._forms or self._mixed and _has_large(e): return self.add_batch([e])
-    info,n = info_text(getattr(e, 'info', None)),self.ring.total
-    try:
-        self.ring.add(**{k: getattr(e, k) for k in experience_fields},
-                      form=self._forms[form], source=self._own_source(), episode=self._open_episode)
-    except ValueError: return self.add_batch([e]) # which makes columns wider, or says what is wrong
-    self._note_infos(n, [info])
-    if e.done: self._open_episode,self._free_episode = self._free_episode,self._free_episode+1
+    self._whole(self._add_one, experience)
 
-def _has_large(e):
-    "Has `e` a whole number that a column of floats may not hold exactly?"
-    values = (v for k in experience_fields for _,v in leaves(getattr(e, k)))
-    return any(abs(v)>2**53 for v in values if isinstance(v, (int,np.integer)))
+@patch
+def _add_one(self:ExperienceBank, e):
+    form = experience_form(e)
+    usual = form in self._forms and 'text' not in form and not (self._mixed and has_large(e))
+    if not usual or self._copied or self._source is None:
+        return self._add_own(*columns_of([e], self._stored_columns))
+    self._note_texts([row_text(getattr(e, 'info', None))])
+    was,of = (self._open_episode, self._free_episode),self._forms[form]
+    if ends(e.done): self._open_episode,self._free_episode = self._free_episode,self._free_episode+1
+    try:
+        self._write_all(self.ring.add, **{k: getattr(e, k) for k in experience_fields},
+                    form=of, source=self._source, episode=was[0])
+    except ValueError: # columns have to become wider, or it is kept as text
+        self._open_episode,self._free_episode = was
+        self._add_own(*columns_of([e], self._stored_columns))
 
 # %% ../../nbs/06e_memory.bank.ipynb #dc1e322e
 @patch
@@ -214,13 +270,12 @@ def add_batch(self:ExperienceBank,
     experiences, # A list of them; or a dict of columns by field, perhaps with a list `info`
 ):
     """Add experiences, in order: all of them or none
-
     - `experiences`: A list of them; or a dict of columns by field, perhaps with a list `info`"""
     if isinstance(experiences, ExperienceBank): return self.merge_inplace(experiences)
-    if isinstance(experiences, dict): return self._add_own(*columns_of_batch(experiences))
+    if isinstance(experiences, dict): return self._whole(self._add_own, *columns_of_batch(experiences))
     if not hasattr(experiences, '__iter__') or isinstance(experiences, Experience):
         raise ValueError(f'experiences should be a list, or a dict of columns, got {experiences!r:.60}')
-    self._add_own(*columns_of(experiences))
+    self._whole(self._add_own, *columns_of(experiences, self._stored_columns))
 
 # %% ../../nbs/06e_memory.bank.ipynb #a1cbfe33
 @patch
@@ -228,7 +283,6 @@ def __getitem__(self:ExperienceBank,
     i, # Which one, or a slice
 ): # -> an `Experience`, or a list of them
     """Experiences by age, the oldest first
-
     - `i`: Which one, or a slice
     - returns: an `Experience`, or a list of them"""
     if isinstance(i, slice): return self._experiences_at(range(*i.indices(len(self))))
@@ -241,7 +295,7 @@ def __iter__(self:ExperienceBank): return (e for i in range(0, len(self), 1024) 
 
 @patch
 def _experiences_at(self:ExperienceBank, idxs):
-    return experiences_of(self._columns_at(idxs), list(self._forms), self._infos_at(idxs)) if len(idxs) else []
+    return experiences_of(self._columns_at(idxs), list(self._forms), self._texts_at(idxs)) if len(idxs) else []
 
 # %% ../../nbs/06e_memory.bank.ipynb #aa539e9b
 @patch
@@ -249,7 +303,6 @@ def get_recent(self:ExperienceBank,
     n:int, # How many; all, if there are fewer
 )->list:
     """The newest experiences, the oldest of them first
-
     - `n`: How many; all, if there are fewer"""
     return self[max(0, len(self)-whole_number('n', n, 0)):]
 
@@ -272,7 +325,6 @@ def sample(self:ExperienceBank,
     replace:bool=True, # May one be drawn twice?
 )->list:
     """Draw experiences
-
     - `batch_size`: How many
     - `replace`: May one be drawn twice?"""
     return self._experiences_at(self._draw_idxs(batch_size, replace))
@@ -284,14 +336,23 @@ def sample_batch(self:ExperienceBank,
     replace:bool=True, # May one be drawn twice?
 )->BD:
     """Draw a batch of tensors
-
     - `batch_size`: How many
     - `replace`: May one be drawn twice?"""
+    if odd := self._text_in():
+        raise ValueError(f'{" and ".join(f"`{k}`" for k in odd)} cannot be a tensor: in some experiences it is `None`, '
+                         'a string or of another shape. Draw experiences, with `sample`')
     batch = self._columns_at(self._draw_idxs(batch_size, replace))
     exact = {p for form in self._forms for p,k in kinds_of(form).items()
              if k in ('array float64','number float64','tensor float64')}
     return nest({p: v.float() if v.dtype==torch.float64 and p not in exact else v
                  for p,v in field_columns(batch).items()})
+
+@patch
+def _text_in(self:ExperienceBank):
+    "The fields that are kept as text in some experiences"
+    odd = {i: o for i,f in enumerate(self._forms) if (o := text_fields(f))}
+    if not odd or not len(self): return []
+    return [*dict.fromkeys(k for i in np.unique(self.ring['form']) for k in odd.get(i, []))]
 
 # %% ../../nbs/06e_memory.bank.ipynb #6bc6088c
 @patch
@@ -300,23 +361,24 @@ def save(self:ExperienceBank,
     bank_file:str=None, # The name of the file, if you want another one
 )->str: # Its path
     """Write all experiences to a file
-
     - `work_dir`: Made if it does not exist
     - `bank_file`: The name of the file, if you want another one
     - returns: Its path"""
     name = re.sub('[^A-Za-z0-9_.-]', '_', self.session_id)[:100]
     path = Path(work_dir).expanduser()/(bank_file or f'experience_bank_{self.date}_{name}.pkl')
     path.parent.mkdir(parents=True, exist_ok=True)
-    saved = self._columns_at(),list(self._forms),self._infos_at(range(len(self))),self._about_bank()
+    saved = self._columns_at(),list(self._forms),self._texts_at(range(len(self))),self._about_bank()
     put_twice(os.environ.get('FASTRL_SAVED'), path, lambda p: write_bank(p, *saved)) # where a run looks
     return str(path)
 
 @patch
 def _about_bank(self:ExperienceBank):
     "What a file says of its bank, besides the rows"
+    spans,own = self._all_spans(),[(self.id, self._total-len(self), self._total)]
     return dict(id=self.id, session_id=self.session_id, max_size=self.max_size, date=self.date,
-                n=len(self), total=self._before+self.ring.total, sources=self.sources,
-                episode=[self._open_episode, self._free_episode], parents=self.parents)
+                n=len(self), total=self._total, sources=self.sources,
+                episode=[self._open_episode, self._free_episode], parents=[],
+                **(dict(spans=spans) if len(self) and spans!=own else {}))
 
 # %% ../../nbs/06e_memory.bank.ipynb #c08a4ef6
 @patch(cls_method=True)
@@ -325,7 +387,6 @@ def load(cls:ExperienceBank,
     max_size:int=None, # Another limit than it had
 )->ExperienceBank:
     """The bank that was saved in a file
-
     - `filepath`: Where a bank was saved, by this library or by ROSE
     - `max_size`: Another limit than it had"""
     path = Path(filepath).expanduser()
@@ -337,27 +398,29 @@ def load(cls:ExperienceBank,
     with load_errors(path): return _bank_of(*saved, max_size)
 
 # %% ../../nbs/06e_memory.bank.ipynb #3e547507
-def _bank_of(cols, forms, infos, about, max_size):
+def _bank_of(cols, forms, texts, about, max_size):
     "The bank that was saved as these columns"
-    n,limit = len(infos),about['max_size'] if max_size is None else max_size
+    n,limit = len(texts),about['max_size'] if max_size is None else max_size
     res = ExperienceBank(limit, about['session_id'])
-    res.id,res.date,res.parents = about['id'],about['date'],about.get('parents', [])
     if limit and n>limit: log.warning('%s of %s experiences are dropped, as there is room for %s', n-limit, n, limit)
-    if ('source',) in cols: res._take_saved(cols, forms, infos, about)
-    else: res._add_own(cols, forms, infos) # ROSE's files do not say who collected them
-    res._before,res._loaded,res._mixed = about.get('total', n)-res.ring.total,True,True
+    if ('source',) in cols: res._take_saved(cols, forms, texts, about)
+    else: res._add_own(cols, forms, texts) # ROSE's files do not say who collected them
+    total = max(about['total'], n)
+    res._first_text += total-res._total
+    vars(res).update(_rows_before=total-res.ring.total, _past=row_spans(about, len(res)), _own_from=total, _mixed=True,
+                     id=about['id'], date=about['date'], _loaded=True, _digest=about.get('digest'))
     return res
 
 # %% ../../nbs/06e_memory.bank.ipynb #86c1c945
 @patch
-def _take_saved(self:ExperienceBank, cols, forms, infos, about):
+def _take_saved(self:ExperienceBank, cols, forms, texts, about):
     "Write rows with the sources and episodes that they had"
-    self._widen(field_columns(cols), 'it')
-    self._append(cols, forms, infos, cols['source',], cols['episode',])
-    self.sources,(self._open_episode,self._free_episode) = about['sources'],about['episode']
-    self._source = self.sources.index(self.session_id) if self.session_id in self.sources else None
-    of = self._columns_at()['source',]
-    if ((of<0)|(of>=len(self.sources))).any(): raise ValueError('its rows name sources that it does not list')
+    sources,(open_,free) = about['sources'],about['episode']
+    if ((cols['source',]<0)|(cols['source',]>=len(sources))).any():
+        raise ValueError('its rows name sources that it does not list')
+    self._widen(field_columns(cols))
+    self._append(cols, forms, texts, sources=sources, _open_episode=open_, _free_episode=free,
+                 _source=sources.index(self.session_id) if self.session_id in sources else None)
 
 # %% ../../nbs/06e_memory.bank.ipynb #b26549af
 @patch(cls_method=True)
@@ -365,7 +428,6 @@ def list_saved_banks(cls:ExperienceBank,
     work_dir='.', # A folder
 )->list: # of their paths
     """The banks in a folder, the oldest first
-
     - `work_dir`: A folder
     - returns: of their paths"""
     found = [(about['date'], o.stat().st_mtime_ns, str(o))
@@ -379,7 +441,6 @@ def merge(self:ExperienceBank,
     max_size='sum', # The limit of the new one; by default the sum of both limits, or none if one has none
 )->ExperienceBank:
     """A new bank with the experiences of both
-
     - `other`: Another bank
     - `max_size`: The limit of the new one; by default the sum of both limits, or none if one has none"""
     _check_bank(other)
@@ -397,11 +458,12 @@ def _check_bank(other):
 def merge_inplace(self:ExperienceBank,
     other, # Another bank
 ):
-    """Add the experiences of another bank
-
+    """Add those experiences of another bank that are not here yet
     - `other`: Another bank"""
     _check_bank(other)
-    self._add_rows(other, np.arange(len(other)))
+    seen = Seen()
+    seen.add(self._all_spans())
+    self._whole(self._add_rows, other, seen.new(other._all_spans()))
 
 # %% ../../nbs/06e_memory.bank.ipynb #0c5230c6
 @patch
@@ -413,32 +475,41 @@ def _log_dropped(self:ExperienceBank, other, cols):
     ours = self._columns_at(range(min(over, len(self))))['source',].tolist() if len(self) else []
     names = [self.sources[i] for i in ours]+[other.sources[i] for i in cols['source',][:over-len(ours)].tolist()]
     log.warning('%s of %s experiences are dropped, as there is room for %s: %s', over, n, self.max_size,
-                ', '.join(f'{m} of {k}' for k,m in Counter(names).items()))
+                ', '.join(f'{m} of {printable(k)}' for k,m in Counter(names).items()))
 
 # %% ../../nbs/06e_memory.bank.ipynb #fff620ef
 @patch
-def _add_rows(self:ExperienceBank, other, idxs):
+def _add_rows(self:ExperienceBank, other, mask):
     "Add these rows of another bank"
+    idxs,spans = np.flatnonzero(mask),some_spans(other._all_spans(), mask)
     if not len(idxs): return
-    cols,infos = other._columns_at(idxs),other._infos_at(idxs)
-    self._widen(field_columns(cols), f'the bank {other.session_id}')
+    cols,forms,texts = self._as_they_fit(other._columns_at(idxs), list(other._forms), other._texts_at(idxs))
     self._log_dropped(other, cols)
+    self._widen(field_columns(cols))
     self._continue()
     ids,episode = np.unique(cols['episode',].numpy(), return_inverse=True)
-    self._append(cols, list(other._forms), infos, cols['source',]+len(self.sources), self._free_episode+episode)
-    self.sources,self._free_episode = self.sources+other.sources,self._free_episode+len(ids)
+    more = {('source',):cols['source',]+len(self.sources), ('episode',):torch.from_numpy(self._free_episode+episode)}
+    self._append({**cols, **more}, forms, texts, _past=[*self._all_spans(), *spans], _own_from=self._total+len(idxs),
+                 sources=self.sources+other.sources, _free_episode=self._free_episode+len(ids))
 
 # %% ../../nbs/06e_memory.bank.ipynb #75331ed3
 @patch
 def check_fits(self:ExperienceBank,
     other, # Another bank
 ):
-    """Raise, as `merge` would, if `other` has other fields, shapes or types than this bank; change nothing
-
+    """Raise if `sample_batch` can draw from each of the banks, and could not from both; change nothing
     - `other`: Another bank"""
-    if len(self) and len(other):
-        cols = field_columns(dict(leaves(other.ring.columns())))
-        wider_fields(self._stored_fields, cols, f'the bank {other.session_id}')
+    if len(self) and len(other) and not self._text_in() and not other._text_in():
+        wider_fields(self._stored_fields, other._stored_columns, f'the bank {other.session_id!r}')
+
+# %% ../../nbs/06e_memory.bank.ipynb #51ae0702
+@patch
+def stamp(self:ExperienceBank,
+    id:str, # Of no other bank
+):
+    """Count all experiences as written by `id`, whoever wrote them
+    - `id`: Of no other bank"""
+    vars(self).update(_past=[(id, self._total-len(self), self._total)], _own_from=self._total, id=id, _loaded=True)
 
 # %% ../../nbs/06e_memory.bank.ipynb #0caa24b3
 class BankUnion:
@@ -448,8 +519,10 @@ class BankUnion:
     ):
         """- `max_size`: Of the bank"""
         self.bank,self.seen = ExperienceBank(max_size),Seen() # `seen`: which rows it has, or had
+        self.left_out,self._digests = {},{} # errors by path; the paths of ROSE's files, by their content
 
     def __setstate__(self, state):
+        self.__dict__.update(left_out={}, _digests={})
         self.__dict__.update({_renamed.get(k, k): v for k,v in state.items()})
         if isinstance(self.seen, dict): self.seen = Seen(self.seen) # as earlier versions had it
 
@@ -462,42 +535,69 @@ def add(self:BankUnion,
     bank:ExperienceBank=None, # The one in the file, if you have loaded it already
 )->int: # How many rows were new
     """Add those rows of a file that did not come before
-
     - `bank`: The one in the file, if you have loaded it already
     - returns: How many rows were new"""
-    about = _about_in(path)
-    if bank is None and (parts := parts_of(path)): return sum(self.add(o, _bank_of(*read_bank(o), None)) for o in parts)
+    if bank is None and (parts := parts_of(path)):
+        return sum(self.add(o, _bank_of(*read_bank(o), None)) for o in parts)
     if bank is None: bank = ExperienceBank.load(path)
-    n = len(bank)
-    if about.get('n', n)!=n: raise LoadError(f'{path} should hold {about["n"]} experiences, and holds {n}')
-    spans = row_spans(about, n)
+    spans = bank._all_spans()
     new = self.seen.new(spans)
-    if not new.all(): log.info('%s of %s experiences in %s are there already', n-new.sum(), n, path)
-    try: self.bank._add_rows(bank, np.flatnonzero(new))
-    except LoadError: raise
-    except ValueError as e: raise ValueError(f'{path} does not fit the files before it: {e}') from None
-    self.seen.add(spans)
+    if not new.all(): log.info('%s of %s experiences in %s are there already', (~new).sum(), len(new), path)
+    elif (k := vars(bank).get('_digest')) and (twin := self._digests.setdefault(k, path))!=path:
+        log.warning('%s and %s are equal. ROSE\'s files do not say who wrote them, so the experiences of both count',
+                    twin, path)
+    seen,n = Seen({**self.seen.spans}),self.bank._total
+    seen.add(some_spans(spans, new))
+    try: self.bank._whole(self.bank._add_rows, bank, new)
+    finally:
+        if self.bank._total>n: self.seen = seen
+    self.bank._name_after(bank)
     return int(new.sum())
 
-def _about_in(path):
-    "What a file says of its bank, or an error if it holds none"
-    if not path.exists(): raise FileNotFoundError(errno.ENOENT, 'there is no bank', str(path))
-    if (about := bank_about(path)) is None: raise LoadError(f'{path} holds no bank, or is damaged')
-    return about
+# %% ../../nbs/06e_memory.bank.ipynb #74939e01
+@patch
+def _name_after(self:ExperienceBank, other):
+    "Take a name that follows from the rows; new rows of our own will come under another `id`"
+    spans = self._all_spans()
+    id = hashlib.sha256(repr(spans).encode(errors='surrogatepass')).hexdigest()[:32]
+    date = max(other.date, self.date if self._named else '')
+    vars(self).update(_past=spans, _own_from=self._total, id=id, session_id=id[:8], date=date,
+                      _loaded=True, _named=True)
 
 # %% ../../nbs/06e_memory.bank.ipynb #4223490a
 def merge_banks(
     files, # Of banks
     max_size:int=None, # The limit of the new one; the oldest experiences go first
+    on_error:str='raise', # `'skip'` leaves files out that cannot be read, logs why, and lets them be
 )->ExperienceBank:
     """One bank of many files, in the order of their names
-
     - `files`: Of banks
-    - `max_size`: The limit of the new one; the oldest experiences go first"""
+    - `max_size`: The limit of the new one; the oldest experiences go first
+    - `on_error`: `'skip'` leaves files out that cannot be read, logs why, and lets them be"""
     if isinstance(files, (str,Path)): raise ValueError(f'files should be a list, got {str(files)!r}')
     union = BankUnion(max_size)
-    for o in sorted({Path(o).expanduser() for o in files}, key=lambda o: (o.name, str(o))): union.add(o)
+    union.add_files(files, on_error)
     return union.bank
+
+@patch
+def add_files(self:BankUnion,
+    files, # Of banks
+    on_error:str='raise', # `'skip'` leaves files out that cannot be read, and notes why in `left_out`
+):
+    """Add files in the order of their names, each of them once, whatever leads to it
+    - `files`: Of banks
+    - `on_error`: `'skip'` leaves files out that cannot be read, and notes why in `left_out`"""
+    if on_error not in ('raise','skip'): raise ValueError(f"`on_error` should be 'raise' or 'skip', got {on_error!r}")
+    found,paths = sorted((Path(o).expanduser() for o in files), key=lambda o: (o.name, str(o))),{}
+    for o in found: paths.setdefault(o.resolve(), o)
+    for o in paths.values():
+        try: self.add(o)
+        except (ValueError, OSError) as e:
+            if on_error=='raise': raise
+            self.left_out[str(o)] = e
+            log.warning('left out: %s', printable(str(e)))
+    if self.left_out and len(self.left_out)==len(paths):
+        raise LoadError(f'none of the files holds a bank: {[*self.left_out]!r:.200}')
 
 # %% ../../nbs/06e_memory.bank.ipynb #426ef907
 class _Reader(ExperienceBank):
@@ -524,7 +624,6 @@ def reader(self:ExperienceBank,
     seed=None, # Makes the draws reproducible
 )->ExperienceBank:
     """A bank with the rows that are here now; it copies them when it is written, and so do you by `own_rows`
-
     - `seed`: Makes the draws reproducible"""
     res = _Reader.__new__(_Reader)
     res.__setstate__({**self.__getstate__(), 'rng':np.random.default_rng(seed), '_shares':True})

@@ -8,7 +8,6 @@ from pathlib import Path
 from ..core import *
 from .bankfile import bank_about
 from .forms import *
-from .ring import Ring
 from .seen import Seen
 __all__ = ['log', 'Merge', 'ExperienceBank', 'BankUnion', 'merge_banks', 'Experience', 'bank_about', 'create_experience']
 log: Any
@@ -19,10 +18,6 @@ class ExperienceBank:
     session_id: Any
     date: Any
     rng: Any
-    ring: Ring
-    sources: Any
-    parents: Any
-    id: Any
 
     def __init__(self, max_size: int | None=None, session_id: str | None=None, *, seed: Any=None):
         """- `max_size`: The most experiences; without it the bank grows
@@ -52,7 +47,6 @@ class ExperienceBank:
 
     def add_batch(self, experiences):
         """Add experiences, in order: all of them or none
-
     - `experiences`: A list of them; or a dict of columns by field, perhaps with a list `info`"""
         ...
 
@@ -61,27 +55,23 @@ class ExperienceBank:
 
     def get_recent(self, n: int) -> list:
         """The newest experiences, the oldest of them first
-
     - `n`: How many; all, if there are fewer"""
         ...
 
     def sample(self, batch_size: int, replace: bool=True) -> list:
         """Draw experiences
-
     - `batch_size`: How many
     - `replace`: May one be drawn twice?"""
         ...
 
     def sample_batch(self, batch_size: int, replace: bool=True) -> BD:
         """Draw a batch of tensors
-
     - `batch_size`: How many
     - `replace`: May one be drawn twice?"""
         ...
 
     def save(self, work_dir: Any='.', bank_file: str | None=None) -> str:
         """Write all experiences to a file
-
     - `work_dir`: Made if it does not exist
     - `bank_file`: The name of the file, if you want another one
     - returns: Its path"""
@@ -90,7 +80,6 @@ class ExperienceBank:
     @classmethod
     def load(cls, filepath, max_size: int | None=None) -> ExperienceBank:
         """The bank that was saved in a file
-
     - `filepath`: Where a bank was saved, by this library or by ROSE
     - `max_size`: Another limit than it had"""
         ...
@@ -98,33 +87,33 @@ class ExperienceBank:
     @classmethod
     def list_saved_banks(cls, work_dir: Any='.') -> list:
         """The banks in a folder, the oldest first
-
     - `work_dir`: A folder
     - returns: of their paths"""
         ...
 
     def merge(self, other, max_size: Any='sum') -> ExperienceBank:
         """A new bank with the experiences of both
-
     - `other`: Another bank
     - `max_size`: The limit of the new one; by default the sum of both limits, or none if one has none"""
         ...
 
     def merge_inplace(self, other):
-        """Add the experiences of another bank
-
+        """Add those experiences of another bank that are not here yet
     - `other`: Another bank"""
         ...
 
     def check_fits(self, other):
-        """Raise, as `merge` would, if `other` has other fields, shapes or types than this bank; change nothing
-
+        """Raise if `sample_batch` can draw from each of the banks, and could not from both; change nothing
     - `other`: Another bank"""
+        ...
+
+    def stamp(self, id: str):
+        """Count all experiences as written by `id`, whoever wrote them
+    - `id`: Of no other bank"""
         ...
 
     def reader(self, seed: Any=None) -> ExperienceBank:
         """A bank with the rows that are here now; it copies them when it is written, and so do you by `own_rows`
-
     - `seed`: Makes the draws reproducible"""
         ...
 
@@ -140,6 +129,7 @@ class BankUnion:
     """The union of the banks in the files that you add: one bank, with each row once"""
     bank: ExperienceBank
     seen: Seen
+    left_out: Any
 
     def __init__(self, max_size: int | None=None):
         """- `max_size`: Of the bank"""
@@ -150,17 +140,22 @@ class BankUnion:
 
     def add(self, path: Path, bank: ExperienceBank | None=None) -> int:
         """Add those rows of a file that did not come before
-
     - `bank`: The one in the file, if you have loaded it already
     - returns: How many rows were new"""
         ...
+
+    def add_files(self, files, on_error: str='raise'):
+        """Add files in the order of their names, each of them once, whatever leads to it
+    - `files`: Of banks
+    - `on_error`: `'skip'` leaves files out that cannot be read, and notes why in `left_out`"""
+        ...
 Merge = BankUnion
 
-def merge_banks(files, max_size: int | None=None) -> ExperienceBank:
+def merge_banks(files, max_size: int | None=None, on_error: str='raise') -> ExperienceBank:
     """One bank of many files, in the order of their names
-
     - `files`: Of banks
-    - `max_size`: The limit of the new one; the oldest experiences go first"""
+    - `max_size`: The limit of the new one; the oldest experiences go first
+    - `on_error`: `'skip'` leaves files out that cannot be read, logs why, and lets them be"""
     ...
 
 class _Reader(ExperienceBank):

@@ -10,7 +10,7 @@ Docs: https://fastrl.github.io/fastrl/memory.bankfile.html.md"""
 __all__ = ['write_columns', 'read_columns', 'write_pickle', 'read_pickle', 'write_bank', 'load_errors', 'read_bank', 'bank_about']
 
 # %% ../../nbs/05l_memory.bankfile.ipynb #a08baed8
-import hashlib, json, pickle, re, zlib
+import gc, hashlib, io, json, pickle, pydoc, re, zlib
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -18,7 +18,7 @@ import numpy as np, torch
 from ..core import *
 from .checkpoint import named_fields
 from .files import LoadError, Part, as_dtype, checksum, parts_of, put_file, read_meta, read_tensors, write_tensors
-from .forms import Experience, columns_of, experiences_of, field_columns, kinds_of
+from .forms import *
 from .row import Field, torch_dtype
 from .unpickle import read_objects
 
@@ -27,20 +27,19 @@ def write_columns(
     path, # A new file
     cols:dict, # Columns by path
     forms:list, # That `cols['form',]` numbers
-    infos:list, # A text per row
+    texts:list, # From `row_text`, one per row
     about:dict, # What the file says of the bank
 ):
     """Write a `.safetensors` file
-
     - `path`: A new file
     - `cols`: Columns by path
     - `forms`: That `cols['form',]` numbers
-    - `infos`: A text per row
+    - `texts`: From `row_text`, one per row
     - `about`: What the file says of the bank"""
     names = _file_names(cols)
     named = {names[p]: v for p,v in cols.items()}
-    if set(infos)-{'{}'}: # otherwise all are empty
-        texts = [o.encode() for o in infos]
+    if set(texts)-{'{}'}: # otherwise all infos are empty
+        texts = [o.encode() for o in texts]
         named.update({'info text':torch.frombuffer(bytearray(b''.join(texts)+b' '), dtype=torch.uint8),
                       'info end':torch.tensor([len(o) for o in texts]).cumsum(0)})
     fields = [[p, names[p], str(t.dtype)[6:]] for p,t in cols.items()]
@@ -56,15 +55,20 @@ def _file_names(cols):
 def _valid_about(about):
     "`about`, if it is what a bank says of itself"
     def lists(k, t): return isinstance(about.get(k), list) and all(type(o) is t for o in about[k])
+    def number(o): return type(o) is int and 0<=o<2**62
     if not (isinstance(about, dict) and all(isinstance(about.get(k), str) for k in ('id','session_id','date'))
-            and re.fullmatch(r'\d{8}_\d{6}', about['date'])
-            and type(about.get('total')) is int and type(about.get('n')) is int and about['n']>=0
-            and lists('sources', str) and lists('episode', int) and len(about['episode'])==2):
+            and re.fullmatch(r'\d{8}_\d{6}', about['date']) and all(number(about.get(k)) for k in ('total','n'))
+            and lists('sources', str) and lists('episode', int) and len(about['episode'])==2
+            and all(map(number, about['episode']))):
         raise ValueError('its description should have id, session_id, date, n, total, sources and episode, each of its '
                          'type')
     parents = about.get('parents', [])
     if not (isinstance(parents, list) and all(isinstance(a, str) and type(b) is int for a,b in parents)):
         raise ValueError('its parents should be pairs of an id and a number of rows')
+    spans = about.get('spans', [['', 0, about['n']]])
+    if not (isinstance(spans, list) and all(isinstance(k, str) and number(a) and number(b) and a<=b for k,a,b in spans)
+            and sum(b-a for _,a,b in spans)==about['n']):
+        raise ValueError('its spans should say who wrote each of its rows')
     return about
 
 # %% ../../nbs/05l_memory.bankfile.ipynb #9e435ff4
@@ -78,30 +82,64 @@ def _head_about(path):
 
 # %% ../../nbs/05l_memory.bankfile.ipynb #31356627
 def _check_form(form, cols):
-    "An error unless this is a form of experiences with these columns"
-    kinds = kinds_of(form)
-    if kinds.keys()!=cols.keys(): raise ValueError('its forms do not fit its columns')
-    for p,o in kinds.items():
-        kind,_,dtype = o.partition(' ')
-        one = o in ('bool','int','float','complex') or kind=='number' and np.dtype(dtype).kind in 'biufc'
-        if not (one and cols[p].ndim==1 or kind=='tensor' and _tensor_type(dtype)
-                or kind in ('array','list') and np.dtype(dtype).kind in 'biufc'):
+    "An error unless this is a form of experiences that have their numbers in these columns"
+    if len(form)!=len(experience_fields) or not all(map(_is_form, form)):
+        raise ValueError(f'it has a form that is none: {form!r:.60}')
+    if not kinds_of(form).keys()<=cols.keys(): raise ValueError('its forms do not fit its columns')
+    for p,o in kinds_of(form).items():
+        kind,dtype,letters = [*o.split(' '), '', ''][:3]
+        one = kind=='number' or not dtype
+        if dtype: torch_dtype(dtype)
+        if one!=(cols[p].ndim==1) and kind not in ('array','tensor') or letters and cols[p].shape[1:]!=(len(letters),):
             raise ValueError(f'`{path_name(p)}` cannot have the form {o!r:.60}')
 
-def _tensor_type(name):
-    return name in ('bool','uint8','uint16','uint32','uint64','int8','int16','int32','int64','float16','bfloat16',
-                    'float32','float64','complex64','complex128') or name.startswith('float8')
+def _is_form(o):
+    if isinstance(o, str):
+        return o in ('text','bool','int','float','complex') or bool(
+            re.fullmatch('(array|number|list|tensor) [a-z0-9_]+|list [a-z0-9]+ [bifc]+', o))
+    if not isinstance(o, tuple) or not o or o[0] not in ('dict','tuple'): return False
+    if o[0]=='tuple': return all(map(_is_form, o[1:]))
+    return all(isinstance(p, tuple) and len(p)==2 and isinstance(p[0], str) and _is_form(p[1]) for p in o[1:]) \
+        and len(dict(o[1:]))==len(o)-1
 
 def _tuples(o): return tuple(map(_tuples, o)) if isinstance(o, list) else o
+
+# %% ../../nbs/05l_memory.bankfile.ipynb #31a5bb28
+_dtype_of = dict(bool='bool', int='int64', float='float64', complex='complex128', b='bool', i='int64', f='float64',
+                 c='complex128')
+
+def _check_numbers(path, form, col):
+    "An error unless numbers of this form stand in the column"
+    kind,dtype,letters = [*form.split(' '), '', ''][:3]
+    if letters: return [_check_numbers(path, k, col[:,i]) for i,k in enumerate(letters)]
+    dtype = torch_dtype(dtype or _dtype_of[kind])
+    if dtype==col.dtype: return
+    if col.is_complex() and not dtype.is_complex:
+        if not (col.imag==0).all(): raise ValueError(f'`{path_name(path)}` has complex numbers, and no form for them')
+        col = col.real
+    back = col.to(dtype).to(col.dtype)
+    if not ((back==col)|((col!=col) if dtype.is_floating_point or dtype.is_complex else False)).all():
+        raise ValueError(f'`{path_name(path)}` has numbers that are not of the form {form!r:.60}')
+
+def _check_each_row(cols, forms, texts):
+    "An error unless each row can be read"
+    of = cols['form',]
+    for i,form in enumerate(forms):
+        at = (of==i).nonzero()[:,0]
+        for p,o in kinds_of(form).items(): _check_numbers(p, o, cols[p] if len(at)==len(of) else cols[p][at])
+        want = {*text_fields(form)}
+        for o in {texts[j] for j in at.tolist()}:
+            info,apart = of_row(o)
+            if not isinstance(info, dict|None) or not isinstance(apart, dict) or apart.keys()!=want:
+                raise ValueError('the texts of its rows should be their infos, and the fields that are kept as text')
 
 # %% ../../nbs/05l_memory.bankfile.ipynb #c24d27c6
 def read_columns(
     path:Path, # A `.safetensors` file
-)->tuple: # What `write_columns` was given: columns, forms, infos and `about`
+)->tuple: # What `write_columns` was given: columns, forms, texts and `about`
     """The columns of a bank, if file and head are sound
-
     - `path`: A `.safetensors` file
-    - returns: What `write_columns` was given: columns, forms, infos and `about`"""
+    - returns: What `write_columns` was given: columns, forms, texts and `about`"""
     about,named = _head_about(path),read_tensors(path)
     if about['crc32']!=checksum(named): raise ValueError('its checksum does not match')
     n = about['n']
@@ -116,19 +154,18 @@ def read_columns(
         raise ValueError('its columns are not those of a bank')
     if any(len(v)!=n for v in cols.values()) or ((cols['form',]<0)|(cols['form',]>=len(forms))).any():
         raise ValueError('its columns do not fit one another')
-    return cols,forms,_infos_in(named, n),about
+    texts = _texts_in(named, n)
+    _check_each_row(cols, forms, texts)
+    return cols,forms,texts,about
 
 # %% ../../nbs/05l_memory.bankfile.ipynb #fe960389
 
-def _infos_in(named, n):
+def _texts_in(named, n):
     if 'info text' not in named: return ['{}']*n
     text,ends = named['info text'].numpy().tobytes(),[0, *named['info end'].tolist()]
     if len(ends)!=n+1 or any(b<a for a,b in zip(ends, ends[1:])) or ends[-1]>len(text):
-        raise ValueError('its infos do not fit its rows')
-    res = [text[a:b].decode() for a,b in zip(ends, ends[1:])]
-    if not all(o=='' or isinstance(json.loads(o), dict) for o in res):
-        raise ValueError('an info is not a dict')
-    return res
+        raise ValueError('its texts do not fit its rows')
+    return [text[a:b].decode() for a,b in zip(ends, ends[1:])]
 
 # %% ../../nbs/05l_memory.bankfile.ipynb #9809c10b
 _tail_mark = b'fastrl bank 1\n'
@@ -137,26 +174,42 @@ def write_pickle(
     path:Path, # A new file
     cols:dict, # Columns by path
     forms:list, # That `cols['form',]` numbers
-    infos:list, # A text per row
+    texts:list, # From `row_text`, one per row
     about:dict, # What the file says of the bank
 ):
     """Write a `.pkl` file
-
     - `path`: A new file
     - `cols`: Columns by path
     - `forms`: That `cols['form',]` numbers
-    - `infos`: A text per row
+    - `texts`: From `row_text`, one per row
     - `about`: What the file says of the bank"""
-    raw = pickle.dumps(experiences_of(cols, forms, infos), protocol=4)
-    text = json.dumps({**about, 'runs':_runs_of(cols, len(infos)), 'nbytes':len(raw)}).encode()
+    _Pickler(f := io.BytesIO(), 4).dump(experiences_of(cols, forms, texts))
+    raw = f.getvalue()
+    text = json.dumps({**about, 'runs':_runs_of(cols, len(texts)), 'nbytes':len(raw)}).encode()
     tail = b''.join(o.to_bytes(8, 'little') for o in (len(text), zlib.crc32(raw+text)))
-    path.write_bytes(raw+text+tail+_tail_mark)
+    with open(path, 'xb') as f: f.write(raw+text+tail+_tail_mark)
 
 def _runs_of(cols, n):
     "Source, episode and length of each run of rows that share both"
     if not n: return []
     of = torch.stack([cols[k,] for k in ('source','episode')], 1)
     return [[*o, n] for o,n in zip(*(v.tolist() for v in torch.unique_consecutive(of, dim=0, return_counts=True)))]
+
+# %% ../../nbs/05l_memory.bankfile.ipynb #67b7841e
+class _Called:
+    "What a pickle gets by calling `f`"
+    def __init__(self, f, *args): self.f,self.args = f,args
+    def __reduce__(self): return self.f,self.args
+
+_classes = 'rose.rl.experience.Experience','fastrl.memory.bank.Experience'
+
+class _Pickler(pickle.Pickler):
+    def reducer_override(self, o):
+        if o is Experience: return next,(_Called(filter, None, _Called(map, pydoc.locate, _classes)),)
+        if type(o) is not torch.Tensor: return NotImplemented
+        try: a = o.numpy()
+        except TypeError: a = o.float().numpy() # NumPy lacks its dtype
+        return torch._utils._rebuild_device_tensor_from_numpy,(a, o.dtype, 'cpu', False)
 
 # %% ../../nbs/05l_memory.bankfile.ipynb #febf9270
 def _tail_about(raw):
@@ -165,29 +218,48 @@ def _tail_about(raw):
     at = len(raw)-len(_tail_mark)-16
     n,crc = (int.from_bytes(raw[i:i+8], 'little') for i in (at, at+8))
     if zlib.crc32(raw[:at])!=crc: raise ValueError('its checksum does not match')
-    return _valid_about(json.loads(raw[at-n:at]))
+    about = _valid_about(json.loads(raw[at-n:at]))
+    if 'runs' not in about or 'nbytes' not in about: raise ValueError('its description lacks the runs of its rows')
+    return about
 
-def _date_of(path):
-    m = re.search(r'\d{8}_\d{6}', path.name)
-    return m[0] if m else datetime.fromtimestamp(path.stat().st_mtime).strftime('%Y%m%d_%H%M%S')
+# %% ../../nbs/05l_memory.bankfile.ipynb #292e7036
+def _about_foreign(path, raw):
+    "What can be said of a bank that ROSE wrote"
+    m,at = re.search(r'\d{8}_\d{6}', path.name),path.stat().st_mtime_ns
+    digest = hashlib.sha256(raw).hexdigest()
+    return dict(id=hashlib.sha256(f'{path.resolve()}|{at}|{digest}'.encode(errors='surrogateescape')).hexdigest(),
+                date=m[0] if m else datetime.fromtimestamp(at//10**9).strftime('%Y%m%d_%H%M%S'), total=0, digest=digest)
 
 # %% ../../nbs/05l_memory.bankfile.ipynb #6e1d7544
 def read_pickle(
     path:Path, # A `.pkl` file, of this library or of ROSE
 )->tuple: # What `write_pickle` was given; ROSE's files have no `source` and `episode`, and their `about` is short
     """The columns of a bank, if the file is sound; nothing in it is run
-
     - `path`: A `.pkl` file, of this library or of ROSE
     - returns: What `write_pickle` was given; ROSE's files have no `source` and `episode`, and their `about` is short"""
     raw = path.read_bytes()
     about = _tail_about(raw)
-    rows,modules,end = read_objects(raw, Experience.__name__)
-    if end!=(about['nbytes'] if about else len(raw)) or Experience.__module__ in modules and not about:
+    with _gc_paused(): return _read_objects(path, raw, about)
+
+def _read_objects(path, raw, about):
+    fields,modules,end = read_objects(raw, Experience.__name__)
+    if end!=(about['nbytes'] if about else len(raw)) or 'pydoc' in modules and not about:
         raise ValueError('the part behind the pickle was cut short, or is not ours')
-    about = about or dict(id=hashlib.sha256(raw).hexdigest(), session_id=path.stem, max_size=None, date=_date_of(path))
-    cols,forms,infos = columns_of([Experience(**o) for o in rows])
-    if rows and 'runs' in about: cols.update(_columns_of_runs(about, len(rows)))
-    return cols,forms,infos,about
+    about = about or dict(_about_foreign(path, raw), session_id=path.stem, max_size=None)
+    if fields and fields.keys()|{'info'}!={*experience_fields, 'info'}:
+        raise ValueError(f'its objects have the fields {[*fields]}')
+    cols,forms,texts = columns_of_values(fields) if fields else ({},[],[])
+    if texts and 'runs' in about: cols.update(_columns_of_runs(about, len(texts)))
+    return cols,forms,texts,about
+
+@contextmanager
+def _gc_paused():
+    "Python's garbage collector walks all objects again and again while many are made, which takes ten times as long"
+    was = gc.isenabled()
+    gc.disable()
+    try: yield
+    finally:
+        if was: gc.enable()
 
 def _columns_of_runs(about, n):
     runs = about['runs']
@@ -202,7 +274,6 @@ def write_bank(
     *args, # As `write_columns` takes them
 ):
     """Put a bank in the place of `path`, whole or not at all
-
     - `*args`: As `write_columns` takes them"""
     put_file(path, lambda p: (write_columns if path.suffix=='.safetensors' else write_pickle)(p, *args))
 
@@ -215,30 +286,27 @@ def load_errors(
     path, # The file being loaded
 ):
     """Whatever goes wrong within is a `LoadError` that names the file
-
     - `path`: The file being loaded"""
     try: yield
     except (OSError, LoadError): raise
     except (Exception, MemoryError, RecursionError) as e:
-        raise LoadError(f'{path} holds no bank, or is damaged: {str(e) or type(e).__name__}') from e
+        raise LoadError(printable(f'{path} holds no bank, or is damaged: {str(e) or type(e).__name__}')) from e
 
 # %% ../../nbs/05l_memory.bankfile.ipynb #f9fe2542
 def read_bank(
     path:Path,
-)->tuple: # Columns by path, forms, infos, and `about`
+)->tuple: # Columns by path, forms, texts, and `about`
     """What was saved in a file of either format
-
-    - returns: Columns by path, forms, infos, and `about`"""
+    - returns: Columns by path, forms, texts, and `about`"""
     with load_errors(path): return (read_columns if _is_safetensors(path) else read_pickle)(path)
 
 # %% ../../nbs/05l_memory.bankfile.ipynb #0eed5026
 def bank_about(
     path:Path, # A file
-)->dict: # With `id`, `date`, `total`; in our files also `n`, `session_id`, `max_size`, `sources` and `parents`
+)->dict: # With `id`, `date`, `total`; in our files also `n`, `session_id`, `max_size`, `sources` and `spans`
     """What a file says of the bank in it; `None` if it holds none, or is damaged
-
     - `path`: A file
-    - returns: With `id`, `date`, `total`; in our files also `n`, `session_id`, `max_size`, `sources` and `parents`"""
+    - returns: With `id`, `date`, `total`; in our files also `n`, `session_id`, `max_size`, `sources` and `spans`"""
     if not path.is_file() or path.suffix=='.new': return # it is being written
     try:
         if _is_safetensors(path): return _head_about(path) if isinstance(path, Part) else _about_all(path)
@@ -246,7 +314,7 @@ def bank_about(
         if head[:1]!=b'\x80': return
         if about := _tail_about(path.read_bytes()): return about
         if b'Experience' in head or head==_empty_pickle and path.name.startswith('experience_bank_'): # ROSE's
-            return dict(id=hashlib.sha256(path.read_bytes()).hexdigest(), date=_date_of(path), total=0)
+            return _about_foreign(path, path.read_bytes())
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError): return # it is something else
 
 _empty_pickle = pickle.dumps([])

@@ -1,6 +1,6 @@
 """Write tensors, and the data around them, to files that are complete or absent, and run nothing when they are read
 
-Tensors are usually saved as a pickle. A pickle runs code when you open it, and a crash leaves half of one behind. Here `write_tensors` and `read_tensors` use safetensors files, `freeze` puts the numbers and words around the tensors into JSON, `put_file` replaces a file in one step, and a `FileLock` keeps two writers apart.
+Tensors are usually saved as a pickle. A pickle runs code when you open it, and a crash leaves half of one behind. Here `write_tensors` and `read_tensors` use safetensors files, `freeze` puts the numbers and words around the tensors into JSON, `put_file` and `put_files` replace one file, or several, in one step, and a `FileLock` keeps two writers apart.
 
 Docs: https://fastrl.github.io/fastrl/memory.files.html.md"""
 
@@ -8,10 +8,11 @@ Docs: https://fastrl.github.io/fastrl/memory.files.html.md"""
 
 # %% auto #0
 __all__ = ['file_dtypes', 'Claim', 'blocks', 'write_tensors', 'checksum', 'LoadError', 'read_tensors', 'read_meta', 'Part',
-           'parts_of', 'append_parts', 'as_dtype', 'freeze', 'thaw', 'sync', 'put_file', 'put_twice', 'FileLock']
+           'parts_of', 'append_parts', 'as_dtype', 'freeze', 'thaw', 'sync', 'put_file', 'put_twice', 'FileLock',
+           'put_files']
 
 # %% ../../nbs/03b_memory.files.ipynb #39b5d6a9
-import hashlib, json, math, os, shutil, threading, weakref, zlib
+import errno, hashlib, json, math, os, secrets, shutil, weakref, zlib
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from itertools import chain
@@ -37,7 +38,6 @@ def blocks(
     spans=None, # Rows as pairs `(first, stop)`; all by default
 ): # -> iterator of arrays
     """The bytes of `t`'s rows in order, a few megabytes at a time
-
     - `t`: With a first axis
     - `spans`: Rows as pairs `(first, stop)`; all by default
     - returns: iterator of arrays"""
@@ -93,7 +93,6 @@ def write_tensors(
     meta:dict=None, # Strings about the file, for other tools
 )->dict: # Its name, size and checksum
     """Write a safetensors file; `put_file` sees it through to the disk
-
     - `path`: A new file
     - `columns`: Tensors by name; or the dtype, the shape and the blocks of bytes of each
     - `meta`: Strings about the file, for other tools
@@ -113,7 +112,6 @@ def checksum(
     columns:dict, # Tensors by name
 )->int:
     """One number for the names and bytes of all `columns`, in the order of their names
-
     - `columns`: Tensors by name"""
     crc = 0
     for k in sorted(columns):
@@ -138,7 +136,6 @@ def read_tensors(
     path, # A safetensors file
 )->dict: # Tensors that share the file's pages, until somebody writes to them
     """The tensors of a safetensors file by name, mapped
-
     - `path`: A safetensors file
     - returns: Tensors that share the file's pages, until somebody writes to them"""
     with _damaged(path):
@@ -160,7 +157,6 @@ def read_meta(
     path, # A safetensors file
 )->dict: # Strings by name
     """The strings that `write_tensors` wrote into the header as `meta`
-
     - `path`: A safetensors file
     - returns: Strings by name"""
     with _damaged(path), open(path, 'rb') as f:
@@ -190,7 +186,6 @@ def parts_of(
     path, # A file
 )->list: # Of `Part`; empty if the file holds fewer than two
     """The safetensors files that lie in a file, one behind the other
-
     - `path`: A file
     - returns: Of `Part`; empty if the file holds fewer than two"""
     res,begin = [],0
@@ -208,7 +203,6 @@ def append_parts(
     parts:list, # The bytes of each
 )->int: # Its bytes from now on
     """Write safetensors files behind those that a file holds: all of them or none
-
     - `path`: A file that holds safetensors files
     - `size`: Its bytes up to now; what follows is what a killed writer left
     - `parts`: The bytes of each
@@ -232,7 +226,6 @@ def as_dtype(
     dtype:torch.dtype, # Of the column that was written
 )->Tensor: # A view
     """The column that was written, also where the file holds its bytes
-
     - `col`: From `read_tensors`
     - `dtype`: Of the column that was written
     - returns: A view"""
@@ -245,7 +238,6 @@ def freeze(
     path:str='it', # The name of `o` in an error
 ): # -> data for JSON
     """`o` with a name in the place of each tensor
-
     - `o`: Dicts, lists and tuples of tensors, arrays, numbers, strings and None
     - `tensors`: Receives the tensors, under new names
     - `path`: The name of `o` in an error
@@ -275,7 +267,6 @@ def thaw(
     tensors:dict, # By name; each is used once
 ):
     """Undo `freeze`, with tensors of its own
-
     - `o`: From `freeze`
     - `tensors`: By name; each is used once"""
     if isinstance(o, list): return [thaw(v, tensors) for v in o]
@@ -291,7 +282,6 @@ def sync(
     path, # A file or a folder
 ):
     """Wait until a file, or the file names in a folder, are on the disk
-
     - `path`: A file or a folder"""
     if (folder := os.path.isdir(path)) and os.name=='nt': return # Windows opens no folders
     fd = os.open(path, os.O_RDONLY if folder else os.O_RDWR)
@@ -301,18 +291,26 @@ def sync(
 # %% ../../nbs/03b_memory.files.ipynb #0dc4ab07
 def put_file(
     path:Path,
-    write, # Called with the path of a new file, to write it
+    write, # Text, bytes, or the `Path` of a file to copy; or called with the path of a new file, to open in mode `'xb'`
 ):
     """Write a file and put it in the place of `path`, in one step, once it is on the disk
-
-    - `write`: Called with the path of a new file, to write it"""
-    new = path.with_name(f'{path.name}.{os.getpid()}.{threading.get_ident()}.new') # one per writer
+    - `write`: Text, bytes, or the `Path` of a file to copy; or called with the path of a new file, to open in mode `'xb'`"""
+    new = path.with_name(f'{path.name}.{os.getpid()}.{secrets.token_hex(8)}.new') # one per writer
     try:
-        write(new)
-        sync(new)
+        _write_new(new, write)
         os.replace(new, path)
         sync(path.parent)
     finally: new.unlink(missing_ok=True)
+
+def _write_new(path, write):
+    "Write a file that is not there yet, and wait until it is on the disk"
+    if callable(write): write(path)
+    else:
+        with open(path, 'xb') as f:
+            if not isinstance(write, Path): f.write(write.encode() if isinstance(write, str) else write)
+            else:
+                with write.open('rb') as old: shutil.copyfileobj(old, f, _block)
+    sync(path)
 
 # %% ../../nbs/03b_memory.files.ipynb #ab9b0198
 def put_twice(
@@ -321,7 +319,6 @@ def put_twice(
     put, # Called with a path, to put the file there
 ):
     """Put a file at `path`, and keep the latest one of each path in `folder`
-
     - `folder`: Of the caller; without one, or once it is gone, only `path` is written
     - `path`: A file anywhere
     - `put`: Called with a path, to put the file there"""
@@ -330,7 +327,7 @@ def put_twice(
     at = Path(folder)/hashlib.sha256(os.fsencode(path)).hexdigest()[:16]/path.name
     at.parent.mkdir(exist_ok=True)
     put(at)
-    put_file(path, lambda p: shutil.copyfile(at, p)) # no link, since somebody may write into the file
+    put_file(path, at) # no link, since somebody may write into the file
 
 # %% ../../nbs/03b_memory.files.ipynb #a130cba6
 class FileLock:
@@ -342,15 +339,21 @@ class FileLock:
     ):
         """- `wait`: Wait for it? Otherwise a lock that is taken is an error
         - `alone`: Does it end with this process, although processes that it forked run on?"""
-        self.let_go = noop
+        self.let_go,self._of = noop,None
         if fcntl is None: return
         fd = os.open(path, os.O_RDONLY)
+        self._of = os.fstat(fd)
         self.let_go = weakref.finalize(self, _let_go, fd, os.getpid())
         if alone: _alone[fd] = self.let_go
         try: fcntl.flock(fd, fcntl.LOCK_EX|(0 if wait else fcntl.LOCK_NB))
         except BlockingIOError:
             raise ValueError(f'another writer has locked {path}: only one may write at a time') from None
         except OSError: pass # some network drives have no such lock
+
+    def is_of(self, path)->bool:
+        "Is what it locks still what is called `path`?"
+        try: return self._of is None or os.path.samestat(os.stat(path), self._of)
+        except FileNotFoundError: return False
 
     def __enter__(self): return self
     def __exit__(self, *_): self.let_go()
@@ -371,3 +374,78 @@ def _close_alone():
 if hasattr(os, 'register_at_fork'): os.register_at_fork(after_in_child=_close_alone)
 
 Claim = FileLock # its name before
+
+# %% ../../nbs/03b_memory.files.ipynb #245452d3
+def put_files(
+    writes:dict, # By path, all in one folder: what `put_file` takes
+):
+    """Write several files and put all of them in their places at one moment, once they are on the disk
+    - `writes`: By path, all in one folder: what `put_file` takes"""
+    paths = [Path(o) for o in writes]
+    at = paths[0].with_name(f'.{paths[0].name}.files')
+    with _only_writer(at):
+        _settle(paths, at) # a writer may have been killed here
+        try:
+            (at/'new').mkdir()
+            for p,write in zip(paths, writes.values()): _write_new(at/'new'/p.name, write)
+            sync(at/'new')
+            if _link_all(paths, at): _turn_to('new', at)
+            else:
+                for p in paths: os.replace(at/'new'/p.name, p)
+        finally: _settle(paths, at)
+
+# %% ../../nbs/03b_memory.files.ipynb #b4d7ab70
+_no_links = errno.EPERM,errno.EACCES,errno.EINVAL,errno.ENOSYS,errno.EOPNOTSUPP
+
+def _target(p, at): return os.path.join(at.name, 'now', p.name)
+
+def _turn_to(name, at):
+    os.symlink(name, at/'next', target_is_directory=True)
+    os.replace(at/'next', at/'now')
+    sync(at)
+
+def _link_all(paths, at):
+    "Keep what the names stand for in `old`, and let them lead there; `False` where a disk has no links"
+    (at/'old').mkdir()
+    try: _turn_to('old', at)
+    except NotImplementedError: return False
+    except OSError as e:
+        if e.errno in _no_links: return False
+        raise
+    for p in paths:
+        if p.exists(): _keep_as(at/'old'/p.name, os.path.realpath(p))
+    sync(at/'old')
+    for p in paths:
+        os.symlink(_target(p, at), at/'link')
+        os.replace(at/'link', p)
+    sync(at.parent)
+    return True
+
+def _keep_as(new, path):
+    try: os.link(path, new)
+    except OSError: _write_new(new, Path(path))
+
+# %% ../../nbs/03b_memory.files.ipynb #a3136725
+def _settle(paths, at):
+    "Make ordinary files of names that lead through `at`, and empty it"
+    for p in paths:
+        if p.is_symlink() and os.readlink(p)==_target(p, at):
+            if p.exists(): os.replace(at/'now'/p.name, p)
+            else: p.unlink()
+    sync(at.parent)
+    for o in at.iterdir(): shutil.rmtree(o) if o.is_dir() and not o.is_symlink() else o.unlink()
+
+@contextmanager
+def _only_writer(at):
+    "Make the folder `at` for this writer alone, and remove it in the end"
+    while True:
+        at.mkdir(exist_ok=True)
+        if at.is_symlink(): raise ValueError(f'{at} should be a folder of this library, and is a link: remove it')
+        try: lock = FileLock(at, wait=True)
+        except FileNotFoundError: continue # another writer has just removed it
+        if lock.is_of(at): break
+        lock.let_go()
+    with lock:
+        try: yield
+        finally:
+            with suppress(OSError): at.rmdir()

@@ -1,6 +1,6 @@
 """Write tensors, and the data around them, to files that are complete or absent, and run nothing when they are read
 
-Tensors are usually saved as a pickle. A pickle runs code when you open it, and a crash leaves half of one behind. Here `write_tensors` and `read_tensors` use safetensors files, `freeze` puts the numbers and words around the tensors into JSON, `put_file` replaces a file in one step, and a `FileLock` keeps two writers apart.
+Tensors are usually saved as a pickle. A pickle runs code when you open it, and a crash leaves half of one behind. Here `write_tensors` and `read_tensors` use safetensors files, `freeze` puts the numbers and words around the tensors into JSON, `put_file` and `put_files` replace one file, or several, in one step, and a `FileLock` keeps two writers apart.
 
 Docs: https://fastrl.github.io/fastrl/memory.files.html.md"""
 from typing import Any, overload
@@ -8,12 +8,11 @@ from pathlib import Path
 import torch
 from torch import Tensor
 from ..core import *
-__all__ = ['file_dtypes', 'Claim', 'blocks', 'write_tensors', 'checksum', 'LoadError', 'read_tensors', 'read_meta', 'Part', 'parts_of', 'append_parts', 'as_dtype', 'freeze', 'thaw', 'sync', 'put_file', 'put_twice', 'FileLock']
+__all__ = ['file_dtypes', 'Claim', 'blocks', 'write_tensors', 'checksum', 'LoadError', 'read_tensors', 'read_meta', 'Part', 'parts_of', 'append_parts', 'as_dtype', 'freeze', 'thaw', 'sync', 'put_file', 'put_twice', 'FileLock', 'put_files']
 file_dtypes: Any
 
 def blocks(t: Tensor, spans: Any=None):
     """The bytes of `t`'s rows in order, a few megabytes at a time
-
     - `t`: With a first axis
     - `spans`: Rows as pairs `(first, stop)`; all by default
     - returns: iterator of arrays"""
@@ -21,7 +20,6 @@ def blocks(t: Tensor, spans: Any=None):
 
 def write_tensors(path, columns: dict, meta: dict | None=None) -> dict:
     """Write a safetensors file; `put_file` sees it through to the disk
-
     - `path`: A new file
     - `columns`: Tensors by name; or the dtype, the shape and the blocks of bytes of each
     - `meta`: Strings about the file, for other tools
@@ -30,7 +28,6 @@ def write_tensors(path, columns: dict, meta: dict | None=None) -> dict:
 
 def checksum(columns: dict) -> int:
     """One number for the names and bytes of all `columns`, in the order of their names
-
     - `columns`: Tensors by name"""
     ...
 
@@ -39,14 +36,12 @@ class LoadError(ValueError):
 
 def read_tensors(path) -> dict:
     """The tensors of a safetensors file by name, mapped
-
     - `path`: A safetensors file
     - returns: Tensors that share the file's pages, until somebody writes to them"""
     ...
 
 def read_meta(path) -> dict:
     """The strings that `write_tensors` wrote into the header as `meta`
-
     - `path`: A safetensors file
     - returns: Strings by name"""
     ...
@@ -57,14 +52,12 @@ class Part(type(Path())):
 
 def parts_of(path) -> list:
     """The safetensors files that lie in a file, one behind the other
-
     - `path`: A file
     - returns: Of `Part`; empty if the file holds fewer than two"""
     ...
 
 def append_parts(path, size: int, parts: list) -> int:
     """Write safetensors files behind those that a file holds: all of them or none
-
     - `path`: A file that holds safetensors files
     - `size`: Its bytes up to now; what follows is what a killed writer left
     - `parts`: The bytes of each
@@ -73,7 +66,6 @@ def append_parts(path, size: int, parts: list) -> int:
 
 def as_dtype(col: Tensor, dtype: torch.dtype) -> Tensor:
     """The column that was written, also where the file holds its bytes
-
     - `col`: From `read_tensors`
     - `dtype`: Of the column that was written
     - returns: A view"""
@@ -81,7 +73,6 @@ def as_dtype(col: Tensor, dtype: torch.dtype) -> Tensor:
 
 def freeze(o, tensors: dict, path: str='it'):
     """`o` with a name in the place of each tensor
-
     - `o`: Dicts, lists and tuples of tensors, arrays, numbers, strings and None
     - `tensors`: Receives the tensors, under new names
     - `path`: The name of `o` in an error
@@ -90,26 +81,22 @@ def freeze(o, tensors: dict, path: str='it'):
 
 def thaw(o, tensors: dict):
     """Undo `freeze`, with tensors of its own
-
     - `o`: From `freeze`
     - `tensors`: By name; each is used once"""
     ...
 
 def sync(path):
     """Wait until a file, or the file names in a folder, are on the disk
-
     - `path`: A file or a folder"""
     ...
 
 def put_file(path: Path, write):
     """Write a file and put it in the place of `path`, in one step, once it is on the disk
-
-    - `write`: Called with the path of a new file, to write it"""
+    - `write`: Text, bytes, or the `Path` of a file to copy; or called with the path of a new file, to open in mode `'xb'`"""
     ...
 
 def put_twice(folder, path, put):
     """Put a file at `path`, and keep the latest one of each path in `folder`
-
     - `folder`: Of the caller; without one, or once it is gone, only `path` is written
     - `path`: A file anywhere
     - `put`: Called with a path, to put the file there"""
@@ -124,9 +111,18 @@ class FileLock:
         - `alone`: Does it end with this process, although processes that it forked run on?"""
         ...
 
+    def is_of(self, path) -> bool:
+        """Is what it locks still what is called `path`?"""
+        ...
+
     def __enter__(self):
         ...
 
     def __exit__(self):
         ...
 Claim = FileLock
+
+def put_files(writes: dict):
+    """Write several files and put all of them in their places at one moment, once they are on the disk
+    - `writes`: By path, all in one folder: what `put_file` takes"""
+    ...
