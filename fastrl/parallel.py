@@ -26,13 +26,13 @@ from fastcore.imports import noop
 from fastcore.meta import delegates
 from .bank_folder import BankFolder
 from .core import Progress, whole_number
-from .engines import Ctx, Workflow, executor_of, run_task, while_wanted
+from .engines import Ctx, Workflow, executor_of, run_task, sweep_scratch, while_wanted
 from .learner_config import *
 from .memory.bank import bank_about, merge_banks as merge_files
 from .memory.files import FileLock
 from .run_state import *
 from .supervisor import run_command
-from .tasks import Task, as_number, as_seconds, why_failed
+from .tasks import EngineLost, Task, as_number, as_seconds, in_thread, why_failed
 
 log = logging.getLogger(__name__)
 
@@ -315,7 +315,7 @@ async def _iterate(self:ParallelExperience, submit, iteration, count, collect, u
     self._results,self._updated = {},()
     self.clear_state()
     failures = await self._collect_all(submit, iteration, count) if collect else []
-    size,bad = await asyncio.to_thread(self._merge, iteration)
+    size,bad = await in_thread(self._merge, iteration, patience=None)
     self._link_memory()
     failures += bad
     state = State(iteration, self._collected(iteration, failures) if collect else {}, failures, size,
@@ -390,7 +390,7 @@ def _while_busy(self:ParallelExperience):
 async def _next(self:ParallelExperience, pool, count, max_iter, collect, update):
     "The next iteration, unless another run has done them all"
     self.banks.folder.mkdir(parents=True, exist_ok=True)
-    with FileLock(self.banks.folder), self._while_busy():
+    with FileLock(self.banks.folder, alone=True), self._while_busy():
         self.banks.sweep()
         done = self._resume()
         if max_iter and done>=max_iter: return
@@ -416,6 +416,7 @@ async def start(self:ParallelExperience,
     - `skip_environment_step`: Learn from the memory as it is, without collecting?
     - `initial_config`: A `LearnerConfig`, or a dict of parameters by task"""
     self._check_ready(max_iter, collect := not skip_environment_step)
+    sweep_scratch()
     check_config(initial_config, self._task_names())
     self._config = initial_config
     self._warn_if_met(max_iter)

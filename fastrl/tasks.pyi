@@ -6,7 +6,8 @@ Docs: https://fastrl.github.io/fastrl/tasks.html.md"""
 from typing import Any, overload
 from dataclasses import dataclass, field
 from .engines import Ctx
-__all__ = ['Task', 'as_seconds', 'why_failed', 'in_thread', 'as_number']
+__all__ = ['log', 'Task', 'as_seconds', 'EngineLost', 'why_failed', 'in_thread', 'as_number']
+log: Any
 
 @dataclass
 class Task:
@@ -63,6 +64,9 @@ def as_seconds(timeout) -> float:
     - `timeout`: As a user gives it
     - returns: or `None`"""
     ...
+
+class EngineLost(RuntimeError):
+    """The engine dropped a task: it was shut down, or killed, or cannot be reached any more"""
 
 def why_failed(res: dict, timeout: float | None=None) -> str:
     """Why a task failed, in words

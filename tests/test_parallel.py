@@ -729,6 +729,7 @@ if __name__=='__main__':
     assert in_time(lambda: len(subprocess.run(['pgrep', '-g', str(p.pid)], capture_output=True, text=True).stdout.split())==0, 10)
     assert ends((tmp_path/'begun').read_text(), 10)
 
+@pytest.mark.long
 def test_swept(tmp_path):
     "What stopped and killed drivers leave is removed by the next one, also by a driver whose work is not in the same place"
     (tmp_path/'fastrl-notes').mkdir() # of somebody else
@@ -746,6 +747,31 @@ def test_swept(tmp_path):
             assert p.communicate(timeout=60)[1]==''
             assert [o.name for o in tmp_path.glob('fastrl-*')]==['fastrl-notes']
         assert not [*(tmp_path/'run').rglob('*new*')]
+
+@pytest.mark.long
+def test_scheduler_killed(tmp_path):
+    "The error says what happened and where to resume; the next run does"
+    with socket.socket() as s:
+        s.bind(('127.0.0.1', 0))
+        port = s.getsockname()[1]
+    dask = str(Path(sys.executable).parent/'dask')
+    parts = [subprocess.Popen([dask, *o.split(), '--no-dashboard'], cwd=tmp_path, stderr=subprocess.DEVNULL)
+             for o in (f'scheduler --port {port}', f'worker tcp://127.0.0.1:{port} --nworkers 1 --nthreads 4')]
+    try:
+        from distributed import Client
+        with Client(f'tcp://127.0.0.1:{port}', timeout=60) as client:
+            pe = ParallelExperience(client, work_dir=tmp_path/'run')
+            def env(ctx):
+                if ctx.iteration: time.sleep(60)
+                return [create_experience(0., 0, 0., 0., True)]
+            pe.environment_task(env)
+            @pe.update_task
+            def update(ctx): parts[0].kill()
+            with pytest.raises(RuntimeError, match='the engine dropped a task.*start the engine again.*resumes'): asyncio.run(pe.learn(3))
+    finally:
+        for o in parts: o.kill(), o.wait()
+    state,pe = one(tmp_path/'run', columns, 2)
+    assert (state.iteration, len(pe.memory))==(1, 3)
 
 def killed(times, seed, folder):
     "A driver that is killed at any moment loses no committed bank, leaves no child, and resumes"
