@@ -10,13 +10,14 @@ Docs: https://fastrl.github.io/fastrl/bank_folder.html.md"""
 __all__ = ['BankFolder']
 
 # %% ../nbs/11b_bank_folder.ipynb #46ebb7e6
-import itertools, os, re, secrets, shutil, tempfile, weakref
+import itertools, os, secrets, shutil, tempfile, weakref
 from contextlib import suppress
 from pathlib import Path
 from fastcore.basics import patch
 from .engines import Ctx, safe_name
 from .memory.bank import BankUnion, ExperienceBank, bank_about, merge_banks
-from .memory.files import LoadError, append_parts, put_file
+from .memory.bankfile import bank_files, write_folder
+from .memory.files import LoadError, put_file
 
 # %% ../nbs/11b_bank_folder.ipynb #29224020
 class BankFolder:
@@ -30,19 +31,13 @@ class BankFolder:
 
     def _begin_anew(self, max_size=None):
         "Nothing is merged so far"
-        self._added,self._union,self._saved = [],BankUnion(max_size),None # names of files; what the saved memory has
+        self._added,self._union = [],BankUnion(max_size) # names of files
         self._first = None # bank with experiences
-
-    def _names(self):
-        "Of the files, in the order of iterations and names"
-        found = os.listdir(self.folder) if self.folder.exists() else []
-        return sorted((o for o in found if re.match(r'\d{6,}\..*\.safetensors$', o)),
-                      key=lambda o: (int(o.partition('.')[0]), o))
 
     @property
     def files(self):
         "In the order of iterations and names"
-        return [self.folder/o for o in self._names()]
+        return [self.folder/o for o in bank_files(self.folder)]
 
     def path(self, ctx):
         "The file of the bank of an iteration and an environment"
@@ -136,7 +131,7 @@ def gather(self:BankFolder,
     """Merge what came since the last time
     - `max_size`: The most experiences; the oldest go first
     - returns: the bank, and `(name, error)` of each file that had to be set aside"""
-    names,bad = self._names(),[]
+    names,bad = bank_files(self.folder),[]
     if self._union.bank.max_size!=max_size or names[:len(self._added)]!=self._added: self._begin_anew(max_size)
     new,self._new_banks,committed = names[len(self._added):],{},self._new_banks
     try:
@@ -153,13 +148,12 @@ def gather(self:BankFolder,
 def _add(self:BankFolder, name, bank):
     "Add a file to the union; or the error, if it had to be set aside"
     path = self.folder/name
-    try: n = self._union.add(path, bank)
+    try: self._union.add(path, bank)
     except ValueError as e:
         self.set_aside(name, lambda p: shutil.copy(path, p))
         path.unlink()
         return e
     self._added.append(name)
-    if self._saved: self._saved.note(path, n)
 
 # %% ../nbs/11b_bank_folder.ipynb #56ba3f12
 @patch
@@ -171,45 +165,16 @@ def reader(self:BankFolder,
     self._readers.add(res := self._union.bank.reader(seed))
     return res
 
-# %% ../nbs/11b_bank_folder.ipynb #9f6c8d5d
-class _SavedMemory:
-    "What the file of the memory holds, and what it lacks"
-    def __init__(self, path, size, n):
-        self.path,self.size,self.whole,self.n,self.parts = path,size,size,n,1 # bytes; of the first part; experiences
-        self.new,self.torn = [],False # files to append; does one have experiences that came before?
-
-    def note(self, path, n):
-        "The file lacks the experiences of `path`, of which `n` are new"
-        self.new.append(path)
-        self.torn |= n!=bank_about(path)['n']
-        self.n += n
-
-    def fits(self, max_size):
-        "Can these files be appended?"
-        long = self.parts+len(self.new)>64 and self.size>1.5*self.whole
-        return not (long or self.torn or max_size and self.n>2*max_size) and self.path.exists() \
-            and self.path.stat().st_size==self.size
-
-    def append(self):
-        "Append the files"
-        if self.new: self.size = append_parts(self.path, self.size, [o.read_bytes() for o in self.new])
-        self.parts,self.new = self.parts+len(self.new),[]
-
 # %% ../nbs/11b_bank_folder.ipynb #33eb3354
 @patch
 def save_memory(self:BankFolder,
-    name='memory.safetensors', # Of the file
+    name='memory.json', # Of the file
 ): # -> its path
-    """Let a file have what `gather` has merged
+    """Let a file say what `gather` has merged
     - `name`: Of the file
     - returns: its path"""
-    bank,path,saved = self._union.bank,self.folder/name,self._saved
-    self._saved = None # if this fails, the file is written anew
-    if saved and saved.path==path and saved.fits(bank.max_size): saved.append()
-    else:
-        bank.save(self.folder, name)
-        saved = _SavedMemory(path, path.stat().st_size, len(bank))
-    self._saved = saved
+    path = write_folder(self.folder, self._added[-1] if self._added else None, self._union.bank.max_size, name)
+    (self.folder/'memory.safetensors').unlink(missing_ok=True) # of an earlier version: a copy that grows old
     return path
 
 # %% ../nbs/11b_bank_folder.ipynb #954443ef

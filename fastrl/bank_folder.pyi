@@ -59,37 +59,12 @@ class BankFolder:
     - `seed`: Makes the draws reproducible"""
         ...
 
-    def save_memory(self, name: Any='memory.safetensors'):
-        """Let a file have what `gather` has merged
+    def save_memory(self, name: Any='memory.json'):
+        """Let a file say what `gather` has merged
     - `name`: Of the file
     - returns: its path"""
         ...
 
     def sweep(self):
         """Remove what killed writers left"""
-        ...
-
-class _SavedMemory:
-    """What the file of the memory holds, and what it lacks"""
-    path: Any
-    size: Any
-    whole: Any
-    n: Any
-    parts: Any
-    new: Any
-    torn: bool
-
-    def __init__(self, path, size, n):
-        ...
-
-    def note(self, path, n):
-        """The file lacks the experiences of `path`, of which `n` are new"""
-        ...
-
-    def fits(self, max_size):
-        """Can these files be appended?"""
-        ...
-
-    def append(self):
-        """Append the files"""
         ...

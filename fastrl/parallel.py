@@ -236,12 +236,14 @@ def _merge(self:ParallelExperience, iteration):
 def _link_memory(self:ParallelExperience, always=False):
     "Let commands find the memory as `experience_bank.pkl`"
     tasks = [self.update, self.criterion and self.criterion.task]
-    at,to = self.work_dir/'experience_bank.pkl',self.banks.folder.relative_to(self.work_dir)/'memory.safetensors'
-    if not always and not any(o and o.is_command for o in tasks) or at.is_symlink() and at.readlink()==to: return
-    if at.exists() or at.is_symlink():
+    at,to = self.work_dir/'experience_bank.pkl',self.banks.folder.relative_to(self.work_dir)/'memory.json'
+    stale = at.is_symlink() and at.readlink()==to.with_name('memory.safetensors') # of an earlier version
+    needed = always or stale or any(o and o.is_command for o in tasks)
+    if not needed or at.is_symlink() and at.readlink()==to: return
+    if at.exists() and not stale:
         if self._single and not always: return
         self.banks.set_aside(at.name, at)
-        at.unlink()
+    at.unlink(missing_ok=True)
     at.symlink_to(to)
 
 # %% ../nbs/12_parallel.ipynb #f56056d1
@@ -276,7 +278,7 @@ def _collected(self:ParallelExperience, iteration, failures):
 @patch
 async def _learn_and_test(self:ParallelExperience, state, update):
     "Make a policy of the memory, and measure it"
-    ctx = Ctx(state.iteration, seed=self._seed(state.iteration), path=self.banks.folder/'memory.safetensors',
+    ctx = Ctx(state.iteration, seed=self._seed(state.iteration), path=self.banks.folder/'memory.json',
               policy=self.policy, work_dir=str(self.work_dir), read=self.banks.reader)
     task = partial(configured, config=self._config, iteration=state.iteration)
     if self.update and update:

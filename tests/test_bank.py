@@ -828,8 +828,8 @@ interrupted = dict(add=lambda b: b.add(numbered(15)), text=lambda b: b.add(E('le
 def test_interrupted(tmp_path, cap, n, name, every):
     "The bank is as it was before the call or as it is after it: its rows, their infos and episodes; and it goes on"
     def seen(b):
-        of = [b._columns_at()[k,].tolist() for k in ('source','episode')]
-        return [repr(vars(e)) for e in b],of,b._all_spans()[:-1],b._total
+        of = [b._rows.columns_at()[k,].tolist() for k in ('source','episode')]
+        return [repr(vars(e)) for e in b],of,b._all_spans()[:-1],b._rows.total
     f,before = interrupted[name],history(cap, n)
     after = pickle.loads(pickle.dumps(before))
     was,then = seen(before),(f(after), seen(after))[1]

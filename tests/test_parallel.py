@@ -4,7 +4,8 @@ from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 import cloudpickle, numpy as np, pytest
-from fastrl.memory.bank import ExperienceBank, create_experience, merge_banks
+from fastrl.memory.bank import ExperienceBank, bank_about, create_experience, merge_banks
+from fastrl.memory.files import LoadError
 from fastrl.parallel import *
 from fastrl.run_state import read_run
 
@@ -287,28 +288,54 @@ def test_costs(tmp_path, monkeypatch):
     res,pe = counted(monkeypatch, tmp_path, 6)
     assert [o for o,*_ in res]==[4]*6 and [n for *_,n in res]==[12.*(i+1) for i in range(6)]
     assert max(n for _,n,_ in res[1:])<1.1*min(n for _,n,_ in res[1:])
-    assert held_rewards(ExperienceBank.load(pe.banks.folder/'memory.safetensors'))==held_rewards(pe.memory)==[float(i) for i in range(6) for _ in range(12)]
+    assert held_rewards(ExperienceBank.load(pe.banks.folder/'memory.json'))==held_rewards(pe.memory)==[float(i) for i in range(6) for _ in range(12)]
 
 def held_rewards(b): return [e.reward for e in b]
 
 @pytest.mark.parametrize('limit', [None,20])
 def test_saved_memory(limit, tmp_path):
-    "The file of the memory is the memory, however it was written: appended, anew, after a kill, beside one that was changed"
+    "The file of the memory is the memory: also after it was damaged or removed, for another driver, and while others commit"
     folder,rng,sizes = BankFolder(tmp_path),np.random.default_rng(0),[]
     def commit(i, n): folder.commit(Ctx(i, 'one'), {'a.safetensors': raw(a_bank(n, 100*i), tmp_path)})
-    for i in range(90):
+    (tmp_path/'memory.safetensors').write_bytes(b'of an earlier version')
+    for i in range(40):
         commit(i, int(rng.integers(1, 5)))
         bank,_ = folder.gather(limit)
         path = folder.save_memory()
         sizes.append(path.stat().st_size)
-        if i%10==0: assert held(ExperienceBank.load(path))==held(bank)==held(folder.merged(limit))
-        if i==40: # as a killed writer leaves it
-            with open(path, 'ab') as f: f.write(path.read_bytes()[:500])
-        if i==60: path.write_bytes(b'rubbish')
-        if i==70: path.unlink()
-        if i==75: folder = BankFolder(tmp_path) # another driver
-        if i==85: commit(i, 2); folder.files[3].write_bytes(b'damaged'); folder = BankFolder(tmp_path)
-    assert sum(b<a for a,b in zip(sizes, sizes[1:])) # it is written anew sometimes
+        if i%10==0:
+            commit(10**6+i, 1) # is there, and does not count yet
+            assert held(ExperienceBank.load(path))==held(bank)
+            folder.files[-1].unlink()
+            assert held(bank)==held(folder.merged(limit))
+        if i==20: path.write_bytes(b'rubbish')
+        if i==25: path.unlink()
+        if i==30: folder = BankFolder(tmp_path) # another driver
+        if i==35: commit(i, 2); folder.files[3].write_bytes(b'damaged'); folder = BankFolder(tmp_path)
+    assert max(sizes)<200 and not (tmp_path/'memory.safetensors').exists()
+
+def test_old_link(tmp_path):
+    "A run that an earlier version left, with all of it in one file and a link to that: the next one turns the link"
+    pe = ParallelExperience(work_dir=tmp_path)
+    pe.environment_task(lambda ctx: a_bank(2, 10*ctx.iteration), name='one')
+    asyncio.run(pe.learn(1))
+    pe.memory.save(tmp_path/'experience', 'memory.safetensors')
+    (tmp_path/'experience/memory.json').unlink()
+    (tmp_path/'experience_bank.pkl').symlink_to('experience/memory.safetensors')
+    asyncio.run(pe.learn(2))
+    assert held(ExperienceBank.load(tmp_path/'experience_bank.pkl'))==[0.,1.,10.,11.]
+    assert not (tmp_path/'experience/memory.safetensors').exists() and not (tmp_path/'experience/quarantine').exists()
+
+@pytest.mark.parametrize('said', [dict(last='../other/000000.a.safetensors'), dict(last='/etc/000000.a.safetensors'), dict(last='..'), dict(last=['x']),
+                                  dict(last='run.json'), dict(max_size=0), dict(max_size='all'), dict(max_size=True)])
+def test_hostile_memory(said, tmp_path):
+    "What stands in the file leads nowhere else"
+    for o in ('run','other'): a_bank(1).save(tmp_path/o, '000000.a.safetensors')
+    at = tmp_path/'run'/'memory.json'
+    at.write_text(json.dumps({'format':'fastrl bank folder', 'max_size':None, 'last':'000000.a.safetensors', **said}))
+    with pytest.raises(LoadError, match='should be'): ExperienceBank.load(at)
+    with pytest.raises(LoadError, match='should be'): merge_banks([at])
+    assert bank_about(at) is None
 
 def test_continued_bank(tmp_path):
     "A bank that continues one of the memory adds its new experiences only, in the file, too"
@@ -340,7 +367,7 @@ def test_one_bank(tmp_path):
     states = asyncio.run(all_of(pe.start(3)))
     assert [(o.size, o.metric) for o in states]==[(50,51), (100,101), (150,151)]
     assert [len(o) for o in kept]==[50,100,150] and held(kept[0])==[float(i) for i in range(50)]
-    assert len(pe.memory)==150 and -1. not in held(ExperienceBank.load(pe.banks.folder/'memory.safetensors'))
+    assert len(pe.memory)==150 and -1. not in held(ExperienceBank.load(pe.banks.folder/'memory.json'))
 
 # %% What ROSE's programs do
 def saves_to(pe, data, *names):
@@ -357,9 +384,9 @@ def test_saved_elsewhere(tmp_path):
     (data/'experience_bank.pkl').write_text('of another program')
     saves_to(pe, data, 'experience_bank_0.pkl', 'experience_bank_1.pkl', 'experience_bank_1.pkl')
     @pe.update_task
-    async def update(*args): return f'test "$PWD" = "{data}" && cp experience_bank.pkl seen.$FASTRL_ITERATION'
+    async def update(*args): return f'test "$PWD" = "{data}" && cp experience_bank.pkl experience/seen.$FASTRL_ITERATION'
     assert [o.collected for o in asyncio.run(all_of(pe.start(2)))]==[{'env_0':1, 'env_1':2, 'env_2':3}]*2
-    assert [len(ExperienceBank.load(data/f'seen.{i}')) for i in (0,1)]==[6,12]
+    assert [len(ExperienceBank.load(data/f'experience/seen.{i}')) for i in (0,1)]==[6,12]
     assert (pe.banks.folder/'quarantine'/'experience_bank.pkl').read_text()=='of another program'
     assert sorted(o.name for o in data.glob('experience_bank_*'))==['experience_bank_0.pkl','experience_bank_1.pkl'] # they stay
 
@@ -511,7 +538,7 @@ try: asyncio.run(pe.learn(1))
 except OSError as e: print(e.strerror)
 print(len(pe.memory))
 resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-print(asyncio.run(pe.learn(1)).size, len(ExperienceBank.load(pe.banks.folder/'memory.safetensors')))
+print(asyncio.run(pe.learn(1)).size, len(ExperienceBank.load(pe.banks.folder/'memory.json')))
 pe.environment_task(lambda ctx: [create_experience([1.]*50, i, 0., [0.]*50, False)]*10**4, name='large')
 resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, resource.RLIM_INFINITY))
 pe.min_envs = 6
@@ -702,7 +729,7 @@ run(pe)""")
     out,err = p.communicate(timeout=10) # it would take 300 s
     assert p.returncode and 'KeyboardInterrupt' in err and out==('cleaned up\n' if what=='caught' else '')
     assert ('cannot be interrupted where it is now' in err)==(what=='c') or times==2
-    assert sorted(o.name for o in (tmp_path/'run'/'experience').iterdir())==['000000.env.safetensors','memory.safetensors']
+    assert sorted(o.name for o in (tmp_path/'run'/'experience').iterdir())==['000000.env.safetensors','memory.json']
     assert not [*tmp_path.glob('fastrl-*')]
     state,pe = one(tmp_path/'run', columns)
     assert state.iteration==0 and len(pe.memory)==5

@@ -29,6 +29,11 @@ class ExperienceBank:
         """Forget all experiences"""
         ...
 
+    @property
+    def ring(self):
+        """Where the rows lie"""
+        ...
+
     def __len__(self):
         ...
 
@@ -127,7 +132,6 @@ class ExperienceBank:
 
 class BankUnion:
     """The union of the banks in the files that you add: one bank, with each row once"""
-    bank: ExperienceBank
     seen: Seen
     left_out: Any
 
@@ -142,6 +146,11 @@ class BankUnion:
         """Add those rows of a file that did not come before
     - `bank`: The one in the file, if you have loaded it already
     - returns: How many rows were new"""
+        ...
+
+    @property
+    def bank(self) -> ExperienceBank:
+        """All rows so far; it takes a name that follows from them"""
         ...
 
     def add_files(self, files, on_error: str='raise'):

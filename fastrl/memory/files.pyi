@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 from ..core import *
-__all__ = ['file_dtypes', 'Claim', 'blocks', 'write_tensors', 'checksum', 'LoadError', 'read_tensors', 'read_meta', 'Part', 'parts_of', 'append_parts', 'as_dtype', 'freeze', 'thaw', 'sync', 'put_file', 'put_twice', 'FileLock', 'put_files']
+__all__ = ['file_dtypes', 'Claim', 'blocks', 'write_tensors', 'checksum', 'LoadError', 'read_tensors', 'read_meta', 'as_dtype', 'freeze', 'thaw', 'sync', 'put_file', 'put_twice', 'FileLock', 'put_files']
 file_dtypes: Any
 
 def blocks(t: Tensor, spans: Any=None):
@@ -44,24 +44,6 @@ def read_meta(path) -> dict:
     """The strings that `write_tensors` wrote into the header as `meta`
     - `path`: A safetensors file
     - returns: Strings by name"""
-    ...
-
-class Part(type(Path())):
-    """A safetensors file within a file"""
-    span: Any
-
-def parts_of(path) -> list:
-    """The safetensors files that lie in a file, one behind the other
-    - `path`: A file
-    - returns: Of `Part`; empty if the file holds fewer than two"""
-    ...
-
-def append_parts(path, size: int, parts: list) -> int:
-    """Write safetensors files behind those that a file holds: all of them or none
-    - `path`: A file that holds safetensors files
-    - `size`: Its bytes up to now; what follows is what a killed writer left
-    - `parts`: The bytes of each
-    - returns: Its bytes from now on"""
     ...
 
 def as_dtype(col: Tensor, dtype: torch.dtype) -> Tensor:
