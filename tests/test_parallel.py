@@ -340,12 +340,12 @@ def test_hostile_memory(said, tmp_path):
 def test_continued_bank(tmp_path):
     "A bank that continues one of the memory adds its new experiences only, in the file, too"
     folder = BankFolder(tmp_path)
-    folder.commit(Ctx(0, 'a'), {'a.safetensors': raw(a_bank(3), tmp_path)})
+    folder.commit(Ctx(0, 'a'), {'a.safetensors': raw(a_bank(3), tmp_path)}, new=False)
     for i in (1,2):
         folder.gather(), folder.save_memory()
         b = ExperienceBank.load(folder.files[-1])
         b.add(create_experience(10.*i, 0, 0., 0., True))
-        folder.commit(Ctx(i, 'a'), {'a.safetensors': raw(b, tmp_path)})
+        folder.commit(Ctx(i, 'a'), {'a.safetensors': raw(b, tmp_path)}, new=False)
     assert held(folder.gather()[0])==[0.,1.,2.,10.,20.]==held(ExperienceBank.load(folder.save_memory()))
 
 def test_one_bank(tmp_path):
@@ -534,11 +534,9 @@ for i in range(5):
     pe.environment_task(env, name=str(i))
 run_command(['true'], '.') # the fork server is started now and has no limit
 resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, resource.RLIM_INFINITY))
-try: asyncio.run(pe.learn(1))
-except OSError as e: print(e.strerror)
-print(len(pe.memory))
+print(asyncio.run(pe.learn(1)).size) # each bank is small enough, and all of them together are written nowhere
 resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-print(asyncio.run(pe.learn(1)).size, len(ExperienceBank.load(pe.banks.folder/'memory.json')))
+print(len(pe.memory), len(ExperienceBank.load(pe.banks.folder/'memory.json')))
 pe.environment_task(lambda ctx: [create_experience([1.]*50, i, 0., [0.]*50, False)]*10**4, name='large')
 resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, resource.RLIM_INFINITY))
 pe.min_envs = 6
@@ -547,7 +545,7 @@ except OSError as e: print(e.strerror)
 print(len(pe.memory)>=1000, [o.name for o in pe.banks.folder.iterdir() if o.name[0]=='.'])
 """)
     out = subprocess.run([sys.executable, full], capture_output=True, text=True, timeout=300, env={**os.environ, 'PYTHONPATH':str(root)})
-    assert (out.stdout.splitlines(), out.stderr)==(['File too large', '1000', '1000 1000', 'File too large', 'True []'], '')
+    assert (out.stdout.splitlines(), out.stderr)==(['1000', '1000 1000', 'File too large', 'True []'], '')
 
 # %% Who dies
 @pytest.mark.parametrize('where', ['environment','update'])
