@@ -525,9 +525,8 @@ class _Reader(ExperienceBank):
     def own_rows(self):
         "Copy the rows: the other bank may be written now"
         if not self._shares: return
-        rng = self.rng # a generator may be shared
-        self.rng = None
-        vars(self).update(copy.deepcopy(vars(self)), rng=rng, _shares=False)
+        own = copy.deepcopy({k: v for k,v in vars(self).items() if k!='rng'}) # a generator may be shared
+        vars(self).update(own, _shares=False)
 
     def clear(self):
         super().clear()

@@ -169,7 +169,6 @@ def merge_banks(files, max_size: int | None=None, on_error: str='raise') -> Expe
 
 class _Reader(ExperienceBank):
     """Reads the rows of a bank, until it has rows of its own"""
-    rng: Any
 
     def own_rows(self):
         """Copy the rows: the other bank may be written now"""
