@@ -10,7 +10,7 @@ Docs: https://fastrl.github.io/fastrl/engines.html.md"""
 __all__ = ['Ctx', 'call_plain', 'sweep_scratch', 'run_task', 'Workflow', 'executor_of']
 
 # %% ../nbs/11a_engines.ipynb #7608d2ab
-import asyncio, fcntl, hashlib, inspect, itertools, json, multiprocessing, os, pickle, random, re, shlex, shutil
+import asyncio, hashlib, inspect, itertools, json, multiprocessing, os, pickle, random, re, shlex, shutil
 import sys, tempfile, threading, uuid, weakref
 from concurrent.futures import Executor, ProcessPoolExecutor
 from contextlib import contextmanager, suppress
@@ -23,6 +23,8 @@ import cloudpickle, numpy as np, torch
 from .memory.bank import Experience, ExperienceBank
 from .memory.files import FileLock
 from .supervisor import as_main, run_command, run_function
+try: import fcntl
+except ImportError: fcntl = None # on Windows
 
 # %% ../nbs/11a_engines.ipynb #03c41bde
 def safe_name(name):
@@ -126,6 +128,7 @@ class _Elsewhere:
     def __init__(self, path): self.path,self.here = path,os.path.exists(path)
     def __call__(self):
         if not self.here: return True
+        if fcntl is None: return os.path.exists(self.path)
         try:
             with open(self.path, 'r+') as f: fcntl.lockf(f, fcntl.LOCK_EX|fcntl.LOCK_NB)
         except FileNotFoundError: pass
@@ -149,7 +152,8 @@ def while_wanted():
     while True:
         with _sweeping: f = tempfile.NamedTemporaryFile(prefix='fastrl-run-', delete=False); res = Wanted(f.name)
         with f:
-            with suppress(OSError): fcntl.lockf(f, fcntl.LOCK_EX) # a forked child does not inherit the lock
+            with suppress(OSError):
+                if fcntl: fcntl.lockf(f, fcntl.LOCK_EX) # a forked child does not inherit the lock
             if not os.path.exists(f.name): continue # another program swept it in between
             try: yield res
             finally:
@@ -199,6 +203,7 @@ def _scratch():
 # %% ../nbs/11a_engines.ipynb #f9874c22
 def sweep_scratch():
     "Remove the scratch files that killed programs left"
+    if fcntl is None: return # there are no locks, which say whose they are
     for o in os.scandir(tempfile.gettempdir()):
         if not re.fullmatch(r'fastrl-(run|task)-[a-z0-9_]{8}', o.name) or o.is_symlink(): continue
         with _sweeping, suppress(OSError, ValueError): # it belongs to somebody who is alive, or to another user

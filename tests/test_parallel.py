@@ -754,6 +754,28 @@ if __name__=='__main__':
     assert in_time(lambda: len(subprocess.run(['pgrep', '-g', str(p.pid)], capture_output=True, text=True).stdout.split())==0, 10)
     assert ends((tmp_path/'begun').read_text(), 10)
 
+@pytest.mark.parametrize('method,runs', [('forkserver',1), *(long(o, 3) for o in ('forkserver','spawn','fork'))])
+def test_start_methods(method, runs, tmp_path):
+    "However processes begin, by the pool's choice or as Python's default: tasks run, their functions may be of the program itself, and it resumes"
+    p = started(tmp_path, f"""
+import multiprocessing
+def own(ctx): return env(ctx)+[create_experience(-1., 0, 0., 0., True)]
+if __name__=='__main__':
+    multiprocessing.set_start_method({method!r})
+    for at,n in [('run',1), ('run',2), ('other',1)][:{runs}]:
+        context = multiprocessing.get_context({method!r}) if n==1 else None
+        pool = ProcessPoolExecutor({min(runs, 2)}, mp_context=context) if at=='run' else None # else the engine of `ParallelExperience`
+        pe = ParallelExperience(pool, work_dir=f'{tmp_path}/{{at}}')
+        pe.environment_task(env)
+        pe.environment_task(own)
+        @pe.update_task
+        def update(ctx): return {{'n':len(ctx.bank)}}
+        run(pe, n)
+        if pool: print(pool._mp_context.get_start_method()), pool.shutdown()
+""")
+    out,err = p.communicate(timeout=120)
+    assert (out.split(), err)==(['7',method,'14',method,'7'][:2*runs], '')
+
 @pytest.mark.long
 def test_swept(tmp_path):
     "What stopped and killed drivers leave is removed by the next one, also by a driver whose work is not in the same place"
