@@ -857,6 +857,8 @@ asyncio.run(main())
         for o in banks.files:
             i,j = int(o.name[:6]),int(o.name.split('_')[1].split('.')[0])
             assert [(e.state, e.action) for e in ExperienceBank.load(o)]==[(i, j)]*j
+        memory = ExperienceBank.load(banks.folder/'memory.json')
+        assert len(memory)>=6*n and held(memory)==held(banks.merged())[:len(memory)]
         def runs(o): return subprocess.run(['pgrep', '-g', o.name, '-r', 'R,S,D'], stdout=subprocess.DEVNULL).returncode==0
         assert in_time(lambda: not any(map(runs, pids.iterdir())), 20), 'a child still runs'
         for o in pids.iterdir(): o.unlink()
