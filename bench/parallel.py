@@ -1,7 +1,12 @@
 "What it costs to run a task in a process of its own, here and on a Dask cluster, beside executors that promise less"
-import multiprocessing as mp, os, subprocess, sys, weakref
+import multiprocessing as mp, os, subprocess, sys, tempfile, weakref
+from itertools import count
+from pathlib import Path
+from statistics import median
+from time import perf_counter
 import cloudpickle
-from fastrl.memory.bank import create_experience
+from fastrl.bank_folder import BankFolder
+from fastrl.memory.bank import ExperienceBank, create_experience
 from fastrl.parallel import Ctx, run_task
 from .measure import Case
 
@@ -38,7 +43,47 @@ def on_dask():
     weakref.finalize(ours, close) # when nobody measures any more
     return {'fastrl':ours, 'Dask':bare}
 
+class Grown:
+    "A folder after `n` iterations of four environments; a call is the next one's part of the driver: commit, merge, save, read"
+    def __init__(self, n, rows):
+        self.tmp,self.i = tempfile.TemporaryDirectory(),count()
+        self.banks = BankFolder(f'{self.tmp.name}/run')
+        bank = ExperienceBank()
+        bank.add_batch([create_experience([1.]*4, 0, 1., [1.]*4, False) for _ in range(rows)])
+        self.bank = bank
+        for _ in range(n): self()
+
+    def __call__(self):
+        i = next(self.i)
+        for j in range(4):
+            self.bank.id = f'{i}.{j}' # each has experiences of its own
+            raw = Path(self.bank.save(self.tmp.name, 'bank.safetensors')).read_bytes()
+            self.banks.commit(Ctx(i, f'env {j}'), {'bank.safetensors': raw})
+        self.banks.gather()
+        self.banks.save_memory()
+        self.banks.reader(0).sample_batch(32)
+
+
+def written():
+    "Bytes that this process wrote so far, on Linux"
+    return int(dict(o.split(': ') for o in Path('/proc/self/io').read_text().splitlines())['wchar'])
+
+def iterations(rows=100, ns=(500,50,5)): return {f'after {n} iterations': Grown(n, rows) for n in ns}
+
 cases = [
+    Case('Runs: the driver\'s part of an iteration after 500, against after 5', iterations, goal=1.5, growth=True, beside=('after 50 iterations',), unit='ms', turns=21, toy=dict(rows=3, ns=(4,3,2)), note='four environments bring 100 experiences each; they are committed, merged, `memory.json` is written, and a batch is drawn; `python -m bench.parallel` prints bytes, too'),
     Case('Tasks: one in a process of its own', embedded, beside=('fastrl, a command','forkserver'), unit='ms', turns=11, note='ours sends a function, keeps a deadline, kills leftover processes, and brings a bank back as a file; the forkserver of `multiprocessing` only forks and ends, with the same modules imported'),
     Case('Tasks: one on a Dask cluster', on_dask, beside=('Dask',), unit='ms', turns=31, note='ours runs the task in a process of its own on the worker, Dask in a thread of the worker'),
 ]
+
+if __name__=='__main__':
+    for n in (5,50,500):
+        grown,times,begin = Grown(n, 100),[],written()
+        for _ in range(11):
+            start = perf_counter()
+            grown()
+            times.append(perf_counter()-start)
+        each,start = (written()-begin)/11,perf_counter()
+        m = len(ExperienceBank.load(grown.banks.folder/'memory.json'))
+        print(f'after {n} iterations: {1e3*median(times):.0f} ms and {each/1e3:.0f} kB written per iteration; '
+              f'to load {m} rows of {4*(n+11)} banks takes {1e3*(perf_counter()-start):.0f} ms')

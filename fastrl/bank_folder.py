@@ -10,11 +10,13 @@ Docs: https://fastrl.github.io/fastrl/bank_folder.html.md"""
 __all__ = ['BankFolder']
 
 # %% ../nbs/11b_bank_folder.ipynb #46ebb7e6
-import itertools, re, secrets, shutil, tempfile
+import itertools, os, secrets, shutil, tempfile, weakref
+from contextlib import suppress
 from pathlib import Path
 from fastcore.basics import patch
 from .engines import Ctx, safe_name
-from .memory.bank import BankUnion, ExperienceBank, merge_banks
+from .memory.bank import BankUnion, ExperienceBank, bank_about, merge_banks
+from .memory.bankfile import bank_files, write_folder
 from .memory.files import LoadError, put_file
 
 # %% ../nbs/11b_bank_folder.ipynb #29224020
@@ -24,13 +26,18 @@ class BankFolder:
         folder, # Made by the first `commit`
     ):
         """- `folder`: Made by the first `commit`"""
-        self.folder,self._added,self._union = Path(folder),[],None # files that `gather` merged so far; their union
+        self.folder,self._new_banks,self._readers = Path(folder),{},weakref.WeakSet() # those just committed, by file
+        self._begin_anew()
+
+    def _begin_anew(self, max_size=None):
+        "Nothing is merged so far"
+        self._added,self._union = [],BankUnion(max_size) # names of files
+        self._first = None # bank with experiences
 
     @property
     def files(self):
         "In the order of iterations and names"
-        return sorted((o for o in self.folder.glob('*.safetensors') if re.match(r'\d{6,}\.', o.name)),
-                      key=lambda o: (int(o.name.partition('.')[0]), o.name))
+        return [self.folder/o for o in bank_files(self.folder)]
 
     def path(self, ctx):
         "The file of the bank of an iteration and an environment"
@@ -62,10 +69,15 @@ def set_aside(self:BankFolder,
 @patch
 def _check_same(self:BankFolder, bank):
     "An error unless `bank` has the fields of the banks that are here"
+    if self._first is None: self._first = self._load_first()
+    if self._first is not None: self._first.check_fits(bank)
+
+@patch
+def _load_first(self:BankFolder):
+    "The first bank with experiences, if there is one"
     for o in self.files:
-        try: other = ExperienceBank.load(o)
-        except LoadError: continue
-        if len(other): return other.check_fits(bank)
+        with suppress(LoadError):
+            if bank_about(o) and len(bank := ExperienceBank.load(o)): return bank
 
 @patch
 def _usable(self:BankFolder, ctx, files, d):
@@ -107,6 +119,8 @@ def commit(self:BankFolder,
             # equal files of two iterations both count
             if new: bank.stamp(f'{secrets.token_hex(8)}.{ctx.iteration}.{ctx.name}')
             bank.save(self.folder, self.path(ctx).name)
+            self._new_banks[self.path(ctx).name] = bank
+            if self._first is None and len(bank): self._first = bank
     return bad
 
 # %% ../nbs/11b_bank_folder.ipynb #ff205820
@@ -117,22 +131,57 @@ def gather(self:BankFolder,
     """Merge what came since the last time
     - `max_size`: The most experiences; the oldest go first
     - returns: the bank, and `(name, error)` of each file that had to be set aside"""
-    files,bad = self.files,[]
-    if self._union is None or self._union.bank.max_size!=max_size or files[:len(self._added)]!=self._added:
-        self._added,self._union = [],BankUnion(max_size) # from the start
-    for o in files[len(self._added):]:
-        try: self._union.add(o)
-        except ValueError as e:
-            self.set_aside(o.name, o)
-            o.unlink()
-            bad.append((o.name, e))
-        else: self._added.append(o)
+    names,bad = bank_files(self.folder),[]
+    if self._union.bank.max_size!=max_size or names[:len(self._added)]!=self._added: self._begin_anew(max_size)
+    new,self._new_banks,committed = names[len(self._added):],{},self._new_banks
+    try:
+        for o in list(self._readers) if new else []: o.own_rows()
+        if new: self._readers.clear()
+        for o in new:
+            if why := self._add(o, committed.get(o)): bad.append((o, why))
+    except BaseException:
+        self._begin_anew(max_size)
+        raise
     return self._union.bank,bad
+
+@patch
+def _add(self:BankFolder, name, bank):
+    "Add a file to the union; or the error, if it had to be set aside"
+    path = self.folder/name
+    try: self._union.add(path, bank)
+    except ValueError as e:
+        self.set_aside(name, lambda p: shutil.copy(path, p))
+        path.unlink()
+        return e
+    self._added.append(name)
+
+# %% ../nbs/11b_bank_folder.ipynb #56ba3f12
+@patch
+def reader(self:BankFolder,
+    seed=None, # Makes the draws reproducible
+)->ExperienceBank:
+    """What `gather` has merged
+    - `seed`: Makes the draws reproducible"""
+    self._readers.add(res := self._union.bank.reader(seed))
+    return res
+
+# %% ../nbs/11b_bank_folder.ipynb #33eb3354
+@patch
+def save_memory(self:BankFolder,
+    name='memory.json', # Of the file
+): # -> its path
+    """Let a file say what `gather` has merged
+    - `name`: Of the file
+    - returns: its path"""
+    path = write_folder(self.folder, self._added[-1] if self._added else None, self._union.bank.max_size, name)
+    (self.folder/'memory.safetensors').unlink(missing_ok=True) # of an earlier version: a copy that grows old
+    return path
 
 # %% ../nbs/11b_bank_folder.ipynb #954443ef
 @patch
 def sweep(self:BankFolder):
     "Remove what killed writers left"
-    for o in self.folder.iterdir():
-        if o.suffix=='.new': o.unlink()
-        elif o.name.startswith(('.new-','.task-')): shutil.rmtree(o)
+    for folder in (self.folder, self.folder/'quarantine'):
+        for o in os.listdir(folder) if folder.is_dir() else []:
+            if o.endswith('.new'): (folder/o).unlink()
+            elif o.startswith(('.new-','.task-')): shutil.rmtree(folder/o)

@@ -54,6 +54,17 @@ class BankFolder:
     - returns: the bank, and `(name, error)` of each file that had to be set aside"""
         ...
 
+    def reader(self, seed: Any=None) -> ExperienceBank:
+        """What `gather` has merged
+    - `seed`: Makes the draws reproducible"""
+        ...
+
+    def save_memory(self, name: Any='memory.json'):
+        """Let a file say what `gather` has merged
+    - `name`: Of the file
+    - returns: its path"""
+        ...
+
     def sweep(self):
         """Remove what killed writers left"""
         ...

@@ -8,7 +8,7 @@ from concurrent.futures import Executor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-__all__ = ['Ctx', 'call_plain', 'run_task', 'Workflow', 'executor_of']
+__all__ = ['Ctx', 'call_plain', 'sweep_scratch', 'run_task', 'Workflow', 'executor_of']
 
 def safe_name(name):
     """A file name for `name`, and a different one for each"""
@@ -24,10 +24,17 @@ class Ctx:
     path: Path | None = None
     policy: object | None = None
     work_dir: str = ''
+    read: object = field(default=None, repr=False, compare=False)
+
+    def __post_init__(self):
+        ...
 
     @property
     def bank(self):
-        """The merged bank; draws from it follow from `seed`"""
+        """The merged bank, one object for the whole task; draws from it follow from `seed`"""
+        ...
+
+    def __getstate__(self):
         ...
 
     @property
@@ -78,6 +85,10 @@ class Wanted:
 @contextmanager
 def while_wanted():
     """A `Wanted` that says yes until the block or this process ends"""
+    ...
+
+def sweep_scratch():
+    """Remove the scratch files that killed programs left"""
     ...
 
 def run_task(task, ctx: Ctx, timeout: float | None=None, wanted: Any=None) -> dict:

@@ -26,13 +26,13 @@ from fastcore.imports import noop
 from fastcore.meta import delegates
 from .bank_folder import BankFolder
 from .core import Progress, whole_number
-from .engines import Ctx, Workflow, executor_of, run_task, while_wanted
+from .engines import Ctx, Workflow, executor_of, run_task, sweep_scratch, while_wanted
 from .learner_config import *
 from .memory.bank import bank_about, merge_banks as merge_files
 from .memory.files import FileLock
 from .run_state import *
 from .supervisor import run_command
-from .tasks import Task, as_number, as_seconds, why_failed
+from .tasks import EngineLost, Task, as_number, as_seconds, in_thread, why_failed
 
 log = logging.getLogger(__name__)
 
@@ -215,6 +215,9 @@ async def _collect_all(self:ParallelExperience, submit, iteration, count):
     names = [k for k,o in self.environments.items() if o.is_plain or not self.banks.has(Ctx(iteration, k))]
     tasks = [asyncio.create_task(count.add(self._collect(submit, o, iteration))) for o in names]
     try: return sum(await asyncio.gather(*tasks), [])
+    except EngineLost as e:
+        raise EngineLost(f'{e}. What was committed up to iteration {iteration} is kept in {self.banks.folder}: '
+                         'start the engine again, and then the run, which resumes') from None
     finally: # if one could not be committed, or this is cancelled, the others end, too
         for o in tasks: o.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -224,7 +227,7 @@ async def _collect_all(self:ParallelExperience, submit, iteration, count):
 def _merge(self:ParallelExperience, iteration):
     "Merge what came; the size of the memory, and a failure for each file that could not be merged"
     bank,bad = self.banks.gather(self.max_size)
-    bank.save(self.banks.folder, 'memory.safetensors')
+    self.banks.save_memory()
     return len(bank),[Failure(iteration, o, f'what was committed cannot be merged, and is in quarantine: {e}')
                       for o,e in bad]
 
@@ -233,12 +236,14 @@ def _merge(self:ParallelExperience, iteration):
 def _link_memory(self:ParallelExperience, always=False):
     "Let commands find the memory as `experience_bank.pkl`"
     tasks = [self.update, self.criterion and self.criterion.task]
-    at,to = self.work_dir/'experience_bank.pkl',self.banks.folder.relative_to(self.work_dir)/'memory.safetensors'
-    if not always and not any(o and o.is_command for o in tasks) or at.is_symlink() and at.readlink()==to: return
-    if at.exists() or at.is_symlink():
+    at,to = self.work_dir/'experience_bank.pkl',self.banks.folder.relative_to(self.work_dir)/'memory.json'
+    stale = at.is_symlink() and at.readlink()==to.with_name('memory.safetensors') # of an earlier version
+    needed = always or stale or any(o and o.is_command for o in tasks)
+    if not needed or at.is_symlink() and at.readlink()==to: return
+    if at.exists() and not stale:
         if self._single and not always: return
         self.banks.set_aside(at.name, at)
-        at.unlink()
+    at.unlink(missing_ok=True)
     at.symlink_to(to)
 
 # %% ../nbs/12_parallel.ipynb #f56056d1
@@ -273,8 +278,8 @@ def _collected(self:ParallelExperience, iteration, failures):
 @patch
 async def _learn_and_test(self:ParallelExperience, state, update):
     "Make a policy of the memory, and measure it"
-    ctx = Ctx(state.iteration, seed=self._seed(state.iteration), path=self.banks.folder/'memory.safetensors',
-              policy=self.policy, work_dir=str(self.work_dir))
+    ctx = Ctx(state.iteration, seed=self._seed(state.iteration), path=self.banks.folder/'memory.json',
+              policy=self.policy, work_dir=str(self.work_dir), read=self.banks.reader)
     task = partial(configured, config=self._config, iteration=state.iteration)
     if self.update and update:
         before = tuple(self._results.values()) if self._single else ()
@@ -312,7 +317,7 @@ async def _iterate(self:ParallelExperience, submit, iteration, count, collect, u
     self._results,self._updated = {},()
     self.clear_state()
     failures = await self._collect_all(submit, iteration, count) if collect else []
-    size,bad = await asyncio.to_thread(self._merge, iteration)
+    size,bad = await in_thread(self._merge, iteration, patience=None)
     self._link_memory()
     failures += bad
     state = State(iteration, self._collected(iteration, failures) if collect else {}, failures, size,
@@ -387,7 +392,7 @@ def _while_busy(self:ParallelExperience):
 async def _next(self:ParallelExperience, pool, count, max_iter, collect, update):
     "The next iteration, unless another run has done them all"
     self.banks.folder.mkdir(parents=True, exist_ok=True)
-    with FileLock(self.banks.folder), self._while_busy():
+    with FileLock(self.banks.folder, alone=True), self._while_busy():
         self.banks.sweep()
         done = self._resume()
         if max_iter and done>=max_iter: return
@@ -413,6 +418,7 @@ async def start(self:ParallelExperience,
     - `skip_environment_step`: Learn from the memory as it is, without collecting?
     - `initial_config`: A `LearnerConfig`, or a dict of parameters by task"""
     self._check_ready(max_iter, collect := not skip_environment_step)
+    sweep_scratch()
     check_config(initial_config, self._task_names())
     self._config = initial_config
     self._warn_if_met(max_iter)

@@ -6,7 +6,8 @@ Docs: https://fastrl.github.io/fastrl/tasks.html.md"""
 from typing import Any, overload
 from dataclasses import dataclass, field
 from .engines import Ctx
-__all__ = ['Task', 'as_seconds', 'why_failed', 'as_number']
+__all__ = ['log', 'Task', 'as_seconds', 'EngineLost', 'why_failed', 'in_thread', 'as_number']
+log: Any
 
 @dataclass
 class Task:
@@ -64,11 +65,39 @@ def as_seconds(timeout) -> float:
     - returns: or `None`"""
     ...
 
+class EngineLost(RuntimeError):
+    """The engine dropped a task: it was shut down, or killed, or cannot be reached any more"""
+
 def why_failed(res: dict, timeout: float | None=None) -> str:
     """Why a task failed, in words
     - `res`: What `collect` gave
     - `timeout`: Seconds that it had
     - returns: `None` if it did not"""
+    ...
+
+class _Call:
+    """A call in a thread of its own, which does not outlive the program"""
+    f: Any
+    lock: Any
+    over: bool
+    future: Any
+    thread: Any
+
+    def __init__(self, f):
+        ...
+
+    def interrupt(self):
+        """Raise a `KeyboardInterrupt` in it"""
+        ...
+
+async def in_thread(f, *args, what: str='it', stop: Any=None, patience: float=2.0):
+    """Call a function in a thread, and stop it if we are cancelled
+    - `f`: A function
+    - `*args`: Its arguments
+    - `what`: For a warning
+    - `stop`: Called to stop it; by default a `KeyboardInterrupt` is raised in it
+    - `patience`: Seconds to wait for its end then; `None` for as long as it takes
+    - returns: its result"""
     ...
 
 def as_number(got, what: str) -> float:

@@ -1,6 +1,7 @@
 "Banks and their files: every kind of value comes back, each row is merged once, and no file runs anything or loads by half"
 import base64, collections, contextlib, copy, dataclasses, errno, io, itertools, json, logging, multiprocessing as mp
 import os, pickle, random, shutil, sys, types, zlib
+from datetime import datetime
 from pathlib import Path
 from unittest.mock import patch
 import numpy as np, pytest, torch
@@ -114,15 +115,24 @@ refused = [(5, 'an experience should have state'), (Experience(1,1,1.,1,np.array
            (Experience(1,[1,len],1.,1,False), '`action` should be plain data'),
            (Experience(1,1,1.,np.array([{}]),False), '`next_state` should be plain data'),
            (Experience(1,1,1.,torch.ones(2).to_sparse(),False), '`next_state` should be plain data'),
-           (Experience(1,1,1.,1,False,'info'), '`info` should be a dict'), (Experience(1,1,1.,1,False,{'a':{1,2}}), 'plain data')]
+           (Experience(1,1,1.,1,False,'info'), '`info` should be a dict'), (Experience(1,1,1.,1,False,{'a':{1,2}}), 'plain data'),
+           *((Experience(**{**vars(step(1)), k: v}), f'`{k}` should be plain data: numbers, strings, arrays, tensors, or lists, tuples and dicts of them ({what} is not')
+             for k in ('state','action','done','info') for v,what in (
+                 ({'a':{1}}, '`set`'), ({'a':[frozenset()]}, '`frozenset`'), ({'a':datetime.now()}, '`datetime`'), ({'a':np.datetime64('2026-01-01')}, '`datetime64`'),
+                 ({'a':np.array([1,'a'], object)}, '`ndarray` of dtype object'), ({'a':np.array(['2026-01-01'], 'M8[D]')}, '`ndarray` of dtype datetime64[D]')))]
 
 @pytest.mark.parametrize('bad,says', refused)
 def test_refused_by_name(bad, says):
-    "Alone and in a batch"
-    for bank in (ExperienceBank(), ExperienceBank(3)):
+    "Alone, in a batch, after rows that fit, and as columns"
+    for bank in (ExperienceBank(), ExperienceBank(3), bank_with(step(1), step(2))):
+        n,rows,fields = len(bank),list(bank),bank.ring.fields
         with fails(says): bank.add(bad)
         with fails(says): bank.add_batch([bad])
-        assert len(bank)==0
+        with fails(says): bank.add_batch([step(3), bad])
+        if bad!=5:
+            with fails(): bank.add_batch({k: [v]*2 for k,v in vars(bad).items()})
+        assert len(bank)==n and bank.ring.fields==fields
+        for a,b in zip(rows, bank): same(a, b)
 
 def test_all_of_a_batch_or_none():
     bank = bank_with(step(1), step(2))
@@ -796,19 +806,23 @@ def test_skipped(many, caplog):
     with fails("`on_error` should be 'raise' or 'skip'"): merge_banks(paths, on_error='ignore')
 
 # %% Interrupted at every line
-def at_line(k, f, *args):
-    "Call `f`, with a KeyboardInterrupt at the `k`-th line of this library that runs in it: did it come?"
-    n = itertools.count(1)
+def at_line(k, f, *args, again=0):
+    "Call `f`, with a KeyboardInterrupt at the `k`-th line of this library that runs in it, and `again` lines later: how many came?"
+    n,came = itertools.count(1),[]
     def trace(frame, event, _):
         if frame.f_code.co_filename!='<string>' and '/fastrl/' not in frame.f_code.co_filename: return
-        if event=='line' and next(n)==k: sys.settrace(None); raise KeyboardInterrupt
+        if event=='line' and next(n) in (k, again and k+again):
+            came.append(1)
+            raise KeyboardInterrupt # which ends the tracing
         return trace
-    was = sys.gettrace()
-    sys.settrace(trace)
+    def resume(frame, event, _):
+        if again and len(came)==1 and not sys.gettrace(): sys.settrace(trace)
+    was = sys.gettrace(),sys.getprofile()
+    sys.settrace(trace), sys.setprofile(resume)
     try: f(*args)
-    except KeyboardInterrupt: return True
-    finally: sys.settrace(was)
-    return False
+    except KeyboardInterrupt: pass
+    finally: sys.setprofile(was[1]), sys.settrace(was[0])
+    return len(came)
 
 def numbered(i): return Experience(np.full(2, i, np.float32), i%2, float(i), None if i%5==4 else (i,), i%3==2, {'i':i})
 def history(cap, n):
@@ -828,8 +842,8 @@ interrupted = dict(add=lambda b: b.add(numbered(15)), text=lambda b: b.add(E('le
 def test_interrupted(tmp_path, cap, n, name, every):
     "The bank is as it was before the call or as it is after it: its rows, their infos and episodes; and it goes on"
     def seen(b):
-        of = [b._columns_at()[k,].tolist() for k in ('source','episode')]
-        return [repr(vars(e)) for e in b],of,b._all_spans()[:-1],b._total
+        of = [b._rows.columns_at()[k,].tolist() for k in ('source','episode')]
+        return [repr(vars(e)) for e in b],of,b._all_spans()[:-1],b._rows.total
     f,before = interrupted[name],history(cap, n)
     after = pickle.loads(pickle.dumps(before))
     was,then = seen(before),(f(after), seen(after))[1]
@@ -844,6 +858,25 @@ def test_interrupted(tmp_path, cap, n, name, every):
         b.add(numbered(50))
         same(b[-1], numbered(50))
     assert k>20
+
+@pytest.mark.parametrize('cap,n,name,every', [(4,9,'add',37), (4,9,'batch',291),
+    *(pytest.param(*o, 3, marks=pytest.mark.long) for o in itertools.product((4,None), (9,), interrupted))])
+def test_interrupted_twice(cap, n, name, every):
+    "So it is after a second Ctrl-C, at any line of what takes back or completes what the first one stopped"
+    def seen(b): return [repr(vars(e)) for e in b],[b._rows.columns_at()[k,].tolist() for k in ('source','episode')],b._all_spans()[0][1:]
+    f,before,twice = interrupted[name],history(cap, n),0
+    was,after = seen(before),(f(before), seen(before))[1]
+    for k in itertools.count(1, every):
+        for again in itertools.count(1):
+            b = history(cap, n)
+            came = at_line(k, f, b, again=again)
+            twice += came==2
+            assert seen(b)[:2] in (was[:2], after[:2]), (k, again)
+            if seen(b)[0]==was[0]: f(b)
+            assert seen(b)==after, (k, again)
+            if came<2: break
+        if not came: break
+    assert twice>5
 
 def add_and_save(i):
     forked_bank.add(E(float(i)))

@@ -5,8 +5,8 @@ import pytest
 
 root = Path(__file__).parent.parent
 
-def killed(n, seed):
-    run = subprocess.run([sys.executable, 'tests/crash.py', str(n), str(seed)], cwd=root, capture_output=True, text=True)
+def killed(*args, what='crash'):
+    run = subprocess.run([sys.executable, f'tests/{what}.py', *map(str, args)], cwd=root, capture_output=True, text=True)
     assert run.returncode==0, run.stdout+run.stderr
 
 needs_fork = pytest.mark.skipif(not hasattr(os, 'fork'), reason='writers are forked, which this system cannot')
@@ -17,3 +17,10 @@ def test_killed(): killed(20, 0)
 @pytest.mark.long
 @needs_fork
 def test_killed_often(): killed(300, 1)
+
+@needs_fork
+def test_banks(): killed(8, 0, 1499, what='crash_banks')
+
+@pytest.mark.long
+@needs_fork
+def test_banks_often(): killed(200, 1, 61, what='crash_banks')

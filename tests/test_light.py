@@ -23,6 +23,23 @@ sys.meta_path.insert(0, Blocked())
 @pytest.mark.parametrize('module', light)
 def test_imports(module): without(f'import fastrl.{module}')
 
+def test_no_locks():
+    "Everything that runs imports without `fcntl`, which Windows lacks; there a lock is always free, and nothing is swept"
+    out = without('''
+import fastrl.cli, tempfile
+from fastrl.bank_folder import BankFolder
+from fastrl.engines import sweep_scratch, while_wanted
+from fastrl.memory.files import FileLock
+from fastrl.parallel import ParallelExperience
+with tempfile.TemporaryDirectory() as d, FileLock(d), FileLock(d):
+    tempfile.tempdir = d
+    at = tempfile.mkdtemp(prefix='fastrl-task-')
+    sweep_scratch()
+    with while_wanted() as wanted: told = [wanted(), wanted.__reduce__()[0](wanted.path)()]
+    print(*told, wanted(), wanted.__reduce__()[0](wanted.path)(), os.path.exists(at), len(BankFolder(d).merged()))
+'''.replace('import fastrl.cli', 'import os, fastrl.cli'), ['fcntl'])
+    assert out=='True True False False True 0\n'
+
 def test_works():
     code = '''
 import torch

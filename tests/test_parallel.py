@@ -4,7 +4,8 @@ from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 import cloudpickle, numpy as np, pytest
-from fastrl.memory.bank import ExperienceBank, create_experience, merge_banks
+from fastrl.memory.bank import ExperienceBank, bank_about, create_experience, merge_banks
+from fastrl.memory.files import LoadError
 from fastrl.parallel import *
 from fastrl.run_state import read_run
 
@@ -260,6 +261,114 @@ def test_told(copied, tmp_path):
     pe.update = None
     assert asyncio.run(pe.learn(2)).collected=={'told':14}
 
+# %% What an iteration costs
+def counted(monkeypatch, folder, n, size=3, **kwargs):
+    "What each iteration of four environments loads, and how many bytes it leaves"
+    from fastrl.memory import bank as of_bank
+    reads,read = [],of_bank.read_bank
+    monkeypatch.setattr(of_bank, 'read_bank', lambda path: reads.append(path) or read(path))
+    pe,res = ParallelExperience(work_dir=folder, **kwargs),[]
+    for i in range(4): pe.environment_task(lambda ctx: [create_experience([1.]*99, 0, float(ctx.iteration), [1.]*99, True)]*size, name=f'env {i}')
+    @pe.update_task
+    def update(ctx): return {'n': len(ctx.bank)}
+    @pe.as_stop_criterion('N', threshold=1e9)
+    def test(ctx): return len(ctx.bank)
+    def bytes_of(): return sum(o.stat().st_size for o in pe.banks.folder.iterdir())
+    async def go():
+        seen = 0
+        async for state in pe.start(n):
+            res.append((len(reads), bytes_of()-seen, state.metric))
+            reads.clear()
+            seen = bytes_of()
+    asyncio.run(go())
+    return res,pe
+
+def test_costs(tmp_path, monkeypatch):
+    "Each iteration loads the banks that came, and no others; what it adds to the folder does not grow"
+    res,pe = counted(monkeypatch, tmp_path, 6)
+    assert [o for o,*_ in res]==[4]*6 and [n for *_,n in res]==[12.*(i+1) for i in range(6)]
+    assert max(n for _,n,_ in res[1:])<1.1*min(n for _,n,_ in res[1:])
+    assert held_rewards(ExperienceBank.load(pe.banks.folder/'memory.json'))==held_rewards(pe.memory)==[float(i) for i in range(6) for _ in range(12)]
+
+def held_rewards(b): return [e.reward for e in b]
+
+@pytest.mark.parametrize('limit', [None,20])
+def test_saved_memory(limit, tmp_path):
+    "The file of the memory is the memory: also after it was damaged or removed, for another driver, and while others commit"
+    folder,rng,sizes = BankFolder(tmp_path),np.random.default_rng(0),[]
+    def commit(i, n): folder.commit(Ctx(i, 'one'), {'a.safetensors': raw(a_bank(n, 100*i), tmp_path)})
+    (tmp_path/'memory.safetensors').write_bytes(b'of an earlier version')
+    for i in range(40):
+        commit(i, int(rng.integers(1, 5)))
+        bank,_ = folder.gather(limit)
+        path = folder.save_memory()
+        sizes.append(path.stat().st_size)
+        if i%10==0:
+            commit(10**6+i, 1) # is there, and does not count yet
+            assert held(ExperienceBank.load(path))==held(bank)
+            folder.files[-1].unlink()
+            assert held(bank)==held(folder.merged(limit))
+        if i==20: path.write_bytes(b'rubbish')
+        if i==25: path.unlink()
+        if i==30: folder = BankFolder(tmp_path) # another driver
+        if i==35: commit(i, 2); folder.files[3].write_bytes(b'damaged'); folder = BankFolder(tmp_path)
+    assert max(sizes)<200 and not (tmp_path/'memory.safetensors').exists()
+
+def test_old_link(tmp_path):
+    "A run that an earlier version left, with all of it in one file and a link to that: the next one turns the link"
+    pe = ParallelExperience(work_dir=tmp_path)
+    pe.environment_task(lambda ctx: a_bank(2, 10*ctx.iteration), name='one')
+    asyncio.run(pe.learn(1))
+    pe.memory.save(tmp_path/'experience', 'memory.safetensors')
+    (tmp_path/'experience/memory.json').unlink()
+    (tmp_path/'experience_bank.pkl').symlink_to('experience/memory.safetensors')
+    asyncio.run(pe.learn(2))
+    assert held(ExperienceBank.load(tmp_path/'experience_bank.pkl'))==[0.,1.,10.,11.]
+    assert not (tmp_path/'experience/memory.safetensors').exists() and not (tmp_path/'experience/quarantine').exists()
+
+@pytest.mark.parametrize('said', [dict(last='../other/000000.a.safetensors'), dict(last='/etc/000000.a.safetensors'), dict(last='..'), dict(last=['x']),
+                                  dict(last='run.json'), dict(max_size=0), dict(max_size='all'), dict(max_size=True)])
+def test_hostile_memory(said, tmp_path):
+    "What stands in the file leads nowhere else"
+    for o in ('run','other'): a_bank(1).save(tmp_path/o, '000000.a.safetensors')
+    at = tmp_path/'run'/'memory.json'
+    at.write_text(json.dumps({'format':'fastrl bank folder', 'max_size':None, 'last':'000000.a.safetensors', **said}))
+    with pytest.raises(LoadError, match='should be'): ExperienceBank.load(at)
+    with pytest.raises(LoadError, match='should be'): merge_banks([at])
+    assert bank_about(at) is None
+
+def test_continued_bank(tmp_path):
+    "A bank that continues one of the memory adds its new experiences only, in the file, too"
+    folder = BankFolder(tmp_path)
+    folder.commit(Ctx(0, 'a'), {'a.safetensors': raw(a_bank(3), tmp_path)}, new=False)
+    for i in (1,2):
+        folder.gather(), folder.save_memory()
+        b = ExperienceBank.load(folder.files[-1])
+        b.add(create_experience(10.*i, 0, 0., 0., True))
+        folder.commit(Ctx(i, 'a'), {'a.safetensors': raw(b, tmp_path)}, new=False)
+    assert held(folder.gather()[0])==[0.,1.,2.,10.,20.]==held(ExperienceBank.load(folder.save_memory()))
+
+def test_one_bank(tmp_path):
+    "A task's bank is one object: a loop draws another batch each time, its own rows stay its own, and one that is kept stays as it was"
+    pe,kept = ParallelExperience(work_dir=tmp_path),[]
+    pe.environment_task(lambda ctx: a_bank(50, 100*ctx.iteration), name='one')
+    @pe.update_task
+    def update(ctx):
+        assert ctx.bank is ctx.bank
+        assert len({tuple(ctx.bank.sample_batch(5)['state'].tolist()) for _ in range(5)})==5
+        kept.append(ctx.bank)
+    @pe.as_stop_criterion('m', 1e9)
+    def test(ctx):
+        drawn = held(ctx.bank.sample(9))
+        elsewhere = cloudpickle.loads(cloudpickle.dumps(ctx))
+        assert len(elsewhere.bank)==len(ctx.bank) and held(elsewhere.bank.sample(9))==drawn
+        ctx.bank.add(create_experience(-1., 0, 0., 0., True))
+        return len(ctx.bank)
+    states = asyncio.run(all_of(pe.start(3)))
+    assert [(o.size, o.metric) for o in states]==[(50,51), (100,101), (150,151)]
+    assert [len(o) for o in kept]==[50,100,150] and held(kept[0])==[float(i) for i in range(50)]
+    assert len(pe.memory)==150 and -1. not in held(ExperienceBank.load(pe.banks.folder/'memory.json'))
+
 # %% What ROSE's programs do
 def saves_to(pe, data, *names):
     "Environments that save banks of 1, 2, … experiences into a folder of their own choice, in every iteration"
@@ -275,9 +384,9 @@ def test_saved_elsewhere(tmp_path):
     (data/'experience_bank.pkl').write_text('of another program')
     saves_to(pe, data, 'experience_bank_0.pkl', 'experience_bank_1.pkl', 'experience_bank_1.pkl')
     @pe.update_task
-    async def update(*args): return f'test "$PWD" = "{data}" && cp experience_bank.pkl seen.$FASTRL_ITERATION'
+    async def update(*args): return f'test "$PWD" = "{data}" && cp experience_bank.pkl experience/seen.$FASTRL_ITERATION'
     assert [o.collected for o in asyncio.run(all_of(pe.start(2)))]==[{'env_0':1, 'env_1':2, 'env_2':3}]*2
-    assert [len(ExperienceBank.load(data/f'seen.{i}')) for i in (0,1)]==[6,12]
+    assert [len(ExperienceBank.load(data/f'experience/seen.{i}')) for i in (0,1)]==[6,12]
     assert (pe.banks.folder/'quarantine'/'experience_bank.pkl').read_text()=='of another program'
     assert sorted(o.name for o in data.glob('experience_bank_*'))==['experience_bank_0.pkl','experience_bank_1.pkl'] # they stay
 
@@ -425,11 +534,9 @@ for i in range(5):
     pe.environment_task(env, name=str(i))
 run_command(['true'], '.') # the fork server is started now and has no limit
 resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, resource.RLIM_INFINITY))
-try: asyncio.run(pe.learn(1))
-except OSError as e: print(e.strerror)
-print(len(pe.memory))
+print(asyncio.run(pe.learn(1)).size) # each bank is small enough, and all of them together are written nowhere
 resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-print(asyncio.run(pe.learn(1)).size, len(ExperienceBank.load(pe.banks.folder/'memory.safetensors')))
+print(len(pe.memory), len(ExperienceBank.load(pe.banks.folder/'memory.json')))
 pe.environment_task(lambda ctx: [create_experience([1.]*50, i, 0., [0.]*50, False)]*10**4, name='large')
 resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, resource.RLIM_INFINITY))
 pe.min_envs = 6
@@ -438,7 +545,7 @@ except OSError as e: print(e.strerror)
 print(len(pe.memory)>=1000, [o.name for o in pe.banks.folder.iterdir() if o.name[0]=='.'])
 """)
     out = subprocess.run([sys.executable, full], capture_output=True, text=True, timeout=300, env={**os.environ, 'PYTHONPATH':str(root)})
-    assert (out.stdout.splitlines(), out.stderr)==(['File too large', '1000', '1000 1000', 'File too large', 'True []'], '')
+    assert (out.stdout.splitlines(), out.stderr)==(['1000', '1000 1000', 'File too large', 'True []'], '')
 
 # %% Who dies
 @pytest.mark.parametrize('where', ['environment','update'])
@@ -579,6 +686,140 @@ def test_example(kind, tmp_path):
     assert n['metric']>200 and len(BankFolder(tmp_path/'run'/'experience').merged())==n['iterations']*2400
     assert f'After {n["iterations"]} iterations' in p.stdout
 
+def started(folder, body, name='driver.py', **env):
+    "A program that has a `ParallelExperience` called `pe`, and what it prints"
+    (folder/name).write_text(f"""
+import asyncio, os, sys, time
+from pathlib import Path
+from concurrent.futures import ProcessPoolExecutor
+from fastrl.memory.bank import create_experience
+from fastrl.parallel import ParallelExperience
+def env(ctx): return [create_experience(float(ctx.iteration), 0, 0., 0., True)]*3
+def hangs(ctx):
+    Path({str(folder/'begun')!r}).write_text(str(os.getpid()))
+    time.sleep(300)
+def run(pe, n=1): print(asyncio.run(pe.learn(n)).size, flush=True)
+{body}
+""")
+    return subprocess.Popen([sys.executable, folder/name], env={**os.environ, 'PYTHONPATH':str(root), 'TMPDIR':str(folder), **env}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+
+endless = dict(python='while True: sum(range(1000))', c='time.sleep(300)', caught="""
+    try:
+        while True: sum(range(1000))
+    except KeyboardInterrupt: print('cleaned up', flush=True)""")
+
+@pytest.mark.parametrize('what,times', [('python',1), ('c',2), long('python',2), long('c',1), ('caught',1)])
+@pytest.mark.parametrize('task', ['update_task',long("as_stop_criterion('m', 1)")])
+def test_interrupted(what, times, task, tmp_path):
+    "Ctrl-C in an update or a test ends the program within seconds; what was committed stays, and nothing else does"
+    p = started(tmp_path, f"""
+pe = ParallelExperience(work_dir={str(tmp_path/'run')!r})
+pe.environment_task(env)
+@pe.{task}
+def busy(ctx):
+    Path({str(tmp_path/'begun')!r}).touch()
+    {endless[what]}
+run(pe)""")
+    assert in_time((tmp_path/'begun').exists)
+    for _ in range(times):
+        os.killpg(p.pid, signal.SIGINT)
+        time.sleep(.3)
+    out,err = p.communicate(timeout=10) # it would take 300 s
+    assert p.returncode and 'KeyboardInterrupt' in err and out==('cleaned up\n' if what=='caught' else '')
+    assert ('cannot be interrupted where it is now' in err)==(what=='c') or times==2
+    assert sorted(o.name for o in (tmp_path/'run'/'experience').iterdir())==['000000.env.safetensors','memory.json']
+    assert not [*tmp_path.glob('fastrl-*')]
+    state,pe = one(tmp_path/'run', columns)
+    assert state.iteration==0 and len(pe.memory)==5
+
+@pytest.mark.parametrize('method', ['fork',long('spawn'),long('forkserver')])
+def test_orphans(method, tmp_path):
+    "A driver that is killed while a pool of processes works for it: the next one resumes at once, and the pool ends"
+    p = started(tmp_path, f"""
+import multiprocessing
+if __name__=='__main__':
+    with ProcessPoolExecutor(3, mp_context=multiprocessing.get_context({method!r})) as pool:
+        pe = ParallelExperience(pool, work_dir={str(tmp_path/'run')!r})
+        pe.environment_task(env)
+        pe.environment_task(hangs)
+        run(pe)""")
+    assert in_time((tmp_path/'begun').exists)
+    assert in_time(lambda: [*(tmp_path/'run'/'experience').glob('0*')])
+    workers = subprocess.run(['pgrep', '-g', str(p.pid)], capture_output=True, text=True).stdout.split()
+    assert len(workers)>2
+    p.kill()
+    p.communicate(timeout=20)
+    state,pe = one(tmp_path/'run', columns) # the folder's lock is free
+    assert (state.collected, state.size)==({'one':2}, 5)
+    assert in_time(lambda: len(subprocess.run(['pgrep', '-g', str(p.pid)], capture_output=True, text=True).stdout.split())==0, 10)
+    assert ends((tmp_path/'begun').read_text(), 10)
+
+@pytest.mark.parametrize('method,runs', [('forkserver',1), *(long(o, 3) for o in ('forkserver','spawn','fork'))])
+def test_start_methods(method, runs, tmp_path):
+    "However processes begin, by the pool's choice or as Python's default: tasks run, their functions may be of the program itself, and it resumes"
+    p = started(tmp_path, f"""
+import multiprocessing
+def own(ctx): return env(ctx)+[create_experience(-1., 0, 0., 0., True)]
+if __name__=='__main__':
+    multiprocessing.set_start_method({method!r})
+    for at,n in [('run',1), ('run',2), ('other',1)][:{runs}]:
+        context = multiprocessing.get_context({method!r}) if n==1 else None
+        pool = ProcessPoolExecutor({min(runs, 2)}, mp_context=context) if at=='run' else None # else the engine of `ParallelExperience`
+        pe = ParallelExperience(pool, work_dir=f'{tmp_path}/{{at}}')
+        pe.environment_task(env)
+        pe.environment_task(own)
+        @pe.update_task
+        def update(ctx): return {{'n':len(ctx.bank)}}
+        run(pe, n)
+        if pool: print(pool._mp_context.get_start_method()), pool.shutdown()
+""")
+    out,err = p.communicate(timeout=120)
+    assert (out.split(), err)==(['7',method,'14',method,'7'][:2*runs], '')
+
+@pytest.mark.long
+def test_swept(tmp_path):
+    "What stopped and killed drivers leave is removed by the next one, also by a driver whose work is not in the same place"
+    (tmp_path/'fastrl-notes').mkdir() # of somebody else
+    for sig in (signal.SIGKILL, signal.SIGTERM):
+        p = started(tmp_path, f"pe = ParallelExperience(work_dir={str(tmp_path/'run')!r})\npe.environment_task(hangs)\nrun(pe)")
+        assert in_time((tmp_path/'begun').exists)
+        for o in ('.new-x','quarantine'): (tmp_path/'run'/'experience'/o).mkdir(exist_ok=True)
+        for o in ('a.1.2.new','quarantine/b.1.2.new'): (tmp_path/'run'/'experience'/o).touch()
+        p.send_signal(sig)
+        p.communicate(timeout=20)
+        (tmp_path/'begun').unlink()
+        assert len([*tmp_path.glob('fastrl-*')])==3
+        for at in ('elsewhere','run') if sig==signal.SIGKILL else ['run']:
+            p = started(tmp_path, f"pe = ParallelExperience(work_dir={str(tmp_path/at)!r})\npe.environment_task(env)\nrun(pe, 9)")
+            assert p.communicate(timeout=60)[1]==''
+            assert [o.name for o in tmp_path.glob('fastrl-*')]==['fastrl-notes']
+        assert not [*(tmp_path/'run').rglob('*new*')]
+
+@pytest.mark.long
+def test_scheduler_killed(tmp_path):
+    "The error says what happened and where to resume; the next run does"
+    with socket.socket() as s:
+        s.bind(('127.0.0.1', 0))
+        port = s.getsockname()[1]
+    dask = str(Path(sys.executable).parent/'dask')
+    parts = [subprocess.Popen([dask, *o.split(), '--no-dashboard'], cwd=tmp_path, stderr=subprocess.DEVNULL)
+             for o in (f'scheduler --port {port}', f'worker tcp://127.0.0.1:{port} --nworkers 1 --nthreads 4')]
+    try:
+        from distributed import Client
+        with Client(f'tcp://127.0.0.1:{port}', timeout=60) as client:
+            pe = ParallelExperience(client, work_dir=tmp_path/'run')
+            def env(ctx):
+                if ctx.iteration: time.sleep(60)
+                return [create_experience(0., 0, 0., 0., True)]
+            pe.environment_task(env)
+            @pe.update_task
+            def update(ctx): parts[0].kill()
+            with pytest.raises(RuntimeError, match='the engine dropped a task.*start the engine again.*resumes'): asyncio.run(pe.learn(3))
+    finally:
+        for o in parts: o.kill(), o.wait()
+    state,pe = one(tmp_path/'run', columns, 2)
+    assert (state.iteration, len(pe.memory))==(1, 3)
+
 def killed(times, seed, folder):
     "A driver that is killed at any moment loses no committed bank, leaves no child, and resumes"
     driver,pids = folder/'driver.py',folder/'pids'
@@ -616,6 +857,8 @@ asyncio.run(main())
         for o in banks.files:
             i,j = int(o.name[:6]),int(o.name.split('_')[1].split('.')[0])
             assert [(e.state, e.action) for e in ExperienceBank.load(o)]==[(i, j)]*j
+        memory = ExperienceBank.load(banks.folder/'memory.json')
+        assert len(memory)>=6*n and held(memory)==held(banks.merged())[:len(memory)]
         def runs(o): return subprocess.run(['pgrep', '-g', o.name, '-r', 'R,S,D'], stdout=subprocess.DEVNULL).returncode==0
         assert in_time(lambda: not any(map(runs, pids.iterdir())), 20), 'a child still runs'
         for o in pids.iterdir(): o.unlink()

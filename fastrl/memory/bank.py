@@ -10,17 +10,17 @@ Docs: https://fastrl.github.io/fastrl/memory.bank.html.md"""
 __all__ = ['log', 'Merge', 'ExperienceBank', 'BankUnion', 'merge_banks', 'Experience', 'bank_about', 'create_experience']
 
 # %% ../../nbs/06e_memory.bank.ipynb #9f4ef4d1
-import errno, hashlib, logging, os, re, secrets
+import copy, errno, hashlib, itertools, logging, os, re, secrets
 from collections import Counter
 from datetime import datetime
 from pathlib import Path
 import numpy as np, torch
 from fastcore.basics import patch
 from ..core import *
-from .bankfile import LoadError, bank_about, load_errors, read_bank, write_bank
+from .bank_rows import BankRows
+from .bankfile import LoadError, bank_about, bank_files, folder_said, load_errors, read_bank, write_bank
 from .files import put_twice
 from .forms import *
-from .ring import Ring
 from .row import nest
 from .seen import Seen, last_spans, row_spans, some_spans
 
@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 
 class ExperienceBank:
     "Experiences of one worker, or of many"
-    _named,_digest = False,None # is it a merge, whose name follows from its parts? what identifies the file of ROSE's
+    _digest = None # what identifies the file of ROSE's
     def __init__(self,
         max_size:int=None, # The most experiences; without it the bank grows
         session_id:str=None, # A name; a random one if you give none
@@ -54,7 +54,12 @@ class ExperienceBank:
         "Forget all experiences"
         self._begin_empty()
 
-    def __len__(self): return len(self.ring)
+    @property
+    def ring(self):
+        "Where the rows lie"
+        return self._rows.ring
+
+    def __len__(self): return len(self._rows)
     def __repr__(self):
         limit = '' if self.max_size is None else f' of {self.max_size}'
         return f'ExperienceBank({self.session_id!r}, {len(self)} experiences{limit})'
@@ -62,27 +67,20 @@ class ExperienceBank:
 # %% ../../nbs/06e_memory.bank.ipynb #d0c1629c
 @patch
 def _begin_empty(self:ExperienceBank):
-    "An empty ring, and nothing known of any row"
+    "No rows, and nothing known of any; all at once"
     vars(self).update(
-        ring=Ring(self.max_size), _rows_before=0, # and how many rows were written before those in the ring
-        _texts=[], _first_text=0, # of each row, and the number of the first row that has one
-        _forms={}, # the number of each form
-        _mixed=False, # did a column become wider after its first rows?
+        _rows=BankRows(self.max_size),
         sources=[], _source=None, # session ids by number; the number of our own
         _open_episode=0, _free_episode=1, # the one being collected; the first number that is free
-        _past=[], _own_from=0) # who wrote the rows before number `_own_from`; later ones are our own
-    self._new_id()
+        _past=[], _own_from=0, **_fresh_id()) # who wrote the rows before number `_own_from`; later ones are our own
 
-@patch(as_prop=True)
-def _total(self:ExperienceBank): return self._rows_before+self.ring.total # one line: an interrupt finds both or neither
+def _fresh_id(): return dict(id=secrets.token_hex(16), _loaded=False, _pid=os.getpid())
 
 # %% ../../nbs/06e_memory.bank.ipynb #b94adbad
 @patch
-def _new_id(self:ExperienceBank, **known):
+def _new_id(self:ExperienceBank):
     "Take a new `id`; rows that are there keep the one they had"
-    past = self._all_spans() if len(self) else []
-    vars(self).update(_past=past, _own_from=self._total, id=secrets.token_hex(16), _loaded=False, _pid=os.getpid())
-    vars(self).update(known)
+    vars(self).update(_past=self._all_spans(), _own_from=self._rows.total, **_fresh_id())
 
 @patch(as_prop=True)
 def _copied(self:ExperienceBank): return self._loaded or self._pid!=os.getpid()
@@ -95,120 +93,39 @@ def _continue(self:ExperienceBank):
 @patch
 def _all_spans(self:ExperienceBank):
     "Who wrote each row, and its number there"
-    return last_spans([*self._past, (self.id, self._own_from, self._total)], len(self))
+    return last_spans([*self._past, (self.id, self._own_from, self._rows.total)], len(self))
 
 # %% ../../nbs/06e_memory.bank.ipynb #dc82eff9
 _renamed = dict(_episode='_open_episode', _episodes='_free_episode', _held='seen', _before='_rows_before')
+_of_rows = dict(ring='ring', _rows_before='before', _texts='texts', _first_text='first_text', _forms='forms',
+                _mixed='mixed') # which a bank had itself
 
 @patch
 def __getstate__(self:ExperienceBank): return {**self.__dict__, '_loaded':True}
 @patch
 def __setstate__(self:ExperienceBank, state):
-    self.__dict__.update({_renamed.get(k, k): v for k,v in state.items()})
-    if '_infos' not in state: return
-    del self._infos # as earlier versions had them, by slot
-    slots,parents = self._slots(range(len(self))),vars(self).pop('parents', [])
-    about = dict(id=self.id, total=self._total, parents=parents)
-    self._texts,self._first_text = [state['_infos'][i] for i in slots.tolist()],self._total-len(self)
-    self._past,self._own_from = row_spans(about, len(self)),self._total
-
-# %% ../../nbs/06e_memory.bank.ipynb #278fd080
-_per_row = dict(form=torch.int32, source=torch.int32, episode=torch.int64) # each row has these, too
-
-@patch(as_prop=True)
-def _stored_fields(self:ExperienceBank): return [f for f in self.ring.fields or () if f.path[0] in experience_fields]
-@patch(as_prop=True)
-def _stored_columns(self:ExperienceBank): return field_columns(dict(leaves(self.ring.columns())))
-
-@patch
-def _as_they_fit(self:ExperienceBank, cols, forms, texts):
-    "These rows, so that their columns fit those of the ring"
-    stored,values = self._stored_columns,field_columns(cols)
-    try:
-        wide = wider_fields(self._stored_fields, values, 'this')
-        for p,v in (*stored.items(), *values.items()): as_wide(p, v, wide[p].dtype)
-    except ValueError: # as text they fit
-        more = {p: cols[p] for p in ((k,) for k in ('source','episode')) if p in cols}
-        cols,forms,texts = columns_of(experiences_of(cols, forms, texts), stored)
-        cols.update(more)
-    return cols,forms,texts
-
-# %% ../../nbs/06e_memory.bank.ipynb #e24c8e6b
-@patch
-def _widen(self:ExperienceBank, cols):
-    "Make the ring ready for columns like `cols`, which fit"
-    wide = wider_fields(self._stored_fields, cols, 'this')
-    now = {f.path: f.dtype for f in self.ring.fields or ()}
-    if not now or any(f.dtype!=now.get(p) for p,f in wide.items()): self._new_ring(wide)
-    if any(now.get(p, t.dtype)!=t.dtype for p,t in cols.items()): self._mixed = True
-
-@patch
-def _new_ring(self:ExperienceBank, fields):
-    "Move the rows to a ring that has these fields"
-    specs = {**{p: (f.shape, f.dtype) for p,f in fields.items()}, **{(k,): ((), o) for k,o in _per_row.items()}}
-    ring,n = Ring(self.max_size, nest(specs)),len(self)
-    if n: ring.extend(nest(fit_fields(ring.place.columns, self._columns_at(), n)))
-    vars(self).update(ring=ring, _rows_before=self._total-n) # the oldest has row 0 now
-
-# %% ../../nbs/06e_memory.bank.ipynb #2af691a0
-@patch
-def _slots(self:ExperienceBank, idxs):
-    "The slots of the experiences `idxs`"
-    ring = self.ring
-    return ring.seams.slots_of(ring.total-len(self)+np.asarray(idxs, np.int64), ring.capacity)
-
-@patch
-def _columns_at(self:ExperienceBank, idxs=None):
-    "The columns of experiences by path; of all of them without `idxs`"
-    if not self.ring.fields: return {}
-    slots = self._slots(np.arange(len(self)) if idxs is None else idxs)
-    return dict(leaves(self.ring.gather(torch.from_numpy(slots))))
-
-# %% ../../nbs/06e_memory.bank.ipynb #b3a22a5f
-
-@patch
-def _texts_at(self:ExperienceBank, idxs):
-    first = self._total-len(self)-self._first_text
-    return [self._texts[first+i] for i in (idxs.tolist() if isinstance(idxs, np.ndarray) else idxs)]
-
-# %% ../../nbs/06e_memory.bank.ipynb #d8ab104c
-@patch
-def _note_texts(self:ExperienceBank, texts):
-    "Keep the texts of the next rows"
-    at,cap = self._total-self._first_text,self.max_size
-    if cap is None or at<2*cap+100: self._texts[at:] = texts; return
-    gone = at-len(self)
-    vars(self).update(_texts=self._texts[gone:at]+texts, _first_text=self._first_text+gone)
+    state = {_renamed.get(k, k): v for k,v in state.items()}
+    if '_rows' not in state:
+        state['_rows'] = rows = BankRows(state['max_size'])
+        vars(rows).update({new: state.pop(k) for k,new in _of_rows.items() if k in state})
+    infos,parents = state.pop('_infos', None),state.pop('parents', [])
+    vars(self).update(state)
+    if infos is None: return
+    rows.texts,rows.first_text = [infos[i] for i in rows.slots(range(len(rows))).tolist()],rows.total-len(rows)
+    about = dict(id=self.id, total=rows.total, parents=parents) # as earlier versions had them, by slot
+    self._past,self._own_from = row_spans(about, len(rows)),rows.total
 
 # %% ../../nbs/06e_memory.bank.ipynb #67e32377
 @patch
 def _append(self:ExperienceBank, cols, forms, texts, **notes):
-    "Write rows as `columns_of` gives them; the ring is ready for them. `notes` are attributes that the bank then has"
-    known = {**self._forms}
-    number = np.array([known.setdefault(f, len(known)) for f in forms], np.int32)
-    cols = {**cols, ('form',):torch.from_numpy(number[cols['form',].numpy()])}
-    rows = nest(fit_fields(self.ring.place.columns, cols, len(texts)))
-    self._note_texts(texts)
-    vars(self).update(_forms=known, **notes)
-    self._write_all(self.ring.extend, rows)
-
-@patch
-def _write_all(self:ExperienceBank, write, *args, **kwargs):
-    "Write rows; if that is interrupted when the oldest are half overwritten, it is completed"
-    ring,n = self.ring,self.ring.total
-    try: write(*args, **kwargs)
-    except BaseException:
-        if ring.total==n and len(ring) and ring.seams.oldest>n-len(ring): write(*args, **kwargs)
-        raise
+    "Write rows for which there is room; `notes` are attributes that the bank then has"
+    vars(self).update(notes)
+    self._rows.extend(cols, forms, texts)
 
 @patch
 def _whole(self:ExperienceBank, f, *args):
     "Call `f`; whatever stops it before it has written its rows, the bank is as it was"
-    was,n = {**vars(self)},self._total
-    try: return f(*args)
-    except BaseException:
-        if self._total==n: vars(self).update(was)
-        raise
+    return self._rows.whole(self, f, *args)
 
 # %% ../../nbs/06e_memory.bank.ipynb #061aacd0
 @patch
@@ -224,8 +141,7 @@ def _number_episodes(self:ExperienceBank, over):
 def _add_own(self:ExperienceBank, cols, forms, texts):
     "Add rows that this bank collected"
     if not texts: return
-    cols,forms,texts = self._as_they_fit(cols, forms, texts)
-    self._widen(field_columns(cols))
+    cols,forms,texts = self._rows.fit(cols, forms, texts)
     self._continue()
     episode,(open_,free) = self._number_episodes(cols['over',].numpy())
     source,sources = self._own_source()
@@ -249,19 +165,18 @@ def add(self:ExperienceBank,
 
 @patch
 def _add_one(self:ExperienceBank, e):
-    form = experience_form(e)
-    usual = form in self._forms and 'text' not in form and not (self._mixed and has_large(e))
-    if not usual or self._copied or self._source is None:
-        return self._add_own(*columns_of([e], self._stored_columns))
-    self._note_texts([row_text(getattr(e, 'info', None))])
-    was,of = (self._open_episode, self._free_episode),self._forms[form]
-    if ends(e.done): self._open_episode,self._free_episode = self._free_episode,self._free_episode+1
+    rows,form = self._rows,experience_form(e)
+    usual = form in rows.forms and 'text' not in form and not (rows.mixed and has_large(e))
+    if not usual or self._copied or self._source is None: return self._add_own(*columns_of([e], rows.columns))
+    text = row_text(getattr(e, 'info', None))
+    was,free = self._open_episode,self._free_episode
+    if ends(e.done): self._open_episode,self._free_episode = free,free+1
     try:
-        self._write_all(self.ring.add, **{k: getattr(e, k) for k in experience_fields},
-                    form=of, source=self._source, episode=was[0])
+        rows.add(text, **{k: getattr(e, k) for k in experience_fields},
+                 form=rows.forms[form], source=self._source, episode=was)
     except ValueError: # columns have to become wider, or it is kept as text
-        self._open_episode,self._free_episode = was
-        self._add_own(*columns_of([e], self._stored_columns))
+        self._open_episode,self._free_episode = was,free
+        self._add_own(*columns_of([e], rows.columns))
 
 # %% ../../nbs/06e_memory.bank.ipynb #dc1e322e
 @patch
@@ -274,7 +189,7 @@ def add_batch(self:ExperienceBank,
     if isinstance(experiences, dict): return self._whole(self._add_own, *columns_of_batch(experiences))
     if not hasattr(experiences, '__iter__') or isinstance(experiences, Experience):
         raise ValueError(f'experiences should be a list, or a dict of columns, got {experiences!r:.60}')
-    self._whole(self._add_own, *columns_of(experiences, self._stored_columns))
+    self._whole(self._add_own, *columns_of(experiences, self._rows.columns))
 
 # %% ../../nbs/06e_memory.bank.ipynb #a1cbfe33
 @patch
@@ -284,17 +199,13 @@ def __getitem__(self:ExperienceBank,
     """Experiences by age, the oldest first
     - `i`: Which one, or a slice
     - returns: an `Experience`, or a list of them"""
-    if isinstance(i, slice): return self._experiences_at(range(*i.indices(len(self))))
+    if isinstance(i, slice): return self._rows.experiences_at(range(*i.indices(len(self))))
     if not hasattr(i, '__index__'): raise TypeError(f'experiences are numbered by whole numbers, got {i!r:.60}')
     if not -len(self)<=i<len(self): raise IndexError(f'there are {len(self)} experiences, so none has number {i}')
-    return self._experiences_at([range(len(self))[i]])[0]
+    return self._rows.experiences_at([range(len(self))[i]])[0]
 
 @patch
 def __iter__(self:ExperienceBank): return (e for i in range(0, len(self), 1024) for e in self[i:i+1024])
-
-@patch
-def _experiences_at(self:ExperienceBank, idxs):
-    return experiences_of(self._columns_at(idxs), list(self._forms), self._texts_at(idxs)) if len(idxs) else []
 
 # %% ../../nbs/06e_memory.bank.ipynb #aa539e9b
 @patch
@@ -326,7 +237,7 @@ def sample(self:ExperienceBank,
     """Draw experiences
     - `batch_size`: How many
     - `replace`: May one be drawn twice?"""
-    return self._experiences_at(self._draw_idxs(batch_size, replace))
+    return self._rows.experiences_at(self._draw_idxs(batch_size, replace))
 
 # %% ../../nbs/06e_memory.bank.ipynb #8eb1d40b
 @patch
@@ -337,21 +248,14 @@ def sample_batch(self:ExperienceBank,
     """Draw a batch of tensors
     - `batch_size`: How many
     - `replace`: May one be drawn twice?"""
-    if odd := self._text_in():
+    if odd := self._rows.text_in():
         raise ValueError(f'{" and ".join(f"`{k}`" for k in odd)} cannot be a tensor: in some experiences it is `None`, '
                          'a string or of another shape. Draw experiences, with `sample`')
-    batch = self._columns_at(self._draw_idxs(batch_size, replace))
-    exact = {p for form in self._forms for p,k in kinds_of(form).items()
+    batch = self._rows.columns_at(self._draw_idxs(batch_size, replace))
+    exact = {p for form in self._rows.forms for p,k in kinds_of(form).items()
              if k in ('array float64','number float64','tensor float64')}
     return nest({p: v.float() if v.dtype==torch.float64 and p not in exact else v
                  for p,v in field_columns(batch).items()})
-
-@patch
-def _text_in(self:ExperienceBank):
-    "The fields that are kept as text in some experiences"
-    odd = {i: o for i,f in enumerate(self._forms) if (o := text_fields(f))}
-    if not odd or not len(self): return []
-    return [*dict.fromkeys(k for i in np.unique(self.ring['form']) for k in odd.get(i, []))]
 
 # %% ../../nbs/06e_memory.bank.ipynb #6bc6088c
 @patch
@@ -366,16 +270,18 @@ def save(self:ExperienceBank,
     name = re.sub('[^A-Za-z0-9_.-]', '_', self.session_id)[:100]
     path = Path(work_dir).expanduser()/(bank_file or f'experience_bank_{self.date}_{name}.pkl')
     path.parent.mkdir(parents=True, exist_ok=True)
-    saved = self._columns_at(),list(self._forms),self._texts_at(range(len(self))),self._about_bank()
+    rows = self._rows
+    saved = rows.columns_at(),list(rows.forms),rows.texts_at(range(len(rows))),self._about_bank()
     put_twice(os.environ.get('FASTRL_SAVED'), path, lambda p: write_bank(p, *saved)) # where a run looks
     return str(path)
 
 @patch
 def _about_bank(self:ExperienceBank):
     "What a file says of its bank, besides the rows"
-    spans,own = self._all_spans(),[(self.id, self._total-len(self), self._total)]
+    spans,total = self._all_spans(),self._rows.total
+    own = [(self.id, total-len(self), total)]
     return dict(id=self.id, session_id=self.session_id, max_size=self.max_size, date=self.date,
-                n=len(self), total=self._total, sources=self.sources,
+                n=len(self), total=total, sources=self.sources,
                 episode=[self._open_episode, self._free_episode], parents=[],
                 **(dict(spans=spans) if len(self) and spans!=own else {}))
 
@@ -392,6 +298,7 @@ def load(cls:ExperienceBank,
     if not path.exists(): raise FileNotFoundError(errno.ENOENT, 'there is no bank', str(filepath))
     if not path.is_file(): raise LoadError(f'{path} is not a file, and so not a bank')
     ExperienceBank(max_size) # an error if this cannot be a limit
+    if said := folder_said(path): return _bank_of_folder(path, *said, max_size)
     saved = read_bank(path)
     with load_errors(path): return _bank_of(*saved, max_size)
 
@@ -404,9 +311,9 @@ def _bank_of(cols, forms, texts, about, max_size):
     if ('source',) in cols: res._take_saved(cols, forms, texts, about)
     else: res._add_own(cols, forms, texts) # ROSE's files do not say who collected them
     total = max(about['total'], n)
-    res._first_text += total-res._total
-    vars(res).update(_rows_before=total-res.ring.total, _past=row_spans(about, len(res)), _own_from=total, _mixed=True,
-                     id=about['id'], date=about['date'], _loaded=True, _digest=about.get('digest'))
+    res._rows.count_from(total)
+    vars(res).update(_past=row_spans(about, len(res)), _own_from=total, id=about['id'], date=about['date'],
+                     _loaded=True, _digest=about.get('digest'))
     return res
 
 # %% ../../nbs/06e_memory.bank.ipynb #86c1c945
@@ -416,7 +323,7 @@ def _take_saved(self:ExperienceBank, cols, forms, texts, about):
     sources,(open_,free) = about['sources'],about['episode']
     if ((cols['source',]<0)|(cols['source',]>=len(sources))).any():
         raise ValueError('its rows name sources that it does not list')
-    self._widen(field_columns(cols))
+    self._rows.widen(field_columns(cols))
     self._append(cols, forms, texts, sources=sources, _open_episode=open_, _free_episode=free,
                  _source=sources.index(self.session_id) if self.session_id in sources else None)
 
@@ -470,7 +377,7 @@ def _log_dropped(self:ExperienceBank, other, cols):
     n = len(self)+len(cols['source',])
     over = 0 if self.max_size is None else n-self.max_size
     if over<=0: return
-    ours = self._columns_at(range(min(over, len(self))))['source',].tolist() if len(self) else []
+    ours = self._rows.columns_at(range(min(over, len(self))))['source',].tolist() if len(self) else []
     names = [self.sources[i] for i in ours]+[other.sources[i] for i in cols['source',][:over-len(ours)].tolist()]
     log.warning('%s of %s experiences are dropped, as there is room for %s: %s', over, n, self.max_size,
                 ', '.join(f'{m} of {printable(k)}' for k,m in Counter(names).items()))
@@ -481,14 +388,21 @@ def _add_rows(self:ExperienceBank, other, mask):
     "Add these rows of another bank"
     idxs,spans = np.flatnonzero(mask),some_spans(other._all_spans(), mask)
     if not len(idxs): return
-    cols,forms,texts = self._as_they_fit(other._columns_at(idxs), list(other._forms), other._texts_at(idxs))
+    rows = other._rows
+    cols,forms,texts = self._rows.fit(rows.columns_at(idxs), list(rows.forms), rows.texts_at(idxs))
     self._log_dropped(other, cols)
-    self._widen(field_columns(cols))
     self._continue()
     ids,episode = np.unique(cols['episode',].numpy(), return_inverse=True)
     more = {('source',):cols['source',]+len(self.sources), ('episode',):torch.from_numpy(self._free_episode+episode)}
-    self._append({**cols, **more}, forms, texts, _past=[*self._all_spans(), *spans], _own_from=self._total+len(idxs),
-                 sources=self.sources+other.sources, _free_episode=self._free_episode+len(ids))
+    self._append({**cols, **more}, forms, texts, _past=[*self._spans_before(), *spans],
+                 _own_from=self._rows.total+len(idxs), sources=self.sources+other.sources,
+                 _free_episode=self._free_episode+len(ids))
+
+@patch
+def _spans_before(self:ExperienceBank):
+    "Who wrote the rows so far, those included that were dropped, unless there are many"
+    res = [*self._past, *([(self.id, self._own_from, n)] if self._own_from<(n := self._rows.total) else [])]
+    return self._all_spans() if self.max_size is not None and len(res)>2*len(self)+100 else res
 
 # %% ../../nbs/06e_memory.bank.ipynb #75331ed3
 @patch
@@ -497,8 +411,9 @@ def check_fits(self:ExperienceBank,
 ):
     """Raise if `sample_batch` can draw from each of the banks, and could not from both; change nothing
     - `other`: Another bank"""
-    if len(self) and len(other) and not self._text_in() and not other._text_in():
-        wider_fields(self._stored_fields, other._stored_columns, f'the bank {other.session_id!r}')
+    ours,theirs = self._rows,other._rows
+    if len(ours) and len(theirs) and not ours.text_in() and not theirs.text_in():
+        wider_fields(ours.fields, theirs.columns, f'the bank {other.session_id!r}')
 
 # %% ../../nbs/06e_memory.bank.ipynb #51ae0702
 @patch
@@ -507,7 +422,8 @@ def stamp(self:ExperienceBank,
 ):
     """Count all experiences as written by `id`, whoever wrote them
     - `id`: Of no other bank"""
-    vars(self).update(_past=[(id, self._total-len(self), self._total)], _own_from=self._total, id=id, _loaded=True)
+    total = self._rows.total
+    vars(self).update(_past=[(id, total-len(self), total)], _own_from=total, id=id, _loaded=True)
 
 # %% ../../nbs/06e_memory.bank.ipynb #0caa24b3
 class BankUnion:
@@ -516,13 +432,15 @@ class BankUnion:
         max_size:int=None, # Of the bank
     ):
         """- `max_size`: Of the bank"""
-        self.bank,self.seen = ExperienceBank(max_size),Seen() # `seen`: which rows it has, or had
+        self._bank,self.seen = ExperienceBank(max_size),Seen() # `seen`: which rows it has, or had
         self.left_out,self._digests = {},{} # errors by path; the paths of ROSE's files, by their content
+        self._date,self._unnamed = '',False # of its newest part; did rows come since it took its name?
 
     def __setstate__(self, state):
-        self.__dict__.update(left_out={}, _digests={})
-        self.__dict__.update({_renamed.get(k, k): v for k,v in state.items()})
+        self.__dict__.update(left_out={}, _digests={}, _date='', _unnamed=True)
+        self.__dict__.update({{**_renamed, 'bank':'_bank'}.get(k, k): v for k,v in state.items()})
         if isinstance(self.seen, dict): self.seen = Seen(self.seen) # as earlier versions had it
+        if vars(self._bank).pop('_named', False): self._date = self._bank.date
 
 Merge = BankUnion # its earlier name
 
@@ -542,23 +460,28 @@ def add(self:BankUnion,
     elif (k := vars(bank).get('_digest')) and (twin := self._digests.setdefault(k, path))!=path:
         log.warning('%s and %s are equal. ROSE\'s files do not say who wrote them, so the experiences of both count',
                     twin, path)
-    seen,n = Seen({**self.seen.spans}),self.bank._total
+    seen,rows = Seen({**self.seen.spans}),self._bank._rows
     seen.add(some_spans(spans, new))
-    try: self.bank._whole(self.bank._add_rows, bank, new)
+    n,self._unnamed,self._date = rows.total,True,max(self._date, bank.date)
+    try: self._bank._whole(self._bank._add_rows, bank, new)
     finally:
-        if self.bank._total>n: self.seen = seen
-    self.bank._name_after(bank)
+        if rows.total>n: self.seen = seen
     return int(new.sum())
 
 # %% ../../nbs/06e_memory.bank.ipynb #74939e01
+@patch(as_prop=True)
+def bank(self:BankUnion)->ExperienceBank:
+    "All rows so far; it takes a name that follows from them"
+    if self._unnamed: self._bank._name_after_rows(self._date)
+    self._unnamed = False
+    return self._bank
+
 @patch
-def _name_after(self:ExperienceBank, other):
+def _name_after_rows(self:ExperienceBank, date):
     "Take a name that follows from the rows; new rows of our own will come under another `id`"
     spans = self._all_spans()
     id = hashlib.sha256(repr(spans).encode(errors='surrogatepass')).hexdigest()[:32]
-    date = max(other.date, self.date if self._named else '')
-    vars(self).update(_past=spans, _own_from=self._total, id=id, session_id=id[:8], date=date,
-                      _loaded=True, _named=True)
+    vars(self).update(_past=spans, _own_from=self._rows.total, id=id, session_id=id[:8], date=date, _loaded=True)
 
 # %% ../../nbs/06e_memory.bank.ipynb #4223490a
 def merge_banks(
@@ -594,3 +517,65 @@ def add_files(self:BankUnion,
             log.warning('left out: %s', printable(str(e)))
     if self.left_out and len(self.left_out)==len(paths):
         raise LoadError(f'none of the files holds a bank: {[*self.left_out]!r:.200}')
+
+# %% ../../nbs/06e_memory.bank.ipynb #426ef907
+class _Reader(ExperienceBank):
+    "Reads the rows of a bank, until it has rows of its own"
+    _shares = True
+    def own_rows(self):
+        "Copy the rows: the other bank may be written now"
+        if not self._shares: return
+        own = copy.deepcopy({k: v for k,v in vars(self).items() if k!='rng'}) # a generator may be shared
+        vars(self).update(own, _shares=False)
+
+    def clear(self):
+        super().clear()
+        self._shares = False
+
+    def _continue(self):
+        self.own_rows()
+        super()._continue()
+
+# %% ../../nbs/06e_memory.bank.ipynb #32bd36ff
+@patch
+def reader(self:ExperienceBank,
+    seed=None, # Makes the draws reproducible
+)->ExperienceBank:
+    """A bank with the rows that are here now; it copies them when it is written, and so do you by `own_rows`
+    - `seed`: Makes the draws reproducible"""
+    res = _Reader.__new__(_Reader)
+    res.__setstate__({**self.__getstate__(), 'rng':np.random.default_rng(seed), '_shares':True})
+    res._rows = copy.copy(self._rows)
+    return res
+
+# %% ../../nbs/06e_memory.bank.ipynb #5870e6b7
+def _bank_of_folder(path, names, limit, max_size):
+    "The bank that the files of a folder are when merged"
+    union,folder = BankUnion(limit if max_size is None else max_size),path.resolve().parent
+    union._bank._log_dropped = lambda *_: None # they were dropped before, too
+    parts = ((o, read_bank(folder/o)) for o in names)
+    for _,some in itertools.groupby(enumerate(parts), lambda o: (o[0]//256, *_layout(*o[1][1]))):
+        (_,(name,_)),*_ = some = list(some)
+        with load_errors(path): union.add(folder/name, _bank_of(*_joined([o for _,(_,o) in some]), None))
+    res = union.bank
+    del res._log_dropped
+    return res
+
+def _layout(cols, forms, *_): return forms,{p: (v.dtype, v.shape[1:]) for p,v in cols.items()}
+
+def _joined(parts):
+    "Saved banks of one layout, one after another, as one"
+    if len(parts)==1: return parts[0]
+    cols,texts,(*_,last) = {},[],parts[-1]
+    abouts,sources,spans,free = [o for *_,o in parts],[],[],0
+    for o,_,more,about in parts:
+        for p,v in o.items():
+            first = len(sources) if p==('source',) else free if p==('episode',) else None
+            cols.setdefault(p, []).append(v if first is None else v+first)
+        if o: free += int(o['episode',].max())+1
+        spans += row_spans(about, len(more))
+        sources += about['sources']
+        texts += more
+    return ({p: torch.cat(v) for p,v in cols.items()}, parts[0][1], texts,
+            {**last, 'total':len(texts), 'n':len(texts), 'date':max(o['date'] for o in abouts), 'max_size':None,
+             'sources':sources, 'spans':spans, 'episode':[0, free+1]})

@@ -29,6 +29,11 @@ class ExperienceBank:
         """Forget all experiences"""
         ...
 
+    @property
+    def ring(self):
+        """Where the rows lie"""
+        ...
+
     def __len__(self):
         ...
 
@@ -112,6 +117,11 @@ class ExperienceBank:
     - `id`: Of no other bank"""
         ...
 
+    def reader(self, seed: Any=None) -> ExperienceBank:
+        """A bank with the rows that are here now; it copies them when it is written, and so do you by `own_rows`
+    - `seed`: Makes the draws reproducible"""
+        ...
+
     @overload
     def __getitem__(self, o: int) -> Experience:
         ...
@@ -122,7 +132,6 @@ class ExperienceBank:
 
 class BankUnion:
     """The union of the banks in the files that you add: one bank, with each row once"""
-    bank: ExperienceBank
     seen: Seen
     left_out: Any
 
@@ -139,6 +148,11 @@ class BankUnion:
     - returns: How many rows were new"""
         ...
 
+    @property
+    def bank(self) -> ExperienceBank:
+        """All rows so far; it takes a name that follows from them"""
+        ...
+
     def add_files(self, files, on_error: str='raise'):
         """Add files in the order of their names, each of them once, whatever leads to it
     - `files`: Of banks
@@ -152,3 +166,13 @@ def merge_banks(files, max_size: int | None=None, on_error: str='raise') -> Expe
     - `max_size`: The limit of the new one; the oldest experiences go first
     - `on_error`: `'skip'` leaves files out that cannot be read, logs why, and lets them be"""
     ...
+
+class _Reader(ExperienceBank):
+    """Reads the rows of a bank, until it has rows of its own"""
+
+    def own_rows(self):
+        """Copy the rows: the other bank may be written now"""
+        ...
+
+    def clear(self):
+        ...

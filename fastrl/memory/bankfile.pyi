@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from ..core import *
 from .forms import *
-__all__ = ['write_columns', 'read_columns', 'write_pickle', 'read_pickle', 'write_bank', 'load_errors', 'read_bank', 'bank_about']
+__all__ = ['write_columns', 'read_columns', 'write_pickle', 'read_pickle', 'write_bank', 'load_errors', 'read_bank', 'bank_files', 'write_folder', 'folder_said', 'bank_about']
 
 def write_columns(path, cols: dict, forms: list, texts: list, about: dict):
     """Write a `.safetensors` file
@@ -71,6 +71,25 @@ def load_errors(path):
 def read_bank(path: Path) -> tuple:
     """What was saved in a file of either format
     - returns: Columns by path, forms, texts, and `about`"""
+    ...
+
+def bank_files(folder: Path, last: str | None=None) -> list:
+    """The banks of a folder, in the order of iterations and names
+    - `last`: The name of the last one that counts, there or not; all of them by default
+    - returns: Of names"""
+    ...
+
+def write_folder(folder: Path, last: str | None=None, max_size: int | None=None, name: str='memory.json') -> Path:
+    """Put a file into a folder of banks that says which of them are its memory
+    - `last`: The name of the last bank that counts; none does by default
+    - `max_size`: The most experiences; the oldest go first
+    - `name`: Of the file"""
+    ...
+
+def folder_said(path: Path) -> tuple:
+    """What `write_folder` wrote into a file
+    - `path`: Any file
+    - returns: The names of the banks, in their order, and the most experiences; `None` if it is something else"""
     ...
 
 def bank_about(path: Path) -> dict:

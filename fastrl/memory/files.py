@@ -280,13 +280,16 @@ class FileLock:
     def __init__(self,
         path,
         wait=False, # Wait for it? Otherwise a lock that is taken is an error
+        alone=False, # Does it end with this process, although processes that it forked run on?
     ):
-        """- `wait`: Wait for it? Otherwise a lock that is taken is an error"""
+        """- `wait`: Wait for it? Otherwise a lock that is taken is an error
+        - `alone`: Does it end with this process, although processes that it forked run on?"""
         self.let_go,self._of = noop,None
         if fcntl is None: return
         fd = os.open(path, os.O_RDONLY)
         self._of = os.fstat(fd)
         self.let_go = weakref.finalize(self, _let_go, fd, os.getpid())
+        if alone: _alone[fd] = self.let_go
         try: fcntl.flock(fd, fcntl.LOCK_EX|(0 if wait else fcntl.LOCK_NB))
         except BlockingIOError:
             raise ValueError(f'another writer has locked {path}: only one may write at a time') from None
@@ -300,10 +303,20 @@ class FileLock:
     def __enter__(self): return self
     def __exit__(self, *_): self.let_go()
 
-def _let_go(fd, pid, os=os, fcntl=fcntl, suppress=suppress): # at exit these modules may be gone before it
+_alone = {} # by file descriptor: the locks of this process that no forked one holds, too
+
+def _let_go(fd, pid, os=os, fcntl=fcntl, suppress=suppress, alone=_alone): # at exit these modules may be gone before it
     if pid!=os.getpid(): return # a forked worker's copy
+    alone.pop(fd, None)
     with suppress(OSError): fcntl.flock(fd, fcntl.LOCK_UN) # a forked worker may have the file open, too
     os.close(fd)
+
+def _close_alone():
+    for fd,let_go in _alone.items():
+        let_go.detach()
+        with suppress(OSError): os.close(fd)
+    _alone.clear()
+if hasattr(os, 'register_at_fork'): os.register_at_fork(after_in_child=_close_alone)
 
 Claim = FileLock # its name before
 

@@ -190,7 +190,9 @@ def _as_json(o):
     if t is dict and _kind not in o and all(type(k) is str for k in o): return {k: _as_json(v) for k,v in o.items()}
     return next(({_kind: [k, *f(o)]} for base,k,f in _jsons if isinstance(o, base)), None) or _refuse(o)
 
-def _refuse(o): raise TypeError(f'a {type(o).__name__} is not plain data')
+def _refuse(o):
+    of = f' of {o.layout}' if isinstance(o, Tensor) else f' of dtype {o.dtype}' if isinstance(o, np.ndarray) else ''
+    raise TypeError(f'`{type(o).__name__}`{of} is not plain data')
 _as_they_are = {str, int, float, bool, type(None)}
 
 def _array_json(a):
@@ -259,7 +261,10 @@ def row_text(
     - `fields`: Those that are kept as text"""
     if info is not None and not isinstance(info, dict):
         raise ValueError(f'`info` should be a dict or None, got {type(info).__name__}')
-    if fields: to_text(info, 'info'); return to_text([info, fields], ' or '.join(fields))
+    if fields:
+        to_text(info, 'info')
+        for k,v in fields.items(): to_text(v, k)
+        return to_text([info, fields], ' or '.join(fields))
     if not info: return '' if info is None else '{}'
     plain = all([type(v) in _as_they_are and type(k) is str for k,v in info.items()]) and _kind not in info
     return _encode(info) if plain else to_text(info, 'info')
@@ -336,7 +341,9 @@ def _one_column(path, vs):
 
 def _flat_leaves(v, path):
     "The leaves of `v` by path; lists are arrays"
-    return {p: np.asarray(o) if isinstance(o, list) else o for p,o in leaves(v, path)}
+    try: return {p: np.asarray(o) if isinstance(o, list) else o for p,o in leaves(v, path)}
+    except (ValueError, TypeError, RuntimeError) as e:
+        raise ValueError(f'`{path_name(path)}` should be numbers in a regular shape: {e}') from None
 
 # %% ../../nbs/05j_memory.forms.ipynb #1dfbdb92
 def _field_columns(k, vs, forms, stored):

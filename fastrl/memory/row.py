@@ -168,7 +168,7 @@ def as_tensor(
         try: return torch.from_numpy(v), False
         except (TypeError, ValueError): pass # negative strides, a foreign byte order, no numbers
     try: a = np.asarray(v)
-    except (ValueError, RuntimeError) as e:
+    except (ValueError, TypeError, RuntimeError) as e:
         raise ValueError(f'`{path_name(path)}` should be numbers in a regular shape: {e}') from None
     if a.dtype.kind not in 'biufc':
         raise ValueError(f'`{path_name(path)}` should be numbers, got {type(v).__name__} of dtype {a.dtype}')

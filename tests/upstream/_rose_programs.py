@@ -40,7 +40,7 @@ def metrics(folder): return json.loads((folder/'experience'/'run.json').read_tex
 def test_basic(tmp_path):
     out = run(learn, 'run_me.py', soon, to := tmp_path/'copy')
     assert 'Iteration 0: metric=' in out and metrics(to)['0']>5
-    assert len(ExperienceBank.load(to/'experience'/'memory.safetensors'))==len(ExperienceBank.load(to/'data'/'experience_bank.pkl'))>0
+    assert len(ExperienceBank.load(to/'experience'/'memory.json'))==len(ExperienceBank.load(to/'data'/'experience_bank.pkl'))>0
 
 def test_sequential(tmp_path):
     run(learn, 'reinforcementlearning.ipynb', engine+soon, to := tmp_path/'copy')

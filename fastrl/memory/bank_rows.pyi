@@ -1,0 +1,108 @@
+"""Keep experiences in a ring, with a form and a text for each, and let no interrupt tear them apart
+
+An `ExperienceBank` knows who collected which row, and what its file is called. It leaves the rows to `BankRows`. They lie in a `Ring`, whose columns never change. So if a number needs a wider column, the rows move to a new ring; a value that fits no column is kept as text beside its row. Ctrl-C may come at any line: a row is there with everything that belongs to it, or it is not there.
+
+Docs: https://fastrl.github.io/fastrl/memory.bank_rows.html.md"""
+from typing import Any, overload
+import numpy as np
+from ..core import *
+from .forms import *
+from .ring import Ring
+__all__ = ['per_row', 'BankRows']
+per_row: Any
+
+class BankRows:
+    """Rows in a ring, with a form and a text for each"""
+    max_size: int | None
+    ring: Ring
+    before: int
+    texts: Any
+    first_text: int
+    forms: Any
+    mixed: bool
+
+    def __init__(self, max_size: int | None=None):
+        """- `max_size`: The most rows; without it they grow"""
+        ...
+
+    def __len__(self):
+        ...
+
+    @property
+    def total(self):
+        """How many rows were ever written"""
+        ...
+
+    @property
+    def fields(self):
+        """The fields of the experiences; empty before the first one"""
+        ...
+
+    @property
+    def columns(self):
+        """Their columns by path: views of the ring"""
+        ...
+
+    def fit(self, cols: dict, forms: list, texts: list) -> tuple:
+        """Bring rows into a form that fits the ring, and make the ring ready for them
+    - `cols`: Columns by path, as `columns_of` gives them
+    - `forms`: That `cols['form',]` numbers
+    - `texts`: One per row
+    - returns: The same three"""
+        ...
+
+    def widen(self, cols: dict):
+        """Make the ring ready for columns like these
+    - `cols`: Columns that fit, by path"""
+        ...
+
+    def slots(self, idxs) -> np.ndarray:
+        """The slots of rows in the ring
+    - `idxs`: Of rows, the oldest is 0"""
+        ...
+
+    def columns_at(self, idxs: Any=None) -> dict:
+        """The columns of rows, copied
+    - `idxs`: All rows by default
+    - returns: By path"""
+        ...
+
+    def texts_at(self, idxs) -> list:
+        """The texts of rows
+    - `idxs`: A sequence of numbers"""
+        ...
+
+    def experiences_at(self, idxs) -> list:
+        """Rows as the experiences that they were
+    - `idxs`: A sequence of numbers"""
+        ...
+
+    def text_in(self) -> list:
+        """The fields that are kept as text in some rows"""
+        ...
+
+    def extend(self, cols: dict, forms: list, texts: list):
+        """Write rows; the ring is ready for them
+    - `cols`: From `fit`, with `source` and `episode`
+    - `forms`: That `cols['form',]` numbers
+    - `texts`: One per row"""
+        ...
+
+    def add(self, text: str, **row):
+        """Write one row, of a form that came before
+    - `text`: From `row_text`
+    - `**row`: Of a form that is in `forms`, with `form`, `source` and `episode`"""
+        ...
+
+    def whole(self, owner, f, *args):
+        """Call `f`; whatever stops it before it has written its rows, rows and owner are as they were
+    - `owner`: Its attributes are what is noted
+    - `f`: Writes rows, after it has noted what will be true of them
+    - `*args`: Of `f`
+    - returns: the result of `f`"""
+        ...
+
+    def count_from(self, total: int):
+        """Number the rows as they were numbered where they come from
+    - `total`: Rows that were ever written, those that are here included"""
+        ...
