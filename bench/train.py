@@ -11,7 +11,7 @@ def fastrl(steps):
     s = shared
     def train():
         learn = dqn_learner('CartPole-v1', mlp(4, 2, s['hidden']), n=steps, train_every=s['train_every'], updates_per_batch=s['updates'], bs=s['bs'], max_sz=s['max_sz'],
-            lr=s['lr'], gamma=s['gamma'], n_step=1, double=False, target_every=s['updates'], eps=(1.,s['last_eps']), eps_steps=int(.16*steps),
+            lr=s['lr'], gamma=s['gamma'], n_step=1, double=False, beta=1., target_every=s['updates'], eps=(1.,s['last_eps']), eps_steps=int(.16*steps),
             eval_every=10**9, seed=0, cbs=[GradientClip(s['clip']), NoValidation])
         with learn.no_bar(), learn.no_logging(): learn.fit(1)
     return train

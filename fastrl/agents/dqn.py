@@ -156,12 +156,14 @@ def huber(
     q:Tensor, # `(n,1)`, values of the taken actions
     y:Tensor, # `(n,1)`, what they should be
     weight:Tensor=None, # `(n,1)`, how much each row counts
+    beta:float=1., # Errors up to here are small
 ):
     """Quadratic for small errors, linear for large ones
     - `q`: `(n,1)`, values of the taken actions
     - `y`: `(n,1)`, what they should be
-    - `weight`: `(n,1)`, how much each row counts"""
-    loss = smooth_l1_loss(q, y, reduction='none')
+    - `weight`: `(n,1)`, how much each row counts
+    - `beta`: Errors up to here are small"""
+    loss = smooth_l1_loss(q, y, reduction='none', beta=beta)
     return loss.mean() if weight is None else (loss*weight).mean()
 
 # %% ../../nbs/10_agents.dqn.ipynb #7117a109
@@ -406,6 +408,7 @@ def dqn_learner(
     max_sz:int=50_000, # Rows in the memory
     warmup_sz:int=1000, # Rows before the first update
     lr:float=1e-3,
+    beta:float=5., # Of the loss, `huber`
     gamma:float=.998, # Discount factor
     n_step:int=3, # Steps of a target
     prioritized:bool=False, # Prioritized replay?
@@ -431,6 +434,7 @@ def dqn_learner(
     - `bs`: Rows per update
     - `max_sz`: Rows in the memory
     - `warmup_sz`: Rows before the first update
+    - `beta`: Of the loss, `huber`
     - `gamma`: Discount factor
     - `n_step`: Steps of a target
     - `prioritized`: Prioritized replay?
@@ -456,7 +460,7 @@ def dqn_learner(
     score,evaluate = Score(),Evaluate(env, eval_every, eval_episodes, eval_seed)
     dls = source.dataloaders(n, train_every, eval_episodes, eval_seed)
     opt = partial(OptimWrapper, opt=torch.optim.Adam, fused=True, foreach=False) # all numbers: loggers write them
-    learn = Learner(dls, model, loss_func=huber, opt_func=opt, lr=lr,
+    learn = Learner(dls, model, loss_func=partial(huber, beta=beta), opt_func=opt, lr=lr,
                     metrics=_log_columns(agent, replay, score, evaluate, dls.valid),
                     cbs=[replay, DQN(gamma, double, tau, target_every, updates_per_batch), score, evaluate, *L(cbs)],
                     **kwargs)

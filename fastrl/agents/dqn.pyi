@@ -120,11 +120,12 @@ def greedy_values(model, states):
     """The values that `model` gives the actions in `states`, on the CPU; not in training mode, so without dropout"""
     ...
 
-def huber(q: Tensor, y: Tensor, weight: Tensor | None=None):
+def huber(q: Tensor, y: Tensor, weight: Tensor | None=None, beta: float=1.0):
     """Quadratic for small errors, linear for large ones
     - `q`: `(n,1)`, values of the taken actions
     - `y`: `(n,1)`, what they should be
-    - `weight`: `(n,1)`, how much each row counts"""
+    - `weight`: `(n,1)`, how much each row counts
+    - `beta`: Errors up to here are small"""
     ...
 
 class DQN(Callback):
@@ -294,7 +295,7 @@ class ShowColumns(NoValidation):
     def before_fit(self):
         ...
 
-def dqn_learner(env, net: Any=None, n: int=5000, train_every: int=16, updates_per_batch: int=8, bs: int=128, max_sz: int=50000, warmup_sz: int=1000, lr: float=0.001, gamma: float=0.998, n_step: int=3, prioritized: bool=False, double: bool=True, dueling: bool=False, tau: float=0.005, target_every: int | None=None, eps: Any=(1.0, 0.05), eps_steps: int=10000, eval_every: int=2500, eval_episodes: int=10, n_envs: int=1, seed: int | None=None, cbs: Any=None, **kwargs) -> Learner:
+def dqn_learner(env, net: Any=None, n: int=5000, train_every: int=16, updates_per_batch: int=8, bs: int=128, max_sz: int=50000, warmup_sz: int=1000, lr: float=0.001, beta: float=5.0, gamma: float=0.998, n_step: int=3, prioritized: bool=False, double: bool=True, dueling: bool=False, tau: float=0.005, target_every: int | None=None, eps: Any=(1.0, 0.05), eps_steps: int=10000, eval_every: int=2500, eval_episodes: int=10, n_envs: int=1, seed: int | None=None, cbs: Any=None, **kwargs) -> Learner:
     """A `Learner` that trains a DQN in `env`: `learn.fit(10)` is ten epochs of `n` steps
     - `env`: Name of an environment, or a function that makes one
     - `net`: States → values of the actions; by default an `mlp`, or the `nature_cnn` for images
@@ -304,6 +305,7 @@ def dqn_learner(env, net: Any=None, n: int=5000, train_every: int=16, updates_pe
     - `bs`: Rows per update
     - `max_sz`: Rows in the memory
     - `warmup_sz`: Rows before the first update
+    - `beta`: Of the loss, `huber`
     - `gamma`: Discount factor
     - `n_step`: Steps of a target
     - `prioritized`: Prioritized replay?
