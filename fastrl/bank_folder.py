@@ -94,8 +94,7 @@ def _usable(self:BankFolder, ctx, files, d):
             banks.append(bank)
         except ValueError as e:
             bad.append(f'{k}: {str(e).replace(str(path), "it")}')
-            self.set_aside(f'{ctx.bank_name.removesuffix("safetensors")}{safe_name(path.stem)}{path.suffix}',
-                           v)
+            self.set_aside(f'{ctx.bank_name.removesuffix("safetensors")}{safe_name(path.stem)}{path.suffix}', v)
     return banks[0] if len(banks)==1 else good.bank if banks else None, bad
 
 # %% ../nbs/11b_bank_folder.ipynb #8d8f0233

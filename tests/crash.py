@@ -36,25 +36,34 @@ def same(a, b):
     if not all(torch.equal(a.memory[k], b.memory[k]) for k in ('obs','n','td_error')): return False
     return torch.equal(a.sampler.tree[:], b.sampler.tree[:]) and all(torch.equal(a.sample()[1], b.sample()[1]) for _ in range(5))
 
+def in_child(f, *args):
+    "Call `f` in a forked process: its id, and a pipe that it writes to"
+    read,tell = os.pipe()
+    if not (pid := os.fork()):
+        try: f(*args, tell)
+        finally: os._exit(1)
+    os.close(tell)
+    return pid,read
+
+def killed(f, folder, secs):
+    "What `f`, in a process of its own, said until it was killed so many seconds after its first word"
+    pid,read = in_child(f, folder)
+    select.select([read], [], [], 60) # it has begun
+    time.sleep(secs)
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    told = b''
+    while part := os.read(read, 2**16): told += part
+    os.close(read)
+    return told
+
 def main(kills, seed):
     rng,lived,k,during = random.Random(seed),memory(),0,0 # `lived` is the life that was not interrupted
     with tempfile.TemporaryDirectory() as d:
         folder = Path(d)/'memory'
         lived.checkpoint(folder)
         for i in range(kills):
-            read,tell = os.pipe()
-            pid = os.fork()
-            if not pid:
-                try: write(folder, tell)
-                finally: os._exit(1)
-            os.close(tell)
-            select.select([read], [], [], 60) # it has begun
-            time.sleep(rng.random()*.06)
-            os.kill(pid, signal.SIGKILL)
-            os.waitpid(pid, 0)
-            told = b''
-            while part := os.read(read, 2**16): told += part
-            os.close(read)
+            told = killed(write, folder, rng.random()*.06)
             assert told, 'the writer wrote nothing'
             begun,done = k+told.count(b'<'),k+told.count(b'>')
             assert not verify(folder), verify(folder)

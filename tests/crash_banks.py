@@ -2,9 +2,10 @@
 
 `python tests/crash_banks.py 20 0 9`: 20 writers, one after the other, each forked from this warm process, each going on where the
 last one's files stand, each killed by SIGKILL at a random moment, the seed is 0; then one that is killed at each 9th line of a commit."""
-import itertools, logging, os, random, select, signal, sys, tempfile, time
+import itertools, logging, os, random, signal, sys, tempfile
 from pathlib import Path
 import torch
+from crash import in_child, killed
 from fastrl.bank_folder import BankFolder
 from fastrl.memory.bank import ExperienceBank, create_experience, merge_banks
 from fastrl.parallel import Ctx
@@ -54,29 +55,12 @@ def check(folder, least, most):
     for k,o in n.items(): assert least[k]<=o<=most[k], f'{k}: {o} are there, {least[k]} were promised and {most[k]} begun'
     return n
 
-def in_child(f, *args):
-    "Call `f` in a process of its own: its id, and a pipe that it writes to"
-    read,tell = os.pipe()
-    if not (pid := os.fork()):
-        try: f(*args, tell)
-        finally: os._exit(1)
-    os.close(tell)
-    return pid,read
-
 def random_moments(kills, seed):
     rng,during = random.Random(seed),{}
     for i in range(kills):
         if i%20==0: d,n = tempfile.TemporaryDirectory(),dict.fromkeys('abcgm', 0)
         folder = Path(d.name)
-        pid,read = in_child(write, folder)
-        select.select([read], [], [], 60) # it has begun
-        time.sleep(rng.random()*.15)
-        os.kill(pid, signal.SIGKILL)
-        os.waitpid(pid, 0)
-        told = b''
-        while part := os.read(read, 2**16): told += part
-        os.close(read)
-        told = told.decode()
+        told = killed(write, folder, rng.random()*.15).decode()
         if told[-1:].islower(): during[told[-1]] = during.get(told[-1], 0)+1
         least,most = ({k: n['c']+told.count(o) if (o := case(k)) in told else n[k] for k in n} for case in (str.upper, str.lower))
         n = check(folder, least, most)

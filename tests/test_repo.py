@@ -1,5 +1,5 @@
 "The repository agrees with itself: the library, README.md and the version are what the notebooks and settings.ini say"
-import ast, asyncio, builtins, importlib, os, re, shutil, subprocess, sys, tempfile
+import ast, asyncio, builtins, importlib, math, os, re, shutil, subprocess, sys, tempfile
 from configparser import ConfigParser
 from importlib.metadata import version
 from pathlib import Path
@@ -58,6 +58,20 @@ def test_readme_links():
     assert not [o for o in links if not o.startswith('https://') and not (root/o).exists()]
     assert not [o for o in links if 'fastrl.github.io' in o or 'github.com/fastrl/' in o]
     assert len(text.splitlines())<=90
+
+def test_readme_counts():
+    "As many random histories and kills as README says"
+    import test_pipeline
+    marks = [[m.args for m in getattr(f, 'pytestmark', []) if m.name=='parametrize'] for f in vars(test_pipeline).values() if callable(f)]
+    few,many = 0,0
+    for args in marks:
+        if not (seeds := [v for k,v in args if k=='seeds']): continue
+        times = math.prod(len(v) for k,v in args if k!='seeds')
+        few,many = (n+times*len(o.values[0]) for n,o in zip((few,many), seeds[0]))
+    text = (root/'README.md').read_text(encoding='utf-8')
+    assert f'holds some {round(few, -2):,} random histories' in text and f'the long one some {round(many, -3):,}.' in text, (few, many)
+    kills = re.search(r'def test_killed_often\(\): killed\((\d+),', (root/'tests/test_crash.py').read_text(encoding='utf-8'))[1]
+    assert f'Killed at {kills} random moments' in text
 
 def test_recipes(tmp_path, monkeypatch):
     "Each recipe runs by itself, after the first cell"

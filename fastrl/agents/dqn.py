@@ -227,7 +227,7 @@ def after_step(self:DQN):
 def _follow(self:DQN):
     "Move the target's weights by the share `tau`; what is counted (of a BatchNorm, say) is copied"
     with torch.no_grad():
-        torch._foreach_lerp_(list(self.target.parameters()), list(self.model.parameters()), self.tau)
+        for a,b in zip(self.target.parameters(), self.model.parameters()): a.lerp_(b, self.tau)
         for a,b in zip(self.target.buffers(), self.model.buffers()): a.copy_(b)
 
 # %% ../../nbs/10_agents.dqn.ipynb #3b7bba52
