@@ -15,6 +15,7 @@ class Case:
     growth:bool=False # Is it about a ratio that should stay small? Then `goal` is its limit
     beside:tuple=() # Columns that are shown, and not raced against
     turns:int=None # So many of one call each, for what takes long
+    clock:callable=perf_counter_ns # What counts: nanoseconds, or bytes where the unit is `'kB'`
     note:str=''
     toy:dict=field(default_factory=dict) # For `make`, to try the case at the size of a toy
 
@@ -37,6 +38,7 @@ def time_turns(
     secs:float=.02, # What a turn takes, about
     warm:int=2, # Calls of each before the first
     each=lambda it: it, # Wraps the turns, to show progress
+    clock=perf_counter_ns, # What counts
 ): # -> {column: µs a call, one for each turn}, {column: why there is none}
     "Time the columns one after the other, `reps` times"
     ks,failed,times = {},{},{}
@@ -50,9 +52,9 @@ def time_turns(
         for c,k in ks.items():
             f = fs[c]
             if before := getattr(f, 'before', None): before() # what is not timed
-            start = perf_counter_ns()
+            start = clock()
             for _ in range(k): f()
-            times[c].append((perf_counter_ns()-start)/1000/k)
+            times[c].append((clock()-start)/1000/k)
     gc.unfreeze()
     return times,failed
 
@@ -65,7 +67,7 @@ def measure(case, toy=False, **kwargs):
     fs = case.make(**(case.toy if toy else {}))
     ours = next(iter(fs))
     few = dict(reps=1 if toy else case.turns, secs=0, warm=0) if case.turns else dict(reps=3, secs=.001) if toy else {}
-    times,failed = time_turns(fs, **few | kwargs)
+    times,failed = time_turns(fs, clock=case.clock, **few | kwargs)
     if ours in failed: raise RuntimeError(f'{case.name}: {failed[ours]}')
     times = {c: [t/case.per for t in ts] for c,ts in times.items()}
     ratio = ratios(times, ours)

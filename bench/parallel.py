@@ -2,8 +2,6 @@
 import multiprocessing as mp, os, subprocess, sys, tempfile, weakref
 from itertools import count
 from pathlib import Path
-from statistics import median
-from time import perf_counter
 import cloudpickle
 from fastrl.bank_folder import BankFolder
 from fastrl.memory.bank import ExperienceBank, create_experience
@@ -63,27 +61,24 @@ class Grown:
         self.banks.save_memory()
         self.banks.reader(0).sample_batch(32)
 
-
 def written():
     "Bytes that this process wrote so far, on Linux"
     return int(dict(o.split(': ') for o in Path('/proc/self/io').read_text().splitlines())['wchar'])
 
+def loads(rows=100, ns=(500,50)):
+    def load(n):
+        grown = Grown(n, rows)
+        return lambda: len(ExperienceBank.load(grown.banks.folder/'memory.json'))
+    return {f'after {n} iterations': load(n) for n in ns}
+
 def iterations(rows=100, ns=(500,50,5)): return {f'after {n} iterations': Grown(n, rows) for n in ns}
 
+brought = 'four environments bring 100 experiences each; they are committed, merged, `memory.json` is written, and a batch is drawn'
+runs = dict(goal=1.5, growth=True, beside=('after 50 iterations',), turns=21, toy=dict(rows=3, ns=(4,3,2)))
 cases = [
-    Case('Runs: the driver\'s part of an iteration after 500, against after 5', iterations, goal=1.5, growth=True, beside=('after 50 iterations',), unit='ms', turns=21, toy=dict(rows=3, ns=(4,3,2)), note='four environments bring 100 experiences each; they are committed, merged, `memory.json` is written, and a batch is drawn; `python -m bench.parallel` prints bytes, too'),
+    Case('Runs: the driver\'s part of an iteration after 500, against after 5', iterations, unit='ms', note=brought, **runs),
+    Case('Runs: what the driver writes in an iteration after 500, against after 5', iterations, unit='kB', clock=written, note=brought, **runs),
+    Case('Runs: load the memory of 500 iterations, against 50', loads, goal=15, growth=True, unit='ms', turns=7, toy=dict(rows=3, ns=(4,2)), note='the time follows the banks: 2,000 and 200, of 100 experiences each'),
     Case('Tasks: one in a process of its own', embedded, beside=('fastrl, a command','forkserver'), unit='ms', turns=11, note='ours sends a function, keeps a deadline, kills leftover processes, and brings a bank back as a file; the forkserver of `multiprocessing` only forks and ends, with the same modules imported'),
     Case('Tasks: one on a Dask cluster', on_dask, beside=('Dask',), unit='ms', turns=31, note='ours runs the task in a process of its own on the worker, Dask in a thread of the worker'),
 ]
-
-if __name__=='__main__':
-    for n in (5,50,500):
-        grown,times,begin = Grown(n, 100),[],written()
-        for _ in range(11):
-            start = perf_counter()
-            grown()
-            times.append(perf_counter()-start)
-        each,start = (written()-begin)/11,perf_counter()
-        m = len(ExperienceBank.load(grown.banks.folder/'memory.json'))
-        print(f'after {n} iterations: {1e3*median(times):.0f} ms and {each/1e3:.0f} kB written per iteration; '
-              f'to load {m} rows of {4*(n+11)} banks takes {1e3*(perf_counter()-start):.0f} ms')

@@ -43,13 +43,13 @@ def rounded(o):
     return float(f'{o:.4g}') if isinstance(o, float) else o
 
 def number(v): return f'{v:,.0f}' if v>=100 else f'{v:.3g}'
-def show(us, unit): return f'{number(1e6/us)} steps/s' if unit=='steps/s' else f'{number(us/1000)} ms' if unit=='ms' else f'{number(us)} µs'
+def show(us, unit): return f'{number(1e6/us)} steps/s' if unit=='steps/s' else f'{number(us/1000)} ms' if unit=='ms' else f'{number(us)} {unit}'
 
 def verdict(c):
     "ratio, goal, reached?"
     if c['ratio'] is None: return ['–', '', '']
-    of = c['fastest']
-    ratio = f"{c['ratio']:.2f}× the time of \"{of}\"" if c['growth'] else f"{c['ratio']:.2f}× the speed of \"{of}\"" if of not in peers else f"{c['ratio']:.2f}× as fast as {of}"
+    of,what = c['fastest'],'bytes' if c['unit']=='kB' else 'time'
+    ratio = f"{c['ratio']:.2f}× the {what} of \"{of}\"" if c['growth'] else f"{c['ratio']:.2f}× the speed of \"{of}\"" if of not in peers else f"{c['ratio']:.2f}× as fast as {of}"
     return [ratio, '' if c['goal'] is None else f"{'≤' if c['growth'] else '≥'} {c['goal']:g}×", {True: 'yes', False: '**no**', None: ''}[c['reached']]]
 
 def line(c):

@@ -222,7 +222,7 @@ def train(
         if not begun: _write_settings(folder, settings)
         if (folder/'memory').exists(): print(f'Resuming {folder}')
         with nullcontext() if sys.stdout.isatty() else learn.no_bar(): # a bar would fill a log file
-            learn.fit(-(-steps//5000), cbs=Resume(folder/'memory', every))
+            learn.fit_flat_cos(-(-steps//5000), cbs=Resume(folder/'memory', every))
     print(_training_result(learn, env, steps, seed))
     explore(folder)
 

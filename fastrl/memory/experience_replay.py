@@ -272,6 +272,11 @@ def before_epoch(self:Resume):
     if over: raise CancelEpochException
 
 @patch
+def before_train(self:Resume):
+    "Schedules, too, resume in the middle of the epoch"
+    if self.epoch==self._first_epoch: self.learn.pct_train += self._skip/(len(self.dl)*self.n_epoch)
+
+@patch
 def after_batch(self:Resume):
     "Count the batch, save every so many, and end the epoch where it should end"
     done = self.iter+1+(self._skip if self.epoch==self._first_epoch else 0)

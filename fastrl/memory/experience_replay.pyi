@@ -152,6 +152,10 @@ class Resume(Callback):
         """Skip the epochs that are done"""
         ...
 
+    def before_train(self):
+        """Schedules, too, resume in the middle of the epoch"""
+        ...
+
     def after_batch(self):
         """Count the batch, save every so many, and end the epoch where it should end"""
         ...
