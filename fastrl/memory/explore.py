@@ -267,7 +267,8 @@ function template(was, c) {
   const L = was.layout || {};
   return {...was, layout: {...L, font: {...L.font, color: c.text}, paper_bgcolor: clear, plot_bgcolor: clear,
     xaxis: {...L.xaxis, ...axis}, yaxis: {...L.yaxis, ...axis}, updatemenudefaults: knob,
-    sliderdefaults: {...knob, tickcolor: c.edge, activebgcolor: c.edge}}};
+    sliderdefaults: {...knob, tickcolor: c.edge, activebgcolor: c.edge},
+    modebar: {bgcolor: clear, color: c.edge, activecolor: c.text}}}; // else a dark box, as the page is clear
 }
 '''
 
