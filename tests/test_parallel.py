@@ -780,8 +780,8 @@ if __name__=='__main__':
 def test_swept(tmp_path):
     "What stopped and killed drivers leave is removed by the next one, also by a driver whose work is not in the same place"
     (tmp_path/'fastrl-notes').mkdir() # of somebody else
-    for sig in (signal.SIGKILL, signal.SIGTERM):
-        p = started(tmp_path, f"pe = ParallelExperience(work_dir={str(tmp_path/'run')!r})\npe.environment_task(hangs)\nrun(pe)")
+    for n,sig in ((9,signal.SIGKILL), (18,signal.SIGTERM)):
+        p = started(tmp_path, f"pe = ParallelExperience(work_dir={str(tmp_path/'run')!r})\npe.environment_task(hangs)\nrun(pe, {n})")
         assert in_time((tmp_path/'begun').exists)
         for o in ('.new-x','quarantine'): (tmp_path/'run'/'experience'/o).mkdir(exist_ok=True)
         for o in ('a.1.2.new','quarantine/b.1.2.new'): (tmp_path/'run'/'experience'/o).touch()
@@ -790,7 +790,7 @@ def test_swept(tmp_path):
         (tmp_path/'begun').unlink()
         assert len([*tmp_path.glob('fastrl-*')])==3
         for at in ('elsewhere','run') if sig==signal.SIGKILL else ['run']:
-            p = started(tmp_path, f"pe = ParallelExperience(work_dir={str(tmp_path/at)!r})\npe.environment_task(env)\nrun(pe, 9)")
+            p = started(tmp_path, f"pe = ParallelExperience(work_dir={str(tmp_path/at)!r})\npe.environment_task(env)\nrun(pe, {n})")
             assert p.communicate(timeout=60)[1]==''
             assert [o.name for o in tmp_path.glob('fastrl-*')]==['fastrl-notes']
         assert not [*(tmp_path/'run').rglob('*new*')]
