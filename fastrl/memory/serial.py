@@ -20,8 +20,10 @@ from .place import *
 
 # %% ../../nbs/00c_memory.serial.ipynb #30ec1f48
 # words in the head of a place: rows written, rows begun (2 to 4 are the place's own), marks, the row in slot 0, the row
-# after the last batch of several rows; from word 8 on the marks; the row below which all rows stand alone
-_written,_begun,_n_marks,_first,_several,_marks,_lone = 0,1,5,6,7,8,511
+# after the last batch of several rows; from word 8 on the marks; the row below which all are forgotten, with a tag that
+# no mark looks like; the row below which all rows stand alone
+_written,_begun,_n_marks,_first,_several,_marks,_floor,_lone = 0,1,5,6,7,8,510,511
+_tag = -2**62
 
 class Serials:
     "Which rows a `Place` holds, by serial number: how many rows were written before each"
@@ -29,8 +31,6 @@ class Serials:
         place:Place, # Where the rows live; its head keeps the counts
         capacity:int=None, # The most rows it holds; without it the place grows
     ):
-        """- `place`: Where the rows live; its head keeps the counts
-        - `capacity`: The most rows it holds; without it the place grows"""
         self.place,self.capacity = place,capacity
         self.reopened = False # was the file left by another writer, whose environments are others?
         self._warned_of = None
@@ -65,9 +65,7 @@ class Serials:
 def slots_of(self:Serials,
     serials # Serial numbers: one, or an array or tensor of them
 ): # -> the same with slots
-    """The slots where rows of these numbers lie while they are stored: from slot 0 on, and round again
-    - `serials`: Serial numbers: one, or an array or tensor of them
-    - returns: the same with slots"""
+    "The slots where rows of these numbers lie while they are stored: from slot 0 on, and round again"
     return _wrapped(serials-self.place.head[_first], self.capacity)
 
 def _wrapped(after, capacity): return after if capacity is None else after%capacity
@@ -90,8 +88,7 @@ def next_slot(self:Serials)->int:
 def begin(self:Serials,
     n:int # How many
 ):
-    """`n` rows are about to be written: whoever reads now knows which slots to leave out
-    - `n`: How many"""
+    "`n` rows are about to be written: whoever reads now knows which slots to leave out"
     head,cap = self.place.head,self.capacity
     stop = head[_written]+n
     if n>1: head[_several] = stop
@@ -101,8 +98,7 @@ def begin(self:Serials,
 def end(self:Serials,
     n:int # How many
 ):
-    """`n` rows were written
-    - `n`: How many"""
+    "`n` rows were written"
     self.place.head[_written] += n
     self.look()
 
@@ -127,9 +123,7 @@ def _number_torch(idxs, n, base, total):
 def of(self:Serials,
     idxs:Tensor, # Row numbers `(k,)`, unchecked
 )->Tensor: # `(k,1)`
-    """The serial numbers of `idxs`
-    - `idxs`: Row numbers `(k,)`, unchecked
-    - returns: `(k,1)`"""
+    "The serial numbers of `idxs`"
     return self._numbers_of(idxs, self.total)
 
 @patch
@@ -151,9 +145,7 @@ def pointer(self:Serials)->int:
 def check(self:Serials,
     idxs:Tensor, # Row numbers `(k,)`
 ): # -> serial numbers `(k,1)`, and the least index: below -1 if one names no row
-    """The serial numbers of `idxs`, of which -1 names no row and gets -1
-    - `idxs`: Row numbers `(k,)`
-    - returns: serial numbers `(k,1)`, and the least index: below -1 if one names no row"""
+    "The serial numbers of `idxs`, of which -1 names no row and gets -1"
     base,total,cap = self.place.head[_first],self.total,self.capacity
     stored = total-base if cap is None else min(total-base, cap)
     n = cap or stored
@@ -169,7 +161,8 @@ def check(self:Serials,
 def oldest(self:Serials)->int:
     "The oldest row that no writer has begun to write over"
     head,base = self.place.head,self.base
-    return base if self.capacity is None else max(base, max(head[_begun], head[_written])-self.capacity)
+    if self.capacity is None: return base
+    return max(base, max(head[_begun], head[_written])-self.capacity, self.forgotten)
 
 # %% ../../nbs/00c_memory.serial.ipynb #d21889cf
 @patch(as_prop=True)
@@ -181,6 +174,20 @@ def torn(self:Serials)->np.ndarray:
     stop = min(head[_begun], written+cap)-cap
     return self.slots_of(np.arange(max(written-cap, base), max(stop, base)))
 
+# %% ../../nbs/00c_memory.serial.ipynb #b9acf3b4
+@patch
+def forget(self:Serials,
+    before:int # A serial number, at most `total`
+):
+    "Let the rows below `before` count as overwritten"
+    if before>self.forgotten: self.place.head[_floor] = _tag+min(before, self.total)
+
+@patch(as_prop=True)
+def forgotten(self:Serials)->int:
+    "Rows below this one count as overwritten, though they may still lie in their slots"
+    word = self.place.head[_floor]
+    return word-_tag if word<_tag//2 else 0
+
 # %% ../../nbs/00c_memory.serial.ipynb #ab0e4684
 _dead_after = .05 # seconds: a writer that does not move for so long counts as dead
 
@@ -189,7 +196,7 @@ def sound(self:Serials)->bool:
     "Are all rows whole? If some stay half written, a warning says how many, once"
     head = self.place.head
     begun,written = head[_begun],head[_written]
-    if begun<=written or written<self.base: return True
+    if begun<=written or written<self.base: return head[_floor]>=_tag//2 or self.forgotten<=written-len(self)
     if self._warned_of==(begun, written): return False
     until = time.monotonic()+_dead_after
     while self.place.others and head[_written]==written and time.monotonic()<until: time.sleep(0)
@@ -210,10 +217,7 @@ def write(self:Serials,
     copy, # Copies them when it is called
     *args # For `copy`
 ):
-    """Write `n` rows by `copy(*args)`, which is called again if it was interrupted
-    - `n`: How many
-    - `copy`: Copies them when it is called
-    - `*args`: For `copy`"""
+    "Write `n` rows by `copy(*args)`, which is called again if it was interrupted"
     self.begin(n)
     try: copy(*args)
     except BaseException:
@@ -223,7 +227,6 @@ def write(self:Serials,
     self.end(n)
 
 # %% ../../nbs/00c_memory.serial.ipynb #e7a86124
-
 @compiled
 def _still_same(idxs, serials, n, base, oldest, total):
     res = np.empty(len(idxs), np.bool_)
@@ -238,10 +241,7 @@ def hold(self:Serials,
     idxs, # Row numbers, of any shape; -1 names none
     serials=None, # As many, from `of` or a batch; without them: is anything stored there?
 )->Tensor: # bool, in the shape of `idxs`
-    """Are these rows still the ones that had these serial numbers?
-    - `idxs`: Row numbers, of any shape; -1 names none
-    - `serials`: As many, from `of` or a batch; without them: is anything stored there?
-    - returns: bool, in the shape of `idxs`"""
+    "Are these rows still the ones that had these serial numbers?"
     n,total = self.capacity or len(self),self.place.head[_written]
     if type(idxs) is type(serials) is Tensor and idxs.dtype is serials.dtype is torch.int64 and idxs.ndim==1 and n \
             and idxs.is_cpu and serials.is_cpu and serials.numel()==len(idxs): # as a draw gives them
@@ -258,10 +258,8 @@ def hold(self:Serials,
     return torch.from_numpy(res).view(idxs.shape).to(idxs.device)
 
 # %% ../../nbs/00c_memory.serial.ipynb #0283011e
-
 @compiled
-def _write_same(col, idxs, values, serials, n, base, begun, total):
-    oldest = max(base, max(begun, total)-n)
+def _write_same(col, idxs, values, serials, n, base, oldest, total):
     for j in range(len(idxs)):
         i,s = idxs[j],serials[j]
         if not (0<=i<n and oldest<=s<total and (s-base)%n==i): return False
@@ -276,15 +274,10 @@ def write_held(self:Serials,
     values, # One for each, in an array
     serials, # Likewise
 )->bool: # Did it write?
-    """Write `values` to rows of `col`, if all rows are still the ones that had these `serials`
-    - `col`: An array, one of the place's columns
-    - `idxs`: Row numbers, an array
-    - `values`: One for each, in an array
-    - `serials`: Likewise
-    - returns: Did it write?"""
+    "Write `values` to rows of `col`, if all rows are still the ones that had these `serials`"
     head,base = self.place.head,self.base
     total = head[_written]
-    return _write_same(col, idxs, values, serials, self.capacity or total-base, base, head[_begun], total)
+    return _write_same(col, idxs, values, serials, self.capacity or total-base, base, self.oldest, total)
 
 # %% ../../nbs/00c_memory.serial.ipynb #ab10ab6b
 @patch
@@ -305,8 +298,7 @@ def unpin(self:Serials):
 def lost(self:Serials,
     idxs:Tensor # Of any shape
 )->bool:
-    """Has another process overwritten some of these rows since `total` was looked at?
-    - `idxs`: Of any shape"""
+    "Has another process overwritten some of these rows since `total` was looked at?"
     total,oldest = self.total,self.oldest
     if oldest<=total-len(self): return False
     flat = idxs.reshape(-1)
@@ -318,9 +310,7 @@ def touched(self:Serials,
     idxs:Tensor, # `(k,)`
     total:int, # How many rows were written when you began to read
 )->bool:
-    """Has a writer begun to write over some of these slots meanwhile?
-    - `idxs`: `(k,)`
-    - `total`: How many rows were written when you began to read"""
+    "Has a writer begun to write over some of these slots meanwhile?"
     begun = self.place.head[_begun]
     return begun>total and bool(((idxs-(total-self.base))%len(self.place)<begun-total).any())
 
@@ -333,15 +323,13 @@ class Seams(NamedTuple):
     gaps:list # Rows before which some are missing
     lone:int # Rows below this one follow nothing, and nothing follows them
     several:int # Rows below this one came several at a time, the last of them
+    forgotten:int=0 # Rows below this one count as overwritten, though they are not
 
     def slots_of(self,
         serials, # Serial numbers: one, or an array or tensor of them
         capacity, # Of the ring; `None` if it grows
     ): # -> the same with slots
-        """The slots where rows of these numbers lie while they are stored
-        - `serials`: Serial numbers: one, or an array or tensor of them
-        - `capacity`: Of the ring; `None` if it grows
-        - returns: the same with slots"""
+        "The slots where rows of these numbers lie while they are stored"
         return _wrapped(serials-self.first, capacity)
 
 # %% ../../nbs/00c_memory.serial.ipynb #d294f11e
@@ -353,7 +341,7 @@ def seams(self:Serials)->Seams:
     marks = sorted(marks, key=_row_of) # while they move up, one may stand in two places
     cuts = [o for o in marks if o>=0]
     if self.reopened and total and total not in cuts: cuts.append(total)
-    return Seams(head[_first], oldest, cuts, [-1-o for o in marks if o<0], head[_lone], head[_several])
+    return Seams(head[_first], oldest, cuts, [-1-o for o in marks if o<0], head[_lone], head[_several], self.forgotten)
 
 def _row_of(mark): return mark if mark>=0 else -1-mark # a gap before row 5 is noted as -6
 
@@ -361,7 +349,7 @@ def _row_of(mark): return mark if mark>=0 else -1-mark # a gap before row 5 is n
 @patch
 def _set_marks(self:Serials, marks, lone):
     "Note `marks`; if there are too many, the oldest are dropped, and the rows before the first one left stand alone"
-    head,room = self.place.head,_lone-_marks
+    head,room = self.place.head,_floor-_marks
     if len(marks)>room: lone,marks = max(lone, _row_of(marks[-room-1])),marks[-room:]
     head[_lone] = lone
     for i,o in enumerate(marks): head[_marks+i] = o # from the left: whoever reads meanwhile misses none
@@ -382,6 +370,7 @@ def seams(self:Serials, s):
         self.reopened = False
         self._set_marks(sorted([*s.cuts, *(-1-o for o in s.gaps)], key=_row_of), s.lone)
         self.place.head[_several] = s.several
+        if s.forgotten: self.forget(s.forgotten)
 
 # %% ../../nbs/00c_memory.serial.ipynb #ff2468e8
 @patch
@@ -389,9 +378,7 @@ def cut(self:Serials,
     on:bool=True, # `False` takes back a mark that no row was written after: the environments resume where they were
     gap:bool=False, # Are rows missing here, so that nobody knows whether an episode began with them?
 ):
-    """Mark that what is written next follows nothing that is stored
-    - `on`: `False` takes back a mark that no row was written after: the environments resume where they were
-    - `gap`: Are rows missing here, so that nobody knows whether an episode began with them?"""
+    "Mark that what is written next follows nothing that is stored"
     if not self.place.fields: return
     with self.lock:
         self.look()
@@ -424,9 +411,7 @@ def reset(self:Serials,
     first:int=None, # The serial number of the next row, if you load rows that had numbers; a new one by default
     stop:int=None, # The number after the last row, if the rows from `first` on lie in their slots already
 ):
-    """Forget all rows; the columns stay as they are
-    - `first`: The serial number of the next row, if you load rows that had numbers; a new one by default
-    - `stop`: The number after the last row, if the rows from `first` on lie in their slots already"""
+    "Forget all rows; the columns stay as they are"
     head,cap = self.place.head,self.capacity or 1
     least = max(head[_written], head[_begun])
     base = (least//cap+1)*cap if first is None else first//cap*cap # a round of the ring begins with a multiple
