@@ -28,5 +28,8 @@ class Columns(BD):
     """The columns of a memory, which know whose they are as long as nothing was taken from them"""
     of: Any
 
+    def __missing__(self, k):
+        ...
+
     def __reduce__(self):
         ...

@@ -18,6 +18,7 @@ from fastcore.imports import noop
 from ..core import *
 from .checkpoint import *
 from .files import *
+from .frames import FrameRing, pool_path
 from .manifest import *
 from .ring import *
 from .saved import *
@@ -36,7 +37,8 @@ _kept_rings = weakref.WeakKeyDictionary() # the `Kept` of rings that were checkp
 def save(self:Ring,
     folder, # Made if need be; a memory that is there is replaced, in one step
 ):
-    "Write all rows to `folder`"
+    """Write all rows to `folder`
+    - `folder`: Made if need be; a memory that is there is replaced, in one step"""
     save_memory(folder, 'Ring', {}, self)
 
 # %% ../../nbs/04_memory.disk.ipynb #77a31c0e
@@ -51,7 +53,17 @@ def load_memory(
     mapped:bool=False, # Leave the rows in the file?
     **where # `device`, `shared` or `path`, for the `Ring`
 ): # -> the memory, its `Saved`
-    "Load a memory of any class: the class makes it, and restores what is its own"
+    """Load a memory of any class: the class makes it, and restores what is its own
+    - `folder`: Of a saved or checkpointed memory
+    - `kind`: The expected class
+    - `asked`: Its expected settings
+    - `make`: `make(saved)` gives an empty memory, before any row is read
+    - `restore`: `restore(empty, saved, ring, beside, state)` gives the memory; by default it is the ring
+    - `on_error`: `'skip'` leaves damaged files out
+    - `env_restored`: Do the environments resume where they were? Otherwise new rows follow nothing stored
+    - `mapped`: Leave the rows in the file?
+    - `**where`: `device`, `shared` or `path`, for the `Ring`
+    - returns: the memory, its `Saved`"""
     path = _path_of(where)
     try:
         while True:
@@ -59,7 +71,7 @@ def load_memory(
             saved.expect(kind, **asked)
             try:
                 empty = _made(folder, kind, make, saved)
-                if path: where['path'].unlink(missing_ok=True)
+                if path: _remove(where['path'])
                 ring,beside = saved.read(on_error, mapped, **where)
                 state = None if on_error=='skip' and not _has_state(saved) else saved.state()
                 break
@@ -70,8 +82,8 @@ def load_memory(
         if path and ring.fields: _name_ring(ring, path)
     except MemoryError as e: raise LoadError(f'{folder} takes more memory than there is: {e}') from None
     finally:
-        if path: where['path'].unlink(missing_ok=True)
-    if path: ring.place.path = path
+        if path: _remove(where['path'])
+    if path: _called(ring, path)
     if not (mapped or env_restored): ring.cut()
     ring.skipped = saved.skipped
     return res,saved
@@ -84,7 +96,7 @@ def _path_of(where):
                          f'{unknown} is none of them')
     if not where.get('path'): return
     path = Path(where['path']).expanduser().absolute()
-    if path.exists():
+    if path.exists() or pool_path(path).exists():
         raise FileExistsError(errno.EEXIST, 'the rows would be written over a file that is there; '
                                             'remove it, or open it by `Ring(path=…)`', str(path))
     where['path'] = path.with_name(f'{path.name}.{os.getpid()}.loading')
@@ -104,10 +116,18 @@ def _has_state(saved):
     return True
 
 def _name_ring(ring, path):
-    "Give the file of `ring` its name, once it is on the disk, and never over another one"
+    "Give the file of `ring` its name, once it is on the disk, and never over another one; that of its frames before"
+    if isinstance(ring, FrameRing): _name_ring(ring.pool, pool_path(path))
     sync(ring.place.path)
     os.link(ring.place.path, path)
     sync(path.parent)
+
+def _called(ring, path):
+    ring.place.path = path
+    if isinstance(ring, FrameRing): ring.pool.place.path = pool_path(path)
+
+def _remove(path):
+    for o in (path, pool_path(path)): o.unlink(missing_ok=True)
 
 # %% ../../nbs/04_memory.disk.ipynb #ac70b29f
 @patch(cls_method=True)
@@ -119,7 +139,13 @@ def load(cls:Ring,
     mapped:bool=False, # Leave the rows in the file, to be read when they are drawn? You cannot add to them then
     **where # `device`, `shared` or `path`: the rows' new place
 )->Ring:
-    "The ring that was saved to `folder`"
+    """The ring that was saved to `folder`
+    - `folder`: Of a saved or checkpointed ring
+    - `capacity`: An error unless it has this one
+    - `on_error`: `'skip'` leaves damaged files out, and logs how many rows they had
+    - `env_restored`: Do the environments resume where they were? Otherwise new rows follow nothing stored
+    - `mapped`: Leave the rows in the file, to be read when they are drawn? You cannot add to them then
+    - `**where`: `device`, `shared` or `path`: the rows' new place"""
     asked = {} if capacity is None else dict(capacity=capacity)
     ring,saved = load_memory(folder, 'Ring', asked, noop, None, on_error, env_restored, mapped, **where)
     if on_error=='raise': _kept_rings[ring] = saved.kept(ring) # otherwise the files hold more than the ring
@@ -130,7 +156,8 @@ def load(cls:Ring,
 def checkpoint(self:Ring,
     folder, # The same one each time
 ):
-    "Write to `folder` what came since the last time"
+    """Write to `folder` what came since the last time
+    - `folder`: The same one each time"""
     with self: _kept_rings[self] = save_memory(folder, 'Ring', {}, self, kept=_kept_rings.get(self))
 
 # %% ../../nbs/04_memory.disk.ipynb #c0d0d369
@@ -159,7 +186,9 @@ def save(self:Savable,
     folder, # Made if need be; a memory that is there is replaced, in one step
     extra=None, # More that belongs to this moment, tensors and data; find it in `Saved(folder).state()['extra']`
 ):
-    "Write all of the memory to `folder`"
+    """Write all of the memory to `folder`
+    - `folder`: Made if need be; a memory that is there is replaced, in one step
+    - `extra`: More that belongs to this moment, tensors and data; find it in `Saved(folder).state()['extra']`"""
     with self.belongings(extra) as o: save_memory(folder, kind=self.kind, **o)
 
 # %% ../../nbs/04_memory.disk.ipynb #dcacea02
@@ -168,7 +197,9 @@ def checkpoint(self:Savable,
     folder, # The same one each time
     extra=None, # More that belongs to this moment
 ):
-    "Write to `folder` what changed since the last time"
+    """Write to `folder` what changed since the last time
+    - `folder`: The same one each time
+    - `extra`: More that belongs to this moment"""
     with self.belongings(extra) as o: self._kept = save_memory(folder, kind=self.kind, **o, kept=self._kept)
 
 # %% ../../nbs/04_memory.disk.ipynb #5d5380e4
@@ -179,7 +210,11 @@ def load_as(cls:Savable,
     on_error='raise', env_restored=False, mapped=False, where=None, # For `load_memory`
     **how # For `empty`
 ):
-    "Load a memory of this class: the common part of each face's `load`"
+    """Load a memory of this class: the common part of each face's `load`
+    - `folder`: Of a saved or checkpointed memory
+    - `asked`: Its expected settings
+    - `where`: For `load_memory`
+    - `**how`: For `empty`"""
     res,saved = load_memory(folder, cls.kind, asked or {}, partial(cls.empty, **how), cls.restored,
                             on_error, env_restored, mapped, **(where or {}))
     # with damaged files left out, the folder is not what was loaded

@@ -19,29 +19,35 @@ from .place import head_words
 from .row import check_paths, torch_dtype
 
 # %% ../../nbs/03c_memory.manifest.ipynb #1c28237c
-_piece_name = re.compile(r'(rows|marks|state)-[0-9a-f]{16}\.safetensors')
+_piece_name = re.compile(r'(rows|frames|marks|state)-[0-9a-f]{16}\.safetensors')
 
 # %% ../../nbs/03c_memory.manifest.ipynb #4083bf84
 def write_piece(
     folder:Path,
-    kind:str, # `'rows'`, `'marks'` or `'state'`
+    kind:str, # `'rows'`, `'frames'`, `'marks'` or `'state'`
     columns:dict, # For `write_tensors`
     meta:dict=None, # Strings about the file, for other tools
     **about # More for the manifest
 )->dict: # One of the manifest's `pieces`
-    "Write a file under a new name; nobody reads it until a manifest names it"
+    """Write a file under a new name; nobody reads it until a manifest names it
+    - `kind`: `'rows'`, `'frames'`, `'marks'` or `'state'`
+    - `columns`: For `write_tensors`
+    - `meta`: Strings about the file, for other tools
+    - `**about`: More for the manifest
+    - returns: One of the manifest's `pieces`"""
     return {**write_tensors(folder/f'{kind}-{secrets.token_hex(8)}.safetensors', columns, meta), **about}
 
 # %% ../../nbs/03c_memory.manifest.ipynb #040711c8
 def pieces_of(
     manifest:dict,
-    kind:str, # `'rows'`, `'marks'` or `'state'`
+    kind:str, # `'rows'`, `'frames'`, `'marks'` or `'state'`
 )->list:
-    "The files of one kind, oldest first"
+    """The files of one kind, oldest first
+    - `kind`: `'rows'`, `'frames'`, `'marks'` or `'state'`"""
     return [p for p in manifest['pieces'] if p['file'].startswith(kind+'-')]
 
 # %% ../../nbs/03c_memory.manifest.ipynb #3579654b
-VERSION = 2 # The newest manifest that this module reads
+VERSION = 3 # The newest manifest that this module reads
 _most_text = 2**24 # bytes of a manifest
 
 def write_manifest(
@@ -49,7 +55,10 @@ def write_manifest(
     manifest:dict, # Data for JSON
     files=(), # Files that it names and that may not be on the disk yet
 )->bytes: # Its first bytes, unlike those of any other
-    "Replace the manifest of `folder`, in one step"
+    """Replace the manifest of `folder`, in one step
+    - `manifest`: Data for JSON
+    - `files`: Files that it names and that may not be on the disk yet
+    - returns: Its first bytes, unlike those of any other"""
     body = json.dumps(manifest, default=lambda o: freeze(o, None)).encode() # NumPy's numbers too
     if len(body)>_most_text:
         raise ValueError(f'the manifest would have {len(body):,} bytes: '
@@ -67,7 +76,8 @@ def plain_file(
     path:Path,
     most:int=2**62, # Bytes
 )->bool:
-    "Is it an ordinary file of at most `most` bytes? A link could lead elsewhere, a pipe keeps a reader waiting"
+    """Is it an ordinary file of at most `most` bytes? A link could lead elsewhere, a pipe keeps a reader waiting
+    - `most`: Bytes"""
     o = path.lstat()
     return stat.S_ISREG(o.st_mode) and o.st_size<=most
 
@@ -75,7 +85,8 @@ def plain_file(
 def read_manifest(
     folder, # Of a saved memory
 )->dict:
-    "The manifest of a saved memory, checked"
+    """The manifest of a saved memory, checked
+    - `folder`: Of a saved memory"""
     path = Path(folder)/'manifest.json'
     if not Path(folder).exists(): raise FileNotFoundError(errno.ENOENT, 'there is no saved memory', str(folder))
     if not path.exists():
@@ -97,6 +108,7 @@ def read_manifest(
         raise LoadError(f'{path} is not a complete manifest: {type(e).__name__} {e}') from None
 
 # %% ../../nbs/03c_memory.manifest.ipynb #5fa9b57b
+
 def _count(o, most=2**62):
     if type(o) is not int or not 0<=o<=most: raise ValueError(f'{o!r:.50} is not a count')
     return o
@@ -112,19 +124,24 @@ def _check_manifest(m):
         if not _piece_name.fullmatch(p['file']):
             raise LoadError(f'the manifest names the file {p["file"]!r:.99}, which is not the name of a piece')
         _count(p['nbytes']), _count(p['crc'], 2**32), _count(p['rows'])
-    at = None
-    for p in pieces_of(m, 'rows'):
-        if _count(p['first'])!=(p['first'] if at is None else at) or p['rows']!=_count(p['stop'])-p['first']:
-            raise ValueError(f'{p["file"]} does not follow the one before it')
-        at = p['stop']
-    if n and (at!=m['ring']['total'] or pieces_of(m, 'rows')[0]['first']>m['ring']['oldest']):
-        raise ValueError('the files do not hold all rows')
+    _check_run(m, 'rows', n, m['ring'])
+    if 'frames' in m: _check_run(m, 'frames', _check_rows(m['frames']), m['frames'])
     if (len(pieces_of(m, 'state'))+(m['tensors'] is not None)!=1
             or type(m['kind']) is not str or type(m['config']) is not dict):
         raise ValueError('it names no state, or several')
     return m
 
 # %% ../../nbs/03c_memory.manifest.ipynb #8540f1bd
+def _check_run(m, kind, n, ring):
+    "An error unless the files of one kind hold the `n` rows of `ring`, in order"
+    at = None
+    for p in pieces_of(m, kind):
+        if _count(p['first'])!=(p['first'] if at is None else at) or p['rows']!=_count(p['stop'])-p['first']:
+            raise ValueError(f'{p["file"]} does not follow the one before it')
+        at = p['stop']
+    if n and (at!=ring['total'] or pieces_of(m, kind)[0]['first']>ring['oldest']):
+        raise ValueError('the files do not hold all rows')
+
 def _check_rows(ring):
     "How many rows there are, if the entries about the `ring` make sense"
     total,cap,oldest,first = _count(ring['total']),ring['capacity'],_count(ring['oldest']),_count(ring.get('first', 0))
@@ -139,14 +156,15 @@ def _check_rows(ring):
     if bool(ring['fields'])<(oldest<total) or len(ring['cuts'])>head_words-8:
         raise ValueError(f'{total-oldest} rows of {len(ring["fields"])} fields with {len(ring["cuts"])} cuts')
     for o in ring['cuts']: _count(o if o>=0 else -1-o, total)
-    for k in ('lone','several'): _count(ring.get(k, 0), total)
+    for k in ('lone','several','forgotten'): _count(ring.get(k, 0), total)
     return total-oldest
 
 # %% ../../nbs/03c_memory.manifest.ipynb #bacb8bac
 def manifest_head(
     manifest:dict, # As `read_manifest` gave it
 )->bytes:
-    "The first bytes of its file, unlike those of any other"
+    """The first bytes of its file, unlike those of any other
+    - `manifest`: As `read_manifest` gave it"""
     return _manifest_head(json.dumps(manifest).encode())
 
 # %% ../../nbs/03c_memory.manifest.ipynb #05001ef5
@@ -154,7 +172,9 @@ def manifest_head(
 def one_writer(
     folder:Path, # Made if need be
 ): # -> a set; put the files of the new manifest into it
-    "Let only one process and thread write to `folder`, and remove the files that no manifest names in the end"
+    """Let only one process and thread write to `folder`, and remove the files that no manifest names in the end
+    - `folder`: Made if need be
+    - returns: a set; put the files of the new manifest into it"""
     try:
         if not folder.is_dir(): folder.mkdir(parents=True, exist_ok=True)
         with FileLock(folder, wait=True):

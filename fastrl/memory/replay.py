@@ -18,6 +18,8 @@ from fastcore.basics import patch
 from ..core import *
 from .columns import *
 from .disk import Savable
+from .frames import FrameRing, stored
+from .joins import join_rows
 from .ring import Ring
 from .row import batch_len, tensors_of
 from .sample import *
@@ -28,7 +30,8 @@ from .walk import Runs, Walk
 class ExperienceReplay(Savable):
     "The last `max_sz` rows, and batches of `bs` drawn from them"
     __array_ufunc__ = None # so that `array + memory` comes to `__radd__`, too
-    kind,freeze_memory = 'ExperienceReplay',False # pickles from before `freeze_memory` have none
+    kind,freeze_memory = 'ExperienceReplay',False # older pickles have none of these
+    frame_stack,frame_pad,frame_margin = None,'repeat',.05
     def __init__(self,
         bs:int=16, # Rows in a batch that is drawn
         max_sz:int=200, # The most rows it holds, whatever the number of environments; then the oldest are overwritten
@@ -43,12 +46,33 @@ class ExperienceReplay(Savable):
         path=None, # A file to live in; a file that a memory left is opened with its rows
         schema:dict=None, # The columns, `{name: (shape, dtype)}`; without it the first row decides
         freeze_memory:bool=False, # Keep the first `max_sz` rows, and drop what comes later?
+        frame_stack:int=None, # `state` and `next_state` are stacks of so many frames: store each frame once
+        frame_pad:str='repeat', # Before an episode's first frame, if frames come singly: `'repeat'` it, or `'zeros'`
+        frame_margin=.05, # Room for more frames than rows: a share of `max_sz`, or an int
         **_
     ):
+        """- `bs`: Rows in a batch that is drawn
+        - `max_sz`: The most rows it holds, whatever the number of environments; then the oldest are overwritten
+        - `warmup_sz`: Rows that must be stored before `sample` gives any
+        - `memory`: Rows to start from, copied
+        - `sampler`: Which rows are drawn: `Uniform()` by default, `Prioritized()`, or your own
+        - `n_step`: Fold so many single-step rows into one when sampling; you can change it at any time
+        - `gamma`: Discount factor, for `n_step`
+        - `seed`: Makes the draws reproducible, unless the sampler has a seed of its own
+        - `device`: Where the rows live
+        - `shared`: In shared memory, where other processes see the same rows?
+        - `path`: A file to live in; a file that a memory left is opened with its rows
+        - `schema`: The columns, `{name: (shape, dtype)}`; without it the first row decides
+        - `freeze_memory`: Keep the first `max_sz` rows, and drop what comes later?
+        - `frame_stack`: `state` and `next_state` are stacks of so many frames: store each frame once
+        - `frame_pad`: Before an episode's first frame, if frames come singly: `'repeat'` it, or `'zeros'`
+        - `frame_margin`: Room for more frames than rows: a share of `max_sz`, or an int"""
         if _: refuse_words('ExperienceReplay', _, **_words)
         _check_settings(bs, max_sz, warmup_sz, sampler, n_step, gamma)
         self.bs,self.max_sz,self.warmup_sz,self.n_step,self.gamma = bs,max_sz,warmup_sz,n_step,gamma
-        try: self.ring = Ring(max_sz, schema and row_schema(schema), device, shared, path)
+        self.frame_stack,self.frame_pad,self.frame_margin = frame_stack,frame_pad,frame_margin
+        frames = {} if frame_stack is None else dict(stack=frame_stack, pad=frame_pad, margin=frame_margin)
+        try: self.ring = (FrameRing if frames else Ring)(max_sz, schema and row_schema(schema), device, shared, path, **frames)
         except ValueError as e: raise ExperienceReplayException(str(e)) from e
         self.sampler = Uniform(seed, device) if sampler is None else sampler
         if seed is not None and isinstance(self.sampler, Uniform) and not self.sampler.seeded:
@@ -65,7 +89,7 @@ class ExperienceReplay(Savable):
     def pointer(self)->int:
         "Where the newest row ends: 1 after the first, `max_sz` when the memory is just full"
         return self.ring.pointer
-    def __len__(self)->int: return len(self.ring)
+    def __len__(self)->int: return stored(self.ring)
     def __bool__(self)->bool: return True # also without rows: `memory or ExperienceReplay()` would make a second one
     def __repr__(self): return in_lines(f'ExperienceReplay(bs={self.bs}, warmup_sz={self.warmup_sz}, {self.ring})')
     def _repr_html_(self): return columns_html(self.memory, _state_html(self))
@@ -97,22 +121,20 @@ def _check_settings(bs, max_sz, warmup_sz, sampler, n_step, gamma):
 def __add__(self:ExperienceReplay,
     batch, # A `BD`, a dict, or a tuple that holds just one of them
 )->ExperienceReplay:
-    "Add the rows of `batch` in place"
+    """Add the rows of `batch` in place
+    - `batch`: A `BD`, a dict, or a tuple that holds just one of them"""
     if isinstance(batch, tuple) and len(batch)==1: batch = batch[0]
     if not isinstance(batch, dict):
         of = f' of {len(batch)}' if isinstance(batch, tuple) else ''
         raise ExperienceReplayException('a memory takes a `BD`, a dict, or a tuple of just one, '
                                         f'got a {type(batch).__name__}{of}')
     source = batch.of() if isinstance(batch, Columns) else None
-    first,several = self.ring.total,0 if source is None else self.ring.seams.several
-    rows = batch
+    if source is not None: return self._add_rows_of(source, torch.arange(len(source)), batch)
     try:
         rows = as_rows(batch, self.ring.fields)
-        if self.freeze_memory: rows = self._extend_to_full(rows)
+        if self.freeze_memory: self._extend_to_full(rows)
         else: self.ring.extend(rows)
     except ValueError as e: raise ExperienceReplayException(str(e)) from e
-    if source is not None and (n := BD(rows).bs()):
-        self._join_as(source, torch.arange(min(n, len(source))), first, several)
     return self
 
 # %% ../../nbs/06_memory.replay.ipynb #d8b973cd
@@ -125,7 +147,10 @@ def sample(self:ExperienceReplay,
     device=None, # Where the batch should be; where the rows are by default
     **_
 )->tuple[BD,Tensor]: # The batch, and the numbers of its rows
-    "`bs` rows, drawn by the sampler, and their numbers"
+    """`bs` rows, drawn by the sampler, and their numbers
+    - `bs`: How many; `self.bs` by default
+    - `device`: Where the batch should be; where the rows are by default
+    - returns: The batch, and the numbers of its rows"""
     if _: refuse_words('sample', _, batch_size='bs', sample_size='bs', n='bs')
     if device is not None and type(device) is not torch.device: device = usable_device(device)
     if bs is None: bs = self.bs
@@ -165,12 +190,14 @@ def memory(self:ExperienceReplay)->BD:
     return res
 
 # %% ../../nbs/06_memory.replay.ipynb #6e0c0002
+
 def _state_html(er):
     missing = er.warmup_sz-len(er)
     wait = f', after {missing:,} more rows' if missing>0 else ''
     return f'{rows_text(type(er).__name__, er.ring)}; {type(er.sampler).__name__} draws {er.bs:,}{wait}'
 
 # %% ../../nbs/06_memory.replay.ipynb #1d97106b
+
 @patch
 def __radd__(self:ExperienceReplay, batch):
     raise ExperienceReplayException('write `memory + batch`: the memory stands first, '
@@ -184,7 +211,8 @@ def add(self:ExperienceReplay,
     *_,
     **row # The fields of one step; a number makes a column of shape `(n,1)`
 )->ExperienceReplay:
-    "Add one step"
+    """Add one step
+    - `**row`: The fields of one step; a number makes a column of shape `(n,1)`"""
     if _: _refuse_positions(*_)
     if type(td := row.setdefault('td_error', 0.)) is int and abs(td)<2**53: row['td_error'] = float(td)
     ours = type(self).__add__ is ExperienceReplay.__add__
@@ -211,6 +239,7 @@ def _extend_to_full(self:ExperienceReplay, rows):
     "Write the first of `rows` as long as there is room, and return these"
     with self.ring as ring:
         n,room = batch_len(ts := tensors_of(rows)),self.max_sz-len(self)
+        if isinstance(ring, FrameRing): room = min(room, ring.room_for(rows))
         if n>room: rows = map_leaves(lambda o: o[:room], rows)
         if room: ring.extend(rows)
         else: ring.fields.fit(ts, one=False) # rows that don't fit are refused all the same
@@ -224,7 +253,10 @@ def update_td(self:ExperienceReplay,
     idxs, # `(n,)`, the numbers that came with the batch
     serials:Tensor=None, # `(n,1)` or `(n,)`, the batch's column `serial`; without it the rows are taken as they are now
 ):
-    "Note the TD error of each row in `idxs` that is still the one it was"
+    """Note the TD error of each row in `idxs` that is still the one it was
+    - `td_errors`: `(n,1)`, one for each row
+    - `idxs`: `(n,)`, the numbers that came with the batch
+    - `serials`: `(n,1)` or `(n,)`, the batch's column `serial`; without it the rows are taken as they are now"""
     with self.ring as ring:
         if self._as_drawn(td_errors, idxs, serials):
             if dropped := ring.put('td_error', idxs, td_errors, serials):
@@ -244,7 +276,7 @@ def _as_drawn(self:ExperienceReplay, td_errors, idxs, serials):
         and td_errors.dtype is torch.float32 and idxs.dtype is serials.dtype is torch.int64 \
         and (*idxs.shape,1)==td_errors.shape==serials.shape and idxs.ndim==1 and not td_errors.requires_grad \
         and td_errors.is_cpu and idxs.is_cpu and serials.is_cpu and type(self.sampler) in (Uniform, Prioritized) \
-        and self.ring.fields and _all_usable(idxs.numpy(), td_errors.numpy()[:,0], len(self))
+        and self.ring.fields and _all_usable(idxs.numpy(), td_errors.numpy()[:,0], len(self.ring))
 
 # %% ../../nbs/06_memory.replay.ipynb #d74d32ac
 @compiled
@@ -258,7 +290,7 @@ def _all_usable(idxs, td_errors, n):
 @patch
 def _check_td(self:ExperienceReplay, td_errors, idxs, serials):
     "The TD errors and numbers of the rows that are still there"
-    ring,n = self.ring,len(self) if serials is None else self.max_sz # serials tell what is gone
+    ring,n = self.ring,len(self.ring) if serials is None else self.max_sz # serials tell what is gone
     if not n: raise ExperienceReplayException('there are no rows yet whose TD error could be noted')
     try:
         i = row_index(idxs, n)
@@ -282,7 +314,7 @@ def _check_td(self:ExperienceReplay, td_errors, idxs, serials):
 @patch(as_prop=True)
 def is_full(self:ExperienceReplay)->bool:
     "Does the next row overwrite the oldest?"
-    return len(self)==self.max_sz
+    return len(self.ring)==self.max_sz
 
 @patch
 def clear(self:ExperienceReplay)->ExperienceReplay:
@@ -298,7 +330,12 @@ def put(self:ExperienceReplay,
     values, # Their shape, followed by that of a row
     serials=None, # The batch's column `serial`; without it the rows are taken as they are now
 )->int: # How many rows are gone
-    "Write `values` into the rows `idxs` that are still the ones they were"
+    """Write `values` into the rows `idxs` that are still the ones they were
+    - `name`: The column
+    - `idxs`: Row numbers as they were drawn, `(n,)` or `(bs,T)`; -1 names none
+    - `values`: Their shape, followed by that of a row
+    - `serials`: The batch's column `serial`; without it the rows are taken as they are now
+    - returns: How many rows are gone"""
     if name=='td_error':
         raise ExperienceReplayException('write TD errors with `update_td`, which also tells the sampler')
     try: return self.ring.put(name, idxs, values, serials)
@@ -315,7 +352,13 @@ def add_vector(self:ExperienceReplay,
     autoreset=None, # The vector environment, its `autoreset_mode`, or the name of it, `'next_step'`
     **more # Other columns, `(n_envs, …)`
 )->ExperienceReplay:
-    "Add what one `step` of a vector environment gave"
+    """Add what one `step` of a vector environment gave
+    - `obs`: What the environments showed before the step, `(n_envs, …)`, also nested
+    - `truncated`: The actions taken, and their results
+    - `next_obs`: What they showed after it, as `step` gave it
+    - `infos`: As `step` gave it: in SAME_STEP mode it has `final_obs`
+    - `autoreset`: The vector environment, its `autoreset_mode`, or the name of it, `'next_step'`
+    - `**more`: Other columns, `(n_envs, …)`"""
     terminated,truncated = np.asarray(terminated, bool),np.asarray(truncated, bool)
     over = terminated|truncated
     try:
@@ -351,7 +394,12 @@ def sample_sequences(self:ExperienceReplay,
     device=None, # Where the batch should be
     **_
 )->tuple[BD,Tensor]: # A batch of `(bs, T, …)`, and row numbers `(bs, T)`, -1 where there is none
-    "Runs of rows that follow one another in an episode"
+    """Runs of rows that follow one another in an episode
+    - `bs`: How many; `self.bs` by default
+    - `T`: Steps in each; without it whole episodes
+    - `pad`: Also episodes that are shorter, filled up with zeros?
+    - `device`: Where the batch should be
+    - returns: A batch of `(bs, T, …)`, and row numbers `(bs, T)`, -1 where there is none"""
     if _: refuse_words('sample_sequences', _, batch_size='bs', sequence_length='T', seq_len='T', length='T')
     bs,T = self.bs if bs is None else _positive('bs', bs),T if T is None else _positive('T', T)
     self._check_warm()
@@ -362,15 +410,19 @@ def sample_sequences(self:ExperienceReplay,
 def __getitem__(self:ExperienceReplay,
     o, # Rows: an int, slice, list, mask or tensor; or the name of a column
 )->ExperienceReplay:
-    "An `ExperienceReplay` over the rows `o`, copied, with the same settings; or the column of that name"
+    """An `ExperienceReplay` over the rows `o`, copied, with the same settings; or the column of that name
+    - `o`: Rows: an int, slice, list, mask or tensor; or the name of a column"""
     with self.ring as ring:
         try:
             if isinstance(o, str): return ring[o]
         except KeyError as e: raise ExperienceReplayException(e.args[0]) from e
         i = self._rows_named(o)
-        res = ExperienceReplay(self.bs, len(i), min(self.warmup_sz, len(i)), ring[i], self._sampler_alike(),
-                               self.n_step, self.gamma, device=ring.device, freeze_memory=self.freeze_memory)
-        res._join_as(self, i, 0, 0)
+        # room for all frames, should each row need others
+        frames = dict(frame_margin=len(i)*(2*self.frame_stack+1)+16) if self.frame_stack else {}
+        res = ExperienceReplay(self.bs, len(i), min(self.warmup_sz, len(i)), None, self._sampler_alike(), self.n_step,
+                               self.gamma, device=ring.device, freeze_memory=self.freeze_memory,
+                               frame_stack=self.frame_stack, frame_pad=self.frame_pad, **frames)
+        res._add_rows_of(self, i)
         if hasattr(self.sampler, 'beside'):
             beside = {k: torch.as_tensor(v)[i.to(ring.device)] for k,v in self.sampler.beside(ring).items()}
             res.sampler.load_state_dict(self.sampler.state_dict(), res.ring, beside)
@@ -400,49 +452,35 @@ def _sampler_alike(self:ExperienceReplay):
     if not isinstance(s, Uniform): return copy.deepcopy(s)
     return sampler_of(type(s).__name__, s.settings, self.ring.device)
 
-# %% ../../nbs/06_memory.replay.ipynb #b601e23f
+# %% ../../nbs/06_memory.replay.ipynb #fe07a126
 @patch
-def _join_as(self:ExperienceReplay, source, idxs, first, several):
-    "Join rows from serial number `first` on as their originals, the rows `idxs` of `source`, are joined"
-    there,n,was,ring = source.ring.serial(idxs).cpu().numpy(),len(idxs),source.ring.seams,self.ring
-    apart = 1+np.flatnonzero((np.diff(there)!=1)|np.isin(there[1:], [*was.cuts, *was.gaps]))
-    ends = {first}
-    if len(apart) or there[-1]!=source.ring.total-1 or source.ring.total in was.cuts: ends.add(first+n)
-    alone = np.flatnonzero(there<was.lone)
-    gaps = {*ring.seams.gaps, *ends, *(first+np.concatenate([alone, alone+1])).tolist()}
-    named = len(apart) and ('env_id',) in ring.place.columns
-    new = set() if named else {*(first+apart).tolist()}
-    while True: # a gap may take away what told another row that its episode did not begin there
-        gaps |= new
-        ring.seams = ring.seams._replace(gaps=sorted(o for o in gaps if o<=ring.total),
-                                         several=ring.total if was.several>was.oldest else several)
-        if named: new = {*(first+self._wrong_links(source, idxs, first, apart)).tolist()}
-        if new<=gaps: break
+def _add_rows_of(self:ExperienceReplay, source, idxs, rows=None, **columns):
+    "Add the rows `idxs` of `source`, or `rows` that were made of all; they are joined as they are there"
+    ring,of = self.ring,source.ring
+    first,several = ring.total,ring.seams.several
+    if isinstance(of, FrameRing) and rows is not None: idxs,rows = of.held,None
+    try:
+        if rows is None and isinstance(of, FrameRing) and self._takes_frames_of(of): ring.copy_rows(of, idxs, **columns)
+        else:
+            rows = as_rows({**of.gather(idxs.to(of.device)), **columns} if rows is None else rows, ring.fields)
+            if self.freeze_memory: rows = self._extend_to_full(rows)
+            else: ring.extend(rows, **(dict(strict=False) if isinstance(ring, FrameRing) else {}))
+            idxs = idxs[:BD(rows).bs()]
+    except ValueError as e: raise ExperienceReplayException(str(e)) from e
+    if len(idxs): join_rows(ring, of, idxs, first, several)
     self.walk = Walk()
 
-# %% ../../nbs/06_memory.replay.ipynb #61d7e9ae
 @patch
-def _wrong_links(self:ExperienceReplay, source, idxs, first, apart):
-    "The rows that would be joined to others than in `source`, or begin an episode that does not begin there"
-    here,walk = Walk(),Walk()
-    try: here.follow(self.ring); walk.follow(source.ring)
-    except ValueError: return apart # nothing can be joined, or not without an error
-    i = idxs.numpy()
-    slots = self.ring.seams.slots_of(first+np.arange(len(i)), self.ring.capacity)
-    at = np.full(len(self.ring.place), -1) # which of `idxs` a slot has; the last one if there are more than fit
-    at[slots] = np.arange(len(i))
-    nxt,live = here.nxt[slots],at[slots]==np.arange(len(i))
-    joined = at[np.maximum(nxt, 0)]
-    begins = np.flatnonzero(live&(here.prv[slots]==-1)&(walk.prv[i]!=-1)) # their episodes do not begin here
-    wrong = joined[live&(nxt>=0)&(joined>=0)&(walk.nxt[i]!=i[joined])]
-    return np.union1d(begins, wrong)
+def _takes_frames_of(self:ExperienceReplay, of):
+    return isinstance(self.ring, FrameRing) and of is not self.ring and not self.freeze_memory
 
 # %% ../../nbs/06_memory.replay.ipynb #4b619635
 @patch
 def extend(self:ExperienceReplay,
     other, # Another memory, with the same columns
 )->ExperienceReplay:
-    "Add the rows of another memory, oldest first, and keep the episodes of both apart"
+    """Add the rows of another memory, oldest first, and keep the episodes of both apart
+    - `other`: Another memory, with the same columns"""
     if not isinstance(other, ExperienceReplay) or other is self:
         raise ExperienceReplayException(f'`other` should be another ExperienceReplay, got {other!r:.60}')
     if not len(other): return self
@@ -450,19 +488,17 @@ def extend(self:ExperienceReplay,
         i = torch.arange(ring.total-len(ring), ring.total)
         i = ring.seams.slots_of(i, ring.capacity)
         i = i[ring.holds(i)] # without any that are half written
-        rows = ring.gather(i)
-    ids = rows.get('episode_id')
-    if ids is not None and 'episode_id' in self.ring.columns() and len(self):
-        ids = rows['episode_id'] = ids-ids.min()+self.ring['episode_id'].max()+1
-    first,several = self.ring.total,self.ring.seams.several
-    self+rows
-    self._join_as(other, i, first, several)
+        ids = ring.columns().get('episode_id')
+        if ids is not None: ids = ring.place.columns[('episode_id',)][i.to(ring.device)]
+        if ids is not None and 'episode_id' in self.ring.columns() and len(self):
+            ids = ids-ids.min()+self.ring['episode_id'].max()+1
+        self._add_rows_of(other, i, **({} if ids is None else dict(episode_id=ids)))
     self.ring.cut()
     if ids is not None: self.vectors.next_episode = max(self.vectors.next_episode, int(ids.max())+1)
     return self
 
 # %% ../../nbs/06_memory.replay.ipynb #a1033c34
-_saved_settings = ('bs','max_sz','warmup_sz','n_step','gamma','freeze_memory')
+_saved_settings = ('bs','max_sz','warmup_sz','n_step','gamma','freeze_memory','frame_stack','frame_pad','frame_margin')
 
 @patch
 @contextmanager
@@ -479,6 +515,7 @@ def _all_to_save(self:ExperienceReplay, extra):
                                         'make it a subclass of `Uniform`') from e
     state = dict(sampler=s.state_dict(), runs=self.runs.state_dict(), chains=self.walk.state_dict(ring),
                  dropped_updates=self.dropped_updates, extra=extra,
+                 frames=ring.state_dict() if self.frame_stack else None,
                  vectors=[{**v, 'key':-1} for v in self.vectors.vectors], next_episode=self.vectors.next_episode)
     config = dict(**{k: getattr(self, k) for k in _saved_settings}, **how)
     return dict(config=config, ring=ring, state=state, beside=beside, mutable=['td_error'], sampler=s)
@@ -494,7 +531,14 @@ def load(cls:ExperienceReplay,
     device='cpu', shared:bool=False, path=None, # The rows' new place
     **asked # Settings; an error unless it was saved with them
 )->ExperienceReplay:
-    "The memory that was saved to `folder`"
+    """The memory that was saved to `folder`
+    - `folder`: Of a saved or checkpointed memory
+    - `sampler`: One with the saved settings; needed for your own class, if it does not derive from `Uniform`
+    - `on_error`: `'skip'` leaves damaged files out, and logs how many rows they had
+    - `env_restored`: Do the environments resume where they were?
+    - `mapped`: Leave the rows in the file, to be read when they are drawn? You cannot add to them then
+    - `path`: The rows' new place
+    - `**asked`: Settings; an error unless it was saved with them"""
     return cls.load_as(folder, asked, on_error, env_restored, mapped, dict(device=device, shared=shared, path=path),
                        sampler=sampler, device=device)
 
@@ -502,7 +546,7 @@ def load(cls:ExperienceReplay,
 @patch(cls_method=True)
 def empty(cls:ExperienceReplay, saved, sampler=None, device='cpu')->ExperienceReplay:
     "A memory with the settings of `saved`, and no rows yet"
-    c = {'freeze_memory':False, **saved.config} # older memories knew nothing of it
+    c = {'freeze_memory':False, 'frame_stack':None, 'frame_pad':'repeat', 'frame_margin':.05, **saved.config} # newer ones
     new = sampler or sampler_of(c['sampler'], c['sampler_settings'], device)
     if (type(new).__name__, new.settings)!=(c['sampler'], c['sampler_settings']):
         raise ValueError(f'`sampler` should be a {c["sampler"]} with {c["sampler_settings"]}, '
@@ -519,12 +563,15 @@ def restored(self:ExperienceReplay, saved, ring, beside, state)->ExperienceRepla
     self.sampler.load_state_dict(state['sampler'] if state else self.sampler.state_dict(), ring, beside)
     if not state: return self
     self.runs.load_state_dict(state['runs'])
-    if not saved.renumbered: self.walk.load_state_dict(state['chains'], ring) # otherwise these are other rows
+    if not saved.renumbered: # otherwise these are other rows
+        self.walk.load_state_dict(state['chains'], ring)
+        if self.frame_stack: ring.load_state_dict(state['frames'])
     self.dropped_updates = int(state['dropped_updates'])
     self.vectors = VectorSteps(state.get('vectors', ()), state.get('next_episode', 0))
     return self
 
 # %% ../../nbs/06_memory.replay.ipynb #cb710b03
+
 @patch
 def __setstate__(self:ExperienceReplay, state):
     if '_vectors' in state:

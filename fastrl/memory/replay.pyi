@@ -9,7 +9,6 @@ from torch import Tensor
 from ..core import *
 from .columns import *
 from .disk import Savable
-from .ring import Ring
 from .sample import *
 from .vector import *
 from .walk import Walk
@@ -20,6 +19,9 @@ class ExperienceReplay(Savable):
     __array_ufunc__: Any
     kind: Any
     freeze_memory: Any
+    frame_stack: Any
+    frame_pad: Any
+    frame_margin: Any
     bs: int
     max_sz: int
     warmup_sz: int
@@ -30,10 +32,10 @@ class ExperienceReplay(Savable):
     walk: Walk
     vectors: VectorSteps
     dropped_updates: Any
-    ring: Ring
+    ring: Any
     skipped: Any
 
-    def __init__(self, bs: int=16, max_sz: int=200, warmup_sz: int=100, memory: BD | None=None, sampler: Any=None, n_step: int | None=None, gamma: float=0.99, seed: int | None=None, device: Any='cpu', shared: bool=False, path: Any=None, schema: dict | None=None, freeze_memory: bool=False):
+    def __init__(self, bs: int=16, max_sz: int=200, warmup_sz: int=100, memory: BD | None=None, sampler: Any=None, n_step: int | None=None, gamma: float=0.99, seed: int | None=None, device: Any='cpu', shared: bool=False, path: Any=None, schema: dict | None=None, freeze_memory: bool=False, frame_stack: int | None=None, frame_pad: str='repeat', frame_margin=0.05):
         """- `bs`: Rows in a batch that is drawn
         - `max_sz`: The most rows it holds, whatever the number of environments; then the oldest are overwritten
         - `warmup_sz`: Rows that must be stored before `sample` gives any
@@ -46,7 +48,10 @@ class ExperienceReplay(Savable):
         - `shared`: In shared memory, where other processes see the same rows?
         - `path`: A file to live in; a file that a memory left is opened with its rows
         - `schema`: The columns, `{name: (shape, dtype)}`; without it the first row decides
-        - `freeze_memory`: Keep the first `max_sz` rows, and drop what comes later?"""
+        - `freeze_memory`: Keep the first `max_sz` rows, and drop what comes later?
+        - `frame_stack`: `state` and `next_state` are stacks of so many frames: store each frame once
+        - `frame_pad`: Before an episode's first frame, if frames come singly: `'repeat'` it, or `'zeros'`
+        - `frame_margin`: Room for more frames than rows: a share of `max_sz`, or an int"""
         ...
 
     @property

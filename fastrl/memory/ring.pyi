@@ -143,10 +143,11 @@ class Ring:
     - `gap`: Are rows missing here, so that nobody knows whether an episode began with them?"""
         ...
 
-    def reset(self, first: int | None=None, stop: int | None=None):
+    def reset(self, first: int | None=None, stop: int | None=None, before: int | None=None):
         """Forget all rows; the columns stay as they are
     - `first`: The serial number of the next row, if you load rows that had numbers; a new one by default
-    - `stop`: The number after the last row, if the rows from `first` on lie in their slots already"""
+    - `stop`: The number after the last row, if the rows from `first` on lie in their slots already
+    - `before`: Forget only the rows below this serial number: they count as overwritten"""
         ...
 
     def __getstate__(self):

@@ -24,6 +24,8 @@ class Uniform:
         seed:int=None, # Makes the draws reproducible; without it they differ each time
         device='cpu', # Where the row numbers are made, best where the rows live
     ):
+        """- `seed`: Makes the draws reproducible; without it they differ each time
+        - `device`: Where the row numbers are made, best where the rows live"""
         self.gen,self.seeded = torch.Generator(usable_device(device)),False
         if seed is None: self.gen.seed()
         else: Uniform.seed(self, seed)
@@ -41,7 +43,9 @@ def draw(self:Uniform,
     ring:Ring,
     bs:int, # How many to draw
 ): # -> row numbers `(bs,)`, and columns that the draw adds to the batch
-    "Choose the rows of the next batch"
+    """Choose the rows of the next batch
+    - `bs`: How many to draw
+    - returns: row numbers `(bs,)`, and columns that the draw adds to the batch"""
     if not len(ring): raise ValueError('there are no rows to draw from yet: add some first')
     return torch.randint(len(ring), (bs,), generator=self.gen, device=self.gen.device), {}
 
@@ -75,12 +79,16 @@ def load_state_dict(self:Uniform,
     ring:Ring=None, # The rows to draw from
     beside:dict=None, # What was kept for each row
 ):
-    "Resume drawing where another sampler was"
+    """Resume drawing where another sampler was
+    - `state`: From `state_dict`
+    - `ring`: The rows to draw from
+    - `beside`: What was kept for each row"""
     if state['device']==self.gen.device.type: self.gen.set_state(state['gen'])
     else: # another kind of device has other random numbers, but these can be repeated, too
         self.gen.manual_seed(zlib.crc32(state['gen'].numpy()))
 
 # %% ../../nbs/03_memory.sample.ipynb #1e8c6203
+
 @patch
 def __getstate__(self:Uniform): # a `Generator` does not reach a new process as it is
     return {**self.__dict__, 'gen':(self.gen.get_state().numpy(), self.gen.device)}
@@ -101,6 +109,13 @@ class Prioritized(Uniform):
         seed:int=None, # Makes the draws reproducible
         device='cpu', # Where the rows live
     ):
+        """- `alpha`: 0 draws uniformly, 1 in proportion to the TD error
+        - `beta`: How far the weights correct for that at first; 1 corrects in full
+        - `beta_steps`: Draws until `beta` is 1
+        - `eps`: Added to each error, so that rows without one are drawn too
+        - `normalize`: Where the largest weight is 1: in the `'batch'`, or in the whole `'memory'`
+        - `seed`: Makes the draws reproducible
+        - `device`: Where the rows live"""
         super().__init__(seed, device)
         for k,v,ok,want in (('alpha', alpha, alpha>=0, 'at least 0'), ('beta', beta, 0<=beta<=1, 'from 0 to 1'),
                             ('beta_steps', beta_steps, beta_steps>=1, 'at least 1'), ('eps', eps, eps>0, 'above 0')):
@@ -119,6 +134,7 @@ class Prioritized(Uniform):
         if not 0<=value<=1: raise ValueError(f'`beta` should be from 0 to 1, got {value}')
         self._beta = value
     _beta = None # what was set
+    forgotten = 0 # rows below this one have lost their priority
 
 # %% ../../nbs/03_memory.sample.ipynb #a9633841
 @patch
@@ -130,8 +146,21 @@ def follow(self:Prioritized, ring:Ring):
     if self.tree is None or len(self.tree)<cap: # the first time, or the ring has grown
         old,self.tree = self.tree,SumTree(cap, ring.device)
         if old is not None: self.tree.update(torch.arange(len(old), device=ring.device), old[:])
+    self._drop_forgotten(ring, self.seen)
     self.tree.renew(self.seen-base, total-base)
+    self._drop_forgotten(ring, total)
     self.seen = total
+
+# %% ../../nbs/03_memory.sample.ipynb #cbcc5890
+@patch
+def _drop_forgotten(self:Prioritized, ring, stop):
+    "Rows below `stop` that count as overwritten are never drawn again"
+    seams,cap = ring.seams,ring.capacity
+    first,stop = max(stop-(cap or 0), seams.first, self.forgotten),min(stop, seams.forgotten)
+    if stop<=first: return
+    self.tree.update(seams.slots_of(torch.arange(first, stop, device=ring.device), cap),
+                     torch.zeros(stop-first, dtype=torch.float64, device=ring.device))
+    self.forgotten = stop
 
 # %% ../../nbs/03_memory.sample.ipynb #d1736568
 @patch
@@ -153,7 +182,9 @@ def draw(self:Prioritized,
     ring:Ring,
     bs:int, # How many to draw
 ): # -> row numbers `(bs,)`, and the column `weight`
-    "Choose the rows of the next batch, and how much each counts"
+    """Choose the rows of the next batch, and how much each counts
+    - `bs`: How many to draw
+    - returns: row numbers `(bs,)`, and the column `weight`"""
     if not ring.total: raise ValueError('there are no rows to draw from yet: add some first')
     self.follow(ring)
     u = torch.rand(bs, generator=self.gen, dtype=torch.float64, device=self.gen.device)
@@ -189,9 +220,12 @@ def load_state_dict(self:Prioritized,
     ring:Ring=None, # The rows to draw from
     beside:dict=None, # From `beside`, for these rows
 ):
-    "Resume drawing where another sampler was"
+    """Resume drawing where another sampler was
+    - `state`: From `state_dict`
+    - `ring`: The rows to draw from
+    - `beside`: From `beside`, for these rows"""
     Uniform.load_state_dict(self, state)
-    self.draws,self.seen,self.base,self.tree = int(state['draws']),0,0,None
+    self.draws,self.seen,self.base,self.tree,self.forgotten = int(state['draws']),0,0,None,0
     if not ring or not beside: return
     self.follow(ring)
     self.tree.update(torch.arange(len(ring)), beside['priority'])
@@ -202,7 +236,10 @@ def sampler_of(
     settings:dict, # From its `settings`
     device='cpu', # Where the rows live
 )->Uniform:
-    "Rebuild a saved sampler from its class name and settings"
+    """Rebuild a saved sampler from its class name and settings
+    - `kind`: 'Uniform' or the name of a subclass
+    - `settings`: From its `settings`
+    - `device`: Where the rows live"""
     kinds = [Uniform]
     for o in kinds: kinds.extend(o.__subclasses__())
     if not (found := [o for o in kinds if o.__name__==kind]):

@@ -64,6 +64,7 @@ class Uniform:
 
 class Prioritized(Uniform):
     """Draw rows in proportion to `(|td_error|+eps)**alpha`"""
+    forgotten: int
     alpha: float
     beta0: float
     beta_steps: int

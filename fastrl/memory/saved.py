@@ -17,6 +17,7 @@ from fastcore.basics import patch
 from ..core import *
 from .checkpoint import *
 from .files import *
+from .frames import FrameRing
 from .manifest import *
 from .ring import *
 from .row import Fields
@@ -29,6 +30,7 @@ class Saved:
     def __init__(self,
         folder, # Of a saved or checkpointed memory
     ):
+        """- `folder`: Of a saved or checkpointed memory"""
         self.folder = Path(folder).expanduser().absolute()
         self.manifest = read_manifest(self.folder)
         self.kind,self.config,self.ring,self.skipped,self.renumbered = (
@@ -50,7 +52,9 @@ class Saved:
         kind:str, # The expected class
         **asked # Its expected settings
     ):
-        "A `LoadError` unless the folder holds a `kind` with these settings"
+        """A `LoadError` unless the folder holds a `kind` with these settings
+        - `kind`: The expected class
+        - `**asked`: Its expected settings"""
         if self.kind!=kind:
             raise LoadError(f'{self.folder} holds a saved {self.kind}, not a {kind}: load it by `{self.kind}.load`')
         there = {**self.config, 'capacity':self.ring['capacity']}
@@ -65,7 +69,9 @@ def tensors(self:Saved,
     piece:dict, # From the manifest
     checksum:bool=True, # Read all of it, to compare its checksum?
 )->dict:
-    "The tensors of a file, mapped, if they agree with the manifest"
+    """The tensors of a file, mapped, if they agree with the manifest
+    - `piece`: From the manifest
+    - `checksum`: Read all of it, to compare its checksum?"""
     path,problem = self.folder/piece['file'],None
     try:
         if not plain_file(path): problem = 'is not an ordinary file'
@@ -95,13 +101,17 @@ def _expected(self:Saved, piece):
     "The shapes and dtypes of the tensors in `piece`, by the manifest"
     kind,n,res = piece['file'].split('-')[0],piece['rows'],{}
     if kind=='state': return {}
+    if kind=='frames': return {name: _in_file(n, shape, torch_dtype(dtype)) for _,shape,dtype,name in self.manifest['frames']['fields']}
     of = {name: (shape, torch_dtype(dtype)) for path,shape,dtype,name in self.ring['fields']
           if kind=='rows' or fields_in([[path]], self.manifest['mutable'])}
     for k,(shape,dtype) in of.items():
         if kind=='marks': shape = changed_shape(shape)
-        res[k] = ([n,*shape],dtype) if dtype in file_dtypes else ([n,*shape,dtype.itemsize],torch.uint8)
+        res[k] = _in_file(n, shape, dtype)
     res.update({k: ([n],torch.float64) for k in self.manifest['beside']})
     return {**res, 'serial':([n],torch.int64)} if kind=='marks' else res
+
+def _in_file(n, shape, dtype):
+    return ([n,*shape],dtype) if dtype in file_dtypes else ([n,*shape,dtype.itemsize],torch.uint8)
 
 # %% ../../nbs/03e_memory.saved.ipynb #538c18b2
 @patch
@@ -132,7 +142,8 @@ def state(self:Saved):
 def verify(
     folder, # Of a saved memory
 )->list:
-    "Every problem of a saved memory in words; an empty list if it is sound"
+    """Every problem of a saved memory in words; an empty list if it is sound
+    - `folder`: Of a saved memory"""
     try: return list(Saved(folder).problems().values())
     except (LoadError, OSError) as e: return [str(e)]
 
@@ -143,7 +154,11 @@ def read(self:Saved,
     mapped:bool=False, # Leave the rows in the file, to be read when they are drawn? You cannot add to them then
     **where # `device`, `shared` or `path`, for the `Ring`
 ): # -> the ring, and the numbers per row by name
-    "The rows of a saved memory"
+    """The rows of a saved memory
+    - `on_error`: `'skip'` leaves damaged files out, and logs how many rows they had
+    - `mapped`: Leave the rows in the file, to be read when they are drawn? You cannot add to them then
+    - `**where`: `device`, `shared` or `path`, for the `Ring`
+    - returns: the ring, and the numbers per row by name"""
     if on_error not in ('raise','skip'): raise ValueError(f"`on_error` should be 'raise' or 'skip', got {on_error!r}")
     bad = self.problems() if on_error=='skip' else {}
     files = {p['file']: self.tensors(p, checksum=not (mapped or bad))
@@ -161,6 +176,7 @@ def read(self:Saved,
     beside = {k: np.zeros(len(self)-self.skipped) for k in self.manifest['beside']}
     if rows: self._fill(ring, beside, files, rows, mapped)
     elif not self.renumbered: ring.reset(first=first, stop=total)
+    if isinstance(ring, FrameRing): self._fill_frames(ring, files, mapped)
     return ring,beside
 
 # %% ../../nbs/03e_memory.saved.ipynb #73f38b12
@@ -180,9 +196,10 @@ def _fill(self:Saved, ring, beside, files, rows, mapped):
     ring.reset(first=0 if self.renumbered else self.ring.get('first', 0), stop=moved.total)
     is_cut = {int(moved(np.array(o if o>=0 else -1-o))): o>=0 for o in self.ring['cuts']} # by row; others are gaps
     if self.renumbered: is_cut.update({o: False for o in moved.gaps})
-    lone,several = (int(moved(np.array(self.ring.get(k, 0)))) if self.ring.get(k) else 0 for k in ('lone','several'))
+    lone,several,forgotten = (int(moved(np.array(self.ring.get(k, 0)))) if self.ring.get(k) else 0
+                              for k in ('lone','several','forgotten'))
     ring.seams = Seams(0, 0, [o for o,cut in is_cut.items() if cut], [o for o,cut in is_cut.items() if not cut],
-                       lone, several)
+                       lone, several, forgotten)
 
 # %% ../../nbs/03e_memory.saved.ipynb #162991de
 class Moved:
@@ -243,7 +260,7 @@ def _room(self:Saved, files, rows, mapped, device='cpu', shared=False, path=None
     if mapped and (shared or path or torch.device(device).type!='cpu'):
         raise ValueError('mapped rows stay in their file: give `mapped` alone, or one of `device`, `shared` and `path`')
     cap,spec = self.ring['capacity'],self.ring['fields']
-    ring = Ring(cap, device=device, shared=shared, path=path)
+    ring = self._empty_ring(cap, device=device, shared=shared, path=path)
     if not spec: return ring
     fields = Fields(Field(tuple(p), tuple(shape), torch_dtype(dtype)) for p,shape,dtype,_ in spec)
     n = cap or len(self)
@@ -259,3 +276,33 @@ def _room(self:Saved, files, rows, mapped, device='cpu', shared=False, path=None
                         'load it with `path=` into a file, or `mapped`')
     ring.place.make(fields, max(n, 1))
     return ring
+
+# %% ../../nbs/03e_memory.saved.ipynb #2791aca1
+@patch
+def _empty_ring(self:Saved, capacity, **where):
+    "A ring without rows, with room for frames if there were any"
+    if not (about := self.manifest.get('frames')): return Ring(capacity, **where)
+    return FrameRing(capacity, **where, stack=about['stack'], pad=about['pad'], margin=about['capacity']-capacity)
+
+@patch
+def _fill_frames(self:Saved, ring, files, mapped):
+    "Copy the frames of `ring`, or show those that are mapped; without some of them, forget the rows that need them"
+    about,pool,there = self.manifest['frames'],ring.pool,[p for p in pieces_of(self.manifest, 'frames') if p['file'] in files]
+    if not about['fields']: return
+    fields = Fields(Field(tuple(p), tuple(shape), torch_dtype(dtype)) for p,shape,dtype,_ in about['fields'])
+    names = [name for *_,name in about['fields']]
+    if mapped:
+        if len(there)!=1: raise LoadError(f'{self.folder} has its frames in {len(there)} files, and only one can be mapped: '
+                                          'load it without `mapped` and `save` it again')
+        cols = files[there[0]['file']]
+        pool.place.lay(fields, [as_dtype(cols[name], f.dtype) for f,name in zip(fields, names)])
+    else: pool.place.make(fields, pool.capacity)
+    first,lacks = about.get('first', 0),np.ones(pool.capacity, bool)
+    for p in there:
+        start,cols = max(p['first'], about['oldest']),files[p['file']]
+        n,at = p['stop']-start,start if p['rows']==pool.capacity else start-p['first']
+        for f,name in zip(fields, names) if not mapped else ():
+            _copy_wrapped(pool.place.columns[f.path], cols[name], start-first, at, n)
+        lacks[np.arange(start-first, p['stop']-first)%pool.capacity] = False
+    pool.reset(first=first, stop=about['total'])
+    self.skipped += ring.forget_without(lacks)

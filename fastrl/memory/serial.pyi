@@ -96,6 +96,16 @@ class Serials:
         """The slots of stored rows that a writer has begun to write over"""
         ...
 
+    def forget(self, before: int):
+        """Let the rows below `before` count as overwritten
+    - `before`: A serial number, at most `total`"""
+        ...
+
+    @property
+    def forgotten(self) -> int:
+        """Rows below this one count as overwritten, though they may still lie in their slots"""
+        ...
+
     def sound(self) -> bool:
         """Are all rows whole? If some stay half written, a warning says how many, once"""
         ...
@@ -180,6 +190,7 @@ class Seams(NamedTuple):
     gaps: list
     lone: int
     several: int
+    forgotten: int = 0
 
     def slots_of(self, serials, capacity):
         """The slots where rows of these numbers lie while they are stored
