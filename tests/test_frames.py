@@ -16,7 +16,7 @@ def frame(ep, t, shape): # no two are the same, and none is empty
 
 class World:
     "Environments that take steps by turns, and everything that they did"
-    def __init__(self, rng, n_envs=2, stack=2, pad='repeat', longest=6, shape=(3,3)):
+    def __init__(self, rng, n_envs=2, stack=2, pad='repeat', longest=6, shape=(5,3)):
         self.rng,self.stack,self.pad,self.longest,self.shape = rng,stack,pad,longest,shape
         self.eps,self.rows = itertools.count(),[]
         self.envs = [SimpleNamespace(t=None, last=None) for _ in range(n_envs)]
@@ -62,7 +62,7 @@ def check_runs(rows, batch, idxs, held, at):
         assert all(rows[a].after==c for a,c in zip(there, there[1:])) and there[0]>=held, f'{at}: a sequence of the rows {serials}'
         for t,s in enumerate(serials):
             for k in ('state','next_state','action'):
-                want = getattr(rows[s], k) if s>=0 else 0*getattr(rows[0], k)
+                want = getattr(rows[s], k) if s>=0 else 0*getattr(rows[-1], k)
                 assert bits(batch[k][b,t].numpy())==bits(want), f'{at}: step {t} of {serials} has another {k}'
 
 def check(memory, world, at, base=0, n_step=None, sequences=True):
@@ -96,18 +96,100 @@ def make(cap, stack, pad, sampler=None, **kw):
     return ExperienceReplay(bs=6, max_sz=cap, warmup_sz=1, sampler=sampler and sampler(seed=1), gamma=.5, seed=0,
                             frame_stack=stack, frame_pad=pad, **kw)
 
-@pytest.mark.filterwarnings('ignore:.*rows are kept')
-@pytest.mark.parametrize('cap', (1,2,3,5,12))
-@pytest.mark.parametrize('pad', ('repeat','zeros'))
-def test_table(cap, pad):
+def table(caps, pads, stacks, marginal):
     "Every cursor, environments by turns, one-step episodes, stacks or frames, both samplers, n-step and sequences"
-    for stack,n_envs,longest,alone,margin in itertools.product((1,2,4), (1,2,3), (1,4), (False,True), (2,.05)):
-        rng = random.Random(f'{stack} {n_envs} {longest}')
+    for cap,pad,stack,n_envs,longest,alone,margin in itertools.product(
+            caps, pads, stacks, (1,2,3), (1,4), (False,True), marginal):
+        at = f'cap {cap}, stack {stack}, {n_envs} envs, episodes to {longest}, {pad}, alone {alone}, margin {margin}'
+        rng = random.Random(at)
         sampler,n_step = rng.choice([None, Prioritized]),rng.randint(1, 4)
         memory,world = make(cap, stack, pad, sampler, frame_margin=margin),World(rng, n_envs, stack, pad, longest)
         for i in range(2*cap+3):
             row = world.step()
             memory.add(**(single(row) if alone else row))
-            at = f'cap {cap}, stack {stack}, {n_envs} envs, episodes to {longest}, {pad}, alone {alone}, margin {margin}, row {i}'
-            check(memory, world, at, n_step=n_step, sequences=i%3==0)
+            check(memory, world, f'{at}, row {i}', n_step=n_step, sequences=i%3==0)
             if margin==.05: assert len(memory)==min(cap, i+1), f'{at}: {len(memory)} rows'
+
+pytestmark = pytest.mark.filterwarnings('ignore:.*rows are kept')
+@pytest.mark.parametrize('cap', (1,2,5))
+def test_table(cap): table((cap,), ('repeat','zeros'), (1,3), (2,))
+
+@pytest.mark.long
+@pytest.mark.parametrize('cap', range(1, 13))
+@pytest.mark.parametrize('pad', ('repeat','zeros'))
+def test_whole_table(cap, pad): table((cap,), (pad,), (1,2,4), (2,.05))
+
+# %% Random histories
+class History:
+    "A memory, what it should hold, and everything that may happen to it"
+    def __init__(self, seed, folder):
+        self.rng,self.folder = (rng := random.Random(seed)),folder
+        self.cap,stack,pad = rng.randint(3, 30),rng.choice((1,2,4)),rng.choice(('repeat','zeros'))
+        self.world = World(rng, rng.randint(1, 4), stack, pad, rng.choice((1,3,8)), rng.choice(((5,3), (8,), (5,2,2))))
+        self.memory = make(self.cap, stack, pad, rng.choice((None, Prioritized)), frame_margin=rng.choice((0,5,.05)))
+        self.base,self.at = 0,f'seed {seed}'
+
+    def add(self):
+        row = self.world.step()
+        self.memory.add(**(single(row) if self.rng.random()<.5 else row))
+    def add_several(self):
+        rows = [self.world.step() for _ in range(self.rng.randint(1, 2*self.cap))]
+        if self.rng.random()<.5: rows = [*map(single, rows)]
+        self.memory+BD({k: torch.from_numpy(np.stack([o[k] for o in rows])) for k in names})
+    def one_env(self):
+        e = self.rng.randrange(len(self.world.envs)) # the others wait, and resume
+        for _ in range(self.rng.randint(1, 2*self.cap)): self.memory.add(**single(self.world.step(e)))
+    def save(self):
+        to = self.folder/f'{self.rng.random()}'
+        self.memory.save(to)
+        self.memory = ExperienceReplay.load(to, env_restored=True)
+    def checkpoint(self):
+        self.memory.checkpoint(self.folder/'checkpoints')
+        if self.rng.random()<.5: self.memory = ExperienceReplay.load(self.folder/'checkpoints', env_restored=True)
+    def copy(self): self.memory = (copy.deepcopy if self.rng.random()<.5 else lambda o: pickle.loads(pickle.dumps(o)))(self.memory)
+    def slice(self):
+        if not len(self.memory): return
+        i = self.memory.ring.held
+        i = i[sorted(self.rng.sample(range(len(i)), self.rng.randint(1, len(i))))]
+        part,rows = self.memory[i],self.memory.ring.gather(i)
+        part.warmup_sz = 1
+        whole = part.ring.gather(part.ring.held)
+        for k in names: assert bits(whole[k].numpy())==bits(rows[k].numpy()), f'{self.at}: {k} of a slice'
+        other = make(2*self.cap, self.world.stack, self.world.pad).extend(part).extend(self.memory)
+        for k in ('state','next_state'):
+            want = torch.cat([rows[k], self.memory.ring.gather(self.memory.ring.held)[k]])[-len(other):]
+            assert bits(other.ring.gather(other.ring.held)[k].numpy())==bits(want.numpy()), f'{self.at}: {k} of two memories'
+    def mapped(self):
+        if not len(self.memory): return
+        self.memory.save(self.folder/'mapped')
+        there = ExperienceReplay.load(self.folder/'mapped', mapped=True)
+        for k in ('state','next_state'):
+            assert bits(there.ring.gather(there.ring.held)[k].numpy())==bits(self.memory.ring.gather(self.memory.ring.held)[k].numpy()), self.at
+        there.warmup_sz = 1
+        there.sample()
+    def clear(self):
+        if self.rng.random()<.7: return
+        self.memory.clear()
+        for o in self.world.envs: o.t = o.last = None
+        self.world.rows.clear()
+        self.memory.add(**self.world.step())
+        self.base = self.memory.ring.total-1
+
+    def run(self, n):
+        acts = [self.add]*6+[self.add_several, self.one_env, self.save, self.checkpoint, self.copy, self.slice, self.mapped, self.clear]
+        for i in range(n):
+            act = self.rng.choice(acts)
+            at = f'{self.at}, act {i}, {act.__name__}'
+            act()
+            self.memory.bs,n_step = 6,self.rng.randint(1, 4)
+            check(self.memory, self.world, at, self.base, n_step, sequences=i%3==0)
+
+@pytest.mark.parametrize('seed', range(40))
+def test_histories(seed, tmp_path): History(seed, tmp_path).run(25)
+
+@pytest.mark.long
+@pytest.mark.parametrize('seed', range(100, 4100, 100))
+def test_many_histories(seed, tmp_path):
+    for i in range(100):
+        (tmp_path/str(i)).mkdir()
+        History(seed+i, tmp_path/str(i)).run(40)

@@ -11,7 +11,8 @@ from ..core import *
 from .place import *
 from .ring import Ring
 from .row import *
-__all__ = ['FrameRing', 'pool_path', 'check_frames', 'Newest', 'Latest', 'stored', 'two_stacks']
+from .stacks import *
+__all__ = ['FrameRing', 'pool_path', 'stored', 'two_stacks']
 
 class FrameRing(Ring):
     """A ring in which `state` and `next_state` are stacks of frames, each of them stored once"""
@@ -117,85 +118,6 @@ def pool_path(path) -> Path:
     """The file for their frames
     - `path`: Where rows live"""
     ...
-
-def check_frames(fields, stack: int):
-    """A `ValueError` unless `state` and `next_state` have the same frames, and rows say where episodes end
-    - `fields`: Of a step
-    - `stack`: Frames in a state"""
-    ...
-
-class Newest:
-    """By environment the newest row, with the frames that the next one continues"""
-    envs: Any
-    seen: int
-    base: int
-    last: Any
-
-    def __init__(self):
-        ...
-
-class Latest:
-    """The newest row of an environment"""
-    serial: Any
-    episode: Any
-    step: Any
-    numbers: Any
-    frames: Any
-
-    def __init__(self, serial, episode, step, numbers, frames):
-        ...
-
-class _Steps:
-    """The frames of `n` rows: `frame(j, k)` is number `k` of row `j`, the newest of its state is number `stack-1`"""
-    fields: Any
-    n: Any
-    stack: Any
-    parts: Any
-    whole: Any
-
-    def __init__(self, fields, pairs, n, stack):
-        ...
-
-    def frame(self, j, k):
-        ...
-
-    def alone(self):
-        """The first row whose next state does not continue its state; -1 if all do"""
-        ...
-
-class _Plan:
-    """For each row the numbers of its frames, -1 for zeros; the frames to store; what comes newest; where to cut"""
-    ring: Any
-    steps: Any
-    next: Any
-    numbers: Any
-    counts: Any
-    frames: Any
-    envs: Any
-    cuts: Any
-
-    def __init__(self, ring, steps):
-        ...
-
-    def store(self, frame):
-        """The number that a new frame gets"""
-        ...
-
-    def begin(self, j):
-        """Numbers and frames of row `j`, of whose episode nothing is known"""
-        ...
-
-    def resume(self, j, was):
-        """Numbers and frames of row `j`, which continues `was`; frames that will soon be overwritten are stored anew"""
-        ...
-
-    def continues(self, j, was, episode, step, strict):
-        """Does row `j` continue the row `was`? An error if it should, and does not"""
-        ...
-
-    def like_a_start(self, j):
-        """Is it the stack of a first frame: repeated, or after zeros?"""
-        ...
 
 def stored(ring) -> int:
     """How many rows of a ring can be drawn"""
