@@ -11,6 +11,7 @@ __all__ = ['FrameRing', 'pool_path', 'stored', 'two_stacks']
 
 # %% ../../nbs/03a_memory.frames.ipynb #9c9d912e
 import math, warnings
+from functools import lru_cache
 from pathlib import Path
 import numpy as np, torch
 from fastcore.basics import patch
@@ -38,7 +39,7 @@ class FrameRing(Ring):
         if pad not in ('repeat','zeros'): raise ValueError(f"`frame_pad` should be 'repeat' or 'zeros', got {pad!r}")
         if isinstance(margin, bool) or not isinstance(margin, (int, float)) or not 0<=margin<math.inf:
             raise ValueError(f'`frame_margin` should be a share like .05, or a number of frames, got {margin!r}')
-        self.newest,self.warned,self._before = Newest(),False,0
+        self.newest,self.warned,self._before,self._at = Newest(),False,0,None # `_at`: where rows have their numbers
         rows,frames = _parted(None if schema is None else [*schema_fields(schema)], self.stack)
         self.pool = Ring(frames_when_full(capacity, self.stack, margin), frames, device, shared, _pool_file(path))
         super().__init__(capacity, rows, device, shared, path)
@@ -275,89 +276,105 @@ _telling = 'terminated','truncated','env_id','worker_id','episode_id','step'
 @patch
 def _frames_at(self:FrameRing, slots):
     "The frames in `slots`, `(1,stack)`, as tuples of arrays of words"
-    parts = [as_words(o, 1)[0] for o in self._pixels(slots.reshape(-1).to(self.device), slots.shape[1])]
+    parts = [as_words(o[None], 1)[0] for o in self._pixels(slots.reshape(-1).to(self.device), True)]
     return [tuple(o[k].copy() for o in parts) for k in range(slots.shape[1])]
 
 # %% ../../nbs/03a_memory.frames.ipynb #ebd5b7ed
 @compiled
-def _slots_of_rows(rows, state, nxt, S, apart, none):
-    "Of packed `rows`, as int32, the slots of their frames: one window of `S+1`, or two of `S`; and are any missing?"
-    k = 2*S if apart else S+1
-    res,least = np.empty(len(rows)*k, np.int64),0
+def _slots_of_rows(rows, idxs, state, nxt, S, k):
+    "Of packed `rows` the slots of their frames: one window of `k = S+1`, or two, `k = 2*S`; and are any missing?"
+    res,least,rows,nxt = np.empty(len(rows)*k, np.int64),0,rows.view(np.int32),nxt+2*S-k
     for j in range(len(rows)):
         for i in range(k):
-            slot = -1 if none[j] else rows[j,state+i] if i<S else rows[j,nxt+i-S if apart else nxt+S-1]
+            slot = -1 if idxs[j]<0 else rows[j,state+i] if i<S else rows[j,nxt+i-S]
             res[j*k+i],least = slot,min(least, slot)
     return res,least<0
 
 # %% ../../nbs/03a_memory.frames.ipynb #0eca2808
 @patch
-def _slots_in(self:FrameRing, rows, idxs, apart):
-    "The slots of the frames of `rows`, packed or a list of columns, that belong to `idxs`; and how many for each row"
-    named,S = self.pool.fields[0].path[1:],self.stack
-    at = {f.path: (i,f) for i,f in enumerate(self.fields)}
-    (i,a),(j,b) = at['state', *named],at['next_state', *named]
-    k = 2*S if apart else S+1
-    if not isinstance(rows, list) and (isinstance(rows, np.ndarray) or rows.is_cpu):
-        words = np.asarray(rows).view(np.int32)
-        slots,lacks = _slots_of_rows(words, a.start, b.start, S, apart, (idxs<0).numpy())
-        return torch.from_numpy(slots),k,lacks
+def _slots_in(self:FrameRing, rows, idxs, k):
+    "The slots of `k` frames for each of `rows`, packed or a list of columns, that belong to `idxs`; are any missing?"
+    i,start,j,nxt = self._at or self._find_numbers()
+    S = self.stack
+    if type(rows) is not list and (type(rows) is np.ndarray or rows.is_cpu):
+        if type(rows) is not np.ndarray: rows = rows.numpy()
+        slots,lacks = _slots_of_rows(rows, idxs.numpy(), start, nxt, S, k)
+        return torch.from_numpy(slots),lacks
     cols = rows if isinstance(rows, list) else self.fields.columns(rows)
-    slots = torch.cat([cols[i], cols[j] if apart else cols[j][:,-1:]], 1).long()
+    slots = torch.cat([cols[i], cols[j][:,2*S-k:]], 1).long()
     slots[idxs<0] = -1
-    return slots.view(-1),k,True
+    return slots.view(-1),True
 
 # %% ../../nbs/03a_memory.frames.ipynb #d291f608
 @patch
-def _pixels(self:FrameRing, slots, k, lacks=True):
-    "The frames in `slots`, `k` for each row, `(rows, k, …)`; zeros for -1"
-    place,none = self.pool.place,slots<0 if lacks else None
-    if lacks: slots = slots.clamp(min=0)
+def _find_numbers(self:FrameRing):
+    "Which columns have the numbers of frames, and where in a row they begin"
+    at,named = {f.path: (i,f.start) for i,f in enumerate(self.fields)},self.pool.fields[0].path[1:]
+    self._at = at['state', *named]+at['next_state', *named]
+    return self._at
+
+@patch
+def _pixels(self:FrameRing, slots, lacks):
+    "The frames in `slots`, zeros for -1: a tensor for each part of a frame"
+    place = self.pool.place
+    if not lacks and len(place.fields)==1 and (col := place.columns[place.fields[0].path]).is_contiguous():
+        return [col.index_select(0, slots)] # nothing lies between two frames
+    if lacks: none,slots = slots<0,slots.clamp(min=0)
     if place.packed is None: cols = [v.index_select(0, slots) for v in place.columns.values()]
     else:
         got = place.packed.index_select(0, slots) # of torch, not of NumPy, so that it can be cloned lazily
-        cols = [got.view(f.dtype).narrow(1, f.start, math.prod(f.shape)).unflatten(1, f.shape or (1,))
-                for f in place.fields]
-        cols = [o if f.shape else o[:,0] for o,f in zip(cols, place.fields)]
+        cols = [got.view(f.dtype) for f in place.fields]
+        cols = [o if o.shape[1]==(n := math.prod(f.shape)) else o.narrow(1, f.start, n) for o,f in zip(cols, place.fields)]
     if lacks:
         for o in cols: o[none] = 0
-    return [o.unflatten(0, (-1, k)) for o in cols]
+    return [o.view(len(slots), *f.shape) for o,f in zip(cols, place.fields)]
 
 # %% ../../nbs/03a_memory.frames.ipynb #94204ac5
 @patch
 def _read(self:FrameRing, read, ring, idxs):
     "Rows as `read` gives them, with the frames that they need"
-    flat = idxs.reshape(-1)
-    if read is not None: rows,more = read(ring, idxs)
+    flat,more,k = idxs,{},self.stack+1
+    if read is not None: (rows,more),k = read(ring, idxs),2*self.stack # the last of several steps may be far from the first
+    elif idxs.ndim==1: rows = self.place.take(idxs)
     else:
-        rows,more = self.place.take(flat.clamp(min=0)),{}
-        if idxs.ndim>1:
-            for o in rows if isinstance(rows, list) else [torch.as_tensor(rows)]: o[flat<0] = 0
-    slots,k,lacks = self._slots_in(rows, flat, read is not None)
-    frames = self._pixels(slots, k, lacks)
-    return rows, {**more, **{f'frames {i}': o.unflatten(0, idxs.shape) for i,o in enumerate(frames)}}
+        flat = idxs.reshape(-1)
+        rows = self.place.take(flat.clamp(min=0))
+        for o in rows if isinstance(rows, list) else [torch.as_tensor(rows)]: o[flat<0] = 0
+    more['frames'],*others = self._pixels(*self._slots_in(rows, flat, k))
+    for i,o in enumerate(others): more[f'frames {i+1}'] = o
+    return rows,more
 
 # %% ../../nbs/03a_memory.frames.ipynb #a59b44a7
 _lazy_clone = getattr(torch, '_lazy_clone', torch.clone)
 
+@lru_cache(64)
+def _windows(have, stride, at, rows, stack):
+    "Shape and strides of both stacks, do they lie apart, and where each begins"
+    k,(step,*inner) = have[0]//math.prod(rows),stride
+    strides = *(k*step*math.prod(rows[i+1:]) for i in range(len(rows))), step, *inner
+    return (*rows, stack, *have[1:]),strides,k==2*stack,at,at+(k-stack)*step
+
 def two_stacks(
-    frames:Tensor, # `(…, k, …)`: the two stacks one behind the other, or overlapping
-    axis:int, # Of `k`
+    frames:Tensor, # `(rows*k, …)`: of each row the two stacks one behind the other, or overlapping
+    rows, # Shape of the batch
     stack:int, # Frames in each
 ): # -> state, next state
     "Two stacks that can be written to without changing each other"
-    k = frames.shape[axis]
-    other = frames if k==2*stack else _lazy_clone(frames) if frames.is_cpu else frames.clone()
-    return frames.narrow(axis, 0, stack),other.narrow(axis, k-stack, stack)
+    shape,strides,apart,first,second = _windows(frames.shape, frames.stride(), frames.storage_offset(), rows, stack)
+    other = frames if apart else _lazy_clone(frames) if frames.is_cpu else frames.clone()
+    return frames.as_strided(shape, strides, first),other.as_strided(shape, strides, second)
 
 @patch
-def _stacked(self:FrameRing, batch, axis):
-    "`batch` with stacks in the place of numbers"
-    for i,f in enumerate(self.pool.fields):
-        for k,o in zip(('state','next_state'), two_stacks(batch.pop(f'frames {i}'), axis, self.stack)):
-            within,*path = batch,k,*f.path[1:]
-            if len(path)==1: batch[k] = o
-            else: batch[k] = nest({p: o if p==tuple(path[1:]) else v for p,v in leaves(batch[k])})
+def _stacked(self:FrameRing, batch, rows):
+    "`batch`, of the shape `rows`, with stacks in the place of numbers"
+    frames,fields = batch.pop('frames'),self.pool.fields
+    if len(fields)==1 and len(fields[0].path)==1:
+        batch['state'],batch['next_state'] = two_stacks(frames, rows, self.stack)
+        return batch
+    for i,f in enumerate(fields):
+        for k,o in zip(('state','next_state'), two_stacks(batch.pop(f'frames {i}') if i else frames, rows, self.stack)):
+            if len(f.path)>1: o = nest({p: o if p==f.path[1:] else v for p,v in leaves(batch[k])})
+            batch[k] = o
     return batch
 
 # %% ../../nbs/03a_memory.frames.ipynb #6cd15bc4
@@ -371,7 +388,7 @@ def draw(self:FrameRing,
     "The batch that `sampler` chooses, with its stacks"
     def with_frames(ring, idxs): return self._read(read, ring, idxs)
     batch,idxs = Ring.draw(self, sampler, bs, device, with_frames)
-    return self._stacked(batch, idxs.ndim),idxs
+    return self._stacked(batch, idxs.shape),idxs
 
 # %% ../../nbs/03a_memory.frames.ipynb #e055061b
 @patch
@@ -385,14 +402,14 @@ def gather(self:FrameRing,
         with self:
             serials = self.serial(flat)
             batch,named = Ring.gather(self, flat),self.pool.fields[0].path
-            a,b = (_at(batch, (k, *named[1:])) for k in ('state','next_state'))
-            frames = self._pixels(torch.cat([a, b[:,-1:]], 1).long().view(-1), self.stack+1)
+            a,b = (_leaf_at(batch, (k, *named[1:])) for k in ('state','next_state'))
+            frames = self._pixels(torch.cat([a, b[:,-1:]], 1).long().view(-1), True)
             if not self.place.others or bool((self.holds(flat, serials)|~self.holds(flat)).all()): break
-    batch.update({f'frames {i}': o for i,o in enumerate(frames)})
-    batch = map_leaves(lambda o: o.unflatten(0, idxs.shape), self._stacked(batch, 1))
+    batch.update({f'frames {i}' if i else 'frames': o for i,o in enumerate(frames)})
+    batch = map_leaves(lambda o: o.unflatten(0, idxs.shape), self._stacked(batch, flat.shape))
     return batch if device is None else batch.to(device)
 
-def _at(batch, path):
+def _leaf_at(batch, path):
     for k in path: batch = batch[k]
     return batch
 
@@ -437,7 +454,7 @@ def copy_rows(self:FrameRing,
         rows,S,P = Ring.gather(source, idxs),self.stack,self.pool.capacity
         rows.update(columns)
         self._check_alike(source, rows)
-        a,b = (_at(rows, (k, *source.pool.fields[0].path[1:])).cpu().numpy().astype(np.int64) for k in ('state','next_state'))
+        a,b = (_leaf_at(rows, (k, *source.pool.fields[0].path[1:])).cpu().numpy().astype(np.int64) for k in ('state','next_state'))
         windows,new,most = np.concatenate([a, b[:,-1:]], 1),np.full(source.pool.capacity, -1),max(1, P//4//(S+1))
         for i in range(0, len(idxs), most):
             self._look()
@@ -517,7 +534,7 @@ def load_state_dict(self:FrameRing,
 @patch
 def __getstate__(self:FrameRing):
     with self:
-        more = {k: getattr(self, k) for k in ('stack','pad','margin','newest','warned','pool','_before')}
+        more = {k: getattr(self, k) for k in ('stack','pad','margin','newest','warned','pool','_before','_at')}
         return {**Ring.__getstate__(self), **more}
 
 @patch

@@ -209,6 +209,8 @@ def load_state_dict(self:Prioritized,
     if not ring or not beside: return
     self.follow(ring)
     self.tree.update(torch.arange(len(ring)), beside['priority'])
+    self.forgotten = 0 # a checkpoint may still have the priorities that they had
+    self._drop_forgotten(ring, ring.total)
 
 # %% ../../nbs/03_memory.sample.ipynb #9d87923f
 def sampler_of(

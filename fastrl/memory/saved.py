@@ -176,10 +176,11 @@ def _fill(self:Saved, ring, beside, files, rows, mapped):
     moved = Moved(np.array([o[1] for o in rows]), np.array([stop-first for _,first,stop in rows]), self.renumbered)
     views = {name: ring.place.columns[tuple(p)] for p,_,_,name in self.ring['fields']}
     base = moved.base(ring.capacity)
+    zero = base if self.renumbered or ring.capacity is None else self.ring.get('first', 0) # the row in slot 0
     for (piece,first,stop),new in zip(rows, moved.new):
         at,cols = first if piece['rows']==ring.capacity else first-piece['first'],files[piece['file']]
         for k,v in ({} if mapped else views).items(): _copy_wrapped(v, cols[k], new-base, at, stop-first)
-        for k,v in beside.items(): _copy_wrapped(torch.from_numpy(v), cols[k], new-base, at, stop-first)
+        for k,v in beside.items(): _copy_wrapped(torch.from_numpy(v), cols[k], new-zero, at, stop-first)
     for p in pieces_of(self.manifest, 'marks'):
         if p['file'] in files: self._change(views, beside, files[p['file']], moved, base, ring.capacity or moved.total)
     # last: until now the ring was empty
