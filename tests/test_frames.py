@@ -193,3 +193,27 @@ def test_many_histories(seed, tmp_path):
     for i in range(100):
         (tmp_path/str(i)).mkdir()
         History(seed+i, tmp_path/str(i)).run(40)
+
+# %% Episodes that are stored whole
+@pytest.mark.parametrize('pad', ('repeat','zeros'))
+@pytest.mark.parametrize('kind', ('memory','files'))
+def test_episodes_stack_when_drawn(kind, pad, tmp_path):
+    "Sequences of stacks, of pieces and of whole episodes; what was stored is a frame for each step"
+    from fastrl.memory.episodes import EpisodeReplay, IndividualFileDataset, RingBufferDataset
+    for T,S in itertools.product((1,3,None), (1,2,4)):
+        ds = RingBufferDataset(60) if kind=='memory' else IndividualFileDataset(60, tmp_path/f'{T}{S}')
+        er = EpisodeReplay(ds, 8, T, seed=0, frame_stack=S, frame_pad=pad)
+        world = World(random.Random(0), 1, S, pad, 7)
+        for _ in range(40):
+            row = world.step(0)
+            er.add_step({k: torch.from_numpy(single(row)[k]) for k in ('state','next_state','episode_id','step')}, done=world.rows[-1].over)
+        assert f'stacks of {S}' in ' '.join(repr(er).split()) and ds[0]['state'].shape[1:]==world.shape
+        at = {(int(o.episode_id[0]), int(o.step[0])): o for o in world.rows}
+        er.save(tmp_path/f'saved{T}{S}')
+        for batch in (er.sample(), EpisodeReplay.load(tmp_path/f'saved{T}{S}').sample()):
+            mask = batch.get('mask', torch.ones(batch['step'].shape[:2], dtype=torch.bool))
+            for b,t in itertools.product(*map(range, mask.shape)):
+                o = at[int(batch['episode_id'][b,t]),int(batch['step'][b,t])] if mask[b,t] else None
+                for k in ('state','next_state'):
+                    want = getattr(o, k) if o else np.zeros_like(world.rows[0].state)
+                    assert bits(batch[k][b,t].numpy())==bits(want), f'T {T}, stack {S}: {k} of {b,t}'

@@ -9,7 +9,7 @@ import numpy as np
 from torch import Tensor
 from ..core import *
 from .place import *
-from .ring import Ring
+from .ring import Ring, Seams
 from .row import *
 from .stacks import *
 __all__ = ['FrameRing', 'pool_path', 'stored', 'two_stacks']
@@ -32,6 +32,14 @@ class FrameRing(Ring):
         - `stack`: Frames in a state
         - `pad`: Before the first frame of an episode: `'repeat'` that frame, or `'zeros'`
         - `margin`: Room for more frames than rows, as `frames_when_full` takes it"""
+        ...
+
+    @property
+    def seams(self) -> Seams:
+        ...
+
+    @seams.setter
+    def seams(self, s):
         ...
 
     def extend(self, batch: dict, strict: bool=True):
@@ -123,10 +131,10 @@ def stored(ring) -> int:
     """How many rows of a ring can be drawn"""
     ...
 
-def two_stacks(frames: Tensor, axis: int, stack: int):
+def two_stacks(frames: Tensor, rows, stack: int):
     """Two stacks that can be written to without changing each other
-    - `frames`: `(…, k, …)`: the two stacks one behind the other, or overlapping
-    - `axis`: Of `k`
+    - `frames`: `(rows*k, …)`: of each row the two stacks one behind the other, or overlapping
+    - `rows`: Shape of the batch
     - `stack`: Frames in each
     - returns: state, next state"""
     ...

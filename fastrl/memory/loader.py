@@ -20,13 +20,14 @@ from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 from ..core import *
 from .dataset import EpisodeDataset
 from .slots import Slots, use_slots
+from .stacks import *
 from .walk import sequence_names
 
 # %% ../../nbs/05h_memory.loader.ipynb #af8d8fde
 _wait_s = 10 # seconds that a reader waits for a writer to finish
 
 @patch
-def _chunk(self:EpisodeDataset, rng, n, T, by_step, bs):
+def _chunk(self:EpisodeDataset, rng, n, T, by_step, bs, lead=0):
     "`n` sequences of `T` steps (0: whole episodes), where each begins in its episode, and the lengths of these"
     until = None
     while True:
@@ -34,7 +35,7 @@ def _chunk(self:EpisodeDataset, rng, n, T, by_step, bs):
         before = t.changes
         picks = t.draw(rng, n, T, by_step)
         if len(picks):
-            block = self.read_steps(picks, T or int(picks[:,3].max()))
+            block = self.read_steps(_earlier(picks, lead), (T or int(picks[:,3].max()))+lead)
             if block is not None and t.still_there(picks): return block,picks[:,2],picks[:,3]
         elif before%2==0 and before==t.changes or until and time.monotonic()>until:
             raise RuntimeError(self.why_none(bs, T))
@@ -42,9 +43,16 @@ def _chunk(self:EpisodeDataset, rng, n, T, by_step, bs):
         until = until or time.monotonic()+_wait_s
 
 @patch
-def _chunks(self:EpisodeDataset, rng, n, T, by_step, bs):
+def _chunks(self:EpisodeDataset, rng, n, T, by_step, bs, lead=0):
     "Chunks without end; each a list of pairs: which dataset, and what it gave"
-    while True: yield [(0, self._chunk(rng, n, T, by_step, bs))]
+    while True: yield [(0, self._chunk(rng, n, T, by_step, bs, lead))]
+
+def _earlier(picks, lead):
+    "The same sequences, `lead` steps longer in front, or as many as there are"
+    if not lead: return picks
+    picks = picks.copy()
+    picks[:,2] -= np.minimum(picks[:,2], lead)
+    return picks
 
 @patch
 def _unpack(self:EpisodeDataset, chunk):
@@ -53,6 +61,7 @@ def _unpack(self:EpisodeDataset, chunk):
     return self.columns_of(block),at,n
 
 # %% ../../nbs/05h_memory.loader.ipynb #7c2b9870
+
 @compiled
 def _set_flags(at, n, res):
     for j in range(len(at)):
@@ -85,18 +94,22 @@ def check_padding(
     mask:bool, # Are sequences of unequal length filled up?
     fields, # Names of the fields of a step
 ):
-    "Raise if both a field and the padding are called `mask`"
+    """Raise if both a field and the padding are called `mask`
+    - `mask`: Are sequences of unequal length filled up?
+    - `fields`: Names of the fields of a step"""
     if mask and 'mask' in fields:
         raise ValueError('sequences of unequal length have a column `mask` of their own: '
                          'call the stored field `mask` another name')
 
 @patch
-def _batch_of(self:EpisodeDataset, chunks, mask):
+def _batch_of(self:EpisodeDataset, chunks, mask, stack=None, pad='repeat'):
     "One batch of several chunks"
     cols,at,n = _stack_chunks([self._unpack(o) for o in chunks])
+    T = cols[0].shape[1]-((stack or 1)-1)
+    if stack: cols = [*stack_sequences(dict(zip(self.schema, cols)), at, n, stack, pad).values()]
     res,device = self.named(cols),cols[0].device
     check_padding(mask, res)
-    flags = {k: v for k,v in _flags(at, n, cols[0].shape[1], mask).items() if k not in res}
+    flags = {k: v for k,v in _flags(at, n, T, mask).items() if k not in res}
     res.update(flags if device.type=='cpu' else {k: v.to(device) for k,v in flags.items()})
     return res
 
@@ -105,7 +118,8 @@ def _batch_of(self:EpisodeDataset, chunks, mask):
 def can_draw(self:EpisodeDataset,
     T:int, # Steps in a sequence; 0: whole episodes
 )->bool:
-    "Is there an episode of `T` steps or more?"
+    """Is there an episode of `T` steps or more?
+    - `T`: Steps in a sequence; 0: whole episodes"""
     return self.table.has(max(T, 1))
 
 @patch
@@ -113,7 +127,9 @@ def why_none(self:EpisodeDataset,
     bs:int, # Sequences that were asked for
     T:int, # Steps in each; 0: whole episodes
 )->str:
-    "In words: what is stored, and what was asked for"
+    """In words: what is stored, and what was asked for
+    - `bs`: Sequences that were asked for
+    - `T`: Steps in each; 0: whole episodes"""
     ns = self.episode_lengths
     one = (f'is one episode of {sum(ns)} steps' if len(ns)==1
            else f'are {len(ns)} episodes of {min(ns, default=0)} to {max(ns, default=0)} steps')
@@ -134,8 +150,8 @@ def _end_with_parent():
 class Sequences(IterableDataset):
     "What a worker draws"
     rng = resumed = None # of the last pass in this process; where the next one resumes
-    def __init__(self, dataset, batch_size, T, chunk, by_step, seed):
-        self.dataset,self.bs,self.T,self.chunk,self.by_step = dataset,batch_size,T,chunk,by_step
+    def __init__(self, dataset, batch_size, T, chunk, by_step, seed, lead=0):
+        self.dataset,self.bs,self.T,self.chunk,self.by_step,self.lead = dataset,batch_size,T,chunk,by_step,lead
         self.slots = [] # of each worker
         self.entropy,self.round = np.random.SeedSequence(seed).entropy,0 # each pass has draws of its own
 
@@ -145,7 +161,7 @@ class Sequences(IterableDataset):
         self.rng = rng = self.resumed or np.random.default_rng(
             np.random.SeedSequence(self.entropy, spawn_key=(self.round, info.id if info else 0)))
         self.resumed = None
-        chunks = self.dataset._chunks(rng, self.chunk, self.T, self.by_step, self.bs)
+        chunks = self.dataset._chunks(rng, self.chunk, self.T, self.by_step, self.bs, self.lead)
         return chunks if info is None or not self.slots else self._put_down(chunks, info.id)
 
     def _put_down(self, chunks, worker):
@@ -157,14 +173,19 @@ class Sequences(IterableDataset):
 # %% ../../nbs/05h_memory.loader.ipynb #ff24bccf
 class EpisodeLoader(DataLoader):
     "Batches of sequences from an `EpisodeDataset`, without end"
-    def __init__(self, dataset, batch_size, sequence_length, chunk_size, num_workers, pin_memory, seed, by, context):
+    def __init__(self, dataset, batch_size, sequence_length, chunk_size, num_workers, pin_memory, seed, by, context,
+                 frame_stack=None, frame_pad='repeat'):
         chunk = batch_size if chunk_size is None else whole_number('chunk_size', chunk_size)
         if batch_size%chunk:
             raise ValueError(f'`chunk_size` should divide `batch_size`, {batch_size}, without a rest, got {chunk}')
         if by not in ('transition','episode'): raise ValueError(f"`by` should be 'transition' or 'episode', got {by!r}")
         self.episodes,self.mask,self.parts = dataset,sequence_length is None and batch_size>1,batch_size//chunk
         check_padding(self.mask, dataset.fields)
-        self.sequences = Sequences(dataset, batch_size, sequence_length or 0, chunk, by=='transition', seed)
+        self.stack,self.pad = frame_stack and whole_number('frame_stack', frame_stack),frame_pad
+        if frame_pad not in ('repeat','zeros'):
+            raise ValueError(f"`frame_pad` should be 'repeat' or 'zeros', got {frame_pad!r}")
+        self.sequences = Sequences(dataset, batch_size, sequence_length or 0, chunk, by=='transition', seed,
+                                   (self.stack or 1)-1)
         super().__init__(self.sequences, batch_size=None, num_workers=num_workers, pin_memory=pin_memory,
                          collate_fn=noop, generator=torch.Generator(),
                          multiprocessing_context=context if num_workers else None)
@@ -173,13 +194,13 @@ class EpisodeLoader(DataLoader):
     def settings(self): # for `get_loader`
         s = self.sequences
         return dict(batch_size=s.bs, sequence_length=s.T or None, chunk_size=s.chunk, num_workers=self.num_workers,
-                    by='transition' if s.by_step else 'episode')
+                    by='transition' if s.by_step else 'episode', frame_stack=self.stack, frame_pad=self.pad)
 
     def __iter__(self):
         s = self.sequences
         if not self.episodes.can_draw(s.T): raise RuntimeError(self.episodes.why_none(s.bs, s.T))
         if s.resumed is None: s.round += 1
-        words = s.chunk*(s.T or max(self.episodes.episode_lengths))*self.episodes.step_words
+        words = s.chunk*((s.T or max(self.episodes.episode_lengths))+s.lead)*self.episodes.step_words
         s.slots = slots = [Slots(words if words<=_most_words else 0) for _ in range(self.num_workers)]
         if not slots: return self._batches(iter(s))
         chunks,pin = super().__iter__(),self.pin_memory and torch.cuda.is_available()
@@ -192,7 +213,8 @@ _most_words = 2**22 # in a slot, 32 MB: larger chunks go as tensors of their own
 @patch
 def _batches(self:EpisodeLoader, chunks, workers=None):
     try:
-        while True: yield self.episodes._batch_of([next(chunks) for _ in range(self.parts)], self.mask)
+        while True:
+            yield self.episodes._batch_of([next(chunks) for _ in range(self.parts)], self.mask, self.stack, self.pad)
     except RuntimeError as e:
         if not str(e).startswith('DataLoader worker'): raise
         raise RuntimeError(f'a worker that draws sequences has ended ({str(e).strip()}); '
@@ -211,14 +233,26 @@ def get_loader(self:EpisodeDataset,
     seed:int=None, # Makes the draws reproducible
     by:str='transition', # `'transition'`: every place is equally likely; `'episode'`: every episode
     context=None, # How workers start: `'fork'`, `'spawn'`, …; by default as Python does
+    frame_stack:int=None, # Images come in stacks of so many, made when they are drawn; each is stored once
+    frame_pad:str='repeat', # Before the first image of an episode: `'repeat'` it, or `'zeros'`
 )->EpisodeLoader:
-    "Batches of sequences, without end"
+    """Batches of sequences, without end
+    - `batch_size`: Sequences in a batch
+    - `sequence_length`: Steps in each; without it whole episodes
+    - `chunk_size`: Sequences that a worker hands over at once; a whole batch by default
+    - `num_workers`: Processes that draw; by default this one does
+    - `pin_memory`: Pin what workers hand over? By default if there is a GPU
+    - `seed`: Makes the draws reproducible
+    - `by`: `'transition'`: every place is equally likely; `'episode'`: every episode
+    - `context`: How workers start: `'fork'`, `'spawn'`, …; by default as Python does
+    - `frame_stack`: Images come in stacks of so many, made when they are drawn; each is stored once
+    - `frame_pad`: Before the first image of an episode: `'repeat'` it, or `'zeros'`"""
     workers = whole_number('num_workers', num_workers or 0, 0)
     if sequence_length is not None: sequence_length = whole_number('sequence_length', sequence_length)
     if workers and not self.share(): workers = 0
     pin = workers>0 and torch.cuda.is_available() if pin_memory is None else pin_memory
     return EpisodeLoader(self, whole_number('batch_size', batch_size), sequence_length, chunk_size,
-                         workers, pin, seed, by, context)
+                         workers, pin, seed, by, context, frame_stack, frame_pad)
 
 # %% ../../nbs/05h_memory.loader.ipynb #c57a1e9d
 class Concat(EpisodeDataset):
@@ -257,10 +291,11 @@ def _shares(weights):
         n = yield take
 
 @patch
-def _chunks(self:Concat, rng, n, T, by_step, bs):
+def _chunks(self:Concat, rng, n, T, by_step, bs, lead=0):
     shares = _shares(self.weights)
     next(shares)
-    while True: yield [(i, self.datasets[i]._chunk(rng, m, T, by_step, bs)) for i,m in enumerate(shares.send(n)) if m]
+    while True:
+        yield [(i, self.datasets[i]._chunk(rng, m, T, by_step, bs, lead)) for i,m in enumerate(shares.send(n)) if m]
 
 @patch
 def _unpack(self:Concat, chunk):
@@ -277,7 +312,9 @@ def concat(
     datasets, # Of the same fields
     weights=None, # The share of each; without it all have the same
 )->EpisodeDataset:
-    "Draw from several datasets, with exact proportions"
+    """Draw from several datasets, with exact proportions
+    - `datasets`: Of the same fields
+    - `weights`: The share of each; without it all have the same"""
     if isinstance(datasets, EpisodeDataset): raise ValueError('datasets come as a list, got one dataset')
     datasets = list(datasets)
     if bad := [o for o in datasets if not isinstance(o, EpisodeDataset) or isinstance(o, Concat)]:

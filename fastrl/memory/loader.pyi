@@ -7,6 +7,7 @@ from typing import Any, overload
 from torch.utils.data import DataLoader, IterableDataset
 from ..core import *
 from .dataset import EpisodeDataset
+from .stacks import *
 __all__ = ['EpisodeLoader', 'concat']
 
 def check_padding(mask: bool, fields):
@@ -24,11 +25,12 @@ class Sequences(IterableDataset):
     T: Any
     chunk: Any
     by_step: Any
+    lead: Any
     slots: Any
     entropy: Any
     round: int
 
-    def __init__(self, dataset, batch_size, T, chunk, by_step, seed):
+    def __init__(self, dataset, batch_size, T, chunk, by_step, seed, lead=0):
         ...
 
     def __iter__(self):
@@ -39,9 +41,11 @@ class EpisodeLoader(DataLoader):
     episodes: Any
     mask: Any
     parts: Any
+    stack: Any
+    pad: Any
     sequences: Sequences
 
-    def __init__(self, dataset, batch_size, sequence_length, chunk_size, num_workers, pin_memory, seed, by, context):
+    def __init__(self, dataset, batch_size, sequence_length, chunk_size, num_workers, pin_memory, seed, by, context, frame_stack: Any=None, frame_pad: Any='repeat'):
         ...
 
     @property
