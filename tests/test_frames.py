@@ -217,3 +217,191 @@ def test_episodes_stack_when_drawn(kind, pad, tmp_path):
                 for k in ('state','next_state'):
                     want = getattr(o, k) if o else np.zeros_like(world.rows[0].state)
                     assert bits(batch[k][b,t].numpy())==bits(want), f'T {T}, stack {S}: {k} of {b,t}'
+
+# %% Batches that are written to
+def batch_of(seed=0):
+    "Both stacks, of a memory of some episodes"
+    memory,world = make(40, 4, 'repeat'),World(random.Random(seed), 2, 4)
+    for _ in range(40): memory.add(**world.step())
+    b,_ = memory.sample(8)
+    return memory,b
+
+def into_storage(t): torch.tensor([], dtype=t.dtype).set_(t.untyped_storage(), t.storage_offset(), t.shape, t.stride()).fill_(5)
+doors = {'zero_': lambda t: t.zero_(), 'setitem': lambda t: t.__setitem__((slice(None), 1), 7), 'out': lambda t: torch.add(t.clone(), 1, out=t),
+         'numpy': lambda t: t.numpy().fill(5), 'asarray': lambda t: np.asarray(t).fill(5), 'data': lambda t: t.data.fill_(5),
+         'dlpack': lambda t: np.from_dlpack(t).fill(5), 'torch dlpack': lambda t: torch.from_dlpack(t).fill_(5), 'view': lambda t: t[:,2:].fill_(5),
+         'share_memory_': lambda t: t.share_memory_().fill_(5), 'storage': lambda t: t.untyped_storage().fill_(5), 'set_': into_storage,
+         'foreach': lambda t: torch._foreach_add_([t], 1), 'index_fill_': lambda t: t.index_fill_(0, torch.tensor([0,1]), 5),
+         'to': lambda t: t.to(torch.uint8).fill_(5), 'detach': lambda t: t.detach().fill_(5)}
+
+@pytest.mark.parametrize('door', doors)
+@pytest.mark.parametrize('who', ('state','next_state'))
+def test_writes(door, who):
+    "Whatever is written into one stack, the other one and the memory stay as they are"
+    memory,b = batch_of()
+    other = b['next_state' if who=='state' else 'state']
+    before,stored = other.clone(),memory['state'].clone()
+    doors[door](b[who])
+    assert torch.equal(other, before) and torch.equal(memory['state'], stored)
+
+def test_batches_travel():
+    "Pickled, collated, pinned by nothing: both stacks come along as they are"
+    _,b = batch_of()
+    c = pickle.loads(pickle.dumps(b))
+    d = torch.utils.data.default_collate([{k: v[0] for k,v in b.items()}, {k: v[1] for k,v in b.items()}])
+    for k in ('state','next_state'):
+        assert torch.equal(b[k], c[k]) and torch.equal(b[k][:2], d[k])
+        assert torch.equal(b[k].to(torch.float32), b[k].float()) and torch.equal(b[k].contiguous(), b[k].clone())
+
+def test_two_threads_write():
+    "Each into its own stack, at the same time"
+    from threading import Barrier, Thread
+    for i in range(20):
+        _,b = batch_of(i)
+        wait = Barrier(2)
+        def fill(k, v): wait.wait(); b[k].fill_(v)
+        ts = [Thread(target=fill, args=o) for o in (('state', 1), ('next_state', 2))]
+        for t in ts: t.start()
+        for t in ts: t.join()
+        assert (b['state']==1).all() and (b['next_state']==2).all()
+
+# %% Other processes, places and forms
+def schema_of(row): return {k: (v.shape if v.ndim>1 else (1,), torch.from_numpy(v).dtype) for k,v in single(row).items()}
+
+def read(memory, want, at, todo):
+    "Another process: wait for rows, and look at what is drawn"
+    todo.wait()
+    for _ in range(20):
+        b,_ = memory.sample(16)
+        for s,a,n in zip(b['serial'][:,0].tolist(), b['state'].numpy(), b['next_state'].numpy()):
+            if bits(a)!=want[s][0] or bits(n)!=want[s][1]: at.put(f'row {s} is another one'); return
+    at.put('fine')
+
+@pytest.mark.parametrize('place', ('shared', pytest.param('path', marks=pytest.mark.long)))
+def test_reader_in_another_process(place, tmp_path):
+    "It sees the rows and frames that come later, and never mixes two"
+    world = World(random.Random(1), 2, 4, 'repeat', 3)
+    rows = [world.step() for _ in range(300)]
+    where = dict(shared=True) if place=='shared' else dict(path=tmp_path/'a.ring')
+    memory = make(50, 4, 'repeat', frame_margin=8, schema=schema_of(rows[0]), **where)
+    ctx = multiprocessing.get_context('spawn')
+    at,todo = ctx.Queue(),ctx.Event()
+    want = [(bits(o.state), bits(o.next_state)) for o in world.rows]
+    p = ctx.Process(target=read, args=(memory, want, at, todo))
+    p.start()
+    for i,row in enumerate(rows):
+        if i==60: todo.set()
+        memory.add(**row)
+    assert at.get(timeout=60)=='fine'
+    p.join()
+    if place=='path':
+        again = make(50, 4, 'repeat', frame_margin=8, path=tmp_path/'a.ring')
+        assert len(again)==len(memory) and torch.equal(again['next_state'], memory['next_state'])
+
+def test_freeze():
+    "The first rows stay, with their frames, until there is room for no other"
+    memory = make(20, 2, 'repeat', freeze_memory=True, frame_margin=0)
+    world = World(random.Random(0), 2, 2, 'repeat', 1)
+    for _ in range(30): memory.add(**world.step())
+    assert len(memory)==10 and memory['episode_id'][:,0].tolist()==list(range(10)) # an episode of one step has two frames
+    assert bits(memory['state'].numpy())==bits(np.stack([o.state for o in world.rows[:10]]))
+
+def test_bytes():
+    "What `nbytes_when_full` says is what is there"
+    from fastrl.memory.place import nbytes_when_full
+    row = World(random.Random(0), 1, 4, shape=(16,16)).step()
+    for stack,margin in ((4,.05), (2,.2), (4,7)):
+        memory = make(20_000, stack, 'repeat', schema=schema_of(row), frame_margin=margin)
+        have = sum(o.place.packed.nbytes for o in (memory.ring, memory.ring.pool if memory.ring.pool.fields else memory.ring))
+        said = nbytes_when_full(20_000, {**schema_of(row), 'td_error': ((1,), torch.float32)}, stack, margin)
+        assert abs(said/have-1)<.02
+
+def test_one_warning():
+    "Short episodes: one warning, which says why; long ones: none, however rows come"
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter('always')
+        for longest,at_once in ((60,1), (60,40), (1,1)):
+            memory,world = make(200, 4, 'repeat', frame_margin=30),World(random.Random(0), 1, 4, longest=longest)
+            for e in range(20 if longest==60 else 500):
+                if longest==60: world.rng = SimpleNamespace(randint=lambda a, b: b, randrange=lambda n: 0)
+                rows = [world.step() for _ in range(longest)]
+                for i in range(0, longest, at_once):
+                    memory+BD({k: torch.from_numpy(np.stack([o[k] for o in rows[i:i+at_once]])) for k in names})
+            if longest==60: assert len(memory)==200 and not warned
+    assert len(warned)==1 and 'episodes are short' in str(warned[0].message) and 'frame_margin' in str(warned[0].message)
+
+def test_damaged_frames(tmp_path):
+    "A file of frames that is damaged costs the rows that need it, and those before them; nothing else"
+    from fastrl.memory.disk import verify
+    memory,world = make(200, 2, 'repeat'),World(random.Random(0), 2, 2)
+    for _ in range(4):
+        for _ in range(30): memory.add(**world.step())
+        memory.checkpoint(tmp_path)
+    files = sorted(tmp_path.glob('frames-*'), key=lambda o: o.stat().st_mtime_ns)
+    assert len(files)==4 and not verify(tmp_path)
+    data = bytearray(files[1].read_bytes())
+    data[-1] ^= 1
+    files[1].write_bytes(data)
+    with pytest.raises(Exception, match='checksum'): ExperienceReplay.load(tmp_path)
+    again = ExperienceReplay.load(tmp_path, on_error='skip')
+    assert 50<=len(again)<=61 and again.skipped==120-len(again)
+    for k in ('state','next_state'):
+        assert bits(again.ring.gather(again.ring.held)[k].numpy())==bits(np.stack([getattr(o, k) for o in world.rows[-len(again):]]))
+
+@pytest.mark.parametrize('dtype', (torch.float32, torch.bfloat16, torch.int16, torch.bool))
+def test_dtypes(dtype):
+    memory = make(9, 2, 'zeros')
+    frames = (torch.arange(8*6).view(8, 3, 2)%7).to(dtype)
+    for i in range(5): memory.add(state=frames[i], next_state=frames[i+1], terminated=False, truncated=False)
+    assert memory['state'].dtype==dtype and torch.equal(memory['state'][2:,0], frames[1:4]) and torch.equal(memory['next_state'][:,1], frames[1:6])
+
+# %% Environments
+def play(memory, env, n, seed=0, also=None):
+    obs,_ = env.reset(seed=seed)
+    env.action_space.seed(seed)
+    for _ in range(n):
+        action = env.action_space.sample()
+        new,reward,terminated,truncated,_ = env.step(action)
+        for o in filter(None.__ne__, (memory, also)):
+            o.add(state=obs, action=action, reward=reward, next_state=new, terminated=terminated, truncated=truncated)
+        obs = env.reset()[0] if terminated or truncated else new
+
+def check_env(make_env, n, n_frames=None):
+    "Stacks and single frames of the same game, and whole stacks; then two games side by side"
+    import gymnasium as gym
+    once,alone,whole = make(500, 4, 'repeat'),make(500, 4, 'repeat'),ExperienceReplay(bs=6, max_sz=500, warmup_sz=1)
+    play(once, make_env(True), n, also=whole)
+    play(alone, make_env(False), n)
+    for k in ('state','next_state'): assert torch.equal(once[k], whole[k]) and torch.equal(alone[k], whole[k])
+    assert len(once.ring.pool)==len(alone.ring.pool)<=n+20
+    for stacked in (True, False):
+        vector,memory = gym.vector.SyncVectorEnv([lambda: make_env(stacked)]*2),make(500, 4, 'repeat')
+        obs,_ = vector.reset(seed=0)
+        for _ in range(n//2):
+            actions = vector.action_space.sample()
+            new,rewards,terminated,truncated,infos = vector.step(actions)
+            memory.add_vector(obs=obs, actions=actions, rewards=rewards, terminated=terminated, truncated=truncated, next_obs=new,
+                              infos=infos, autoreset=vector)
+            obs = new
+        assert len(memory)>n-40 and torch.equal(memory['state'][:,1:], memory['next_state'][:,:-1])
+
+def test_frame_stack_observation():
+    "gymnasium's wrapper, around a game that is as bright as its step; episodes of 7 steps"
+    import gymnasium as gym
+    from gymnasium.wrappers import FrameStackObservation
+    class Bright(gym.Env):
+        observation_space,action_space = gym.spaces.Box(0, 255, (7,5), np.uint8),gym.spaces.Discrete(2)
+        def reset(self, **kw): super().reset(**kw); self.t = 1; return self.obs(),{}
+        def obs(self): return np.full((7,5), self.t, np.uint8)
+        def step(self, a): self.t += 1; return self.obs(), 0., False, self.t==8, {}
+    check_env(lambda stacked: FrameStackObservation(Bright(), 4) if stacked else Bright(), 60)
+
+def test_atari():
+    "A real game, where ale-py and OpenCV are installed"
+    gym,ale,_ = pytest.importorskip('gymnasium'),pytest.importorskip('ale_py'),pytest.importorskip('cv2')
+    from gymnasium.wrappers import AtariPreprocessing, FrameStackObservation
+    gym.register_envs(ale)
+    def make_env(stacked):
+        env = AtariPreprocessing(gym.make('ALE/Breakout-v5', frameskip=1, max_episode_steps=400), noop_max=0)
+        return FrameStackObservation(env, 4) if stacked else env
+    check_env(make_env, 300)

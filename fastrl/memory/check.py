@@ -20,7 +20,10 @@ def tiny_steps(
     lengths, # How long the episodes of each environment are
     n:int=40, # How many steps
 ): # -> list of dicts
-    "Steps of the environments by turns, each with everything that a memory stores"
+    """Steps of the environments by turns, each with everything that a memory stores
+    - `lengths`: How long the episodes of each environment are
+    - `n`: How many steps
+    - returns: list of dicts"""
     steps,t,ep = [],[0]*len(lengths),[0]*len(lengths)
     for s in range(n):
         e = s%len(lengths)
@@ -36,7 +39,10 @@ def check_memory(
     cases=tiny_cases, # `(capacity, lengths of episodes for each environment)`
     samples:int=2, # How many batches are checked after each step
 ):
-    "Raise an `AssertionError` that says what came out wrong; each case calls `make` for a new memory"
+    """Raise an `AssertionError` that says what came out wrong; each case calls `make` for a new memory
+    - `make`: `make(capacity)` → a memory
+    - `cases`: `(capacity, lengths of episodes for each environment)`
+    - `samples`: How many batches are checked after each step"""
     for cap,lengths in cases:
         memory,steps = make(cap),tiny_steps(lengths)
         buffer = np.zeros((2,2), np.float32) # one for all steps, as in many environments

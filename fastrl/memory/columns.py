@@ -17,7 +17,9 @@ from ..core import *
 def as_column(
     v, # `(n,)` numbers: a tensor, an array, a list, or anything that NumPy reads
 ): # -> `(n,1)`; anything else as it came
-    "One number per row as a column"
+    """One number per row as a column
+    - `v`: `(n,)` numbers: a tensor, an array, a list, or anything that NumPy reads
+    - returns: `(n,1)`; anything else as it came"""
     if isinstance(v, (np.ndarray, torch.Tensor)): return v[:,None] if v.ndim==1 else v
     if isinstance(v, list) and all(hasattr(o, 'dtype') for o in v):
         return [o.reshape(1) if o.ndim==0 else o for o in v]
@@ -29,7 +31,9 @@ def as_rows(
     batch:dict, # Columns that share their first axis
     fields=None, # The ring's, if it has rows
 )->dict:
-    "The columns of `batch` in the form of a replay memory, with a `td_error`"
+    """The columns of `batch` in the form of a replay memory, with a `td_error`
+    - `batch`: Columns that share their first axis
+    - `fields`: The ring's, if it has rows"""
     if any(getattr(o, 'ndim', 0)<2 for o in batch.values()) and not any(f.shape==() for f in fields or ()):
         batch = map_leaves(as_column, batch)
     if 'td_error' not in batch:
@@ -44,7 +48,8 @@ def as_rows(
 def row_schema(
     schema:dict, # `{name: (shape, dtype)}`, nested as a step is
 )->dict:
-    "`schema` with a column of shape `(1,)` where one number is stored, and a `td_error`"
+    """`schema` with a column of shape `(1,)` where one number is stored, and a `td_error`
+    - `schema`: `{name: (shape, dtype)}`, nested as a step is"""
     def column(o):
         if isinstance(o, tuple) and len(o)==2 and isinstance(o[1], torch.dtype): return (tuple(o[0]) or (1,), o[1])
         if isinstance(o, dict): return {k: column(v) for k,v in o.items()}

@@ -148,7 +148,7 @@ def frame_shape(path, shape, stack: int):
     - `path`: Of a field
     - `shape`: Of it in one step: a stack of frames, or one frame
     - `stack`: Frames in a state
-    - returns: the shape of one frame; `None` if it is no field of frames"""
+    - returns: the shape of one frame; `None` for a field of anything else"""
     ...
 
 def stacked_fields(fields, stack: int):

@@ -24,6 +24,8 @@ class Uniform:
         seed:int=None, # Makes the draws reproducible; without it they differ each time
         device='cpu', # Where the row numbers are made, best where the rows live
     ):
+        """- `seed`: Makes the draws reproducible; without it they differ each time
+        - `device`: Where the row numbers are made, best where the rows live"""
         self.gen,self.seeded = torch.Generator(usable_device(device)),False
         if seed is None: self.gen.seed()
         else: Uniform.seed(self, seed)
@@ -41,7 +43,9 @@ def draw(self:Uniform,
     ring:Ring,
     bs:int, # How many to draw
 ): # -> row numbers `(bs,)`, and columns that the draw adds to the batch
-    "Choose the rows of the next batch"
+    """Choose the rows of the next batch
+    - `bs`: How many to draw
+    - returns: row numbers `(bs,)`, and columns that the draw adds to the batch"""
     if not len(ring): raise ValueError('there are no rows to draw from yet: add some first')
     return torch.randint(len(ring), (bs,), generator=self.gen, device=self.gen.device), {}
 
@@ -75,12 +79,16 @@ def load_state_dict(self:Uniform,
     ring:Ring=None, # The rows to draw from
     beside:dict=None, # What was kept for each row
 ):
-    "Resume drawing where another sampler was"
+    """Resume drawing where another sampler was
+    - `state`: From `state_dict`
+    - `ring`: The rows to draw from
+    - `beside`: What was kept for each row"""
     if state['device']==self.gen.device.type: self.gen.set_state(state['gen'])
     else: # another kind of device has other random numbers, but these can be repeated, too
         self.gen.manual_seed(zlib.crc32(state['gen'].numpy()))
 
 # %% ../../nbs/03_memory.sample.ipynb #1e8c6203
+
 @patch
 def __getstate__(self:Uniform): # a `Generator` does not reach a new process as it is
     return {**self.__dict__, 'gen':(self.gen.get_state().numpy(), self.gen.device)}
@@ -101,6 +109,13 @@ class Prioritized(Uniform):
         seed:int=None, # Makes the draws reproducible
         device='cpu', # Where the rows live
     ):
+        """- `alpha`: 0 draws uniformly, 1 in proportion to the TD error
+        - `beta`: How far the weights correct for that at first; 1 corrects in full
+        - `beta_steps`: Draws until `beta` is 1
+        - `eps`: Added to each error, so that rows without one are drawn too
+        - `normalize`: Where the largest weight is 1: in the `'batch'`, or in the whole `'memory'`
+        - `seed`: Makes the draws reproducible
+        - `device`: Where the rows live"""
         super().__init__(seed, device)
         for k,v,ok,want in (('alpha', alpha, alpha>=0, 'at least 0'), ('beta', beta, 0<=beta<=1, 'from 0 to 1'),
                             ('beta_steps', beta_steps, beta_steps>=1, 'at least 1'), ('eps', eps, eps>0, 'above 0')):
@@ -167,7 +182,9 @@ def draw(self:Prioritized,
     ring:Ring,
     bs:int, # How many to draw
 ): # -> row numbers `(bs,)`, and the column `weight`
-    "Choose the rows of the next batch, and how much each counts"
+    """Choose the rows of the next batch, and how much each counts
+    - `bs`: How many to draw
+    - returns: row numbers `(bs,)`, and the column `weight`"""
     if not ring.total: raise ValueError('there are no rows to draw from yet: add some first')
     self.follow(ring)
     u = torch.rand(bs, generator=self.gen, dtype=torch.float64, device=self.gen.device)
@@ -203,7 +220,10 @@ def load_state_dict(self:Prioritized,
     ring:Ring=None, # The rows to draw from
     beside:dict=None, # From `beside`, for these rows
 ):
-    "Resume drawing where another sampler was"
+    """Resume drawing where another sampler was
+    - `state`: From `state_dict`
+    - `ring`: The rows to draw from
+    - `beside`: From `beside`, for these rows"""
     Uniform.load_state_dict(self, state)
     self.draws,self.seen,self.base,self.tree,self.forgotten = int(state['draws']),0,0,None,0
     if not ring or not beside: return
@@ -218,7 +238,10 @@ def sampler_of(
     settings:dict, # From its `settings`
     device='cpu', # Where the rows live
 )->Uniform:
-    "Rebuild a saved sampler from its class name and settings"
+    """Rebuild a saved sampler from its class name and settings
+    - `kind`: 'Uniform' or the name of a subclass
+    - `settings`: From its `settings`
+    - `device`: Where the rows live"""
     kinds = [Uniform]
     for o in kinds: kinds.extend(o.__subclasses__())
     if not (found := [o for o in kinds if o.__name__==kind]):

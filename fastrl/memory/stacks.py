@@ -21,7 +21,9 @@ def check_frames(
     fields, # Of a step
     stack:int, # Frames in a state
 ):
-    "A `ValueError` unless `state` and `next_state` have the same frames, and rows say where episodes end"
+    """A `ValueError` unless `state` and `next_state` have the same frames, and rows say where episodes end
+    - `fields`: Of a step
+    - `stack`: Frames in a state"""
     shapes = {f.path: (frame_shape(f.path, f.shape, stack), f.dtype) for f in fields}
     a,b = ({p[1:]: o for p,o in shapes.items() if p[0]==k and o[0] is not None} for k in ('state','next_state'))
     if not a or a!=b:
@@ -42,7 +44,13 @@ def stack_sequences(
     stack:int, # Frames in a stack
     pad:str='repeat', # Before the first frame: `'repeat'` it, or `'zeros'`
 )->dict: # By path `(batch, time, …)`, images as `(batch, time, stack, …)`
-    "Sequences of stacks, which never reach into another episode"
+    """Sequences of stacks, which never reach into another episode
+    - `cols`: By path `(batch, stack-1+time, …)`: each sequence begins up to `stack-1` steps early, as the episode allows
+    - `at`: `(batch,)`, which step of its episode each sequence begins with
+    - `n`: `(batch,)`, the lengths of these episodes
+    - `stack`: Frames in a stack
+    - `pad`: Before the first frame: `'repeat'` it, or `'zeros'`
+    - returns: By path `(batch, time, …)`, images as `(batch, time, stack, …)`"""
     device,lead = next(iter(cols.values())).device,stack-1
     at,n = (torch.from_numpy(np.ascontiguousarray(o)).to(device) for o in (at, n))
     t = torch.arange(next(iter(cols.values())).shape[1]-lead, device=device)

@@ -8,12 +8,26 @@ import numpy as np
 from ..core import *
 from .place import *
 from .row import *
-__all__ = ['check_frames', 'Newest', 'Latest', 'said_of', 'as_words', 'Steps', 'planned', 'is_image', 'stack_sequences']
+__all__ = ['check_frames', 'is_image', 'stack_sequences', 'Newest', 'Latest', 'said_of', 'as_words', 'Steps', 'planned']
 
 def check_frames(fields, stack: int):
     """A `ValueError` unless `state` and `next_state` have the same frames, and rows say where episodes end
     - `fields`: Of a step
     - `stack`: Frames in a state"""
+    ...
+
+def is_image(shape) -> bool:
+    """Do fields of this `shape` get stacked? Those of two axes and more; vectors and numbers stay as they are"""
+    ...
+
+def stack_sequences(cols: dict, at: np.ndarray, n: np.ndarray, stack: int, pad: str='repeat') -> dict:
+    """Sequences of stacks, which never reach into another episode
+    - `cols`: By path `(batch, stack-1+time, …)`: each sequence begins up to `stack-1` steps early, as the episode allows
+    - `at`: `(batch,)`, which step of its episode each sequence begins with
+    - `n`: `(batch,)`, the lengths of these episodes
+    - `stack`: Frames in a stack
+    - `pad`: Before the first frame: `'repeat'` it, or `'zeros'`
+    - returns: By path `(batch, time, …)`, images as `(batch, time, stack, …)`"""
     ...
 
 class Newest:
@@ -99,18 +113,4 @@ class _Plan:
 
 def planned(ring, steps, said, strict):
     """The plan for these rows; nothing is changed yet"""
-    ...
-
-def is_image(shape) -> bool:
-    """Do fields of this `shape` get stacked? Those of two axes and more; vectors and numbers stay as they are"""
-    ...
-
-def stack_sequences(cols: dict, at: np.ndarray, n: np.ndarray, stack: int, pad: str='repeat') -> dict:
-    """Sequences of stacks, which never reach into another episode
-    - `cols`: By path `(batch, stack-1+time, …)`: each sequence begins up to `stack-1` steps early, as the episode allows
-    - `at`: `(batch,)`, which step of its episode each sequence begins with
-    - `n`: `(batch,)`, the lengths of these episodes
-    - `stack`: Frames in a stack
-    - `pad`: Before the first frame: `'repeat'` it, or `'zeros'`
-    - returns: By path `(batch, time, …)`, images as `(batch, time, stack, …)`"""
     ...

@@ -32,6 +32,8 @@ class SumTree:
         n:int, # How many priorities; all are 0 at first
         device='cpu', # numba does the work on the cpu, torch on other devices
     ):
+        """- `n`: How many priorities; all are 0 at first
+        - `device`: numba does the work on the cpu, torch on other devices"""
         n = whole_number('n', n)
         sizes = [n, -(-n//_children)]
         while sizes[-1]>1: sizes.append(-(-sizes[-1]//_children))
@@ -51,6 +53,7 @@ class SumTree:
     def __repr__(self): return f'SumTree({self.n} priorities, total {self.total:g})'
 
 # %% ../../nbs/02_memory.tree.ipynb #796c7720
+
 @compiled
 def _first_bad(idxs, priorities, n):
     for j in range(len(idxs)):
@@ -58,6 +61,7 @@ def _first_bad(idxs, priorities, n):
     return -1
 
 # %% ../../nbs/02_memory.tree.ipynb #a81bb60e
+
 @compiled
 def _set_leaves(sums, tops, starts, n, idxs, priorities):
     bad = _first_bad(idxs, priorities, n)
@@ -85,7 +89,9 @@ def update(self:SumTree,
     idxs, # `(k,)`; if one comes twice, its last priority counts
     priorities, # `(k,)`, finite and not negative
 ):
-    "Set the `priorities` of `idxs`"
+    """Set the `priorities` of `idxs`
+    - `idxs`: `(k,)`; if one comes twice, its last priority counts
+    - `priorities`: `(k,)`, finite and not negative"""
     idxs = torch.as_tensor(idxs, device=self.device).reshape(-1)
     p = torch.as_tensor(priorities, dtype=torch.float64, device=self.device).reshape(-1)
     if not len(idxs)==len(p):
@@ -105,6 +111,7 @@ def _refuse_priority(self:SumTree, idx, priority):
     raise ValueError(f'a priority should be finite and not negative, got {priority} for number {idx}')
 
 # %% ../../nbs/02_memory.tree.ipynb #b4a7584e
+
 @compiled
 def _set_errors(sums, tops, starts, n, idxs, td_errors, alpha, eps):
     p = np.empty(len(idxs))
@@ -119,7 +126,11 @@ def update_td(self:SumTree,
     alpha:float, # How much the errors matter
     eps:float, # Added to each
 ):
-    "Set the priorities of `idxs` to `(|td_errors|+eps)**alpha`"
+    """Set the priorities of `idxs` to `(|td_errors|+eps)**alpha`
+    - `idxs`: `(k,)` of int64
+    - `td_errors`: `(k,)`, finite
+    - `alpha`: How much the errors matter
+    - `eps`: Added to each"""
     if idxs.ndim!=1 or td_errors.ndim!=1: idxs,td_errors = idxs.reshape(-1),td_errors.reshape(-1)
     if len(idxs)!=len(td_errors):
         raise ValueError(f'each index has one TD error, got {len(idxs)} indices and {len(td_errors)} errors')
@@ -128,6 +139,7 @@ def update_td(self:SumTree,
     if bad>=0: self._refuse_priority(idxs[bad].item(), td_errors[bad].item())
 
 # %% ../../nbs/02_memory.tree.ipynb #b566bf54
+
 @compiled
 def _renew(sums, tops, starts, n, first, stop):
     _set_leaves(sums, tops, starts, n, np.array([first%n]), np.zeros(1))
@@ -141,13 +153,16 @@ def renew(self:SumTree,
     first:int, # Counted from the first that there ever was: number `first%n` is new
     stop:int, # And so are those after it, up to but without this one
 ):
-    "Give what is new the largest priority that is left, or 1"
+    """Give what is new the largest priority that is left, or 1
+    - `first`: Counted from the first that there ever was: number `first%n` is new
+    - `stop`: And so are those after it, up to but without this one"""
     if self.numba: return _renew(self.sums, self.tops, self.starts, self.n, first, stop)
     self.update([first%self.n], [0.])
     idxs = torch.arange(max(first, stop-self.n), stop, device=self.device)%self.n
     self.update(idxs, torch.full((len(idxs),), self.largest or 1., dtype=torch.float64, device=self.device))
 
 # %% ../../nbs/02_memory.tree.ipynb #4c8893ef
+
 @compiled
 def _find(sums, starts, left):
     found,first = np.zeros(len(left), np.uint64),np.empty(len(left))
@@ -175,7 +190,9 @@ def _find(sums, starts, left):
 def find(self:SumTree,
     masses, # `(k,)`, from 0 up to but without `total`
 )->Tensor: # `(k,)`
-    "The number of the priority that each of `masses` hits"
+    """The number of the priority that each of `masses` hits
+    - `masses`: `(k,)`, from 0 up to but without `total`
+    - returns: `(k,)`"""
     m = torch.as_tensor(masses, dtype=torch.float64, device=self.device).reshape(-1)
     if len(m)==0: return torch.zeros(0, dtype=torch.int64, device=self.device)
     lo,hi = m.aminmax()
@@ -210,18 +227,24 @@ def draw(self:SumTree,
     beta:float=0., # How far weights make up for being drawn more often: 0 not at all, 1 in full
     least:float=0., # The priority of weight 1; the smallest that is drawn by default
 ): # -> numbers `(k,)`, their weights `(k,1)`: `(least/priority)**beta`
-    "Throw a dart into each of `k` equal parts of the total"
+    """Throw a dart into each of `k` equal parts of the total
+    - `u`: `(k,)` of float64, where in its part each dart lands: from 0 up to but without 1
+    - `beta`: How far weights make up for being drawn more often: 0 not at all, 1 in full
+    - `least`: The priority of weight 1; the smallest that is drawn by default
+    - returns: numbers `(k,)`, their weights `(k,1)`: `(least/priority)**beta`"""
     found,weights = (_throw(self.sums, self.starts, u.numpy(), beta, least) if self.numba
                      else _throw_torch(self.sums, self.starts.tolist(), u, beta, least))
     if len(found)<len(u): raise ValueError('all priorities are 0, so none can be drawn: set some with `update`')
     return torch.as_tensor(found),torch.as_tensor(weights)
 
 # %% ../../nbs/02_memory.tree.ipynb #93146536
+
 def _first_bad_torch(idxs, priorities, n):
     bad = ~((idxs>=0)&(idxs<n)&(priorities>=0)&(priorities<float('inf')))
     return bad.int().argmax().item() if bad.any() else -1
 
 # %% ../../nbs/02_memory.tree.ipynb #7f4df47b
+
 def _set_leaves_torch(sums, tops, starts, n, idxs, priorities):
     if (bad := _first_bad_torch(idxs, priorities, n))>=0: return bad
     idxs,where = idxs.unique(return_inverse=True)
@@ -236,6 +259,7 @@ def _set_leaves_torch(sums, tops, starts, n, idxs, priorities):
     return -1
 
 # %% ../../nbs/02_memory.tree.ipynb #ab66658b
+
 def _find_torch(sums, starts, left): # `starts` as a list
     found = torch.zeros(len(left), dtype=torch.int64, device=left.device)
     four = torch.arange(_children, device=left.device)
@@ -250,6 +274,7 @@ def _find_torch(sums, starts, left): # `starts` as a list
     return found
 
 # %% ../../nbs/02_memory.tree.ipynb #e0d54d02
+
 def _throw_torch(sums, starts, u, beta, least):
     total = sums[starts[-1]]
     if not total>0: return u[:0].long(),u[:0,None]

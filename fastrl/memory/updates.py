@@ -24,6 +24,7 @@ class MoreUpdates(Callback):
     def __init__(self,
         n:int, # Updates, with the one that the `Learner` makes
     ):
+        """- `n`: Updates, with the one that the `Learner` makes"""
         self.n,self.nothing = whole_number('n', n),None
 
     def after_batch(self):
