@@ -136,17 +136,20 @@ def resident():
     "Bytes of memory that this process holds"
     with open('/proc/self/smaps_rollup') as f: return next(int(o.split()[1])*1024 for o in f if o.startswith('Rss'))
 
-def fill(n=10**6, steps=20, at_once=1000):
+def fill(n=10**6, steps=20, at_once=500):
     "Fill a memory of `n` rows, and some rows more; how many it holds, and what it takes"
-    before,er = resident(),ExperienceReplay(32, max_sz=n, warmup_sz=1, frame_stack=S)
     some = np.random.default_rng(0).integers(0, 255, (256,84,84), np.uint8)
-    for i in range(0, n+n//10, at_once):
-        t = np.arange(i, i+at_once)
-        e,k = np.divmod(t, steps)
-        over = k[:,None]==steps-1
-        er + dict(state=some[(e*31+k)%256], action=np.zeros((at_once,1), np.int64), reward=np.ones((at_once,1), np.float32),
-                  next_state=some[(e*31+k+1)%256], terminated=over, truncated=over&False)
-    er.sample()
+    def filled(n):
+        er = ExperienceReplay(32, max_sz=n, warmup_sz=1, frame_stack=S)
+        for i in range(0, n+n//10, at_once):
+            e,k = np.divmod(np.arange(i, i+at_once), steps)
+            over = k[:,None]==steps-1
+            er + dict(state=some[(e*31+k)%256], action=np.zeros((at_once,1), np.int64), reward=np.ones((at_once,1), np.float32),
+                      next_state=some[(e*31+k+1)%256], terminated=over, truncated=over&False)
+        er.sample()
+        return er
+    small = filled(2*at_once) # what is imported and compiled on the way is not the memory
+    before,er = resident(),filled(n)
     took,said = resident()-before,nbytes_when_full(n, schema(), S)
     print(f'{len(er):,} of {n:,} rows held; {took/1e9:.3f} GB resident, nbytes_when_full says {said/1e9:.3f} GB ({said/took-1:+.2%}); '
           f'whole stacks would take {nbytes_when_full(n, schema())/1e9:.1f} GB')

@@ -250,8 +250,9 @@ def _warn_of_few(self:FrameRing):
 @patch(as_prop=True)
 def n_held(self:FrameRing)->int:
     "How many rows are stored with all of their frames"
-    n = len(self)
-    forgotten = self.seams.forgotten if self.place.others else self._before
+    n,others = len(self),self.place.others
+    if not (self._before or others): return n
+    forgotten = self.seams.forgotten if others else self._before
     return n-min(n, max(0, forgotten-(self.total-n)))
 
 @patch(as_prop=True)

@@ -32,6 +32,7 @@ class ExperienceReplay(Savable):
     __array_ufunc__ = None # so that `array + memory` comes to `__radd__`, too
     kind,freeze_memory = 'ExperienceReplay',False # older pickles have none of these
     frame_stack,frame_pad,frame_margin = None,'repeat',.05
+    ring:Ring # with `frame_stack` a `FrameRing`
     def __init__(self,
         bs:int=16, # Rows in a batch that is drawn
         max_sz:int=200, # The most rows it holds, whatever the number of environments; then the oldest are overwritten
@@ -71,9 +72,10 @@ class ExperienceReplay(Savable):
         _check_settings(bs, max_sz, warmup_sz, sampler, n_step, gamma)
         self.bs,self.max_sz,self.warmup_sz,self.n_step,self.gamma = bs,max_sz,warmup_sz,n_step,gamma
         self.frame_stack,self.frame_pad,self.frame_margin = frame_stack,frame_pad,frame_margin
-        frames = {} if frame_stack is None else dict(stack=frame_stack, pad=frame_pad, margin=frame_margin)
-        make = FrameRing if frames else Ring
-        try: self.ring:Ring = make(max_sz, schema and row_schema(schema), device, shared, path, **frames)
+        where = max_sz, schema and row_schema(schema), device, shared, path
+        try:
+            if frame_stack is None: self.ring = Ring(*where)
+            else: self.ring = FrameRing(*where, frame_stack, frame_pad, frame_margin)
         except ValueError as e: raise ExperienceReplayException(str(e)) from e
         self.sampler = Uniform(seed, device) if sampler is None else sampler
         if seed is not None and isinstance(self.sampler, Uniform) and not self.sampler.seeded:
@@ -177,6 +179,7 @@ def _check_warm(self:ExperienceReplay):
 # %% ../../nbs/06_memory.replay.ipynb #25bd5738
 _words = {**dict.fromkeys(('capacity','buffer_size','max_size','size','maxlen','memory_size','storage'), 'max_sz'),
           **dict.fromkeys(('learning_starts','min_size','warmup'), 'warmup_sz'), 'batch_size':'bs', 'n_steps':'n_step',
+          **dict.fromkeys(('stack_num','stack_size','num_stack','optimize_memory_usage','stack_compress'), 'frame_stack=4'),
           'discount':'gamma', 'alpha':'sampler=Prioritized(alpha=…)', 'beta':'sampler=Prioritized(beta=…)'}
 
 # %% ../../nbs/06_memory.replay.ipynb #4d997a69

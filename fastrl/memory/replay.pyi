@@ -9,6 +9,7 @@ from torch import Tensor
 from ..core import *
 from .columns import *
 from .disk import Savable
+from .ring import Ring
 from .sample import *
 from .vector import *
 from .walk import Walk
@@ -22,6 +23,7 @@ class ExperienceReplay(Savable):
     frame_stack: Any
     frame_pad: Any
     frame_margin: Any
+    ring: Ring
     bs: int
     max_sz: int
     warmup_sz: int
@@ -32,7 +34,6 @@ class ExperienceReplay(Savable):
     walk: Walk
     vectors: VectorSteps
     dropped_updates: Any
-    ring: Any
     skipped: Any
 
     def __init__(self, bs: int=16, max_sz: int=200, warmup_sz: int=100, memory: BD | None=None, sampler: Any=None, n_step: int | None=None, gamma: float=0.99, seed: int | None=None, device: Any='cpu', shared: bool=False, path: Any=None, schema: dict | None=None, freeze_memory: bool=False, frame_stack: int | None=None, frame_pad: str='repeat', frame_margin=0.05):
