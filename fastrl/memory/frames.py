@@ -243,8 +243,9 @@ def _warn_of_few(self:FrameRing):
     "Say once that there are fewer rows than could be"
     if self.warned or self.n_held==len(self): return
     self.warned = True
-    warnings.warn(f'{self.n_held} rows are kept, of {self.capacity}: their frames fill the pool of {self.pool.capacity}, '
-                  'since episodes are short, or environments many. Give a larger `frame_margin` to keep more', stacklevel=4)
+    warnings.warn(f'{self.n_held} rows are kept, of {self.capacity}: their frames fill the pool of '
+                  f'{self.pool.capacity}, since episodes are short, or environments many. '
+                  'Give a larger `frame_margin` to keep more', stacklevel=4)
 
 # %% ../../nbs/03a_memory.frames.ipynb #d27d32ae
 @patch(as_prop=True)
@@ -258,7 +259,8 @@ def n_held(self:FrameRing)->int:
 @patch(as_prop=True)
 def held(self:FrameRing)->Tensor:
     "The numbers of these rows, oldest first"
-    return torch.from_numpy(self.seams.slots_of(np.arange(self.total-self.n_held, self.total), self.capacity)).to(self.device)
+    slots = self.seams.slots_of(np.arange(self.total-self.n_held, self.total), self.capacity)
+    return torch.from_numpy(slots).to(self.device)
 
 def stored(ring)->int:
     "How many rows of a ring can be drawn"
@@ -344,7 +346,8 @@ def _pixels(self:FrameRing, slots, lacks):
     else:
         got = place.packed.index_select(0, slots) # of torch, not of NumPy, so that it can be cloned lazily
         cols = [got.view(f.dtype) for f in place.fields]
-        cols = [o if o.shape[1]==(n := math.prod(f.shape)) else o.narrow(1, f.start, n) for o,f in zip(cols, place.fields)]
+        cols = [o if o.shape[1]==(n := math.prod(f.shape)) else o.narrow(1, f.start, n)
+                for o,f in zip(cols, place.fields)]
     if lacks:
         for o in cols: o[none] = 0
     return [o.view(len(slots), *f.shape) for o,f in zip(cols, place.fields)]
@@ -354,7 +357,7 @@ def _pixels(self:FrameRing, slots, lacks):
 def _read(self:FrameRing, read, ring, idxs):
     "Rows as `read` gives them, with the frames that they need"
     flat,more,k = idxs,{},self.stack+1
-    if read is not None: (rows,more),k = read(ring, idxs),2*self.stack # the last of several steps may be far from the first
+    if read is not None: (rows,more),k = read(ring, idxs),2*self.stack # first and last step may be far apart
     elif idxs.ndim==1: rows = self.place.take(idxs)
     else:
         flat = idxs.reshape(-1)
@@ -485,7 +488,8 @@ def copy_rows(self:FrameRing,
         rows,S,P = Ring.gather(source, idxs),self.stack,self.pool.capacity
         rows.update(columns)
         self._check_alike(source, rows)
-        a,b = (_leaf_at(rows, (k, *source.pool.fields[0].path[1:])).cpu().numpy().astype(np.int64) for k in ('state','next_state'))
+        named = source.pool.fields[0].path[1:]
+        a,b = (_leaf_at(rows, (k, *named)).cpu().numpy().astype(np.int64) for k in ('state','next_state'))
         windows,new,most = np.concatenate([a, b[:,-1:]], 1),np.full(source.pool.capacity, -1),max(1, P//4//(S+1))
         for i in range(0, len(idxs), most):
             self._look()
@@ -496,7 +500,7 @@ def copy_rows(self:FrameRing,
 
 @patch
 def _copy_frames(self:FrameRing, pool, slots, new):
-    "Copy the frames in `slots` of `pool` that are not here yet, or are about to be overwritten; `new` has their numbers"
+    "Copy the frames in `slots` of `pool` that are not here, or not for long; `new` has their numbers"
     slots = slots[(new[slots]<0)|(new[slots]<self.pool.total-self.pool.capacity//2)]
     if not len(slots): return
     slots = slots[pool.serial(slots).view(-1).cpu().numpy().argsort()]
@@ -535,7 +539,8 @@ def state_dict(self:FrameRing)->dict:
     envs = self.newest.envs
     frames = [o.frames for o in envs.values()]
     parts = [np.stack([f[i] for fs in frames for f in fs]) for i in range(len(self.pool.fields))] if frames else []
-    return dict(envs=[[list(k), o.serial, o.episode, o.step, [*map(int, o.numbers)]] for k,o in envs.items()], frames=parts)
+    return dict(frames=parts, envs=[[list(k), o.serial, o.episode, o.step, [*map(int, o.numbers)]]
+                                    for k,o in envs.items()])
 
 @patch
 def forget_without(self:FrameRing,

@@ -175,7 +175,8 @@ def stacked_fields(
     - returns: the fields of a row, in which frames have numbers; and those of a frame"""
     shapes = {f: frame_shape(f.path, f.shape, stack) for f in fields}
     rows = [f if o is None else Field(f.path, (stack,), torch.int32) for f,o in shapes.items()]
-    frames = [Field(('frame', *f.path[1:]), o, f.dtype) for f,o in shapes.items() if o is not None and f.path[0]=='state']
+    frames = [Field(('frame', *f.path[1:]), o, f.dtype) for f,o in shapes.items()
+              if o is not None and f.path[0]=='state']
     return rows,frames
 
 # %% ../../nbs/00b_memory.place.ipynb #a2f2b485

@@ -179,7 +179,7 @@ def _check_warm(self:ExperienceReplay):
 # %% ../../nbs/06_memory.replay.ipynb #25bd5738
 _words = {**dict.fromkeys(('capacity','buffer_size','max_size','size','maxlen','memory_size','storage'), 'max_sz'),
           **dict.fromkeys(('learning_starts','min_size','warmup'), 'warmup_sz'), 'batch_size':'bs', 'n_steps':'n_step',
-          **dict.fromkeys(('stack_num','stack_size','num_stack','optimize_memory_usage','stack_compress'), 'frame_stack=4'),
+          **dict.fromkeys(('stack_num','stack_size','num_stack','optimize_memory_usage'), 'frame_stack=4'),
           'discount':'gamma', 'alpha':'sampler=Prioritized(alpha=…)', 'beta':'sampler=Prioritized(beta=…)'}
 
 # %% ../../nbs/06_memory.replay.ipynb #4d997a69
@@ -246,7 +246,7 @@ def _extend_to_full(self:ExperienceReplay, rows):
         if isinstance(ring, FrameRing): room = min(room, ring.room_for(rows))
         if n>room: rows = map_leaves(lambda o: o[:room], rows)
         if room: ring.extend(rows)
-        elif not isinstance(ring, FrameRing): ring.fields.fit(ts, one=False) # rows that don't fit are refused all the same
+        elif not isinstance(ring, FrameRing): ring.fields.fit(ts, one=False) # refuse what doesn't fit
         if n>room: ring.cut(gap=True)
     return rows
 
@@ -551,7 +551,8 @@ def load(cls:ExperienceReplay,
 @patch(cls_method=True)
 def empty(cls:ExperienceReplay, saved, sampler=None, device='cpu')->ExperienceReplay:
     "A memory with the settings of `saved`, and no rows yet"
-    c = {'freeze_memory':False, 'frame_stack':None, 'frame_pad':'repeat', 'frame_margin':.05, **saved.config} # newer ones
+    newer = dict(freeze_memory=False, frame_stack=None, frame_pad='repeat', frame_margin=.05)
+    c = {**newer, **saved.config} # older memories knew nothing of these
     new = sampler or sampler_of(c['sampler'], c['sampler_settings'], device)
     if (type(new).__name__, new.settings)!=(c['sampler'], c['sampler_settings']):
         raise ValueError(f'`sampler` should be a {c["sampler"]} with {c["sampler_settings"]}, '

@@ -101,7 +101,8 @@ def _expected(self:Saved, piece):
     "The shapes and dtypes of the tensors in `piece`, by the manifest"
     kind,n,res = piece['file'].split('-')[0],piece['rows'],{}
     if kind=='state': return {}
-    if kind=='frames': return {name: _in_file(n, shape, torch_dtype(dtype)) for _,shape,dtype,name in self.manifest['frames']['fields']}
+    if kind=='frames':
+        return {name: _in_file(n, shape, torch_dtype(o)) for _,shape,o,name in self.manifest['frames']['fields']}
     of = {name: (shape, torch_dtype(dtype)) for path,shape,dtype,name in self.ring['fields']
           if kind=='rows' or fields_in([[path]], self.manifest['mutable'])}
     for k,(shape,dtype) in of.items():
@@ -288,13 +289,15 @@ def _empty_ring(self:Saved, capacity, **where):
 @patch
 def _fill_frames(self:Saved, ring, files, mapped):
     "Copy the frames of `ring`, or show those that are mapped; without some of them, forget the rows that need them"
-    about,pool,there = self.manifest['frames'],ring.pool,[p for p in pieces_of(self.manifest, 'frames') if p['file'] in files]
+    about,pool = self.manifest['frames'],ring.pool
+    there = [p for p in pieces_of(self.manifest, 'frames') if p['file'] in files]
     if not about['fields']: return
     fields = Fields(Field(tuple(p), tuple(shape), torch_dtype(dtype)) for p,shape,dtype,_ in about['fields'])
     names = [name for *_,name in about['fields']]
     if mapped:
-        if len(there)!=1: raise LoadError(f'{self.folder} has its frames in {len(there)} files, and only one can be mapped: '
-                                          'load it without `mapped` and `save` it again')
+        if len(there)!=1:
+            raise LoadError(f'{self.folder} has its frames in {len(there)} files, and only one can be mapped: '
+                            'load it without `mapped` and `save` it again')
         cols = files[there[0]['file']]
         pool.place.lay(fields, [as_dtype(cols[name], f.dtype) for f,name in zip(fields, names)])
     else: pool.place.make(fields, pool.capacity)

@@ -38,14 +38,14 @@ def is_image(shape)->bool:
     return len(shape)>1
 
 def stack_sequences(
-    cols:dict, # By path `(batch, stack-1+time, …)`: each sequence begins up to `stack-1` steps early, as the episode allows
+    cols:dict, # By path `(batch, stack-1+time, …)`: each sequence begins up to `stack-1` steps early
     at:np.ndarray, # `(batch,)`, which step of its episode each sequence begins with
     n:np.ndarray, # `(batch,)`, the lengths of these episodes
     stack:int, # Frames in a stack
     pad:str='repeat', # Before the first frame: `'repeat'` it, or `'zeros'`
 )->dict: # By path `(batch, time, …)`, images as `(batch, time, stack, …)`
     """Sequences of stacks, which never reach into another episode
-    - `cols`: By path `(batch, stack-1+time, …)`: each sequence begins up to `stack-1` steps early, as the episode allows
+    - `cols`: By path `(batch, stack-1+time, …)`: each sequence begins up to `stack-1` steps early
     - `at`: `(batch,)`, which step of its episode each sequence begins with
     - `n`: `(batch,)`, the lengths of these episodes
     - `stack`: Frames in a stack
@@ -95,7 +95,8 @@ def said_of(cols, n):
 # %% ../../nbs/02c_memory.stacks.ipynb #bfcb5fca
 def as_words(t, n):
     "Tensor `t` of `n` rows as an array `(n, frames, words)` that is quick to compare"
-    a = t.cpu().contiguous().flatten(2).view(torch.uint8).numpy() if t.numel() else np.zeros((*t.shape[:2], 0), np.uint8)
+    if not t.numel(): return np.zeros((*t.shape[:2], 0), np.uint8)
+    a = t.cpu().contiguous().flatten(2).view(torch.uint8).numpy()
     return a.view(np.int64) if a.shape[2]%8==0 and a.ctypes.data%8==0 else a
 
 class Steps:

@@ -22,7 +22,7 @@ def is_image(shape) -> bool:
 
 def stack_sequences(cols: dict, at: np.ndarray, n: np.ndarray, stack: int, pad: str='repeat') -> dict:
     """Sequences of stacks, which never reach into another episode
-    - `cols`: By path `(batch, stack-1+time, …)`: each sequence begins up to `stack-1` steps early, as the episode allows
+    - `cols`: By path `(batch, stack-1+time, …)`: each sequence begins up to `stack-1` steps early
     - `at`: `(batch,)`, which step of its episode each sequence begins with
     - `n`: `(batch,)`, the lengths of these episodes
     - `stack`: Frames in a stack
