@@ -30,6 +30,7 @@
 - `fastrl.memory.loader`: Batches of sequences without end, drawn by this process or by several workers
 - `fastrl.memory.manifest`: Replace a folder of files in one step, and check everything that a folder claims
 - `fastrl.memory.place`: Where rows live: in memory, in shared memory, in a file, or on a device
+- `fastrl.memory.random`: Random numbers by their place in a stream, so that a compiled loop makes them where it needs them
 - `fastrl.memory.replay`: A replay buffer for any training loop: add steps, draw batches, update TD errors
 - `fastrl.memory.ring`: The one store: packed rows; when it is full, the newest replaces the oldest
 - `fastrl.memory.row`: Pack the fields of a step side by side into one row, and check every step before it is stored

@@ -391,12 +391,15 @@ def _head_of(path):
     return words,spec,size
 
 # %% ../../nbs/00b_memory.place.ipynb #7e1a43f7
+_forked = [] # is this a child process that began as a copy?
+if hasattr(os, 'register_at_fork'): os.register_at_fork(after_in_child=lambda: _forked.append(os.getpid()))
+
 _use_instead = 'give the ring `shared=True` (with a `capacity`) or a `path`, so that all processes see the same rows'
 
 @patch
 def check_process(self:Place):
     "Raise in a `DataLoader`'s worker that has a copy"
-    if (os.getpid()!=self.pid and torch.utils.data.get_worker_info() is not None
+    if (_forked and os.getpid()!=self.pid and torch.utils.data.get_worker_info() is not None
             and not (self.others or self.packed is None)):
         raise RuntimeError(f'a `DataLoader` worker has a copy of this ring, which never changes: {_use_instead}')
 

@@ -148,19 +148,15 @@ def sample(self:ExperienceReplay,
     if bs is None: bs = self.bs
     elif type(bs) is not int or bs<1: bs = _positive('bs', bs)
     self._check_warm()
-    return self._drawn_by(self.sampler, bs, device, self._fold if self.n_step else None)
+    try: return self.ring.draw(self.sampler, bs, device, self._fold if self.n_step else None)
+    except ValueError as e: raise ExperienceReplayException(str(e)) from e
 
 @patch
 def _fold(self:ExperienceReplay, ring, idxs): return self.walk.fold_rows(ring, idxs, self.n_step, self.gamma)
 
 @patch
-def _drawn_by(self:ExperienceReplay, sampler, bs, device, read=None):
-    try: return self.ring.draw(sampler, bs, device, read)
-    except ValueError as e: raise ExperienceReplayException(str(e)) from e
-
-@patch
 def _check_warm(self:ExperienceReplay):
-    n,need = len(self),max(self.warmup_sz, 1)
+    n,need = len(self.ring),self.warmup_sz if self.warmup_sz>0 else 1
     if n<need:
         raise MemoryNotWarm(f'{n} rows are stored, and {need} are needed before the first batch: '
                             'add more, or lower `warmup_sz`')
@@ -249,11 +245,11 @@ def update_td(self:ExperienceReplay,
     - `idxs`: `(n,)`, the numbers that came with the batch
     - `serials`: `(n,1)` or `(n,)`, the batch's column `serial`; without it the rows are taken as they are now"""
     with self.ring as ring:
-        if self._as_drawn(td_errors, idxs, serials):
-            if dropped := ring.put('td_error', idxs, td_errors, serials):
-                there = ring.holds(idxs, serials)
-                td_errors,idxs,self.dropped_updates = td_errors[there],idxs[there],self.dropped_updates+dropped
-            return self.sampler.update(ring, idxs, td_errors.view(-1))
+        if arrays := self._as_drawn(td_errors, idxs, serials):
+            if dropped := ring.put('td_error', *arrays):
+                there = ring.holds(idxs, serials).numpy()
+                arrays,self.dropped_updates = [o[there] for o in arrays],self.dropped_updates+dropped
+            return self.sampler.update(ring, *arrays[:2])
         td_errors,idxs,serials = self._check_td(td_errors, idxs, serials)
         try: self.sampler.update(ring, idxs, td_errors.view(-1))
         except ValueError as e: raise ExperienceReplayException(f'`td_errors`: {e}') from e
@@ -262,12 +258,13 @@ def update_td(self:ExperienceReplay,
 # %% ../../nbs/06_memory.replay.ipynb #fc859388
 @patch
 def _as_drawn(self:ExperienceReplay, td_errors, idxs, serials):
-    "Is this the usual update, which nothing can refuse?"
-    return type(td_errors) is type(idxs) is type(serials) is Tensor \
-        and td_errors.dtype is torch.float32 and idxs.dtype is serials.dtype is torch.int64 \
-        and (*idxs.shape,1)==td_errors.shape==serials.shape and idxs.ndim==1 and not td_errors.requires_grad \
-        and td_errors.is_cpu and idxs.is_cpu and serials.is_cpu and type(self.sampler) in (Uniform, Prioritized) \
-        and self.ring.fields and _all_usable(idxs.numpy(), td_errors.numpy()[:,0], len(self))
+    "The arrays of the usual update, which nothing can refuse; `None` if this is another"
+    if not (type(td_errors) is type(idxs) is type(serials) is Tensor and td_errors.is_cpu and idxs.is_cpu
+            and serials.is_cpu and td_errors.dtype is torch.float32 and idxs.dtype is serials.dtype is torch.int64
+            and not td_errors.requires_grad and type(self.sampler) in (Uniform, Prioritized)
+            and self.ring.fields): return
+    i,td,s = idxs.numpy(),td_errors.numpy(),serials.numpy()
+    if i.ndim==1 and td.shape==(len(i),1)==s.shape and _all_usable(i, td[:,0], len(self.ring)): return i,td,s
 
 # %% ../../nbs/06_memory.replay.ipynb #d74d32ac
 @compiled
@@ -394,7 +391,8 @@ def sample_sequences(self:ExperienceReplay,
     if _: refuse_words('sample_sequences', _, batch_size='bs', sequence_length='T', seq_len='T', length='T')
     bs,T = self.bs if bs is None else _positive('bs', bs),T if T is None else _positive('T', T)
     self._check_warm()
-    return self._drawn_by(Runs(self.walk, self.runs.gen, T, pad), bs, device)
+    try: return self.ring.draw(Runs(self.walk, self.runs.gen, T, pad), bs, device)
+    except ValueError as e: raise ExperienceReplayException(str(e)) from e
 
 # %% ../../nbs/06_memory.replay.ipynb #922f3ec8
 @patch

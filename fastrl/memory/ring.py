@@ -14,7 +14,7 @@ __all__ = ['log', 'Ring', 'Field', 'schema_fields', 'pack_fields', 'nest', 'chec
 import logging, os, threading, time, warnings, weakref
 import numpy as np, torch
 from fastcore.basics import patch
-from torch import Tensor
+from torch import Tensor, from_numpy
 from ..core import *
 from .place import *
 from .row import *
@@ -260,19 +260,25 @@ def draw(self:Ring,
     - returns: (BD, row numbers)"""
     place = self.place
     if device is not None and torch.device(device)==place.device: device = None
-    with self if place.others else self._rows_lock:
+    with self if (others := place.others) else self._rows_lock:
         if not place.fields: raise ValueError('there are no rows to draw from yet: add some first')
         place.check_process()
-        idxs,rows,cols = (self._draw_beside if place.others else self._draw_rows)(sampler, bs, read)
+        idxs,rows,cols = (self._draw_beside if others else self._draw_rows)(sampler, bs, read)
     batch = place.fields.batch(rows, idxs.shape, device)
-    batch.update(cols if device is None else {k: v.to(device, non_blocking=True) for k,v in cols.items()})
+    if device is not None: cols = {k: v.to(device, non_blocking=True) for k,v in cols.items()}
+    batch.update(cols)
     return batch,idxs
 
 # %% ../../nbs/01_memory.ring.ipynb #1d01b024
 @patch
 def _draw_rows(self:Ring, sampler, bs, read):
     "The row numbers that `sampler` draws, these rows, and the columns beside them"
+    if hasattr(sampler, 'evenly') and self.place.short and self._serials.sound():
+        if (at := sampler.evenly(bs)) is not None: return self._draw_evenly(at, bs, read)
     idxs,cols = self._draw_by(sampler, bs)
+    if read is None and self.place.short and idxs.ndim==1 and idxs.is_cpu and self._serials.sound():
+        serial,least,rows = self._serials.check_rows(idxs, self.place.array)
+        if least==0: return idxs,rows,{**cols, 'serial':serial}
     flat,serial,least = self._numbered(sampler, idxs)
     if not self._serials.sound():
         idxs,cols = self._without_torn(sampler, bs, idxs, cols)
@@ -280,6 +286,15 @@ def _draw_rows(self:Ring, sampler, bs, read):
     if read is not None: rows,more = read(self, idxs)
     else: rows,more = self.place.take(flat) if least==0 else self._padded(flat),{}
     return idxs,rows,{**cols, **more, 'serial':serial}
+
+# %% ../../nbs/01_memory.ring.ipynb #91ccaf3c
+@patch
+def _draw_evenly(self:Ring, at, n, read):
+    "As `_draw_rows`, with random numbers by their place in a stream"
+    idxs,serials,rows = self._serials.pick(at, n, self.place.array if read is None else None)
+    if read is None: return idxs,rows,{'serial':serials}
+    rows,cols = read(self, idxs)
+    return idxs,rows,{**cols, 'serial':serials}
 
 # %% ../../nbs/01_memory.ring.ipynb #e4ce5bb0
 @patch
@@ -387,16 +402,18 @@ _not_compiled = (torch.float16, torch.bfloat16, torch.complex64, torch.complex12
 
 @patch
 def _put_fast(self:Ring, f, idxs, values, serials):
-    "The usual case, tensors as a draw gave them and all rows still there, takes no torch; was it one?"
+    "The usual case, all rows as a draw gave them and still there, takes no torch; was it one?"
     place = self.place
-    if not (type(idxs) is type(values) is type(serials) is Tensor and values.dtype is f.dtype
-            and f.dtype not in _not_compiled and idxs.dtype is serials.dtype is torch.int64 and idxs.ndim==1
-            and place.arrays is not None and values.shape==(*idxs.shape,*f.shape) and serials.shape==(*idxs.shape,1)
-            and len(f.shape)<2 and idxs.is_cpu and values.is_cpu and serials.is_cpu
-            and not values.requires_grad): return False
-    if not self._serials.write_held(place.arrays[f.path], idxs.numpy(), values.numpy(), serials.numpy()[:,0]):
-        return False
-    if place.changed is not None: place.mark_changed(f.path[0], idxs)
+    if place.arrays is None or f.dtype in _not_compiled or len(f.shape)>1: return False
+    if type(idxs) is type(values) is type(serials) is Tensor:
+        if not (idxs.is_cpu and values.is_cpu and serials.is_cpu) or values.requires_grad: return False
+        idxs,values,serials = idxs.numpy(),values.numpy(),serials.numpy()
+    col = place.arrays[f.path]
+    if not (type(idxs) is type(values) is type(serials) is np.ndarray and idxs.dtype==serials.dtype==np.int64
+            and values.dtype==col.dtype and idxs.ndim==1 and values.shape==(*idxs.shape,*f.shape)
+            and serials.shape==(len(idxs),1)
+            and self._serials.write_held(col, idxs, values, serials[:,0])): return False
+    if place.changed is not None: place.mark_changed(f.path[0], from_numpy(idxs))
     return True
 
 # %% ../../nbs/01_memory.ring.ipynb #638f164f

@@ -14,7 +14,7 @@ __all__ = ['like', 'Field', 'schema_fields', 'pack_fields', 'nest', 'Fields', 'a
 import math, numpy as np, torch
 from dataclasses import dataclass
 from fastcore.basics import patch
-from torch import Tensor
+from torch import Tensor, from_numpy
 from ..core import *
 
 # %% ../../nbs/00a_memory.row.ipynb #c0e501f4
@@ -92,7 +92,7 @@ class Fields(list):
         if not fields: raise ValueError('a row has at least one field, got none')
         super().__init__(fields)
         self.flat = [f.path[0] for f in self] if all(len(f.path)==1 for f in self) else None
-        self.record,self.form = _record(self),None if self.flat else nest({f.path: f for f in self})
+        self.record,self.names,self.form = _record(self),[f'f{i}' for i in range(len(self))],None if self.flat else nest({f.path: f for f in self})
 
     def __reduce__(self): return Fields,(list(self),)
 
@@ -106,16 +106,17 @@ def _record(fields):
 # %% ../../nbs/00a_memory.row.ipynb #4d08ed43
 @patch
 def columns(self:Fields,
-    rows, # Packed, `(n, words)` of int64: an array, or a tensor on any device
+    rows, # Packed, `(n, words)` or `(n*words,)` of int64: an array, or a tensor on any device
     shape=(-1,), # Axes of the batch
 )->list:
     """The columns of packed `rows`, sharing their memory
-    - `rows`: Packed, `(n, words)` of int64: an array, or a tensor on any device
+    - `rows`: Packed, `(n, words)` or `(n*words,)` of int64: an array, or a tensor on any device
     - `shape`: Axes of the batch"""
     if self.record is not None and (isinstance(rows, np.ndarray) or rows.device.type=='cpu'):
-        rec = np.asarray(rows).view(self.record).reshape(shape)
-        return [torch.from_numpy(rec[o]) for o in self.record.names]
-    if isinstance(rows, np.ndarray): rows = torch.from_numpy(rows) # and not on torch's default device
+        rec = (rows if isinstance(rows, np.ndarray) else rows.numpy()).view(self.record)
+        if rec.ndim>1 or len(shape)>1: rec = rec.reshape(shape)
+        return [from_numpy(rec[o]) for o in self.names]
+    if isinstance(rows, np.ndarray): rows = from_numpy(rows).view(-1, self.nbytes//8)
     n,words,cols = len(rows),8*rows.stride(0),[]
     for f in self:
         size,base = f.dtype.itemsize,rows.view(f.dtype)
@@ -145,10 +146,14 @@ def batch(self:Fields,
     - `rows`: Packed, or a list of columns
     - `shape`: Axes of the batch, `(B,T)` for sequences
     - `device`: Where the batch should be"""
+    if device is None and self.flat and type(rows) is np.ndarray and rows.ndim==len(shape)==1 and self.record:
+        rec = rows.view(self.record) # the usual case, without a detour
+        return BD(zip(self.flat, [from_numpy(rec[o]) for o in self.names]))
     if device is not None:
         rows = ([o.to(device, non_blocking=True) for o in rows] if isinstance(rows, list)
-                else torch.as_tensor(rows).to(device, non_blocking=True))
-    if not isinstance(rows, list): return self.named(self.columns(rows, shape))
+                else torch.as_tensor(rows).view(-1, self.nbytes//8).to(device, non_blocking=True))
+    if not isinstance(rows, list):
+        return self.named(self.columns(rows, shape))
     return self.named(rows if len(shape)==1 else [o.unflatten(0, shape) for o in rows])
 
 # %% ../../nbs/00a_memory.row.ipynb #0319433a

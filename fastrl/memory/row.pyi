@@ -57,6 +57,7 @@ class Fields(list):
     nbytes: Any
     flat: Any
     record: Any
+    names: Any
     form: Any
 
     def __init__(self, fields):
@@ -68,7 +69,7 @@ class Fields(list):
 
     def columns(self, rows, shape: Any=(-1,)) -> list:
         """The columns of packed `rows`, sharing their memory
-    - `rows`: Packed, `(n, words)` of int64: an array, or a tensor on any device
+    - `rows`: Packed, `(n, words)` or `(n*words,)` of int64: an array, or a tensor on any device
     - `shape`: Axes of the batch"""
         ...
 

@@ -13,6 +13,7 @@ __all__ = ['Chains', 'Uniform', 'Prioritized', 'sampler_of', 'Walk']
 import zlib, torch
 from fastcore.basics import patch
 from ..core import *
+from .random import random_rows
 from .ring import Ring
 from .tree import SumTree
 from .walk import Walk
@@ -20,6 +21,7 @@ from .walk import Walk
 # %% ../../nbs/03_memory.sample.ipynb #cd585a04
 class Uniform:
     "Draw rows with equal chances, with replacement"
+    key,drawn = None,0 # the stream of its random numbers, and how many were drawn from it
     def __init__(self,
         seed:int=None, # Makes the draws reproducible; without it they differ each time
         device='cpu', # Where the row numbers are made, best where the rows live
@@ -33,21 +35,53 @@ class Uniform:
     def seed(self, seed:int):
         "Restart the stream of random numbers"
         self.gen.manual_seed(whole_number('seed', seed, 0))
-        self.seeded = True
+        self.seeded,self.key,self.drawn = True,None,0
 
     def __repr__(self): return f'{type(self).__name__}({", ".join(f"{k}={v!r}" for k,v in self.settings.items())})'
+
+# %% ../../nbs/03_memory.sample.ipynb #6a6c0f87
+@patch
+def skip(self:Uniform,
+    n:int, # Random numbers
+): # -> the key of the stream, and the place of the first of them
+    """Use up the next `n` random numbers
+    - `n`: Random numbers
+    - returns: the key of the stream, and the place of the first of them"""
+    if self.key is None: self.key = torch.randint(2**62, (), generator=self.gen, device=self.gen.device).item()
+    first,self.drawn = self.drawn,self.drawn+n
+    return self.key,first
+
+@patch
+def _units(self:Uniform, n): return torch.rand(n, generator=self.gen, dtype=torch.float64, device=self.gen.device)
 
 # %% ../../nbs/03_memory.sample.ipynb #919907c5
 @patch
 def draw(self:Uniform,
     ring:Ring,
     bs:int, # How many to draw
-): # -> row numbers `(bs,)`, and columns that the draw adds to the batch
+    n_batches:int=1, # Of so many batches, one after the other
+): # -> row numbers `(bs*n_batches,)`, and columns that the draw adds to the batch
     """Choose the rows of the next batch
     - `bs`: How many to draw
-    - returns: row numbers `(bs,)`, and columns that the draw adds to the batch"""
-    if not len(ring): raise ValueError('there are no rows to draw from yet: add some first')
-    return torch.randint(len(ring), (bs,), generator=self.gen, device=self.gen.device), {}
+    - `n_batches`: Of so many batches, one after the other
+    - returns: row numbers `(bs*n_batches,)`, and columns that the draw adds to the batch"""
+    if not (n := len(ring)): raise ValueError('there are no rows to draw from yet: add some first')
+    k,device = bs*n_batches,self.gen.device
+    if device.type!='cpu': return torch.randint(n, (k,), generator=self.gen, device=device), {}
+    return torch.from_numpy(random_rows(*self.skip(k), k, n)), {}
+
+# %% ../../nbs/03_memory.sample.ipynb #037df3ea
+@patch
+def evenly(self:Uniform,
+    n:int, # Row numbers
+): # -> the key of the stream, and the place of the first number; `None` if `draw` is not `Uniform`'s, or not on the cpu
+    """Use up the random numbers of `n` evenly drawn rows, which the ring then makes itself
+    - `n`: Row numbers
+    - returns: the key of the stream, and the place of the first number; `None` if `draw` is not `Uniform`'s, or not on the cpu"""
+    if type(self).draw is not Uniform.draw or 'draw' in self.__dict__: return
+    if self.key is None: return self.skip(n) if self.gen.device.type=='cpu' else None
+    first,self.drawn = self.drawn,self.drawn+n
+    return self.key,first
 
 # %% ../../nbs/03_memory.sample.ipynb #bb21a58f
 @patch(as_prop=True)
@@ -70,7 +104,7 @@ def beside(self:Uniform, ring)->dict:
 @patch
 def state_dict(self:Uniform)->dict:
     "The position in its stream of random numbers"
-    return dict(gen=self.gen.get_state(), device=self.gen.device.type)
+    return dict(gen=self.gen.get_state(), device=self.gen.device.type, key=self.key, drawn=self.drawn)
 
 # %% ../../nbs/03_memory.sample.ipynb #cffc378d
 @patch
@@ -83,9 +117,13 @@ def load_state_dict(self:Uniform,
     - `state`: From `state_dict`
     - `ring`: The rows to draw from
     - `beside`: What was kept for each row"""
-    if state['device']==self.gen.device.type: self.gen.set_state(state['gen'])
+    key,drawn = state.get('key'),int(state.get('drawn', 0)) # older states have none
+    if state['device']==self.gen.device.type:
+        self.gen.set_state(state['gen'])
+        self.key,self.drawn = None if key is None else int(key),drawn
     else: # another kind of device has other random numbers, but these can be repeated, too
-        self.gen.manual_seed(zlib.crc32(state['gen'].numpy()))
+        self.gen.manual_seed(zlib.crc32(f'{key} {drawn}'.encode(), zlib.crc32(state['gen'].numpy())))
+        self.key,self.drawn = None,0
 
 # %% ../../nbs/03_memory.sample.ipynb #1e8c6203
 
@@ -128,7 +166,9 @@ class Prioritized(Uniform):
     @property
     def beta(self)->float:
         "How far weights correct: set it yourself, or let it rise to 1 over `beta_steps` draws"
-        return min(1., self.beta0+(1-self.beta0)*self.draws/self.beta_steps) if self._beta is None else self._beta
+        return self._beta_at(self.draws)
+    def _beta_at(self, draws):
+        return min(1., self.beta0+(1-self.beta0)*draws/self.beta_steps) if self._beta is None else self._beta
     @beta.setter
     def beta(self, value):
         if not 0<=value<=1: raise ValueError(f'`beta` should be from 0 to 1, got {value}')
@@ -162,22 +202,30 @@ def _least(self:Prioritized, n):
     p = self.tree[:n]
     return p[p>0].min().item()
 
+@patch
+def _betas(self:Prioritized, k):
+    "`beta` for each of the next `k` batches"
+    return [self.beta] if k==1 else [self._beta_at(self.draws+i) for i in range(k)]
+
 # %% ../../nbs/03_memory.sample.ipynb #35a888cb
 @patch
 def draw(self:Prioritized,
     ring:Ring,
     bs:int, # How many to draw
-): # -> row numbers `(bs,)`, and the column `weight`
+    n_batches:int=1, # Of so many batches, one after the other
+): # -> row numbers `(bs*n_batches,)`, and the column `weight`
     """Choose the rows of the next batch, and how much each counts
     - `bs`: How many to draw
-    - returns: row numbers `(bs,)`, and the column `weight`"""
+    - `n_batches`: Of so many batches, one after the other
+    - returns: row numbers `(bs*n_batches,)`, and the column `weight`"""
     if not ring.total: raise ValueError('there are no rows to draw from yet: add some first')
     self.follow(ring)
-    u = torch.rand(bs, generator=self.gen, dtype=torch.float64, device=self.gen.device)
     least = 0. if self.normalize=='batch' else self._least(len(ring))
     # the number of rows and the total priority are in all weights, and cancel out
-    idxs,weight = self.tree.draw(u, self.beta, least)
-    self.draws += 1
+    betas,tree = self._betas(n_batches),self.tree
+    idxs,weight = (tree.throw(*self.skip(bs*n_batches), bs, betas, least) if tree.numba
+                   else tree.draw(self._units(bs*n_batches), betas, least))
+    self.draws += n_batches
     return idxs, dict(weight=weight)
 
 # %% ../../nbs/03_memory.sample.ipynb #39400ace

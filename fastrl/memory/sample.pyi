@@ -11,6 +11,8 @@ __all__ = ['Chains', 'Uniform', 'Prioritized', 'sampler_of', 'Walk']
 
 class Uniform:
     """Draw rows with equal chances, with replacement"""
+    key: Any
+    drawn: Any
     gen: Any
     seeded: bool
 
@@ -26,10 +28,23 @@ class Uniform:
     def __repr__(self):
         ...
 
-    def draw(self, ring: Ring, bs: int):
+    def skip(self, n: int):
+        """Use up the next `n` random numbers
+    - `n`: Random numbers
+    - returns: the key of the stream, and the place of the first of them"""
+        ...
+
+    def draw(self, ring: Ring, bs: int, n_batches: int=1):
         """Choose the rows of the next batch
     - `bs`: How many to draw
-    - returns: row numbers `(bs,)`, and columns that the draw adds to the batch"""
+    - `n_batches`: Of so many batches, one after the other
+    - returns: row numbers `(bs*n_batches,)`, and columns that the draw adds to the batch"""
+        ...
+
+    def evenly(self, n: int):
+        """Use up the random numbers of `n` evenly drawn rows, which the ring then makes itself
+    - `n`: Row numbers
+    - returns: the key of the stream, and the place of the first number; `None` if `draw` is not `Uniform`'s, or not on the cpu"""
         ...
 
     @property
@@ -101,10 +116,11 @@ class Prioritized(Uniform):
         """Set the priorities of `idxs` by their TD errors"""
         ...
 
-    def draw(self, ring: Ring, bs: int):
+    def draw(self, ring: Ring, bs: int, n_batches: int=1):
         """Choose the rows of the next batch, and how much each counts
     - `bs`: How many to draw
-    - returns: row numbers `(bs,)`, and the column `weight`"""
+    - `n_batches`: Of so many batches, one after the other
+    - returns: row numbers `(bs*n_batches,)`, and the column `weight`"""
         ...
 
     @property

@@ -14,9 +14,10 @@ import threading, time, warnings
 from typing import NamedTuple
 import numpy as np, torch
 from fastcore.basics import patch
-from torch import Tensor
+from torch import Tensor, from_numpy
 from ..core import *
 from .place import *
+from .random import random_row
 
 # %% ../../nbs/00c_memory.serial.ipynb #30ec1f48
 # words in the head of a place: rows written, rows begun (2 to 4 are the place's own), marks, the row in slot 0, the row
@@ -148,21 +149,90 @@ def pointer(self:Serials)->int:
 
 # %% ../../nbs/00c_memory.serial.ipynb #70bd0d66
 @patch
+def _counts(self:Serials):
+    "Rows stored, slots, the row in slot 0, and rows written"
+    head,cap = self.place.head,self.capacity
+    base,total = head[_first],head[_written] if self._now is None else self._now
+    stored = total-base if cap is None or total-base<cap else cap
+    return stored,cap or stored,base,total
+
+@patch
 def check(self:Serials,
     idxs:Tensor, # Row numbers `(k,)`
 ): # -> serial numbers `(k,1)`, and the least index: below -1 if one names no row
     """The serial numbers of `idxs`, of which -1 names no row and gets -1
     - `idxs`: Row numbers `(k,)`
     - returns: serial numbers `(k,1)`, and the least index: below -1 if one names no row"""
-    base,total,cap = self.place.head[_first],self.total,self.capacity
-    stored = total-base if cap is None else min(total-base, cap)
-    n = cap or stored
+    stored,n,base,total = self._counts()
     if idxs.is_cpu:
         res,least = _number_each(idxs.numpy(), stored, n, base, total)
-        return torch.from_numpy(res),least
+        return from_numpy(res),least
     res,lo,hi = _number_torch(idxs, n, base, total),*(o.item() for o in idxs.aminmax())
     if lo<0: res[idxs<0] = -1
     return res,min(0, lo, 0 if hi<stored else -2)
+
+# %% ../../nbs/00c_memory.serial.ipynb #91a1be80
+@compiled
+def _pick_evenly(key, first, k, stored, n, base, total):
+    "Row numbers and serial numbers"
+    idxs,serials,cursor = np.empty(k, np.int64),np.empty((k, 1), np.int64),(total-base)%n
+    for j in range(k):
+        i = random_row(key, first+j, stored)
+        idxs[j],serials[j,0] = i,i+total-cursor-(n if i>=cursor else 0)
+    return idxs,serials
+
+@compiled
+def _pick_rows(rows, key, first, k, stored, n, base, total):
+    "And the rows, one behind the other"
+    idxs,serials = _pick_evenly(key, first, k, stored, n, base, total)
+    return idxs,serials,_rows_at(rows, idxs)
+
+@compiled
+def _numbered_rows(rows, idxs, stored, n, base, total):
+    "Serial numbers, the least index, and the rows if all exist"
+    serials,least = _number_each(idxs, stored, n, base, total)
+    return serials,least,_rows_at(rows, idxs if least==0 else idxs[:0])
+
+@compiled
+def _rows_at(rows, idxs):
+    words,at = np.uint64(rows.shape[1]),idxs.view(np.uint64)
+    res = np.empty((len(at), rows.shape[1]), np.int64)
+    for j in range(len(at)): # both ends first: in so short a loop many reads of memory wait side by side
+        res[j,0],res[j,-1] = rows[at[j],0],rows[at[j],words-np.uint64(1)]
+    for j in range(len(at)):
+        for w in range(words): res[j,w] = rows[at[j],w]
+    return res.reshape(-1)
+
+# %% ../../nbs/00c_memory.serial.ipynb #6e94c66a
+@patch
+def pick(self:Serials,
+    at, # Of the random numbers, the stream and the place of the first one
+    k:int, # How many rows
+    rows=None, # Packed rows, an array, to be copied, too
+): # -> row numbers `(k,)`, serial numbers `(k,1)`, and the packed rows, one behind the other
+    """Rows drawn evenly, with their serial numbers
+    - `at`: Of the random numbers, the stream and the place of the first one
+    - `k`: How many rows
+    - `rows`: Packed rows, an array, to be copied, too
+    - returns: row numbers `(k,)`, serial numbers `(k,1)`, and the packed rows, one behind the other"""
+    key,first = at
+    counts = stored,*_ = self._counts()
+    if stored<1: raise ValueError('there are no rows to draw from yet: add some first')
+    if rows is None: idxs,serials = _pick_evenly(key, first, k, *counts)
+    else: idxs,serials,rows = _pick_rows(rows, key, first, k, *counts)
+    return from_numpy(idxs),from_numpy(serials),rows
+
+@patch
+def check_rows(self:Serials,
+    idxs:Tensor, # Row numbers `(k,)`
+    rows, # Packed rows, an array
+): # -> as `check`, and the packed rows, one behind the other, if all of them exist
+    """`check`, and a copy of the rows
+    - `idxs`: Row numbers `(k,)`
+    - `rows`: Packed rows, an array
+    - returns: as `check`, and the packed rows, one behind the other, if all of them exist"""
+    serials,least,res = _numbered_rows(rows, idxs.numpy(), *self._counts())
+    return from_numpy(serials),least,res
 
 # %% ../../nbs/00c_memory.serial.ipynb #f061f60a
 @patch(as_prop=True)
@@ -265,7 +335,8 @@ def _write_same(col, idxs, values, serials, n, base, begun, total):
     for j in range(len(idxs)):
         i,s = idxs[j],serials[j]
         if not (0<=i<n and oldest<=s<total and (s-base)%n==i): return False
-    for j in range(len(idxs)): col[idxs[j]] = values[j]
+    for j in range(len(idxs)):
+        for k in range(col.shape[1]): col[idxs[j],k] = values[j,k]
     return True
 
 # %% ../../nbs/00c_memory.serial.ipynb #f921f599
@@ -284,6 +355,7 @@ def write_held(self:Serials,
     - returns: Did it write?"""
     head,base = self.place.head,self.base
     total = head[_written]
+    if col.ndim==1: col,values = col[:,None],values[:,None] # one compiled loop for both
     return _write_same(col, idxs, values, serials, self.capacity or total-base, base, head[_begun], total)
 
 # %% ../../nbs/00c_memory.serial.ipynb #ab10ab6b

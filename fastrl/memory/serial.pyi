@@ -86,6 +86,21 @@ class Serials:
     - returns: serial numbers `(k,1)`, and the least index: below -1 if one names no row"""
         ...
 
+    def pick(self, at, k: int, rows: Any=None):
+        """Rows drawn evenly, with their serial numbers
+    - `at`: Of the random numbers, the stream and the place of the first one
+    - `k`: How many rows
+    - `rows`: Packed rows, an array, to be copied, too
+    - returns: row numbers `(k,)`, serial numbers `(k,1)`, and the packed rows, one behind the other"""
+        ...
+
+    def check_rows(self, idxs: Tensor, rows):
+        """`check`, and a copy of the rows
+    - `idxs`: Row numbers `(k,)`
+    - `rows`: Packed rows, an array
+    - returns: as `check`, and the packed rows, one behind the other, if all of them exist"""
+        ...
+
     @property
     def oldest(self) -> int:
         """The oldest row that no writer has begun to write over"""

@@ -11,7 +11,7 @@ __all__ = ['sequence_names', 'Walk', 'links', 'Runs']
 
 # %% ../../nbs/02a_memory.walk.ipynb #f8f276ae
 import math, numpy as np, torch
-from torch import Tensor
+from torch import Tensor, from_numpy
 from fastcore.basics import patch
 from ..core import *
 from .ring import Ring
@@ -337,24 +337,24 @@ def fold(self:Walk,
 
 # %% ../../nbs/02a_memory.walk.ipynb #cd75e00b
 _outcome = ('next_state','terminated','truncated','done')
-_1 = np.uint64(1)
 
 @compiled
 def _fold_rows(nxt, reward, start, rows, mask, idxs, n, gamma):
     "Packed rows with outcome and reward (which begins at `start`), how many steps, discount"
-    at,words = idxs.view(np.uint64),np.uint64(rows.shape[1])
-    res = np.empty((len(idxs), rows.shape[1]), np.int64)
-    for j in range(len(at)): # both ends first: memory between them comes along, or is read ahead
-        res[j,0],res[j,-1] = rows[at[j],0],rows[at[j],words-_1]
-    last,steps,returns,discount = _walk(nxt, reward, idxs, n, gamma)
-    last = last.view(np.uint64)
-    for w in (words-words, words-_1):
-        for j in range(len(at)): res[j,w] = rows[at[j],w]&~mask[w] | rows[last[j],w]&mask[w]
-    for j in range(len(at)):
-        for w in range(_1, words-_1): res[j,w] = rows[at[j],w]&~mask[w] | rows[last[j],w]&mask[w]
+    at,words = idxs.view(np.uint64),rows.shape[1]
+    res,steps,discount = (np.empty((len(at), words), np.int64), np.empty((len(at), 1), np.int64),
+                          np.empty((len(at), 1), np.float32))
     numbers = res.view(reward.dtype)
-    for j in range(len(at)): numbers[j,start] = returns[j,0]
-    return res,steps,discount
+    for j in range(len(at)): # each row at once: what it needs lies side by side
+        i,k,g,step = at[j],1,gamma,nxt[at[j]]
+        last,total = i,np.float64(reward[i])
+        while k<n and step>=0:
+            last = np.uint64(step)
+            total += g*reward[last] if g>0 else 0. # 0 times an infinite reward is 0 here
+            k,g,step = k+1,g*gamma,nxt[last]
+        for w in range(words): res[j,w] = rows[i,w]&~mask[w] | rows[last,w]&mask[w]
+        numbers[j,start],steps[j,0],discount[j,0] = total,k,g
+    return res.reshape(-1),steps,discount
 
 # %% ../../nbs/02a_memory.walk.ipynb #e4883bcc
 @patch
@@ -379,7 +379,7 @@ def fold_rows(self:Walk,
     _,dtype,fast = self.packed
     if not fast: return self._fold_columns(ring, idxs, n, gamma, dtype)
     rows,steps,discount = _fold_rows(self.nxt, *fast, idxs.numpy(), n, float(gamma))
-    return rows, dict(n_steps=torch.from_numpy(steps), discount=torch.from_numpy(discount))
+    return rows, dict(n_steps=from_numpy(steps), discount=from_numpy(discount))
 
 # %% ../../nbs/02a_memory.walk.ipynb #6b193fe2
 @patch
