@@ -1,6 +1,7 @@
 """The library beside an earlier commit of itself, both in one process, in turns: `python -m bench.before [COMMIT]`
 
-Prints the time of each as a share of what the earlier one took for a single draw of that kind."""
+Prints the time of each as a share of what the earlier one took for the same, and that of each of several batches at once as a
+share of what it took for one (for the prioritized ones, with its update)."""
 import importlib.util, io, subprocess, sys, tarfile
 from importlib import import_module
 from pathlib import Path
@@ -26,6 +27,11 @@ def memory(package, rows, prioritized=False, **kwargs):
     for i in range(0, len(rows['reward']), 4096): er+{k: v[i:i+4096] for k,v in rows.items()}
     return er
 
+def dozen(er, k):
+    def f():
+        for _ in er.sample(n_batches=k): pass
+    return f
+
 def turn(er, td):
     def f():
         batch,idxs = er.sample()
@@ -36,16 +42,22 @@ def turn(er, td):
 kinds = {'one batch of 256': (lambda er: er.sample, False, {}), 'prioritized, with update': (lambda er: turn(er, torch.rand(256, 1)), True, {}),
          '3-step returns': (lambda er: er.sample, False, dict(n_step=3))}
 
+dozens = 8,16,32
+
 def main(commit='4c13446', n=10**6, reps=51):
     torch.set_num_threads(1)
     earlier(commit)
     rows,fs = {k: ended(n) if k=='3-step returns' else make_rows('small', n) for k in kinds},{}
     for k,(make,*how) in kinds.items():
-        for p in ('fastrl_before','fastrl'): fs[p,k] = make(memory(p, rows[k], how[0], **how[1]))
+        for p in ('fastrl_before','fastrl'): fs[p,k] = make(er := memory(p, rows[k], how[0], **how[1]))
+        for n in dozens: fs['fastrl',k,n] = dozen(er, n)
     times,failed = time_turns(fs, reps)
     assert not failed, failed
     for k in kinds:
         was,now = times['fastrl_before',k],times['fastrl',k]
         print(f'{k}: {median(was):.1f} µs → {median(now):.1f} µs, {median(b/a for a,b in zip(was, now)):.2f}')
+        for n in dozens:
+            each = [o/n for o in times['fastrl',k,n]]
+            print(f'  each of {n} at once: {median(each):.1f} µs, {median(b/a for a,b in zip(was, each)):.2f}')
 
 if __name__=='__main__': main(*sys.argv[1:])

@@ -2,7 +2,7 @@
 import copy, pickle, random, numpy as np, pytest, torch
 from torch import tensor
 from fastrl.core import BD, leaves, test_same as same
-from fastrl.memory.replay import ExperienceReplay
+from fastrl.memory.replay import ExperienceReplay, ExperienceReplayException, MemoryNotWarm
 from fastrl.memory.ring import Ring
 from fastrl.memory.sample import Prioritized, Uniform
 
@@ -145,3 +145,89 @@ def test_own_columns_are_apart():
     batch['reward'] -= 1
     same(dict(batch), want)
     same(er.memory['reward'], steps(0, 20)['reward'])
+
+# %% Several at once
+def pairs(er, k, **kwargs): return [er.sample(**kwargs) for _ in range(k)]
+
+@pytest.mark.parametrize('where', (0, 1, 2), ids=('memory','shared','mapped'))
+@pytest.mark.parametrize('kind', range(5), ids=('uniform','prioritized','normalized by memory','own','subclass'))
+@pytest.mark.parametrize('n_step', (None, 3))
+@pytest.mark.parametrize('nested', (False, True))
+def test_dozen_is_as_many_draws(tmp_path, where, kind, n_step, nested):
+    "Bit for bit what as many calls of `sample` give: rows, numbers, weights, `beta`; and then both go on alike"
+    for cap,rows in ((1, 3), (7, 20), (40, 33)):
+        def make(name):
+            kw = [*places(tmp_path/f'{name}{cap}')][where]
+            s = [*samplers(3), Plain(Prioritized(seed=3)), Doubled(3)][kind]
+            schema = {k: _schema(v) for k,v in steps(0, 1, nested).items()} if kw else None
+            er = ExperienceReplay(6, cap, 1, sampler=s, n_step=n_step, schema=schema, **kw)+steps(0, rows, nested)
+            td = torch.linspace(0, 3, 6)[:,None]
+            er.update_td(td, (b := er.sample())[1], b[0]['serial'])
+            return er
+        a,b = make('a'),make('b')
+        for k in (1, 2, 9):
+            dozen = a.sample(n_batches=k)
+            assert len(dozen)==k
+            same([*dozen], pairs(b, k))
+            same([*a.sample(3, n_batches=k)], pairs(b, k, bs=3))
+        same(a.sample(), b.sample())
+
+def test_dozen_updates():
+    "Each pair of them brings its TD errors home; rows that were overwritten meanwhile are dropped and counted"
+    er = ExperienceReplay(4, 20, 1, sampler=Prioritized(seed=0), memory=steps(0, 20))
+    want,dropped = er.memory['td_error'].clone(),0
+    for j,(batch,idxs) in enumerate(er.sample(n_batches=6)):
+        er+steps(20+2*j, 2)
+        want[[2*j, 2*j+1]] = 0
+        gone = batch['serial'][:,0]<2*(j+1)
+        td = torch.full((4,1), j+1.)
+        want[idxs[~gone]],dropped = j+1.,dropped+int(gone.sum())
+        er.update_td(td, idxs, batch['serial'])
+    same((er.memory['td_error'], er.dropped_updates), (want, dropped))
+    assert dropped
+
+def test_dozen_apart():
+    "Writing into one of them, also with autograd looking on, changes no other, and nothing stored"
+    for kw in ({}, dict(n_step=2), dict(device='cpu')):
+        device = kw.pop('device', None)
+        er = ExperienceReplay(4, 20, 1, seed=0, memory=steps(0, 20), **kw)
+        stored = {k: v.clone() for k,v in er.memory.items()}
+        dozen = er.sample(n_batches=3, device=device)
+        (a,_),(b,_),(c,_) = dozen
+        kept = [{k: v.clone() for k,v in o.items()} for o in (a, c)]
+        w = torch.ones(3, requires_grad=True)
+        loss = (a['state']*w).sum()
+        for v in b.values(): v.zero_()
+        b['reward'] += w.sum() # grows a graph in place
+        loss.backward()
+        same([dict(a), dict(c)], kept)
+        same(dict(er.memory), stored)
+        same(dict(dozen[-1][0]), kept[1])
+        same([o for _,o in dozen[:2]], [o for _,o in dozen][:2])
+        same(dict(pickle.loads(pickle.dumps(dozen))[2][0]), kept[1])
+
+def test_dozen_of_long_rows_and_odd_types():
+    rows = BD(x=torch.arange(9.)[:,None]+torch.zeros(9, 300), h=torch.arange(9)[:,None].to(torch.bfloat16))
+    a,b = (ExperienceReplay(5, 9, 1, seed=4, memory=rows) for _ in range(2))
+    same([*a.sample(n_batches=3)], pairs(b, 3))
+    big = BD(x=torch.arange(3000.)[:,None])
+    a,b = (ExperienceReplay(700, 3000, 1, seed=4, memory=big) for _ in range(2))
+    same([*a.sample(n_batches=3)], pairs(b, 3)) # many rows are copied by another loop
+    same(a.sample(2000), b.sample(2000))
+
+def test_dozen_of_sequences():
+    a,b = (ExperienceReplay(4, 60, 1, seed=2, memory=steps(0, 50)) for _ in range(2))
+    for T,pad in ((3, False), (5, True)):
+        same([*a.sample_sequences(T=T, pad=pad, n_batches=5)], [b.sample_sequences(T=T, pad=pad) for _ in range(5)])
+    with pytest.raises(ExperienceReplayException, match='give sequences a length `T`'):
+        long = ExperienceReplay(1, 60, 1, seed=2, memory=steps(0, 15)) # one episode of 7, one of 7, and a piece
+        long+BD({**steps(15, 1), 'terminated':torch.ones(1, 1, dtype=torch.bool)})
+        long.sample_sequences(n_batches=40)
+
+def test_dozen_refused():
+    er = ExperienceReplay(4, 20, 5, seed=0, memory=steps(0, 20))
+    for bad in (0, -1, 1.5, '3', True):
+        with pytest.raises(ExperienceReplayException, match='`n_batches` should be a whole number of at least 1'): er.sample(n_batches=bad)
+    with pytest.raises(MemoryNotWarm): ExperienceReplay(4, 20, 5).sample(n_batches=3)
+    with pytest.raises(IndexError): er.sample(n_batches=3)[3]
+    assert repr(er.sample(n_batches=3))=='3 batches of 4 rows'

@@ -137,18 +137,21 @@ class MemoryNotWarm(ExperienceReplayException):
 def sample(self:ExperienceReplay,
     bs:int=None, # How many; `self.bs` by default
     device=None, # Where the batch should be; where the rows are by default
+    n_batches:int=None, # So many batches, drawn at once
     **_
-)->tuple[BD,Tensor]: # The batch, and the numbers of its rows
+): # -> the batch and the numbers of its rows, or so many such pairs
     """`bs` rows, drawn by the sampler, and their numbers
     - `bs`: How many; `self.bs` by default
     - `device`: Where the batch should be; where the rows are by default
-    - returns: The batch, and the numbers of its rows"""
+    - `n_batches`: So many batches, drawn at once
+    - returns: the batch and the numbers of its rows, or so many such pairs"""
     if _: refuse_words('sample', _, batch_size='bs', sample_size='bs', n='bs')
     if device is not None and type(device) is not torch.device: device = usable_device(device)
     if bs is None: bs = self.bs
     elif type(bs) is not int or bs<1: bs = _positive('bs', bs)
+    if n_batches is not None: n_batches = _positive('n_batches', n_batches)
     self._check_warm()
-    try: return self.ring.draw(self.sampler, bs, device, self._fold if self.n_step else None)
+    try: return self.ring.draw(self.sampler, bs, device, self._fold if self.n_step else None, n_batches)
     except ValueError as e: raise ExperienceReplayException(str(e)) from e
 
 @patch
@@ -380,18 +383,21 @@ def sample_sequences(self:ExperienceReplay,
     T:int=None, # Steps in each; without it whole episodes
     pad:bool=False, # Also episodes that are shorter, filled up with zeros?
     device=None, # Where the batch should be
+    n_batches:int=None, # So many batches, drawn at once; they need a `T`
     **_
-)->tuple[BD,Tensor]: # A batch of `(bs, T, …)`, and row numbers `(bs, T)`, -1 where there is none
+): # -> a batch of `(bs, T, …)` and row numbers `(bs, T)`, -1 where there is none, or so many such pairs
     """Runs of rows that follow one another in an episode
     - `bs`: How many; `self.bs` by default
     - `T`: Steps in each; without it whole episodes
     - `pad`: Also episodes that are shorter, filled up with zeros?
     - `device`: Where the batch should be
-    - returns: A batch of `(bs, T, …)`, and row numbers `(bs, T)`, -1 where there is none"""
+    - `n_batches`: So many batches, drawn at once; they need a `T`
+    - returns: a batch of `(bs, T, …)` and row numbers `(bs, T)`, -1 where there is none, or so many such pairs"""
     if _: refuse_words('sample_sequences', _, batch_size='bs', sequence_length='T', seq_len='T', length='T')
     bs,T = self.bs if bs is None else _positive('bs', bs),T if T is None else _positive('T', T)
+    if n_batches is not None: n_batches = _positive('n_batches', n_batches)
     self._check_warm()
-    try: return self.ring.draw(Runs(self.walk, self.runs.gen, T, pad), bs, device)
+    try: return self.ring.draw(Runs(self.walk, self.runs.gen, T, pad), bs, device, n_batches=n_batches)
     except ValueError as e: raise ExperienceReplayException(str(e)) from e
 
 # %% ../../nbs/06_memory.replay.ipynb #922f3ec8

@@ -68,11 +68,12 @@ class ExperienceReplay(Savable):
     - `batch`: A `BD`, a dict, or a tuple that holds just one of them"""
         ...
 
-    def sample(self, bs: int | None=None, device: Any=None) -> tuple[BD, Tensor]:
+    def sample(self, bs: int | None=None, device: Any=None, n_batches: int | None=None):
         """`bs` rows, drawn by the sampler, and their numbers
     - `bs`: How many; `self.bs` by default
     - `device`: Where the batch should be; where the rows are by default
-    - returns: The batch, and the numbers of its rows"""
+    - `n_batches`: So many batches, drawn at once
+    - returns: the batch and the numbers of its rows, or so many such pairs"""
         ...
 
     @property
@@ -123,13 +124,14 @@ class ExperienceReplay(Savable):
     - `**more`: Other columns, `(n_envs, …)`"""
         ...
 
-    def sample_sequences(self, bs: int | None=None, T: int | None=None, pad: bool=False, device: Any=None) -> tuple[BD, Tensor]:
+    def sample_sequences(self, bs: int | None=None, T: int | None=None, pad: bool=False, device: Any=None, n_batches: int | None=None):
         """Runs of rows that follow one another in an episode
     - `bs`: How many; `self.bs` by default
     - `T`: Steps in each; without it whole episodes
     - `pad`: Also episodes that are shorter, filled up with zeros?
     - `device`: Where the batch should be
-    - returns: A batch of `(bs, T, …)`, and row numbers `(bs, T)`, -1 where there is none"""
+    - `n_batches`: So many batches, drawn at once; they need a `T`
+    - returns: a batch of `(bs, T, …)` and row numbers `(bs, T)`, -1 where there is none, or so many such pairs"""
         ...
 
     def extend(self, other) -> ExperienceReplay:

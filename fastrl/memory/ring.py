@@ -12,6 +12,8 @@ __all__ = ['log', 'Ring', 'Field', 'schema_fields', 'pack_fields', 'nest', 'chec
 
 # %% ../../nbs/01_memory.ring.ipynb #1968ead8
 import logging, os, threading, time, warnings, weakref
+from functools import lru_cache
+from inspect import signature
 import numpy as np, torch
 from fastcore.basics import patch
 from torch import Tensor, from_numpy
@@ -251,19 +253,22 @@ def draw(self:Ring,
     bs:int, # How many
     device=None, # Where the batch should be
     read=None, # `read(ring, idxs)` → packed rows (or a list of columns) and more columns; else the rows as they are
-): # -> (BD, row numbers)
+    n_batches:int=None, # So many batches, all of them as of this moment
+): # -> (BD, row numbers), or `Batches` of them
     """The batch that `sampler` chooses, read before any of its rows can change
     - `sampler`: Has `draw(ring, bs)` → row numbers, `(bs,)` or `(bs,T)`, -1 for a row of zeros, and a dict of columns
     - `bs`: How many
     - `device`: Where the batch should be
     - `read`: `read(ring, idxs)` → packed rows (or a list of columns) and more columns; else the rows as they are
-    - returns: (BD, row numbers)"""
+    - `n_batches`: So many batches, all of them as of this moment
+    - returns: (BD, row numbers), or `Batches` of them"""
     place = self.place
     if device is not None and torch.device(device)==place.device: device = None
     with self if (others := place.others) else self._rows_lock:
         if not place.fields: raise ValueError('there are no rows to draw from yet: add some first')
         place.check_process()
-        idxs,rows,cols = (self._draw_beside if others else self._draw_rows)(sampler, bs, read)
+        idxs,rows,cols = (self._draw_beside if others else self._draw_rows)(sampler, bs, read, n_batches or 1)
+    if n_batches is not None: return Batches(place.fields, rows, idxs, cols, n_batches, device)
     batch = place.fields.batch(rows, idxs.shape, device)
     if device is not None: cols = {k: v.to(device, non_blocking=True) for k,v in cols.items()}
     batch.update(cols)
@@ -271,28 +276,30 @@ def draw(self:Ring,
 
 # %% ../../nbs/01_memory.ring.ipynb #1d01b024
 @patch
-def _draw_rows(self:Ring, sampler, bs, read):
+def _draw_rows(self:Ring, sampler, bs, read, k=1):
     "The row numbers that `sampler` draws, these rows, and the columns beside them"
     if hasattr(sampler, 'evenly') and self.place.short and self._serials.sound():
-        if (at := sampler.evenly(bs)) is not None: return self._draw_evenly(at, bs, read)
-    idxs,cols = self._draw_by(sampler, bs)
-    if read is None and self.place.short and idxs.ndim==1 and idxs.is_cpu and self._serials.sound():
+        if (at := sampler.evenly(bs*k)) is not None: return self._draw_evenly(at, bs*k, read)
+    idxs,cols = self._draw_by(sampler, bs) if k==1 else self._draw_several(sampler, bs, k)
+    if read is None and bs*k<=_few and self.place.short and idxs.ndim==1 and idxs.is_cpu and self._serials.sound():
         serial,least,rows = self._serials.check_rows(idxs, self.place.array)
         if least==0: return idxs,rows,{**cols, 'serial':serial}
     flat,serial,least = self._numbered(sampler, idxs)
     if not self._serials.sound():
-        idxs,cols = self._without_torn(sampler, bs, idxs, cols)
+        idxs,cols = self._without_torn(sampler, bs, idxs, cols, k)
         flat,serial,least = self._numbered(sampler, idxs)
     if read is not None: rows,more = read(self, idxs)
     else: rows,more = self.place.take(flat) if least==0 else self._padded(flat),{}
     return idxs,rows,{**cols, **more, 'serial':serial}
 
 # %% ../../nbs/01_memory.ring.ipynb #91ccaf3c
+_few = 1024 # rows: NumPy's loop copies more of them in less time
+
 @patch
 def _draw_evenly(self:Ring, at, n, read):
     "As `_draw_rows`, with random numbers by their place in a stream"
-    idxs,serials,rows = self._serials.pick(at, n, self.place.array if read is None else None)
-    if read is None: return idxs,rows,{'serial':serials}
+    idxs,serials,rows = self._serials.pick(at, n, self.place.array if read is None and n<=_few else None)
+    if read is None: return idxs,self.place.take(idxs).reshape(-1) if rows is None else rows,{'serial':serials}
     rows,cols = read(self, idxs)
     return idxs,rows,{**cols, 'serial':serials}
 
@@ -315,9 +322,9 @@ def _padded(self:Ring, idxs):
 
 # %% ../../nbs/01_memory.ring.ipynb #bafd54a5
 @patch
-def _draw_by(self:Ring, sampler, bs):
+def _draw_by(self:Ring, sampler, bs, **kwargs):
     "Row numbers and columns, if that is what `sampler` draws"
-    drawn = sampler.draw(self, bs)
+    drawn = sampler.draw(self, bs, **kwargs)
     if not (isinstance(drawn, tuple) and len(drawn)==2 and isinstance(drawn[1], dict)):
         raise ValueError(f'`draw` of {sampler!r} should give row numbers and a dict of columns, gave {drawn!r:.80}')
     idxs,cols = drawn
@@ -333,6 +340,21 @@ def _draw_by(self:Ring, sampler, bs):
 def _refuse_draw(self:Ring, sampler, idxs):
     raise ValueError(f'`draw` of {sampler!r} should give row numbers, '
                      f'int64 of shape (bs,) from 0 to {len(self)-1}, gave {idxs!r:.80}')
+
+# %% ../../nbs/01_memory.ring.ipynb #50f68286
+
+@lru_cache(256)
+def _takes_batches(draw): return 'n_batches' in signature(draw).parameters
+
+@patch
+def _draw_several(self:Ring, sampler, bs, k):
+    "Row numbers and columns of `k` batches, one after the other"
+    if _takes_batches(getattr(sampler.draw, '__func__', sampler.draw)): return self._draw_by(sampler, bs, n_batches=k)
+    drawn = [self._draw_by(sampler, bs) for _ in range(k)]
+    if len({o.shape for o,_ in drawn})>1:
+        raise ValueError(f'batches drawn together have one form, {sampler!r} drew {[tuple(o.shape) for o,_ in drawn]}: '
+                         'draw them one at a time, or give sequences a length `T`')
+    return torch.cat([o for o,_ in drawn]), {c: torch.cat([o[c] for _,o in drawn]) for c in drawn[0][1]}
 
 # %% ../../nbs/01_memory.ring.ipynb #72d350b2
 @patch
@@ -454,14 +476,14 @@ def reset(self:Ring,
 
 # %% ../../nbs/01_memory.ring.ipynb #1f7bf565
 @patch
-def _without_torn(self:Ring, sampler, bs, idxs, cols):
+def _without_torn(self:Ring, sampler, bs, idxs, cols, k):
     "The draw with other rows in the place of those that are half written"
     def whole_ones(i): return self.holds(i) if i.ndim==1 else (self.holds(i)|(i<0)).all(1)
     cols = {k: v.clone() for k,v in cols.items()}
     for _ in range(1000):
         there = whole_ones(idxs)
         if there.all(): return idxs,cols
-        more,others = self._draw_by(sampler, bs)
+        more,others = self._draw_several(sampler, bs, k)
         if more.shape!=idxs.shape: idxs,cols = more,others; continue
         good = whole_ones(more).nonzero()[:,0]
         bad = (~there).nonzero()[:,0][:len(good)]
@@ -517,16 +539,16 @@ def __exit__(self:Ring, *_):
 
 # %% ../../nbs/01_memory.ring.ipynb #4ac1d21d
 @patch
-def _draw_beside(self:Ring, sampler, bs, read):
+def _draw_beside(self:Ring, sampler, bs, read, k):
     "As `_draw_rows` while another process may write: again, if it has overwritten or forgotten some of the rows"
     s = self._serials
-    for k,_ in enumerate(self._tries()):
+    for tries,_ in enumerate(self._tries()):
         base = s.base
         try:
-            res = self._draw_rows(sampler, bs, read)
+            res = self._draw_rows(sampler, bs, read, k)
             if s.base==base and not s.lost(res[0]): return res
         except (ValueError, IndexError): # about rows that were replaced meanwhile, or about the request itself
-            if k>100 or s.base==base and s.oldest<=self.total-len(self): raise
+            if tries>100 or s.base==base and s.oldest<=self.total-len(self): raise
         s.look()
 
 # %% ../../nbs/01_memory.ring.ipynb #005c7f9f

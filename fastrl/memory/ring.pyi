@@ -109,13 +109,14 @@ class Ring:
     - returns: bool, in the shape of `idxs`"""
         ...
 
-    def draw(self, sampler, bs: int, device: Any=None, read: Any=None):
+    def draw(self, sampler, bs: int, device: Any=None, read: Any=None, n_batches: int | None=None):
         """The batch that `sampler` chooses, read before any of its rows can change
     - `sampler`: Has `draw(ring, bs)` → row numbers, `(bs,)` or `(bs,T)`, -1 for a row of zeros, and a dict of columns
     - `bs`: How many
     - `device`: Where the batch should be
     - `read`: `read(ring, idxs)` → packed rows (or a list of columns) and more columns; else the rows as they are
-    - returns: (BD, row numbers)"""
+    - `n_batches`: So many batches, all of them as of this moment
+    - returns: (BD, row numbers), or `Batches` of them"""
         ...
 
     def put(self, name: str, idxs, values, serials: Any=None) -> int:
