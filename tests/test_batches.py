@@ -1,5 +1,5 @@
 "Batches: drawn in one compiled step or the general way, alone or by the dozen, now or ahead"
-import copy, pickle, random, numpy as np, pytest, torch
+import copy, gc, pickle, random, subprocess, sys, threading, time, weakref, pytest, torch
 from torch import tensor
 from fastrl.core import BD, leaves, test_same as same
 from fastrl.memory.replay import ExperienceReplay, ExperienceReplayException, MemoryNotWarm
@@ -231,3 +231,179 @@ def test_dozen_refused():
     with pytest.raises(MemoryNotWarm): ExperienceReplay(4, 20, 5).sample(n_batches=3)
     with pytest.raises(IndexError): er.sample(n_batches=3)[3]
     assert repr(er.sample(n_batches=3))=='3 batches of 4 rows'
+
+# %% Drawn ahead
+def memory(kind=0, **kwargs):
+    return ExperienceReplay(4, 20, 1, sampler=samplers(0)[kind], memory=steps(0, 20), **kwargs)
+
+def settled(loader, n):
+    "Wait until so many batches are ready"
+    until = time.monotonic()+30
+    while len(loader.flight.pending)<n and time.monotonic()<until: time.sleep(.001)
+    assert len(loader.flight.pending)==n
+
+def loader_threads(): return [t for t in threading.enumerate() if t.name=='fastrl loader']
+
+def gone(threads):
+    for t in threads: t.join(30)
+    assert not any(t.is_alive() for t in threads)
+
+@pytest.mark.parametrize('kind', (0, 1, 2))
+@pytest.mark.parametrize('n_prefetch', (1, 2, 7))
+@pytest.mark.parametrize('n_step', (None, 3))
+def test_ahead_is_what_sample_gives(kind, n_prefetch, n_step):
+    "The same batches; however many waited when the loader ended, the memory goes on as if none had"
+    a,b = (memory(kind, n_step=n_step) for _ in range(2))
+    for k in (1, 5, 12):
+        with a.loader(n_prefetch=n_prefetch) as batches: same([next(batches) for _ in range(k)], pairs(b, k))
+        same(a.sample(), b.sample())
+        for _,pair in zip(range(k), a.loader(3, n_prefetch)): same(pair, b.sample(3)) # ended by nobody holding it
+        same(a.sample(), b.sample())
+    gone(loader_threads())
+
+@pytest.mark.parametrize('kind', (0, 1, 2))
+@pytest.mark.parametrize('how', ('save','checkpoint'))
+def test_ahead_checkpoint(tmp_path, kind, how):
+    "Saved with batches in flight: these are drawn again, bit for bit, while nothing was added or updated since"
+    a,b = memory(kind),memory(kind)
+    for k in range(3):
+        loader = a.loader(n_prefetch=3)
+        for _ in range(k+1):
+            batch,idxs = next(loader)
+            same((batch, idxs), b.sample())
+        settled(loader, 3)
+        getattr(a, how)(tmp_path/'m')
+        c,d = (ExperienceReplay.load(tmp_path/'m') for _ in range(2))
+        with d.loader() as other: same([next(other) for _ in range(9)], want := pairs(c, 9))
+        same([next(loader) for _ in range(9)], want)
+        same([b.sample() for _ in range(9)], want)
+        loader.close()
+
+def test_ahead_checkpoint_between_updates(tmp_path):
+    "With errors written and rows added meanwhile, too: a full memory draws the same rows; with priorities, resumed runs agree"
+    for kind in range(3):
+        a = memory(kind)
+        loader = a.loader(n_prefetch=3)
+        batch,idxs = next(loader)
+        settled(loader, 3)
+        a+steps(20, 2)
+        a.update_td(torch.rand(4, 1), idxs, batch['serial'])
+        a.save(tmp_path/f'{kind}')
+        c,d = (ExperienceReplay.load(tmp_path/f'{kind}') for _ in range(2))
+        assert getattr(c.sampler, 'draws', 1)==1 # of those that the consumer has seen
+        with d.loader() as other: same([next(other) for _ in range(9)], want := pairs(c, 9))
+        if not kind: same([next(loader)[1] for _ in range(9)], [i for _,i in want])
+        loader.close()
+
+def test_ahead_updates():
+    "Errors of batches that waited find their rows; late ones are dropped and counted"
+    er = memory(1)
+    want,dropped,n = er.memory['td_error'].clone(),0,20
+    with er.loader(n_prefetch=4) as batches:
+        for j,(batch,idxs) in zip(range(30), batches):
+            settled(batches, 4)
+            assert (batch['action']==batch['serial']).all()
+            gone = batch['serial'][:,0]<n-20
+            td = torch.full((4,1), j+1.)
+            want[idxs[~gone]],dropped = j+1.,dropped+int(gone.sum())
+            er.update_td(td, idxs, batch['serial'])
+            same((er.memory['td_error'], er.dropped_updates), (want, dropped))
+            er+steps(n, 1); want[n%20] = 0; n += 1
+    assert dropped
+
+def test_ahead_never_torn():
+    "While another thread writes as fast as it can, each row of each batch is whole, and is the row of its serial number"
+    er,stop = ExperienceReplay(64, 500, 1, seed=0, memory=steps(0, 500)),threading.Event()
+    def write():
+        at = 500
+        while not stop.is_set(): er+steps(at, 7); at += 7
+    t = threading.Thread(target=write)
+    t.start()
+    try:
+        with er.loader(n_prefetch=3) as batches:
+            for _,(batch,idxs) in zip(range(300), batches):
+                s = batch['serial']
+                assert (batch['action']==s).all() and (batch['reward']==s).all() and (batch['state'][:,:1]==s).all()
+                assert (batch['next_state'][:,:1]==s+1).all() and (s[:,0]%500==idxs).all()
+    finally: stop.set(); t.join()
+
+def test_ahead_errors():
+    "An error reaches whoever waits for the batch; the next time the loader tries again"
+    er = ExperienceReplay(4, 20, 5, seed=0)
+    loader = er.loader()
+    for _ in range(2):
+        with pytest.raises(MemoryNotWarm, match='0 rows are stored'): next(loader)
+    er+steps(0, 20)
+    same([next(loader) for _ in range(5)], pairs(ExperienceReplay(4, 20, 5, seed=0, memory=steps(0, 20)), 5))
+    class Broken:
+        def draw(self, ring, bs): raise KeyError('mine')
+        def update(self, *_): pass
+    loader.close()
+    er.sampler = Broken()
+    with er.loader() as broken:
+        with pytest.raises(KeyError, match='mine'): next(broken)
+    for bad in (dict(n_prefetch=0), dict(n_prefetch=1.5), dict(bs=0), dict(device='nowhere')):
+        with pytest.raises(ExperienceReplayException, match='should be'): er.loader(**bad)
+    with pytest.raises(TypeError, match='a loader stays in its process'): pickle.dumps(loader)
+
+def test_ahead_ends():
+    "No thread outlives its loader: closed, dropped, replaced by another one, or dropped together with its memory"
+    er = memory()
+    first = er.loader()
+    next(first)
+    second = er.loader()
+    next(second)
+    assert [*first]==[]
+    gone(loader_threads()[:-1])
+    second.close(); second.close()
+    assert not loader_threads() and [*second]==[]
+    third = er.loader(); next(third); threads = loader_threads(); ref = weakref.ref(er)
+    del first,second,third
+    gone(threads)
+    del er; gc.collect()
+    assert ref() is None
+    er = memory(); third = er.loader(); next(third); threads,ref = loader_threads(),weakref.ref(er)
+    del er,third
+    gone(threads)
+    gc.collect()
+    assert ref() is None
+
+def test_ahead_holds_no_lock():
+    "While the loader waits for room, other threads add, draw and save"
+    er = memory()
+    with er.loader(n_prefetch=1) as batches:
+        next(batches); settled(batches, 1)
+        t = threading.Thread(target=lambda: (er+steps(20, 3), er.sample(), er.update_td(torch.ones(1,1), tensor([3]))))
+        t.start(); t.join(30)
+        assert not t.is_alive()
+
+def test_ahead_beside_own_draws():
+    "Whoever draws from the sampler besides keeps what he drew: closing does not take it back"
+    er = memory()
+    loader = er.loader()
+    next(loader); settled(loader, 2)
+    er.sample()
+    was = er.sampler.state_dict()
+    loader.close()
+    same(er.sampler.state_dict(), was)
+
+script = '''
+import os, signal, sys, threading, time, torch
+from fastrl import BD, ExperienceReplay
+def memory(): return ExperienceReplay(4, 20, 1, seed=0, memory=BD(x=torch.arange(20.)[:,None]))
+er = memory()
+loader = er.loader()
+next(loader)
+'''
+@pytest.mark.parametrize('then,code', (('', 0), ('raise SystemExit(3)', 3), ('del loader', 0), ('1/0', 1), (
+'threading.Timer(1, lambda: os.kill(os.getpid(), signal.SIGINT)).start()\\ntry:\\n    while True: next(loader)\\n'
+'except KeyboardInterrupt: loader.close(); print(len(threading.enumerate())<3); sys.exit(7)', 7), (
+# a forked child draws what its parent draws, whatever its thread was about
+'other = memory()\\nother.sample()\\nfor _ in range(25):\\n    want = [other.sample()[1].tolist() for _ in range(5)]\\n'
+'    if (pid := os.fork())==0: os._exit([next(loader)[1].tolist() for _ in range(5)]!=want)\\n'
+'    assert [next(loader)[1].tolist() for _ in range(5)]==want\\n    assert not os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])', 0)))
+def test_ahead_interpreter_ends(then, code):
+    "At exit, after an error, Ctrl-C or in a forked child: nothing hangs, nothing crashes"
+    res = subprocess.run([sys.executable, '-c', script+then.replace('\\n', '\n')], capture_output=True, text=True, timeout=120)
+    assert res.returncode==code, res.stderr
+    assert 'Fatal' not in res.stderr and ('Traceback' in res.stderr)==(code==1), res.stderr

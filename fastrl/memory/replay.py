@@ -16,6 +16,7 @@ import numpy as np, torch
 from torch import Tensor
 from fastcore.basics import patch
 from ..core import *
+from .ahead import DrawsAhead
 from .columns import *
 from .disk import Savable
 from .ring import Ring
@@ -25,7 +26,7 @@ from .vector import *
 from .walk import Runs, Walk
 
 # %% ../../nbs/06_memory.replay.ipynb #a5aebbf6
-class ExperienceReplay(Savable):
+class ExperienceReplay(Savable, DrawsAhead):
     "The last `max_sz` rows, and batches of `bs` drawn from them"
     __array_ufunc__ = None # so that `array + memory` comes to `__radd__`, too
     kind,freeze_memory = 'ExperienceReplay',False # pickles from before `freeze_memory` have none
@@ -86,6 +87,7 @@ class ExperienceReplay(Savable):
 # %% ../../nbs/06_memory.replay.ipynb #bb6d29a5
 class ExperienceReplayException(Exception):
     "The memory cannot store what it was given, or cannot give what it was asked for"
+ExperienceReplay.refused = ExperienceReplayException
 
 def _positive(name, n):
     "`n` as an int of at least 1"
@@ -522,7 +524,7 @@ def _all_to_save(self:ExperienceReplay, extra):
     except AttributeError as e:
         raise ExperienceReplayException(f'a {type(s).__name__} cannot be saved ({e}): '
                                         'make it a subclass of `Uniform`') from e
-    state = dict(sampler=s.state_dict(), runs=self.runs.state_dict(), chains=self.walk.state_dict(ring),
+    state = dict(sampler=self.sampler_state(), runs=self.runs.state_dict(), chains=self.walk.state_dict(ring),
                  dropped_updates=self.dropped_updates, extra=extra,
                  vectors=[{**v, 'key':-1} for v in self.vectors.vectors], next_episode=self.vectors.next_episode)
     config = dict(**{k: getattr(self, k) for k in _saved_settings}, **how)

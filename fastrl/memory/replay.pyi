@@ -7,6 +7,7 @@ from typing import Any, overload
 from contextlib import contextmanager
 from torch import Tensor
 from ..core import *
+from .ahead import DrawsAhead
 from .columns import *
 from .disk import Savable
 from .ring import Ring
@@ -15,7 +16,7 @@ from .vector import *
 from .walk import Walk
 __all__ = ['ExperienceReplay', 'ExperienceReplayException', 'MemoryNotWarm', 'NoSuchRow', 'Columns']
 
-class ExperienceReplay(Savable):
+class ExperienceReplay(Savable, DrawsAhead):
     """The last `max_sz` rows, and batches of `bs` drawn from them"""
     __array_ufunc__: Any
     kind: Any
@@ -178,6 +179,7 @@ class ExperienceReplay(Savable):
 
 class ExperienceReplayException(Exception):
     """The memory cannot store what it was given, or cannot give what it was asked for"""
+ExperienceReplay.refused = ExperienceReplayException
 
 class MemoryNotWarm(ExperienceReplayException):
     """Fewer than `warmup_sz` rows are stored"""

@@ -270,7 +270,7 @@ def draw(self:Ring,
         idxs,rows,cols = (self._draw_beside if others else self._draw_rows)(sampler, bs, read, n_batches or 1)
     if n_batches is not None: return Batches(place.fields, rows, idxs, cols, n_batches, device)
     batch = place.fields.batch(rows, idxs.shape, device)
-    if device is not None: cols = {k: v.to(device, non_blocking=True) for k,v in cols.items()}
+    if device is not None: cols = place.fields.moved(cols, device)
     batch.update(cols)
     return batch,idxs
 

@@ -192,9 +192,13 @@ class Batches:
 @patch
 def moved(self:Fields, o, device):
     "Packed rows, or columns in a list or a dict, on another device"
-    if isinstance(o, dict): return {k: v.to(device, non_blocking=True) for k,v in o.items()}
-    if isinstance(o, list): return [v.to(device, non_blocking=True) for v in o]
-    return torch.as_tensor(o).view(-1, self.nbytes//8).to(device, non_blocking=True)
+    if isinstance(o, dict): return {k: _sent(v, device) for k,v in o.items()}
+    if isinstance(o, list): return [_sent(v, device) for v in o]
+    return _sent(torch.as_tensor(o).view(-1, self.nbytes//8), device)
+
+def _sent(t, device): # to a GPU from memory that it reads itself, so that nobody waits
+    if t.is_cpu and torch.device(device).type=='cuda': t = t.pin_memory()
+    return t.to(device, non_blocking=True)
 
 def _by_batch(t, shape):
     "A column cut into batches; as an array, of whose parts autograd knows nothing, if it can be one"

@@ -125,6 +125,15 @@ def load_state_dict(self:Uniform,
         self.gen.manual_seed(zlib.crc32(f'{key} {drawn}'.encode(), zlib.crc32(state['gen'].numpy())))
         self.key,self.drawn = None,0
 
+# %% ../../nbs/03_memory.sample.ipynb #128e9404
+@patch
+def rewind(self:Uniform,
+    state:dict, # From `state_dict`
+):
+    """Go back to where this sampler was; what it keeps for each row stays
+    - `state`: From `state_dict`"""
+    Uniform.load_state_dict(self, state)
+
 # %% ../../nbs/03_memory.sample.ipynb #1e8c6203
 
 @patch
@@ -263,6 +272,16 @@ def load_state_dict(self:Prioritized,
     if not ring or not beside: return
     self.follow(ring)
     self.tree.update(torch.arange(len(ring)), beside['priority'])
+
+# %% ../../nbs/03_memory.sample.ipynb #ca92570e
+@patch
+def rewind(self:Prioritized,
+    state:dict, # From `state_dict`
+):
+    """Go back to where this sampler was; priorities stay
+    - `state`: From `state_dict`"""
+    Uniform.load_state_dict(self, state)
+    self.draws = int(state['draws'])
 
 # %% ../../nbs/03_memory.sample.ipynb #9d87923f
 def sampler_of(

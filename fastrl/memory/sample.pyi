@@ -71,6 +71,11 @@ class Uniform:
     - `beside`: What was kept for each row"""
         ...
 
+    def rewind(self, state: dict):
+        """Go back to where this sampler was; what it keeps for each row stays
+    - `state`: From `state_dict`"""
+        ...
+
     def __getstate__(self):
         ...
 
@@ -141,6 +146,11 @@ class Prioritized(Uniform):
     - `state`: From `state_dict`
     - `ring`: The rows to draw from
     - `beside`: From `beside`, for these rows"""
+        ...
+
+    def rewind(self, state: dict):
+        """Go back to where this sampler was; priorities stay
+    - `state`: From `state_dict`"""
         ...
 
 def sampler_of(kind: str, settings: dict, device: Any='cpu') -> Uniform:
