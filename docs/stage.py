@@ -214,7 +214,7 @@ contents = {
         'tutorials/episodes_quickstart': ['tutorials/episodes_workers', 'tutorials/episodes_compose', 'tutorials/recurrent_tmaze']},
     'How-to': dict.fromkeys(f'howto/{o}' for o in ('recipes','fastai','from_velora','from_rose','from_buffers','from_fastrl')),
     'Reference: the memory': {
-        'memory.replay': ['memory.columns'], 'memory.experience_replay': ['memory.updates'], 'memory.sample': ['memory.tree', 'memory.walk'],
+        'memory.replay': ['memory.columns', 'memory.ahead'], 'memory.experience_replay': ['memory.updates'], 'memory.sample': ['memory.tree', 'memory.walk'],
         'memory.ring': ['memory.row', 'memory.place', 'memory.random', 'memory.serial'],
         'memory.disk': ['memory.checkpoint', 'memory.saved', 'memory.manifest', 'memory.files'],
         'memory.explore': [], 'memory.check': [], 'memory.buffer': [], 'core': [], 'cli': []},
@@ -234,7 +234,7 @@ words = {
     'tutorials/plain_pytorch': 'PyTorch; training loop', 'memory.experience_replay': 'fastai; callback; Learner',
     'tutorials/priorities': 'prioritized experience replay; PER; n-step; n-step returns; multi-step returns',
     'memory.sample#prioritized': 'prioritized experience replay; importance sampling weights', 'memory.tree': 'sum tree; segment tree',
-    'tutorials/larger_than_ram#how-much-memory-it-takes': 'memory usage; memory use; RAM', 'memory.place': 'memory mapped; shared memory; GPU', 'memory.random': 'seed; random numbers',
+    'tutorials/larger_than_ram#how-much-memory-it-takes': 'memory usage; memory use; RAM', 'memory.place': 'memory mapped; shared memory; GPU', 'memory.random': 'seed; random numbers', 'memory.ahead': 'prefetch; DataLoader; pin_memory; background thread',
     'tutorials/recurrent_tmaze': 'LSTM; GRU; RNN; recurrent; DRQN; R2D2; POMDP', 'memory.episodes': 'sequences; recurrent replay',
     'tutorials/endings': 'terminated; truncated; done; time limit; TimeLimit; bootstrapping; autoreset', 'memory.walk': 'n-step; n-step returns',
     'memory.disk': 'save; load; checkpoint; resume; safetensors', 'memory.vector': 'vector environments; VectorEnv; AsyncVectorEnv',

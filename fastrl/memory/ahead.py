@@ -64,7 +64,7 @@ def flight_of(memory):
     ref = _flights.get(memory)
     return ref and ref()
 
-def _state(sampler): return sampler.state_dict() if hasattr(sampler, 'state_dict') else None
+def _position(sampler): return sampler.state_dict() if hasattr(sampler, 'state_dict') else None
 
 # %% ../../nbs/05q_memory.ahead.ipynb #f42dc19b
 class Flight:
@@ -121,10 +121,10 @@ def draw(self:Flight):
     er = self.memory
     with er.ring:
         if not self.open: return
-        sampler,before = self.begun = er.sampler,_state(er.sampler)
+        sampler,before = self.begun = er.sampler,_position(er.sampler)
         with torch.cuda.stream(self.beside) if self.beside else nullcontext(): pair = er.sample(self.bs, self.device)
         event = self.beside.record_event() if self.beside else None
-        self.after = _state(sampler)
+        self.after = _position(sampler)
         self.pending.append((sampler, before, pair, event))
         self.begun = None
         if not self.open: self.give_back()
@@ -154,7 +154,7 @@ def give_back(self:Flight):
     "Take the sampler back to before the batches that wait"
     if not self.pending: return
     now = self.memory.sampler
-    if difference(_state(now), self.after) is None: _rewind(now, *self.pending[0][:2])
+    if difference(_position(now), self.after) is None: _rewind(now, *self.pending[0][:2])
     self.pending.clear()
 
 def _rewind(now, sampler, before):

@@ -190,8 +190,13 @@ class Batches:
 
 # %% ../../nbs/00a_memory.row.ipynb #1b0dbc85
 @patch
-def moved(self:Fields, o, device):
-    "Packed rows, or columns in a list or a dict, on another device"
+def moved(self:Fields,
+    o, # An array or a tensor of packed rows, or tensors in a list or a dict
+    device, # Where to
+):
+    """Packed rows, or columns in a list or a dict, on another device
+    - `o`: An array or a tensor of packed rows, or tensors in a list or a dict
+    - `device`: Where to"""
     if isinstance(o, dict): return {k: _sent(v, device) for k,v in o.items()}
     if isinstance(o, list): return [_sent(v, device) for v in o]
     return _sent(torch.as_tensor(o).view(-1, self.nbytes//8), device)

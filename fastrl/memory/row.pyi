@@ -86,7 +86,9 @@ class Fields(list):
         ...
 
     def moved(self, o, device):
-        """Packed rows, or columns in a list or a dict, on another device"""
+        """Packed rows, or columns in a list or a dict, on another device
+    - `o`: An array or a tensor of packed rows, or tensors in a list or a dict
+    - `device`: Where to"""
         ...
 
     def fit(self, ts: dict, one: bool) -> list:
