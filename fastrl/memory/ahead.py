@@ -51,7 +51,9 @@ class Prefetch:
     def __enter__(self): return self
     def __exit__(self, *_): self.close()
     def __reduce__(self): raise TypeError('a loader stays in its process: make one there with `memory.loader()`')
-    def __repr__(self): return f'Prefetch({len(self.flight.pending)} of {self.flight.n} batches wait{"" if self.flight.open else ", closed"})'
+    def __repr__(self):
+        f = self.flight
+        return f'Prefetch({len(f.pending)} of {f.n} batches wait{"" if f.open else ", closed"})'
     def close(self):
         "Stop drawing ahead; batches that still wait are as if they had never been drawn"
         self.flight.end(wait=True)

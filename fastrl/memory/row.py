@@ -92,7 +92,8 @@ class Fields(list):
         if not fields: raise ValueError('a row has at least one field, got none')
         super().__init__(fields)
         self.flat = [f.path[0] for f in self] if all(len(f.path)==1 for f in self) else None
-        self.record,self.names,self.form = _record(self),[f'f{i}' for i in range(len(self))],None if self.flat else nest({f.path: f for f in self})
+        self.record,self.names = _record(self),[f'f{i}' for i in range(len(self))]
+        self.form = None if self.flat else nest({f.path: f for f in self})
 
     def __reduce__(self): return Fields,(list(self),)
 
@@ -174,7 +175,9 @@ class Batches:
         if isinstance(rows, np.ndarray) and fields.record:
             rows = rows.reshape(-1).view(fields.record).reshape(shape)
             own = [rows[o] for o in fields.names]
-        else: own = [_by_batch(o, (*shape, *o.shape[1:])) for o in (rows if isinstance(rows, list) else fields.columns(rows))]
+        else:
+            own = rows if isinstance(rows, list) else fields.columns(rows)
+            own = [_by_batch(o, (*shape, *o.shape[1:])) for o in own]
         self.parts = [_by_batch(idxs, shape), *own, *(_by_batch(v, (k, self.n, *v.shape[1:])) for v in cols.values())]
         self.names = [*fields.flat, *cols] if fields.flat else None
         self.paths = None if fields.flat else [*(f.path for f in fields), *((c,) for c in cols)]

@@ -260,16 +260,17 @@ def _throw_at(sums, starts, key, first, bs, betas, least):
 @patch
 def draw(self:SumTree,
     u:Tensor, # `(k,)` of float64, where in its part each dart lands: from 0 up to but without 1
-    beta=0., # How far weights make up for being drawn more often: 0 not at all, 1 in full; a list has one for each batch
+    beta=0., # How far weights make up for being drawn more often, from 0 to 1; a list has one for each batch
     least:float=0., # The priority of weight 1; the smallest that is drawn by default
 ): # -> numbers `(k,)`, their weights `(k,1)`: `(least/priority)**beta`
-    """Throw a dart into each of `k` equal parts of the total; a list of `beta` makes as many batches, each with its own parts
+    """Throw a dart into each of `k` equal parts of the total; for several batches, into as many parts for each
     - `u`: `(k,)` of float64, where in its part each dart lands: from 0 up to but without 1
-    - `beta`: How far weights make up for being drawn more often: 0 not at all, 1 in full; a list has one for each batch
+    - `beta`: How far weights make up for being drawn more often, from 0 to 1; a list has one for each batch
     - `least`: The priority of weight 1; the smallest that is drawn by default
     - returns: numbers `(k,)`, their weights `(k,1)`: `(least/priority)**beta`"""
     betas = beta if isinstance(beta, list) else [beta]
-    if len(u)%len(betas): raise ValueError(f'`u` should have as many darts for each of {len(betas)} batches, got {len(u)}')
+    if len(u)%len(betas):
+        raise ValueError(f'`u` should have as many darts for each of {len(betas)} batches, got {len(u)}')
     found,weights = (_throw(self.sums, self.starts, u.numpy(), np.array(betas, float), least) if self.numba
                      else _throw_torch(self.sums, self.starts.tolist(), u, betas, least))
     if len(found)<len(u): raise ValueError(_all_0)

@@ -69,9 +69,9 @@ class SumTree:
         ...
 
     def draw(self, u: Tensor, beta=0.0, least: float=0.0):
-        """Throw a dart into each of `k` equal parts of the total; a list of `beta` makes as many batches, each with its own parts
+        """Throw a dart into each of `k` equal parts of the total; for several batches, into as many parts for each
     - `u`: `(k,)` of float64, where in its part each dart lands: from 0 up to but without 1
-    - `beta`: How far weights make up for being drawn more often: 0 not at all, 1 in full; a list has one for each batch
+    - `beta`: How far weights make up for being drawn more often, from 0 to 1; a list has one for each batch
     - `least`: The priority of weight 1; the smallest that is drawn by default
     - returns: numbers `(k,)`, their weights `(k,1)`: `(least/priority)**beta`"""
         ...
