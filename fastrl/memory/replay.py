@@ -101,6 +101,7 @@ def _check_settings(bs, max_sz, warmup_sz, sampler, n_step, gamma):
                                 or not all(hasattr(sampler, o) for o in ('draw','update'))):
         raise ExperienceReplayException('`sampler` should be `Uniform()`, `Prioritized()` or an object with '
                                         f'their methods `draw` and `update`, got {sampler!r}')
+    if n_step and hasattr(sampler, 'read'): _refuse_fold(sampler)
     if warmup_sz>max_sz:
         raise ExperienceReplayException(f'`warmup_sz` ({warmup_sz}) should not exceed `max_sz` ({max_sz}): '
                                         'it would never be warm')
@@ -148,10 +149,16 @@ def sample(self:ExperienceReplay,
     if bs is None: bs = self.bs
     elif type(bs) is not int or bs<1: bs = _positive('bs', bs)
     self._check_warm()
-    return self._drawn_by(self.sampler, bs, device, self._fold if self.n_step else None)
+    read = getattr(self.sampler, 'read', None)
+    if self.n_step: read = self._fold if read is None else _refuse_fold(self.sampler)
+    return self._drawn_by(self.sampler, bs, device, read)
 
 @patch
 def _fold(self:ExperienceReplay, ring, idxs): return self.walk.fold_rows(ring, idxs, self.n_step, self.gamma)
+
+def _refuse_fold(sampler):
+    raise ExperienceReplayException(f'{sampler} changes the rewards of single rows, which cannot be folded then: '
+                                    'give no `n_step`')
 
 @patch
 def _drawn_by(self:ExperienceReplay, sampler, bs, device, read=None):
@@ -438,7 +445,9 @@ def _sampler_alike(self:ExperienceReplay):
     "A sampler of the same kind and settings, for other rows"
     s = self.sampler
     if not isinstance(s, Uniform): return copy.deepcopy(s)
-    return sampler_of(type(s).__name__, s.settings, self.ring.device)
+    res = sampler_of(type(s).__name__, s.settings, self.ring.device)
+    if isinstance(s, HER): res.reward = s.reward
+    return res
 
 # %% ../../nbs/06_memory.replay.ipynb #b601e23f
 @patch

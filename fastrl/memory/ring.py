@@ -118,6 +118,20 @@ def _write(self:Ring, cols, at, n):
     if skip: cols,at = [t[skip:] for t in cols],s.slots_of(s.total+skip)
     s.write(n, self.place.copy_in, self.place.apart(cols), at, n-skip)
 
+# %% ../../nbs/01_memory.ring.ipynb #d125a589
+@patch
+def write_by(self:Ring,
+    n:int, # How many rows; they must not cross the end of the ring
+    write, # `write(slot)` puts them into `place.columns` (or `place.arrays`), the first one at `slot`
+):
+    """Count the `n` rows that `write` puts into the columns
+    - `n`: How many rows; they must not cross the end of the ring
+    - `write`: `write(slot)` puts them into `place.columns` (or `place.arrays`), the first one at `slot`"""
+    with self._rows_lock:
+        self.place.check_writable()
+        at = self._serials.next_slot()
+        self._serials.write(n, write, at)
+
 # %% ../../nbs/01_memory.ring.ipynb #236844d2
 @patch(as_prop=True)
 def fields(self:Ring)->list:

@@ -63,6 +63,12 @@ class Ring:
     - `batch`: Columns that share their first axis, like a `BD`"""
         ...
 
+    def write_by(self, n: int, write):
+        """Count the `n` rows that `write` puts into the columns
+    - `n`: How many rows; they must not cross the end of the ring
+    - `write`: `write(slot)` puts them into `place.columns` (or `place.arrays`), the first one at `slot`"""
+        ...
+
     @property
     def fields(self) -> list:
         """What a row consists of, a list of `Field`; `None` before the first row"""

@@ -1,13 +1,13 @@
 """Which rows of a memory are drawn
 
-A learner that draws from the same random stream as its environment or its network changes both whenever it draws; and a run that nobody can repeat, nobody can debug. Here each sampler owns its generator: a seed repeats its draws, and no other random number moves. `Uniform` and `Prioritized` choose the rows of a batch; a [`Walk`](02a_memory.walk.ipynb) makes several steps of each.
+A learner that draws from the same random stream as its environment or its network changes both whenever it draws; and a run that nobody can repeat, nobody can debug. Here each sampler owns its generator: a seed repeats its draws, and no other random number moves. `Uniform` and `Prioritized` choose the rows of a batch, and `HER` gives them goals that were reached; a [`Walk`](02a_memory.walk.ipynb) makes several steps of each.
 
 Docs: https://fastrl.github.io/fastrl/memory.sample.html.md"""
 from typing import Any, overload
 from ..core import *
 from .ring import Ring
 from .walk import Walk
-__all__ = ['Chains', 'Uniform', 'Prioritized', 'sampler_of', 'Walk']
+__all__ = ['Chains', 'Uniform', 'Prioritized', 'HER', 'sampler_of', 'Walk']
 
 class Uniform:
     """Draw rows with equal chances, with replacement"""
@@ -125,6 +125,36 @@ class Prioritized(Uniform):
     - `state`: From `state_dict`
     - `ring`: The rows to draw from
     - `beside`: From `beside`, for these rows"""
+        ...
+
+class HER(Uniform):
+    """Draw rows, most of them with a goal that their own episode achieved"""
+    strategy: str
+    k: Any
+    reward: Any
+    walk: Walk
+    goal: str
+    achieved: str
+
+    def __init__(self, strategy: str='future', k: int=4, reward: Any=None, goal: str='desired_goal', achieved: str='achieved_goal', seed: int | None=None, device: Any='cpu'):
+        """- `strategy`: The goal is what a `'future'` row, the `'final'` one, or any of the `'episode'` achieved
+        - `k`: Rows with another goal for each that keeps its own
+        - `reward`: `reward(achieved, goal, idxs)` → one number per row; `idxs` are the numbers of the rows
+        - `goal`: The field that is replaced, wherever it stands
+        - `achieved`: The field of `next_state` that says what a step achieved
+        - `seed`: Makes the draws reproducible
+        - `device`: Where the rows live"""
+        ...
+
+    def read(self, ring: Ring, idxs):
+        """Copy the rows `idxs`, with their new goals and rewards
+    - `idxs`: `(bs,)`
+    - returns: packed rows, or a list of columns, and the column `relabelled`"""
+        ...
+
+    @property
+    def settings(self) -> dict:
+        """The arguments that make another sampler of this kind, apart from `reward`, which no file can hold"""
         ...
 
 def sampler_of(kind: str, settings: dict, device: Any='cpu') -> Uniform:
