@@ -9,7 +9,7 @@ Docs: https://fastrl.github.io/fastrl/sb3.html.md"""
 # %% auto #0
 __all__ = ['ReplayBuffer', 'DictReplayBuffer', 'NStepReplayBuffer', 'HerReplayBuffer', 'Priorities']
 
-# %% ../nbs/30_sb3.ipynb #f7c125a0
+# %% ../nbs/30_sb3.ipynb #9b75fee6
 import copy, math, numpy as np, torch
 from fastcore.basics import patch
 from torch import Tensor
@@ -28,7 +28,7 @@ from stable_baselines3.common.buffers import (DictReplayBuffer as _Dict, NStepRe
                                               ReplayBuffer as _Replay)
 from stable_baselines3.common.type_aliases import DictReplayBufferSamples, ReplayBufferSamples
 
-# %% ../nbs/30_sb3.ipynb #eeece6d8
+# %% ../nbs/30_sb3.ipynb #4432ab57
 class ReplayBuffer(_Replay):
     "SB3's replay buffer, over an `ExperienceReplay`"
     memory = None # before there is one
@@ -63,8 +63,8 @@ class ReplayBuffer(_Replay):
         self._over,self._episode = np.ones(n_envs, bool),np.arange(n_envs)-n_envs
         self._last,self._apart,self.drawn = None,{},None
 
-# %% ../nbs/30_sb3.ipynb #c247cc4f
-def _fitting(path, v, n, col):
+# %% ../nbs/30_sb3.ipynb #442312a5
+def _values_of(path, v, n, col):
     "`v` as the values of `n` rows of the column `col`"
     v,shape = np.asarray(v),(n,*col.shape[1:])
     free = shape[1:]==(1,) or path==('action',) # SB3 reshapes these
@@ -85,7 +85,7 @@ def _schema(self:ReplayBuffer):
                 dones=number, timeouts=number, terminated=flag, truncated=flag, env_id=((), torch.int64),
                 episode_id=((), torch.int64))
 
-# %% ../nbs/30_sb3.ipynb #516722bc
+# %% ../nbs/30_sb3.ipynb #cfb244cc
 @patch
 def add(self:ReplayBuffer, obs, next_obs, action, reward, done, infos):
     "Write one step of each environment"
@@ -98,7 +98,7 @@ def add(self:ReplayBuffer, obs, next_obs, action, reward, done, infos):
                env_id=np.arange(n), episode_id=episode, td_error=np.zeros(n))
     if self.optimize_memory_usage: del row['next_state']
     arrays = self.memory.ring.place.arrays
-    values = [(arrays[p], _fitting(p, v, n, arrays[p])) for p,v in leaves(row)]
+    values = [(arrays[p], _values_of(p, v, n, arrays[p])) for p,v in leaves(row)]
     if begins.any() and self._last is not None: self._leave(begins&~self._over)
     def write(at):
         for a,v in values: a[at:at+n] = v
@@ -112,7 +112,7 @@ def _leave(self:ReplayBuffer, left):
     if not self.handle_timeout_termination or not left.any(): return
     self.timeouts[self.pos-1,left] = self.dones[self.pos-1,left]
 
-# %% ../nbs/30_sb3.ipynb #4adf0ae2
+# %% ../nbs/30_sb3.ipynb #ca21d0b1
 @patch(as_prop=True)
 def pos(self:ReplayBuffer)->int:
     "Where the next step of all environments goes"
@@ -127,7 +127,7 @@ def full(self:ReplayBuffer)->bool:
 @patch(set_prop=True)
 def full(self:ReplayBuffer, v): self._jump(self.pos, v)
 
-# %% ../nbs/30_sb3.ipynb #02c275ce
+# %% ../nbs/30_sb3.ipynb #7e3b5586
 @patch
 def _jump(self:ReplayBuffer, pos, full):
     "Count the rows before `pos`, or all of them if `full`, as written"
@@ -143,7 +143,7 @@ def reset(self:ReplayBuffer):
     self._jump(0, False)
     self._apart = {}
 
-# %% ../nbs/30_sb3.ipynb #2cf42c2c
+# %% ../nbs/30_sb3.ipynb #0d7b7aab
 @patch
 def _steps_of(self:ReplayBuffer, name, shape):
     "A column as SB3 shows it"
@@ -163,7 +163,7 @@ def actions(self:ReplayBuffer): return self._steps_of('action', (self.action_dim
 for o in ('rewards','dones','timeouts'):
     setattr(ReplayBuffer, o, property(lambda self, name='reward' if o=='rewards' else o: self._steps_of(name, ())))
 
-# %% ../nbs/30_sb3.ipynb #472fa73b
+# %% ../nbs/30_sb3.ipynb #5f362c11
 @patch
 def sample(self:ReplayBuffer, batch_size:int, env=None):
     "Draw `batch_size` steps"
@@ -178,7 +178,7 @@ def _get_samples(self:ReplayBuffer, batch_inds, env=None):
     idxs = torch.as_tensor(batch_inds*self.n_envs+np.random.randint(self.n_envs, size=len(batch_inds)))
     return self._batch(self.memory.ring.gather(idxs), idxs, env)
 
-# %% ../nbs/30_sb3.ipynb #f5181429
+# %% ../nbs/30_sb3.ipynb #fcdf92ba
 @patch
 def _batch(self:ReplayBuffer, batch, idxs, env):
     "The rows `idxs` as SB3 has them"
@@ -194,7 +194,7 @@ def _batch(self:ReplayBuffer, batch, idxs, env):
     if not isinstance(obs, dict): return ReplayBufferSamples(obs, action, nxt, dones, *rest)
     return DictReplayBufferSamples(dict(obs), action, dict(nxt), dones, *rest)
 
-# %% ../nbs/30_sb3.ipynb #3239b228
+# %% ../nbs/30_sb3.ipynb #f31057cb
 
 @patch
 def _normal_obs(self:ReplayBuffer, obs, env):
@@ -204,7 +204,7 @@ def _normal_obs(self:ReplayBuffer, obs, env):
 def _normal_reward(self:ReplayBuffer, rew, env):
     return rew if env is None else torch.as_tensor(self._normalize_reward(rew.numpy(), env))
 
-# %% ../nbs/30_sb3.ipynb #880d5688
+# %% ../nbs/30_sb3.ipynb #1ab7f2e1
 @patch
 def _n_step(self:ReplayBuffer, idxs, env):
     "Of each row: the last one of up to `n_steps`, their discounted reward, and the discount after them"
@@ -216,7 +216,7 @@ def _n_step(self:ReplayBuffer, idxs, env):
     gammas = torch.where(k<n[:,None], self.gamma**k.float(), 0)
     return rows[:,-1],(rew*gammas).sum(1, keepdim=True),(self.gamma**n.float())[:,None]
 
-# %% ../nbs/30_sb3.ipynb #75c6bd9e
+# %% ../nbs/30_sb3.ipynb #ebb8f7b6
 class DictReplayBuffer(ReplayBuffer, _Dict):
     "SB3's replay buffer for Dict observations, over an `ExperienceReplay`"
 
@@ -225,7 +225,7 @@ class NStepReplayBuffer(ReplayBuffer, _NStep):
     def __init__(self, *args, n_steps:int=3, gamma:float=.99, **kwargs):
         super().__init__(*args, n_steps=n_steps, gamma=gamma, **kwargs)
 
-# %% ../nbs/30_sb3.ipynb #0fc05791
+# %% ../nbs/30_sb3.ipynb #594fe1fd
 @patch
 def _keep_next(self:ReplayBuffer, next_obs, begins):
     "Keep the next observations of the newest rows, and drop those of the rows before that the newest rows show"
@@ -243,7 +243,7 @@ def _next_of(self:ReplayBuffer, idxs):
         if i in self._apart: map_leaves(lambda o,v: o[j].copy_(torch.as_tensor(v).view(o[j].shape)), nxt, self._apart[i])
     return nxt
 
-# %% ../nbs/30_sb3.ipynb #2562805f
+# %% ../nbs/30_sb3.ipynb #21dc445c
 class HerReplayBuffer(_Her, DictReplayBuffer):
     "SB3's hindsight replay, relabelled by `HER` at the draw"
     sample,_get_samples = ReplayBuffer.sample,ReplayBuffer._get_samples
@@ -264,7 +264,7 @@ class HerReplayBuffer(_Her, DictReplayBuffer):
         super().truncate_last_trajectory()
         self._over[:] = True
 
-# %% ../nbs/30_sb3.ipynb #4b20172d
+# %% ../nbs/30_sb3.ipynb #80143f63
 _losses = F.mse_loss,F.smooth_l1_loss
 
 class _Weighted(TorchFunctionMode):
@@ -281,7 +281,7 @@ class _Weighted(TorchFunctionMode):
         res = func(*args, **{**(kwargs or {}), 'reduction':'none'})
         return (res*d['weight'].to(res)).mean() if 'weight' in d else res.mean()
 
-# %% ../nbs/30_sb3.ipynb #c91cc3a1
+# %% ../nbs/30_sb3.ipynb #f372a513
 @patch
 def update_td(self:ReplayBuffer, td_errors):
     "Note the TD errors `(batch_size, 1)` of the steps that `sample` gave last"

@@ -290,7 +290,7 @@ def _relabel(self:HER, ring, cols, mask, idxs):
     "Write new goals and rewards into `cols` where `mask` is true, the rows `idxs`"
     source = ('next_state',self.achieved)
     goals = [v for p,v in cols.items() if p[-1]==self.goal]
-    if self.reward is None or not goals or source not in cols or ('reward',) not in cols: self._refuse(ring)
+    if self.reward is None or not goals or source not in cols or ('reward',) not in cols: self._cannot_relabel(ring)
     goal,rew = ring.place.columns[source][self._achievers(ring, idxs)],cols[('reward',)]
     for v in goals: v[mask] = goal
     new = torch.as_tensor(self.reward(cols[source][mask], goal, idxs)).to(rew)
@@ -299,7 +299,7 @@ def _relabel(self:HER, ring, cols, mask, idxs):
     rew[mask] = new.reshape(-1, *rew.shape[1:])
 
 @patch
-def _refuse(self:HER, ring):
+def _cannot_relabel(self:HER, ring):
     if self.reward is None: raise ValueError('`HER` needs a `reward`, a function of what was achieved and of the goal: '
         'give one when you make it, or as `sampler=HER(reward=…)` to `load`')
     raise ValueError(f'`HER` needs rows with a `reward`, `next_state.{self.achieved}` and `{self.goal}`, got {ring.fields}')
