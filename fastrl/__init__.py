@@ -47,7 +47,7 @@
 - `fastrl.memory.walk`: Which row follows which, and what several steps in a row make
 - `fastrl.parallel`: Many environments collect at once; their banks are merged, learnt from and tested, until the result is good enough
 - `fastrl.run_state`: What an iteration brought, whether that is good enough, and where the next run resumes
-- `fastrl.sb3`: Replay buffers for stable-baselines3, with priorities, n-step returns of any observation, and hindsight
+- `fastrl.sb3`: The replay buffers of stable-baselines3, with priorities, n-step returns of any observation, and hindsight
 - `fastrl.supervisor`: Run a command or a Python function in a process of its own that never outlives you, and that leaves nothing behind
 - `fastrl.tasks`: Write an environment, an update or a test as a Python function, or as a command that starts a program of yours"""
 

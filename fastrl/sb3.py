@@ -1,4 +1,4 @@
-"""Replay buffers for stable-baselines3, with priorities, n-step returns of any observation, and hindsight
+"""The replay buffers of stable-baselines3, with priorities, n-step returns of any observation, and hindsight
 
 Your agent is written with stable-baselines3, and its replay buffer draws every step equally often. Pass `ReplayBuffer` as `replay_buffer_class`, and the same program draws by priority, folds n steps of Dict observations too, and joins no two episodes. `ReplayBuffer`, `DictReplayBuffer`, `NStepReplayBuffer` and `HerReplayBuffer` have SB3's names and contracts, and are subclasses of its own.
 
@@ -9,7 +9,7 @@ Docs: https://fastrl.github.io/fastrl/sb3.html.md"""
 # %% auto #0
 __all__ = ['ReplayBuffer', 'DictReplayBuffer', 'NStepReplayBuffer', 'HerReplayBuffer', 'Priorities']
 
-# %% ../nbs/30_sb3.ipynb #9b75fee6
+# %% ../nbs/30_sb3.ipynb #05ed2f49
 import copy, math, numpy as np, torch
 from fastcore.basics import patch
 from torch import Tensor
@@ -28,7 +28,7 @@ from stable_baselines3.common.buffers import (DictReplayBuffer as _Dict, NStepRe
                                               ReplayBuffer as _Replay)
 from stable_baselines3.common.type_aliases import DictReplayBufferSamples, ReplayBufferSamples
 
-# %% ../nbs/30_sb3.ipynb #4432ab57
+# %% ../nbs/30_sb3.ipynb #1878f233
 class ReplayBuffer(_Replay):
     "SB3's replay buffer, over an `ExperienceReplay`"
     memory = None # before there is one
@@ -63,7 +63,7 @@ class ReplayBuffer(_Replay):
         self._over,self._episode = np.ones(n_envs, bool),np.arange(n_envs)-n_envs
         self._last,self._apart,self.drawn = None,{},None
 
-# %% ../nbs/30_sb3.ipynb #442312a5
+# %% ../nbs/30_sb3.ipynb #fd3f51a7
 def _values_of(path, v, n, col):
     "`v` as the values of `n` rows of the column `col`"
     v,shape = np.asarray(v),(n,*col.shape[1:])
@@ -81,11 +81,12 @@ def _schema_of(space, shape):
 def _schema(self:ReplayBuffer):
     state,number,flag = _schema_of(self.observation_space, self.obs_shape),((), torch.float32),((), torch.bool)
     action = (self.action_dim,),torch_dtype(np.dtype(self._maybe_cast_dtype(self.action_space.dtype)).name)
-    return dict(state=state, **{} if self.optimize_memory_usage else dict(next_state=state), action=action, reward=number,
-                dones=number, timeouts=number, terminated=flag, truncated=flag, env_id=((), torch.int64),
-                episode_id=((), torch.int64))
+    res = dict(state=state, next_state=state, action=action, reward=number, dones=number, timeouts=number,
+               terminated=flag, truncated=flag, env_id=((), torch.int64), episode_id=((), torch.int64))
+    if self.optimize_memory_usage: del res['next_state']
+    return res
 
-# %% ../nbs/30_sb3.ipynb #cfb244cc
+# %% ../nbs/30_sb3.ipynb #eb4d0f28
 @patch
 def add(self:ReplayBuffer, obs, next_obs, action, reward, done, infos):
     "Write one step of each environment"
@@ -112,7 +113,7 @@ def _leave(self:ReplayBuffer, left):
     if not self.handle_timeout_termination or not left.any(): return
     self.timeouts[self.pos-1,left] = self.dones[self.pos-1,left]
 
-# %% ../nbs/30_sb3.ipynb #ca21d0b1
+# %% ../nbs/30_sb3.ipynb #8ac6038a
 @patch(as_prop=True)
 def pos(self:ReplayBuffer)->int:
     "Where the next step of all environments goes"
@@ -127,7 +128,7 @@ def full(self:ReplayBuffer)->bool:
 @patch(set_prop=True)
 def full(self:ReplayBuffer, v): self._jump(self.pos, v)
 
-# %% ../nbs/30_sb3.ipynb #7e3b5586
+# %% ../nbs/30_sb3.ipynb #46297dd8
 @patch
 def _jump(self:ReplayBuffer, pos, full):
     "Count the rows before `pos`, or all of them if `full`, as written"
@@ -143,7 +144,7 @@ def reset(self:ReplayBuffer):
     self._jump(0, False)
     self._apart = {}
 
-# %% ../nbs/30_sb3.ipynb #0d7b7aab
+# %% ../nbs/30_sb3.ipynb #b8008b03
 @patch
 def _steps_of(self:ReplayBuffer, name, shape):
     "A column as SB3 shows it"
@@ -163,7 +164,7 @@ def actions(self:ReplayBuffer): return self._steps_of('action', (self.action_dim
 for o in ('rewards','dones','timeouts'):
     setattr(ReplayBuffer, o, property(lambda self, name='reward' if o=='rewards' else o: self._steps_of(name, ())))
 
-# %% ../nbs/30_sb3.ipynb #5f362c11
+# %% ../nbs/30_sb3.ipynb #3eebef42
 @patch
 def sample(self:ReplayBuffer, batch_size:int, env=None):
     "Draw `batch_size` steps"
@@ -178,7 +179,7 @@ def _get_samples(self:ReplayBuffer, batch_inds, env=None):
     idxs = torch.as_tensor(batch_inds*self.n_envs+np.random.randint(self.n_envs, size=len(batch_inds)))
     return self._batch(self.memory.ring.gather(idxs), idxs, env)
 
-# %% ../nbs/30_sb3.ipynb #fcdf92ba
+# %% ../nbs/30_sb3.ipynb #f9d0b037
 @patch
 def _batch(self:ReplayBuffer, batch, idxs, env):
     "The rows `idxs` as SB3 has them"
@@ -194,7 +195,7 @@ def _batch(self:ReplayBuffer, batch, idxs, env):
     if not isinstance(obs, dict): return ReplayBufferSamples(obs, action, nxt, dones, *rest)
     return DictReplayBufferSamples(dict(obs), action, dict(nxt), dones, *rest)
 
-# %% ../nbs/30_sb3.ipynb #f31057cb
+# %% ../nbs/30_sb3.ipynb #c990c070
 
 @patch
 def _normal_obs(self:ReplayBuffer, obs, env):
@@ -204,7 +205,7 @@ def _normal_obs(self:ReplayBuffer, obs, env):
 def _normal_reward(self:ReplayBuffer, rew, env):
     return rew if env is None else torch.as_tensor(self._normalize_reward(rew.numpy(), env))
 
-# %% ../nbs/30_sb3.ipynb #1ab7f2e1
+# %% ../nbs/30_sb3.ipynb #a726f614
 @patch
 def _n_step(self:ReplayBuffer, idxs, env):
     "Of each row: the last one of up to `n_steps`, their discounted reward, and the discount after them"
@@ -216,7 +217,7 @@ def _n_step(self:ReplayBuffer, idxs, env):
     gammas = torch.where(k<n[:,None], self.gamma**k.float(), 0)
     return rows[:,-1],(rew*gammas).sum(1, keepdim=True),(self.gamma**n.float())[:,None]
 
-# %% ../nbs/30_sb3.ipynb #ebb8f7b6
+# %% ../nbs/30_sb3.ipynb #b43e5dbc
 class DictReplayBuffer(ReplayBuffer, _Dict):
     "SB3's replay buffer for Dict observations, over an `ExperienceReplay`"
 
@@ -225,7 +226,7 @@ class NStepReplayBuffer(ReplayBuffer, _NStep):
     def __init__(self, *args, n_steps:int=3, gamma:float=.99, **kwargs):
         super().__init__(*args, n_steps=n_steps, gamma=gamma, **kwargs)
 
-# %% ../nbs/30_sb3.ipynb #594fe1fd
+# %% ../nbs/30_sb3.ipynb #14c3f396
 @patch
 def _keep_next(self:ReplayBuffer, next_obs, begins):
     "Keep the next observations of the newest rows, and drop those of the rows before that the newest rows show"
@@ -240,21 +241,24 @@ def _next_of(self:ReplayBuffer, idxs):
     "The observations after the rows `idxs`"
     nxt = self.memory.ring.gather((idxs+self.n_envs)%self.memory.max_sz)['state']
     for j,i in enumerate(idxs.tolist()):
-        if i in self._apart: map_leaves(lambda o,v: o[j].copy_(torch.as_tensor(v).view(o[j].shape)), nxt, self._apart[i])
+        if i not in self._apart: continue
+        map_leaves(lambda o,v: o[j].copy_(torch.as_tensor(v).view(o[j].shape)), nxt, self._apart[i])
     return nxt
 
-# %% ../nbs/30_sb3.ipynb #21dc445c
+# %% ../nbs/30_sb3.ipynb #9531d527
 class HerReplayBuffer(_Her, DictReplayBuffer):
     "SB3's hindsight replay, relabelled by `HER` at the draw"
     sample,_get_samples = ReplayBuffer.sample,ReplayBuffer._get_samples
     def __init__(self, *args, seed:int=None, **kwargs):
         super().__init__(*args, **kwargs)
         seed = np.random.randint(2**31-1) if seed is None else seed
-        self.memory.sampler = HER(self.goal_selection_strategy.name.lower(), self.n_sampled_goal, self._reward, seed=seed)
+        self.memory.sampler = HER(self.goal_selection_strategy.name.lower(), self.n_sampled_goal, self._reward,
+                                  seed=seed)
 
     def _reward(self, achieved, goal, idxs):
         "What the environment pays for these"
-        if self.env is None: raise ValueError('a HerReplayBuffer that was loaded needs `set_env(env)` to compute rewards')
+        if self.env is None:
+            raise ValueError('a HerReplayBuffer that was loaded needs `set_env(env)` to compute rewards')
         infos = [{} for _ in idxs]
         if self.copy_info_dict: infos = copy.deepcopy(self.infos.reshape(-1)[idxs.numpy()])
         return self.env.env_method('compute_reward', achieved.numpy(), goal.numpy(), infos, indices=[0])[0]
@@ -264,7 +268,7 @@ class HerReplayBuffer(_Her, DictReplayBuffer):
         super().truncate_last_trajectory()
         self._over[:] = True
 
-# %% ../nbs/30_sb3.ipynb #80143f63
+# %% ../nbs/30_sb3.ipynb #62ce79f0
 _losses = F.mse_loss,F.smooth_l1_loss
 
 class _Weighted(TorchFunctionMode):
@@ -281,7 +285,7 @@ class _Weighted(TorchFunctionMode):
         res = func(*args, **{**(kwargs or {}), 'reduction':'none'})
         return (res*d['weight'].to(res)).mean() if 'weight' in d else res.mean()
 
-# %% ../nbs/30_sb3.ipynb #f372a513
+# %% ../nbs/30_sb3.ipynb #4a7ae05d
 @patch
 def update_td(self:ReplayBuffer, td_errors):
     "Note the TD errors `(batch_size, 1)` of the steps that `sample` gave last"

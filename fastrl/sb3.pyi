@@ -1,4 +1,4 @@
-"""Replay buffers for stable-baselines3, with priorities, n-step returns of any observation, and hindsight
+"""The replay buffers of stable-baselines3, with priorities, n-step returns of any observation, and hindsight
 
 Your agent is written with stable-baselines3, and its replay buffer draws every step equally often. Pass `ReplayBuffer` as `replay_buffer_class`, and the same program draws by priority, folds n steps of Dict observations too, and joins no two episodes. `ReplayBuffer`, `DictReplayBuffer`, `NStepReplayBuffer` and `HerReplayBuffer` have SB3's names and contracts, and are subclasses of its own.
 

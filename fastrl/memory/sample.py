@@ -222,7 +222,7 @@ _strategies = ('future','final','episode')
 class HER(Uniform):
     "Draw rows, most of them with a goal that their own episode achieved"
     def __init__(self,
-        strategy:str='future', # The goal is what a `'future'` row, the `'final'` one, or any of the `'episode'` achieved
+        strategy:str='future', # Whose achieved goal: a `'future'` row's, the `'final'` one's, or any of the `'episode'`
         k:int=4, # Rows with another goal for each that keeps its own
         reward=None, # `reward(achieved, goal, idxs)` → one number per row; `idxs` are the numbers of the rows
         goal:str='desired_goal', # The field that is replaced, wherever it stands
@@ -230,7 +230,7 @@ class HER(Uniform):
         seed:int=None, # Makes the draws reproducible
         device='cpu', # Where the rows live
     ):
-        """- `strategy`: The goal is what a `'future'` row, the `'final'` one, or any of the `'episode'` achieved
+        """- `strategy`: Whose achieved goal: a `'future'` row's, the `'final'` one's, or any of the `'episode'`
         - `k`: Rows with another goal for each that keeps its own
         - `reward`: `reward(achieved, goal, idxs)` → one number per row; `idxs` are the numbers of the rows
         - `goal`: The field that is replaced, wherever it stands
@@ -248,7 +248,7 @@ class HER(Uniform):
 # %% ../../nbs/03_memory.sample.ipynb #2e9da716
 @compiled
 def _hindsight(nxt, prv, idxs, u, back, final, base, oldest, cap):
-    "For each of `idxs` a row of its episode: the last one if `final`, else any from itself (or the first, if `back`) on"
+    "For each of `idxs` a row of its episode: the last if `final`, else one from itself (or the first, if `back`) on"
     res = np.empty(len(idxs), np.int64)
     for j in range(len(idxs)):
         i,n = idxs[j],1
@@ -295,14 +295,17 @@ def _relabel(self:HER, ring, cols, mask, idxs):
     for v in goals: v[mask] = goal
     new = torch.as_tensor(self.reward(cols[source][mask], goal, idxs)).to(rew)
     if new.numel()!=len(idxs):
-        raise ValueError(f'`reward` should give one number for each of {len(idxs)} rows, got shape {tuple(new.shape)}')
+        raise ValueError(f'`reward` should give one number for each of {len(idxs)} rows, '
+                         f'got shape {tuple(new.shape)}')
     rew[mask] = new.reshape(-1, *rew.shape[1:])
 
 @patch
 def _cannot_relabel(self:HER, ring):
-    if self.reward is None: raise ValueError('`HER` needs a `reward`, a function of what was achieved and of the goal: '
-        'give one when you make it, or as `sampler=HER(reward=…)` to `load`')
-    raise ValueError(f'`HER` needs rows with a `reward`, `next_state.{self.achieved}` and `{self.goal}`, got {ring.fields}')
+    if self.reward is None:
+        raise ValueError('`HER` needs a `reward`, a function of what was achieved and of the goal: give one '
+                         'when you make it, or as `sampler=HER(reward=…)` to `load`')
+    raise ValueError(f'`HER` needs rows with a `reward`, `next_state.{self.achieved}` and `{self.goal}`, '
+                     f'got {ring.fields}')
 
 # %% ../../nbs/03_memory.sample.ipynb #ffe01edf
 @patch(as_prop=True)

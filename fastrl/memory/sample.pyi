@@ -137,7 +137,7 @@ class HER(Uniform):
     achieved: str
 
     def __init__(self, strategy: str='future', k: int=4, reward: Any=None, goal: str='desired_goal', achieved: str='achieved_goal', seed: int | None=None, device: Any='cpu'):
-        """- `strategy`: The goal is what a `'future'` row, the `'final'` one, or any of the `'episode'` achieved
+        """- `strategy`: Whose achieved goal: a `'future'` row's, the `'final'` one's, or any of the `'episode'`
         - `k`: Rows with another goal for each that keeps its own
         - `reward`: `reward(achieved, goal, idxs)` → one number per row; `idxs` are the numbers of the rows
         - `goal`: The field that is replaced, wherever it stands
