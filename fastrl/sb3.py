@@ -64,13 +64,24 @@ class ReplayBuffer(_Replay):
         self._last,self._apart,self.drawn = None,{},None
 
 # %% ../nbs/30_sb3.ipynb #fd3f51a7
-def _values_of(path, v, n, col):
-    "`v` as the values of `n` rows of the column `col`"
-    v,shape = np.asarray(v),(n,*col.shape[1:])
-    free = shape[1:]==(1,) or path==('action',) # SB3 reshapes these
-    if free and v.size!=math.prod(shape) or not free and v.shape not in (shape, shape[1:]):
-        raise ValueError(f'`{path_name(path)}` should be {like(shape, col.dtype)}, got {like(v.shape, v.dtype)}')
-    return v.reshape(shape) if free else v
+@patch
+def _value(self:ReplayBuffer, name, v, path=()):
+    "`v` as the values of a column for one step of each environment"
+    path,n,v = (name,*path),self.n_envs,np.asarray(v)
+    col = self.memory.ring.place.arrays[path]
+    shape = (n,*col.shape[1:])
+    if v.shape==shape: return v
+    free = shape[1:]==(1,) or name=='action' # SB3 reshapes these
+    if free and v.size==math.prod(shape): return v.reshape(shape)
+    if v.shape==shape[1:] and not free: return np.broadcast_to(v, shape)
+    raise ValueError(f'`{path_name(path)}` should be {like(shape, col.dtype)}, got {like(v.shape, v.dtype)}')
+
+@patch
+def _observed(self:ReplayBuffer, name, obs):
+    "The values of observations, by column"
+    of = 'state' if self.optimize_memory_usage else name
+    if not isinstance(self.obs_shape, dict): return {(name,): self._value(of, obs)}
+    return {(name,k): self._value(of, obs[k], (k,)) for k in self.obs_shape}
 
 def _schema_of(space, shape):
     "The schema of observations, nested as they are"
@@ -90,22 +101,28 @@ def _schema(self:ReplayBuffer):
 @patch
 def add(self:ReplayBuffer, obs, next_obs, action, reward, done, infos):
     "Write one step of each environment"
-    n,over = self.n_envs,np.asarray(done).reshape(self.n_envs)!=0
+    n,now,nxt = self.n_envs,self._observed('state', obs),self._observed('next_state', next_obs)
+    over = np.asarray(done).reshape(n)!=0
     late = np.array([bool(o.get('TimeLimit.truncated', False)) for o in infos])
-    begins = self._over|~unchanged(obs, self._last, n)
+    begins = self._begins([*now.values()])
     episode = self._episode+n*begins
-    row = dict(state=obs, next_state=next_obs, action=action, reward=reward, dones=over,
-               timeouts=late&self.handle_timeout_termination, terminated=over&~late, truncated=late,
-               env_id=np.arange(n), episode_id=episode, td_error=np.zeros(n))
-    if self.optimize_memory_usage: del row['next_state']
-    arrays = self.memory.ring.place.arrays
-    values = [(arrays[p], _values_of(p, v, n, arrays[p])) for p,v in leaves(row)]
+    flags = dict(dones=over, timeouts=late&self.handle_timeout_termination, terminated=over&~late, truncated=late)
+    row = {**now, **({} if self.optimize_memory_usage else nxt), ('action',): self._value('action', action),
+           ('reward',): self._value('reward', reward), ('td_error',): 0, ('env_id',): np.arange(n)[:,None],
+           ('episode_id',): episode[:,None], **{(k,): o[:,None] for k,o in flags.items()}}
     if begins.any() and self._last is not None: self._leave(begins&~self._over)
+    arrays = self.memory.ring.place.arrays
     def write(at):
-        for a,v in values: a[at:at+n] = v
+        for p,v in row.items(): arrays[p][at:at+n] = v
     self.memory.ring.write_by(n, write)
-    if self.optimize_memory_usage: self._keep_next(next_obs, begins)
-    self._over,self._episode,self._last = over|late,episode,map_leaves(np.array, next_obs)
+    if self.optimize_memory_usage: self._keep_next(nxt, begins)
+    self._over,self._episode,self._last = over|late,episode,[np.array(o) for o in nxt.values()]
+
+@patch
+def _begins(self:ReplayBuffer, obs):
+    "Which environments begin an episode with what they show now?"
+    if self._last is None or all(map(np.array_equal, obs, self._last)): return self._over
+    return self._over|~unchanged(tuple(obs), tuple(self._last), self.n_envs)
 
 @patch
 def _leave(self:ReplayBuffer, left):
@@ -189,9 +206,11 @@ def _batch(self:ReplayBuffer, batch, idxs, env):
         last,rew,discounts = self._n_step(idxs, env)
         end = self.memory.ring.gather(last)
     nxt = self._next_of(last) if self.optimize_memory_usage else end['next_state']
-    obs,nxt = (map_leaves(lambda o: o.to(self.device), self._normal_obs(o, env)) for o in (batch['state'], nxt))
-    rest = (end['dones']*(1-end['timeouts']), rew, *(() if discounts is None else [discounts]))
-    action,dones,*rest = (o.to(self.device) for o in (batch['action'], *rest))
+    obs,nxt = (self._normal_obs(o, env) for o in (batch['state'], nxt))
+    rest = [batch['action'], end['dones']*(1-end['timeouts']), rew, *(() if discounts is None else [discounts])]
+    if rew.device!=self.device:
+        obs,nxt,*rest = (map_leaves(lambda o: o.to(self.device), o) for o in (obs, nxt, *rest))
+    action,dones,*rest = rest
     if not isinstance(obs, dict): return ReplayBufferSamples(obs, action, nxt, dones, *rest)
     return DictReplayBufferSamples(dict(obs), action, dict(nxt), dones, *rest)
 
@@ -228,13 +247,13 @@ class NStepReplayBuffer(ReplayBuffer, _NStep):
 
 # %% ../nbs/30_sb3.ipynb #14c3f396
 @patch
-def _keep_next(self:ReplayBuffer, next_obs, begins):
+def _keep_next(self:ReplayBuffer, nxt, begins):
     "Keep the next observations of the newest rows, and drop those of the rows before that the newest rows show"
     n,cap = self.n_envs,self.memory.max_sz
     at = self.pos*n-n
     for e in range(n):
         if not begins[e]: self._apart.pop((at-n+e)%cap, None)
-        self._apart[(at+e)%cap] = map_leaves(lambda o: np.array(np.asarray(o).reshape(n, -1)[e]), next_obs)
+        self._apart[(at+e)%cap] = {p[1:]: np.array(v[e]) for p,v in nxt.items()}
 
 @patch
 def _next_of(self:ReplayBuffer, idxs):
@@ -242,7 +261,7 @@ def _next_of(self:ReplayBuffer, idxs):
     nxt = self.memory.ring.gather((idxs+self.n_envs)%self.memory.max_sz)['state']
     for j,i in enumerate(idxs.tolist()):
         if i not in self._apart: continue
-        map_leaves(lambda o,v: o[j].copy_(torch.as_tensor(v).view(o[j].shape)), nxt, self._apart[i])
+        for p,o in leaves(nxt): o[j] = torch.as_tensor(self._apart[i][p])
     return nxt
 
 # %% ../nbs/30_sb3.ipynb #9531d527
