@@ -217,7 +217,7 @@ contents = {
         'memory.replay': ['memory.columns'], 'memory.experience_replay': ['memory.updates'], 'memory.sample': ['memory.tree', 'memory.walk'],
         'memory.ring': ['memory.row', 'memory.place', 'memory.serial'],
         'memory.disk': ['memory.checkpoint', 'memory.saved', 'memory.manifest', 'memory.files'],
-        'memory.explore': [], 'memory.check': [], 'memory.buffer': [], 'sb3': [], 'core': [], 'cli': []},
+        'memory.explore': [], 'memory.check': [], 'memory.buffer': [], 'compat': ['sb3'], 'core': [], 'cli': []},
     'Reference: environments': {
         'data.block': [], 'data.gym': ['data.envs', 'data.steps', 'memory.vector'], 'data.learner': [], 'agents.dqn': []},
     'Reference: episodes': {
@@ -241,7 +241,7 @@ words = {
     'agents.dqn': 'DQN; Double DQN; Dueling DQN; Rainbow', 'parallel': 'distributed; Dask; Ray; parallel', 'cli': 'command line; terminal',
     'memory.explore': 'plot; visualize; dashboard; report', 'start/comparison': 'torchrl; reverb; cpprb; tianshou; stable-baselines3; SB3; flashbax; benchmark',
     'start/not_here#frame-stacking': 'frame stacking; frame stack; Atari', 'memory.sample#her-hindsight-experience-replay': 'HER; hindsight experience replay; goal',
-    'howto/sb3': 'stable-baselines3; SB3; prioritized replay in SB3; replay_buffer_class', 'howto/sb3#her': 'HerReplayBuffer; HER in SB3',
+    'howto/sb3': 'stable-baselines3; SB3; prioritized replay in SB3; replay_buffer_class', 'howto/sb3#her': 'HerReplayBuffer; HER in SB3', 'compat': 'cleanrl; CleanRL',
     'start/not_here#minari-and-d4rl': 'Minari; D4RL; offline RL; offline dataset', 'start/not_here#jax-and-tensorflow': 'JAX; TensorFlow',
     'start/not_here#a-server-for-many-machines': 'server; remote; rate limiter', 'start/not_here#other-agents': 'PPO; SAC; TD3; A2C; policy gradient'}
 

@@ -3,6 +3,7 @@
 - `fastrl.agents.dqn`: A deep Q-network that learns from a replay memory, as fastai callbacks
 - `fastrl.bank_folder`: A folder of banks that only grows: each task adds one file, whole or not at all, and the memory is all of them merged
 - `fastrl.cli`: `fastrl train`, `explore`, `info`, `verify`, `merge`: replay memories from a terminal
+- `fastrl.compat`: The replay buffer of cleanrl's scripts, without stable-baselines3
 - `fastrl.core`: A batch is a dict of tensors with one batch axis, and a test that looks at shape and dtype too
 - `fastrl.data.block`: An endless stream of experience, made by callbacks
 - `fastrl.data.envs`: Open one gymnasium environment or a vector of them, and begin each episode the way it does

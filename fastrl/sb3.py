@@ -10,16 +10,11 @@ Docs: https://fastrl.github.io/fastrl/sb3.html.md"""
 __all__ = ['ReplayBuffer', 'DictReplayBuffer', 'NStepReplayBuffer', 'HerReplayBuffer', 'Priorities']
 
 # %% ../nbs/30_sb3.ipynb #05ed2f49
-import copy, math, numpy as np, torch
-from fastcore.basics import patch
-from torch import Tensor
+import copy, numpy as np, torch
 from torch.nn import functional as F
 from torch.overrides import TorchFunctionMode
-from .core import *
-from .memory.replay import *
-from .memory.row import like, torch_dtype
+from .compat import ReplayBuffer as CompatBuffer
 from .memory.sample import *
-from .memory.vector import unchanged
 try: import stable_baselines3
 except ImportError as e:
     raise ImportError(f"fastrl.sb3 stands on stable-baselines3: pip install 'fastrl[sb3]' ({e})") from e
@@ -29,240 +24,18 @@ from stable_baselines3.common.buffers import (DictReplayBuffer as _Dict, NStepRe
 from stable_baselines3.common.type_aliases import DictReplayBufferSamples, ReplayBufferSamples
 
 # %% ../nbs/30_sb3.ipynb #1878f233
-class ReplayBuffer(_Replay):
+class ReplayBuffer(CompatBuffer, _Replay):
     "SB3's replay buffer, over an `ExperienceReplay`"
-    memory = None # before there is one
-    def __init__(self,
-        buffer_size:int, # The most steps it holds, of all environments together
-        observation_space, action_space,
-        device='auto', # Where batches should be; the rows lie in ordinary memory
-        n_envs:int=1,
-        optimize_memory_usage:bool=False, # Store each observation once?
-        handle_timeout_termination:bool=True, # Is a step that ran out of time no termination?
-        n_steps:int=1, # Fold so many steps into one
-        gamma:float=.99, # Discount factor, for `n_steps`; give the model's
-        sampler=None, # `Prioritized()`, for example, of which each buffer has a copy
-        seed:int=None, # Makes the draws reproducible; by default NumPy's generator gives one
-    ):
-        """- `buffer_size`: The most steps it holds, of all environments together
-        - `device`: Where batches should be; the rows lie in ordinary memory
-        - `optimize_memory_usage`: Store each observation once?
-        - `handle_timeout_termination`: Is a step that ran out of time no termination?
-        - `n_steps`: Fold so many steps into one
-        - `gamma`: Discount factor, for `n_steps`; give the model's
-        - `sampler`: `Prioritized()`, for example, of which each buffer has a copy
-        - `seed`: Makes the draws reproducible; by default NumPy's generator gives one"""
-        super(_Replay, self).__init__(buffer_size, observation_space, action_space, device, n_envs)
-        self.buffer_size,self.optimize_memory_usage = max(buffer_size//n_envs, 1),optimize_memory_usage
-        self.handle_timeout_termination,self.n_steps,self.gamma = handle_timeout_termination,n_steps,gamma
-        seed = np.random.randint(2**31-1) if seed is None else seed
-        self.memory = ExperienceReplay(256, self.buffer_size*n_envs, 1, sampler=copy.deepcopy(sampler),
-                                       seed=seed, schema=self._schema())
-        # by environment: is its episode over, its episode's number, and what it showed last; by row: a next
-        # observation that the next row does not show
-        self._over,self._episode = np.ones(n_envs, bool),np.arange(n_envs)-n_envs
-        self._last,self._apart,self.drawn = None,{},None
+    samples_as = ReplayBufferSamples
 
-# %% ../nbs/30_sb3.ipynb #fd3f51a7
-@patch
-def _value(self:ReplayBuffer, name, v, path=()):
-    "`v` as the values of a column for one step of each environment"
-    path,n,v = (name,*path),self.n_envs,np.asarray(v)
-    col = self.memory.ring.place.arrays[path]
-    shape = (n,*col.shape[1:])
-    if v.shape==shape: return v
-    free = shape[1:]==(1,) or name=='action' # SB3 reshapes these
-    if free and v.size==math.prod(shape): return v.reshape(shape)
-    if v.shape==shape[1:] and not free: return np.broadcast_to(v, shape)
-    raise ValueError(f'`{path_name(path)}` should be {like(shape, col.dtype)}, got {like(v.shape, v.dtype)}')
-
-@patch
-def _observed(self:ReplayBuffer, name, obs):
-    "The values of observations, by column"
-    of = 'state' if self.optimize_memory_usage else name
-    if not isinstance(self.obs_shape, dict): return {(name,): self._value(of, obs)}
-    return {(name,k): self._value(of, obs[k], (k,)) for k in self.obs_shape}
-
-def _schema_of(space, shape):
-    "The schema of observations, nested as they are"
-    if isinstance(shape, dict): return {k: _schema_of(space[k], o) for k,o in shape.items()}
-    return shape,torch_dtype(space.dtype.name)
-
-@patch
-def _schema(self:ReplayBuffer):
-    state,number,flag = _schema_of(self.observation_space, self.obs_shape),((), torch.float32),((), torch.bool)
-    action = (self.action_dim,),torch_dtype(np.dtype(self._maybe_cast_dtype(self.action_space.dtype)).name)
-    res = dict(state=state, next_state=state, action=action, reward=number, dones=number, timeouts=number,
-               terminated=flag, truncated=flag, env_id=((), torch.int64), episode_id=((), torch.int64))
-    if self.optimize_memory_usage: del res['next_state']
-    return res
-
-# %% ../nbs/30_sb3.ipynb #eb4d0f28
-@patch
-def add(self:ReplayBuffer, obs, next_obs, action, reward, done, infos):
-    "Write one step of each environment"
-    n,now,nxt = self.n_envs,self._observed('state', obs),self._observed('next_state', next_obs)
-    over = np.asarray(done).reshape(n)!=0
-    late = np.array([bool(o.get('TimeLimit.truncated', False)) for o in infos])
-    begins = self._begins([*now.values()])
-    episode = self._episode+n*begins
-    flags = dict(dones=over, timeouts=late&self.handle_timeout_termination, terminated=over&~late, truncated=late)
-    row = {**now, **({} if self.optimize_memory_usage else nxt), ('action',): self._value('action', action),
-           ('reward',): self._value('reward', reward), ('td_error',): 0, ('env_id',): np.arange(n)[:,None],
-           ('episode_id',): episode[:,None], **{(k,): o[:,None] for k,o in flags.items()}}
-    if begins.any() and self._last is not None: self._leave(begins&~self._over)
-    arrays = self.memory.ring.place.arrays
-    def write(at):
-        for p,v in row.items(): arrays[p][at:at+n] = v
-    self.memory.ring.write_by(n, write)
-    if self.optimize_memory_usage: self._keep_next(nxt, begins)
-    self._over,self._episode,self._last = over|late,episode,[np.array(o) for o in nxt.values()]
-
-@patch
-def _begins(self:ReplayBuffer, obs):
-    "Which environments begin an episode with what they show now?"
-    if self._last is None or all(map(np.array_equal, obs, self._last)): return self._over
-    return self._over|~unchanged(tuple(obs), tuple(self._last), self.n_envs)
-
-@patch
-def _leave(self:ReplayBuffer, left):
-    "Episodes were left unfinished: where `learn` marked their last steps as done, they ran out of time"
-    if not self.handle_timeout_termination or not left.any(): return
-    self.timeouts[self.pos-1,left] = self.dones[self.pos-1,left]
-
-# %% ../nbs/30_sb3.ipynb #8ac6038a
-@patch(as_prop=True)
-def pos(self:ReplayBuffer)->int:
-    "Where the next step of all environments goes"
-    return self.memory.ring.pointer//self.n_envs%self.buffer_size if self.memory else 0
-@patch(set_prop=True)
-def pos(self:ReplayBuffer, v): self._jump(v, self.full)
-
-@patch(as_prop=True)
-def full(self:ReplayBuffer)->bool:
-    "Does the next step replace the oldest?"
-    return len(self.memory)==self.memory.max_sz if self.memory else False
-@patch(set_prop=True)
-def full(self:ReplayBuffer, v): self._jump(self.pos, v)
-
-# %% ../nbs/30_sb3.ipynb #46297dd8
-@patch
-def _jump(self:ReplayBuffer, pos, full):
-    "Count the rows before `pos`, or all of them if `full`, as written"
-    if self.memory is None or (pos, full)==(self.pos, self.full): return
-    ring = self.memory.ring
-    first = (ring.total//ring.capacity+1)*ring.capacity
-    ring.reset(first, first+full*ring.capacity+pos*self.n_envs)
-    self._over[:] = True
-
-@patch
-def reset(self:ReplayBuffer):
-    "Forget all steps"
-    self._jump(0, False)
-    self._apart = {}
-
-# %% ../nbs/30_sb3.ipynb #b8008b03
-@patch
-def _steps_of(self:ReplayBuffer, name, shape):
-    "A column as SB3 shows it"
-    arrays = self.memory.ring.place.arrays
-    def steps(path, shape): return arrays[path].reshape(self.buffer_size, self.n_envs, *shape)
-    if isinstance(shape, dict): return {k: steps((name,k), o) for k,o in shape.items()}
-    return steps((name,), shape)
-
-@patch(as_prop=True)
-def observations(self:ReplayBuffer): return self._steps_of('state', self.obs_shape)
-@patch(as_prop=True)
-def next_observations(self:ReplayBuffer):
-    if not self.optimize_memory_usage: return self._steps_of('next_state', self.obs_shape)
-    raise AttributeError('with `optimize_memory_usage` there are no `next_observations`')
-@patch(as_prop=True)
-def actions(self:ReplayBuffer): return self._steps_of('action', (self.action_dim,))
-for o in ('rewards','dones','timeouts'):
-    setattr(ReplayBuffer, o, property(lambda self, name='reward' if o=='rewards' else o: self._steps_of(name, ())))
-
-# %% ../nbs/30_sb3.ipynb #3eebef42
-@patch
-def sample(self:ReplayBuffer, batch_size:int, env=None):
-    "Draw `batch_size` steps"
-    plain = env is None and self.n_steps==1 and not self.optimize_memory_usage
-    batch,idxs = self.memory.sample(batch_size, self.device if plain else None)
-    self.drawn = BD(idxs=idxs, **{k: batch[k] for k in ('serial','weight') if k in batch})
-    return self._batch(batch, idxs, env)
-
-@patch
-def _get_samples(self:ReplayBuffer, batch_inds, env=None):
-    "The steps at the positions `batch_inds`, each of any environment"
-    idxs = torch.as_tensor(batch_inds*self.n_envs+np.random.randint(self.n_envs, size=len(batch_inds)))
-    return self._batch(self.memory.ring.gather(idxs), idxs, env)
-
-# %% ../nbs/30_sb3.ipynb #f9d0b037
-@patch
-def _batch(self:ReplayBuffer, batch, idxs, env):
-    "The rows `idxs` as SB3 has them"
-    last,end,discounts = idxs,batch,None
-    if self.n_steps==1: rew = self._normal_reward(batch['reward'], env)
-    else:
-        last,rew,discounts = self._n_step(idxs, env)
-        end = self.memory.ring.gather(last)
-    nxt = self._next_of(last) if self.optimize_memory_usage else end['next_state']
-    obs,nxt = (self._normal_obs(o, env) for o in (batch['state'], nxt))
-    rest = [batch['action'], end['dones']*(1-end['timeouts']), rew, *(() if discounts is None else [discounts])]
-    if rew.device!=self.device:
-        obs,nxt,*rest = (map_leaves(lambda o: o.to(self.device), o) for o in (obs, nxt, *rest))
-    action,dones,*rest = rest
-    if not isinstance(obs, dict): return ReplayBufferSamples(obs, action, nxt, dones, *rest)
-    return DictReplayBufferSamples(dict(obs), action, dict(nxt), dones, *rest)
-
-# %% ../nbs/30_sb3.ipynb #c990c070
-
-@patch
-def _normal_obs(self:ReplayBuffer, obs, env):
-    if env is None: return obs
-    return map_leaves(torch.as_tensor, self._normalize_obs(map_leaves(Tensor.numpy, obs), env))
-@patch
-def _normal_reward(self:ReplayBuffer, rew, env):
-    return rew if env is None else torch.as_tensor(self._normalize_reward(rew.numpy(), env))
-
-# %% ../nbs/30_sb3.ipynb #a726f614
-@patch
-def _n_step(self:ReplayBuffer, idxs, env):
-    "Of each row: the last one of up to `n_steps`, their discounted reward, and the discount after them"
-    ring,walk = self.memory.ring,self.memory.walk
-    walk.follow(ring)
-    rows,n = walk.runs(idxs, self.n_steps)
-    rew = self._normal_reward(ring.place.columns[('reward',)][:,0][rows], env)
-    k = torch.arange(self.n_steps)
-    gammas = torch.where(k<n[:,None], self.gamma**k.float(), 0)
-    return rows[:,-1],(rew*gammas).sum(1, keepdim=True),(self.gamma**n.float())[:,None]
-
-# %% ../nbs/30_sb3.ipynb #b43e5dbc
 class DictReplayBuffer(ReplayBuffer, _Dict):
     "SB3's replay buffer for Dict observations, over an `ExperienceReplay`"
+    samples_as = DictReplayBufferSamples
 
 class NStepReplayBuffer(ReplayBuffer, _NStep):
     "SB3's replay buffer with n-step returns, over an `ExperienceReplay`"
     def __init__(self, *args, n_steps:int=3, gamma:float=.99, **kwargs):
         super().__init__(*args, n_steps=n_steps, gamma=gamma, **kwargs)
-
-# %% ../nbs/30_sb3.ipynb #14c3f396
-@patch
-def _keep_next(self:ReplayBuffer, nxt, begins):
-    "Keep the next observations of the newest rows, and drop those of the rows before that the newest rows show"
-    n,cap = self.n_envs,self.memory.max_sz
-    at = self.pos*n-n
-    for e in range(n):
-        if not begins[e]: self._apart.pop((at-n+e)%cap, None)
-        self._apart[(at+e)%cap] = {p[1:]: np.array(v[e]) for p,v in nxt.items()}
-
-@patch
-def _next_of(self:ReplayBuffer, idxs):
-    "The observations after the rows `idxs`"
-    nxt = self.memory.ring.gather((idxs+self.n_envs)%self.memory.max_sz)['state']
-    for j,i in enumerate(idxs.tolist()):
-        if i not in self._apart: continue
-        for p,o in leaves(nxt): o[j] = torch.as_tensor(self._apart[i][p])
-    return nxt
 
 # %% ../nbs/30_sb3.ipynb #9531d527
 class HerReplayBuffer(_Her, DictReplayBuffer):
@@ -285,7 +58,7 @@ class HerReplayBuffer(_Her, DictReplayBuffer):
     def truncate_last_trajectory(self):
         "Take the newest episodes as finished"
         super().truncate_last_trajectory()
-        self._over[:] = True
+        self.cut()
 
 # %% ../nbs/30_sb3.ipynb #62ce79f0
 _losses = F.mse_loss,F.smooth_l1_loss
@@ -305,11 +78,6 @@ class _Weighted(TorchFunctionMode):
         return (res*d['weight'].to(res)).mean() if 'weight' in d else res.mean()
 
 # %% ../nbs/30_sb3.ipynb #4a7ae05d
-@patch
-def update_td(self:ReplayBuffer, td_errors):
-    "Note the TD errors `(batch_size, 1)` of the steps that `sample` gave last"
-    self.memory.update_td(td_errors.detach().cpu().float(), self.drawn['idxs'].cpu(), self.drawn['serial'].cpu())
-
 class Priorities:
     "Before a model class of SB3: its `train` weights losses, and writes priorities back"
     def train(self, *args, **kwargs):
