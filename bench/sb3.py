@@ -1,6 +1,6 @@
 """DQN of stable-baselines3 with uniform and with prioritized replay, on a corridor that is rewarded at its end only:
 
-    python -m bench.sb3 [--seeds 10] [--rooms 10]
+    python -m bench.sb3 [--seeds 10] [--rooms 12]
 
 Both learn from random steps, as many updates as steps; what counts is the number of updates until the network goes through."""
 import argparse, json, statistics, sys
@@ -43,7 +43,7 @@ def updates_needed(sampler, n, seed, most=30_000):
 def main():
     p = argparse.ArgumentParser(prog='python -m bench.sb3', description=__doc__)
     p.add_argument('--seeds', type=int, default=10)
-    p.add_argument('--rooms', type=int, default=10)
+    p.add_argument('--rooms', type=int, default=12)
     args = p.parse_args()
     res = dict(uniform=[], prioritized=[])
     for seed in range(args.seeds):

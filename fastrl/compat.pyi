@@ -2,6 +2,13 @@
 
 cleanrl's scripts share one replay buffer, a copy of stable-baselines3's. Import `ReplayBuffer` from here instead, and the same script draws by priority, folds n steps, and stores each observation once. It needs neither library, and of gymnasium only the spaces that you pass. [`fastrl.sb3`](30_sb3.ipynb) makes SB3's own classes of it.
 
+```python
+from cleanrl_utils.buffers import ReplayBuffer    # was
+from fastrl.compat import ReplayBuffer            # is
+```
+
+`dqn.py`, `c51.py`, `td3_continuous_action.py` and `sac_continuous_action.py` of cleanrl run with this one line changed.
+
 Docs: https://fastrl.github.io/fastrl/compat.html.md"""
 from typing import Any, overload
 from typing import NamedTuple
@@ -62,6 +69,14 @@ class ReplayBuffer:
 
     def cut(self):
         """What comes next begins new episodes"""
+        ...
+
+    def size(self) -> int:
+        """How many steps of all environments are stored"""
+        ...
+
+    def extend(self, *args):
+        """Add several steps: the arguments of `add`, each with an axis more"""
         ...
 
     def reset(self):

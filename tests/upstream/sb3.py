@@ -2,7 +2,7 @@
 url = 'https://github.com/DLR-RM/stable-baselines3'
 commit = 'e05d2dbe'
 files = ['tests']
-needs = ['stable-baselines3==2.9.2', 'ale-py'] # pip requirements, complete: nothing else is installed
+needs = ['stable-baselines3==2.9.2', 'ale-py', 'opencv-python-headless'] # pip requirements, complete: nothing else is installed
 tests = [f'tests/test_{o}.py' for o in ('buffers', 'n_step_replay', 'her', 'run', 'save_load', 'dict_env', 'deterministic',
     'vec_normalize', 'callbacks', 'sde', 'utils', 'tensorboard', 'train_eval_mode', 'predict', 'spaces', 'cnn', 'logger',
     'custom_policy', 'identity')] # those with a replay buffer
