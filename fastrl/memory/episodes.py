@@ -46,7 +46,7 @@ class EpisodeReplay(Savable):
         *,
         num_envs:int=None, # Environments; without it the first step says how many they are
         schema:dict=None, # The fields of one step, `{name: (shape, dtype)}`; without it the first step decides
-        **kwargs # For `get_loader`: `seed`, `by`, `pin_memory`, `context`
+        **kwargs # For `get_loader`: `pad`, `seed`, `by`, `pin_memory`, `context`
     ):
         """- `dataset`: Where episodes are kept
         - `batch_size`: Sequences in a batch
@@ -55,7 +55,7 @@ class EpisodeReplay(Savable):
         - `num_workers`: Processes that draw; by default this one does
         - `num_envs`: Environments; without it the first step says how many they are
         - `schema`: The fields of one step, `{name: (shape, dtype)}`; without it the first step decides
-        - `**kwargs`: For `get_loader`: `seed`, `by`, `pin_memory`, `context`"""
+        - `**kwargs`: For `get_loader`: `pad`, `seed`, `by`, `pin_memory`, `context`"""
         if not hasattr(dataset, 'get_loader'):
             raise ValueError(f'`dataset` should be of episodes, like `RingBufferDataset(1000)`, got {dataset!r:.60}')
         self.dataset,self.running = dataset,None # a `Running` from the first step on
@@ -75,7 +75,7 @@ class EpisodeReplay(Savable):
     @property
     def num_timesteps(self)->int: return self.dataset.num_timesteps
     @property
-    def is_empty(self)->bool: return not self.dataset.can_draw(self.loader.sequences.T)
+    def is_empty(self)->bool: return not self.dataset.can_draw(self.loader.least)
     def __len__(self)->int: return self.num_timesteps
     def __repr__(self): return in_lines(f'EpisodeReplay({self.dataset})')
 
@@ -274,7 +274,7 @@ def empty(cls:EpisodeReplay, saved, dataset, evictor, keep, num_workers, context
     schema = c['schema'] and nest({tuple(p): (tuple(shape), torch_dtype(dtype)) for p,shape,dtype in c['schema']})
     self = cls(dataset, c['batch_size'], c['sequence_length'], c['chunk_size'],
                c['num_workers'] if num_workers is None else num_workers, num_envs=c['num_envs'], schema=schema,
-               by=c['by'], context=context)
+               by=c['by'], context=context, pad=c.get('pad', False))
     self._keep = keep
     return self
 

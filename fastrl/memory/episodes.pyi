@@ -30,7 +30,7 @@ class EpisodeReplay(Savable):
         - `num_workers`: Processes that draw; by default this one does
         - `num_envs`: Environments; without it the first step says how many they are
         - `schema`: The fields of one step, `{name: (shape, dtype)}`; without it the first step decides
-        - `**kwargs`: For `get_loader`: `seed`, `by`, `pin_memory`, `context`"""
+        - `**kwargs`: For `get_loader`: `pad`, `seed`, `by`, `pin_memory`, `context`"""
         ...
 
     def __setstate__(self, state):

@@ -10,7 +10,7 @@ Docs: https://fastrl.github.io/fastrl/memory.loader.html.md"""
 __all__ = ['EpisodeLoader', 'concat']
 
 # %% ../../nbs/05h_memory.loader.ipynb #fc86b980
-import math, os, threading, time
+import math, os, threading, time, warnings
 from fractions import Fraction
 from multiprocessing import parent_process
 import numpy as np, torch
@@ -26,13 +26,13 @@ from .walk import sequence_names
 _wait_s = 10 # seconds that a reader waits for a writer to finish
 
 @patch
-def _chunk(self:EpisodeDataset, rng, n, T, by_step, bs):
+def _chunk(self:EpisodeDataset, rng, n, T, by_step, bs, pad=False):
     "`n` sequences of `T` steps (0: whole episodes), where each begins in its episode, and the lengths of these"
     until = None
     while True:
         t = self.table # it may move to shared memory
         before = t.changes
-        picks = t.draw(rng, n, T, by_step)
+        picks = t.draw(rng, n, T, by_step, pad)
         if len(picks):
             block = self.read_steps(picks, T or int(picks[:,3].max()))
             if block is not None and t.still_there(picks): return block,picks[:,2],picks[:,3]
@@ -42,9 +42,9 @@ def _chunk(self:EpisodeDataset, rng, n, T, by_step, bs):
         until = until or time.monotonic()+_wait_s
 
 @patch
-def _chunks(self:EpisodeDataset, rng, n, T, by_step, bs):
+def _chunks(self:EpisodeDataset, rng, n, *how):
     "Chunks without end; each a list of pairs: which dataset, and what it gave"
-    while True: yield [(0, self._chunk(rng, n, T, by_step, bs))]
+    while True: yield [(0, self._chunk(rng, n, *how))]
 
 @patch
 def _unpack(self:EpisodeDataset, chunk):
@@ -125,7 +125,7 @@ def why_none(self:EpisodeDataset,
            else f'are {len(ns)} episodes of {min(ns, default=0)} to {max(ns, default=0)} steps')
     there = f'there {one}' if ns else 'there are no episodes yet'
     return (f'{there}, and {bs} {f"sequences of {T} steps" if T else "whole episodes"} were asked for: '
-            f'add {"longer " if ns else ""}episodes first')
+            + ('add longer episodes first, or draw what there is with `pad=True`' if ns else 'add episodes first'))
 
 # %% ../../nbs/05h_memory.loader.ipynb #6857c695
 def _end_with_parent():
@@ -140,8 +140,9 @@ def _end_with_parent():
 class Sequences(IterableDataset):
     "What a worker draws"
     rng = resumed = None # of the last pass in this process; where the next one resumes
-    def __init__(self, dataset, batch_size, T, chunk, by_step, seed):
-        self.dataset,self.bs,self.T,self.chunk,self.by_step = dataset,batch_size,T,chunk,by_step
+    pad = False # pickles from before `pad` have none
+    def __init__(self, dataset, batch_size, T, chunk, by_step, seed, pad):
+        self.dataset,self.bs,self.T,self.chunk,self.by_step,self.pad = dataset,batch_size,T,chunk,by_step,pad
         self.slots = [] # of each worker
         self.entropy,self.round = np.random.SeedSequence(seed).entropy,0 # each pass has draws of its own
 
@@ -151,7 +152,7 @@ class Sequences(IterableDataset):
         self.rng = rng = self.resumed or np.random.default_rng(
             np.random.SeedSequence(self.entropy, spawn_key=(self.round, info.id if info else 0)))
         self.resumed = None
-        chunks = self.dataset._chunks(rng, self.chunk, self.T, self.by_step, self.bs)
+        chunks = self.dataset._chunks(rng, self.chunk, self.T, self.by_step, self.bs, self.pad)
         return chunks if info is None or not self.slots else self._put_down(chunks, info.id)
 
     def _put_down(self, chunks, worker):
@@ -163,14 +164,15 @@ class Sequences(IterableDataset):
 # %% ../../nbs/05h_memory.loader.ipynb #ff24bccf
 class EpisodeLoader(DataLoader):
     "Batches of sequences from an `EpisodeDataset`, without end"
-    def __init__(self, dataset, batch_size, sequence_length, chunk_size, num_workers, pin_memory, seed, by, context):
+    def __init__(self, dataset, batch_size, sequence_length, chunk_size, num_workers, pin_memory, seed, by, context, pad):
         chunk = batch_size if chunk_size is None else whole_number('chunk_size', chunk_size)
         if batch_size%chunk:
             raise ValueError(f'`chunk_size` should divide `batch_size`, {batch_size}, without a rest, got {chunk}')
         if by not in ('transition','episode'): raise ValueError(f"`by` should be 'transition' or 'episode', got {by!r}")
-        self.episodes,self.mask,self.parts = dataset,sequence_length is None and batch_size>1,batch_size//chunk
+        self.episodes,self.parts,self.ends = dataset,batch_size//chunk,()
+        self.mask = pad or sequence_length is None and batch_size>1
         check_padding(self.mask, dataset.fields)
-        self.sequences = Sequences(dataset, batch_size, sequence_length or 0, chunk, by=='transition', seed)
+        self.sequences = Sequences(dataset, batch_size, sequence_length or 0, chunk, by=='transition', seed, pad)
         super().__init__(self.sequences, batch_size=None, num_workers=num_workers, pin_memory=pin_memory,
                          collate_fn=noop, generator=torch.Generator(),
                          multiprocessing_context=context if num_workers else None)
@@ -179,11 +181,14 @@ class EpisodeLoader(DataLoader):
     def settings(self): # for `get_loader`
         s = self.sequences
         return dict(batch_size=s.bs, sequence_length=s.T or None, chunk_size=s.chunk, num_workers=self.num_workers,
-                    by='transition' if s.by_step else 'episode')
+                    by='transition' if s.by_step else 'episode', pad=s.pad)
+
+    @property
+    def least(self): return 1 if self.sequences.pad else self.sequences.T # steps that an episode needs, to be drawn
 
     def __iter__(self):
         s = self.sequences
-        if not self.episodes.can_draw(s.T): raise RuntimeError(self.episodes.why_none(s.bs, s.T))
+        if not self.episodes.can_draw(self.least): raise RuntimeError(self.episodes.why_none(s.bs, s.T))
         if s.resumed is None: s.round += 1
         words = s.chunk*(s.T or max(self.episodes.episode_lengths))*self.episodes.step_words
         s.slots = slots = [Slots(words if words<=_most_words else 0) for _ in range(self.num_workers)]
@@ -198,13 +203,33 @@ _most_words = 2**22 # in a slot, 32 MB: larger chunks go as tensors of their own
 @patch
 def _batches(self:EpisodeLoader, chunks, workers=None):
     try:
-        while True: yield self.episodes._batch_of([next(chunks) for _ in range(self.parts)], self.mask)
+        while True:
+            if self.least>1: self._look_for_short()
+            yield self.episodes._batch_of([next(chunks) for _ in range(self.parts)], self.mask)
     except RuntimeError as e:
         if not str(e).startswith('DataLoader worker'): raise
         raise RuntimeError(f'a worker that draws sequences has ended ({str(e).strip()}); '
                            'nothing that is stored is lost, and the next batch starts new workers') from e
     finally:
         if workers is not None: workers._shutdown_workers()
+
+# %% ../../nbs/05h_memory.loader.ipynb #93b19987
+@patch(as_prop=True)
+def drawn(self:EpisodeDataset):
+    "The datasets that sequences come from"
+    return [self]
+
+@patch
+def _look_for_short(self:EpisodeLoader):
+    "Warn, once, if there are episodes that are never drawn"
+    if self.ends is None: return # you were warned
+    T,drawn,was = self.least,self.episodes.drawn,self.ends
+    self.ends = [o.table.end for o in drawn]
+    if self.ends==was or not any(o.table.has_shorter(T, e) for o,e in zip(drawn, was or [0]*len(drawn))): return
+    self.ends,ns = None,[n for o in drawn for n in o.episode_lengths]
+    short = [n for n in ns if n<T]
+    warnings.warn(f'{len(short)} of {len(ns)} episodes ({len(short)/len(ns):.0%}) are shorter than {T} steps, and are '
+                  f'never drawn; they have {sum(short)/sum(ns):.0%} of all steps. `pad=True` draws them too', stacklevel=3)
 
 # %% ../../nbs/05h_memory.loader.ipynb #21e776ba
 @patch
@@ -217,6 +242,7 @@ def get_loader(self:EpisodeDataset,
     seed:int=None, # Makes the draws reproducible
     by:str='transition', # `'transition'`: every place is equally likely; `'episode'`: every episode
     context=None, # How workers start: `'fork'`, `'spawn'`, …; by default as Python does
+    pad:bool=False, # Also episodes shorter than `sequence_length`, filled up with zeros? `mask` says what is a step
 )->EpisodeLoader:
     """Batches of sequences, without end
     - `batch_size`: Sequences in a batch
@@ -226,13 +252,14 @@ def get_loader(self:EpisodeDataset,
     - `pin_memory`: Pin what workers hand over? By default if there is a GPU
     - `seed`: Makes the draws reproducible
     - `by`: `'transition'`: every place is equally likely; `'episode'`: every episode
-    - `context`: How workers start: `'fork'`, `'spawn'`, …; by default as Python does"""
+    - `context`: How workers start: `'fork'`, `'spawn'`, …; by default as Python does
+    - `pad`: Also episodes shorter than `sequence_length`, filled up with zeros? `mask` says what is a step"""
     workers = whole_number('num_workers', num_workers or 0, 0)
     if sequence_length is not None: sequence_length = whole_number('sequence_length', sequence_length)
     if workers and not self.share(): workers = 0
     pin = workers>0 and torch.cuda.is_available() if pin_memory is None else pin_memory
     return EpisodeLoader(self, whole_number('batch_size', batch_size), sequence_length, chunk_size,
-                         workers, pin, seed, by, context)
+                         workers, pin, seed, by, context, bool(pad) and sequence_length is not None)
 
 # %% ../../nbs/05h_memory.loader.ipynb #c57a1e9d
 class Concat(EpisodeDataset):
@@ -271,10 +298,10 @@ def _shares(weights):
         n = yield take
 
 @patch
-def _chunks(self:Concat, rng, n, T, by_step, bs):
+def _chunks(self:Concat, rng, n, *how):
     shares = _shares(self.weights)
     next(shares)
-    while True: yield [(i, self.datasets[i]._chunk(rng, m, T, by_step, bs)) for i,m in enumerate(shares.send(n)) if m]
+    while True: yield [(i, self.datasets[i]._chunk(rng, m, *how)) for i,m in enumerate(shares.send(n)) if m]
 
 @patch
 def _unpack(self:Concat, chunk):

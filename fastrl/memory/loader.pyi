@@ -19,6 +19,7 @@ class Sequences(IterableDataset):
     """What a worker draws"""
     rng: Any
     resumed: Any
+    pad: bool
     dataset: Any
     bs: Any
     T: Any
@@ -28,7 +29,7 @@ class Sequences(IterableDataset):
     entropy: Any
     round: int
 
-    def __init__(self, dataset, batch_size, T, chunk, by_step, seed):
+    def __init__(self, dataset, batch_size, T, chunk, by_step, seed, pad):
         ...
 
     def __iter__(self):
@@ -37,15 +38,20 @@ class Sequences(IterableDataset):
 class EpisodeLoader(DataLoader):
     """Batches of sequences from an `EpisodeDataset`, without end"""
     episodes: Any
-    mask: Any
     parts: Any
+    ends: Any
+    mask: Any
     sequences: Sequences
 
-    def __init__(self, dataset, batch_size, sequence_length, chunk_size, num_workers, pin_memory, seed, by, context):
+    def __init__(self, dataset, batch_size, sequence_length, chunk_size, num_workers, pin_memory, seed, by, context, pad):
         ...
 
     @property
     def settings(self):
+        ...
+
+    @property
+    def least(self):
         ...
 
     def __iter__(self):
