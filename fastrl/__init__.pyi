@@ -39,6 +39,7 @@
 - `fastrl.memory.seen`: Tell which rows of saved banks came before, so that each is merged once
 - `fastrl.memory.serial`: Which rows are stored, which number each one has, and where one does not follow another
 - `fastrl.memory.slots`: Shared memory through which a worker hands its blocks to the process that trains
+- `fastrl.memory.starts`: Draw sequences of steps by the TD errors of their steps
 - `fastrl.memory.table`: Which episodes are stored, and which sequences of them make the next batch
 - `fastrl.memory.tree`: Draw by priority among a million rows, and change priorities, in microseconds
 - `fastrl.memory.unpickle`: Read pickles of plain objects without running anything they ask for

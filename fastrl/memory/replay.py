@@ -21,6 +21,7 @@ from .disk import Savable
 from .ring import Ring
 from .row import batch_len, tensors_of
 from .sample import *
+from .starts import steps_as_rows
 from .vector import *
 from .walk import Runs, Walk
 
@@ -87,9 +88,9 @@ class ExperienceReplay(Savable):
 class ExperienceReplayException(Exception):
     "The memory cannot store what it was given, or cannot give what it was asked for"
 
-def _positive(name, n):
-    "`n` as an int of at least 1"
-    try: return whole_number(name, n)
+def _positive(name, n, least=1):
+    "`n` as an int of at least `least`"
+    try: return whole_number(name, n, least)
     except ValueError as e: raise ExperienceReplayException(str(e)) from None
 
 def _check_settings(bs, max_sz, warmup_sz, sampler, n_step, gamma):
@@ -240,14 +241,17 @@ def _extend_to_full(self:ExperienceReplay, rows):
 # %% ../../nbs/06_memory.replay.ipynb #58441b04
 @patch
 def update_td(self:ExperienceReplay,
-    td_errors, # `(n,1)`, one for each row
-    idxs, # `(n,)`, the numbers that came with the batch
-    serials:Tensor=None, # `(n,1)` or `(n,)`, the batch's column `serial`; without it the rows are taken as they are now
+    td_errors, # `(n,1)`, one for each row; of sequences `(bs,T)` or `(bs,T,1)`
+    idxs, # `(n,)` or `(bs,T)`, the numbers that came with the batch; -1 names none
+    serials:Tensor=None, # The batch's column `serial`; without it the rows are taken as they are now
 ):
     """Note the TD error of each row in `idxs` that is still the one it was
-    - `td_errors`: `(n,1)`, one for each row
-    - `idxs`: `(n,)`, the numbers that came with the batch
-    - `serials`: `(n,1)` or `(n,)`, the batch's column `serial`; without it the rows are taken as they are now"""
+    - `td_errors`: `(n,1)`, one for each row; of sequences `(bs,T)` or `(bs,T,1)`
+    - `idxs`: `(n,)` or `(bs,T)`, the numbers that came with the batch; -1 names none
+    - `serials`: The batch's column `serial`; without it the rows are taken as they are now"""
+    if getattr(idxs, 'ndim', 1)==2:
+        try: td_errors,idxs,serials = steps_as_rows(td_errors, idxs, serials)
+        except ValueError as e: raise ExperienceReplayException(str(e)) from e
     with self.ring as ring:
         if self._as_drawn(td_errors, idxs, serials):
             if dropped := ring.put('td_error', idxs, td_errors, serials):
@@ -382,19 +386,24 @@ def sample_sequences(self:ExperienceReplay,
     bs:int=None, # How many; `self.bs` by default
     T:int=None, # Steps in each; without it whole episodes
     pad:bool=False, # Also episodes that are shorter, filled up with zeros?
+    burn_in:int=0, # Steps before each sequence, to warm up a recurrent state
     device=None, # Where the batch should be
     **_
-)->tuple[BD,Tensor]: # A batch of `(bs, T, …)`, and row numbers `(bs, T)`, -1 where there is none
+)->tuple[BD,Tensor]: # A batch of `(bs, burn_in+T, …)`, and row numbers `(bs, burn_in+T)`, -1 where there is none
     """Runs of rows that follow one another in an episode
     - `bs`: How many; `self.bs` by default
     - `T`: Steps in each; without it whole episodes
     - `pad`: Also episodes that are shorter, filled up with zeros?
+    - `burn_in`: Steps before each sequence, to warm up a recurrent state
     - `device`: Where the batch should be
-    - returns: A batch of `(bs, T, …)`, and row numbers `(bs, T)`, -1 where there is none"""
+    - returns: A batch of `(bs, burn_in+T, …)`, and row numbers `(bs, burn_in+T)`, -1 where there is none"""
     if _: refuse_words('sample_sequences', _, batch_size='bs', sequence_length='T', seq_len='T', length='T')
     bs,T = self.bs if bs is None else _positive('bs', bs),T if T is None else _positive('T', T)
+    burn_in = _positive('burn_in', burn_in, 0)
+    if burn_in and T is None: raise ExperienceReplayException('no step comes before a whole episode: give `T`, or no `burn_in`')
     self._check_warm()
-    return self._drawn_by(Runs(self.walk, self.runs.gen, T, pad), bs, device)
+    by = self.sampler if hasattr(self.sampler, 'draw_starts') else None
+    return self._drawn_by(Runs(self.walk, self.runs.gen, T, pad, burn_in, by), bs, device)
 
 # %% ../../nbs/06_memory.replay.ipynb #922f3ec8
 @patch
@@ -552,7 +561,7 @@ def empty(cls:ExperienceReplay, saved, sampler=None, device='cpu')->ExperienceRe
     "A memory with the settings of `saved`, and no rows yet"
     c = {'freeze_memory':False, **saved.config} # older memories knew nothing of it
     new = sampler or sampler_of(c['sampler'], c['sampler_settings'], device)
-    if (type(new).__name__, new.settings)!=(c['sampler'], c['sampler_settings']):
+    if (type(new).__name__, new.settings)!=(c['sampler'], {**new.settings, **c['sampler_settings']}): # older ones knew less
         raise ValueError(f'`sampler` should be a {c["sampler"]} with {c["sampler_settings"]}, '
                          f'got a {type(new).__name__} with {new.settings}')
     if c['max_sz']!=saved.ring['capacity']:

@@ -90,9 +90,9 @@ class ExperienceReplay(Savable):
 
     def update_td(self, td_errors, idxs, serials: Tensor | None=None):
         """Note the TD error of each row in `idxs` that is still the one it was
-    - `td_errors`: `(n,1)`, one for each row
-    - `idxs`: `(n,)`, the numbers that came with the batch
-    - `serials`: `(n,1)` or `(n,)`, the batch's column `serial`; without it the rows are taken as they are now"""
+    - `td_errors`: `(n,1)`, one for each row; of sequences `(bs,T)` or `(bs,T,1)`
+    - `idxs`: `(n,)` or `(bs,T)`, the numbers that came with the batch; -1 names none
+    - `serials`: The batch's column `serial`; without it the rows are taken as they are now"""
         ...
 
     @property
@@ -123,13 +123,14 @@ class ExperienceReplay(Savable):
     - `**more`: Other columns, `(n_envs, …)`"""
         ...
 
-    def sample_sequences(self, bs: int | None=None, T: int | None=None, pad: bool=False, device: Any=None) -> tuple[BD, Tensor]:
+    def sample_sequences(self, bs: int | None=None, T: int | None=None, pad: bool=False, burn_in: int=0, device: Any=None) -> tuple[BD, Tensor]:
         """Runs of rows that follow one another in an episode
     - `bs`: How many; `self.bs` by default
     - `T`: Steps in each; without it whole episodes
     - `pad`: Also episodes that are shorter, filled up with zeros?
+    - `burn_in`: Steps before each sequence, to warm up a recurrent state
     - `device`: Where the batch should be
-    - returns: A batch of `(bs, T, …)`, and row numbers `(bs, T)`, -1 where there is none"""
+    - returns: A batch of `(bs, burn_in+T, …)`, and row numbers `(bs, burn_in+T)`, -1 where there is none"""
         ...
 
     def extend(self, other) -> ExperienceReplay:

@@ -14,6 +14,7 @@ import zlib, torch
 from fastcore.basics import patch
 from ..core import *
 from .ring import Ring
+from .starts import Starts
 from .tree import SumTree
 from .walk import Walk
 
@@ -108,6 +109,7 @@ class Prioritized(Uniform):
         normalize:str='batch', # Where the largest weight is 1: in the `'batch'`, or in the whole `'memory'`
         seed:int=None, # Makes the draws reproducible
         device='cpu', # Where the rows live
+        eta:float=.9, # A sequence's priority: so much of its largest TD error, the rest of their mean
     ):
         """- `alpha`: 0 draws uniformly, 1 in proportion to the TD error
         - `beta`: How far the weights correct for that at first; 1 corrects in full
@@ -115,14 +117,17 @@ class Prioritized(Uniform):
         - `eps`: Added to each error, so that rows without one are drawn too
         - `normalize`: Where the largest weight is 1: in the `'batch'`, or in the whole `'memory'`
         - `seed`: Makes the draws reproducible
-        - `device`: Where the rows live"""
+        - `device`: Where the rows live
+        - `eta`: A sequence's priority: so much of its largest TD error, the rest of their mean"""
         super().__init__(seed, device)
         for k,v,ok,want in (('alpha', alpha, alpha>=0, 'at least 0'), ('beta', beta, 0<=beta<=1, 'from 0 to 1'),
-                            ('beta_steps', beta_steps, beta_steps>=1, 'at least 1'), ('eps', eps, eps>0, 'above 0')):
+                            ('beta_steps', beta_steps, beta_steps>=1, 'at least 1'), ('eps', eps, eps>0, 'above 0'),
+                            ('eta', eta, 0<=eta<=1, 'from 0 to 1')):
             if not ok: raise ValueError(f'`{k}` should be {want}, got {v}')
         if normalize not in ('batch','memory'):
             raise ValueError(f"`normalize` should be 'batch' or 'memory', got {normalize!r}")
         self.alpha,self.beta0,self.beta_steps,self.eps,self.normalize = alpha,beta,beta_steps,eps,normalize
+        self.eta = eta
         self.draws,self.seen,self.base,self.tree = 0,0,0,None # `base`: the row in slot 0
 
     @property
@@ -134,6 +139,7 @@ class Prioritized(Uniform):
         if not 0<=value<=1: raise ValueError(f'`beta` should be from 0 to 1, got {value}')
         self._beta = value
     _beta = None # what was set
+    eta,starts = .9,None # pickles from before sequences had priorities have none; `starts` comes with the first draw
 
 # %% ../../nbs/03_memory.sample.ipynb #a9633841
 @patch
@@ -154,6 +160,7 @@ def update(self:Prioritized, ring, idxs, td_errors):
     "Set the priorities of `idxs` by their TD errors"
     self.follow(ring)
     self.tree.update_td(idxs, td_errors, self.alpha, self.eps)
+    if self.starts: self.starts.update(ring, self.tree, idxs, td_errors.double().abs()+self.eps)
 
 # %% ../../nbs/03_memory.sample.ipynb #7570cbd4
 @patch
@@ -180,11 +187,36 @@ def draw(self:Prioritized,
     self.draws += 1
     return idxs, dict(weight=weight)
 
+# %% ../../nbs/03_memory.sample.ipynb #1dd70c58
+@patch
+def draw_starts(self:Prioritized,
+    ring:Ring,
+    bs:int, # How many to draw
+    walk:Walk, # Says which row follows which
+    T:int, # Steps in a sequence
+    pad:bool=False, # Also shorter episodes?
+): # -> row numbers `(bs,)`, an array, and the column `weight`
+    """Choose the rows with which the sequences of the next batch begin, and how much each counts
+    - `bs`: How many to draw
+    - `walk`: Says which row follows which
+    - `T`: Steps in a sequence
+    - `pad`: Also shorter episodes?
+    - returns: row numbers `(bs,)`, an array, and the column `weight`"""
+    self.follow(ring)
+    s = Starts(walk, T, pad, self.eta, self.alpha)
+    if self.starts and self.starts.walk is walk and self.starts.how==s.how: s = self.starts
+    s.follow(ring, self.tree)
+    u = torch.rand(bs, generator=self.gen, dtype=torch.float64, device=self.gen.device).cpu()
+    begin,weight = s.draw(u, self.beta, self.normalize=='memory')
+    self.starts,self.draws = s,self.draws+1
+    return begin.numpy(), dict(weight=weight)
+
 # %% ../../nbs/03_memory.sample.ipynb #39400ace
 @patch(as_prop=True)
 def settings(self:Prioritized)->dict:
     "The arguments that make another sampler of this kind"
-    return dict(alpha=self.alpha, beta=self.beta0, beta_steps=self.beta_steps, eps=self.eps, normalize=self.normalize)
+    return dict(alpha=self.alpha, beta=self.beta0, beta_steps=self.beta_steps, eps=self.eps, normalize=self.normalize,
+                eta=self.eta)
 
 # %% ../../nbs/03_memory.sample.ipynb #c34175a5
 @patch
@@ -211,7 +243,7 @@ def load_state_dict(self:Prioritized,
     - `ring`: The rows to draw from
     - `beside`: From `beside`, for these rows"""
     Uniform.load_state_dict(self, state)
-    self.draws,self.seen,self.base,self.tree = int(state['draws']),0,0,None
+    self.draws,self.seen,self.base,self.tree,self.starts = int(state['draws']),0,0,None,None
     if not ring or not beside: return
     self.follow(ring)
     self.tree.update(torch.arange(len(ring)), beside['priority'])

@@ -64,6 +64,8 @@ class Uniform:
 
 class Prioritized(Uniform):
     """Draw rows in proportion to `(|td_error|+eps)**alpha`"""
+    eta: Any
+    starts: Any
     alpha: float
     beta0: float
     beta_steps: int
@@ -74,14 +76,15 @@ class Prioritized(Uniform):
     base: int
     tree: Any
 
-    def __init__(self, alpha: float=0.6, beta: float=0.4, beta_steps: int=100000, eps: float=1e-06, normalize: str='batch', seed: int | None=None, device: Any='cpu'):
+    def __init__(self, alpha: float=0.6, beta: float=0.4, beta_steps: int=100000, eps: float=1e-06, normalize: str='batch', seed: int | None=None, device: Any='cpu', eta: float=0.9):
         """- `alpha`: 0 draws uniformly, 1 in proportion to the TD error
         - `beta`: How far the weights correct for that at first; 1 corrects in full
         - `beta_steps`: Draws until `beta` is 1
         - `eps`: Added to each error, so that rows without one are drawn too
         - `normalize`: Where the largest weight is 1: in the `'batch'`, or in the whole `'memory'`
         - `seed`: Makes the draws reproducible
-        - `device`: Where the rows live"""
+        - `device`: Where the rows live
+        - `eta`: A sequence's priority: so much of its largest TD error, the rest of their mean"""
         ...
 
     @property
@@ -105,6 +108,15 @@ class Prioritized(Uniform):
         """Choose the rows of the next batch, and how much each counts
     - `bs`: How many to draw
     - returns: row numbers `(bs,)`, and the column `weight`"""
+        ...
+
+    def draw_starts(self, ring: Ring, bs: int, walk: Walk, T: int, pad: bool=False):
+        """Choose the rows with which the sequences of the next batch begin, and how much each counts
+    - `bs`: How many to draw
+    - `walk`: Says which row follows which
+    - `T`: Steps in a sequence
+    - `pad`: Also shorter episodes?
+    - returns: row numbers `(bs,)`, an array, and the column `weight`"""
         ...
 
     @property

@@ -21,8 +21,8 @@ class Walk:
     "By row: the next one of its episode (-1: none yet, -2: it ended), the one before (-1: it began here, -3: unknown)"
     def __init__(self):
         # how many rows were linked; the row in slot 0; did rows come and go between two looks?
-        # the number of an episode's first `step`; the oldest row at the last look
-        self.seen,self.base,self.missed,self.least,self.oldest = 0,0,False,1.,0
+        # the number of an episode's first `step`
+        self.seen,self.base,self.missed,self.least = 0,0,False,1.
         self.anew = np.zeros(1, np.bool_) # was it seen that each episode counts its steps anew?
         self.missed_at,self.named = 0,True # where rows were last missed; do rows name their environment?
         self.nxt = self.prv = np.zeros(0, np.int64)
@@ -125,7 +125,7 @@ def follow(self:Walk,
     chain = self._chains(ids)
     _link(self.nxt, self.prv, self.last, self.episodes, self.steps, first, self.base, chain, over, episode, step,
           self.least, self.anew, np.array(seams.cuts, np.int64), np.array(seams.gaps, np.int64), seams.lone)
-    self.seen,self.oldest,self.missed = total,seams.oldest,self.missed or bool(seams.gaps) and seams.gaps[-1]>=first
+    self.seen,self.missed = total,self.missed or bool(seams.gaps) and seams.gaps[-1]>=first
     if not self.named and len(chain): self._check_single(ring, seams, first)
     if len(self.ids)>2*cap+1000: self._forget(total-cap)
 
@@ -236,17 +236,20 @@ def _differ(ring, p, idxs, q, before):
 
 # %% ../../nbs/02a_memory.walk.ipynb #991d103a
 @compiled
-def _run_rows(nxt, prv, idxs, T, none):
+def _run_rows(nxt, prv, idxs, T, none, burn=0, base=0, oldest=0):
     "Row numbers, how many, which begin an episode, which end one, which exist; others are -1, or the last one"
-    n = len(idxs)
-    every,steps,first,last,mask = (np.empty((n,T), np.int64),np.ones(n, np.int64),np.zeros((n,T), np.bool_),
-                                   np.zeros((n,T), np.bool_),np.ones((n,T), np.bool_))
+    n,stop = len(idxs),burn+T
+    every,steps,first,last,mask = (np.empty((n,stop), np.int64),np.ones(n, np.int64),np.zeros((n,stop), np.bool_),
+                                   np.zeros((n,stop), np.bool_),np.ones((n,stop), np.bool_))
     for j in range(n):
-        i = idxs[j]
-        every[j,0],first[j,0],k,more = i,prv[i]==-1,nxt[i],1
-        while more<T and k>=0: every[j,more],i,k,more = k,k,nxt[k],more+1
-        last[j,more-1],steps[j] = k==-2,more
-        for t in range(more, T): every[j,t],mask[j,t] = -1 if none else i,False
+        i,k,more = idxs[j],idxs[j],burn+1
+        for t in range(burn-1, -1, -1): # the steps before, as far as they are stored
+            k = (prv[k]-base)%len(nxt) if k>=0 and prv[k]>=oldest else -1
+            every[j,t],mask[j,t],first[j,t] = k,k>=0,k>=0 and prv[k]==-1
+        every[j,burn],first[j,burn],k = i,prv[i]==-1,nxt[i]
+        while more<stop and k>=0: every[j,more],i,k,more = k,k,nxt[k],more+1
+        last[j,more-1],steps[j] = k==-2,more-burn
+        for t in range(more, stop): every[j,t],mask[j,t] = -1 if none else i,False
     return every,steps,first,last,mask
 
 # %% ../../nbs/02a_memory.walk.ipynb #7bef0c1a
@@ -429,13 +432,19 @@ def _pick(nxt, prv, tries, bs, T, pad, base, oldest, total, cap):
         if k<bs and _begins(nxt, prv, i, T, pad, base, oldest, total, cap): found[k],k = i,k+1
     return found[:k]
 
+# %% ../../nbs/02a_memory.walk.ipynb #123dc336
+@patch
+def bounds(self:Walk, ring:Ring)->tuple:
+    "The serial numbers of the row in slot 0, of the oldest whole row, after the newest one; and how many slots"
+    self.follow(ring)
+    n = len(ring)
+    return self.base,max(ring.seams.oldest, self.seen-n),self.seen,ring.capacity or max(n, 1)
+
 # %% ../../nbs/02a_memory.walk.ipynb #edf98dfd
 @patch
 def _starts(self:Walk, ring, bs, T, pad, gen):
     "Where `bs` runs of `T` begin"
-    self.follow(ring)
-    n,oldest = len(ring),ring.seams.oldest if ring.place.others else self.oldest
-    where = (self.base, max(oldest, self.seen-n), self.seen, ring.capacity or max(n, 1))
+    where,n = self.bounds(ring),len(ring)
     found = _pick(self.nxt, self.prv, torch.randint(n, (4*bs+16,), generator=gen).numpy(), bs, T, pad, *where)
     if len(found)==bs: return found
     every = _pick(self.nxt, self.prv, np.arange(n), n, T, pad, *where)
@@ -512,21 +521,28 @@ class Runs:
         gen:torch.Generator, # Source of randomness
         T:int=None, # Steps in each; without it whole episodes
         pad:bool=False, # Also shorter pieces of episodes, filled up with zeros?
+        burn_in:int=0, # Steps before each, as many of them as are stored
+        by=None, # Has `draw_starts(ring, bs, walk, T, pad)`; without it all runs are equally likely
     ):
         """- `gen`: Source of randomness
         - `T`: Steps in each; without it whole episodes
-        - `pad`: Also shorter pieces of episodes, filled up with zeros?"""
-        self.walk,self.gen,self.T,self.pad = walk,gen,T,pad
+        - `pad`: Also shorter pieces of episodes, filled up with zeros?
+        - `burn_in`: Steps before each, as many of them as are stored
+        - `by`: Has `draw_starts(ring, bs, walk, T, pad)`; without it all runs are equally likely"""
+        self.walk,self.gen,self.T,self.pad,self.burn_in,self.by = walk,gen,T,pad,burn_in,by
 
     def draw(self, ring, bs):
         own,walk = [o for o in sequence_names if (o,) in ring.place.columns],self.walk
-        if padded := self.pad or self.T is None:
+        if padded := self.pad or self.T is None or self.burn_in>0:
             if 'mask' in own: raise ValueError('sequences of unequal length have a column `mask` of their own: '
                                                'call the stored column `mask` another name')
-        begin,T = ((walk._starts(ring, bs, self.T, self.pad, self.gen),self.T) if self.T
-                   else walk._draw_whole(ring, bs, self.gen))
-        idxs,_,*flags = _run_rows(walk.nxt, walk.prv, begin, T, True)
-        cols = {k: torch.from_numpy(v) for k,v in zip(sequence_names[:2+padded], flags) if k not in own}
+        T,more = self.T,{}
+        if not T: begin,T = walk._draw_whole(ring, bs, self.gen)
+        elif self.by: begin,more = self.by.draw_starts(ring, bs, walk, T, self.pad)
+        else: begin = walk._starts(ring, bs, T, self.pad, self.gen)
+        base,oldest,*_ = walk.bounds(ring)
+        idxs,_,*flags = _run_rows(walk.nxt, walk.prv, begin, T, True, self.burn_in, base, oldest)
+        cols = {**more, **{k: torch.from_numpy(v) for k,v in zip(sequence_names[:2+padded], flags) if k not in own}}
         idxs = torch.from_numpy(idxs)
         if ring.device.type=='cpu': return idxs,cols
         return idxs.to(ring.device), {k: v.to(ring.device) for k,v in cols.items()}
