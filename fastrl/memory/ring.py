@@ -294,8 +294,8 @@ def _numbered(self:Ring, sampler, idxs):
 @patch
 def _padded(self:Ring, idxs):
     "The rows `idxs`, zeros for -1"
-    rows = self.place.take(idxs.clamp(min=0))
-    for o in rows if isinstance(rows, list) else [torch.as_tensor(rows)]: o[idxs<0] = 0
+    rows,none = self.place.take(idxs.clamp(min=0)),(idxs<0).nonzero()[:,0]
+    for o in rows if isinstance(rows, list) else [rows]: o[none if isinstance(o, Tensor) else none.numpy()] = 0
     return rows
 
 # %% ../../nbs/01_memory.ring.ipynb #bafd54a5
@@ -394,8 +394,9 @@ def _put_fast(self:Ring, f, idxs, values, serials):
             and place.arrays is not None and values.shape==(*idxs.shape,*f.shape) and serials.shape==(*idxs.shape,1)
             and len(f.shape)<2 and idxs.is_cpu and values.is_cpu and serials.is_cpu
             and not values.requires_grad): return False
-    if not self._serials.write_held(place.arrays[f.path], idxs.numpy(), values.numpy(), serials.numpy()[:,0]):
-        return False
+    col,new = place.arrays[f.path],values.numpy()
+    if f.shape==(1,): col,new = col[:,0],new[:,0] # one number a row is copied faster than an array
+    if not self._serials.write_held(col, idxs.numpy(), new, serials.numpy()[:,0]): return False
     if place.changed is not None: place.mark_changed(f.path[0], idxs)
     return True
 

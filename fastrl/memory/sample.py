@@ -10,7 +10,7 @@ Docs: https://fastrl.github.io/fastrl/memory.sample.html.md"""
 __all__ = ['Chains', 'Uniform', 'Prioritized', 'sampler_of', 'Walk']
 
 # %% ../../nbs/03_memory.sample.ipynb #1ab440b3
-import zlib, torch
+import zlib, numpy as np, torch
 from fastcore.basics import patch
 from ..core import *
 from .ring import Ring
@@ -160,7 +160,9 @@ def update(self:Prioritized, ring, idxs, td_errors):
     "Set the priorities of `idxs` by their TD errors"
     self.follow(ring)
     self.tree.update_td(idxs, td_errors, self.alpha, self.eps)
-    if self.starts: self.starts.update(ring, self.tree, idxs, td_errors.double().abs()+self.eps)
+    if not self.starts: return
+    errors = np.abs(td_errors.cpu().numpy().reshape(-1).astype(np.float64))+self.eps
+    self.starts.update(ring, self.tree, idxs.reshape(-1), errors)
 
 # %% ../../nbs/03_memory.sample.ipynb #7570cbd4
 @patch

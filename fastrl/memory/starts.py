@@ -126,36 +126,52 @@ def _errors_of(self:Starts, rows, idxs):
 @compiled
 def _over_blocks(e, m, T, tops, sums):
     "The largest and the sum of `e`: in row 0 from here to the end of the block, in row 1 from its beginning to here"
+    left,top,total = 0,0.,0.
     for i in range(m):
-        tops[1,i],sums[1,i] = e[i],e[i]
-        if i%T: tops[1,i],sums[1,i] = max(e[i], tops[1,i-1]),e[i]+sums[1,i-1]
+        if left==0: left,top,total = T,0.,0.
+        left,top,total = left-1,max(top, e[i]),total+e[i]
+        tops[1,i],sums[1,i] = top,total
+    left,top,total = (m-1)%T+1,0.,0.
     for i in range(m-1, -1, -1):
-        tops[0,i],sums[0,i] = e[i],e[i]
-        if (i+1)%T and i+1<m: tops[0,i],sums[0,i] = max(e[i], tops[0,i+1]),e[i]+sums[0,i+1]
+        if left==0: left,top,total = T,0.,0.
+        left,top,total = left-1,max(top, e[i]),total+e[i]
+        tops[0,i],sums[0,i] = top,total
 
 @compiled
-def _around(nxt, prv, errors, idxs, at, T, pad, eta, alpha):
-    "The rows where the sequences begin that hold one of `idxs`, and their priorities"
-    cap,base,oldest,n,j = len(nxt),at[0],at[1],0,0
-    runs = 1
-    for q in range(1, len(idxs)): runs += nxt[idxs[q-1]]!=idxs[q]
+def _back(prv, i, steps, at, cap):
+    "The row up to `steps` before row `i`, and how many steps it is"
+    s,n = _number(i, at, cap),0
+    while n<steps and prv[i]>=at[1]:
+        i,s,n = i-(s-prv[i]),prv[i],n+1
+        if i<0: i += cap
+    return i,n
+
+@compiled
+def _around(nxt, prv, errors, idxs, new, at, T, pad, eta):
+    "Set the errors of `idxs`: the rows where the sequences begin that hold one of them, and `eta*max+(1-eta)*mean`"
+    cap,n,j,runs = len(nxt),0,0,1
+    for q in range(len(idxs)):
+        errors[idxs[q]] = new[q]
+        runs += q>0 and nxt[idxs[q-1]]!=idxs[q]
     found,res = np.empty(len(idxs)+runs*(T-1), np.int64),np.empty(len(idxs)+runs*(T-1))
     rows,e = np.empty(len(idxs)+2*T, np.int64),np.empty(len(idxs)+2*T)
     tops,sums = np.empty((2,len(e))),np.empty((2,len(e)))
     while j<len(idxs):
         i,here,j = idxs[j],1,j+1
         while j<len(idxs) and nxt[idxs[j-1]]==idxs[j]: here,j = here+1,j+1
-        if _number(i, at, cap)<oldest: continue
-        before,m = 0,0
-        while before<T-1 and prv[i]>=oldest: i,before = (prv[i]-base)%cap,before+1
+        if _number(i, at, cap)<at[1]: continue
+        i,before = _back(prv, i, T-1, at, cap)
+        m = 0
         while m<before+here+T-1 and i>=0: rows[m],e[m],i,m = i,errors[i],nxt[i],m+1
         _over_blocks(e, m, T, tops, sums)
-        if m<T and pad and prv[rows[0]]<oldest:
-            found[n],res[n],n = rows[0],(eta*tops[1,m-1]+(1-eta)*sums[1,m-1]/m)**alpha,n+1
+        if m<T and pad and prv[rows[0]]<at[1]:
+            found[n],res[n],n = rows[0],eta*tops[1,m-1]+(1-eta)*sums[1,m-1]/m,n+1
+        left = 0 # rows to the end of the block
         for i in range(min(before+here, m-T+1)):
             top,total = tops[0,i],sums[0,i]
-            if i%T: top,total = max(top, tops[1,i+T-1]),total+sums[1,i+T-1]
-            found[n],res[n],n = rows[i],(eta*top+(1-eta)*total/T)**alpha,n+1
+            if left: top,total = max(top, tops[1,i+T-1]),total+sums[1,i+T-1]
+            left = left-1 if left else T-1
+            found[n],res[n],n = rows[i],eta*top+(1-eta)*total/T,n+1
     return found[:n],res[:n]
 
 # %% ../../nbs/02b_memory.starts.ipynb #633ab00f
@@ -164,17 +180,17 @@ def update(self:Starts,
     ring:Ring, # Whose rows they are
     rows:SumTree, # Their own priorities
     idxs:Tensor, # `(n,)`, best in the order of their sequences
-    errors:Tensor, # `(n,)`, above 0; if a row comes twice, its last error counts
+    errors, # `(n,)`, an array, above 0; if a row comes twice, its last error counts
 ):
     """Note new errors
     - `ring`: Whose rows they are
     - `rows`: Their own priorities
     - `idxs`: `(n,)`, best in the order of their sequences
-    - `errors`: `(n,)`, above 0; if a row comes twice, its last error counts"""
+    - `errors`: `(n,)`, an array, above 0; if a row comes twice, its last error counts"""
     self.follow(ring, rows)
-    w,idxs = self.walk,idxs.cpu().numpy()
-    self.errors[idxs] = errors.cpu().numpy()
-    self.tree.update(*_around(w.nxt, w.prv, self.errors, idxs, self.at, *self.how))
+    w = self.walk
+    found,mixed = _around(w.nxt, w.prv, self.errors, idxs.cpu().numpy(), errors, self.at, self.T, self.pad, self.eta)
+    self.tree.update(found, mixed**self.alpha)
 
 # %% ../../nbs/02b_memory.starts.ipynb #9fa5db26
 def steps_as_rows(

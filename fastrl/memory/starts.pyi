@@ -47,12 +47,12 @@ class Starts:
     - `rows`: Their own priorities, `error**alpha`"""
         ...
 
-    def update(self, ring: Ring, rows: SumTree, idxs: Tensor, errors: Tensor):
+    def update(self, ring: Ring, rows: SumTree, idxs: Tensor, errors):
         """Note new errors
     - `ring`: Whose rows they are
     - `rows`: Their own priorities
     - `idxs`: `(n,)`, best in the order of their sequences
-    - `errors`: `(n,)`, above 0; if a row comes twice, its last error counts"""
+    - `errors`: `(n,)`, an array, above 0; if a row comes twice, its last error counts"""
         ...
 
     def draw(self, u: Tensor, beta: float=0.0, whole: bool=False):

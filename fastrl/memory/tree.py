@@ -68,12 +68,13 @@ def _set_leaves(sums, tops, starts, n, idxs, priorities):
     if bad>=0: return bad
     at = idxs.astype(np.uint64)
     for j in range(len(at)): sums[at[j]] = priorities[j]
+    left = len(at)
     for l in range(len(starts)-1):
-        last = starts[-1] # none that there is
-        for j in range(len(at)):
-            at[j] //= _w
-            i = at[j]
+        last,n_parents = starts[-1],0 # none that there is
+        for j in range(left):
+            i = at[j]//_w
             if i==last: continue # indices often come in order, and neighbours have one parent
+            at[n_parents],n_parents = i,n_parents+1
             total,top,last = 0.,0.,i
             for c in range(_w):
                 k = starts[l]+i*_w+c
@@ -81,6 +82,7 @@ def _set_leaves(sums, tops, starts, n, idxs, priorities):
                 t = tops[k-starts[1]] if l else sums[k]
                 top = t if t>top else top
             sums[starts[l+1]+i],tops[starts[l+1]-starts[1]+i] = total,top
+        left = n_parents
     return -1
 
 # %% ../../nbs/02_memory.tree.ipynb #65971aa0
@@ -110,14 +112,6 @@ def _refuse_priority(self:SumTree, idx, priority):
     if not 0<=idx<self.n: raise IndexError(f'there are {self.n} priorities, so none has number {idx}')
     raise ValueError(f'a priority should be finite and not negative, got {priority} for number {idx}')
 
-# %% ../../nbs/02_memory.tree.ipynb #b4a7584e
-
-@compiled
-def _set_errors(sums, tops, starts, n, idxs, td_errors, alpha, eps):
-    p = np.empty(len(idxs))
-    for j in range(len(idxs)): p[j] = (abs(np.float64(td_errors[j]))+eps)**alpha
-    return _set_leaves(sums, tops, starts, n, idxs, p)
-
 # %% ../../nbs/02_memory.tree.ipynb #0345fd27
 @patch
 def update_td(self:SumTree,
@@ -135,7 +129,8 @@ def update_td(self:SumTree,
     if len(idxs)!=len(td_errors):
         raise ValueError(f'each index has one TD error, got {len(idxs)} indices and {len(td_errors)} errors')
     if not self.numba: return self.update(idxs, (td_errors.double().abs()+eps)**alpha)
-    bad = _set_errors(self.sums, self.tops, self.starts, self.n, idxs.numpy(), td_errors.numpy(), alpha, eps)
+    p = (np.abs(td_errors.numpy().astype(np.float64))+eps)**alpha
+    bad = _set_leaves(self.sums, self.tops, self.starts, self.n, idxs.numpy(), p)
     if bad>=0: self._refuse_priority(idxs[bad].item(), td_errors[bad].item())
 
 # %% ../../nbs/02_memory.tree.ipynb #b566bf54
