@@ -27,6 +27,7 @@
 - `fastrl.memory.explore`: See what is in a replay memory: plots, images, and a report page
 - `fastrl.memory.files`: Write tensors, and the data around them, to files that are complete or absent, and run nothing when they are read
 - `fastrl.memory.forms`: Turn experiences of any kind into columns of numbers, and back into what they were
+- `fastrl.memory.limit`: Let actors and learners in several threads wait for one another
 - `fastrl.memory.loader`: Batches of sequences without end, drawn by this process or by several workers
 - `fastrl.memory.manifest`: Replace a folder of files in one step, and check everything that a folder claims
 - `fastrl.memory.place`: Where rows live: in memory, in shared memory, in a file, or on a device
@@ -40,6 +41,7 @@
 - `fastrl.memory.serial`: Which rows are stored, which number each one has, and where one does not follow another
 - `fastrl.memory.slots`: Shared memory through which a worker hands its blocks to the process that trains
 - `fastrl.memory.starts`: Draw sequences of steps by the TD errors of their steps
+- `fastrl.memory.stream`: Consecutive chunks of episodes, with the state carried from one batch to the next
 - `fastrl.memory.table`: Which episodes are stored, and which sequences of them make the next batch
 - `fastrl.memory.tree`: Draw by priority among a million rows, and change priorities, in microseconds
 - `fastrl.memory.unpickle`: Read pickles of plain objects without running anything they ask for

@@ -1,11 +1,14 @@
 "Sequences against an oracle that keeps every row and knows nothing of the inside: who is drawn, how often, with what in front"
-import copy, random
+import copy, random, threading, time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 import pytest, torch
 from torch import tensor
 from fastrl.core import test_same as same
+from fastrl.memory.limit import RateLimiter
 from fastrl.memory.replay import ExperienceReplay, ExperienceReplayException
 from fastrl.memory.sample import Prioritized
+from fastrl.memory.stream import Stream
 
 def refused(says):
     import re
@@ -127,3 +130,87 @@ def test_histories(seed, tmp_path): history(seed, saves=tmp_path/'er' if seed%3=
 @pytest.mark.long
 def test_many_histories(tmp_path):
     for seed in range(1000, 3000): history(seed, saves=tmp_path/str(seed) if seed%20==0 else None)
+
+# %% Streams
+def streamed(seed):
+    rng = random.Random(seed)
+    cap,n_envs,T,bs,p_end = rng.choice((3,7,24,60)),rng.choice((1,2,5)),rng.choice((1,3,8)),rng.choice((1,4)),rng.choice((0,.1,.5))
+    er,o = ExperienceReplay(4, max_sz=cap, warmup_sz=1),Oracle(cap, 1)
+    chunks,last = er.stream(bs, T, seed=seed),[None]*bs
+    assert isinstance(chunks, Stream)
+    for t in range(80):
+        for _ in range(rng.choice((0,1,1,2,5)) if t else 1):
+            env,over = rng.randrange(n_envs),rng.random()<p_end
+            er.add(x=len(o.rows), env_id=env, terminated=over, truncated=False)
+            o.add(env, over)
+        batch,idxs = next(chunks)
+        assert idxs.shape==batch['mask'].shape==(bs,T) and batch['continues'].shape==(bs,1)
+        for j,serials in enumerate(batch['serial'][...,0].tolist()):
+            after = None if last[j] is None or last[j]<o.oldest else o.rows[last[j]]['after']
+            run = o.run(serials[0], T)
+            assert batch['continues'][j].item()==(after is not None) and serials[0]==(serials[0] if after is None else after)
+            assert serials==run+[-1]*(T-len(run)) and run[0]>=o.oldest
+            assert batch['mask'][j].tolist()==[s>=0 for s in serials]
+            assert batch['x'][j,:,0].tolist()==[max(s, 0) for s in serials]
+            assert batch['is_last'][j].tolist()==[s>=0 and o.rows[s]['over'] for s in serials]
+            if not er.walk.missed: assert batch['is_first'][j].tolist()==[s>=0 and o.rows[s]['before'] is None for s in serials]
+            last[j] = run[-1]
+
+@pytest.mark.parametrize('seed', range(6))
+def test_streams(seed): streamed(seed)
+
+@pytest.mark.long
+def test_many_streams():
+    for seed in range(1000, 2000): streamed(seed)
+
+# %% Limits
+class Watched(RateLimiter):
+    "Looks at every change whether both limits are kept"
+    def check(self):
+        left = self.inserts*self.samples_per_insert-self.samples
+        assert self.min_diff<=left or not self.samples
+        assert left<=self.max_diff or self.inserts<=self.min_size_to_sample
+        assert not self.samples or self.inserts>=self.min_size_to_sample
+    def can_insert(self, n=1): self.check(); return super().can_insert(n)
+    def can_sample(self, n=1): self.check(); return super().can_sample(n)
+
+@pytest.mark.parametrize('spi,least,buffer,n', [(1,1,2,1),(4,10,16,4),(.25,3,6,2),(32,5,160,64),(1,1,(0,3),1)])
+def test_limited(spi, least, buffer, n):
+    "Three actors and two learners, some of whom fail at times, end with the counts of a single thread"
+    limiter,rows,drawn,playing = Watched(spi, least, buffer),[],[],[1]*3
+    def turns(turn, done, size, k, seed):
+        rng = random.Random(seed)
+        while k>0 and playing:
+            try:
+                with turn(size, timeout=.05):
+                    if rng.random()<.1: raise KeyError
+                    done.append(size)
+                k -= 1
+            except (KeyError, TimeoutError): pass
+        if turn==limiter.insert: playing.pop()
+    with ThreadPoolExecutor(5) as pool:
+        todo = [pool.submit(turns, limiter.insert, rows, 1, 20*max(1, round(n/spi)), i) for i in range(3)]
+        todo += [pool.submit(turns, limiter.sample, drawn, n, 10**9, i) for i in range(2)]
+        for o in todo: o.result(60)
+    assert sum(rows)==60*max(1, round(n/spi)) and spi*sum(rows)-sum(drawn)<=limiter.max_diff
+    limiter.check()
+    assert (limiter.inserts, limiter.samples)==(sum(rows), sum(drawn)) and limiter.doing==dict(insert=0, sample=0)
+
+def test_limits_raise():
+    limiter = RateLimiter(2, 4, error_buffer=3)
+    start = time.monotonic()
+    with pytest.raises(TimeoutError, match='no sample of 1 was possible in 0.05 s'):
+        with limiter.sample(timeout=.05): pass
+    assert time.monotonic()-start>=.05
+    for n in (4, 1): # 2*5-0 is at most 2*4+3
+        with limiter.insert(n): pass
+    with pytest.raises(TimeoutError, match='no insert of 1'):
+        with limiter.insert(timeout=0): pass
+    waiting = ThreadPoolExecutor(1).submit(lambda: limiter.insert().__enter__())
+    time.sleep(.05)
+    assert not waiting.done()
+    limiter.close()
+    with pytest.raises(RuntimeError, match='the limiter is closed'): waiting.result(10)
+    for bad in (lambda: RateLimiter(0), lambda: RateLimiter(1, 0), lambda: RateLimiter(2, 4, (9, 10)), lambda: limiter.insert(0).__enter__(),
+                lambda: RateLimiter(4, 1, error_buffer=2).insert(2).__enter__()):
+        with pytest.raises(ValueError): bad()

@@ -4,6 +4,7 @@ Consecutive steps look alike, and a network trained on them in order forgets wha
 
 Docs: https://fastrl.github.io/fastrl/memory.replay.html.md"""
 from typing import Any, overload
+from fastrl.memory.stream import Stream
 from contextlib import contextmanager
 from torch import Tensor
 from ..core import *
@@ -165,6 +166,15 @@ class ExperienceReplay(Savable):
         ...
 
     def __setstate__(self, state):
+        ...
+
+    def stream(self, bs: int | None=None, T: int=1, seed: int | None=None, device: Any=None) -> Stream:
+        """Long sequences, chunk by chunk
+    - `bs`: Sequences side by side; `self.bs` by default
+    - `T`: Steps in a chunk
+    - `seed`: Makes the places reproducible where sequences begin
+    - `device`: Where batches should be
+    - returns: An iterator of pairs, a batch `(bs, T, …)` and row numbers `(bs, T)`"""
         ...
 
     @overload
