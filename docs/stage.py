@@ -214,7 +214,7 @@ contents = {
         'tutorials/episodes_quickstart': ['tutorials/episodes_workers', 'tutorials/episodes_compose', 'tutorials/recurrent_tmaze']},
     'How-to': dict.fromkeys(f'howto/{o}' for o in ('recipes','fastai','from_velora','from_rose','from_buffers','from_fastrl')),
     'Reference: the memory': {
-        'memory.replay': ['memory.columns'], 'memory.experience_replay': ['memory.updates'], 'memory.sample': ['memory.tree', 'memory.walk'],
+        'memory.replay': ['memory.columns', 'memory.stream', 'memory.limit'], 'memory.experience_replay': ['memory.updates'], 'memory.sample': ['memory.tree', 'memory.walk', 'memory.starts'],
         'memory.ring': ['memory.row', 'memory.place', 'memory.serial'],
         'memory.disk': ['memory.checkpoint', 'memory.saved', 'memory.manifest', 'memory.files'],
         'memory.explore': [], 'memory.check': [], 'memory.buffer': [], 'core': [], 'cli': []},
@@ -236,7 +236,8 @@ words = {
     'memory.sample#prioritized': 'prioritized experience replay; importance sampling weights', 'memory.tree': 'sum tree; segment tree',
     'tutorials/larger_than_ram#how-much-memory-it-takes': 'memory usage; memory use; RAM', 'memory.place': 'memory mapped; shared memory; GPU',
     'tutorials/recurrent_tmaze': 'LSTM; GRU; RNN; recurrent; DRQN; R2D2; POMDP', 'memory.episodes': 'sequences; recurrent replay',
-    'tutorials/endings': 'terminated; truncated; done; time limit; TimeLimit; bootstrapping; autoreset', 'memory.walk': 'n-step; n-step returns',
+    'tutorials/endings': 'terminated; truncated; done; time limit; TimeLimit; bootstrapping; autoreset', 'memory.walk': 'n-step; n-step returns', 'memory.starts': 'R2D2; prioritized sequences; eta', 'memory.stream': 'truncated backpropagation; TBPTT; continuing tasks',
+    'memory.limit': 'samples per insert; rate limiter; reverb; replay ratio', 'memory.replay#burn-in-and-stored-states': 'burn-in; stored state; recurrent state',
     'memory.disk': 'save; load; checkpoint; resume; safetensors', 'memory.vector': 'vector environments; VectorEnv; AsyncVectorEnv',
     'agents.dqn': 'DQN; Double DQN; Dueling DQN; Rainbow', 'parallel': 'distributed; Dask; Ray; parallel', 'cli': 'command line; terminal',
     'memory.explore': 'plot; visualize; dashboard; report', 'start/comparison': 'torchrl; reverb; cpprb; tianshou; stable-baselines3; SB3; flashbax; benchmark',

@@ -27,7 +27,7 @@
 - `fastrl.memory.explore`: See what is in a replay memory: plots, images, and a report page
 - `fastrl.memory.files`: Write tensors, and the data around them, to files that are complete or absent, and run nothing when they are read
 - `fastrl.memory.forms`: Turn experiences of any kind into columns of numbers, and back into what they were
-- `fastrl.memory.limit`: Let actors and learners in several threads wait for one another
+- `fastrl.memory.limit`: Let actors and learners in several threads keep pace
 - `fastrl.memory.loader`: Batches of sequences without end, drawn by this process or by several workers
 - `fastrl.memory.manifest`: Replace a folder of files in one step, and check everything that a folder claims
 - `fastrl.memory.place`: Where rows live: in memory, in shared memory, in a file, or on a device

@@ -214,3 +214,56 @@ def test_limits_raise():
     for bad in (lambda: RateLimiter(0), lambda: RateLimiter(1, 0), lambda: RateLimiter(2, 4, (9, 10)), lambda: limiter.insert(0).__enter__(),
                 lambda: RateLimiter(4, 1, error_buffer=2).insert(2).__enter__()):
         with pytest.raises(ValueError): bad()
+
+# %% Writing back
+def test_put(tmp_path):
+    "Values of sequences that are written back, late ones dropped; a checkpoint writes what changed, and all of it is resumed"
+    rng,flag = random.Random(0),((), torch.bool)
+    er = ExperienceReplay(4, max_sz=2000, warmup_sz=1, seed=0, sampler=Prioritized(seed=0), schema=dict(
+        x=((), torch.int64), terminated=flag, truncated=flag, env_id=((), torch.int64),
+        wide=((64,), torch.float32), value=((), torch.float32, 'later'), hidden=((2,), torch.float64, 'later')))
+    def row(x): return dict(x=x, terminated=x%9==8, truncated=False, env_id=0, wide=torch.full((64,), float(x)))
+    for x in range(2000): er.add(**row(x))
+    er.checkpoint(tmp_path/'er')
+    def written(): return sum(o.stat().st_size for o in (tmp_path/'er').rglob('*') if o.is_file())
+    size,value,hidden,n,late = written(),{},{},2000,[]
+    for k in range(8):
+        batch,idxs = er.sample_sequences(4, T=5, pad=True, burn_in=2)
+        late.append((idxs, batch['serial'], torch.rand(4, 7, 1), torch.rand(4, 7, 2).double()))
+        if k%2: er.add(**row(n)); n += 1
+        if k==4: er+dict(BDs(row, range(n, n+1900))); n += 1900
+        for idxs,serial,v,h in late[-2:]:
+            gone = sum(0<=s<n-2000 for s in serial.reshape(-1).tolist())
+            assert (er.put('value', idxs, v, serial), er.put('hidden', idxs, h, serial))==(gone, gone)
+            for s,a,b in zip(serial.reshape(-1).tolist(), v.reshape(-1).tolist(), h.reshape(-1, 2).tolist()):
+                if s>=0: value[s],hidden[s] = a,b
+        er.checkpoint(tmp_path/'er')
+        if k==3: assert written()-size<100_000 # of half a MB of rows
+        if k%3==2: er = ExperienceReplay.load(tmp_path/'er', env_restored=True)
+        serials = er.ring.serial(torch.arange(2000)).reshape(-1).tolist()
+        same(er['value'][:,0], tensor([value.get(s, 0.) for s in serials]))
+        same(er['hidden'], tensor([hidden.get(s, [0.,0.]) for s in serials]).double())
+        assert er['x'][:,0].tolist()==serials
+    with refused("missing ['x']"): er.add(**{k: v for k,v in row(0).items() if k!='x'})
+
+def BDs(row, xs):
+    rows = [row(x) for x in xs]
+    return {k: torch.stack([torch.as_tensor(o[k]) for o in rows]) for k in rows[0]}
+
+def test_own_names():
+    "A column `is_first` or `is_last` comes as it was stored; where a column `mask` is needed, one of the user's must have another name"
+    er = ExperienceReplay(4, max_sz=20, warmup_sz=1, seed=0, sampler=Prioritized(seed=0))
+    for t in range(12): er.add(x=t, is_first=t%2, mask=t, terminated=t%4==3, truncated=False, env_id=0)
+    batch,idxs = er.sample_sequences(8, T=3)
+    same(batch['is_first'], idxs[...,None].float()%2)
+    same(batch['mask'], idxs[...,None].float())
+    for kw in (dict(T=3, burn_in=2), dict(T=3, pad=True), dict()):
+        with refused('call the stored column `mask` another name'): er.sample_sequences(8, **kw)
+    with refused('call the stored column another name'): next(er.stream(2, T=3))
+    for bad in (-1, 1.5, True):
+        with refused('`burn_in`'): er.sample_sequences(8, T=3, burn_in=bad)
+    with refused('give `T`'): er.sample_sequences(8, burn_in=2)
+    for td,serial in ((torch.zeros(8,2), None), (torch.zeros(8,3), torch.zeros(8,2)), (torch.full((8,3), float('nan')), None)):
+        before = er['td_error'].clone()
+        with pytest.raises(ExperienceReplayException): er.update_td(td, idxs, serial)
+        same(er['td_error'], before)

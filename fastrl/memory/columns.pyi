@@ -5,7 +5,7 @@ A reward of shape `(n,)` minus a value of shape `(n,1)` is an `(n,n)` matrix, an
 Docs: https://fastrl.github.io/fastrl/memory.columns.html.md"""
 from typing import Any, overload
 from ..core import *
-__all__ = ['as_column', 'as_rows', 'row_schema', 'Columns']
+__all__ = ['as_column', 'as_rows', 'later_columns', 'with_later', 'row_schema', 'Columns']
 
 def as_column(v):
     """One number per row as a column
@@ -17,6 +17,18 @@ def as_rows(batch: dict, fields: Any=None) -> dict:
     """The columns of `batch` in the form of a replay memory, with a `td_error`
     - `batch`: Columns that share their first axis
     - `fields`: The ring's, if it has rows"""
+    ...
+
+def later_columns(schema):
+    """The columns that `put` will write
+    - `schema`: `{name: (shape, dtype)}`, or `(shape, dtype, 'later')` for a column that rows need not have
+    - returns: the schema without these marks, and a row of zeros for each marked column, by name"""
+    ...
+
+def with_later(rows: dict, zeros: dict) -> dict:
+    """`rows` with zeros for the columns that they lack
+    - `rows`: Columns `(n, …)`
+    - `zeros`: From `later_columns`"""
     ...
 
 def row_schema(schema: dict) -> dict:

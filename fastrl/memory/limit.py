@@ -1,4 +1,4 @@
-"""Let actors and learners in several threads wait for one another
+"""Let actors and learners in several threads keep pace
 
 If one thread plays and another one learns, the faster one decides how often each row is learnt from: once today, fifty times on a faster machine, and neither run can be repeated. A `RateLimiter` keeps the number of draws per insert, as the one of [reverb](https://github.com/google-deepmind/reverb) does: whoever is ahead waits.
 
@@ -89,13 +89,13 @@ def _turn(self:RateLimiter, what, n, timeout, may):
 
 @patch
 def _check(self:RateLimiter, what, n):
-    "Raise if both sides could wait for one another without end"
+    "Raise if both sides could wait without end"
     if what=='insert' and self.inserts+n<=self.min_size_to_sample: return # these never wait
     most = {**self.largest, what: max(n, self.largest[what])}
     need,width = most['insert']*self.samples_per_insert+most['sample'],self.max_diff-self.min_diff
     if need>width:
-        raise ValueError(f'{most["insert"]} inserts and {most["sample"]} samples at a time may both wait, each for '
-                         f'the other: give an `error_buffer` of {need/2:g} or more, got {width/2:g}')
+        raise ValueError(f'{most["insert"]} inserts and {most["sample"]} samples at a time may both wait, each '
+                         f'until the other moves: give an `error_buffer` of {need/2:g} or more, got {width/2:g}')
     self.largest = most
 
 @patch

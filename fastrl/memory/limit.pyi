@@ -1,4 +1,4 @@
-"""Let actors and learners in several threads wait for one another
+"""Let actors and learners in several threads keep pace
 
 If one thread plays and another one learns, the faster one decides how often each row is learnt from: once today, fifty times on a faster machine, and neither run can be repeated. A `RateLimiter` keeps the number of draws per insert, as the one of [reverb](https://github.com/google-deepmind/reverb) does: whoever is ahead waits.
 

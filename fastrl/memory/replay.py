@@ -29,7 +29,7 @@ from .walk import Runs, Walk
 class ExperienceReplay(Savable):
     "The last `max_sz` rows, and batches of `bs` drawn from them"
     __array_ufunc__ = None # so that `array + memory` comes to `__radd__`, too
-    kind,freeze_memory = 'ExperienceReplay',False # pickles from before `freeze_memory` have none
+    kind,freeze_memory,later = 'ExperienceReplay',False,{} # older pickles have no `freeze_memory` and no `later`
     def __init__(self,
         bs:int=16, # Rows in a batch that is drawn
         max_sz:int=200, # The most rows it holds, whatever the number of environments; then the oldest are overwritten
@@ -42,7 +42,7 @@ class ExperienceReplay(Savable):
         device='cpu', # Where the rows live
         shared:bool=False, # In shared memory, where other processes see the same rows?
         path=None, # A file to live in; a file that a memory left is opened with its rows
-        schema:dict=None, # The columns, `{name: (shape, dtype)}`; without it the first row decides
+        schema:dict=None, # The columns, `{name: (shape, dtype)}`; `(shape, dtype, 'later')` if rows come without it
         freeze_memory:bool=False, # Keep the first `max_sz` rows, and drop what comes later?
         **_
     ):
@@ -57,11 +57,12 @@ class ExperienceReplay(Savable):
         - `device`: Where the rows live
         - `shared`: In shared memory, where other processes see the same rows?
         - `path`: A file to live in; a file that a memory left is opened with its rows
-        - `schema`: The columns, `{name: (shape, dtype)}`; without it the first row decides
+        - `schema`: The columns, `{name: (shape, dtype)}`; `(shape, dtype, 'later')` if rows come without it
         - `freeze_memory`: Keep the first `max_sz` rows, and drop what comes later?"""
         if _: refuse_words('ExperienceReplay', _, **_words)
         _check_settings(bs, max_sz, warmup_sz, sampler, n_step, gamma)
         self.bs,self.max_sz,self.warmup_sz,self.n_step,self.gamma = bs,max_sz,warmup_sz,n_step,gamma
+        schema,self.later = later_columns(schema)
         try: self.ring = Ring(max_sz, schema and row_schema(schema), device, shared, path)
         except ValueError as e: raise ExperienceReplayException(str(e)) from e
         self.sampler = Uniform(seed, device) if sampler is None else sampler
@@ -122,7 +123,7 @@ def __add__(self:ExperienceReplay,
     first,several = self.ring.total,0 if source is None else self.ring.seams.several
     rows = batch
     try:
-        rows = as_rows(batch, self.ring.fields)
+        rows = with_later(as_rows(batch, self.ring.fields), self.later)
         if self.freeze_memory: rows = self._extend_to_full(rows)
         else: self.ring.extend(rows)
     except ValueError as e: raise ExperienceReplayException(str(e)) from e
@@ -207,6 +208,7 @@ def add(self:ExperienceReplay,
     """Add one step
     - `**row`: The fields of one step; a number makes a column of shape `(n,1)`"""
     if _: _refuse_positions(*_)
+    for k,o in self.later.items(): row.setdefault(k, o)
     if type(td := row.setdefault('td_error', 0.)) is int and abs(td)<2**53: row['td_error'] = float(td)
     ours = type(self).__add__ is ExperienceReplay.__add__
     if ours and self.ring.fields and not self.freeze_memory:
@@ -419,6 +421,7 @@ def __getitem__(self:ExperienceReplay,
         i = self._rows_named(o)
         res = ExperienceReplay(self.bs, len(i), min(self.warmup_sz, len(i)), ring[i], self._sampler_alike(),
                                self.n_step, self.gamma, device=ring.device, freeze_memory=self.freeze_memory)
+        res.later = self.later
         res._join_as(self, i, 0, 0)
         if hasattr(self.sampler, 'beside'):
             beside = {k: torch.as_tensor(v)[i.to(ring.device)] for k,v in self.sampler.beside(ring).items()}
@@ -530,7 +533,7 @@ def _all_to_save(self:ExperienceReplay, extra):
     state = dict(sampler=s.state_dict(), runs=self.runs.state_dict(), chains=self.walk.state_dict(ring),
                  dropped_updates=self.dropped_updates, extra=extra,
                  vectors=[{**v, 'key':-1} for v in self.vectors.vectors], next_episode=self.vectors.next_episode)
-    config = dict(**{k: getattr(self, k) for k in _saved_settings}, **how)
+    config = dict(**{k: getattr(self, k) for k in _saved_settings}, **how, later=[*self.later])
     return dict(config=config, ring=ring, state=state, beside=beside, mutable=['td_error'], sampler=s)
 
 # %% ../../nbs/06_memory.replay.ipynb #a58149cc
@@ -573,6 +576,8 @@ def empty(cls:ExperienceReplay, saved, sampler=None, device='cpu')->ExperienceRe
 def restored(self:ExperienceReplay, saved, ring, beside, state)->ExperienceReplay:
     "The memory over the rows that were loaded"
     self.ring,self.runs,self.skipped = ring,Uniform(),saved.skipped
+    self.later = {f.name: torch.zeros(f.shape, dtype=f.dtype)
+                  for f in ring.fields or () if f.name in saved.config.get('later', ())}
     self.sampler.load_state_dict(state['sampler'] if state else self.sampler.state_dict(), ring, beside)
     if not state: return self
     self.runs.load_state_dict(state['runs'])

@@ -21,6 +21,7 @@ class ExperienceReplay(Savable):
     __array_ufunc__: Any
     kind: Any
     freeze_memory: Any
+    later: Any
     bs: int
     max_sz: int
     warmup_sz: int
@@ -46,7 +47,7 @@ class ExperienceReplay(Savable):
         - `device`: Where the rows live
         - `shared`: In shared memory, where other processes see the same rows?
         - `path`: A file to live in; a file that a memory left is opened with its rows
-        - `schema`: The columns, `{name: (shape, dtype)}`; without it the first row decides
+        - `schema`: The columns, `{name: (shape, dtype)}`; `(shape, dtype, 'later')` if rows come without it
         - `freeze_memory`: Keep the first `max_sz` rows, and drop what comes later?"""
         ...
 

@@ -395,7 +395,7 @@ def _put_fast(self:Ring, f, idxs, values, serials):
             and len(f.shape)<2 and idxs.is_cpu and values.is_cpu and serials.is_cpu
             and not values.requires_grad): return False
     col,new = place.arrays[f.path],values.numpy()
-    if f.shape==(1,): col,new = col[:,0],new[:,0] # one number a row is copied faster than an array
+    if f.shape==(1,): col,new = col[:,0],new[:,0] # numbers are copied faster than arrays of one
     if not self._serials.write_held(col, idxs.numpy(), new, serials.numpy()[:,0]): return False
     if place.changed is not None: place.mark_changed(f.path[0], idxs)
     return True

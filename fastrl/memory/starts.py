@@ -146,6 +146,7 @@ def _back(prv, i, steps, at, cap):
         if i<0: i += cap
     return i,n
 
+# %% ../../nbs/02b_memory.starts.ipynb #ac00d368
 @compiled
 def _around(nxt, prv, errors, idxs, new, at, T, pad, eta):
     "Set the errors of `idxs`: the rows where the sequences begin that hold one of them, and `eta*max+(1-eta)*mean`"

@@ -1,6 +1,6 @@
 """Consecutive chunks of episodes, with the state carried from one batch to the next
 
-A robot's episode never ends, and no batch is long enough for it. A `Stream` gives it chunk by chunk: row `b` of each batch goes on where row `b` of the batch before ended, so that a recurrent network keeps its state from one to the next. Where that is not possible, because the episode ended or its rows were overwritten, the row begins elsewhere, and `continues` says so.
+A robot's episode never ends, and no batch is long enough for it. A `Stream` gives it chunk by chunk: row `b` of each batch continues where row `b` of the batch before ended, so that a recurrent network keeps its state from one to the next. Where that is not possible, because the episode ended or its rows were overwritten, the row begins elsewhere, and `continues` says so.
 
 Docs: https://fastrl.github.io/fastrl/memory.stream.html.md"""
 
@@ -54,16 +54,16 @@ def draw(self:Stream, ring, bs):
     base,oldest,*_ = walk.bounds(ring)
     there = self.last>=oldest
     begin = np.where(there, walk.nxt[np.where(there, (self.last-base)%len(walk.nxt), 0)], -1)
-    goes_on = begin>=0
+    follows = begin>=0
     new = walk.draw_runs(ring, bs, 1, True, self.gen)[0][:,0].numpy()
-    begin = np.where(goes_on, begin, new)
+    begin = np.where(follows, begin, new)
     idxs,n = walk.runs(torch.from_numpy(begin), self.T)
     mask = torch.arange(self.T)<n[:,None]
     first,end = torch.zeros_like(mask),torch.zeros_like(mask)
     first[:,0] = torch.from_numpy(walk.prv[begin]==-1)
     end[torch.arange(bs),n-1] = torch.from_numpy(walk.nxt[idxs[:,-1].numpy()]==-2)
     cols = {k: v for k,v in zip(sequence_names, (first, end, mask)) if k not in own}
-    cols['continues'] = torch.from_numpy(goes_on)[:,None]
+    cols['continues'] = torch.from_numpy(follows)[:,None]
     return idxs.masked_fill(~mask, -1).to(ring.device), {k: v.to(ring.device) for k,v in cols.items()}
 
 # %% ../../nbs/06ab_memory.stream.ipynb #a0fac914
