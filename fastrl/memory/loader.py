@@ -164,7 +164,8 @@ class Sequences(IterableDataset):
 # %% ../../nbs/05h_memory.loader.ipynb #ff24bccf
 class EpisodeLoader(DataLoader):
     "Batches of sequences from an `EpisodeDataset`, without end"
-    def __init__(self, dataset, batch_size, sequence_length, chunk_size, num_workers, pin_memory, seed, by, context, pad):
+    def __init__(self, dataset, batch_size, sequence_length, chunk_size, num_workers, pin_memory, seed, by, context,
+                 pad=False):
         chunk = batch_size if chunk_size is None else whole_number('chunk_size', chunk_size)
         if batch_size%chunk:
             raise ValueError(f'`chunk_size` should divide `batch_size`, {batch_size}, without a rest, got {chunk}')
@@ -229,7 +230,8 @@ def _look_for_short(self:EpisodeLoader):
     self.ends,ns = None,[n for o in drawn for n in o.episode_lengths]
     short = [n for n in ns if n<T]
     warnings.warn(f'{len(short)} of {len(ns)} episodes ({len(short)/len(ns):.0%}) are shorter than {T} steps, and are '
-                  f'never drawn; they have {sum(short)/sum(ns):.0%} of all steps. `pad=True` draws them too', stacklevel=3)
+                  f'never drawn; they have {sum(short)/sum(ns):.0%} of all steps. `pad=True` draws them too',
+                  stacklevel=3)
 
 # %% ../../nbs/05h_memory.loader.ipynb #21e776ba
 @patch

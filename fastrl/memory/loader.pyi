@@ -43,7 +43,7 @@ class EpisodeLoader(DataLoader):
     mask: Any
     sequences: Sequences
 
-    def __init__(self, dataset, batch_size, sequence_length, chunk_size, num_workers, pin_memory, seed, by, context, pad):
+    def __init__(self, dataset, batch_size, sequence_length, chunk_size, num_workers, pin_memory, seed, by, context, pad=False):
         ...
 
     @property

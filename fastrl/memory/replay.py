@@ -402,7 +402,8 @@ def sample_sequences(self:ExperienceReplay,
     if _: refuse_words('sample_sequences', _, batch_size='bs', sequence_length='T', seq_len='T', length='T')
     bs,T = self.bs if bs is None else _positive('bs', bs),T if T is None else _positive('T', T)
     burn_in = _positive('burn_in', burn_in, 0)
-    if burn_in and T is None: raise ExperienceReplayException('no step comes before a whole episode: give `T`, or no `burn_in`')
+    if burn_in and T is None:
+        raise ExperienceReplayException('no step comes before a whole episode: give `T`, or no `burn_in`')
     self._check_warm()
     by = self.sampler if hasattr(self.sampler, 'draw_starts') else None
     return self._drawn_by(Runs(self.walk, self.runs.gen, T, pad, burn_in, by), bs, device)
@@ -564,7 +565,7 @@ def empty(cls:ExperienceReplay, saved, sampler=None, device='cpu')->ExperienceRe
     "A memory with the settings of `saved`, and no rows yet"
     c = {'freeze_memory':False, **saved.config} # older memories knew nothing of it
     new = sampler or sampler_of(c['sampler'], c['sampler_settings'], device)
-    if (type(new).__name__, new.settings)!=(c['sampler'], {**new.settings, **c['sampler_settings']}): # older ones knew less
+    if (type(new).__name__, new.settings)!=(c['sampler'], c['sampler_settings']):
         raise ValueError(f'`sampler` should be a {c["sampler"]} with {c["sampler_settings"]}, '
                          f'got a {type(new).__name__} with {new.settings}')
     if c['max_sz']!=saved.ring['capacity']:

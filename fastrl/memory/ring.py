@@ -294,8 +294,10 @@ def _numbered(self:Ring, sampler, idxs):
 @patch
 def _padded(self:Ring, idxs):
     "The rows `idxs`, zeros for -1"
-    rows,none = self.place.take(idxs.clamp(min=0)),(idxs<0).nonzero()[:,0]
-    for o in rows if isinstance(rows, list) else [rows]: o[none if isinstance(o, Tensor) else none.numpy()] = 0
+    rows = self.place.take(idxs.clamp(min=0))
+    if isinstance(rows, np.ndarray): rows[np.flatnonzero(idxs.numpy()<0)] = 0
+    else:
+        for o in rows if isinstance(rows, list) else [rows]: o[idxs<0] = 0
     return rows
 
 # %% ../../nbs/01_memory.ring.ipynb #bafd54a5

@@ -158,11 +158,13 @@ def follow(self:Prioritized, ring:Ring):
 @patch
 def update(self:Prioritized, ring, idxs, td_errors):
     "Set the priorities of `idxs` by their TD errors"
+    starts,self.starts = self.starts,None # if this is interrupted, they are made anew
     self.follow(ring)
     self.tree.update_td(idxs, td_errors, self.alpha, self.eps)
-    if not self.starts: return
+    if not starts: return
     errors = np.abs(td_errors.cpu().numpy().reshape(-1).astype(np.float64))+self.eps
-    self.starts.update(ring, self.tree, idxs.reshape(-1), errors)
+    starts.update(idxs.reshape(-1), errors)
+    self.starts = starts
 
 # %% ../../nbs/03_memory.sample.ipynb #7570cbd4
 @patch
@@ -205,12 +207,12 @@ def draw_starts(self:Prioritized,
     - `pad`: Also shorter episodes?
     - returns: row numbers `(bs,)`, an array, and the column `weight`"""
     self.follow(ring)
-    s = Starts(walk, T, pad, self.eta, self.alpha)
-    if self.starts and self.starts.walk is walk and self.starts.how==s.how: s = self.starts
+    s,how = self.starts,(T, pad, self.eta, self.alpha)
+    if not s or s.walk is not walk or s.how!=how: s = self.starts = Starts(walk, *how)
     s.follow(ring, self.tree)
-    u = torch.rand(bs, generator=self.gen, dtype=torch.float64, device=self.gen.device).cpu()
-    begin,weight = s.draw(u, self.beta, self.normalize=='memory')
-    self.starts,self.draws = s,self.draws+1
+    u = torch.rand(bs, generator=self.gen, dtype=torch.float64, device=self.gen.device)
+    begin,weight = s.draw(u.cpu(), self.beta, self.normalize=='memory')
+    self.draws += 1
     return begin.numpy(), dict(weight=weight)
 
 # %% ../../nbs/03_memory.sample.ipynb #39400ace
@@ -218,7 +220,7 @@ def draw_starts(self:Prioritized,
 def settings(self:Prioritized)->dict:
     "The arguments that make another sampler of this kind"
     return dict(alpha=self.alpha, beta=self.beta0, beta_steps=self.beta_steps, eps=self.eps, normalize=self.normalize,
-                eta=self.eta)
+                **({} if self.eta==.9 else dict(eta=self.eta))) # memories that were saved before know no `eta`
 
 # %% ../../nbs/03_memory.sample.ipynb #c34175a5
 @patch

@@ -35,10 +35,11 @@ class Starts:
         - `alpha`: How much priorities matter"""
         self.walk,self.T,self.pad,self.eta,self.alpha = walk,T,pad,eta,alpha
         self.tree,self.errors,self.heirs,self.at = None,None,None,None # `at`: which rows were looked at
+        self.pending,self.n_pending = [],0 # rows that have new errors since then
 
     @property
     def how(self): return self.T,self.pad,self.eta,self.alpha
-    def __getstate__(self): return {**self.__dict__, **dict.fromkeys(('tree','errors','heirs','at'))} # it follows from the rows
+    def __getstate__(self): return Starts(self.walk, *self.how).__dict__ # all else follows from the rows
     def __repr__(self): return f'Starts(T={self.T}, pad={self.pad}, eta={self.eta}, alpha={self.alpha}, {self.tree})'
 
 # %% ../../nbs/02b_memory.starts.ipynb #a968a74f
@@ -53,7 +54,7 @@ def _priority(nxt, prv, errors, i, oldest, T, pad, eta, alpha):
 
 @compiled
 def _all_priorities(nxt, prv, errors, at, T, pad, eta, alpha):
-    "Of all rows, and the row after each of those before `oldest`"
+    "Of all rows, and which row follows each"
     base,oldest,total = at
     res,heirs,cap = np.zeros(len(nxt)),np.full(len(nxt), -1),len(nxt)
     for s in range(oldest, total):
@@ -97,16 +98,18 @@ def follow(self:Starts,
     """Look at the rows that came and went since the last time
     - `ring`: Whose rows they are
     - `rows`: Their own priorities, `error**alpha`"""
-    *at,_ = self.walk.bounds(ring)
-    at,was,w = np.array(at),self.at,self.walk
-    if was is not None and (at==was).all(): return
+    at,was,w = self.walk.bounds(ring)[:3],self.at,self.walk
+    if at==was and not self.pending: return
+    self.at = None # if this is interrupted, the next time looks at all rows
     cap = len(w.nxt)
-    if was is None or at[0]!=was[0] or len(self.tree)!=cap or at[2]-was[2]>cap//4: self._look_at_all(rows, at)
+    anew = was is None or at[0]!=was[0] or len(self.tree)!=cap
+    if anew or at[2]-was[2]+self.n_pending>cap//2: self._look_at_all(rows, at)
     else:
         new = (np.arange(was[2], at[2])-at[0])%cap
         self.errors[new] = self._errors_of(rows, new)
         self.tree.update(*_changes(w.nxt, w.prv, self.errors, self.heirs, was, at, *self.how))
-    self.at = at
+        if self.pending: self._look_around(at)
+    self.pending,self.n_pending,self.at = [],0,at
 
 @patch
 def _look_at_all(self:Starts, rows, at):
@@ -148,12 +151,10 @@ def _back(prv, i, steps, at, cap):
 
 # %% ../../nbs/02b_memory.starts.ipynb #ac00d368
 @compiled
-def _around(nxt, prv, errors, idxs, new, at, T, pad, eta):
-    "Set the errors of `idxs`: the rows where the sequences begin that hold one of them, and `eta*max+(1-eta)*mean`"
+def _around(nxt, prv, errors, idxs, at, T, pad, eta):
+    "The rows where the sequences begin that hold one of `idxs`, and their `eta*max+(1-eta)*mean`"
     cap,n,j,runs = len(nxt),0,0,1
-    for q in range(len(idxs)):
-        errors[idxs[q]] = new[q]
-        runs += q>0 and nxt[idxs[q-1]]!=idxs[q]
+    for q in range(1, len(idxs)): runs += nxt[idxs[q-1]]!=idxs[q]
     found,res = np.empty(len(idxs)+runs*(T-1), np.int64),np.empty(len(idxs)+runs*(T-1))
     rows,e = np.empty(len(idxs)+2*T, np.int64),np.empty(len(idxs)+2*T)
     tops,sums = np.empty((2,len(e))),np.empty((2,len(e)))
@@ -165,7 +166,7 @@ def _around(nxt, prv, errors, idxs, new, at, T, pad, eta):
         m = 0
         while m<before+here+T-1 and i>=0: rows[m],e[m],i,m = i,errors[i],nxt[i],m+1
         _over_blocks(e, m, T, tops, sums)
-        if m<T and pad and prv[rows[0]]<at[1]:
+        if m<T and pad:
             found[n],res[n],n = rows[0],eta*tops[1,m-1]+(1-eta)*sums[1,m-1]/m,n+1
         left = 0 # rows to the end of the block
         for i in range(min(before+here, m-T+1)):
@@ -178,19 +179,22 @@ def _around(nxt, prv, errors, idxs, new, at, T, pad, eta):
 # %% ../../nbs/02b_memory.starts.ipynb #633ab00f
 @patch
 def update(self:Starts,
-    ring:Ring, # Whose rows they are
-    rows:SumTree, # Their own priorities
     idxs:Tensor, # `(n,)`, best in the order of their sequences
     errors, # `(n,)`, an array, above 0; if a row comes twice, its last error counts
 ):
-    """Note new errors
-    - `ring`: Whose rows they are
-    - `rows`: Their own priorities
+    """Note new errors, for the next `follow`
     - `idxs`: `(n,)`, best in the order of their sequences
     - `errors`: `(n,)`, an array, above 0; if a row comes twice, its last error counts"""
-    self.follow(ring, rows)
+    if self.at is None or self.n_pending>len(self.errors): self.at = None; return # the rows will say it all
+    idxs = idxs.cpu().numpy()
+    self.errors[idxs] = errors
+    self.pending.append(idxs)
+    self.n_pending += len(idxs)
+
+@patch
+def _look_around(self:Starts, at):
     w = self.walk
-    found,mixed = _around(w.nxt, w.prv, self.errors, idxs.cpu().numpy(), errors, self.at, self.T, self.pad, self.eta)
+    found,mixed = _around(w.nxt, w.prv, self.errors, np.concatenate(self.pending), at, self.T, self.pad, self.eta)
     self.tree.update(found, mixed**self.alpha)
 
 # %% ../../nbs/02b_memory.starts.ipynb #9fa5db26
@@ -206,12 +210,14 @@ def steps_as_rows(
     - returns: the same of `(n,)` rows: `(n,1)`, `(n,)`, `(n,1)` or `None`"""
     td_errors,idxs = torch.as_tensor(td_errors).detach().as_subclass(Tensor),torch.as_tensor(idxs)
     if td_errors.shape not in (idxs.shape, (*idxs.shape,1)):
-        raise ValueError(f'`td_errors` should be {tuple(idxs.shape)}, one for each of `idxs`, got {tuple(td_errors.shape)}')
+        raise ValueError(f'`td_errors` should be {tuple(idxs.shape)}, one for each of `idxs`, '
+                         f'got {tuple(td_errors.shape)}')
     cols = [None if o is None else torch.as_tensor(o).reshape(-1, 1) for o in (td_errors, serials)]
     if serials is not None and len(cols[1])!=idxs.numel():
         raise ValueError(f'`serials` should have one number for each of the {idxs.numel()} `idxs`, got {len(cols[1])}: '
                          'pass those that came with these rows')
-    there,idxs = (idxs>=0).reshape(-1),idxs.reshape(-1)
+    idxs = idxs.reshape(-1)
+    there = idxs>=0
     if not there.all(): idxs,*cols = (o if o is None else o[there.to(o.device)] for o in (idxs, *cols))
     return cols[0],idxs,cols[1]
 

@@ -22,6 +22,8 @@ class Starts:
     errors: Any
     heirs: Any
     at: Any
+    pending: Any
+    n_pending: int
 
     def __init__(self, walk: Walk, T: int, pad: bool=False, eta: float=0.9, alpha: float=0.6):
         """- `walk`: Says which row follows which
@@ -47,10 +49,8 @@ class Starts:
     - `rows`: Their own priorities, `error**alpha`"""
         ...
 
-    def update(self, ring: Ring, rows: SumTree, idxs: Tensor, errors):
-        """Note new errors
-    - `ring`: Whose rows they are
-    - `rows`: Their own priorities
+    def update(self, idxs: Tensor, errors):
+        """Note new errors, for the next `follow`
     - `idxs`: `(n,)`, best in the order of their sequences
     - `errors`: `(n,)`, an array, above 0; if a row comes twice, its last error counts"""
         ...

@@ -20,8 +20,7 @@ from .ring import Ring
 class Walk:
     "By row: the next one of its episode (-1: none yet, -2: it ended), the one before (-1: it began here, -3: unknown)"
     def __init__(self):
-        # how many rows were linked; the row in slot 0; did rows come and go between two looks?
-        # the number of an episode's first `step`
+        # how many rows were linked; the row in slot 0; did rows come and go unseen? an episode's first `step`
         self.seen,self.base,self.missed,self.least = 0,0,False,1.
         self.anew = np.zeros(1, np.bool_) # was it seen that each episode counts its steps anew?
         self.missed_at,self.named = 0,True # where rows were last missed; do rows name their environment?
@@ -434,8 +433,10 @@ def _pick(nxt, prv, tries, bs, T, pad, base, oldest, total, cap):
 
 # %% ../../nbs/02a_memory.walk.ipynb #123dc336
 @patch
-def bounds(self:Walk, ring:Ring)->tuple:
-    "The serial numbers of the row in slot 0, of the oldest whole row, after the newest one; and how many slots"
+def bounds(self:Walk, ring:Ring # Whose rows they are
+)->tuple:
+    """The serial numbers of the row in slot 0, of the oldest whole row, after the newest one; and how many slots
+    - `ring`: Whose rows they are"""
     self.follow(ring)
     n = len(ring)
     return self.base,max(ring.seams.oldest, self.seen-n),self.seen,ring.capacity or max(n, 1)
@@ -540,12 +541,10 @@ class Runs:
         if not T: begin,T = walk._draw_whole(ring, bs, self.gen)
         elif self.by: begin,more = self.by.draw_starts(ring, bs, walk, T, self.pad)
         else: begin = walk._starts(ring, bs, T, self.pad, self.gen)
-        base,oldest,*_ = walk.bounds(ring)
+        base,oldest = walk.bounds(ring)[:2] if self.burn_in else (0,0)
         idxs,_,*flags = _run_rows(walk.nxt, walk.prv, begin, T, True, self.burn_in, base, oldest)
         cols = {**more, **{k: torch.from_numpy(v) for k,v in zip(sequence_names[:2+padded], flags) if k not in own}}
-        idxs = torch.from_numpy(idxs)
-        if ring.device.type=='cpu': return idxs,cols
-        return idxs.to(ring.device), {k: v.to(ring.device) for k,v in cols.items()}
+        return torch.from_numpy(idxs).to(ring.device), {k: v.to(ring.device) for k,v in cols.items()}
 
 # %% ../../nbs/02a_memory.walk.ipynb #e2372118
 @patch

@@ -73,7 +73,8 @@ class Walk:
         ...
 
     def bounds(self, ring: Ring) -> tuple:
-        """The serial numbers of the row in slot 0, of the oldest whole row, after the newest one; and how many slots"""
+        """The serial numbers of the row in slot 0, of the oldest whole row, after the newest one; and how many slots
+    - `ring`: Whose rows they are"""
         ...
 
     def draw_runs(self, ring: Ring, bs: int, T: int, pad: bool, gen: torch.Generator):
