@@ -80,6 +80,40 @@ class TorchrlSlices(stores.Torchrl):
         self.rb = ReplayBuffer(storage=LazyTensorStorage(capacity), batch_size=bs, sampler=SliceSampler(num_slices=16, traj_key='episode', cache_values=True))
         for i in range(0, len(rows['reward']), 4096): self.at_once(stores.fields(rows, slice(i, i+4096)))()
 
+class TorchrlPrioritizedSlices(stores.Torchrl):
+    def __init__(self, rows, capacity, bs):
+        from tensordict import TensorDict
+        from torchrl.data import LazyTensorStorage, PrioritizedSliceSampler, TensorDictReplayBuffer
+        rows = {**rows, 'episode':np.cumsum(np.roll(rows['terminated'], 1))}
+        self.TensorDict = TensorDict
+        sampler = PrioritizedSliceSampler(max_capacity=capacity, alpha=.6, beta=.4, num_slices=16, traj_key='episode', cache_values=True)
+        self.rb = TensorDictReplayBuffer(storage=LazyTensorStorage(capacity), batch_size=bs, sampler=sampler)
+        for i in range(0, len(rows['reward']), 4096): self.at_once(stores.fields(rows, slice(i, i+4096)))()
+    def turn(self, td):
+        b = self.rb.sample()
+        b['td_error'] = td
+        self.rb.update_tensordict_priority(b)
+        return b
+
+def by_priority(rows, n, B, T, burn_in):
+    "Draw sequences by priority, and tell the TD errors of all steps but the first `burn_in`"
+    er,td = Fastrl(rows, n, B, sampler=Prioritized(alpha=.6, beta=.4, seed=0)).er,torch.rand(B, T)
+    def turn():
+        batch,idxs = er.sample_sequences(B, T, burn_in=burn_in)
+        er.update_td(td, idxs[:,burn_in:], batch['serial'][:,burn_in:])
+        return batch
+    assert turn()['state'].shape==(B, burn_in+T, 4)
+    return turn
+
+def prioritized_sequences(n=10**6, B=16, T=64, burn_in=16, peers=(TorchrlPrioritizedSlices,)):
+    rows,td = ended(n),torch.rand(B*(burn_in+T))
+    return {'fastrl': by_priority(rows, n, B, T, burn_in), **stores.open_all(peers, rows, n, B*(burn_in+T), lambda s: lambda: s.turn(td))}
+
+def against_uniform(n=10**6, B=16, T=64, burn_in=16):
+    rows = ended(n)
+    er = Fastrl(rows, n, B, seed=0).er
+    return {'fastrl': by_priority(rows, n, B, T, burn_in), 'evenly': lambda: er.sample_sequences(B, burn_in+T)}
+
 def sequences(n=10**6, B=16, T=64, peers=(TorchrlSlices,)):
     rows = ended(n)
     er = Fastrl(rows, n, B, seed=0).er
@@ -93,4 +127,8 @@ cases = [
          toy=dict(n=500, bs=8), note='how much longer it takes'),
     Case('Sequences: 16 of 64 steps from 10⁶ CartPole rows', sequences, goal=5, toy=dict(n=1000, B=2, T=4, peers=()),
          note='episodes of 200 steps; torchrl draws slices with its cache on'),
+    Case('Sequences by priority: 16 of 64 steps with 16 of burn-in from 10⁶ CartPole rows, and their update', prioritized_sequences, goal=5,
+         toy=dict(n=1000, B=2, T=4, burn_in=2, peers=()), note="torchrl's `PrioritizedSliceSampler` draws 16 slices of 80 steps by the priority of their first one"),
+    Case('The same, against 16 sequences of 80 steps drawn evenly', against_uniform, goal=2.2, growth=True,
+         toy=dict(n=1000, B=2, T=4, burn_in=2), note='how much longer it takes'),
 ]

@@ -218,16 +218,17 @@ def imports_for(func, origin, home):
 def stubs(sources):
     "The stub of each of the modules `{dotted name: source}`"
     trees = {k: ast.parse(v) for k,v in sources.items()}
-    home = {o.name: k for k,t in trees.items() for o in t.body if isinstance(o, ast.ClassDef)}
+    own = {k: {o.name for o in t.body if isinstance(o, ast.ClassDef)} for k,t in trees.items()}
+    home = {c: k for k in reversed(trees) for c in own[k]} # of two classes with one name the first
     methods,extra = {},{k: [] for k in trees}
     for k,t in trees.items():
         for f in t.body:
             if (how := patched(f)) is None: continue
             for c in classes_of(f):
-                if c not in home: continue
-                methods.setdefault(c, []).append((f, how))
-                if home[c]!=k: extra[home[c]] += imports_for(f, (k, t), trees[home[c]])
-    return {k: stub_module(t, methods, extra[k]) for k,t in trees.items()}
+                if (of := k if c in own[k] else home.get(c)) is None: continue
+                methods.setdefault((of, c), []).append((f, how))
+                if of!=k: extra[of] += imports_for(f, (k, t), trees[of])
+    return {k: stub_module(t, {c: m for (of,c),m in methods.items() if of==k}, extra[k]) for k,t in trees.items()}
 
 def needed(node, used):
     "An import of nothing but what is `used`; a star stays whole"

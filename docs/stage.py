@@ -212,12 +212,12 @@ contents = {
     'Tutorials': dict.fromkeys(f'tutorials/{o}' for o in (
         'first_agent','plain_pytorch','endings','priorities','looking','larger_than_ram','many_workers','your_own')) | {
         'tutorials/episodes_quickstart': ['tutorials/episodes_workers', 'tutorials/episodes_compose', 'tutorials/recurrent_tmaze']},
-    'How-to': dict.fromkeys(f'howto/{o}' for o in ('recipes','fastai','from_velora','from_rose','from_buffers','from_fastrl')),
+    'How-to': dict.fromkeys(f'howto/{o}' for o in ('recipes','frames','fastai','sb3','from_velora','from_rose','from_buffers','from_fastrl')),
     'Reference: the memory': {
-        'memory.replay': ['memory.columns'], 'memory.experience_replay': ['memory.updates'], 'memory.sample': ['memory.tree', 'memory.walk'],
-        'memory.ring': ['memory.row', 'memory.place', 'memory.serial'],
+        'memory.replay': ['memory.columns', 'memory.ahead', 'memory.stream', 'memory.limit'], 'memory.experience_replay': ['memory.updates'], 'memory.sample': ['memory.tree', 'memory.walk', 'memory.starts'],
+        'memory.ring': ['memory.row', 'memory.place', 'memory.random', 'memory.serial', 'memory.frames', 'memory.stacks', 'memory.joins'],
         'memory.disk': ['memory.checkpoint', 'memory.saved', 'memory.manifest', 'memory.files'],
-        'memory.explore': [], 'memory.check': [], 'memory.buffer': [], 'core': [], 'cli': []},
+        'memory.explore': [], 'memory.check': [], 'memory.buffer': [], 'compat': ['sb3'], 'core': [], 'cli': []},
     'Reference: environments': {
         'data.block': [], 'data.gym': ['data.envs', 'data.steps', 'memory.vector'], 'data.learner': [], 'agents.dqn': []},
     'Reference: episodes': {
@@ -234,13 +234,16 @@ words = {
     'tutorials/plain_pytorch': 'PyTorch; training loop', 'memory.experience_replay': 'fastai; callback; Learner',
     'tutorials/priorities': 'prioritized experience replay; PER; n-step; n-step returns; multi-step returns',
     'memory.sample#prioritized': 'prioritized experience replay; importance sampling weights', 'memory.tree': 'sum tree; segment tree',
-    'tutorials/larger_than_ram#how-much-memory-it-takes': 'memory usage; memory use; RAM', 'memory.place': 'memory mapped; shared memory; GPU',
+    'tutorials/larger_than_ram#how-much-memory-it-takes': 'memory usage; memory use; RAM', 'memory.place': 'memory mapped; shared memory; GPU', 'memory.random': 'seed; random numbers', 'memory.ahead': 'prefetch; DataLoader; pin_memory; background thread',
     'tutorials/recurrent_tmaze': 'LSTM; GRU; RNN; recurrent; DRQN; R2D2; POMDP', 'memory.episodes': 'sequences; recurrent replay',
-    'tutorials/endings': 'terminated; truncated; done; time limit; TimeLimit; bootstrapping; autoreset', 'memory.walk': 'n-step; n-step returns',
+    'tutorials/endings': 'terminated; truncated; done; time limit; TimeLimit; bootstrapping; autoreset', 'memory.walk': 'n-step; n-step returns', 'memory.starts': 'R2D2; prioritized sequences; eta', 'memory.stream': 'truncated backpropagation; TBPTT; continuing tasks',
+    'memory.limit': 'samples per insert; rate limiter; reverb; replay ratio', 'memory.replay#burn-in-and-stored-states': 'burn-in; stored state; recurrent state',
     'memory.disk': 'save; load; checkpoint; resume; safetensors', 'memory.vector': 'vector environments; VectorEnv; AsyncVectorEnv',
     'agents.dqn': 'DQN; Double DQN; Dueling DQN; Rainbow', 'parallel': 'distributed; Dask; Ray; parallel', 'cli': 'command line; terminal',
     'memory.explore': 'plot; visualize; dashboard; report', 'start/comparison': 'torchrl; reverb; cpprb; tianshou; stable-baselines3; SB3; flashbax; benchmark',
-    'start/not_here#frame-stacking': 'frame stacking; frame stack; Atari', 'start/not_here#hindsight-experience-replay-her': 'HER; hindsight experience replay; goal',
+    'howto/frames': 'frame stacking; frame stack; FrameStackObservation; AtariPreprocessing; Atari; images',
+    'howto/frames#how-much-memory-it-takes': 'memory usage; RAM', 'memory.sample#her-hindsight-experience-replay': 'HER; hindsight experience replay; goal',
+    'howto/sb3': 'stable-baselines3; SB3; prioritized replay in SB3; replay_buffer_class', 'howto/sb3#her': 'HerReplayBuffer; HER in SB3', 'compat': 'cleanrl; CleanRL',
     'start/not_here#minari-and-d4rl': 'Minari; D4RL; offline RL; offline dataset', 'start/not_here#jax-and-tensorflow': 'JAX; TensorFlow',
     'start/not_here#a-server-for-many-machines': 'server; remote; rate limiter', 'start/not_here#other-agents': 'PPO; SAC; TD3; A2C; policy gradient'}
 

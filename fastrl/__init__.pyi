@@ -3,6 +3,7 @@
 - `fastrl.agents.dqn`: A deep Q-network that learns from a replay memory, as fastai callbacks
 - `fastrl.bank_folder`: A folder of banks that only grows: each task adds one file, whole or not at all, and the memory is all of them merged
 - `fastrl.cli`: `fastrl train`, `explore`, `info`, `verify`, `merge`: replay memories from a terminal
+- `fastrl.compat`: The replay buffer of cleanrl's scripts, without stable-baselines3
 - `fastrl.core`: A batch is a dict of tensors with one batch axis, and a test that looks at shape and dtype too
 - `fastrl.data.block`: An endless stream of experience, made by callbacks
 - `fastrl.data.envs`: Open one gymnasium environment or a vector of them, and begin each episode the way it does
@@ -11,6 +12,7 @@
 - `fastrl.data.steps`: Arrays for blocks of steps, in the form of any space
 - `fastrl.engines`: Run an environment task wherever you have processors: in processes of this machine, on a Dask cluster, or with asyncflow
 - `fastrl.learner_config`: Change the arguments of a learner's tasks, for a whole run or from one iteration to the next
+- `fastrl.memory.ahead`: Draw the next batches in a thread while the network learns from this one
 - `fastrl.memory.bank`: Collect experience in many workers, each into its own bank, then save, merge and draw from them
 - `fastrl.memory.bank_rows`: Keep experiences in a ring, with a form and a text for each, and let no interrupt tear them apart
 - `fastrl.memory.bankfile`: Write the columns of a bank to a file, and read back what is sound
@@ -27,9 +29,13 @@
 - `fastrl.memory.explore`: See what is in a replay memory: plots, images, and a report page
 - `fastrl.memory.files`: Write tensors, and the data around them, to files that are complete or absent, and run nothing when they are read
 - `fastrl.memory.forms`: Turn experiences of any kind into columns of numbers, and back into what they were
+- `fastrl.memory.frames`: Store each frame of a stack once
+- `fastrl.memory.joins`: Let rows that were copied from one ring to another be joined there as they were
+- `fastrl.memory.limit`: Let actors and learners in several threads keep pace
 - `fastrl.memory.loader`: Batches of sequences without end, drawn by this process or by several workers
 - `fastrl.memory.manifest`: Replace a folder of files in one step, and check everything that a folder claims
 - `fastrl.memory.place`: Where rows live: in memory, in shared memory, in a file, or on a device
+- `fastrl.memory.random`: Random numbers by their place in a stream, so that a compiled loop makes them where it needs them
 - `fastrl.memory.replay`: A replay buffer for any training loop: add steps, draw batches, update TD errors
 - `fastrl.memory.ring`: The one store: packed rows; when it is full, the newest replaces the oldest
 - `fastrl.memory.row`: Pack the fields of a step side by side into one row, and check every step before it is stored
@@ -39,6 +45,9 @@
 - `fastrl.memory.seen`: Tell which rows of saved banks came before, so that each is merged once
 - `fastrl.memory.serial`: Which rows are stored, which number each one has, and where one does not follow another
 - `fastrl.memory.slots`: Shared memory through which a worker hands its blocks to the process that trains
+- `fastrl.memory.stacks`: Tell which frames of a stack came before, and which are new
+- `fastrl.memory.starts`: Draw sequences of steps by the TD errors of their steps
+- `fastrl.memory.stream`: Consecutive chunks of episodes, with the state carried from one batch to the next
 - `fastrl.memory.table`: Which episodes are stored, and which sequences of them make the next batch
 - `fastrl.memory.tree`: Draw by priority among a million rows, and change priorities, in microseconds
 - `fastrl.memory.unpickle`: Read pickles of plain objects without running anything they ask for
@@ -47,6 +56,7 @@
 - `fastrl.memory.walk`: Which row follows which, and what several steps in a row make
 - `fastrl.parallel`: Many environments collect at once; their banks are merged, learnt from and tested, until the result is good enough
 - `fastrl.run_state`: What an iteration brought, whether that is good enough, and where the next run resumes
+- `fastrl.sb3`: The replay buffers of stable-baselines3, with priorities, n-step returns of any observation, and hindsight
 - `fastrl.supervisor`: Run a command or a Python function in a process of its own that never outlives you, and that leaves nothing behind
 - `fastrl.tasks`: Write an environment, an update or a test as a Python function, or as a command that starts a program of yours"""
 from .memory.replay import ExperienceReplay as ExperienceReplay

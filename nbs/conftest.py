@@ -1,8 +1,9 @@
 "Collect each notebook as one test, which runs the cells that `nbdev-test` would"
-import logging, multiprocessing, os, pkgutil, pytest, sys, traceback
+import logging, multiprocessing, os, pkgutil, pytest, re, sys, traceback
 from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
+from importlib.util import find_spec
 from unittest.mock import patch
 from execnb.shell import CaptureShell
 from fastcore.xtras import working_directory
@@ -15,11 +16,15 @@ skip_flags = cfg.tst_flags.split()
 # of processes end their workers with it
 env = dict(IN_TEST='1', PLOTLY_RENDERER='plotly_mimetype', MPLBACKEND='agg', SDL_NO_SIGNAL_HANDLERS='1')
 
+# pages and modules by their last part, and what they need of what not every installation has
+optional = dict(sb3='stable_baselines3')
+def lacks(name): return (need := optional.get(re.split(r'[./_]', name)[-1])) and not find_spec(need)
+
 @cache
 def library_classes():
     "Those of all modules: a later import changes none of them"
     import fastrl
-    modules = [import_module(o.name) for o in pkgutil.walk_packages(fastrl.__path__, 'fastrl.')]
+    modules = [import_module(o.name) for o in pkgutil.walk_packages(fastrl.__path__, 'fastrl.') if not lacks(o.name)]
     return {o for m in modules for o in vars(m).values() if isinstance(o, type) and o.__module__.startswith('fastrl.')}
 
 def our_loggers():
@@ -47,6 +52,7 @@ class NbItem(pytest.Item):
     def runtest(self):
         cells = nb_test_cells(self.path, skip_flags, self.force)
         if not cells: pytest.skip('no cells to run')
+        if lacks(self.path.stem): pytest.skip(f'{optional[self.path.stem.split("_")[-1]]} is not installed')
         main = sys.modules['__main__']  # the shell takes its place
         # A notebook may change the folder, the environment and the path: the next one starts without its changes
         with (unpatched(), working_directory(self.path.parent), patch.dict(os.environ, env),

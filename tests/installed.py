@@ -5,7 +5,9 @@ from pathlib import Path
 import fastrl
 
 assert Path(fastrl.__file__).is_relative_to(sys.prefix), f'{fastrl.__file__} is not what was installed'
-for o in pkgutil.walk_packages(fastrl.__path__, 'fastrl.'): importlib.import_module(o.name)
+for o in pkgutil.walk_packages(fastrl.__path__, 'fastrl.'):
+    try: importlib.import_module(o.name)
+    except ImportError as e: assert o.name=='fastrl.sb3' and "pip install 'fastrl[sb3]'" in str(e), e
 assert (Path(fastrl.__file__).parent/'py.typed').exists()
 code = re.search(r'```python\n(.*?)```', (Path(__file__).parent.parent/'README.md').read_text(encoding='utf-8'), flags=re.S)[1]
 exec(code)

@@ -220,4 +220,4 @@ def check_flow_runs(batch, idxs, where, T=None, pad=False, envs=3, oldest=0, **k
     _,_,t,left = flow(n[:,0], envs)
     bad = k>left if T else (k!=left)|(t>0)
     assert not bad.any(), f'{where}: rows {n[bad][0][mask[bad][0]]} {"span episodes" if T else "are no whole episode"}'
-    same_flow({c: v.numpy()[mask] for c,v in batch.items()}, n[mask], where, envs=envs, **kwargs)
+    same_flow({c: v.numpy()[mask] for c,v in batch.items() if c!='weight'}, n[mask], where, envs=envs, **kwargs)

@@ -1,11 +1,12 @@
 "What an editor and `help` say of the library: stubs in which patched methods stand in their classes, and parameters that are explained"
-import importlib, inspect, json, os, pkgutil, pydoc, re, subprocess, sys
+import importlib, importlib.util, inspect, json, os, pkgutil, pydoc, re, subprocess, sys
 from pathlib import Path
 import fastrl, jedi, pytest
 from fastcore.nbio import read_nb
 
 root = Path(__file__).parent.parent
-modules = [o.name for o in pkgutil.walk_packages(fastrl.__path__, 'fastrl.') if not o.ispkg and o.name!='fastrl._modidx']
+modules = [o.name for o in pkgutil.walk_packages(fastrl.__path__, 'fastrl.') if not o.ispkg and o.name!='fastrl._modidx'
+           and (o.name!='fastrl.sb3' or importlib.util.find_spec('stable_baselines3'))]
 
 def public(cls):
     "The names of `cls` that this library made, and that a user may call"

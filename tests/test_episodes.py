@@ -123,14 +123,14 @@ def test_histories(tmp_path):
     for o in histories: history(tmp_path, *o, 10, rng)
 
 # %% Draws
-def places(m, T): return [xs[i:i+T] for xs in m.eps for i in range(len(xs)-T+1)]
+def places(m, T, pad=False): return [xs[i:i+T] for xs in m.eps for i in range(max(pad, len(xs)-T+1))]
 def chi2(counts, expected): return sum((counts.get(k, 0)-v)**2/v for k,v in expected.items())
 
-def drawn(ds, m, T, by, N):
+def drawn(ds, m, T, by, N, pad=False):
     "How often each sequence came, each of which is what it says"
     got = Counter()
-    for b in take(ds.get_loader(100, T, seed=3, by=by), N//100):
-        mask = b['mask'] if T is None else torch.ones_like(b['x'], dtype=torch.bool)
+    for b in take(ds.get_loader(100, T, seed=3, by=by, pad=pad), N//100):
+        mask = b['mask'] if pad or T is None else torch.ones_like(b['x'], dtype=torch.bool)
         for x,y,k,f,l in zip(b['x'], b['y'], mask, b['is_first'], b['is_last']):
             xs = x[k].tolist()
             got[tuple(xs)] += 1
@@ -140,11 +140,11 @@ def drawn(ds, m, T, by, N):
             assert (y[k][:,1].tolist(), y[~k].sum().item(), x[~k].sum().item())==([2.*o for o in xs], 0, 0)
     return got
 
-def expected_of(m, T, by, N):
+def expected_of(m, T, by, N, pad=False):
     if T is None: return {tuple(o): N/len(m.eps) for o in m.eps}
-    if by=='transition': return {tuple(o): N/len(places(m, T)) for o in places(m, T)}
-    fit = [o for o in m.eps if len(o)>=T]
-    return {tuple(o[i:i+T]): N/len(fit)/(len(o)-T+1) for o in fit for i in range(len(o)-T+1)}
+    if by=='transition': return {tuple(o): N/len(places(m, T, pad)) for o in places(m, T, pad)}
+    fit = [o for o in m.eps if pad or len(o)>=T]
+    return {tuple(o[i:i+T]): N/len(fit)/max(1, len(o)-T+1) for o in fit for i in range(max(1, len(o)-T+1))}
 
 @pytest.mark.parametrize('kind,scored,T', [o for o in itertools.product(('ring','files'), (False,True), (1,3,8,None))
                                            if o[0]=='ring' or o[2] in (3,None)])
@@ -156,12 +156,40 @@ def test_draws(tmp_path, kind, scored, T):
     while True:
         at = fill(ds, m, 3 if kind=='files' else 23, rng, at, every=100, most=9)
         if m.full and any(len(o)>=(T or 1) for o in m.eps): break
-    for by in ('transition','episode'):
+    for by,pad in itertools.product(('transition','episode'), (False,True) if T==3 else (False,)):
         N = 2000 if kind=='ring' else 500
-        got,expected = drawn(ds, m, T, by, N),expected_of(m, T, by, N)
+        got,expected = drawn(ds, m, T, by, N, pad),expected_of(m, T, by, N, pad)
         assert set(got)<=set(expected)
         k = len(expected)-1
         assert chi2(got, expected)<k+5*(2*k)**.5+5
+
+@pytest.mark.parametrize('workers', [0,1])
+def test_short_episodes(tmp_path, workers):
+    "One warning, as soon as an episode is never drawn; none with `pad`; an error if no episode is long enough"
+    two = [RingBufferDataset(100, shared=True),IndividualFileDataset(100, tmp_path)]
+    for ds in two: ds.add_episode(episode(0, 5))
+    replays = [EpisodeReplay(o, 4, 5, seed=0, num_workers=workers, **fork) for o in (*two, concat(two))]
+    def said(r, n=3):
+        with warnings.catch_warnings(record=True) as res:
+            warnings.simplefilter('always')
+            for _ in range(n): r.sample()
+        return [str(o.message) for o in res]
+    assert [said(o) for o in replays]==[[]]*3
+    for ds in two:
+        for k in range(1, 5): ds.add_episode(episode(k, k))
+    says = [said(o) for o in replays]
+    assert says[0]==says[1]==['4 of 5 episodes (80%) are shorter than 5 steps, and are never drawn; '
+                              'they have 67% of all steps. `pad=True` draws them too']
+    assert len(says[2])==1 and '8 of 10 episodes (80%)' in says[2][0]
+    assert [said(o) for o in replays]==[[]]*3
+    for o in replays: o.close()
+    padded = EpisodeReplay(two[0], 4, 7, pad=True)
+    assert not padded.is_empty and said(padded)==[]
+    padded.save(tmp_path/'saved')
+    assert EpisodeReplay.load(tmp_path/'saved').sample()['mask'].shape==(4,7)
+    with raises('1 to 5 steps, and 4 sequences of 7 steps were asked for: add longer episodes first, or draw what there is with `pad=True`', RuntimeError):
+        EpisodeReplay(two[0], 4, 7).sample()
+    with raises('call the stored field `mask`'): EpisodeReplay(RingBufferDataset(9), 2, 3, pad=True, schema=dict(mask=((), torch.bool)))
 
 # %% Many environments, against a loop over each
 def reference(stream, dones, most):
@@ -377,7 +405,7 @@ def test_saved_elsewhere(tmp_path):
     new.save(d/'new', extra=dict(run=7)); assert Saved(d/'new').state()['extra']==dict(run=7)
     new = EpisodeReplay.load(d/'new')
     assert (new.loader.settings, new.running, new.num_envs, new.dataset.half_precision)==(
-        dict(batch_size=6, sequence_length=None, chunk_size=3, num_workers=0, by='episode'), None, None, True)
+        dict(batch_size=6, sequence_length=None, chunk_size=3, num_workers=0, by='episode', pad=False), None, None, True)
     for t in range(70): new.add_step(dict(o=dict(a=torch.ones(3,2)*t), n=torch.full((3,), t, dtype=torch.uint16)), t in (40,69))
     new.add_step(dict(o=dict(a=torch.ones(3,2)), n=torch.zeros(3, dtype=torch.uint16)), False); new.save(d/'new')
     again = EpisodeReplay.load(d/'new'); copy.deepcopy(again)

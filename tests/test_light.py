@@ -23,6 +23,14 @@ sys.meta_path.insert(0, Blocked())
 @pytest.mark.parametrize('module', light)
 def test_imports(module): without(f'import fastrl.{module}')
 
+def test_without_sb3():
+    "Only `fastrl.sb3` wants stable-baselines3, and says how to get it"
+    out = without('''
+import fastrl.memory.sample
+try: import fastrl.sb3
+except ImportError as e: print(e)''', ['stable_baselines3'])
+    assert "pip install 'fastrl[sb3]'" in out
+
 def test_no_locks():
     "Everything that runs imports without `fcntl`, which Windows lacks; there a lock is always free, and nothing is swept"
     out = without('''

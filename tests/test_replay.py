@@ -342,7 +342,7 @@ def numbered():
     return er,er.ring.serial([0,1,2])[:,None]
 
 i3 = tensor([0,1,2])
-wrong_updates = dict(few_td=(torch.ones(2,1), i3, 2), complex=(torch.ones(3,1)*1j, i3, 3), deep_idxs=(torch.ones(3,1), i3[:,None], 3),
+wrong_updates = dict(few_td=(torch.ones(2,1), i3, 2), complex=(torch.ones(3,1)*1j, i3, 3), deep_idxs=(torch.ones(3), i3[:,None,None], 3),
                      flat_td=(torch.ones(3), i3, 3), few_serials=(torch.ones(3,1), i3, 2),
                      no_row=(torch.ones(3,1), tensor([0,1,99]), 3), float_idxs=(torch.ones(3,1), i3.float(), 3))
 @pytest.mark.parametrize('td,idxs,n', wrong_updates.values(), ids=wrong_updates)

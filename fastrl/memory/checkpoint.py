@@ -18,6 +18,7 @@ import numpy as np, torch
 from fastcore.basics import patch
 from ..core import *
 from .files import *
+from .frames import FrameRing
 from .manifest import *
 from .ring import *
 
@@ -83,11 +84,12 @@ def save_memory(
         sums = _hashes(ring, mutable) # later changes are for the next time
         old = _manifest_to_extend(kept, folder, ring, sampler, fields, beside)
         rows,first = _new_rows(write, ring, fields, beside, old)
+        frames,pool = _new_frames(write, ring, old)
         changes = _new_changes(write, ring, fields, beside, mutable, old, kept.flags(ring, sums), first) if old else []
         frozen,texts,large = _write_state(write, state)
-        manifest = dict(version=_version(ring, fields, mutable, rows), kind=kind, config=config,
+        manifest = dict(version=3 if pool else _version(ring, fields, mutable, rows), kind=kind, config=config,
                         ring=_about(ring, fields), beside=list(beside), mutable=mutable, state=frozen,
-                        tensors=texts, pieces=rows+changes+large)
+                        tensors=texts, pieces=rows+frames+changes+large, **pool)
         head = write_manifest(folder, manifest, write.new)
         named.update(p['file'] for p in manifest['pieces'])
         return Kept(folder, manifest, head, ring, sampler, sums)
@@ -112,11 +114,12 @@ class _Writer:
 def _about(ring, fields):
     "The entry of `ring` in a manifest; rows that another process has begun to overwrite are left out"
     s,total = ring.seams,ring.total
-    oldest = min(total, s.oldest)
+    # rows that were forgotten, and not overwritten, are in the files
+    oldest = total-len(ring) if s.forgotten==s.oldest else min(total, s.oldest)
     seams = sorted([*((n, n) for n in s.cuts), *((n, -1-n) for n in s.gaps)])
     return dict(capacity=ring.capacity, total=total, oldest=oldest, fields=fields,
                 cuts=[o for n,o in seams if n<=total], **(dict(first=s.first) if s.first else {}),
-                **{k: o for k in ('lone','several') if (o := getattr(s, k))>oldest})
+                **{k: o for k in ('lone','several','forgotten') if (o := getattr(s, k))>oldest})
 
 # %% ../../nbs/03d_memory.checkpoint.ipynb #f3d703fe
 def _version(ring, fields, mutable, rows):
@@ -155,25 +158,35 @@ def _slot_ranges(ring, first, stop):
     return [(at, at+n)] if cap is None or at+n<=cap else [(at, cap), (0, at+n-cap)]
 
 # %% ../../nbs/03d_memory.checkpoint.ipynb #99303d99
-def _new_rows(write, ring, fields, beside, old):
+def _new_rows(write, ring, fields, beside, old, kind='rows'):
     "Write the rows that `old`, the last manifest, lacks; the files of all rows, and the first row written now"
     total,oldest = ring.total,ring.total-len(ring)
-    files = [p for p in pieces_of(old, 'rows') if p['stop']>oldest] if old else []
+    files = [p for p in pieces_of(old, kind) if p['stop']>oldest] if old else []
     first = max(oldest, files[-1]['stop'] if files else 0)
     if total==first: return files,first
     if k := files_to_join([p['rows'] for p in files], total-first): first = max(oldest, files[-k]['first'])
-    return files[:len(files)-k]+[_write_rows(write, ring, fields, beside, first)],first
+    return files[:len(files)-k]+[_write_rows(write, ring, fields, beside, first, kind)],first
 
 # %% ../../nbs/03d_memory.checkpoint.ipynb #12f21b4f
-def _write_rows(write, ring, fields, beside, first):
+def _write_rows(write, ring, fields, beside, first, kind):
     "Write the rows from serial number `first` on: a full ring as it lies, fewer rows oldest first"
     total,n = ring.total,ring.total-first
     slots = [(0, n)] if n==ring.capacity else _slot_ranges(ring, first, total)
     cols = {name: (v.dtype, (n,*v.shape[1:]), blocks(v, slots))
             for v,(*_,name) in zip(ring.place.columns.values(), fields)}
     cols.update({k: (v.dtype, (n,), blocks(v, slots)) for k,v in beside.items()})
-    return write('rows', cols, dict(format='fastrl', first=str(first), stop=str(total)),
+    return write(kind, cols, dict(format='fastrl', first=str(first), stop=str(total)),
                  rows=n, first=first, stop=total)
+
+# %% ../../nbs/03d_memory.checkpoint.ipynb #fba8351a
+def _new_frames(write, ring, old):
+    "The same for the frames of a `FrameRing`; and what the manifest says of them"
+    if not isinstance(ring, FrameRing): return [],{}
+    fields = named_fields(ring.pool.fields)
+    if old and old['frames']['fields']!=fields: old = None
+    files,_ = _new_rows(write, ring.pool, fields, {}, old, 'frames')
+    about = {**_about(ring.pool, fields), 'stack':ring.stack, 'pad':ring.pad}
+    return files,dict(frames=about)
 
 # %% ../../nbs/03d_memory.checkpoint.ipynb #ca2d2a08
 def files_to_join(

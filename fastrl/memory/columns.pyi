@@ -5,7 +5,7 @@ A reward of shape `(n,)` minus a value of shape `(n,1)` is an `(n,n)` matrix, an
 Docs: https://fastrl.github.io/fastrl/memory.columns.html.md"""
 from typing import Any, overload
 from ..core import *
-__all__ = ['as_column', 'as_rows', 'row_schema', 'Columns']
+__all__ = ['other_words', 'as_column', 'as_rows', 'later_columns', 'with_later', 'row_schema', 'one_row', 'refuse_positions', 'Columns']
 
 def as_column(v):
     """One number per row as a column
@@ -19,14 +19,41 @@ def as_rows(batch: dict, fields: Any=None) -> dict:
     - `fields`: The ring's, if it has rows"""
     ...
 
+def later_columns(schema):
+    """The columns that `put` will write
+    - `schema`: `{name: (shape, dtype)}`, or `(shape, dtype, 'later')` for a column that rows need not have
+    - returns: the schema without these marks, and a row of zeros for each marked column, by name"""
+    ...
+
+def with_later(rows: dict, zeros: dict) -> dict:
+    """`rows` with zeros for the columns that they lack
+    - `rows`: Columns `(n, …)`
+    - `zeros`: From `later_columns`"""
+    ...
+
 def row_schema(schema: dict) -> dict:
     """`schema` with a column of shape `(1,)` where one number is stored, and a `td_error`
     - `schema`: `{name: (shape, dtype)}`, nested as a step is"""
     ...
 
+def one_row(row: dict, first: bool=False) -> dict:
+    """One step as a batch of one row
+    - `row`: The fields of a step
+    - `first`: Does it decide what the columns hold?"""
+    ...
+
+def refuse_positions(*args):
+    """A `TypeError` that says how to write it
+    - `*args`: What came without a name"""
+    ...
+other_words: Any
+
 class Columns(BD):
     """The columns of a memory, which know whose they are as long as nothing was taken from them"""
     of: Any
+
+    def __missing__(self, k):
+        ...
 
     def __reduce__(self):
         ...

@@ -261,7 +261,12 @@ class EpisodeDataset(IterableDataset):
     - `T`: Steps in each; 0: whole episodes"""
         ...
 
-    def get_loader(self, batch_size: int, sequence_length: int | None=None, chunk_size: int | None=None, num_workers: int | None=None, pin_memory: bool | None=None, seed: int | None=None, by: str='transition', context: Any=None) -> EpisodeLoader:
+    @property
+    def drawn(self):
+        """The datasets that sequences come from"""
+        ...
+
+    def get_loader(self, batch_size: int, sequence_length: int | None=None, chunk_size: int | None=None, num_workers: int | None=None, pin_memory: bool | None=None, seed: int | None=None, by: str='transition', context: Any=None, pad: bool=False, frame_stack: int | None=None, frame_pad: str='repeat') -> EpisodeLoader:
         """Batches of sequences, without end
     - `batch_size`: Sequences in a batch
     - `sequence_length`: Steps in each; without it whole episodes
@@ -270,5 +275,8 @@ class EpisodeDataset(IterableDataset):
     - `pin_memory`: Pin what workers hand over? By default if there is a GPU
     - `seed`: Makes the draws reproducible
     - `by`: `'transition'`: every place is equally likely; `'episode'`: every episode
-    - `context`: How workers start: `'fork'`, `'spawn'`, …; by default as Python does"""
+    - `context`: How workers start: `'fork'`, `'spawn'`, …; by default as Python does
+    - `pad`: Also episodes shorter than `sequence_length`, filled up with zeros? `mask` says what is a step
+    - `frame_stack`: Images come in stacks of so many, made when they are drawn; each is stored once
+    - `frame_pad`: Before the first image of an episode: `'repeat'` it, or `'zeros'`"""
         ...

@@ -18,6 +18,7 @@ from fastcore.imports import noop
 from ..core import *
 from .checkpoint import *
 from .files import *
+from .frames import FrameRing, pool_path
 from .manifest import *
 from .ring import *
 from .saved import *
@@ -70,7 +71,7 @@ def load_memory(
             saved.expect(kind, **asked)
             try:
                 empty = _made(folder, kind, make, saved)
-                if path: where['path'].unlink(missing_ok=True)
+                if path: _remove(where['path'])
                 ring,beside = saved.read(on_error, mapped, **where)
                 state = None if on_error=='skip' and not _has_state(saved) else saved.state()
                 break
@@ -81,8 +82,8 @@ def load_memory(
         if path and ring.fields: _name_ring(ring, path)
     except MemoryError as e: raise LoadError(f'{folder} takes more memory than there is: {e}') from None
     finally:
-        if path: where['path'].unlink(missing_ok=True)
-    if path: ring.place.path = path
+        if path: _remove(where['path'])
+    if path: _now_at(ring, path)
     if not (mapped or env_restored): ring.cut()
     ring.skipped = saved.skipped
     return res,saved
@@ -95,7 +96,7 @@ def _path_of(where):
                          f'{unknown} is none of them')
     if not where.get('path'): return
     path = Path(where['path']).expanduser().absolute()
-    if path.exists():
+    if path.exists() or pool_path(path).exists():
         raise FileExistsError(errno.EEXIST, 'the rows would be written over a file that is there; '
                                             'remove it, or open it by `Ring(path=…)`', str(path))
     where['path'] = path.with_name(f'{path.name}.{os.getpid()}.loading')
@@ -115,10 +116,18 @@ def _has_state(saved):
     return True
 
 def _name_ring(ring, path):
-    "Give the file of `ring` its name, once it is on the disk, and never over another one"
+    "Give the file of `ring` its name, once it is on the disk, and never over another one; that of its frames before"
+    if isinstance(ring, FrameRing): _name_ring(ring.pool, pool_path(path))
     sync(ring.place.path)
     os.link(ring.place.path, path)
     sync(path.parent)
+
+def _now_at(ring, path):
+    ring.place.path = path
+    if isinstance(ring, FrameRing): ring.pool.place.path = pool_path(path)
+
+def _remove(path):
+    for o in (path, pool_path(path)): o.unlink(missing_ok=True)
 
 # %% ../../nbs/04_memory.disk.ipynb #ac70b29f
 @patch(cls_method=True)

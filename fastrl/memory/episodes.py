@@ -46,7 +46,9 @@ class EpisodeReplay(Savable):
         *,
         num_envs:int=None, # Environments; without it the first step says how many they are
         schema:dict=None, # The fields of one step, `{name: (shape, dtype)}`; without it the first step decides
-        **kwargs # For `get_loader`: `seed`, `by`, `pin_memory`, `context`
+        frame_stack:int=None, # Images come in stacks of so many, made when they are drawn; each is stored once
+        frame_pad:str='repeat', # Before the first image of an episode: `'repeat'` it, or `'zeros'`
+        **kwargs # For `get_loader`: `pad`, `seed`, `by`, `pin_memory`, `context`
     ):
         """- `dataset`: Where episodes are kept
         - `batch_size`: Sequences in a batch
@@ -55,11 +57,14 @@ class EpisodeReplay(Savable):
         - `num_workers`: Processes that draw; by default this one does
         - `num_envs`: Environments; without it the first step says how many they are
         - `schema`: The fields of one step, `{name: (shape, dtype)}`; without it the first step decides
-        - `**kwargs`: For `get_loader`: `seed`, `by`, `pin_memory`, `context`"""
+        - `frame_stack`: Images come in stacks of so many, made when they are drawn; each is stored once
+        - `frame_pad`: Before the first image of an episode: `'repeat'` it, or `'zeros'`
+        - `**kwargs`: For `get_loader`: `pad`, `seed`, `by`, `pin_memory`, `context`"""
         if not hasattr(dataset, 'get_loader'):
             raise ValueError(f'`dataset` should be of episodes, like `RingBufferDataset(1000)`, got {dataset!r:.60}')
         self.dataset,self.running = dataset,None # a `Running` from the first step on
-        self.loader = dataset.get_loader(batch_size, sequence_length, chunk_size, num_workers, **kwargs)
+        self.loader = dataset.get_loader(batch_size, sequence_length, chunk_size, num_workers, frame_stack=frame_stack,
+                                         frame_pad=frame_pad, **kwargs)
         self.num_envs = num_envs if num_envs is None else whole_number('num_envs', num_envs)
         self._declared = schema and self._declare(schema)
         self.__setstate__({})
@@ -75,9 +80,11 @@ class EpisodeReplay(Savable):
     @property
     def num_timesteps(self)->int: return self.dataset.num_timesteps
     @property
-    def is_empty(self)->bool: return not self.dataset.can_draw(self.loader.sequences.T)
+    def is_empty(self)->bool: return not self.dataset.can_draw(self.loader.least)
     def __len__(self)->int: return self.num_timesteps
-    def __repr__(self): return in_lines(f'EpisodeReplay({self.dataset})')
+    def __repr__(self):
+        stacks = f', images in stacks of {self.loader.stack}' if self.loader.stack else ''
+        return in_lines(f'EpisodeReplay({self.dataset}{stacks})')
 
 # %% ../../nbs/06d_memory.episodes.ipynb #db7484d9
 @patch
@@ -274,7 +281,8 @@ def empty(cls:EpisodeReplay, saved, dataset, evictor, keep, num_workers, context
     schema = c['schema'] and nest({tuple(p): (tuple(shape), torch_dtype(dtype)) for p,shape,dtype in c['schema']})
     self = cls(dataset, c['batch_size'], c['sequence_length'], c['chunk_size'],
                c['num_workers'] if num_workers is None else num_workers, num_envs=c['num_envs'], schema=schema,
-               by=c['by'], context=context)
+               by=c['by'], context=context, pad=c.get('pad', False), frame_stack=c.get('frame_stack'),
+               frame_pad=c.get('frame_pad', 'repeat'))
     self._keep = keep
     return self
 

@@ -22,7 +22,7 @@ class EpisodeReplay(Savable):
     loader: Any
     num_envs: Any
 
-    def __init__(self, dataset: EpisodeDataset, batch_size: int, sequence_length: int=1, chunk_size: int | None=None, num_workers: int | None=None, *, num_envs: int | None=None, schema: dict | None=None, **kwargs):
+    def __init__(self, dataset: EpisodeDataset, batch_size: int, sequence_length: int=1, chunk_size: int | None=None, num_workers: int | None=None, *, num_envs: int | None=None, schema: dict | None=None, frame_stack: int | None=None, frame_pad: str='repeat', **kwargs):
         """- `dataset`: Where episodes are kept
         - `batch_size`: Sequences in a batch
         - `sequence_length`: Steps in each; `None` for whole episodes
@@ -30,7 +30,9 @@ class EpisodeReplay(Savable):
         - `num_workers`: Processes that draw; by default this one does
         - `num_envs`: Environments; without it the first step says how many they are
         - `schema`: The fields of one step, `{name: (shape, dtype)}`; without it the first step decides
-        - `**kwargs`: For `get_loader`: `seed`, `by`, `pin_memory`, `context`"""
+        - `frame_stack`: Images come in stacks of so many, made when they are drawn; each is stored once
+        - `frame_pad`: Before the first image of an episode: `'repeat'` it, or `'zeros'`
+        - `**kwargs`: For `get_loader`: `pad`, `seed`, `by`, `pin_memory`, `context`"""
         ...
 
     def __setstate__(self, state):

@@ -10,7 +10,7 @@ Docs: https://fastrl.github.io/fastrl/memory.loader.html.md"""
 __all__ = ['EpisodeLoader', 'concat']
 
 # %% ../../nbs/05h_memory.loader.ipynb #fc86b980
-import math, os, threading, time
+import math, os, threading, time, warnings
 from fractions import Fraction
 from multiprocessing import parent_process
 import numpy as np, torch
@@ -20,21 +20,22 @@ from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 from ..core import *
 from .dataset import EpisodeDataset
 from .slots import Slots, use_slots
+from .stacks import *
 from .walk import sequence_names
 
 # %% ../../nbs/05h_memory.loader.ipynb #af8d8fde
 _wait_s = 10 # seconds that a reader waits for a writer to finish
 
 @patch
-def _chunk(self:EpisodeDataset, rng, n, T, by_step, bs):
+def _chunk(self:EpisodeDataset, rng, n, T, by_step, bs, pad=False, lead=0):
     "`n` sequences of `T` steps (0: whole episodes), where each begins in its episode, and the lengths of these"
     until = None
     while True:
         t = self.table # it may move to shared memory
         before = t.changes
-        picks = t.draw(rng, n, T, by_step)
+        picks = t.draw(rng, n, T, by_step, pad)
         if len(picks):
-            block = self.read_steps(picks, T or int(picks[:,3].max()))
+            block = self.read_steps(_earlier(picks, lead), (T or int(picks[:,3].max()))+lead)
             if block is not None and t.still_there(picks): return block,picks[:,2],picks[:,3]
         elif before%2==0 and before==t.changes or until and time.monotonic()>until:
             raise RuntimeError(self.why_none(bs, T))
@@ -42,9 +43,16 @@ def _chunk(self:EpisodeDataset, rng, n, T, by_step, bs):
         until = until or time.monotonic()+_wait_s
 
 @patch
-def _chunks(self:EpisodeDataset, rng, n, T, by_step, bs):
+def _chunks(self:EpisodeDataset, rng, n, *how):
     "Chunks without end; each a list of pairs: which dataset, and what it gave"
-    while True: yield [(0, self._chunk(rng, n, T, by_step, bs))]
+    while True: yield [(0, self._chunk(rng, n, *how))]
+
+def _earlier(picks, lead):
+    "The same sequences, `lead` steps longer in front, or as many as there are"
+    if not lead: return picks
+    picks = picks.copy()
+    picks[:,2] -= np.minimum(picks[:,2], lead)
+    return picks
 
 @patch
 def _unpack(self:EpisodeDataset, chunk):
@@ -94,12 +102,14 @@ def check_padding(
                          'call the stored field `mask` another name')
 
 @patch
-def _batch_of(self:EpisodeDataset, chunks, mask):
+def _batch_of(self:EpisodeDataset, chunks, mask, stack=None, pad='repeat'):
     "One batch of several chunks"
     cols,at,n = _stack_chunks([self._unpack(o) for o in chunks])
+    T = cols[0].shape[1]-((stack or 1)-1)
+    if stack: cols = [*stack_sequences(dict(zip(self.schema, cols)), at, n, stack, pad).values()]
     res,device = self.named(cols),cols[0].device
     check_padding(mask, res)
-    flags = {k: v for k,v in _flags(at, n, cols[0].shape[1], mask).items() if k not in res}
+    flags = {k: v for k,v in _flags(at, n, T, mask).items() if k not in res}
     res.update(flags if device.type=='cpu' else {k: v.to(device) for k,v in flags.items()})
     return res
 
@@ -125,7 +135,7 @@ def why_none(self:EpisodeDataset,
            else f'are {len(ns)} episodes of {min(ns, default=0)} to {max(ns, default=0)} steps')
     there = f'there {one}' if ns else 'there are no episodes yet'
     return (f'{there}, and {bs} {f"sequences of {T} steps" if T else "whole episodes"} were asked for: '
-            f'add {"longer " if ns else ""}episodes first')
+            + ('add longer episodes first, or draw what there is with `pad=True`' if ns else 'add episodes first'))
 
 # %% ../../nbs/05h_memory.loader.ipynb #6857c695
 def _end_with_parent():
@@ -140,8 +150,10 @@ def _end_with_parent():
 class Sequences(IterableDataset):
     "What a worker draws"
     rng = resumed = None # of the last pass in this process; where the next one resumes
-    def __init__(self, dataset, batch_size, T, chunk, by_step, seed):
+    pad = False # pickles from before `pad` have none
+    def __init__(self, dataset, batch_size, T, chunk, by_step, seed, pad, lead=0):
         self.dataset,self.bs,self.T,self.chunk,self.by_step = dataset,batch_size,T,chunk,by_step
+        self.pad,self.lead = pad,lead
         self.slots = [] # of each worker
         self.entropy,self.round = np.random.SeedSequence(seed).entropy,0 # each pass has draws of its own
 
@@ -151,7 +163,7 @@ class Sequences(IterableDataset):
         self.rng = rng = self.resumed or np.random.default_rng(
             np.random.SeedSequence(self.entropy, spawn_key=(self.round, info.id if info else 0)))
         self.resumed = None
-        chunks = self.dataset._chunks(rng, self.chunk, self.T, self.by_step, self.bs)
+        chunks = self.dataset._chunks(rng, self.chunk, self.T, self.by_step, self.bs, self.pad, self.lead)
         return chunks if info is None or not self.slots else self._put_down(chunks, info.id)
 
     def _put_down(self, chunks, worker):
@@ -163,14 +175,20 @@ class Sequences(IterableDataset):
 # %% ../../nbs/05h_memory.loader.ipynb #ff24bccf
 class EpisodeLoader(DataLoader):
     "Batches of sequences from an `EpisodeDataset`, without end"
-    def __init__(self, dataset, batch_size, sequence_length, chunk_size, num_workers, pin_memory, seed, by, context):
+    def __init__(self, dataset, batch_size, sequence_length, chunk_size, num_workers, pin_memory, seed, by, context,
+                 pad=False, frame_stack=None, frame_pad='repeat'):
         chunk = batch_size if chunk_size is None else whole_number('chunk_size', chunk_size)
         if batch_size%chunk:
             raise ValueError(f'`chunk_size` should divide `batch_size`, {batch_size}, without a rest, got {chunk}')
         if by not in ('transition','episode'): raise ValueError(f"`by` should be 'transition' or 'episode', got {by!r}")
-        self.episodes,self.mask,self.parts = dataset,sequence_length is None and batch_size>1,batch_size//chunk
+        self.episodes,self.parts,self.ends = dataset,batch_size//chunk,()
+        self.mask = pad or sequence_length is None and batch_size>1
         check_padding(self.mask, dataset.fields)
-        self.sequences = Sequences(dataset, batch_size, sequence_length or 0, chunk, by=='transition', seed)
+        self.stack,self.frame_pad = frame_stack and whole_number('frame_stack', frame_stack),frame_pad
+        if frame_pad not in ('repeat','zeros'):
+            raise ValueError(f"`frame_pad` should be 'repeat' or 'zeros', got {frame_pad!r}")
+        self.sequences = Sequences(dataset, batch_size, sequence_length or 0, chunk, by=='transition', seed, pad,
+                                   (self.stack or 1)-1)
         super().__init__(self.sequences, batch_size=None, num_workers=num_workers, pin_memory=pin_memory,
                          collate_fn=noop, generator=torch.Generator(),
                          multiprocessing_context=context if num_workers else None)
@@ -179,13 +197,17 @@ class EpisodeLoader(DataLoader):
     def settings(self): # for `get_loader`
         s = self.sequences
         return dict(batch_size=s.bs, sequence_length=s.T or None, chunk_size=s.chunk, num_workers=self.num_workers,
-                    by='transition' if s.by_step else 'episode')
+                    by='transition' if s.by_step else 'episode', pad=s.pad,
+                    **(dict(frame_stack=self.stack, frame_pad=self.frame_pad) if self.stack else {}))
+
+    @property
+    def least(self): return 1 if self.sequences.pad else self.sequences.T # steps that an episode needs, to be drawn
 
     def __iter__(self):
         s = self.sequences
-        if not self.episodes.can_draw(s.T): raise RuntimeError(self.episodes.why_none(s.bs, s.T))
+        if not self.episodes.can_draw(self.least): raise RuntimeError(self.episodes.why_none(s.bs, s.T))
         if s.resumed is None: s.round += 1
-        words = s.chunk*(s.T or max(self.episodes.episode_lengths))*self.episodes.step_words
+        words = s.chunk*((s.T or max(self.episodes.episode_lengths))+s.lead)*self.episodes.step_words
         s.slots = slots = [Slots(words if words<=_most_words else 0) for _ in range(self.num_workers)]
         if not slots: return self._batches(iter(s))
         chunks,pin = super().__iter__(),self.pin_memory and torch.cuda.is_available()
@@ -198,13 +220,35 @@ _most_words = 2**22 # in a slot, 32 MB: larger chunks go as tensors of their own
 @patch
 def _batches(self:EpisodeLoader, chunks, workers=None):
     try:
-        while True: yield self.episodes._batch_of([next(chunks) for _ in range(self.parts)], self.mask)
+        while True:
+            if self.least>1: self._look_for_short()
+            yield self.episodes._batch_of([next(chunks) for _ in range(self.parts)], self.mask, self.stack,
+                                          self.frame_pad)
     except RuntimeError as e:
         if not str(e).startswith('DataLoader worker'): raise
         raise RuntimeError(f'a worker that draws sequences has ended ({str(e).strip()}); '
                            'nothing that is stored is lost, and the next batch starts new workers') from e
     finally:
         if workers is not None: workers._shutdown_workers()
+
+# %% ../../nbs/05h_memory.loader.ipynb #93b19987
+@patch(as_prop=True)
+def drawn(self:EpisodeDataset):
+    "The datasets that sequences come from"
+    return [self]
+
+@patch
+def _look_for_short(self:EpisodeLoader):
+    "Warn, once, if there are episodes that are never drawn"
+    if self.ends is None: return # you were warned
+    T,drawn,was = self.least,self.episodes.drawn,self.ends
+    self.ends = [o.table.end for o in drawn]
+    if self.ends==was or not any(o.table.has_shorter(T, e) for o,e in zip(drawn, was or [0]*len(drawn))): return
+    self.ends,ns = None,[n for o in drawn for n in o.episode_lengths]
+    short = [n for n in ns if n<T]
+    warnings.warn(f'{len(short)} of {len(ns)} episodes ({len(short)/len(ns):.0%}) are shorter than {T} steps, and are '
+                  f'never drawn; they have {sum(short)/sum(ns):.0%} of all steps. `pad=True` draws them too',
+                  stacklevel=3)
 
 # %% ../../nbs/05h_memory.loader.ipynb #21e776ba
 @patch
@@ -217,6 +261,9 @@ def get_loader(self:EpisodeDataset,
     seed:int=None, # Makes the draws reproducible
     by:str='transition', # `'transition'`: every place is equally likely; `'episode'`: every episode
     context=None, # How workers start: `'fork'`, `'spawn'`, …; by default as Python does
+    pad:bool=False, # Also episodes shorter than `sequence_length`, filled up with zeros? `mask` says what is a step
+    frame_stack:int=None, # Images come in stacks of so many, made when they are drawn; each is stored once
+    frame_pad:str='repeat', # Before the first image of an episode: `'repeat'` it, or `'zeros'`
 )->EpisodeLoader:
     """Batches of sequences, without end
     - `batch_size`: Sequences in a batch
@@ -226,13 +273,17 @@ def get_loader(self:EpisodeDataset,
     - `pin_memory`: Pin what workers hand over? By default if there is a GPU
     - `seed`: Makes the draws reproducible
     - `by`: `'transition'`: every place is equally likely; `'episode'`: every episode
-    - `context`: How workers start: `'fork'`, `'spawn'`, …; by default as Python does"""
+    - `context`: How workers start: `'fork'`, `'spawn'`, …; by default as Python does
+    - `pad`: Also episodes shorter than `sequence_length`, filled up with zeros? `mask` says what is a step
+    - `frame_stack`: Images come in stacks of so many, made when they are drawn; each is stored once
+    - `frame_pad`: Before the first image of an episode: `'repeat'` it, or `'zeros'`"""
     workers = whole_number('num_workers', num_workers or 0, 0)
     if sequence_length is not None: sequence_length = whole_number('sequence_length', sequence_length)
     if workers and not self.share(): workers = 0
     pin = workers>0 and torch.cuda.is_available() if pin_memory is None else pin_memory
     return EpisodeLoader(self, whole_number('batch_size', batch_size), sequence_length, chunk_size,
-                         workers, pin, seed, by, context)
+                         workers, pin, seed, by, context, bool(pad) and sequence_length is not None, frame_stack,
+                         frame_pad)
 
 # %% ../../nbs/05h_memory.loader.ipynb #c57a1e9d
 class Concat(EpisodeDataset):
@@ -271,10 +322,10 @@ def _shares(weights):
         n = yield take
 
 @patch
-def _chunks(self:Concat, rng, n, T, by_step, bs):
+def _chunks(self:Concat, rng, n, *how):
     shares = _shares(self.weights)
     next(shares)
-    while True: yield [(i, self.datasets[i]._chunk(rng, m, T, by_step, bs)) for i,m in enumerate(shares.send(n)) if m]
+    while True: yield [(i, self.datasets[i]._chunk(rng, m, *how)) for i,m in enumerate(shares.send(n)) if m]
 
 @patch
 def _unpack(self:Concat, chunk):

@@ -7,6 +7,7 @@ from typing import Any, overload
 from torch.utils.data import DataLoader, IterableDataset
 from ..core import *
 from .dataset import EpisodeDataset
+from .stacks import *
 __all__ = ['EpisodeLoader', 'concat']
 
 def check_padding(mask: bool, fields):
@@ -19,16 +20,18 @@ class Sequences(IterableDataset):
     """What a worker draws"""
     rng: Any
     resumed: Any
+    pad: bool
     dataset: Any
     bs: Any
     T: Any
     chunk: Any
     by_step: Any
+    lead: Any
     slots: Any
     entropy: Any
     round: int
 
-    def __init__(self, dataset, batch_size, T, chunk, by_step, seed):
+    def __init__(self, dataset, batch_size, T, chunk, by_step, seed, pad, lead=0):
         ...
 
     def __iter__(self):
@@ -37,15 +40,22 @@ class Sequences(IterableDataset):
 class EpisodeLoader(DataLoader):
     """Batches of sequences from an `EpisodeDataset`, without end"""
     episodes: Any
-    mask: Any
     parts: Any
+    ends: Any
+    mask: Any
+    stack: Any
+    frame_pad: Any
     sequences: Sequences
 
-    def __init__(self, dataset, batch_size, sequence_length, chunk_size, num_workers, pin_memory, seed, by, context):
+    def __init__(self, dataset, batch_size, sequence_length, chunk_size, num_workers, pin_memory, seed, by, context, pad=False, frame_stack: Any=None, frame_pad: Any='repeat'):
         ...
 
     @property
     def settings(self):
+        ...
+
+    @property
+    def least(self):
         ...
 
     def __iter__(self):

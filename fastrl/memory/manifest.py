@@ -19,18 +19,18 @@ from .place import head_words
 from .row import check_paths, torch_dtype
 
 # %% ../../nbs/03c_memory.manifest.ipynb #1c28237c
-_piece_name = re.compile(r'(rows|marks|state)-[0-9a-f]{16}\.safetensors')
+_piece_name = re.compile(r'(rows|frames|marks|state)-[0-9a-f]{16}\.safetensors')
 
 # %% ../../nbs/03c_memory.manifest.ipynb #4083bf84
 def write_piece(
     folder:Path,
-    kind:str, # `'rows'`, `'marks'` or `'state'`
+    kind:str, # `'rows'`, `'frames'`, `'marks'` or `'state'`
     columns:dict, # For `write_tensors`
     meta:dict=None, # Strings about the file, for other tools
     **about # More for the manifest
 )->dict: # One of the manifest's `pieces`
     """Write a file under a new name; nobody reads it until a manifest names it
-    - `kind`: `'rows'`, `'marks'` or `'state'`
+    - `kind`: `'rows'`, `'frames'`, `'marks'` or `'state'`
     - `columns`: For `write_tensors`
     - `meta`: Strings about the file, for other tools
     - `**about`: More for the manifest
@@ -40,14 +40,14 @@ def write_piece(
 # %% ../../nbs/03c_memory.manifest.ipynb #040711c8
 def pieces_of(
     manifest:dict,
-    kind:str, # `'rows'`, `'marks'` or `'state'`
+    kind:str, # `'rows'`, `'frames'`, `'marks'` or `'state'`
 )->list:
     """The files of one kind, oldest first
-    - `kind`: `'rows'`, `'marks'` or `'state'`"""
+    - `kind`: `'rows'`, `'frames'`, `'marks'` or `'state'`"""
     return [p for p in manifest['pieces'] if p['file'].startswith(kind+'-')]
 
 # %% ../../nbs/03c_memory.manifest.ipynb #3579654b
-VERSION = 2 # The newest manifest that this module reads
+VERSION = 3 # The newest manifest that this module reads
 _most_text = 2**24 # bytes of a manifest
 
 def write_manifest(
@@ -124,19 +124,24 @@ def _check_manifest(m):
         if not _piece_name.fullmatch(p['file']):
             raise LoadError(f'the manifest names the file {p["file"]!r:.99}, which is not the name of a piece')
         _count(p['nbytes']), _count(p['crc'], 2**32), _count(p['rows'])
-    at = None
-    for p in pieces_of(m, 'rows'):
-        if _count(p['first'])!=(p['first'] if at is None else at) or p['rows']!=_count(p['stop'])-p['first']:
-            raise ValueError(f'{p["file"]} does not follow the one before it')
-        at = p['stop']
-    if n and (at!=m['ring']['total'] or pieces_of(m, 'rows')[0]['first']>m['ring']['oldest']):
-        raise ValueError('the files do not hold all rows')
+    _check_run(m, 'rows', n, m['ring'])
+    if 'frames' in m: _check_run(m, 'frames', _check_rows(m['frames']), m['frames'])
     if (len(pieces_of(m, 'state'))+(m['tensors'] is not None)!=1
             or type(m['kind']) is not str or type(m['config']) is not dict):
         raise ValueError('it names no state, or several')
     return m
 
 # %% ../../nbs/03c_memory.manifest.ipynb #8540f1bd
+def _check_run(m, kind, n, ring):
+    "An error unless the files of one kind hold the `n` rows of `ring`, in order"
+    at = None
+    for p in pieces_of(m, kind):
+        if _count(p['first'])!=(p['first'] if at is None else at) or p['rows']!=_count(p['stop'])-p['first']:
+            raise ValueError(f'{p["file"]} does not follow the one before it')
+        at = p['stop']
+    if n and (at!=ring['total'] or pieces_of(m, kind)[0]['first']>ring['oldest']):
+        raise ValueError('the files do not hold all rows')
+
 def _check_rows(ring):
     "How many rows there are, if the entries about the `ring` make sense"
     total,cap,oldest,first = _count(ring['total']),ring['capacity'],_count(ring['oldest']),_count(ring.get('first', 0))
@@ -151,7 +156,7 @@ def _check_rows(ring):
     if bool(ring['fields'])<(oldest<total) or len(ring['cuts'])>head_words-8:
         raise ValueError(f'{total-oldest} rows of {len(ring["fields"])} fields with {len(ring["cuts"])} cuts')
     for o in ring['cuts']: _count(o if o>=0 else -1-o, total)
-    for k in ('lone','several'): _count(ring.get(k, 0), total)
+    for k in ('lone','several','forgotten'): _count(ring.get(k, 0), total)
     return total-oldest
 
 # %% ../../nbs/03c_memory.manifest.ipynb #bacb8bac

@@ -12,7 +12,7 @@ __all__ = ['VERSION', 'write_piece', 'pieces_of', 'write_manifest', 'plain_file'
 
 def write_piece(folder: Path, kind: str, columns: dict, meta: dict | None=None, **about) -> dict:
     """Write a file under a new name; nobody reads it until a manifest names it
-    - `kind`: `'rows'`, `'marks'` or `'state'`
+    - `kind`: `'rows'`, `'frames'`, `'marks'` or `'state'`
     - `columns`: For `write_tensors`
     - `meta`: Strings about the file, for other tools
     - `**about`: More for the manifest
@@ -21,7 +21,7 @@ def write_piece(folder: Path, kind: str, columns: dict, meta: dict | None=None, 
 
 def pieces_of(manifest: dict, kind: str) -> list:
     """The files of one kind, oldest first
-    - `kind`: `'rows'`, `'marks'` or `'state'`"""
+    - `kind`: `'rows'`, `'frames'`, `'marks'` or `'state'`"""
     ...
 VERSION: int
 

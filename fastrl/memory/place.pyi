@@ -7,7 +7,7 @@ from typing import Any, overload
 from torch import Tensor
 from ..core import *
 from .row import *
-__all__ = ['head_words', 'Place', 'machine_memory', 'nbytes_when_full', 'row_writer']
+__all__ = ['head_words', 'Place', 'machine_memory', 'nbytes_when_full', 'frames_when_full', 'frame_shape', 'stacked_fields', 'row_writer']
 head_words: int
 
 class Place:
@@ -128,10 +128,34 @@ def machine_memory() -> int:
     """Bytes of memory that this machine has, or this container may use"""
     ...
 
-def nbytes_when_full(capacity: int, schema: dict) -> int:
+def nbytes_when_full(capacity: int, schema: dict, frame_stack: int | None=None, frame_margin=0.05) -> int:
     """Bytes that the rows of a `Ring` take
     - `capacity`: Rows
-    - `schema`: `{name: (shape, dtype)}`, nested as a step is"""
+    - `schema`: `{name: (shape, dtype)}`, nested as a step is
+    - `frame_stack`: With each frame stored once: how many frames `state` and `next_state` have
+    - `frame_margin`: Room for more frames than rows, as `frames_when_full` takes it"""
+    ...
+
+def frames_when_full(capacity: int, stack: int, margin=0.05) -> int:
+    """How many frames are kept for the rows
+    - `capacity`: Rows
+    - `stack`: Frames in a state
+    - `margin`: Room for more frames: a share of `capacity` and the stacks of 16 environments; an int is a number"""
+    ...
+
+def frame_shape(path, shape, stack: int):
+    """What one frame looks like: `(4,84,84)` and `(84,84)` are both of frames `(84,84)`, if `stack` is 4
+    - `path`: Of a field
+    - `shape`: Of it in one step: a stack of frames, or one frame
+    - `stack`: Frames in a state
+    - returns: the shape of one frame; `None` for a field of anything else"""
+    ...
+
+def stacked_fields(fields, stack: int):
+    """Take the frames out of the fields of a step
+    - `fields`: Of a step
+    - `stack`: Frames in a state
+    - returns: the fields of a row, in which frames have numbers; and those of a frame"""
     ...
 
 def row_writer(place: Place, lock, base: int | None=None):

@@ -16,19 +16,25 @@ import numpy as np, torch
 from torch import Tensor
 from fastcore.basics import patch
 from ..core import *
+from .ahead import DrawsAhead
 from .columns import *
 from .disk import Savable
+from .frames import FrameRing, stored
+from .joins import join_rows
 from .ring import Ring
 from .row import batch_len, tensors_of
 from .sample import *
+from .starts import steps_as_rows
 from .vector import *
 from .walk import Runs, Walk
 
 # %% ../../nbs/06_memory.replay.ipynb #a5aebbf6
-class ExperienceReplay(Savable):
+class ExperienceReplay(Savable, DrawsAhead):
     "The last `max_sz` rows, and batches of `bs` drawn from them"
     __array_ufunc__ = None # so that `array + memory` comes to `__radd__`, too
-    kind,freeze_memory = 'ExperienceReplay',False # pickles from before `freeze_memory` have none
+    kind,freeze_memory,later = 'ExperienceReplay',False,{} # older pickles have none of these
+    frame_stack,frame_pad,frame_margin = None,'repeat',.05
+    ring:Ring # with `frame_stack` a `FrameRing`
     def __init__(self,
         bs:int=16, # Rows in a batch that is drawn
         max_sz:int=200, # The most rows it holds, whatever the number of environments; then the oldest are overwritten
@@ -41,8 +47,11 @@ class ExperienceReplay(Savable):
         device='cpu', # Where the rows live
         shared:bool=False, # In shared memory, where other processes see the same rows?
         path=None, # A file to live in; a file that a memory left is opened with its rows
-        schema:dict=None, # The columns, `{name: (shape, dtype)}`; without it the first row decides
+        schema:dict=None, # The columns, `{name: (shape, dtype)}`; `(shape, dtype, 'later')` if rows come without it
         freeze_memory:bool=False, # Keep the first `max_sz` rows, and drop what comes later?
+        frame_stack:int=None, # `state` and `next_state` are stacks of so many frames: store each frame once
+        frame_pad:str='repeat', # Before an episode's first frame, if frames come singly: `'repeat'` it, or `'zeros'`
+        frame_margin=.05, # Room for more frames than rows: a share of `max_sz`, or an int
         **_
     ):
         """- `bs`: Rows in a batch that is drawn
@@ -56,12 +65,20 @@ class ExperienceReplay(Savable):
         - `device`: Where the rows live
         - `shared`: In shared memory, where other processes see the same rows?
         - `path`: A file to live in; a file that a memory left is opened with its rows
-        - `schema`: The columns, `{name: (shape, dtype)}`; without it the first row decides
-        - `freeze_memory`: Keep the first `max_sz` rows, and drop what comes later?"""
-        if _: refuse_words('ExperienceReplay', _, **_words)
+        - `schema`: The columns, `{name: (shape, dtype)}`; `(shape, dtype, 'later')` if rows come without it
+        - `freeze_memory`: Keep the first `max_sz` rows, and drop what comes later?
+        - `frame_stack`: `state` and `next_state` are stacks of so many frames: store each frame once
+        - `frame_pad`: Before an episode's first frame, if frames come singly: `'repeat'` it, or `'zeros'`
+        - `frame_margin`: Room for more frames than rows: a share of `max_sz`, or an int"""
+        if _: refuse_words('ExperienceReplay', _, **other_words)
         _check_settings(bs, max_sz, warmup_sz, sampler, n_step, gamma)
         self.bs,self.max_sz,self.warmup_sz,self.n_step,self.gamma = bs,max_sz,warmup_sz,n_step,gamma
-        try: self.ring = Ring(max_sz, schema and row_schema(schema), device, shared, path)
+        schema,self.later = later_columns(schema)
+        self.frame_stack,self.frame_pad,self.frame_margin = frame_stack,frame_pad,frame_margin
+        where = max_sz, schema and row_schema(schema), device, shared, path
+        try:
+            if frame_stack is None: self.ring = Ring(*where)
+            else: self.ring = FrameRing(*where, frame_stack, frame_pad, frame_margin)
         except ValueError as e: raise ExperienceReplayException(str(e)) from e
         self.sampler = Uniform(seed, device) if sampler is None else sampler
         if seed is not None and isinstance(self.sampler, Uniform) and not self.sampler.seeded:
@@ -78,7 +95,7 @@ class ExperienceReplay(Savable):
     def pointer(self)->int:
         "Where the newest row ends: 1 after the first, `max_sz` when the memory is just full"
         return self.ring.pointer
-    def __len__(self)->int: return len(self.ring)
+    def __len__(self)->int: return stored(self.ring)
     def __bool__(self)->bool: return True # also without rows: `memory or ExperienceReplay()` would make a second one
     def __repr__(self): return in_lines(f'ExperienceReplay(bs={self.bs}, warmup_sz={self.warmup_sz}, {self.ring})')
     def _repr_html_(self): return columns_html(self.memory, _state_html(self))
@@ -86,10 +103,11 @@ class ExperienceReplay(Savable):
 # %% ../../nbs/06_memory.replay.ipynb #bb6d29a5
 class ExperienceReplayException(Exception):
     "The memory cannot store what it was given, or cannot give what it was asked for"
+ExperienceReplay.refused = ExperienceReplayException
 
-def _positive(name, n):
-    "`n` as an int of at least 1"
-    try: return whole_number(name, n)
+def _positive(name, n, least=1):
+    "`n` as an int of at least `least`"
+    try: return whole_number(name, n, least)
     except ValueError as e: raise ExperienceReplayException(str(e)) from None
 
 def _check_settings(bs, max_sz, warmup_sz, sampler, n_step, gamma):
@@ -101,6 +119,7 @@ def _check_settings(bs, max_sz, warmup_sz, sampler, n_step, gamma):
                                 or not all(hasattr(sampler, o) for o in ('draw','update'))):
         raise ExperienceReplayException('`sampler` should be `Uniform()`, `Prioritized()` or an object with '
                                         f'their methods `draw` and `update`, got {sampler!r}')
+    if n_step and hasattr(sampler, 'read'): _refuse_fold(sampler)
     if warmup_sz>max_sz:
         raise ExperienceReplayException(f'`warmup_sz` ({warmup_sz}) should not exceed `max_sz` ({max_sz}): '
                                         'it would never be warm')
@@ -118,15 +137,12 @@ def __add__(self:ExperienceReplay,
         raise ExperienceReplayException('a memory takes a `BD`, a dict, or a tuple of just one, '
                                         f'got a {type(batch).__name__}{of}')
     source = batch.of() if isinstance(batch, Columns) else None
-    first,several = self.ring.total,0 if source is None else self.ring.seams.several
-    rows = batch
+    if source is not None: return self._add_rows_of(source, torch.arange(len(source)), batch)
     try:
-        rows = as_rows(batch, self.ring.fields)
-        if self.freeze_memory: rows = self._extend_to_full(rows)
+        rows = with_later(as_rows(batch, self.ring.fields), self.later)
+        if self.freeze_memory: self._extend_to_full(rows)
         else: self.ring.extend(rows)
     except ValueError as e: raise ExperienceReplayException(str(e)) from e
-    if source is not None and (n := BD(rows).bs()):
-        self._join_as(source, torch.arange(min(n, len(source))), first, several)
     return self
 
 # %% ../../nbs/06_memory.replay.ipynb #d8b973cd
@@ -137,38 +153,38 @@ class MemoryNotWarm(ExperienceReplayException):
 def sample(self:ExperienceReplay,
     bs:int=None, # How many; `self.bs` by default
     device=None, # Where the batch should be; where the rows are by default
+    n_batches:int=None, # So many batches, drawn at once
     **_
-)->tuple[BD,Tensor]: # The batch, and the numbers of its rows
+): # -> the batch and the numbers of its rows, or so many such pairs
     """`bs` rows, drawn by the sampler, and their numbers
     - `bs`: How many; `self.bs` by default
     - `device`: Where the batch should be; where the rows are by default
-    - returns: The batch, and the numbers of its rows"""
+    - `n_batches`: So many batches, drawn at once
+    - returns: the batch and the numbers of its rows, or so many such pairs"""
     if _: refuse_words('sample', _, batch_size='bs', sample_size='bs', n='bs')
     if device is not None and type(device) is not torch.device: device = usable_device(device)
     if bs is None: bs = self.bs
     elif type(bs) is not int or bs<1: bs = _positive('bs', bs)
+    if n_batches is not None: n_batches = _positive('n_batches', n_batches)
     self._check_warm()
-    return self._drawn_by(self.sampler, bs, device, self._fold if self.n_step else None)
+    read = getattr(self.sampler, 'read', None)
+    if self.n_step: read = self._fold if read is None else _refuse_fold(self.sampler)
+    try: return self.ring.draw(self.sampler, bs, device, read, n_batches)
+    except ValueError as e: raise ExperienceReplayException(str(e)) from e
 
 @patch
 def _fold(self:ExperienceReplay, ring, idxs): return self.walk.fold_rows(ring, idxs, self.n_step, self.gamma)
 
-@patch
-def _drawn_by(self:ExperienceReplay, sampler, bs, device, read=None):
-    try: return self.ring.draw(sampler, bs, device, read)
-    except ValueError as e: raise ExperienceReplayException(str(e)) from e
+def _refuse_fold(sampler):
+    raise ExperienceReplayException(f'{sampler} changes the rewards of single rows, which cannot be folded then: '
+                                    'give no `n_step`')
 
 @patch
 def _check_warm(self:ExperienceReplay):
-    n,need = len(self),max(self.warmup_sz, 1)
+    n,need = len(self.ring),self.warmup_sz if self.warmup_sz>0 else 1
     if n<need:
         raise MemoryNotWarm(f'{n} rows are stored, and {need} are needed before the first batch: '
                             'add more, or lower `warmup_sz`')
-
-# %% ../../nbs/06_memory.replay.ipynb #25bd5738
-_words = {**dict.fromkeys(('capacity','buffer_size','max_size','size','maxlen','memory_size','storage'), 'max_sz'),
-          **dict.fromkeys(('learning_starts','min_size','warmup'), 'warmup_sz'), 'batch_size':'bs', 'n_steps':'n_step',
-          'discount':'gamma', 'alpha':'sampler=Prioritized(alpha=…)', 'beta':'sampler=Prioritized(beta=…)'}
 
 # %% ../../nbs/06_memory.replay.ipynb #4d997a69
 _all_ = ['Columns'] # import it from here, too
@@ -196,8 +212,6 @@ def __radd__(self:ExperienceReplay, batch):
                                     'and the batch is added to it in place')
 
 # %% ../../nbs/06_memory.replay.ipynb #dc98b6e6
-_int64_fields = ('action','step','episode_id','env_id','worker_id') # other Python ints make a column of floats
-
 @patch
 def add(self:ExperienceReplay,
     *_,
@@ -205,25 +219,16 @@ def add(self:ExperienceReplay,
 )->ExperienceReplay:
     """Add one step
     - `**row`: The fields of one step; a number makes a column of shape `(n,1)`"""
-    if _: _refuse_positions(*_)
+    if _: refuse_positions(*_)
+    for k,o in self.later.items(): row.setdefault(k, o)
     if type(td := row.setdefault('td_error', 0.)) is int and abs(td)<2**53: row['td_error'] = float(td)
     ours = type(self).__add__ is ExperienceReplay.__add__
     if ours and self.ring.fields and not self.freeze_memory:
         try: self.ring.add(**row); return self
         except ValueError: pass # lists and the like, or a row to be refused
-    if not self.ring.fields:
-        row = {k: np.int64(v) if k in _int64_fields and type(v) is int and abs(v)<2**63 else v for k,v in row.items()}
-    return self+map_leaves(_batch_of_one, row)
+    return self+one_row(row, not self.ring.fields)
 
-def _refuse_positions(*args):
-    write = '`add(**step)` for one step, `memory + batch` for several' if isinstance(args[0], dict) \
-        else '`add(state=…, action=…, reward=…)`, with the names that your network uses'
-    raise TypeError(f'`add` takes the fields of a step by name: write {write}')
 
-def _batch_of_one(v):
-    if type(v) in (bool, int, float): return [[v]]
-    if isinstance(v, list): return [v]
-    return v.reshape(1, *(v.shape or (1,))) if hasattr(v, 'reshape') else v
 
 # %% ../../nbs/06_memory.replay.ipynb #06000102
 @patch
@@ -231,29 +236,33 @@ def _extend_to_full(self:ExperienceReplay, rows):
     "Write the first of `rows` as long as there is room, and return these"
     with self.ring as ring:
         n,room = batch_len(ts := tensors_of(rows)),self.max_sz-len(self)
+        if isinstance(ring, FrameRing): room = min(room, ring.room_for(rows))
         if n>room: rows = map_leaves(lambda o: o[:room], rows)
         if room: ring.extend(rows)
-        else: ring.fields.fit(ts, one=False) # rows that don't fit are refused all the same
+        elif not isinstance(ring, FrameRing): ring.fields.fit(ts, one=False) # refuse what doesn't fit
         if n>room: ring.cut(gap=True)
     return rows
 
 # %% ../../nbs/06_memory.replay.ipynb #58441b04
 @patch
 def update_td(self:ExperienceReplay,
-    td_errors, # `(n,1)`, one for each row
-    idxs, # `(n,)`, the numbers that came with the batch
-    serials:Tensor=None, # `(n,1)` or `(n,)`, the batch's column `serial`; without it the rows are taken as they are now
+    td_errors, # `(n,1)`, one for each row; of sequences `(bs,T)` or `(bs,T,1)`
+    idxs, # `(n,)` or `(bs,T)`, the numbers that came with the batch; -1 names none
+    serials:Tensor=None, # The batch's column `serial`; without it the rows are taken as they are now
 ):
     """Note the TD error of each row in `idxs` that is still the one it was
-    - `td_errors`: `(n,1)`, one for each row
-    - `idxs`: `(n,)`, the numbers that came with the batch
-    - `serials`: `(n,1)` or `(n,)`, the batch's column `serial`; without it the rows are taken as they are now"""
+    - `td_errors`: `(n,1)`, one for each row; of sequences `(bs,T)` or `(bs,T,1)`
+    - `idxs`: `(n,)` or `(bs,T)`, the numbers that came with the batch; -1 names none
+    - `serials`: The batch's column `serial`; without it the rows are taken as they are now"""
+    if getattr(idxs, 'ndim', 1)==2:
+        try: td_errors,idxs,serials = steps_as_rows(td_errors, idxs, serials)
+        except ValueError as e: raise ExperienceReplayException(str(e)) from e
     with self.ring as ring:
-        if self._as_drawn(td_errors, idxs, serials):
-            if dropped := ring.put('td_error', idxs, td_errors, serials):
-                there = ring.holds(idxs, serials)
-                td_errors,idxs,self.dropped_updates = td_errors[there],idxs[there],self.dropped_updates+dropped
-            return self.sampler.update(ring, idxs, td_errors.view(-1))
+        if arrays := self._as_drawn(td_errors, idxs, serials):
+            if dropped := ring.put('td_error', *arrays):
+                there = ring.holds(idxs, serials).numpy()
+                arrays,self.dropped_updates = [o[there] for o in arrays],self.dropped_updates+dropped
+            return self.sampler.update(ring, *arrays[:2])
         td_errors,idxs,serials = self._check_td(td_errors, idxs, serials)
         try: self.sampler.update(ring, idxs, td_errors.view(-1))
         except ValueError as e: raise ExperienceReplayException(f'`td_errors`: {e}') from e
@@ -262,12 +271,13 @@ def update_td(self:ExperienceReplay,
 # %% ../../nbs/06_memory.replay.ipynb #fc859388
 @patch
 def _as_drawn(self:ExperienceReplay, td_errors, idxs, serials):
-    "Is this the usual update, which nothing can refuse?"
-    return type(td_errors) is type(idxs) is type(serials) is Tensor \
-        and td_errors.dtype is torch.float32 and idxs.dtype is serials.dtype is torch.int64 \
-        and (*idxs.shape,1)==td_errors.shape==serials.shape and idxs.ndim==1 and not td_errors.requires_grad \
-        and td_errors.is_cpu and idxs.is_cpu and serials.is_cpu and type(self.sampler) in (Uniform, Prioritized) \
-        and self.ring.fields and _all_usable(idxs.numpy(), td_errors.numpy()[:,0], len(self))
+    "The arrays of the usual update, which nothing can refuse; `None` if this is another"
+    if not (type(td_errors) is type(idxs) is type(serials) is Tensor and td_errors.is_cpu and idxs.is_cpu
+            and serials.is_cpu and td_errors.dtype is torch.float32 and idxs.dtype is serials.dtype is torch.int64
+            and not td_errors.requires_grad and type(self.sampler) in (Uniform, Prioritized)
+            and self.ring.fields): return
+    i,td,s = idxs.numpy(),td_errors.numpy(),serials.numpy()
+    if i.ndim==1 and td.shape==(len(i),1)==s.shape and _all_usable(i, td[:,0], len(self.ring)): return i,td,s
 
 # %% ../../nbs/06_memory.replay.ipynb #d74d32ac
 @compiled
@@ -281,7 +291,7 @@ def _all_usable(idxs, td_errors, n):
 @patch
 def _check_td(self:ExperienceReplay, td_errors, idxs, serials):
     "The TD errors and numbers of the rows that are still there"
-    ring,n = self.ring,len(self) if serials is None else self.max_sz # serials tell what is gone
+    ring,n = self.ring,len(self.ring) if serials is None else self.max_sz # serials tell what is gone
     if not n: raise ExperienceReplayException('there are no rows yet whose TD error could be noted')
     try:
         i = row_index(idxs, n)
@@ -305,7 +315,7 @@ def _check_td(self:ExperienceReplay, td_errors, idxs, serials):
 @patch(as_prop=True)
 def is_full(self:ExperienceReplay)->bool:
     "Does the next row overwrite the oldest?"
-    return len(self)==self.max_sz
+    return len(self.ring)==self.max_sz
 
 @patch
 def clear(self:ExperienceReplay)->ExperienceReplay:
@@ -382,19 +392,30 @@ def sample_sequences(self:ExperienceReplay,
     bs:int=None, # How many; `self.bs` by default
     T:int=None, # Steps in each; without it whole episodes
     pad:bool=False, # Also episodes that are shorter, filled up with zeros?
+    burn_in:int=0, # Steps before each sequence, to warm up a recurrent state
     device=None, # Where the batch should be
+    n_batches:int=None, # So many batches, drawn at once; they need a `T`
     **_
-)->tuple[BD,Tensor]: # A batch of `(bs, T, …)`, and row numbers `(bs, T)`, -1 where there is none
+): # -> a batch of `(bs, burn_in+T, …)` and row numbers `(bs, burn_in+T)`, -1 where there is none, or so many such pairs
     """Runs of rows that follow one another in an episode
     - `bs`: How many; `self.bs` by default
     - `T`: Steps in each; without it whole episodes
     - `pad`: Also episodes that are shorter, filled up with zeros?
+    - `burn_in`: Steps before each sequence, to warm up a recurrent state
     - `device`: Where the batch should be
-    - returns: A batch of `(bs, T, …)`, and row numbers `(bs, T)`, -1 where there is none"""
+    - `n_batches`: So many batches, drawn at once; they need a `T`
+    - returns: a batch of `(bs, burn_in+T, …)` and row numbers `(bs, burn_in+T)`, -1 where there is none, or so many such pairs"""
     if _: refuse_words('sample_sequences', _, batch_size='bs', sequence_length='T', seq_len='T', length='T')
     bs,T = self.bs if bs is None else _positive('bs', bs),T if T is None else _positive('T', T)
+    burn_in = _positive('burn_in', burn_in, 0)
+    if burn_in and T is None:
+        raise ExperienceReplayException('no step comes before a whole episode: give `T`, or no `burn_in`')
+    if n_batches is not None: n_batches = _positive('n_batches', n_batches)
     self._check_warm()
-    return self._drawn_by(Runs(self.walk, self.runs.gen, T, pad), bs, device)
+    by = self.sampler if hasattr(self.sampler, 'draw_starts') else None
+    runs = Runs(self.walk, self.runs.gen, T, pad, burn_in, by)
+    try: return self.ring.draw(runs, bs, device, n_batches=n_batches)
+    except ValueError as e: raise ExperienceReplayException(str(e)) from e
 
 # %% ../../nbs/06_memory.replay.ipynb #922f3ec8
 @patch
@@ -408,9 +429,13 @@ def __getitem__(self:ExperienceReplay,
             if isinstance(o, str): return ring[o]
         except KeyError as e: raise ExperienceReplayException(e.args[0]) from e
         i = self._rows_named(o)
-        res = ExperienceReplay(self.bs, len(i), min(self.warmup_sz, len(i)), ring[i], self._sampler_alike(),
-                               self.n_step, self.gamma, device=ring.device, freeze_memory=self.freeze_memory)
-        res._join_as(self, i, 0, 0)
+        # room for all frames, should each row need others
+        frames = dict(frame_margin=len(i)*(2*self.frame_stack+1)+16) if self.frame_stack else {}
+        res = ExperienceReplay(self.bs, len(i), min(self.warmup_sz, len(i)), None, self._sampler_alike(), self.n_step,
+                               self.gamma, device=ring.device, freeze_memory=self.freeze_memory,
+                               frame_stack=self.frame_stack, frame_pad=self.frame_pad, **frames)
+        res.later = self.later
+        res._add_rows_of(self, i)
         if hasattr(self.sampler, 'beside'):
             beside = {k: torch.as_tensor(v)[i.to(ring.device)] for k,v in self.sampler.beside(ring).items()}
             res.sampler.load_state_dict(self.sampler.state_dict(), res.ring, beside)
@@ -438,44 +463,32 @@ def _sampler_alike(self:ExperienceReplay):
     "A sampler of the same kind and settings, for other rows"
     s = self.sampler
     if not isinstance(s, Uniform): return copy.deepcopy(s)
-    return sampler_of(type(s).__name__, s.settings, self.ring.device)
+    res = sampler_of(type(s).__name__, s.settings, self.ring.device)
+    if isinstance(s, HER): res.reward = s.reward
+    return res
 
-# %% ../../nbs/06_memory.replay.ipynb #b601e23f
+# %% ../../nbs/06_memory.replay.ipynb #fe07a126
 @patch
-def _join_as(self:ExperienceReplay, source, idxs, first, several):
-    "Join rows from serial number `first` on as their originals, the rows `idxs` of `source`, are joined"
-    there,n,was,ring = source.ring.serial(idxs).cpu().numpy(),len(idxs),source.ring.seams,self.ring
-    apart = 1+np.flatnonzero((np.diff(there)!=1)|np.isin(there[1:], [*was.cuts, *was.gaps]))
-    ends = {first}
-    if len(apart) or there[-1]!=source.ring.total-1 or source.ring.total in was.cuts: ends.add(first+n)
-    alone = np.flatnonzero(there<was.lone)
-    gaps = {*ring.seams.gaps, *ends, *(first+np.concatenate([alone, alone+1])).tolist()}
-    named = len(apart) and ('env_id',) in ring.place.columns
-    new = set() if named else {*(first+apart).tolist()}
-    while True: # a gap may take away what told another row that its episode did not begin there
-        gaps |= new
-        ring.seams = ring.seams._replace(gaps=sorted(o for o in gaps if o<=ring.total),
-                                         several=ring.total if was.several>was.oldest else several)
-        if named: new = {*(first+self._wrong_links(source, idxs, first, apart)).tolist()}
-        if new<=gaps: break
+def _add_rows_of(self:ExperienceReplay, source, idxs, rows=None, **columns):
+    "Add the rows `idxs` of `source`, or `rows` that were made of all; they are joined as they are there"
+    ring,of = self.ring,source.ring
+    first,several = ring.total,ring.seams.several
+    if isinstance(of, FrameRing) and rows is not None: idxs,rows = of.held,None
+    try:
+        if rows is None and isinstance(of, FrameRing) and self._takes_frames_of(of): ring.copy_rows(of, idxs, **columns)
+        else:
+            rows = as_rows({**of.gather(idxs.to(of.device)), **columns} if rows is None else rows, ring.fields)
+            if self.freeze_memory: rows = self._extend_to_full(rows)
+            else: ring.extend(rows, **(dict(strict=False) if isinstance(ring, FrameRing) else {}))
+            idxs = idxs[:BD(rows).bs()]
+    except ValueError as e: raise ExperienceReplayException(str(e)) from e
+    if len(idxs): join_rows(ring, of, idxs, first, several)
     self.walk = Walk()
+    return self
 
-# %% ../../nbs/06_memory.replay.ipynb #61d7e9ae
 @patch
-def _wrong_links(self:ExperienceReplay, source, idxs, first, apart):
-    "The rows that would be joined to others than in `source`, or begin an episode that does not begin there"
-    here,walk = Walk(),Walk()
-    try: here.follow(self.ring); walk.follow(source.ring)
-    except ValueError: return apart # nothing can be joined, or not without an error
-    i = idxs.numpy()
-    slots = self.ring.seams.slots_of(first+np.arange(len(i)), self.ring.capacity)
-    at = np.full(len(self.ring.place), -1) # which of `idxs` a slot has; the last one if there are more than fit
-    at[slots] = np.arange(len(i))
-    nxt,live = here.nxt[slots],at[slots]==np.arange(len(i))
-    joined = at[np.maximum(nxt, 0)]
-    begins = np.flatnonzero(live&(here.prv[slots]==-1)&(walk.prv[i]!=-1)) # their episodes do not begin here
-    wrong = joined[live&(nxt>=0)&(joined>=0)&(walk.nxt[i]!=i[joined])]
-    return np.union1d(begins, wrong)
+def _takes_frames_of(self:ExperienceReplay, of):
+    return isinstance(self.ring, FrameRing) and of is not self.ring and not self.freeze_memory
 
 # %% ../../nbs/06_memory.replay.ipynb #4b619635
 @patch
@@ -491,19 +504,17 @@ def extend(self:ExperienceReplay,
         i = torch.arange(ring.total-len(ring), ring.total)
         i = ring.seams.slots_of(i, ring.capacity)
         i = i[ring.holds(i)] # without any that are half written
-        rows = ring.gather(i)
-    ids = rows.get('episode_id')
-    if ids is not None and 'episode_id' in self.ring.columns() and len(self):
-        ids = rows['episode_id'] = ids-ids.min()+self.ring['episode_id'].max()+1
-    first,several = self.ring.total,self.ring.seams.several
-    self+rows
-    self._join_as(other, i, first, several)
+        ids = ring.columns().get('episode_id')
+        if ids is not None: ids = ring.place.columns[('episode_id',)][i.to(ring.device)]
+        if ids is not None and 'episode_id' in self.ring.columns() and len(self):
+            ids = ids-ids.min()+self.ring['episode_id'].max()+1
+        self._add_rows_of(other, i, **({} if ids is None else dict(episode_id=ids)))
     self.ring.cut()
     if ids is not None: self.vectors.next_episode = max(self.vectors.next_episode, int(ids.max())+1)
     return self
 
 # %% ../../nbs/06_memory.replay.ipynb #a1033c34
-_saved_settings = ('bs','max_sz','warmup_sz','n_step','gamma','freeze_memory')
+_saved_settings = ('bs','max_sz','warmup_sz','n_step','gamma','freeze_memory','frame_stack','frame_pad','frame_margin')
 
 @patch
 @contextmanager
@@ -518,10 +529,11 @@ def _all_to_save(self:ExperienceReplay, extra):
     except AttributeError as e:
         raise ExperienceReplayException(f'a {type(s).__name__} cannot be saved ({e}): '
                                         'make it a subclass of `Uniform`') from e
-    state = dict(sampler=s.state_dict(), runs=self.runs.state_dict(), chains=self.walk.state_dict(ring),
+    state = dict(sampler=self.sampler_state(), runs=self.runs.state_dict(), chains=self.walk.state_dict(ring),
                  dropped_updates=self.dropped_updates, extra=extra,
+                 frames=ring.state_dict() if self.frame_stack else None,
                  vectors=[{**v, 'key':-1} for v in self.vectors.vectors], next_episode=self.vectors.next_episode)
-    config = dict(**{k: getattr(self, k) for k in _saved_settings}, **how)
+    config = dict(**{k: getattr(self, k) for k in _saved_settings}, **how, later=[*self.later])
     return dict(config=config, ring=ring, state=state, beside=beside, mutable=['td_error'], sampler=s)
 
 # %% ../../nbs/06_memory.replay.ipynb #a58149cc
@@ -550,7 +562,8 @@ def load(cls:ExperienceReplay,
 @patch(cls_method=True)
 def empty(cls:ExperienceReplay, saved, sampler=None, device='cpu')->ExperienceReplay:
     "A memory with the settings of `saved`, and no rows yet"
-    c = {'freeze_memory':False, **saved.config} # older memories knew nothing of it
+    newer = dict(freeze_memory=False, frame_stack=None, frame_pad='repeat', frame_margin=.05)
+    c = {**newer, **saved.config} # older memories knew nothing of these
     new = sampler or sampler_of(c['sampler'], c['sampler_settings'], device)
     if (type(new).__name__, new.settings)!=(c['sampler'], c['sampler_settings']):
         raise ValueError(f'`sampler` should be a {c["sampler"]} with {c["sampler_settings"]}, '
@@ -564,10 +577,14 @@ def empty(cls:ExperienceReplay, saved, sampler=None, device='cpu')->ExperienceRe
 def restored(self:ExperienceReplay, saved, ring, beside, state)->ExperienceReplay:
     "The memory over the rows that were loaded"
     self.ring,self.runs,self.skipped = ring,Uniform(),saved.skipped
+    self.later = {f.name: torch.zeros(f.shape, dtype=f.dtype)
+                  for f in ring.fields or () if f.name in saved.config.get('later', ())}
     self.sampler.load_state_dict(state['sampler'] if state else self.sampler.state_dict(), ring, beside)
     if not state: return self
     self.runs.load_state_dict(state['runs'])
-    if not saved.renumbered: self.walk.load_state_dict(state['chains'], ring) # otherwise these are other rows
+    if not saved.renumbered: # otherwise these are other rows
+        self.walk.load_state_dict(state['chains'], ring)
+        if self.frame_stack: ring.load_state_dict(state['frames'])
     self.dropped_updates = int(state['dropped_updates'])
     self.vectors = VectorSteps(state.get('vectors', ()), state.get('next_episode', 0))
     return self

@@ -4,9 +4,11 @@ Consecutive steps look alike, and a network trained on them in order forgets wha
 
 Docs: https://fastrl.github.io/fastrl/memory.replay.html.md"""
 from typing import Any, overload
+from fastrl.memory.stream import Stream
 from contextlib import contextmanager
 from torch import Tensor
 from ..core import *
+from .ahead import DrawsAhead
 from .columns import *
 from .disk import Savable
 from .ring import Ring
@@ -15,11 +17,16 @@ from .vector import *
 from .walk import Walk
 __all__ = ['ExperienceReplay', 'ExperienceReplayException', 'MemoryNotWarm', 'NoSuchRow', 'Columns']
 
-class ExperienceReplay(Savable):
+class ExperienceReplay(Savable, DrawsAhead):
     """The last `max_sz` rows, and batches of `bs` drawn from them"""
     __array_ufunc__: Any
     kind: Any
     freeze_memory: Any
+    later: Any
+    frame_stack: Any
+    frame_pad: Any
+    frame_margin: Any
+    ring: Ring
     bs: int
     max_sz: int
     warmup_sz: int
@@ -30,10 +37,9 @@ class ExperienceReplay(Savable):
     walk: Walk
     vectors: VectorSteps
     dropped_updates: Any
-    ring: Ring
     skipped: Any
 
-    def __init__(self, bs: int=16, max_sz: int=200, warmup_sz: int=100, memory: BD | None=None, sampler: Any=None, n_step: int | None=None, gamma: float=0.99, seed: int | None=None, device: Any='cpu', shared: bool=False, path: Any=None, schema: dict | None=None, freeze_memory: bool=False):
+    def __init__(self, bs: int=16, max_sz: int=200, warmup_sz: int=100, memory: BD | None=None, sampler: Any=None, n_step: int | None=None, gamma: float=0.99, seed: int | None=None, device: Any='cpu', shared: bool=False, path: Any=None, schema: dict | None=None, freeze_memory: bool=False, frame_stack: int | None=None, frame_pad: str='repeat', frame_margin=0.05):
         """- `bs`: Rows in a batch that is drawn
         - `max_sz`: The most rows it holds, whatever the number of environments; then the oldest are overwritten
         - `warmup_sz`: Rows that must be stored before `sample` gives any
@@ -45,8 +51,11 @@ class ExperienceReplay(Savable):
         - `device`: Where the rows live
         - `shared`: In shared memory, where other processes see the same rows?
         - `path`: A file to live in; a file that a memory left is opened with its rows
-        - `schema`: The columns, `{name: (shape, dtype)}`; without it the first row decides
-        - `freeze_memory`: Keep the first `max_sz` rows, and drop what comes later?"""
+        - `schema`: The columns, `{name: (shape, dtype)}`; `(shape, dtype, 'later')` if rows come without it
+        - `freeze_memory`: Keep the first `max_sz` rows, and drop what comes later?
+        - `frame_stack`: `state` and `next_state` are stacks of so many frames: store each frame once
+        - `frame_pad`: Before an episode's first frame, if frames come singly: `'repeat'` it, or `'zeros'`
+        - `frame_margin`: Room for more frames than rows: a share of `max_sz`, or an int"""
         ...
 
     @property
@@ -68,11 +77,12 @@ class ExperienceReplay(Savable):
     - `batch`: A `BD`, a dict, or a tuple that holds just one of them"""
         ...
 
-    def sample(self, bs: int | None=None, device: Any=None) -> tuple[BD, Tensor]:
+    def sample(self, bs: int | None=None, device: Any=None, n_batches: int | None=None):
         """`bs` rows, drawn by the sampler, and their numbers
     - `bs`: How many; `self.bs` by default
     - `device`: Where the batch should be; where the rows are by default
-    - returns: The batch, and the numbers of its rows"""
+    - `n_batches`: So many batches, drawn at once
+    - returns: the batch and the numbers of its rows, or so many such pairs"""
         ...
 
     @property
@@ -90,9 +100,9 @@ class ExperienceReplay(Savable):
 
     def update_td(self, td_errors, idxs, serials: Tensor | None=None):
         """Note the TD error of each row in `idxs` that is still the one it was
-    - `td_errors`: `(n,1)`, one for each row
-    - `idxs`: `(n,)`, the numbers that came with the batch
-    - `serials`: `(n,1)` or `(n,)`, the batch's column `serial`; without it the rows are taken as they are now"""
+    - `td_errors`: `(n,1)`, one for each row; of sequences `(bs,T)` or `(bs,T,1)`
+    - `idxs`: `(n,)` or `(bs,T)`, the numbers that came with the batch; -1 names none
+    - `serials`: The batch's column `serial`; without it the rows are taken as they are now"""
         ...
 
     @property
@@ -123,13 +133,15 @@ class ExperienceReplay(Savable):
     - `**more`: Other columns, `(n_envs, …)`"""
         ...
 
-    def sample_sequences(self, bs: int | None=None, T: int | None=None, pad: bool=False, device: Any=None) -> tuple[BD, Tensor]:
+    def sample_sequences(self, bs: int | None=None, T: int | None=None, pad: bool=False, burn_in: int=0, device: Any=None, n_batches: int | None=None):
         """Runs of rows that follow one another in an episode
     - `bs`: How many; `self.bs` by default
     - `T`: Steps in each; without it whole episodes
     - `pad`: Also episodes that are shorter, filled up with zeros?
+    - `burn_in`: Steps before each sequence, to warm up a recurrent state
     - `device`: Where the batch should be
-    - returns: A batch of `(bs, T, …)`, and row numbers `(bs, T)`, -1 where there is none"""
+    - `n_batches`: So many batches, drawn at once; they need a `T`
+    - returns: a batch of `(bs, burn_in+T, …)` and row numbers `(bs, burn_in+T)`, -1 where there is none, or so many such pairs"""
         ...
 
     def extend(self, other) -> ExperienceReplay:
@@ -166,6 +178,15 @@ class ExperienceReplay(Savable):
     def __setstate__(self, state):
         ...
 
+    def stream(self, bs: int | None=None, T: int=1, seed: int | None=None, device: Any=None) -> Stream:
+        """Long sequences, chunk by chunk
+    - `bs`: Sequences side by side; `self.bs` by default
+    - `T`: Steps in a chunk
+    - `seed`: Makes the places reproducible where sequences begin
+    - `device`: Where batches should be
+    - returns: An iterator of pairs, a batch `(bs, T, …)` and row numbers `(bs, T)`"""
+        ...
+
     @overload
     def __getitem__(self, o: str) -> Tensor:
         ...
@@ -176,6 +197,7 @@ class ExperienceReplay(Savable):
 
 class ExperienceReplayException(Exception):
     """The memory cannot store what it was given, or cannot give what it was asked for"""
+ExperienceReplay.refused = ExperienceReplayException
 
 class MemoryNotWarm(ExperienceReplayException):
     """Fewer than `warmup_sz` rows are stored"""

@@ -12,9 +12,11 @@ __all__ = ['log', 'Ring', 'Field', 'schema_fields', 'pack_fields', 'nest', 'chec
 
 # %% ../../nbs/01_memory.ring.ipynb #1968ead8
 import logging, os, threading, time, warnings, weakref
+from functools import lru_cache
+from inspect import signature
 import numpy as np, torch
 from fastcore.basics import patch
-from torch import Tensor
+from torch import Tensor, from_numpy
 from ..core import *
 from .place import *
 from .row import *
@@ -118,6 +120,20 @@ def _write(self:Ring, cols, at, n):
     if skip: cols,at = [t[skip:] for t in cols],s.slots_of(s.total+skip)
     s.write(n, self.place.copy_in, self.place.apart(cols), at, n-skip)
 
+# %% ../../nbs/01_memory.ring.ipynb #d125a589
+@patch
+def write_by(self:Ring,
+    n:int, # How many rows; they must not cross the end of the ring
+    write, # `write(slot)` puts them into `place.columns` (or `place.arrays`), the first one at `slot`
+):
+    """Count the `n` rows that `write` puts into the columns
+    - `n`: How many rows; they must not cross the end of the ring
+    - `write`: `write(slot)` puts them into `place.columns` (or `place.arrays`), the first one at `slot`"""
+    with self._rows_lock:
+        self.place.check_writable()
+        at = self._serials.next_slot()
+        self._serials.write(n, write, at)
+
 # %% ../../nbs/01_memory.ring.ipynb #236844d2
 @patch(as_prop=True)
 def fields(self:Ring)->list:
@@ -183,7 +199,7 @@ def _copy_rows(self:Ring, o):
     there = self.holds(i)
     if isinstance(o, slice): return self.gather(i[there])
     if not there.all():
-        raise IndexError(f'row {i[~there][0].item()} is half written, '
+        raise IndexError(f'row {i[~there][0].item()} is half written or forgotten, '
                          'and counts as overwritten until it is written anew')
     return self.gather(i)
 
@@ -251,35 +267,55 @@ def draw(self:Ring,
     bs:int, # How many
     device=None, # Where the batch should be
     read=None, # `read(ring, idxs)` → packed rows (or a list of columns) and more columns; else the rows as they are
-): # -> (BD, row numbers)
+    n_batches:int=None, # So many batches, all of them as of this moment
+): # -> (BD, row numbers), or `Batches` of them
     """The batch that `sampler` chooses, read before any of its rows can change
     - `sampler`: Has `draw(ring, bs)` → row numbers, `(bs,)` or `(bs,T)`, -1 for a row of zeros, and a dict of columns
     - `bs`: How many
     - `device`: Where the batch should be
     - `read`: `read(ring, idxs)` → packed rows (or a list of columns) and more columns; else the rows as they are
-    - returns: (BD, row numbers)"""
+    - `n_batches`: So many batches, all of them as of this moment
+    - returns: (BD, row numbers), or `Batches` of them"""
     place = self.place
     if device is not None and torch.device(device)==place.device: device = None
-    with self if place.others else self._rows_lock:
+    with self if (others := place.others) else self._rows_lock:
         if not place.fields: raise ValueError('there are no rows to draw from yet: add some first')
         place.check_process()
-        idxs,rows,cols = (self._draw_beside if place.others else self._draw_rows)(sampler, bs, read)
+        idxs,rows,cols = (self._draw_beside if others else self._draw_rows)(sampler, bs, read, n_batches or 1)
+    if n_batches is not None: return Batches(place.fields, rows, idxs, cols, n_batches, device)
     batch = place.fields.batch(rows, idxs.shape, device)
-    batch.update(cols if device is None else {k: v.to(device, non_blocking=True) for k,v in cols.items()})
+    if device is not None: cols = place.fields.moved(cols, device)
+    batch.update(cols)
     return batch,idxs
 
 # %% ../../nbs/01_memory.ring.ipynb #1d01b024
 @patch
-def _draw_rows(self:Ring, sampler, bs, read):
+def _draw_rows(self:Ring, sampler, bs, read, k=1):
     "The row numbers that `sampler` draws, these rows, and the columns beside them"
-    idxs,cols = self._draw_by(sampler, bs)
+    if hasattr(sampler, 'evenly') and self.place.short and self._serials.sound():
+        if (at := sampler.evenly(bs*k)) is not None: return self._draw_evenly(at, bs*k, read)
+    idxs,cols = self._draw_by(sampler, bs) if k==1 else self._draw_several(sampler, bs, k)
+    if read is None and bs*k<=_few and self.place.short and idxs.ndim==1 and idxs.is_cpu and self._serials.sound():
+        serial,least,rows = self._serials.check_rows(idxs, self.place.array)
+        if least==0: return idxs,rows,{**cols, 'serial':serial}
     flat,serial,least = self._numbered(sampler, idxs)
     if not self._serials.sound():
-        idxs,cols = self._without_torn(sampler, bs, idxs, cols)
+        idxs,cols = self._without_torn(sampler, bs, idxs, cols, k)
         flat,serial,least = self._numbered(sampler, idxs)
     if read is not None: rows,more = read(self, idxs)
     else: rows,more = self.place.take(flat) if least==0 else self._padded(flat),{}
     return idxs,rows,{**cols, **more, 'serial':serial}
+
+# %% ../../nbs/01_memory.ring.ipynb #91ccaf3c
+_few = 1024 # rows: NumPy's loop copies more of them in less time
+
+@patch
+def _draw_evenly(self:Ring, at, n, read):
+    "As `_draw_rows`, with random numbers by their place in a stream"
+    idxs,serials,rows = self._serials.pick(at, n, self.place.array if read is None and n<=_few else None)
+    if read is None: return idxs,self.place.take(idxs).reshape(-1) if rows is None else rows,{'serial':serials}
+    rows,cols = read(self, idxs)
+    return idxs,rows,{**cols, 'serial':serials}
 
 # %% ../../nbs/01_memory.ring.ipynb #e4ce5bb0
 @patch
@@ -295,14 +331,16 @@ def _numbered(self:Ring, sampler, idxs):
 def _padded(self:Ring, idxs):
     "The rows `idxs`, zeros for -1"
     rows = self.place.take(idxs.clamp(min=0))
-    for o in rows if isinstance(rows, list) else [torch.as_tensor(rows)]: o[idxs<0] = 0
+    if isinstance(rows, np.ndarray): rows[np.flatnonzero(idxs.numpy()<0)] = 0
+    else:
+        for o in rows if isinstance(rows, list) else [rows]: o[idxs<0] = 0
     return rows
 
 # %% ../../nbs/01_memory.ring.ipynb #bafd54a5
 @patch
-def _draw_by(self:Ring, sampler, bs):
+def _draw_by(self:Ring, sampler, bs, **kwargs):
     "Row numbers and columns, if that is what `sampler` draws"
-    drawn = sampler.draw(self, bs)
+    drawn = sampler.draw(self, bs, **kwargs)
     if not (isinstance(drawn, tuple) and len(drawn)==2 and isinstance(drawn[1], dict)):
         raise ValueError(f'`draw` of {sampler!r} should give row numbers and a dict of columns, gave {drawn!r:.80}')
     idxs,cols = drawn
@@ -318,6 +356,21 @@ def _draw_by(self:Ring, sampler, bs):
 def _refuse_draw(self:Ring, sampler, idxs):
     raise ValueError(f'`draw` of {sampler!r} should give row numbers, '
                      f'int64 of shape (bs,) from 0 to {len(self)-1}, gave {idxs!r:.80}')
+
+# %% ../../nbs/01_memory.ring.ipynb #50f68286
+
+@lru_cache(256)
+def _takes_batches(draw): return 'n_batches' in signature(draw).parameters
+
+@patch
+def _draw_several(self:Ring, sampler, bs, k):
+    "Row numbers and columns of `k` batches, one after the other"
+    if _takes_batches(getattr(sampler.draw, '__func__', sampler.draw)): return self._draw_by(sampler, bs, n_batches=k)
+    drawn = [self._draw_by(sampler, bs) for _ in range(k)]
+    if len({o.shape for o,_ in drawn})>1:
+        raise ValueError(f'batches drawn together have one form, {sampler!r} drew {[tuple(o.shape) for o,_ in drawn]}: '
+                         'draw them one at a time, or give sequences a length `T`')
+    return torch.cat([o for o,_ in drawn]), {c: torch.cat([o[c] for _,o in drawn]) for c in drawn[0][1]}
 
 # %% ../../nbs/01_memory.ring.ipynb #72d350b2
 @patch
@@ -387,16 +440,18 @@ _not_compiled = (torch.float16, torch.bfloat16, torch.complex64, torch.complex12
 
 @patch
 def _put_fast(self:Ring, f, idxs, values, serials):
-    "The usual case, tensors as a draw gave them and all rows still there, takes no torch; was it one?"
+    "The usual case, all rows as a draw gave them and still there, takes no torch; was it one?"
     place = self.place
-    if not (type(idxs) is type(values) is type(serials) is Tensor and values.dtype is f.dtype
-            and f.dtype not in _not_compiled and idxs.dtype is serials.dtype is torch.int64 and idxs.ndim==1
-            and place.arrays is not None and values.shape==(*idxs.shape,*f.shape) and serials.shape==(*idxs.shape,1)
-            and len(f.shape)<2 and idxs.is_cpu and values.is_cpu and serials.is_cpu
-            and not values.requires_grad): return False
-    if not self._serials.write_held(place.arrays[f.path], idxs.numpy(), values.numpy(), serials.numpy()[:,0]):
-        return False
-    if place.changed is not None: place.mark_changed(f.path[0], idxs)
+    if place.arrays is None or f.dtype in _not_compiled or len(f.shape)>1: return False
+    if type(idxs) is type(values) is type(serials) is Tensor:
+        if not (idxs.is_cpu and values.is_cpu and serials.is_cpu) or values.requires_grad: return False
+        idxs,values,serials = idxs.numpy(),values.numpy(),serials.numpy()
+    col = place.arrays[f.path]
+    if not (type(idxs) is type(values) is type(serials) is np.ndarray and idxs.dtype==serials.dtype==np.int64
+            and values.dtype==col.dtype and idxs.ndim==1 and values.shape==(*idxs.shape,*f.shape)
+            and serials.shape==(len(idxs),1)
+            and self._serials.write_held(col, idxs, values, serials[:,0])): return False
+    if place.changed is not None: place.mark_changed(f.path[0], from_numpy(idxs))
     return True
 
 # %% ../../nbs/01_memory.ring.ipynb #638f164f
@@ -426,32 +481,35 @@ def cut(self:Ring,
 def reset(self:Ring,
     first:int=None, # The serial number of the next row, if you load rows that had numbers; a new one by default
     stop:int=None, # The number after the last row, if the rows from `first` on lie in their slots already
+    before:int=None, # Forget only the rows below this serial number: they count as overwritten
 ):
     """Forget all rows; the columns stay as they are
     - `first`: The serial number of the next row, if you load rows that had numbers; a new one by default
-    - `stop`: The number after the last row, if the rows from `first` on lie in their slots already"""
+    - `stop`: The number after the last row, if the rows from `first` on lie in their slots already
+    - `before`: Forget only the rows below this serial number: they count as overwritten"""
     if not self.fields: return
     with self._rows_lock:
+        if before is not None: return self._serials.forget(before)
         self._serials.reset(first, stop)
         self._fast = _not_yet
 
 # %% ../../nbs/01_memory.ring.ipynb #1f7bf565
 @patch
-def _without_torn(self:Ring, sampler, bs, idxs, cols):
+def _without_torn(self:Ring, sampler, bs, idxs, cols, k):
     "The draw with other rows in the place of those that are half written"
     def whole_ones(i): return self.holds(i) if i.ndim==1 else (self.holds(i)|(i<0)).all(1)
     cols = {k: v.clone() for k,v in cols.items()}
     for _ in range(1000):
         there = whole_ones(idxs)
         if there.all(): return idxs,cols
-        more,others = self._draw_by(sampler, bs)
+        more,others = self._draw_several(sampler, bs, k)
         if more.shape!=idxs.shape: idxs,cols = more,others; continue
         good = whole_ones(more).nonzero()[:,0]
         bad = (~there).nonzero()[:,0][:len(good)]
         idxs = idxs.clone()
         idxs[bad] = more[good[:len(bad)]]
         for k,v in cols.items(): v[bad] = others[k][good[:len(bad)]]
-    raise ValueError(f'{sampler!r} draws hardly any row but those that are half written: '
+    raise ValueError(f'{sampler!r} draws hardly any row but those that are half written or forgotten: '
                      'let it draw rows that `ring.holds`')
 
 # %% ../../nbs/01_memory.ring.ipynb #773b9ad9
@@ -500,16 +558,16 @@ def __exit__(self:Ring, *_):
 
 # %% ../../nbs/01_memory.ring.ipynb #4ac1d21d
 @patch
-def _draw_beside(self:Ring, sampler, bs, read):
+def _draw_beside(self:Ring, sampler, bs, read, k):
     "As `_draw_rows` while another process may write: again, if it has overwritten or forgotten some of the rows"
     s = self._serials
-    for k,_ in enumerate(self._tries()):
+    for tries,_ in enumerate(self._tries()):
         base = s.base
         try:
-            res = self._draw_rows(sampler, bs, read)
+            res = self._draw_rows(sampler, bs, read, k)
             if s.base==base and not s.lost(res[0]): return res
         except (ValueError, IndexError): # about rows that were replaced meanwhile, or about the request itself
-            if k>100 or s.base==base and s.oldest<=self.total-len(self): raise
+            if tries>100 or s.base==base and s.oldest<=self.total-len(self): raise
         s.look()
 
 # %% ../../nbs/01_memory.ring.ipynb #005c7f9f

@@ -63,6 +63,12 @@ class Ring:
     - `batch`: Columns that share their first axis, like a `BD`"""
         ...
 
+    def write_by(self, n: int, write):
+        """Count the `n` rows that `write` puts into the columns
+    - `n`: How many rows; they must not cross the end of the ring
+    - `write`: `write(slot)` puts them into `place.columns` (or `place.arrays`), the first one at `slot`"""
+        ...
+
     @property
     def fields(self) -> list:
         """What a row consists of, a list of `Field`; `None` before the first row"""
@@ -109,13 +115,14 @@ class Ring:
     - returns: bool, in the shape of `idxs`"""
         ...
 
-    def draw(self, sampler, bs: int, device: Any=None, read: Any=None):
+    def draw(self, sampler, bs: int, device: Any=None, read: Any=None, n_batches: int | None=None):
         """The batch that `sampler` chooses, read before any of its rows can change
     - `sampler`: Has `draw(ring, bs)` → row numbers, `(bs,)` or `(bs,T)`, -1 for a row of zeros, and a dict of columns
     - `bs`: How many
     - `device`: Where the batch should be
     - `read`: `read(ring, idxs)` → packed rows (or a list of columns) and more columns; else the rows as they are
-    - returns: (BD, row numbers)"""
+    - `n_batches`: So many batches, all of them as of this moment
+    - returns: (BD, row numbers), or `Batches` of them"""
         ...
 
     def put(self, name: str, idxs, values, serials: Any=None) -> int:
@@ -143,10 +150,11 @@ class Ring:
     - `gap`: Are rows missing here, so that nobody knows whether an episode began with them?"""
         ...
 
-    def reset(self, first: int | None=None, stop: int | None=None):
+    def reset(self, first: int | None=None, stop: int | None=None, before: int | None=None):
         """Forget all rows; the columns stay as they are
     - `first`: The serial number of the next row, if you load rows that had numbers; a new one by default
-    - `stop`: The number after the last row, if the rows from `first` on lie in their slots already"""
+    - `stop`: The number after the last row, if the rows from `first` on lie in their slots already
+    - `before`: Forget only the rows below this serial number: they count as overwritten"""
         ...
 
     def __getstate__(self):

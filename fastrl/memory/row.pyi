@@ -8,7 +8,7 @@ import torch
 from dataclasses import dataclass
 from torch import Tensor
 from ..core import *
-__all__ = ['like', 'Field', 'schema_fields', 'pack_fields', 'nest', 'Fields', 'as_tensor', 'fits', 'tensors_of', 'fields_of', 'check_column', 'check_names', 'batch_len', 'check_paths', 'torch_dtype']
+__all__ = ['like', 'Field', 'schema_fields', 'pack_fields', 'nest', 'Fields', 'Batches', 'as_tensor', 'fits', 'tensors_of', 'fields_of', 'check_column', 'check_names', 'batch_len', 'check_paths', 'torch_dtype']
 
 def like(shape, dtype) -> str:
     """A shape and a dtype as errors and tables show them: `float32[4]`"""
@@ -57,6 +57,7 @@ class Fields(list):
     nbytes: Any
     flat: Any
     record: Any
+    names: Any
     form: Any
 
     def __init__(self, fields):
@@ -68,7 +69,7 @@ class Fields(list):
 
     def columns(self, rows, shape: Any=(-1,)) -> list:
         """The columns of packed `rows`, sharing their memory
-    - `rows`: Packed, `(n, words)` of int64: an array, or a tensor on any device
+    - `rows`: Packed, `(n, words)` or `(n*words,)` of int64: an array, or a tensor on any device
     - `shape`: Axes of the batch"""
         ...
 
@@ -84,10 +85,45 @@ class Fields(list):
     - `device`: Where the batch should be"""
         ...
 
+    def moved(self, o, device):
+        """Packed rows, or columns in a list or a dict, on another device
+    - `o`: An array or a tensor of packed rows, or tensors in a list or a dict
+    - `device`: Where to"""
+        ...
+
     def fit(self, ts: dict, one: bool) -> list:
         """The columns of `ts` in the order of the fields, or a `ValueError` that names the one that does not fit
     - `ts`: From `tensors_of`
     - `one`: One step, or columns with a first axis?"""
+        ...
+
+class Batches:
+    """Batches that were gathered together, each with the numbers of its rows"""
+    then: Any
+    n: Any
+    parts: Any
+    names: Any
+    paths: Any
+    plain: Any
+
+    def __init__(self, fields: Fields, rows, idxs: Tensor, cols: dict, k: int, device: Any=None):
+        """- `rows`: Packed, those of one batch after those of the other; or a list of columns
+        - `idxs`: Their numbers
+        - `cols`: Columns beside the fields
+        - `k`: How many batches
+        - `device`: Where the batches should be"""
+        ...
+
+    def __len__(self):
+        ...
+
+    def __repr__(self):
+        ...
+
+    def __iter__(self):
+        ...
+
+    def __getitem__(self, i):
         ...
 
 def as_tensor(path, v):

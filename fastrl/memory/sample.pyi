@@ -1,16 +1,18 @@
 """Which rows of a memory are drawn
 
-A learner that draws from the same random stream as its environment or its network changes both whenever it draws; and a run that nobody can repeat, nobody can debug. Here each sampler owns its generator: a seed repeats its draws, and no other random number moves. `Uniform` and `Prioritized` choose the rows of a batch; a [`Walk`](02a_memory.walk.ipynb) makes several steps of each.
+A learner that draws from the same random stream as its environment or its network changes both whenever it draws; and a run that nobody can repeat, nobody can debug. Here each sampler owns its generator: a seed repeats its draws, and no other random number moves. `Uniform` and `Prioritized` choose the rows of a batch, and `HER` gives them goals that were reached; a [`Walk`](02a_memory.walk.ipynb) makes several steps of each.
 
 Docs: https://fastrl.github.io/fastrl/memory.sample.html.md"""
 from typing import Any, overload
 from ..core import *
 from .ring import Ring
 from .walk import Walk
-__all__ = ['Chains', 'Uniform', 'Prioritized', 'sampler_of', 'Walk']
+__all__ = ['Chains', 'Uniform', 'Prioritized', 'HER', 'sampler_of', 'Walk']
 
 class Uniform:
     """Draw rows with equal chances, with replacement"""
+    key: Any
+    drawn: Any
     gen: Any
     seeded: bool
 
@@ -26,10 +28,23 @@ class Uniform:
     def __repr__(self):
         ...
 
-    def draw(self, ring: Ring, bs: int):
+    def skip(self, n: int):
+        """Use up the next `n` random numbers
+    - `n`: Random numbers
+    - returns: the key of the stream, and the place of the first of them"""
+        ...
+
+    def draw(self, ring: Ring, bs: int, n_batches: int=1):
         """Choose the rows of the next batch
     - `bs`: How many to draw
-    - returns: row numbers `(bs,)`, and columns that the draw adds to the batch"""
+    - `n_batches`: Of so many batches, one after the other
+    - returns: row numbers `(bs*n_batches,)`, and columns that the draw adds to the batch"""
+        ...
+
+    def evenly(self, n: int):
+        """Use up the random numbers of `n` evenly drawn rows, which the ring then makes itself
+    - `n`: Row numbers
+    - returns: the key of the stream, and the place of the first number; `None` if `draw` is not `Uniform`'s, or not on the cpu"""
         ...
 
     @property
@@ -56,6 +71,11 @@ class Uniform:
     - `beside`: What was kept for each row"""
         ...
 
+    def rewind(self, state: dict):
+        """Go back to where this sampler was; what it keeps for each row stays
+    - `state`: From `state_dict`"""
+        ...
+
     def __getstate__(self):
         ...
 
@@ -64,6 +84,9 @@ class Uniform:
 
 class Prioritized(Uniform):
     """Draw rows in proportion to `(|td_error|+eps)**alpha`"""
+    forgotten: int
+    eta: Any
+    starts: Any
     alpha: float
     beta0: float
     beta_steps: int
@@ -74,14 +97,15 @@ class Prioritized(Uniform):
     base: int
     tree: Any
 
-    def __init__(self, alpha: float=0.6, beta: float=0.4, beta_steps: int=100000, eps: float=1e-06, normalize: str='batch', seed: int | None=None, device: Any='cpu'):
+    def __init__(self, alpha: float=0.6, beta: float=0.4, beta_steps: int=100000, eps: float=1e-06, normalize: str='batch', seed: int | None=None, device: Any='cpu', eta: float=0.9):
         """- `alpha`: 0 draws uniformly, 1 in proportion to the TD error
         - `beta`: How far the weights correct for that at first; 1 corrects in full
         - `beta_steps`: Draws until `beta` is 1
         - `eps`: Added to each error, so that rows without one are drawn too
         - `normalize`: Where the largest weight is 1: in the `'batch'`, or in the whole `'memory'`
         - `seed`: Makes the draws reproducible
-        - `device`: Where the rows live"""
+        - `device`: Where the rows live
+        - `eta`: A sequence's priority: so much of its largest TD error, the rest of their mean"""
         ...
 
     @property
@@ -101,10 +125,20 @@ class Prioritized(Uniform):
         """Set the priorities of `idxs` by their TD errors"""
         ...
 
-    def draw(self, ring: Ring, bs: int):
+    def draw(self, ring: Ring, bs: int, n_batches: int=1):
         """Choose the rows of the next batch, and how much each counts
     - `bs`: How many to draw
-    - returns: row numbers `(bs,)`, and the column `weight`"""
+    - `n_batches`: Of so many batches, one after the other
+    - returns: row numbers `(bs*n_batches,)`, and the column `weight`"""
+        ...
+
+    def draw_starts(self, ring: Ring, bs: int, walk: Walk, T: int, pad: bool=False):
+        """Choose the rows with which the sequences of the next batch begin, and how much each counts
+    - `bs`: How many to draw
+    - `walk`: Says which row follows which
+    - `T`: Steps in a sequence
+    - `pad`: Also shorter episodes?
+    - returns: row numbers `(bs,)`, an array, and the column `weight`"""
         ...
 
     @property
@@ -125,6 +159,41 @@ class Prioritized(Uniform):
     - `state`: From `state_dict`
     - `ring`: The rows to draw from
     - `beside`: From `beside`, for these rows"""
+        ...
+
+    def rewind(self, state: dict):
+        """Go back to where this sampler was; priorities stay
+    - `state`: From `state_dict`"""
+        ...
+
+class HER(Uniform):
+    """Draw rows, most of them with a goal that their own episode achieved"""
+    strategy: str
+    k: Any
+    reward: Any
+    walk: Walk
+    goal: str
+    achieved: str
+
+    def __init__(self, strategy: str='future', k: int=4, reward: Any=None, goal: str='desired_goal', achieved: str='achieved_goal', seed: int | None=None, device: Any='cpu'):
+        """- `strategy`: Whose achieved goal: a `'future'` row's, the `'final'` one's, or any of the `'episode'`
+        - `k`: Rows with another goal for each that keeps its own
+        - `reward`: `reward(achieved, goal, idxs)` → one number per row; `idxs` are the numbers of the rows
+        - `goal`: The field that is replaced, wherever it stands
+        - `achieved`: The field of `next_state` that says what a step achieved
+        - `seed`: Makes the draws reproducible
+        - `device`: Where the rows live"""
+        ...
+
+    def read(self, ring: Ring, idxs):
+        """Copy the rows `idxs`, with their new goals and rewards
+    - `idxs`: `(bs,)`
+    - returns: packed rows, or a list of columns, and the column `relabelled`"""
+        ...
+
+    @property
+    def settings(self) -> dict:
+        """The arguments that make another sampler of this kind, apart from `reward`, which no file can hold"""
         ...
 
 def sampler_of(kind: str, settings: dict, device: Any='cpu') -> Uniform:

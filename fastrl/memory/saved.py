@@ -17,6 +17,7 @@ from fastcore.basics import patch
 from ..core import *
 from .checkpoint import *
 from .files import *
+from .frames import FrameRing
 from .manifest import *
 from .ring import *
 from .row import Fields
@@ -100,13 +101,18 @@ def _expected(self:Saved, piece):
     "The shapes and dtypes of the tensors in `piece`, by the manifest"
     kind,n,res = piece['file'].split('-')[0],piece['rows'],{}
     if kind=='state': return {}
+    if kind=='frames':
+        return {name: _in_file(n, shape, torch_dtype(o)) for _,shape,o,name in self.manifest['frames']['fields']}
     of = {name: (shape, torch_dtype(dtype)) for path,shape,dtype,name in self.ring['fields']
           if kind=='rows' or fields_in([[path]], self.manifest['mutable'])}
     for k,(shape,dtype) in of.items():
         if kind=='marks': shape = changed_shape(shape)
-        res[k] = ([n,*shape],dtype) if dtype in file_dtypes else ([n,*shape,dtype.itemsize],torch.uint8)
+        res[k] = _in_file(n, shape, dtype)
     res.update({k: ([n],torch.float64) for k in self.manifest['beside']})
     return {**res, 'serial':([n],torch.int64)} if kind=='marks' else res
+
+def _in_file(n, shape, dtype):
+    return ([n,*shape],dtype) if dtype in file_dtypes else ([n,*shape,dtype.itemsize],torch.uint8)
 
 # %% ../../nbs/03e_memory.saved.ipynb #538c18b2
 @patch
@@ -171,6 +177,7 @@ def read(self:Saved,
     beside = {k: np.zeros(len(self)-self.skipped) for k in self.manifest['beside']}
     if rows: self._fill(ring, beside, files, rows, mapped)
     elif not self.renumbered: ring.reset(first=first, stop=total)
+    if isinstance(ring, FrameRing): self._fill_frames(ring, files, mapped)
     return ring,beside
 
 # %% ../../nbs/03e_memory.saved.ipynb #73f38b12
@@ -180,19 +187,21 @@ def _fill(self:Saved, ring, beside, files, rows, mapped):
     moved = Moved(np.array([o[1] for o in rows]), np.array([stop-first for _,first,stop in rows]), self.renumbered)
     views = {name: ring.place.columns[tuple(p)] for p,_,_,name in self.ring['fields']}
     base = moved.base(ring.capacity)
+    zero = base if self.renumbered or ring.capacity is None else self.ring.get('first', 0) # the row in slot 0
     for (piece,first,stop),new in zip(rows, moved.new):
         at,cols = first if piece['rows']==ring.capacity else first-piece['first'],files[piece['file']]
         for k,v in ({} if mapped else views).items(): _copy_wrapped(v, cols[k], new-base, at, stop-first)
-        for k,v in beside.items(): _copy_wrapped(torch.from_numpy(v), cols[k], new-base, at, stop-first)
+        for k,v in beside.items(): _copy_wrapped(torch.from_numpy(v), cols[k], new-zero, at, stop-first)
     for p in pieces_of(self.manifest, 'marks'):
         if p['file'] in files: self._change(views, beside, files[p['file']], moved, base, ring.capacity or moved.total)
     # last: until now the ring was empty
     ring.reset(first=0 if self.renumbered else self.ring.get('first', 0), stop=moved.total)
     is_cut = {int(moved(np.array(o if o>=0 else -1-o))): o>=0 for o in self.ring['cuts']} # by row; others are gaps
     if self.renumbered: is_cut.update({o: False for o in moved.gaps})
-    lone,several = (int(moved(np.array(self.ring.get(k, 0)))) if self.ring.get(k) else 0 for k in ('lone','several'))
+    lone,several,forgotten = (int(moved(np.array(self.ring.get(k, 0)))) if self.ring.get(k) else 0
+                              for k in ('lone','several','forgotten'))
     ring.seams = Seams(0, 0, [o for o,cut in is_cut.items() if cut], [o for o,cut in is_cut.items() if not cut],
-                       lone, several)
+                       lone, several, forgotten)
 
 # %% ../../nbs/03e_memory.saved.ipynb #162991de
 class Moved:
@@ -253,7 +262,7 @@ def _room(self:Saved, files, rows, mapped, device='cpu', shared=False, path=None
     if mapped and (shared or path or torch.device(device).type!='cpu'):
         raise ValueError('mapped rows stay in their file: give `mapped` alone, or one of `device`, `shared` and `path`')
     cap,spec = self.ring['capacity'],self.ring['fields']
-    ring = Ring(cap, device=device, shared=shared, path=path)
+    ring = self._empty_ring(cap, device=device, shared=shared, path=path)
     if not spec: return ring
     fields = Fields(Field(tuple(p), tuple(shape), torch_dtype(dtype)) for p,shape,dtype,_ in spec)
     n = cap or len(self)
@@ -269,3 +278,35 @@ def _room(self:Saved, files, rows, mapped, device='cpu', shared=False, path=None
                         'load it with `path=` into a file, or `mapped`')
     ring.place.make(fields, max(n, 1))
     return ring
+
+# %% ../../nbs/03e_memory.saved.ipynb #2791aca1
+@patch
+def _empty_ring(self:Saved, capacity, **where):
+    "A ring without rows, with room for frames if there were any"
+    if not (about := self.manifest.get('frames')): return Ring(capacity, **where)
+    return FrameRing(capacity, **where, stack=about['stack'], pad=about['pad'], margin=about['capacity']-capacity)
+
+@patch
+def _fill_frames(self:Saved, ring, files, mapped):
+    "Copy the frames of `ring`, or show those that are mapped; without some of them, forget the rows that need them"
+    about,pool = self.manifest['frames'],ring.pool
+    there = [p for p in pieces_of(self.manifest, 'frames') if p['file'] in files]
+    if not about['fields']: return
+    fields = Fields(Field(tuple(p), tuple(shape), torch_dtype(dtype)) for p,shape,dtype,_ in about['fields'])
+    names = [name for *_,name in about['fields']]
+    if mapped:
+        if len(there)!=1:
+            raise LoadError(f'{self.folder} has its frames in {len(there)} files, and only one can be mapped: '
+                            'load it without `mapped` and `save` it again')
+        cols = files[there[0]['file']]
+        pool.place.lay(fields, [as_dtype(cols[name], f.dtype) for f,name in zip(fields, names)])
+    else: pool.place.make(fields, pool.capacity)
+    first,lacks = about.get('first', 0),np.ones(pool.capacity, bool)
+    for p in there:
+        start,cols = max(p['first'], about['oldest']),files[p['file']]
+        n,at = p['stop']-start,start if p['rows']==pool.capacity else start-p['first']
+        for f,name in zip(fields, names) if not mapped else ():
+            _copy_wrapped(pool.place.columns[f.path], cols[name], start-first, at, n)
+        lacks[np.arange(start-first, p['stop']-first)%pool.capacity] = False
+    pool.reset(first=first, stop=about['total'])
+    self.skipped += ring.forget_without(lacks)

@@ -14,14 +14,17 @@ import threading, time, warnings
 from typing import NamedTuple
 import numpy as np, torch
 from fastcore.basics import patch
-from torch import Tensor
+from torch import Tensor, from_numpy
 from ..core import *
 from .place import *
+from .random import random_row
 
 # %% ../../nbs/00c_memory.serial.ipynb #30ec1f48
 # words in the head of a place: rows written, rows begun (2 to 4 are the place's own), marks, the row in slot 0, the row
-# after the last batch of several rows; from word 8 on the marks; the row below which all rows stand alone
-_written,_begun,_n_marks,_first,_several,_marks,_lone = 0,1,5,6,7,8,511
+# after the last batch of several rows; from word 8 on the marks; the row below which all are forgotten, with a tag that
+# no mark looks like; the row below which all rows stand alone
+_written,_begun,_n_marks,_first,_several,_marks,_floor,_lone = 0,1,5,6,7,8,510,511
+_tag = -2**62
 
 class Serials:
     "Which rows a `Place` holds, by serial number: how many rows were written before each"
@@ -148,28 +151,98 @@ def pointer(self:Serials)->int:
 
 # %% ../../nbs/00c_memory.serial.ipynb #70bd0d66
 @patch
+def _counts(self:Serials):
+    "Rows stored, slots, the row in slot 0, and rows written"
+    head,cap = self.place.head,self.capacity
+    base,total = head[_first],head[_written] if self._now is None else self._now
+    stored = total-base if cap is None or total-base<cap else cap
+    return stored,cap or stored,base,total
+
+@patch
 def check(self:Serials,
     idxs:Tensor, # Row numbers `(k,)`
 ): # -> serial numbers `(k,1)`, and the least index: below -1 if one names no row
     """The serial numbers of `idxs`, of which -1 names no row and gets -1
     - `idxs`: Row numbers `(k,)`
     - returns: serial numbers `(k,1)`, and the least index: below -1 if one names no row"""
-    base,total,cap = self.place.head[_first],self.total,self.capacity
-    stored = total-base if cap is None else min(total-base, cap)
-    n = cap or stored
+    stored,n,base,total = self._counts()
     if idxs.is_cpu:
         res,least = _number_each(idxs.numpy(), stored, n, base, total)
-        return torch.from_numpy(res),least
+        return from_numpy(res),least
     res,lo,hi = _number_torch(idxs, n, base, total),*(o.item() for o in idxs.aminmax())
     if lo<0: res[idxs<0] = -1
     return res,min(0, lo, 0 if hi<stored else -2)
+
+# %% ../../nbs/00c_memory.serial.ipynb #91a1be80
+@compiled
+def _pick_evenly(key, first, k, stored, n, base, total):
+    "Row numbers and serial numbers"
+    idxs,serials,cursor = np.empty(k, np.int64),np.empty((k, 1), np.int64),(total-base)%n
+    for j in range(k):
+        i = random_row(key, first+j, stored)
+        idxs[j],serials[j,0] = i,i+total-cursor-(n if i>=cursor else 0)
+    return idxs,serials
+
+@compiled
+def _pick_rows(rows, key, first, k, stored, n, base, total):
+    "And the rows, one behind the other"
+    idxs,serials = _pick_evenly(key, first, k, stored, n, base, total)
+    return idxs,serials,_rows_at(rows, idxs)
+
+@compiled
+def _numbered_rows(rows, idxs, stored, n, base, total):
+    "Serial numbers, the least index, and the rows if all exist"
+    serials,least = _number_each(idxs, stored, n, base, total)
+    return serials,least,_rows_at(rows, idxs if least==0 else idxs[:0])
+
+@compiled
+def _rows_at(rows, idxs):
+    words,at = np.uint64(rows.shape[1]),idxs.view(np.uint64)
+    res = np.empty((len(at), rows.shape[1]), np.int64)
+    for j in range(len(at)): # both ends first: in so short a loop many reads of memory wait side by side
+        res[j,0],res[j,-1] = rows[at[j],0],rows[at[j],words-np.uint64(1)]
+    for j in range(len(at)):
+        for w in range(words): res[j,w] = rows[at[j],w]
+    return res.reshape(-1)
+
+# %% ../../nbs/00c_memory.serial.ipynb #6e94c66a
+@patch
+def pick(self:Serials,
+    at, # Of the random numbers, the stream and the place of the first one
+    k:int, # How many rows
+    rows=None, # Packed rows, an array, to be copied, too
+): # -> row numbers `(k,)`, serial numbers `(k,1)`, and the packed rows, one behind the other
+    """Rows drawn evenly, with their serial numbers
+    - `at`: Of the random numbers, the stream and the place of the first one
+    - `k`: How many rows
+    - `rows`: Packed rows, an array, to be copied, too
+    - returns: row numbers `(k,)`, serial numbers `(k,1)`, and the packed rows, one behind the other"""
+    key,first = at
+    counts = stored,*_ = self._counts()
+    if stored<1: raise ValueError('there are no rows to draw from yet: add some first')
+    if rows is None: idxs,serials = _pick_evenly(key, first, k, *counts)
+    else: idxs,serials,rows = _pick_rows(rows, key, first, k, *counts)
+    return from_numpy(idxs),from_numpy(serials),rows
+
+@patch
+def check_rows(self:Serials,
+    idxs:Tensor, # Row numbers `(k,)`
+    rows, # Packed rows, an array
+): # -> as `check`, and the packed rows, one behind the other, if all of them exist
+    """`check`, and a copy of the rows
+    - `idxs`: Row numbers `(k,)`
+    - `rows`: Packed rows, an array
+    - returns: as `check`, and the packed rows, one behind the other, if all of them exist"""
+    serials,least,res = _numbered_rows(rows, idxs.numpy(), *self._counts())
+    return from_numpy(serials),least,res
 
 # %% ../../nbs/00c_memory.serial.ipynb #f061f60a
 @patch(as_prop=True)
 def oldest(self:Serials)->int:
     "The oldest row that no writer has begun to write over"
     head,base = self.place.head,self.base
-    return base if self.capacity is None else max(base, max(head[_begun], head[_written])-self.capacity)
+    if self.capacity is None: return base
+    return max(base, max(head[_begun], head[_written])-self.capacity, self.forgotten)
 
 # %% ../../nbs/00c_memory.serial.ipynb #d21889cf
 @patch(as_prop=True)
@@ -181,6 +254,21 @@ def torn(self:Serials)->np.ndarray:
     stop = min(head[_begun], written+cap)-cap
     return self.slots_of(np.arange(max(written-cap, base), max(stop, base)))
 
+# %% ../../nbs/00c_memory.serial.ipynb #b9acf3b4
+@patch
+def forget(self:Serials,
+    before:int # A serial number, at most `total`
+):
+    """Let the rows below `before` count as overwritten
+    - `before`: A serial number, at most `total`"""
+    if before>self.forgotten: self.place.head[_floor] = _tag+min(before, self.total)
+
+@patch(as_prop=True)
+def forgotten(self:Serials)->int:
+    "Rows below this one count as overwritten, though they may still lie in their slots"
+    word = self.place.head[_floor]
+    return word-_tag if word<_tag//2 else 0
+
 # %% ../../nbs/00c_memory.serial.ipynb #ab0e4684
 _dead_after = .05 # seconds: a writer that does not move for so long counts as dead
 
@@ -189,7 +277,7 @@ def sound(self:Serials)->bool:
     "Are all rows whole? If some stay half written, a warning says how many, once"
     head = self.place.head
     begun,written = head[_begun],head[_written]
-    if begun<=written or written<self.base: return True
+    if begun<=written or written<self.base: return head[_floor]>=_tag//2 or self.forgotten<=written-len(self)
     if self._warned_of==(begun, written): return False
     until = time.monotonic()+_dead_after
     while self.place.others and head[_written]==written and time.monotonic()<until: time.sleep(0)
@@ -260,12 +348,12 @@ def hold(self:Serials,
 # %% ../../nbs/00c_memory.serial.ipynb #0283011e
 
 @compiled
-def _write_same(col, idxs, values, serials, n, base, begun, total):
-    oldest = max(base, max(begun, total)-n)
+def _write_same(col, idxs, values, serials, n, base, oldest, total):
     for j in range(len(idxs)):
         i,s = idxs[j],serials[j]
         if not (0<=i<n and oldest<=s<total and (s-base)%n==i): return False
-    for j in range(len(idxs)): col[idxs[j]] = values[j]
+    for j in range(len(idxs)):
+        for k in range(col.shape[1]): col[idxs[j],k] = values[j,k]
     return True
 
 # %% ../../nbs/00c_memory.serial.ipynb #f921f599
@@ -284,7 +372,8 @@ def write_held(self:Serials,
     - returns: Did it write?"""
     head,base = self.place.head,self.base
     total = head[_written]
-    return _write_same(col, idxs, values, serials, self.capacity or total-base, base, head[_begun], total)
+    if col.ndim==1: col,values = col[:,None],values[:,None] # one compiled loop for both
+    return _write_same(col, idxs, values, serials, self.capacity or total-base, base, self.oldest, total)
 
 # %% ../../nbs/00c_memory.serial.ipynb #ab10ab6b
 @patch
@@ -333,6 +422,7 @@ class Seams(NamedTuple):
     gaps:list # Rows before which some are missing
     lone:int # Rows below this one follow nothing, and nothing follows them
     several:int # Rows below this one came several at a time, the last of them
+    forgotten:int=0 # Rows below this one count as overwritten, though they are not
 
     def slots_of(self,
         serials, # Serial numbers: one, or an array or tensor of them
@@ -353,7 +443,7 @@ def seams(self:Serials)->Seams:
     marks = sorted(marks, key=_row_of) # while they move up, one may stand in two places
     cuts = [o for o in marks if o>=0]
     if self.reopened and total and total not in cuts: cuts.append(total)
-    return Seams(head[_first], oldest, cuts, [-1-o for o in marks if o<0], head[_lone], head[_several])
+    return Seams(head[_first], oldest, cuts, [-1-o for o in marks if o<0], head[_lone], head[_several], self.forgotten)
 
 def _row_of(mark): return mark if mark>=0 else -1-mark # a gap before row 5 is noted as -6
 
@@ -361,7 +451,7 @@ def _row_of(mark): return mark if mark>=0 else -1-mark # a gap before row 5 is n
 @patch
 def _set_marks(self:Serials, marks, lone):
     "Note `marks`; if there are too many, the oldest are dropped, and the rows before the first one left stand alone"
-    head,room = self.place.head,_lone-_marks
+    head,room = self.place.head,_floor-_marks
     if len(marks)>room: lone,marks = max(lone, _row_of(marks[-room-1])),marks[-room:]
     head[_lone] = lone
     for i,o in enumerate(marks): head[_marks+i] = o # from the left: whoever reads meanwhile misses none
@@ -382,6 +472,7 @@ def seams(self:Serials, s):
         self.reopened = False
         self._set_marks(sorted([*s.cuts, *(-1-o for o in s.gaps)], key=_row_of), s.lone)
         self.place.head[_several] = s.several
+        if s.forgotten: self.forget(s.forgotten)
 
 # %% ../../nbs/00c_memory.serial.ipynb #ff2468e8
 @patch

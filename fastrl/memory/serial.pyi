@@ -86,6 +86,21 @@ class Serials:
     - returns: serial numbers `(k,1)`, and the least index: below -1 if one names no row"""
         ...
 
+    def pick(self, at, k: int, rows: Any=None):
+        """Rows drawn evenly, with their serial numbers
+    - `at`: Of the random numbers, the stream and the place of the first one
+    - `k`: How many rows
+    - `rows`: Packed rows, an array, to be copied, too
+    - returns: row numbers `(k,)`, serial numbers `(k,1)`, and the packed rows, one behind the other"""
+        ...
+
+    def check_rows(self, idxs: Tensor, rows):
+        """`check`, and a copy of the rows
+    - `idxs`: Row numbers `(k,)`
+    - `rows`: Packed rows, an array
+    - returns: as `check`, and the packed rows, one behind the other, if all of them exist"""
+        ...
+
     @property
     def oldest(self) -> int:
         """The oldest row that no writer has begun to write over"""
@@ -94,6 +109,16 @@ class Serials:
     @property
     def torn(self) -> np.ndarray:
         """The slots of stored rows that a writer has begun to write over"""
+        ...
+
+    def forget(self, before: int):
+        """Let the rows below `before` count as overwritten
+    - `before`: A serial number, at most `total`"""
+        ...
+
+    @property
+    def forgotten(self) -> int:
+        """Rows below this one count as overwritten, though they may still lie in their slots"""
         ...
 
     def sound(self) -> bool:
@@ -180,6 +205,7 @@ class Seams(NamedTuple):
     gaps: list
     lone: int
     several: int
+    forgotten: int = 0
 
     def slots_of(self, serials, capacity):
         """The slots where rows of these numbers lie while they are stored

@@ -159,7 +159,7 @@ def _entry_at(tab, p):
 
 # %% ../../nbs/05c_memory.table.ipynb #03eca8c7
 @compiled
-def _draw_fitting(tab, words, bs, T, by_step):
+def _draw_fitting(tab, words, bs, T, by_step, pad):
     "Up to `bs` sequences, from random `words`"
     slots,stop,lo,hi,k = len(tab)-_first_line,tab[_at_next],tab[_at_oldest],tab[_at_end],0
     res = np.empty((bs,6), np.int64)
@@ -171,9 +171,9 @@ def _draw_fitting(tab, words, bs, T, by_step):
         e = _entry_at(tab, begin+x%(stop-begin)) if by_step else lo+x%(hi-lo)
         line = _first_line+e%slots
         first,n = tab[line,0],tab[line,1]
-        if n<max(T,1): continue
-        at = begin+x%(stop-begin)-first if by_step else (x//(hi-lo))%(n-T+1) if T else 0
-        if 0<=at and at+T<=n:
+        if n<(1 if pad else max(T,1)): continue
+        at = begin+x%(stop-begin)-first if by_step else (x//(hi-lo))%max(n-T+1,1) if T else 0
+        if 0<=at and (at+T<=n or pad and at==0):
             for i,o in enumerate((e, first, at, n, tab[line,2], tab[line,3])): res[k,i] = o
             k += 1
     return res[:k]
@@ -185,25 +185,29 @@ def draw(self:Table,
     bs:int, # How many
     T:int, # Steps in each; 0: whole episodes
     by_step:bool, # Every place equally likely? Else every episode
+    pad:bool=False, # Also episodes that are shorter than `T`? Each of them is one place
 ): # -> a line for each: entry, first position, offset, length, number, tag; none if nothing fits
     """Which sequences make the next batch
     - `rng`: A generator of NumPy's
     - `bs`: How many
     - `T`: Steps in each; 0: whole episodes
     - `by_step`: Every place equally likely? Else every episode
+    - `pad`: Also episodes that are shorter than `T`? Each of them is one place
     - returns: a line for each: entry, first position, offset, length, number, tag; none if nothing fits"""
     by_step = by_step and T>0
-    picks = _draw_fitting(self.array, rng.bit_generator.random_raw(4*bs+16), bs, T, by_step)
-    return picks if len(picks)==bs else np.concatenate([picks, self._draw_counted(rng, bs-len(picks), T, by_step)])
+    picks = _draw_fitting(self.array, rng.bit_generator.random_raw(4*bs+16), bs, T, by_step, pad)
+    if len(picks)==bs: return picks
+    return np.concatenate([picks, self._draw_counted(rng, bs-len(picks), T, by_step, pad)])
 
 @patch
-def _draw_counted(self:Table, rng, bs, T, by_step):
+def _draw_counted(self:Table, rng, bs, T, by_step, pad):
     "As `draw`, from a list of all places"
     es,lines = self.live()
-    es,lines = es[lines[:,1]>=T],lines[lines[:,1]>=T]
+    fits = lines[:,1]>=(1 if pad else T)
+    es,lines = es[fits],lines[fits]
     if not len(es): return np.empty((0,6), np.int64)
     first,n,id,tag = lines.T
-    places = n-T+1 if T else np.ones_like(n)
+    places = np.maximum(n-T+1, 1) if T else np.ones_like(n)
     ends = np.cumsum(places)
     x = rng.integers(ends[-1], size=bs)
     k = np.searchsorted(ends, x, 'right') if by_step else rng.integers(len(es), size=bs)
@@ -219,6 +223,12 @@ def _unchanged(tab, picks):
         line = _first_line+picks[j,0]%slots
         if picks[j,0]<lo or tab[line,0]!=picks[j,1] or tab[line,1]!=picks[j,3]: return False
     return True
+
+@compiled
+def _has_fewer(tab, T, since):
+    for e in range(max(since, tab[_at_oldest]), tab[_at_end]):
+        if 0<tab[_first_line+e%(len(tab)-_first_line),1]<T: return True
+    return False
 
 @compiled
 def _has_steps(tab, T):
@@ -239,6 +249,11 @@ def still_there(self:Table,
 def has(self:Table, T:int)->bool:
     "Is there an episode of `T` steps or more?"
     return _has_steps(self.array, T)
+
+@patch
+def has_shorter(self:Table, T:int, since:int=0)->bool:
+    "Is there an episode of less than `T` steps, from entry `since` on?"
+    return _has_fewer(self.array, T, since)
 
 # %% ../../nbs/05c_memory.table.ipynb #81bf3f0d
 @patch(as_prop=True)

@@ -76,12 +76,13 @@ class Table:
     - returns: entries, and their lines"""
         ...
 
-    def draw(self, rng, bs: int, T: int, by_step: bool):
+    def draw(self, rng, bs: int, T: int, by_step: bool, pad: bool=False):
         """Which sequences make the next batch
     - `rng`: A generator of NumPy's
     - `bs`: How many
     - `T`: Steps in each; 0: whole episodes
     - `by_step`: Every place equally likely? Else every episode
+    - `pad`: Also episodes that are shorter than `T`? Each of them is one place
     - returns: a line for each: entry, first position, offset, length, number, tag; none if nothing fits"""
         ...
 
@@ -92,6 +93,10 @@ class Table:
 
     def has(self, T: int) -> bool:
         """Is there an episode of `T` steps or more?"""
+        ...
+
+    def has_shorter(self, T: int, since: int=0) -> bool:
+        """Is there an episode of less than `T` steps, from entry `since` on?"""
         ...
 
     @property

@@ -11,9 +11,10 @@ __all__ = ['SumTree']
 
 # %% ../../nbs/02_memory.tree.ipynb #b9f2ee20
 import numpy as np, torch
-from torch import Tensor
+from torch import Tensor, from_numpy
 from fastcore.basics import patch
 from ..core import *
+from .random import random_units
 
 # %% ../../nbs/02_memory.tree.ipynb #2af20ea8
 _children = 4 # per node: of 2, 4, 8 and 16 the fastest for a million leaves
@@ -68,12 +69,13 @@ def _set_leaves(sums, tops, starts, n, idxs, priorities):
     if bad>=0: return bad
     at = idxs.astype(np.uint64)
     for j in range(len(at)): sums[at[j]] = priorities[j]
+    left = len(at)
     for l in range(len(starts)-1):
-        last = starts[-1] # none that there is
-        for j in range(len(at)):
-            at[j] //= _w
-            i = at[j]
+        last,n_parents = starts[-1],0 # none that there is
+        for j in range(left):
+            i = at[j]//_w
             if i==last: continue # indices often come in order, and neighbours have one parent
+            at[n_parents],n_parents = i,n_parents+1
             total,top,last = 0.,0.,i
             for c in range(_w):
                 k = starts[l]+i*_w+c
@@ -81,6 +83,7 @@ def _set_leaves(sums, tops, starts, n, idxs, priorities):
                 t = tops[k-starts[1]] if l else sums[k]
                 top = t if t>top else top
             sums[starts[l+1]+i],tops[starts[l+1]-starts[1]+i] = total,top
+        left = n_parents
     return -1
 
 # %% ../../nbs/02_memory.tree.ipynb #65971aa0
@@ -110,33 +113,26 @@ def _refuse_priority(self:SumTree, idx, priority):
     if not 0<=idx<self.n: raise IndexError(f'there are {self.n} priorities, so none has number {idx}')
     raise ValueError(f'a priority should be finite and not negative, got {priority} for number {idx}')
 
-# %% ../../nbs/02_memory.tree.ipynb #b4a7584e
-
-@compiled
-def _set_errors(sums, tops, starts, n, idxs, td_errors, alpha, eps):
-    p = np.empty(len(idxs))
-    for j in range(len(idxs)): p[j] = (abs(np.float64(td_errors[j]))+eps)**alpha
-    return _set_leaves(sums, tops, starts, n, idxs, p)
-
 # %% ../../nbs/02_memory.tree.ipynb #0345fd27
 @patch
 def update_td(self:SumTree,
-    idxs:Tensor, # `(k,)` of int64
-    td_errors:Tensor, # `(k,)`, finite
+    idxs, # `(k,)` of int64: a tensor, or on the cpu also an array
+    td_errors, # `(k,)`, finite, likewise
     alpha:float, # How much the errors matter
     eps:float, # Added to each
 ):
     """Set the priorities of `idxs` to `(|td_errors|+eps)**alpha`
-    - `idxs`: `(k,)` of int64
-    - `td_errors`: `(k,)`, finite
+    - `idxs`: `(k,)` of int64: a tensor, or on the cpu also an array
+    - `td_errors`: `(k,)`, finite, likewise
     - `alpha`: How much the errors matter
     - `eps`: Added to each"""
-    if idxs.ndim!=1 or td_errors.ndim!=1: idxs,td_errors = idxs.reshape(-1),td_errors.reshape(-1)
-    if len(idxs)!=len(td_errors):
-        raise ValueError(f'each index has one TD error, got {len(idxs)} indices and {len(td_errors)} errors')
-    if not self.numba: return self.update(idxs, (td_errors.double().abs()+eps)**alpha)
-    bad = _set_errors(self.sums, self.tops, self.starts, self.n, idxs.numpy(), td_errors.numpy(), alpha, eps)
-    if bad>=0: self._refuse_priority(idxs[bad].item(), td_errors[bad].item())
+    if isinstance(idxs, Tensor) and self.numba: idxs,td_errors = idxs.numpy(),td_errors.numpy()
+    i,td = idxs.reshape(-1),td_errors.reshape(-1)
+    if len(i)!=len(td): raise ValueError(f'each index has one TD error, got {len(i)} indices and {len(td)} errors')
+    if not self.numba: return self.update(i, (td.double().abs()+eps)**alpha)
+    p = (np.abs(td.astype(np.float64))+eps)**alpha # NumPy's powers take less time than compiled ones
+    bad = _set_leaves(self.sums, self.tops, self.starts, self.n, i, p)
+    if bad>=0: self._refuse_priority(i[bad].item(), td[bad].item())
 
 # %% ../../nbs/02_memory.tree.ipynb #b566bf54
 
@@ -165,8 +161,13 @@ def renew(self:SumTree,
 
 @compiled
 def _find(sums, starts, left):
-    found,first = np.zeros(len(left), np.uint64),np.empty(len(left))
-    for l in range(len(starts)-2, -1, -1):
+    return _descend(sums, starts, left, np.zeros(len(left), np.uint64), len(starts)-1)
+
+@compiled
+def _descend(sums, starts, left, found, level):
+    "From the nodes `found` of a level down to the leaves, by what is `left` of each mass there"
+    first = np.empty(len(left))
+    for l in range(level-1, -1, -1):
         for j in range(len(left)): # so short a loop that many reads wait side by side
             first[j] = sums[starts[l]+found[j]*_w]
         for j in range(len(left)):
@@ -202,40 +203,94 @@ def find(self:SumTree,
     return (torch.from_numpy(_find(self.sums, self.starts, m.numpy().copy())) if self.numba
             else _find_torch(self.sums, self.starts.tolist(), m))
 
+# %% ../../nbs/02_memory.tree.ipynb #c097f9ba
+@compiled
+def _wide_level(starts, bs):
+    "The lowest level with at most as many nodes as a batch has darts"
+    level = len(starts)-1
+    while level>1 and starts[level]-starts[level-1]<=bs: level -= 1
+    return level
+
+@compiled
+def _merge_darts(sums, starts, darts, found, level):
+    "The nodes of a level that ascending `darts` hit, and what is left of each dart there"
+    first,last = starts[level],np.uint64(len(sums)) if level==len(starts)-1 else starts[level+1]
+    last -= np.uint64(1)
+    while last>first and sums[last]==0: last -= np.uint64(1) # rounding may carry a dart past the end
+    node,before = first,0.
+    for j in range(len(darts)):
+        while node<last and before+sums[node]<=darts[j]: before,node = before+sums[node],node+np.uint64(1)
+        found[j],darts[j] = node-first,darts[j]-before
+
 # %% ../../nbs/02_memory.tree.ipynb #d24dc1d8
 _tiny = 1.2e-38 # a little above the smallest normal float32
 
 @compiled
-def _throw(sums, starts, u, beta, least):
-    darts,weights,total = np.empty(len(u)),np.empty((len(u),1), np.float32),sums[starts[-1]]
-    if not total>0: return np.empty(0, np.int64),weights
-    for j in range(len(u)): darts[j] = (u[j]+j)*(total/len(u))
-    found = _find(sums, starts, darts)
-    p = darts # no longer needed
-    for j in range(len(u)): p[j] = sums[found[j]]
+def _weigh(p, weights, beta, least):
     if least==0: least = p.min()
-    for j in range(len(u)):
+    for j in range(len(p)):
         r = least/p[j]
         if r>1e-37: weights[j,0] = np.float32(r)**np.float32(beta) # twice as fast as with 64 bits
         else: weights[j,0] = max(r**beta, _tiny) # no row that is drawn has weight 0
+
+@compiled
+def _throw(sums, starts, u, betas, least):
+    darts,weights,total = u.copy(),np.empty((len(u),1), np.float32),sums[starts[-1]]
+    if not total>0: return np.empty(0, np.int64),weights
+    bs,found,level = len(u)//len(betas),np.zeros(len(u), np.uint64),_wide_level(starts, len(u)//len(betas))
+    for b in range(0, len(u), bs):
+        for i in range(bs): darts[b+i] = (u[b+i]+i)*(total/bs)
+        _merge_darts(sums, starts, darts[b:b+bs], found[b:b+bs], level)
+    found = _descend(sums, starts, darts, found, level)
+    p = darts # no longer needed
+    for j in range(len(u)): p[j] = sums[found[j]]
+    for b in range(len(betas)): _weigh(p[b*bs:b*bs+bs], weights[b*bs:b*bs+bs], betas[b], least)
     return found,weights
+
+@compiled
+def _throw_at(sums, starts, key, first, bs, betas, least):
+    return _throw(sums, starts, random_units(key, first, bs*len(betas)), betas, least)
 
 # %% ../../nbs/02_memory.tree.ipynb #5439e383
 @patch
 def draw(self:SumTree,
     u:Tensor, # `(k,)` of float64, where in its part each dart lands: from 0 up to but without 1
-    beta:float=0., # How far weights make up for being drawn more often: 0 not at all, 1 in full
+    beta=0., # How far weights make up for being drawn more often, from 0 to 1; a list has one for each batch
     least:float=0., # The priority of weight 1; the smallest that is drawn by default
 ): # -> numbers `(k,)`, their weights `(k,1)`: `(least/priority)**beta`
-    """Throw a dart into each of `k` equal parts of the total
+    """Throw a dart into each of `k` equal parts of the total; for several batches, into as many parts for each
     - `u`: `(k,)` of float64, where in its part each dart lands: from 0 up to but without 1
-    - `beta`: How far weights make up for being drawn more often: 0 not at all, 1 in full
+    - `beta`: How far weights make up for being drawn more often, from 0 to 1; a list has one for each batch
     - `least`: The priority of weight 1; the smallest that is drawn by default
     - returns: numbers `(k,)`, their weights `(k,1)`: `(least/priority)**beta`"""
-    found,weights = (_throw(self.sums, self.starts, u.numpy(), beta, least) if self.numba
-                     else _throw_torch(self.sums, self.starts.tolist(), u, beta, least))
-    if len(found)<len(u): raise ValueError('all priorities are 0, so none can be drawn: set some with `update`')
+    betas = beta if isinstance(beta, list) else [beta]
+    if len(u)%len(betas):
+        raise ValueError(f'`u` should have as many darts for each of {len(betas)} batches, got {len(u)}')
+    found,weights = (_throw(self.sums, self.starts, u.numpy(), np.array(betas, float), least) if self.numba
+                     else _throw_torch(self.sums, self.starts.tolist(), u, betas, least))
+    if len(found)<len(u): raise ValueError(_all_0)
     return torch.as_tensor(found),torch.as_tensor(weights)
+
+_all_0 = 'all priorities are 0, so none can be drawn: set some with `update`'
+
+# %% ../../nbs/02_memory.tree.ipynb #7d4d8535
+@patch
+def throw(self:SumTree, # On the cpu
+    key, first, # Of the random numbers, the stream and the place of the first one
+    bs:int, # Darts in each batch
+    betas:list, # As in `draw`, one for each batch
+    least:float=0., # As in `draw`
+): # -> as `draw`
+    """`draw` with random numbers by their place in a stream
+    - `self`: On the cpu
+    - `first`: Of the random numbers, the stream and the place of the first one
+    - `bs`: Darts in each batch
+    - `betas`: As in `draw`, one for each batch
+    - `least`: As in `draw`
+    - returns: as `draw`"""
+    found,weights = _throw_at(self.sums, self.starts, key, first, bs, np.array(betas), least)
+    if len(found)<len(weights): raise ValueError(_all_0)
+    return from_numpy(found),from_numpy(weights)
 
 # %% ../../nbs/02_memory.tree.ipynb #93146536
 
@@ -275,9 +330,11 @@ def _find_torch(sums, starts, left): # `starts` as a list
 
 # %% ../../nbs/02_memory.tree.ipynb #e0d54d02
 
-def _throw_torch(sums, starts, u, beta, least):
-    total = sums[starts[-1]]
+def _throw_torch(sums, starts, u, betas, least):
+    total,bs = sums[starts[-1]],len(u)//len(betas)
     if not total>0: return u[:0].long(),u[:0,None]
-    found = _find_torch(sums, starts, (u+torch.arange(len(u), device=u.device))*(total/len(u)))
-    p = sums[found]
-    return found,((least or p.min())/p).pow(beta).clamp(min=_tiny).float()[:,None]
+    found = _find_torch(sums, starts, (u+torch.arange(len(u), device=u.device)%max(bs, 1))*(total/max(bs, 1)))
+    p = sums[found].view(len(betas), bs)
+    least = least or p.amin(1, keepdim=True)
+    weights = (least/p).pow(torch.tensor(betas, dtype=p.dtype, device=p.device)[:,None])
+    return found,weights.clamp(min=_tiny).float().view(-1, 1)

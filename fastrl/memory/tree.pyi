@@ -48,10 +48,10 @@ class SumTree:
     - `priorities`: `(k,)`, finite and not negative"""
         ...
 
-    def update_td(self, idxs: Tensor, td_errors: Tensor, alpha: float, eps: float):
+    def update_td(self, idxs, td_errors, alpha: float, eps: float):
         """Set the priorities of `idxs` to `(|td_errors|+eps)**alpha`
-    - `idxs`: `(k,)` of int64
-    - `td_errors`: `(k,)`, finite
+    - `idxs`: `(k,)` of int64: a tensor, or on the cpu also an array
+    - `td_errors`: `(k,)`, finite, likewise
     - `alpha`: How much the errors matter
     - `eps`: Added to each"""
         ...
@@ -68,10 +68,20 @@ class SumTree:
     - returns: `(k,)`"""
         ...
 
-    def draw(self, u: Tensor, beta: float=0.0, least: float=0.0):
-        """Throw a dart into each of `k` equal parts of the total
+    def draw(self, u: Tensor, beta=0.0, least: float=0.0):
+        """Throw a dart into each of `k` equal parts of the total; for several batches, into as many parts for each
     - `u`: `(k,)` of float64, where in its part each dart lands: from 0 up to but without 1
-    - `beta`: How far weights make up for being drawn more often: 0 not at all, 1 in full
+    - `beta`: How far weights make up for being drawn more often, from 0 to 1; a list has one for each batch
     - `least`: The priority of weight 1; the smallest that is drawn by default
     - returns: numbers `(k,)`, their weights `(k,1)`: `(least/priority)**beta`"""
+        ...
+
+    def throw(self, key, first, bs: int, betas: list, least: float=0.0):
+        """`draw` with random numbers by their place in a stream
+    - `self`: On the cpu
+    - `first`: Of the random numbers, the stream and the place of the first one
+    - `bs`: Darts in each batch
+    - `betas`: As in `draw`, one for each batch
+    - `least`: As in `draw`
+    - returns: as `draw`"""
         ...

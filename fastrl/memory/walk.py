@@ -11,7 +11,7 @@ __all__ = ['sequence_names', 'Walk', 'links', 'Runs']
 
 # %% ../../nbs/02a_memory.walk.ipynb #f8f276ae
 import math, numpy as np, torch
-from torch import Tensor
+from torch import Tensor, from_numpy
 from fastcore.basics import patch
 from ..core import *
 from .ring import Ring
@@ -20,9 +20,8 @@ from .ring import Ring
 class Walk:
     "By row: the next one of its episode (-1: none yet, -2: it ended), the one before (-1: it began here, -3: unknown)"
     def __init__(self):
-        # how many rows were linked; the row in slot 0; did rows come and go between two looks?
-        # the number of an episode's first `step`; the oldest row at the last look
-        self.seen,self.base,self.missed,self.least,self.oldest = 0,0,False,1.,0
+        # how many rows were linked; the row in slot 0; did rows come and go unseen? an episode's first `step`
+        self.seen,self.base,self.missed,self.least = 0,0,False,1.
         self.anew = np.zeros(1, np.bool_) # was it seen that each episode counts its steps anew?
         self.missed_at,self.named = 0,True # where rows were last missed; do rows name their environment?
         self.nxt = self.prv = np.zeros(0, np.int64)
@@ -125,7 +124,7 @@ def follow(self:Walk,
     chain = self._chains(ids)
     _link(self.nxt, self.prv, self.last, self.episodes, self.steps, first, self.base, chain, over, episode, step,
           self.least, self.anew, np.array(seams.cuts, np.int64), np.array(seams.gaps, np.int64), seams.lone)
-    self.seen,self.oldest,self.missed = total,seams.oldest,self.missed or bool(seams.gaps) and seams.gaps[-1]>=first
+    self.seen,self.missed = total,self.missed or bool(seams.gaps) and seams.gaps[-1]>=first
     if not self.named and len(chain): self._check_single(ring, seams, first)
     if len(self.ids)>2*cap+1000: self._forget(total-cap)
 
@@ -236,17 +235,20 @@ def _differ(ring, p, idxs, q, before):
 
 # %% ../../nbs/02a_memory.walk.ipynb #991d103a
 @compiled
-def _run_rows(nxt, prv, idxs, T, none):
+def _run_rows(nxt, prv, idxs, T, none, burn=0, base=0, oldest=0):
     "Row numbers, how many, which begin an episode, which end one, which exist; others are -1, or the last one"
-    n = len(idxs)
-    every,steps,first,last,mask = (np.empty((n,T), np.int64),np.ones(n, np.int64),np.zeros((n,T), np.bool_),
-                                   np.zeros((n,T), np.bool_),np.ones((n,T), np.bool_))
+    n,stop = len(idxs),burn+T
+    every,steps,first,last,mask = (np.empty((n,stop), np.int64),np.ones(n, np.int64),np.zeros((n,stop), np.bool_),
+                                   np.zeros((n,stop), np.bool_),np.ones((n,stop), np.bool_))
     for j in range(n):
-        i = idxs[j]
-        every[j,0],first[j,0],k,more = i,prv[i]==-1,nxt[i],1
-        while more<T and k>=0: every[j,more],i,k,more = k,k,nxt[k],more+1
-        last[j,more-1],steps[j] = k==-2,more
-        for t in range(more, T): every[j,t],mask[j,t] = -1 if none else i,False
+        i,k,more = idxs[j],idxs[j],burn+1
+        for t in range(burn-1, -1, -1): # the steps before, as far as they are stored
+            k = (prv[k]-base)%len(nxt) if k>=0 and prv[k]>=oldest else -1
+            every[j,t],mask[j,t],first[j,t] = k,k>=0,k>=0 and prv[k]==-1
+        every[j,burn],first[j,burn],k = i,prv[i]==-1,nxt[i]
+        while more<stop and k>=0: every[j,more],i,k,more = k,k,nxt[k],more+1
+        last[j,more-1],steps[j] = k==-2,more-burn
+        for t in range(more, stop): every[j,t],mask[j,t] = -1 if none else i,False
     return every,steps,first,last,mask
 
 # %% ../../nbs/02a_memory.walk.ipynb #7bef0c1a
@@ -337,24 +339,24 @@ def fold(self:Walk,
 
 # %% ../../nbs/02a_memory.walk.ipynb #cd75e00b
 _outcome = ('next_state','terminated','truncated','done')
-_1 = np.uint64(1)
 
 @compiled
 def _fold_rows(nxt, reward, start, rows, mask, idxs, n, gamma):
     "Packed rows with outcome and reward (which begins at `start`), how many steps, discount"
-    at,words = idxs.view(np.uint64),np.uint64(rows.shape[1])
-    res = np.empty((len(idxs), rows.shape[1]), np.int64)
-    for j in range(len(at)): # both ends first: memory between them comes along, or is read ahead
-        res[j,0],res[j,-1] = rows[at[j],0],rows[at[j],words-_1]
-    last,steps,returns,discount = _walk(nxt, reward, idxs, n, gamma)
-    last = last.view(np.uint64)
-    for w in (words-words, words-_1):
-        for j in range(len(at)): res[j,w] = rows[at[j],w]&~mask[w] | rows[last[j],w]&mask[w]
-    for j in range(len(at)):
-        for w in range(_1, words-_1): res[j,w] = rows[at[j],w]&~mask[w] | rows[last[j],w]&mask[w]
+    at,words = idxs.view(np.uint64),rows.shape[1]
+    res,steps,discount = (np.empty((len(at), words), np.int64), np.empty((len(at), 1), np.int64),
+                          np.empty((len(at), 1), np.float32))
     numbers = res.view(reward.dtype)
-    for j in range(len(at)): numbers[j,start] = returns[j,0]
-    return res,steps,discount
+    for j in range(len(at)): # each row at once: what it needs lies side by side
+        i,k,g,step = at[j],1,gamma,nxt[at[j]]
+        last,total = i,np.float64(reward[i])
+        while k<n and step>=0:
+            last = np.uint64(step)
+            total += g*reward[last] if g>0 else 0. # 0 times an infinite reward is 0 here
+            k,g,step = k+1,g*gamma,nxt[last]
+        for w in range(words): res[j,w] = rows[i,w]&~mask[w] | rows[last,w]&mask[w]
+        numbers[j,start],steps[j,0],discount[j,0] = total,k,g
+    return res.reshape(-1),steps,discount
 
 # %% ../../nbs/02a_memory.walk.ipynb #e4883bcc
 @patch
@@ -379,7 +381,7 @@ def fold_rows(self:Walk,
     _,dtype,fast = self.packed
     if not fast: return self._fold_columns(ring, idxs, n, gamma, dtype)
     rows,steps,discount = _fold_rows(self.nxt, *fast, idxs.numpy(), n, float(gamma))
-    return rows, dict(n_steps=torch.from_numpy(steps), discount=torch.from_numpy(discount))
+    return rows, dict(n_steps=from_numpy(steps), discount=from_numpy(discount))
 
 # %% ../../nbs/02a_memory.walk.ipynb #6b193fe2
 @patch
@@ -429,13 +431,22 @@ def _pick(nxt, prv, tries, bs, T, pad, base, oldest, total, cap):
         if k<bs and _begins(nxt, prv, i, T, pad, base, oldest, total, cap): found[k],k = i,k+1
     return found[:k]
 
+# %% ../../nbs/02a_memory.walk.ipynb #123dc336
+@patch
+def bounds(self:Walk,
+    ring:Ring, # Whose rows they are
+)->tuple:
+    """The serial numbers of the row in slot 0, of the oldest whole row, after the newest one; and how many slots
+    - `ring`: Whose rows they are"""
+    self.follow(ring)
+    n = len(ring)
+    return self.base,max(ring.seams.oldest, self.seen-n),self.seen,ring.capacity or max(n, 1)
+
 # %% ../../nbs/02a_memory.walk.ipynb #edf98dfd
 @patch
 def _starts(self:Walk, ring, bs, T, pad, gen):
     "Where `bs` runs of `T` begin"
-    self.follow(ring)
-    n,oldest = len(ring),ring.seams.oldest if ring.place.others else self.oldest
-    where = (self.base, max(oldest, self.seen-n), self.seen, ring.capacity or max(n, 1))
+    where,n = self.bounds(ring),len(ring)
     found = _pick(self.nxt, self.prv, torch.randint(n, (4*bs+16,), generator=gen).numpy(), bs, T, pad, *where)
     if len(found)==bs: return found
     every = _pick(self.nxt, self.prv, np.arange(n), n, T, pad, *where)
@@ -477,13 +488,10 @@ def _whole_episodes(nxt, prv, n, base, oldest, total, cap):
 @patch
 def _draw_whole(self:Walk, ring, bs, gen):
     "Where `bs` whole episodes begin, and the length of the longest"
-    self.follow(ring)
-    n = len(ring)
-    begin,length = _whole_episodes(self.nxt, self.prv, n, self.base, ring.seams.oldest, self.seen,
-                                   ring.capacity or max(n, 1))
-    if not len(begin):
-        raise ValueError(f'no episode is stored whole among the {n} rows: '
-                         'give the ring a larger `capacity`, or draw runs')
+    where,n = self.bounds(ring),len(ring)
+    begin,length = _whole_episodes(self.nxt, self.prv, n, *where)
+    if not len(begin): raise ValueError(f'no episode is stored whole among the {n} rows: '
+                                        'give the ring a larger `capacity`, or draw runs')
     k = torch.randint(len(begin), (bs,), generator=gen).numpy()
     return begin[k],int(length[k].max())
 
@@ -512,24 +520,29 @@ class Runs:
         gen:torch.Generator, # Source of randomness
         T:int=None, # Steps in each; without it whole episodes
         pad:bool=False, # Also shorter pieces of episodes, filled up with zeros?
+        burn_in:int=0, # Steps before each, as many of them as are stored
+        by=None, # Has `draw_starts(ring, bs, walk, T, pad)`; without it all runs are equally likely
     ):
         """- `gen`: Source of randomness
         - `T`: Steps in each; without it whole episodes
-        - `pad`: Also shorter pieces of episodes, filled up with zeros?"""
-        self.walk,self.gen,self.T,self.pad = walk,gen,T,pad
+        - `pad`: Also shorter pieces of episodes, filled up with zeros?
+        - `burn_in`: Steps before each, as many of them as are stored
+        - `by`: Has `draw_starts(ring, bs, walk, T, pad)`; without it all runs are equally likely"""
+        self.walk,self.gen,self.T,self.pad,self.burn_in,self.by = walk,gen,T,pad,burn_in,by
 
     def draw(self, ring, bs):
         own,walk = [o for o in sequence_names if (o,) in ring.place.columns],self.walk
-        if padded := self.pad or self.T is None:
+        if padded := self.pad or self.T is None or self.burn_in>0:
             if 'mask' in own: raise ValueError('sequences of unequal length have a column `mask` of their own: '
                                                'call the stored column `mask` another name')
-        begin,T = ((walk._starts(ring, bs, self.T, self.pad, self.gen),self.T) if self.T
-                   else walk._draw_whole(ring, bs, self.gen))
-        idxs,_,*flags = _run_rows(walk.nxt, walk.prv, begin, T, True)
-        cols = {k: torch.from_numpy(v) for k,v in zip(sequence_names[:2+padded], flags) if k not in own}
-        idxs = torch.from_numpy(idxs)
-        if ring.device.type=='cpu': return idxs,cols
-        return idxs.to(ring.device), {k: v.to(ring.device) for k,v in cols.items()}
+        T,more = self.T,{}
+        if not T: begin,T = walk._draw_whole(ring, bs, self.gen)
+        elif self.by: begin,more = self.by.draw_starts(ring, bs, walk, T, self.pad)
+        else: begin = walk._starts(ring, bs, T, self.pad, self.gen)
+        base,oldest = walk.bounds(ring)[:2] if self.burn_in else (0,0)
+        idxs,_,*flags = _run_rows(walk.nxt, walk.prv, begin, T, True, self.burn_in, base, oldest)
+        cols = {**more, **{k: torch.from_numpy(v) for k,v in zip(sequence_names[:2+padded], flags) if k not in own}}
+        return torch.from_numpy(idxs).to(ring.device), {k: v.to(ring.device) for k,v in cols.items()}
 
 # %% ../../nbs/02a_memory.walk.ipynb #e2372118
 @patch
@@ -541,7 +554,7 @@ def state_dict(self:Walk,
     if not self.seen: return None
     self.follow(ring)
     prv = self.prv[:len(ring)]
-    before = np.flatnonzero((prv!=-1)&(prv<ring.total-len(ring))) # episodes that had begun
+    before = np.flatnonzero((prv!=-1)&(prv<ring.seams.oldest)) # episodes that had begun
     ids = np.array([*self.ids], np.int64).reshape(len(self.ids), -1 if self.ids else 1)
     return dict(ids=ids, last=self.last, episodes=self.episodes, steps=self.steps, before=before,
                 missed=self.missed, missed_at=self.missed_at, least=self.least, anew=self.anew)
@@ -565,8 +578,7 @@ def load_state_dict(self:Walk,
     if ids.ndim!=2: self.missed = True; return # saved by an earlier version, which knew less
     ids = {tuple(o): i for i,o in enumerate(ids.tolist())}
     if new := set(self.ids)-set(ids): raise ValueError(f'{_other_state}; it lacks {len(new)} environments')
-    if not len(last)==len(state['episodes'])==len(state['steps']):
-        raise ValueError(_other_state)
+    if not len(last)==len(state['episodes'])==len(state['steps']): raise ValueError(_other_state)
     self.ids,self.last,self.episodes,self.steps = ids,last.copy(),state['episodes'].copy(),state['steps'].copy()
     self.missed,self.missed_at,self.least = bool(state['missed']),int(state['missed_at']),float(state['least'])
     self.anew = state['anew'].copy()

@@ -16,7 +16,6 @@ class Walk:
     base: Any
     missed: Any
     least: Any
-    oldest: Any
     anew: Any
     missed_at: Any
     named: Any
@@ -73,6 +72,11 @@ class Walk:
     - returns: the rows, packed or as a list of columns, and the columns `n_steps`, `discount`, and if need be `reward`"""
         ...
 
+    def bounds(self, ring: Ring) -> tuple:
+        """The serial numbers of the row in slot 0, of the oldest whole row, after the newest one; and how many slots
+    - `ring`: Whose rows they are"""
+        ...
+
     def draw_runs(self, ring: Ring, bs: int, T: int, pad: bool, gen: torch.Generator):
         """Runs of `T` rows, all of them equally likely
     - `ring`: Whose rows they are
@@ -117,11 +121,15 @@ class Runs:
     gen: torch.Generator
     T: int | None
     pad: bool
+    burn_in: int
+    by: Any
 
-    def __init__(self, walk: Walk, gen: torch.Generator, T: int | None=None, pad: bool=False):
+    def __init__(self, walk: Walk, gen: torch.Generator, T: int | None=None, pad: bool=False, burn_in: int=0, by: Any=None):
         """- `gen`: Source of randomness
         - `T`: Steps in each; without it whole episodes
-        - `pad`: Also shorter pieces of episodes, filled up with zeros?"""
+        - `pad`: Also shorter pieces of episodes, filled up with zeros?
+        - `burn_in`: Steps before each, as many of them as are stored
+        - `by`: Has `draw_starts(ring, bs, walk, T, pad)`; without it all runs are equally likely"""
         ...
 
     def draw(self, ring, bs):

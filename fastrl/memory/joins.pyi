@@ -1,0 +1,18 @@
+"""Let rows that were copied from one ring to another be joined there as they were
+
+A slice of a memory, or the rows of another one, lie side by side in their new ring, whatever lay between them. An n-step return that trusted this would span rows that are years apart. `join_rows` compares both rings, and marks a gap wherever two rows that meet are no neighbours.
+
+Docs: https://fastrl.github.io/fastrl/memory.joins.html.md"""
+from typing import Any, overload
+from ..core import *
+from .ring import Ring
+__all__ = ['join_rows']
+
+def join_rows(ring: Ring, source: Ring, idxs, first: int, several: int):
+    """Join the copies in `ring` as the originals are joined in `source`
+    - `ring`: Has the copies, from serial number `first` on
+    - `source`: Has the originals
+    - `idxs`: Their row numbers, in the order of the copies
+    - `first`: The serial number of the first copy
+    - `several`: `ring.seams.several` from before they were written"""
+    ...

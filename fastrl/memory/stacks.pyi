@@ -1,0 +1,116 @@
+"""Tell which frames of a stack came before, and which are new
+
+A stack of four frames brings one new frame, if it continues the last one of its environment, and four if an episode begins. Guess wrong once, and frames of two episodes meet in one state. `planned` compares the frames themselves, row by row, with what came last from the same environment, and gives each frame a number before anything is stored.
+
+Docs: https://fastrl.github.io/fastrl/memory.stacks.html.md"""
+from typing import Any, overload
+import numpy as np
+from ..core import *
+from .place import *
+from .row import *
+__all__ = ['check_frames', 'is_image', 'stack_sequences', 'Newest', 'Latest', 'said_of', 'as_words', 'Steps', 'planned']
+
+def check_frames(fields, stack: int):
+    """A `ValueError` unless `state` and `next_state` have the same frames, and rows say where episodes end
+    - `fields`: Of a step
+    - `stack`: Frames in a state"""
+    ...
+
+def is_image(shape) -> bool:
+    """Do fields of this `shape` get stacked? Those of two axes and more; vectors and numbers stay as they are"""
+    ...
+
+def stack_sequences(cols: dict, at: np.ndarray, n: np.ndarray, stack: int, pad: str='repeat') -> dict:
+    """Sequences of stacks, which never reach into another episode
+    - `cols`: By path `(batch, stack-1+time, …)`: each sequence begins up to `stack-1` steps early
+    - `at`: `(batch,)`, which step of its episode each sequence begins with
+    - `n`: `(batch,)`, the lengths of these episodes
+    - `stack`: Frames in a stack
+    - `pad`: Before the first frame: `'repeat'` it, or `'zeros'`
+    - returns: By path `(batch, time, …)`, images as `(batch, time, stack, …)`"""
+    ...
+
+class Newest:
+    """By environment the newest row, with the frames that the next one continues"""
+    envs: Any
+    seen: int
+    base: int
+    last: Any
+
+    def __init__(self):
+        ...
+
+class Latest:
+    """The newest row of an environment"""
+    serial: Any
+    episode: Any
+    step: Any
+    numbers: Any
+    frames: Any
+
+    def __init__(self, serial, episode, step, numbers, frames):
+        ...
+
+def said_of(cols, n):
+    """What rows say of themselves: environment, end of an episode, its number, and step"""
+    ...
+
+def as_words(t, n):
+    """Tensor `t` of `n` rows as an array `(n, frames, words)` that is quick to compare"""
+    ...
+
+class Steps:
+    """The frames of `n` rows: `frame(j, k)` is number `k` of row `j`, the newest of its state is number `stack-1`"""
+    fields: Any
+    n: Any
+    stack: Any
+    parts: Any
+    whole: Any
+
+    def __init__(self, fields, pairs, n, stack):
+        ...
+
+    def frame(self, j, k):
+        ...
+
+    def alone(self):
+        """The first row whose next state does not continue its state; -1 if all do"""
+        ...
+
+class _Plan:
+    """For each row the numbers of its frames, -1 for zeros; the frames to store; what comes newest; where to cut"""
+    ring: Any
+    steps: Any
+    next: Any
+    numbers: Any
+    counts: Any
+    frames: Any
+    envs: Any
+    cuts: Any
+
+    def __init__(self, ring, steps):
+        ...
+
+    def store(self, frame):
+        """The number that a new frame gets"""
+        ...
+
+    def begin(self, j):
+        """Numbers and frames of row `j`, of whose episode nothing is known"""
+        ...
+
+    def resume(self, j, was):
+        """Numbers and frames of row `j`, which continues `was`; frames that will soon be overwritten are stored anew"""
+        ...
+
+    def continues(self, j, was, episode, step, strict):
+        """Does row `j` continue the row `was`? An error if it should, and does not"""
+        ...
+
+    def like_a_start(self, j):
+        """Is it the stack of a first frame: repeated, or after zeros?"""
+        ...
+
+def planned(ring, steps, said, strict):
+    """The plan for these rows; nothing is changed yet"""
+    ...

@@ -1,0 +1,72 @@
+"""Draw sequences of steps by the TD errors of their steps
+
+A recurrent network learns from sequences, and some teach more than others. R2D2 gives a sequence the priority $\\eta\\max_t|\\delta_t|+(1-\\eta)\\,\\overline{|\\delta|}$ of its steps' TD errors. `Starts` keeps it for each row at which a sequence can begin: a new error changes the priority of all sequences that hold its row, and a row that is overwritten takes its sequences with it.
+
+Docs: https://fastrl.github.io/fastrl/memory.starts.html.md"""
+from typing import Any, overload
+from torch import Tensor
+from ..core import *
+from .ring import Ring
+from .tree import SumTree
+from .walk import Walk
+__all__ = ['Starts', 'steps_as_rows']
+
+class Starts:
+    """The priority of each row at which a sequence can begin"""
+    walk: Walk
+    T: int
+    pad: bool
+    eta: float
+    alpha: float
+    tree: Any
+    errors: Any
+    heirs: Any
+    at: Any
+    pending: Any
+    n_pending: int
+
+    def __init__(self, walk: Walk, T: int, pad: bool=False, eta: float=0.9, alpha: float=0.6):
+        """- `walk`: Says which row follows which
+        - `T`: Steps in a sequence
+        - `pad`: Also shorter episodes?
+        - `eta`: How much the largest error counts; the mean counts for the rest
+        - `alpha`: How much priorities matter"""
+        ...
+
+    @property
+    def how(self):
+        ...
+
+    def __getstate__(self):
+        ...
+
+    def __repr__(self):
+        ...
+
+    def follow(self, ring: Ring, rows: SumTree):
+        """Look at the rows that came and went since the last time
+    - `ring`: Whose rows they are
+    - `rows`: Their own priorities, `error**alpha`"""
+        ...
+
+    def update(self, idxs, errors):
+        """Note new errors, for the next `follow`
+    - `idxs`: `(n,)`, an array, best in the order of their sequences
+    - `errors`: `(n,)`, likewise, above 0; if a row comes twice, its last error counts"""
+        ...
+
+    def draw(self, u: Tensor, beta: float=0.0, whole: bool=False):
+        """Rows at which sequences begin, in proportion to their priorities
+    - `u`: `(bs,)` of float64, from 0 up to but without 1
+    - `beta`: How far weights make up for being drawn more often
+    - `whole`: Is the largest weight of all sequences 1? By default that of the batch is
+    - returns: rows `(bs,)`, their weights `(bs,1)`"""
+        ...
+
+def steps_as_rows(td_errors, idxs, serials: Any=None):
+    """What belongs to the steps of sequences, one after another
+    - `td_errors`: `(bs,T)` or `(bs,T,1)`
+    - `idxs`: `(bs,T)`, -1 where there is no step
+    - `serials`: As many, or `None`
+    - returns: the same of `(n,)` rows: `(n,1)`, `(n,)`, `(n,1)` or `None`"""
+    ...

@@ -1,0 +1,37 @@
+"""Consecutive chunks of episodes, with the state carried from one batch to the next
+
+A robot's episode never ends, and no batch is long enough for it. A `Stream` gives it chunk by chunk: row `b` of each batch continues where row `b` of the batch before ended, so that a recurrent network keeps its state from one to the next. Where that is not possible, because the episode ended or its rows were overwritten, the row begins elsewhere, and `continues` says so.
+
+Docs: https://fastrl.github.io/fastrl/memory.stream.html.md"""
+from typing import Any, overload
+from ..core import *
+from .replay import ExperienceReplay
+__all__ = ['Stream']
+
+class Stream:
+    """Batches of consecutive chunks, without end"""
+    memory: ExperienceReplay
+    bs: Any
+    T: Any
+    device: Any
+    gen: Any
+    last: Any
+
+    def __init__(self, memory: ExperienceReplay, bs: int, T: int, seed: int | None=None, device: Any=None):
+        """- `memory`: Whose rows are given
+        - `bs`: Sequences side by side
+        - `T`: Steps in a chunk
+        - `seed`: Makes the places reproducible where sequences begin
+        - `device`: Where batches should be"""
+        ...
+
+    def __iter__(self):
+        ...
+
+    def __next__(self):
+        """- returns: a batch `(bs, T, …)`, row numbers `(bs, T)`, -1 where there is none"""
+        ...
+
+    def draw(self, ring, bs):
+        """The next rows of each sequence, and the columns that say where they are in their episode"""
+        ...

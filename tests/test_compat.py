@@ -1,0 +1,67 @@
+"""cleanrl's buffer and ours, for one stream of steps
+
+`python tests/test_compat.py`, with cleanrl on the path, records what its buffer gives; the tests need neither it nor SB3."""
+import json, math
+from pathlib import Path
+import gymnasium as gym, numpy as np, torch
+from fastrl.compat import ReplayBuffer
+from fastrl.memory.sample import Prioritized
+
+recorded = Path(__file__).parent/'cleanrl_draws.json'
+
+def stream(n=30):
+    "What cleanrl's loop passes to `add`: two environments, whose time runs out now and then"
+    rng = np.random.default_rng(0)
+    obs = rng.integers(100, size=(2,3)).astype(np.float32)
+    for _ in range(n):
+        nxt,ended,late = rng.integers(100, size=(2,3)).astype(np.float32),rng.random(2)<.1,rng.random(2)<.1
+        infos = dict(final_observation=nxt, final_info=[None]*2) if (ended|late).any() else {}
+        yield obs,nxt,rng.integers(4, size=2),rng.random(2).round(3),ended,infos
+        obs = np.where((ended|late)[:,None], rng.integers(100, size=(2,3)), nxt).astype(np.float32)
+
+def draws(cls):
+    "Batches at fixed positions along the stream, as lists"
+    b,res = cls(24, gym.spaces.Box(0, 100, (3,)), gym.spaces.Discrete(4), 'cpu', n_envs=2, handle_timeout_termination=False),[]
+    np.random.seed(0)
+    for i,args in enumerate(stream()):
+        b.add(*args)
+        if i%3: continue
+        batch = b._get_samples(np.random.randint(0, b.size(), size=4))
+        res.append([b.pos, b.full, *([str(o.dtype), o.tolist()] for o in batch[:5])])
+    return res
+
+def test_as_cleanrl():
+    assert json.loads(json.dumps(draws(ReplayBuffer)))==json.loads(recorded.read_text())
+
+def test_priorities_and_steps():
+    "What cleanrl's lacks: n steps stop where time ran out, which its flags do not say"
+    b = ReplayBuffer(24, gym.spaces.Box(0, 100, (3,)), gym.spaces.Discrete(4), 'cpu', 2, handle_timeout_termination=False,
+                     n_steps=3, gamma=.5, sampler=Prioritized(seed=0))
+    steps = [*stream()]
+    for o in steps: b.add(*o)
+    batch = b.sample(200)
+    at = {tuple(o[0][e].tolist()): (i,e) for i,o in enumerate(steps) for e in range(2)}
+    for o,r,d in zip(batch.observations.tolist(), batch.rewards[:,0].tolist(), batch.discounts[:,0].tolist()):
+        i,e = at[tuple(o)]
+        want,k = 0,0
+        while k<3:
+            want,k = want+.5**k*steps[i+k][3][e],k+1
+            if i+k==len(steps) or steps[i+k-1][4][e] or not (steps[i+k][0][e]==steps[i+k-1][1][e]).all(): break
+        assert math.isclose(r, want, abs_tol=1e-5) and d==.5**k
+    b.update_td(torch.rand(200, 1))
+
+def test_once():
+    "Stored once or twice: the same batches, Dict observations too"
+    for nested in (False, True):
+        space = gym.spaces.Box(0, 100, (3,))
+        space.dtype = np.float32 # as cleanrl does
+        space = gym.spaces.Dict(a=space, b=gym.spaces.Discrete(100)) if nested else space
+        def form(o): return dict(a=o, b=o[:,0].astype(int)) if nested else o
+        two,one = (ReplayBuffer(24, space, gym.spaces.Discrete(4), 'cpu', 2, optimize_memory_usage=o, seed=3) for o in (False,True))
+        for o,nxt,*rest in stream():
+            for b in (two, one): b.add(form(o), form(nxt), *rest)
+            assert str(two.sample(32))==str(one.sample(32))
+
+if __name__=='__main__':
+    from cleanrl_utils.buffers import ReplayBuffer as Theirs
+    recorded.write_text(json.dumps(draws(Theirs))+'\n')

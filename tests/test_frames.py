@@ -1,0 +1,430 @@
+"""A memory that stores each frame once gives what one gives that stores everything: random histories against plain lists
+
+The lists know nothing of the inside: they keep each row with both of its stacks, whole. The memory says how many of them it
+holds, and these have to be the newest ones."""
+import copy, itertools, multiprocessing, pickle, random, warnings
+from types import SimpleNamespace
+import numpy as np, pytest, torch
+from fastrl.core import BD
+from fastrl.memory.frames import *
+from fastrl.memory.replay import *
+from fastrl.memory.sample import *
+
+# %% Environments, and what they did
+def frame(ep, t, shape): # no two are the same, and none is empty
+    return np.resize(np.array([ep%256, ep//256, t, 1+(ep*7+t*13)%250], np.uint8), shape)
+
+class World:
+    "Environments that take steps by turns, and everything that they did"
+    def __init__(self, rng, n_envs=2, stack=2, pad='repeat', longest=6, shape=(5,3)):
+        self.rng,self.stack,self.pad,self.longest,self.shape = rng,stack,pad,longest,shape
+        self.eps,self.rows = itertools.count(),[]
+        self.envs = [SimpleNamespace(t=None, last=None) for _ in range(n_envs)]
+
+    def step(self, e=None):
+        "One step of environment `e`: a row with whole stacks, and its single frames"
+        e,S = self.rng.randrange(len(self.envs)) if e is None else e,self.stack
+        env = self.envs[e]
+        if env.t is None:
+            env.ep,env.t,env.n = next(self.eps),0,self.rng.randint(1, self.longest)
+            first = frame(env.ep, 0, self.shape)
+            env.stack = [first if self.pad=='repeat' or k==S-1 else np.zeros_like(first) for k in range(S)]
+        new = frame(env.ep, env.t+1, self.shape)
+        over,how = env.t+1==env.n,self.rng.randrange(3)
+        row = dict(state=np.stack(env.stack), action=np.array([self.rng.randrange(9)]), reward=np.array([float(self.rng.randint(-9, 9))], np.float32),
+                   next_state=np.stack([*env.stack[1:], new]), terminated=np.array([over and how!=1]), truncated=np.array([over and how!=0]),
+                   env_id=np.array([e]), episode_id=np.array([env.ep]), step=np.array([env.t]))
+        self.rows.append(SimpleNamespace(**row, over=over, before=env.last, after=None))
+        if env.last is not None: self.rows[env.last].after = len(self.rows)-1
+        env.last = None if over else len(self.rows)-1
+        env.stack,env.t = [*env.stack[1:], new],None if over else env.t+1
+        return row
+
+names = 'state','action','reward','next_state','terminated','truncated','env_id','episode_id','step'
+def single(row): return {**row, 'state':row['state'][-1], 'next_state':row['next_state'][-1]}
+def bits(a): return np.ascontiguousarray(a).tobytes()
+
+# %% What a memory has to give
+def check_rows(rows, batch, at, n_step=None, gamma=.5):
+    "Each row of `batch`, by its serial number, bit for bit"
+    cols = {k: v.numpy() for k,v in batch.items()}
+    for j,s in enumerate(cols['serial'][:,0]):
+        run = [s]
+        while len(run)<(n_step or 1) and rows[run[-1]].after is not None: run.append(rows[run[-1]].after)
+        want = {k: getattr(rows[run[-1] if k in ('next_state','terminated','truncated') else s], k) for k in names}
+        if n_step: want['reward'] = np.float32([sum(gamma**i*rows[o].reward[0] for i,o in enumerate(run))])
+        for k in names: assert bits(cols[k][j])==bits(want[k]), f'{at}: row {s} has the {k}\n{cols[k][j]}\n, not\n{want[k]}'
+        if n_step: assert cols['n_steps'][j,0]==len(run), f'{at}: row {s} has {cols["n_steps"][j]} steps, not {run}'
+
+def check_runs(rows, batch, idxs, held, at):
+    for b,serials in enumerate(batch['serial'][...,0].tolist()):
+        there = [s for s in serials if s>=0]
+        assert all(rows[a].after==c for a,c in zip(there, there[1:])) and there[0]>=held, f'{at}: a sequence of the rows {serials}'
+        for t,s in enumerate(serials):
+            for k in ('state','next_state','action'):
+                want = getattr(rows[s], k) if s>=0 else 0*getattr(rows[-1], k)
+                assert bits(batch[k][b,t].numpy())==bits(want), f'{at}: step {t} of {serials} has another {k}'
+
+def check(memory, world, at, base=0, n_step=None, sequences=True):
+    "The memory holds the newest rows and nothing else, through every door; `base` rows were added before the first"
+    rows,n = world.rows,len(memory)
+    if not n: return
+    first = len(rows)-n
+    serials = memory.ring.serial(memory.ring.held).view(-1).tolist()
+    assert serials==list(range(first+base, len(rows)+base)), f'{at}: the rows {serials}, and not the newest {n}'
+    whole = memory.ring.gather(memory.ring.held)
+    for k in names:
+        want = np.stack([getattr(o, k) for o in rows[first:]])
+        assert bits(whole[k].numpy())==bits(want)==bits(memory[k][_order(memory)].numpy()), f'{at}: column {k}'
+    shifted = SimpleNamespace(rows=[None]*base+[SimpleNamespace(**{**vars(o), 'after':None if o.after is None else o.after+base}) for o in rows]).rows
+    for n_step in (None, n_step):
+        memory.n_step = n_step
+        batch,idxs = memory.sample()
+        check_rows(shifted, batch, at, n_step)
+        assert memory.ring.holds(idxs, batch['serial']).all() and (batch['serial']>=first+base).all(), f'{at}: {batch["serial"]}'
+        if isinstance(memory.sampler, Prioritized): memory.update_td(torch.rand(len(idxs), 1)*9, idxs, batch['serial'])
+    if sequences:
+        for T,pad in ((2,True), (3,True)): check_runs(shifted, *memory.sample_sequences(5, T, pad), first+base, at)
+
+def _order(memory):
+    "Where the rows of `memory[column]`, which come by number, stand by age"
+    ring = memory.ring
+    return torch.arange(len(memory)) if ring.n_held<len(ring) else ring.held
+
+# %% All combinations
+def make(cap, stack, pad, sampler=None, **kw):
+    return ExperienceReplay(bs=6, max_sz=cap, warmup_sz=1, sampler=sampler and sampler(seed=1), gamma=.5, seed=0,
+                            frame_stack=stack, frame_pad=pad, **kw)
+
+def table(caps, pads, stacks, marginal):
+    "Every cursor, environments by turns, one-step episodes, stacks or frames, both samplers, n-step and sequences"
+    for cap,pad,stack,n_envs,longest,alone,margin in itertools.product(
+            caps, pads, stacks, (1,2,3), (1,4), (False,True), marginal):
+        at = f'cap {cap}, stack {stack}, {n_envs} envs, episodes to {longest}, {pad}, alone {alone}, margin {margin}'
+        rng = random.Random(at)
+        sampler,n_step = rng.choice([None, Prioritized]),rng.randint(1, 4)
+        memory,world = make(cap, stack, pad, sampler, frame_margin=margin),World(rng, n_envs, stack, pad, longest)
+        for i in range(2*cap+3):
+            row = world.step()
+            memory.add(**(single(row) if alone else row))
+            check(memory, world, f'{at}, row {i}', n_step=n_step, sequences=i%3==0)
+            if margin==.05: assert len(memory)==min(cap, i+1), f'{at}: {len(memory)} rows'
+
+pytestmark = pytest.mark.filterwarnings('ignore:.*rows are kept')
+@pytest.mark.parametrize('cap', (1,2,5))
+def test_table(cap): table((cap,), ('repeat','zeros'), (1,3), (2,))
+
+@pytest.mark.long
+@pytest.mark.parametrize('cap', range(1, 13))
+@pytest.mark.parametrize('pad', ('repeat','zeros'))
+def test_whole_table(cap, pad): table((cap,), (pad,), (1,2,4), (2,.05))
+
+# %% Random histories
+class History:
+    "A memory, what it should hold, and everything that may happen to it"
+    def __init__(self, seed, folder):
+        self.rng,self.folder = (rng := random.Random(seed)),folder
+        self.cap,stack,pad = rng.randint(3, 30),rng.choice((1,2,4)),rng.choice(('repeat','zeros'))
+        self.world = World(rng, rng.randint(1, 4), stack, pad, rng.choice((1,3,8)), rng.choice(((5,3), (8,), (5,2,2))))
+        self.memory = make(self.cap, stack, pad, rng.choice((None, Prioritized)), frame_margin=rng.choice((0,5,.05)))
+        self.base,self.at = 0,f'seed {seed}'
+
+    def add(self):
+        row = self.world.step()
+        self.memory.add(**(single(row) if self.rng.random()<.5 else row))
+    def add_several(self):
+        rows = [self.world.step() for _ in range(self.rng.randint(1, 2*self.cap))]
+        if self.rng.random()<.5: rows = [*map(single, rows)]
+        self.memory+BD({k: torch.from_numpy(np.stack([o[k] for o in rows])) for k in names})
+    def one_env(self):
+        e = self.rng.randrange(len(self.world.envs)) # the others wait, and resume
+        for _ in range(self.rng.randint(1, 2*self.cap)): self.memory.add(**single(self.world.step(e)))
+    def save(self):
+        to = self.folder/f'{self.rng.random()}'
+        self.memory.save(to)
+        self.memory = ExperienceReplay.load(to, env_restored=True)
+    def checkpoint(self):
+        self.memory.checkpoint(self.folder/'checkpoints')
+        if self.rng.random()<.5: self.memory = ExperienceReplay.load(self.folder/'checkpoints', env_restored=True)
+    def copy(self): self.memory = (copy.deepcopy if self.rng.random()<.5 else lambda o: pickle.loads(pickle.dumps(o)))(self.memory)
+    def slice(self):
+        if not len(self.memory): return
+        i = self.memory.ring.held
+        i = i[sorted(self.rng.sample(range(len(i)), self.rng.randint(1, len(i))))]
+        part,rows = self.memory[i],self.memory.ring.gather(i)
+        part.warmup_sz = 1
+        whole = part.ring.gather(part.ring.held)
+        for k in names: assert bits(whole[k].numpy())==bits(rows[k].numpy()), f'{self.at}: {k} of a slice'
+        other = make(2*self.cap, self.world.stack, self.world.pad).extend(part).extend(self.memory)
+        for k in ('state','next_state'):
+            want = torch.cat([rows[k], self.memory.ring.gather(self.memory.ring.held)[k]])[-len(other):]
+            assert bits(other.ring.gather(other.ring.held)[k].numpy())==bits(want.numpy()), f'{self.at}: {k} of two memories'
+    def mapped(self):
+        if not len(self.memory): return
+        self.memory.save(self.folder/'mapped')
+        there = ExperienceReplay.load(self.folder/'mapped', mapped=True)
+        for k in ('state','next_state'):
+            assert bits(there.ring.gather(there.ring.held)[k].numpy())==bits(self.memory.ring.gather(self.memory.ring.held)[k].numpy()), self.at
+        there.warmup_sz = 1
+        there.sample()
+    def clear(self):
+        if self.rng.random()<.7: return
+        self.memory.clear()
+        for o in self.world.envs: o.t = o.last = None
+        self.world.rows.clear()
+        self.memory.add(**self.world.step())
+        self.base = self.memory.ring.total-1
+
+    def run(self, n):
+        acts = [self.add]*6+[self.add_several, self.one_env, self.save, self.checkpoint, self.copy, self.slice, self.mapped, self.clear]
+        for i in range(n):
+            act = self.rng.choice(acts)
+            at = f'{self.at}, act {i}, {act.__name__}'
+            act()
+            self.memory.bs,n_step = 6,self.rng.randint(1, 4)
+            check(self.memory, self.world, at, self.base, n_step, sequences=i%3==0)
+
+@pytest.mark.parametrize('seed', range(40))
+def test_histories(seed, tmp_path): History(seed, tmp_path).run(25)
+
+@pytest.mark.long
+@pytest.mark.parametrize('seed', range(100, 4100, 100))
+def test_many_histories(seed, tmp_path):
+    for i in range(100):
+        (tmp_path/str(i)).mkdir()
+        History(seed+i, tmp_path/str(i)).run(40)
+
+# %% Episodes that are stored whole
+@pytest.mark.parametrize('pad', ('repeat','zeros'))
+@pytest.mark.parametrize('kind', ('memory','files'))
+def test_episodes_stack_when_drawn(kind, pad, tmp_path):
+    "Sequences of stacks, of pieces and of whole episodes; what was stored is a frame for each step"
+    from fastrl.memory.episodes import EpisodeReplay, IndividualFileDataset, RingBufferDataset
+    for T,S in itertools.product((1,3,None), (1,2,4)):
+        ds = RingBufferDataset(60) if kind=='memory' else IndividualFileDataset(60, tmp_path/f'{T}{S}')
+        er = EpisodeReplay(ds, 8, T, seed=0, frame_stack=S, frame_pad=pad)
+        world = World(random.Random(0), 1, S, pad, 7)
+        for _ in range(40):
+            row = world.step(0)
+            er.add_step({k: torch.from_numpy(single(row)[k]) for k in ('state','next_state','episode_id','step')}, done=world.rows[-1].over)
+        assert f'stacks of {S}' in ' '.join(repr(er).split()) and ds[0]['state'].shape[1:]==world.shape
+        at = {(int(o.episode_id[0]), int(o.step[0])): o for o in world.rows}
+        er.save(tmp_path/f'saved{T}{S}')
+        for batch in (er.sample(), EpisodeReplay.load(tmp_path/f'saved{T}{S}').sample()):
+            mask = batch.get('mask', torch.ones(batch['step'].shape[:2], dtype=torch.bool))
+            for b,t in itertools.product(*map(range, mask.shape)):
+                o = at[int(batch['episode_id'][b,t]),int(batch['step'][b,t])] if mask[b,t] else None
+                for k in ('state','next_state'):
+                    want = getattr(o, k) if o else np.zeros_like(world.rows[0].state)
+                    assert bits(batch[k][b,t].numpy())==bits(want), f'T {T}, stack {S}: {k} of {b,t}'
+
+# %% Batches that are written to
+def batch_of(seed=0):
+    "Both stacks, of a memory of some episodes"
+    memory,world = make(40, 4, 'repeat'),World(random.Random(seed), 2, 4)
+    for _ in range(40): memory.add(**world.step())
+    b,_ = memory.sample(8)
+    return memory,b
+
+def into_storage(t): torch.tensor([], dtype=t.dtype).set_(t.untyped_storage(), t.storage_offset(), t.shape, t.stride()).fill_(5)
+doors = {'zero_': lambda t: t.zero_(), 'setitem': lambda t: t.__setitem__((slice(None), 1), 7), 'out': lambda t: torch.add(t.clone(), 1, out=t),
+         'numpy': lambda t: t.numpy().fill(5), 'asarray': lambda t: np.asarray(t).fill(5), 'data': lambda t: t.data.fill_(5),
+         'dlpack': lambda t: np.from_dlpack(t).fill(5), 'torch dlpack': lambda t: torch.from_dlpack(t).fill_(5), 'view': lambda t: t[:,2:].fill_(5),
+         'share_memory_': lambda t: t.share_memory_().fill_(5), 'storage': lambda t: t.untyped_storage().fill_(5), 'set_': into_storage,
+         'foreach': lambda t: torch._foreach_add_([t], 1), 'index_fill_': lambda t: t.index_fill_(0, torch.tensor([0,1]), 5),
+         'to': lambda t: t.to(torch.uint8).fill_(5), 'detach': lambda t: t.detach().fill_(5)}
+
+@pytest.mark.parametrize('door', doors)
+@pytest.mark.parametrize('who', ('state','next_state'))
+def test_writes(door, who):
+    "Whatever is written into one stack, the other one and the memory stay as they are"
+    memory,b = batch_of()
+    other = b['next_state' if who=='state' else 'state']
+    before,stored = other.clone(),memory['state'].clone()
+    doors[door](b[who])
+    assert torch.equal(other, before) and torch.equal(memory['state'], stored)
+
+def test_batches_travel():
+    "Pickled, collated, pinned by nothing: both stacks come along as they are"
+    _,b = batch_of()
+    c = pickle.loads(pickle.dumps(b))
+    d = torch.utils.data.default_collate([{k: v[0] for k,v in b.items()}, {k: v[1] for k,v in b.items()}])
+    for k in ('state','next_state'):
+        assert torch.equal(b[k], c[k]) and torch.equal(b[k][:2], d[k])
+        assert torch.equal(b[k].to(torch.float32), b[k].float()) and torch.equal(b[k].contiguous(), b[k].clone())
+
+def test_two_threads_write():
+    "Each into its own stack, at the same time"
+    from threading import Barrier, Thread
+    for i in range(20):
+        _,b = batch_of(i)
+        wait = Barrier(2)
+        def fill(k, v): wait.wait(); b[k].fill_(v)
+        ts = [Thread(target=fill, args=o) for o in (('state', 1), ('next_state', 2))]
+        for t in ts: t.start()
+        for t in ts: t.join()
+        assert (b['state']==1).all() and (b['next_state']==2).all()
+
+# %% Other processes, places and forms
+def schema_of(row): return {k: (v.shape if v.ndim>1 else (1,), torch.from_numpy(v).dtype) for k,v in single(row).items()}
+
+def read(memory, want, at, todo):
+    "Another process: wait for rows, and look at what is drawn"
+    todo.wait()
+    for _ in range(20):
+        b,_ = memory.sample(16)
+        for s,a,n in zip(b['serial'][:,0].tolist(), b['state'].numpy(), b['next_state'].numpy()):
+            if bits(a)!=want[s][0] or bits(n)!=want[s][1]: at.put(f'row {s} is another one'); return
+    at.put('fine')
+
+@pytest.mark.parametrize('place', ('shared', pytest.param('path', marks=pytest.mark.long)))
+def test_reader_in_another_process(place, tmp_path):
+    "It sees the rows and frames that come later, and never mixes two"
+    world = World(random.Random(1), 2, 4, 'repeat', 3)
+    rows = [world.step() for _ in range(300)]
+    where = dict(shared=True) if place=='shared' else dict(path=tmp_path/'a.ring')
+    memory = make(50, 4, 'repeat', frame_margin=8, schema=schema_of(rows[0]), **where)
+    ctx = multiprocessing.get_context('spawn')
+    at,todo = ctx.Queue(),ctx.Event()
+    want = [(bits(o.state), bits(o.next_state)) for o in world.rows]
+    p = ctx.Process(target=read, args=(memory, want, at, todo))
+    p.start()
+    for i,row in enumerate(rows):
+        if i==60: todo.set()
+        memory.add(**row)
+    assert at.get(timeout=60)=='fine'
+    p.join()
+    if place=='path':
+        again = make(50, 4, 'repeat', frame_margin=8, path=tmp_path/'a.ring')
+        assert len(again)==len(memory) and torch.equal(again['next_state'], memory['next_state'])
+
+def test_freeze():
+    "The first rows stay, with their frames, until there is room for no other"
+    memory = make(20, 2, 'repeat', freeze_memory=True, frame_margin=0)
+    world = World(random.Random(0), 2, 2, 'repeat', 1)
+    for _ in range(30): memory.add(**world.step())
+    assert len(memory)==10 and memory['episode_id'][:,0].tolist()==list(range(10)) # an episode of one step has two frames
+    assert bits(memory['state'].numpy())==bits(np.stack([o.state for o in world.rows[:10]]))
+
+def test_bytes():
+    "What `nbytes_when_full` says is what is there"
+    from fastrl.memory.place import nbytes_when_full
+    row = World(random.Random(0), 1, 4, shape=(16,16)).step()
+    for stack,margin in ((4,.05), (2,.2), (4,7)):
+        memory = make(20_000, stack, 'repeat', schema=schema_of(row), frame_margin=margin)
+        have = sum(o.place.packed.nbytes for o in (memory.ring, memory.ring.pool if memory.ring.pool.fields else memory.ring))
+        said = nbytes_when_full(20_000, {**schema_of(row), 'td_error': ((1,), torch.float32)}, stack, margin)
+        assert abs(said/have-1)<.02
+
+def test_one_warning():
+    "Short episodes: one warning, which says why; long ones: none, however rows come"
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter('always')
+        for longest,at_once in ((60,1), (60,40), (1,1)):
+            memory,world = make(200, 4, 'repeat', frame_margin=30),World(random.Random(0), 1, 4, longest=longest)
+            for e in range(20 if longest==60 else 500):
+                if longest==60: world.rng = SimpleNamespace(randint=lambda a, b: b, randrange=lambda n: 0)
+                rows = [world.step() for _ in range(longest)]
+                for i in range(0, longest, at_once):
+                    memory+BD({k: torch.from_numpy(np.stack([o[k] for o in rows[i:i+at_once]])) for k in names})
+            if longest==60: assert len(memory)==200 and not warned
+    assert len(warned)==1 and 'episodes are short' in str(warned[0].message) and 'frame_margin' in str(warned[0].message)
+
+def test_damaged_frames(tmp_path):
+    "A file of frames that is damaged costs the rows that need it, and those before them; nothing else"
+    from fastrl.memory.disk import verify
+    memory,world = make(200, 2, 'repeat'),World(random.Random(0), 2, 2)
+    for _ in range(4):
+        for _ in range(30): memory.add(**world.step())
+        memory.checkpoint(tmp_path)
+    files = sorted(tmp_path.glob('frames-*'), key=lambda o: o.stat().st_mtime_ns)
+    assert len(files)==4 and not verify(tmp_path)
+    data = bytearray(files[1].read_bytes())
+    data[-1] ^= 1
+    files[1].write_bytes(data)
+    with pytest.raises(Exception, match='checksum'): ExperienceReplay.load(tmp_path)
+    again = ExperienceReplay.load(tmp_path, on_error='skip')
+    assert 50<=len(again)<=61 and again.skipped==120-len(again)
+    for k in ('state','next_state'):
+        assert bits(again.ring.gather(again.ring.held)[k].numpy())==bits(np.stack([getattr(o, k) for o in world.rows[-len(again):]]))
+
+@pytest.mark.parametrize('dtype', (torch.float32, torch.bfloat16, torch.int16, torch.bool))
+def test_dtypes(dtype):
+    memory = make(9, 2, 'zeros')
+    frames = (torch.arange(8*6).view(8, 3, 2)%7).to(dtype)
+    for i in range(5): memory.add(state=frames[i], next_state=frames[i+1], terminated=False, truncated=False)
+    assert memory['state'].dtype==dtype and torch.equal(memory['state'][2:,0], frames[1:4]) and torch.equal(memory['next_state'][:,1], frames[1:6])
+
+# %% Environments
+def play(memory, env, n, seed=0, also=None):
+    obs,_ = env.reset(seed=seed)
+    env.action_space.seed(seed)
+    for _ in range(n):
+        action = env.action_space.sample()
+        new,reward,terminated,truncated,_ = env.step(action)
+        for o in filter(None.__ne__, (memory, also)):
+            o.add(state=obs, action=action, reward=reward, next_state=new, terminated=terminated, truncated=truncated)
+        obs = env.reset()[0] if terminated or truncated else new
+
+def check_env(make_env, n, n_frames=None):
+    "Stacks and single frames of the same game, and whole stacks; then two games side by side"
+    import gymnasium as gym
+    once,alone,whole = make(500, 4, 'repeat'),make(500, 4, 'repeat'),ExperienceReplay(bs=6, max_sz=500, warmup_sz=1)
+    play(once, make_env(True), n, also=whole)
+    play(alone, make_env(False), n)
+    for k in ('state','next_state'): assert torch.equal(once[k], whole[k]) and torch.equal(alone[k], whole[k])
+    assert len(once.ring.pool)==len(alone.ring.pool)<=n+20
+    for stacked in (True, False):
+        vector,memory = gym.vector.SyncVectorEnv([lambda: make_env(stacked)]*2),make(500, 4, 'repeat')
+        obs,_ = vector.reset(seed=0)
+        for _ in range(n//2):
+            actions = vector.action_space.sample()
+            new,rewards,terminated,truncated,infos = vector.step(actions)
+            memory.add_vector(obs=obs, actions=actions, rewards=rewards, terminated=terminated, truncated=truncated, next_obs=new,
+                              infos=infos, autoreset=vector)
+            obs = new
+        assert len(memory)>n-40 and torch.equal(memory['state'][:,1:], memory['next_state'][:,:-1])
+
+def test_frame_stack_observation():
+    "gymnasium's wrapper, around a game that is as bright as its step; episodes of 7 steps"
+    import gymnasium as gym
+    from gymnasium.wrappers import FrameStackObservation
+    class Bright(gym.Env):
+        observation_space,action_space = gym.spaces.Box(0, 255, (7,5), np.uint8),gym.spaces.Discrete(2)
+        def reset(self, **kw): super().reset(**kw); self.t = 1; return self.obs(),{}
+        def obs(self): return np.full((7,5), self.t, np.uint8)
+        def step(self, a): self.t += 1; return self.obs(), 0., False, self.t==8, {}
+    check_env(lambda stacked: FrameStackObservation(Bright(), 4) if stacked else Bright(), 60)
+
+def test_atari():
+    "A real game, where ale-py and OpenCV are installed"
+    gym,ale,_ = pytest.importorskip('gymnasium'),pytest.importorskip('ale_py'),pytest.importorskip('cv2')
+    from gymnasium.wrappers import AtariPreprocessing, FrameStackObservation
+    gym.register_envs(ale)
+    def make_env(stacked):
+        env = AtariPreprocessing(gym.make('ALE/Breakout-v5', frameskip=1, max_episode_steps=400), noop_max=0)
+        return FrameStackObservation(env, 4) if stacked else env
+    check_env(make_env, 300)
+
+@pytest.mark.parametrize('seed', range(6))
+def test_beside_the_rest(seed):
+    "Batches by the dozen, drawn ahead, sequences by priority and with burn-in: what comes is held, and has its own stacks"
+    rng,errors,short = random.Random(seed),torch.Generator().manual_seed(seed),seed>3 # short episodes: rows leave before their time
+    world = World(rng, 1+seed%3, longest=2 if short else 9)
+    er = ExperienceReplay(bs=6, max_sz=40, warmup_sz=1, frame_stack=2, frame_margin=2 if short else 60, seed=seed,
+                          sampler=Prioritized(seed=seed) if seed%2 else None)
+    def check(batch, idxs):
+        there = idxs>=0
+        assert er.ring.holds(idxs[there]).all()
+        check_rows(world.rows, {k: batch[k][there] for k in (*names,'serial')}, seed)
+    for i in range(150):
+        with warnings.catch_warnings():
+            warnings.simplefilter('ignore') # fewer rows than `max_sz` are kept
+            er.add(**world.step())
+        if i<5 or rng.random()<.8: continue
+        for batch,idxs in (er.sample(), er.sample_sequences(3, 2, pad=True, burn_in=2)):
+            check(batch, idxs)
+            er.update_td(torch.rand((*idxs.shape, 1), generator=errors), idxs, batch['serial'])
+        for o in (*er.sample(n_batches=3), *er.sample_sequences(2, 2, pad=True, n_batches=2)): check(*o)
+        with er.loader(4) as ahead: check(*next(ahead))
+    assert (len(er)<40)==short

@@ -1,0 +1,127 @@
+"Hindsight: random histories against an oracle that keeps every step and knows nothing of the links"
+import copy, numpy as np, pytest, torch
+from fastrl import ExperienceReplay
+from fastrl.memory.replay import ExperienceReplayException
+from fastrl.memory.ring import Ring
+from fastrl.memory.sample import HER, Prioritized
+
+def reward(achieved, goal, idxs): return achieved[:,0]*1000+goal[:,0]
+
+def goal_obs(achieved, goal): return dict(observation=[achieved], achieved_goal=[achieved], desired_goal=[goal])
+
+class History:
+    "Environments that take steps in any order, and what all of them did"
+    def __init__(self, seed, n_envs, cap):
+        self.rng,self.n_envs,self.cap = np.random.default_rng(seed),n_envs,cap
+        self.at,self.episode,self.n,self.steps = [0]*n_envs,list(range(n_envs)),n_envs,[]
+        self.count = 0
+
+    def step(self):
+        "One step: what it achieves is a number that comes only once"
+        e,rng = int(self.rng.integers(self.n_envs)),self.rng
+        self.count += 1
+        over = rng.random()<.15
+        row = dict(state=goal_obs(self.at[e], 10**6+self.episode[e]), next_state=goal_obs(self.count, 10**6+self.episode[e]),
+                   reward=-1., terminated=over and rng.random()<.5, truncated=over, env_id=e)
+        self.steps.append((self.episode[e], self.count))
+        self.at[e] = self.count
+        if over: self.episode[e],self.at[e],self.n = self.n,0,self.n+1
+        return row
+
+    def stored(self): return self.steps[-self.cap:]
+
+def check(h, batch, strategy):
+    "Each goal is one that the row's own episode achieved, where the strategy looks; each reward is that of its goal"
+    of,by = dict((c, e) for e,c in h.stored()),{}
+    for e,c in h.stored(): by.setdefault(e, []).append(c)
+    achieved = batch['next_state']['achieved_goal'][:,0].int().tolist()
+    goals = batch['state']['desired_goal'][:,0].int().tolist()
+    assert torch.equal(batch['state']['desired_goal'], batch['next_state']['desired_goal'])
+    for a,g,new,r in zip(achieved, goals, batch['relabelled'][:,0].tolist(), batch['reward'][:,0].tolist()):
+        if not new: assert (g, r)==(10**6+of[a], -1); continue
+        mine = by[of[a]]
+        assert g in dict(future=[o for o in mine if o>=a], final=mine[-1:], episode=mine)[strategy]
+        assert r==a*1000+g
+
+def run(seed, strategy):
+    rng = np.random.default_rng(seed)
+    cap = int(rng.integers(1, 40))
+    h = History(seed, int(rng.integers(1, 5)), cap)
+    er = ExperienceReplay(32, cap, 1, sampler=HER(strategy, k=int(rng.integers(0, 6)), reward=reward, seed=seed))
+    for _ in range(6):
+        for _ in range(int(rng.integers(1, 25))): er.add(**h.step())
+        check(h, er.sample()[0], strategy)
+
+@pytest.mark.parametrize('strategy', ['future','final','episode'])
+def test_histories(strategy):
+    for seed in range(25): run(seed, strategy)
+
+@pytest.mark.long
+@pytest.mark.parametrize('strategy', ['future','final','episode'])
+def test_many_histories(strategy):
+    for seed in range(1000, 3000): run(seed, strategy)
+
+def filled(n=50, cap=64, **kwargs):
+    h = History(0, 2, cap)
+    er = ExperienceReplay(32, cap, 1, sampler=HER(reward=reward, seed=0, **kwargs))
+    for _ in range(n): er.add(**h.step())
+    return er
+
+def test_share():
+    "Of `k+1` rows `k` have another goal"
+    for k in (0, 1, 4):
+        n = filled(k=k).sample(20_000)[0]['relabelled'].float().sum().item()
+        p = k/(k+1)
+        assert abs(n-20_000*p)<=5*(20_000*p*(1-p))**.5
+
+def test_even():
+    "Later goals are drawn evenly"
+    r,her = Ring(8),HER(k=10**9, reward=reward, seed=1)
+    for i in range(5): r.add(state=goal_obs(i, 9), next_state=goal_obs(i+1, 9), reward=0., terminated=False, truncated=False)
+    batch,idxs = r.draw(her, 20_000, read=her.read)
+    for i in range(5):
+        goals = batch['state']['desired_goal'][idxs==i][:,0].int()
+        counts,n = torch.bincount(goals, minlength=6)[i+1:],len(goals)
+        p = 1/(5-i)
+        assert ((counts-n*p).abs()<=5*(n*p*(1-p))**.5+1e-9).all()
+
+def test_nothing_changes_in_the_memory():
+    er = filled()
+    before = copy.deepcopy(er.ring[:])
+    er.sample(500)
+    assert str(before)==str(er.ring[:])
+
+def test_repeats():
+    a,b = filled(),filled()
+    for _ in range(3): assert str(a.sample())==str(b.sample())
+    c = copy.deepcopy(a)
+    assert str(a.sample())==str(c.sample())
+
+def test_refusals():
+    with pytest.raises(ExperienceReplayException, match='give no `n_step`'): filled().__class__(sampler=HER(reward=reward), n_step=3)
+    er = filled()
+    er.n_step = 2
+    with pytest.raises(ExperienceReplayException, match='give no `n_step`'): er.sample()
+    with pytest.raises(ValueError, match='`strategy` should be one of'): HER('past')
+    with pytest.raises(ValueError, match='`reward` should be a function'): HER(reward=1)
+    with pytest.raises(ValueError, match='`k` should be'): HER(k=-1)
+    bare = ExperienceReplay(4, 9, 1, sampler=HER())
+    bare.add(**History(0, 1, 9).step())
+    with pytest.raises(ExperienceReplayException, match='needs a `reward`'): [bare.sample() for _ in range(9)]
+    bare.sampler.reward = lambda achieved, goal, idxs: torch.zeros(len(idxs)+1)
+    with pytest.raises(ExperienceReplayException, match='one number for each of'): [bare.sample() for _ in range(9)]
+    plain = ExperienceReplay(4, 9, 1, sampler=HER(reward=reward))
+    plain.add(state=[1.], next_state=[2.], reward=0., terminated=False, truncated=False)
+    with pytest.raises(ExperienceReplayException, match='next_state.achieved_goal'): [plain.sample() for _ in range(9)]
+
+def test_saved(tmp_path):
+    "Saved without its function: pass the sampler to `load`, and the next draws are the same"
+    er = filled()
+    er.save(tmp_path/'m')
+    want = str(er.sample())
+    assert want==str(ExperienceReplay.load(tmp_path/'m', sampler=HER(reward=reward)).sample())
+    with pytest.raises(ExperienceReplayException, match='sampler=HER'): ExperienceReplay.load(tmp_path/'m').sample()
+
+def test_slice():
+    "A part of a memory draws with the same reward"
+    assert filled()[5:20].sample()[0]['relabelled'].any()

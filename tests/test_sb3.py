@@ -1,0 +1,235 @@
+"stable-baselines3's buffers over our memory: random histories against an oracle, and against SB3's own buffers"
+import copy, pickle, numpy as np, pytest, torch
+sb3 = pytest.importorskip('stable_baselines3')
+import gymnasium as gym
+from gymnasium import spaces
+from stable_baselines3 import DQN, SAC, TD3
+from stable_baselines3.common import buffers as theirs
+from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
+from fastrl.memory.sample import Prioritized
+from fastrl.sb3 import DictReplayBuffer, HerReplayBuffer, NStepReplayBuffer, Priorities, ReplayBuffer
+
+line,either = spaces.Box(-np.inf, np.inf, (2,)),spaces.Discrete(3)
+many = spaces.Dict(eye=spaces.Box(0, 255, (2,2), np.uint8), arm=line)
+
+class Stream:
+    "Steps of `n` environments, whose observations come only once; each row's truth by its observation"
+    def __init__(self, seed, n, resets=.05):
+        self.resets,self.rng,self.n,self.count,self.truth,self.order = resets,np.random.default_rng(seed),n,0,{},[]
+        self.obs = self.new(range(n))
+        self.last = [None]*n # the observation before, while its episode goes on
+
+    def new(self, envs):
+        self.count += len(envs)
+        return np.array([[self.count-i, e] for i,e in enumerate(envs)], np.float32)
+
+    def step(self):
+        "The arguments of `add`; now and then all environments were reset before"
+        rng,n = self.rng,self.n
+        if rng.random()<self.resets: self.obs,self.last = self.new(range(n)),[None]*n
+        nxt,reward = self.new(range(n)),rng.standard_normal(n).astype(np.float32)
+        late = rng.random(n)<.1
+        over = late|(rng.random(n)<.1)
+        for e in range(n):
+            key = float(self.obs[e,0])
+            self.truth[key] = dict(next=float(nxt[e,0]), reward=float(reward[e]), over=bool(over[e]), late=bool(late[e]), then=None)
+            if self.last[e] is not None: self.truth[self.last[e]]['then'] = key
+            self.last[e] = None if over[e] else key
+        self.order.append([float(o) for o in self.obs[:,0]])
+        args = self.obs,nxt,rng.integers(3, size=(n,1)),reward,over,[{'TimeLimit.truncated':bool(o)} if o else {} for o in late]
+        self.obs = np.where(over[:,None], self.new(range(n)), nxt).astype(np.float32)
+        return args
+
+def check(stream, buffer, batch, steps=1, gamma=1., handle=True):
+    "Every row of `batch` is one that is stored, with the outcome of up to `steps` steps of its episode"
+    stored = {k for o in stream.order[-buffer.buffer_size:] for k in o}
+    obs,nxt = batch.observations,batch.next_observations
+    if isinstance(obs, dict): obs,nxt = obs['arm'],nxt['arm']
+    for i,key in enumerate(obs[:,0].tolist()):
+        assert key in stored
+        o,total,g,k = stream.truth[key],0.,1.,1
+        total = o['reward']
+        while k<steps and o['then'] in stored:
+            o,g,k = stream.truth[o['then']],g*gamma,k+1
+            total += g*o['reward']
+        assert nxt[i,0].item()==o['next']
+        assert batch.dones[i,0].item()==(o['over'] and not (o['late'] and handle))
+        assert abs(batch.rewards[i,0].item()-total)<1e-4
+        assert steps==1 or abs(batch.discounts[i,0].item()-g*gamma)<1e-6
+
+def dict_of(obs): return dict(eye=np.repeat(obs[:,:1], 4, 1).reshape(-1,2,2)%256, arm=obs)
+
+def run(seed):
+    rng = np.random.default_rng(seed)
+    n,handle,steps,optimize,nested = int(rng.integers(1, 4)),*(int(rng.integers(2)), int(rng.integers(1, 5)), *map(int, rng.integers(0, 2, 2)))
+    s,cls = Stream(seed, n),DictReplayBuffer if nested else ReplayBuffer
+    b = cls(int(rng.integers(n, 30)), many if nested else line, either, 'cpu', n, optimize, handle, n_steps=steps, gamma=.9, seed=seed)
+    for j in range(60):
+        o,nxt,*rest = s.step()
+        b.add(*((dict_of(o), dict_of(nxt)) if nested else (o, nxt)), *rest)
+        if j%7==3: b = pickle.loads(pickle.dumps(b)) if j%2 else copy.deepcopy(b)
+        if j%5==0: check(s, b, b.sample(16), steps, .9, handle)
+    assert b.pos==60%b.buffer_size and b.full==(60>=b.buffer_size)
+
+def test_histories():
+    for seed in range(40): run(seed)
+
+@pytest.mark.long
+def test_many_histories():
+    for seed in range(1000, 3000): run(seed)
+
+@pytest.mark.parametrize('kind', ['plain','dict','steps'])
+@pytest.mark.parametrize('handle', [False,True])
+def test_same_batches_as_theirs(kind, handle):
+    "One stream in both buffers: the same arrays, and the same batches of the same rows, normalized too"
+    space = many if kind=='dict' else line
+    kw = dict(n_steps=3, gamma=.9) if kind=='steps' else {}
+    a,b = (c(20, space, either, 'cpu', 2, handle_timeout_termination=handle, **kw) for c in dict(
+        plain=(ReplayBuffer, theirs.ReplayBuffer), dict=(DictReplayBuffer, theirs.DictReplayBuffer),
+        steps=(NStepReplayBuffer, theirs.NStepReplayBuffer))[kind])
+    class Env(gym.Env):
+        observation_space,action_space = space,either
+        def reset(self, **_): return space.sample(), {}
+    norm = VecNormalize(DummyVecEnv([Env, Env]), norm_obs_keys=['arm'] if kind=='dict' else None)
+    s = Stream(5, 2, resets=0) # over which their returns would run
+    for _ in range(27):
+        o,nxt,*rest = s.step()
+        for x in (a, b): x.add(*((dict_of(o), dict_of(nxt)) if kind=='dict' else (o, nxt)), *rest)
+        norm.obs_rms['arm'].update(o) if kind=='dict' else norm.obs_rms.update(o)
+        norm.ret_rms.update(rest[1]*30)
+        for k in ('pos','full','actions','rewards','dones','timeouts'): np.testing.assert_array_equal(getattr(a, k), getattr(b, k))
+        for env in (None, norm):
+            rows = np.random.default_rng(s.count).integers(a.size(), size=16)
+            np.random.seed(3); x = a._get_samples(rows, env)
+            np.random.seed(3); y = b._get_samples(rows, env)
+            for k,p,q in zip(x._fields, x, y):
+                if kind=='dict' and isinstance(p, dict): p,q = p['arm'],q['arm']
+                if p is None and q is None: continue
+                assert p.dtype==q.dtype and p.shape==q.shape, k
+                torch.testing.assert_close(p, q)
+
+def test_arrays_are_views():
+    b = ReplayBuffer(6, line, either, 'cpu', 2)
+    s = Stream(0, 2)
+    for _ in range(4): b.add(*s.step())
+    for k in ('observations','next_observations','actions','rewards','dones','timeouts'):
+        a = getattr(b, k)
+        a[:] = 1
+        assert a.shape[:2]==(3,2) and (getattr(b, k)==1).all()
+    batch = b.sample(9)
+    assert (batch.rewards==1).all() and (batch.observations==1).all() and (batch.dones==0).all()
+
+def test_reset_and_cursor():
+    b = ReplayBuffer(6, line, either, 'cpu', 2, n_steps=3)
+    s = Stream(0, 2)
+    for _ in range(4): b.add(*s.step())
+    b.reset()
+    assert (b.pos, b.full, b.size())==(0, False, 0)
+    s.order.clear()
+    for _ in range(2): b.add(*s.step())
+    check(s, b, b.sample(20), 3, .99)
+    b.full = True
+    assert (b.pos, b.size())==(2, 3)
+    b.pos = 0
+    assert (b.pos, b.full)==(0, True)
+
+def test_refused_step_changes_nothing():
+    b = ReplayBuffer(6, line, either, 'cpu', 2)
+    s = Stream(0, 2)
+    b.add(*s.step())
+    before = str(b.memory.ring[:])
+    obs,nxt,*rest = s.step()
+    with pytest.raises(ValueError, match=r'`next_state` should be float32\[2, 2\], got float32\[2, 3\]'): b.add(obs, np.zeros((2,3), np.float32), *rest)
+    assert str(b.memory.ring[:])==before and b.pos==1
+
+def test_newest_step_when_learn_is_called_again():
+    "`learn` resets the environment and marks the newest step as done: it was no termination, and has its true next observation"
+    class Walk(gym.Env):
+        observation_space,action_space = spaces.Box(0, 1e9, (1,)),either
+        t = 0
+        def reset(self, **_): self.t += 1000; return np.float32([self.t]), {}
+        def step(self, a): self.t += 1; return np.float32([self.t]), 1., False, False, {}
+    model = DQN('MlpPolicy', Walk(), buffer_size=50, learning_starts=1000, optimize_memory_usage=True, replay_buffer_class=ReplayBuffer)
+    for _ in range(2):
+        with pytest.warns(UserWarning) if _ else copy.copy(pytest.MonkeyPatch.context()): model.learn(8)
+    b = model.replay_buffer
+    batch = b._get_samples(np.arange(16))
+    assert (batch.next_observations==batch.observations+1).all() and (batch.dones==0).all()
+
+@pytest.mark.parametrize('cls,env', [(DQN,'CartPole-v1'), (SAC,'Pendulum-v1'), (TD3,'Pendulum-v1')])
+def test_saved_and_loaded(cls, env, tmp_path):
+    "A saved buffer goes on with the same draws"
+    def make(): return cls('MlpPolicy', env, seed=0, buffer_size=150, learning_starts=20, policy_kwargs=dict(net_arch=[8]),
+                           replay_buffer_class=ReplayBuffer, replay_buffer_kwargs=dict(sampler=Prioritized()))
+    m = make().learn(200)
+    m.save_replay_buffer(tmp_path/'b.pkl')
+    other = make()
+    other.load_replay_buffer(tmp_path/'b.pkl')
+    for x,y in zip(m.replay_buffer.sample(32), other.replay_buffer.sample(32)): assert x is y or torch.equal(x, y)
+    assert isinstance(other.replay_buffer, theirs.ReplayBuffer) and other.replay_buffer.full
+
+def test_models_share_no_sampler():
+    kw = dict(buffer_size=50, replay_buffer_class=ReplayBuffer, replay_buffer_kwargs=dict(sampler=Prioritized()), policy_kwargs=dict(net_arch=[8]))
+    a,b = DQN('MlpPolicy', 'CartPole-v1', **kw),DQN('MlpPolicy', 'CartPole-v1', **kw)
+    assert a.replay_buffer.memory.sampler is not b.replay_buffer.memory.sampler
+
+def test_seed_of_the_model_repeats_draws():
+    def draws(seed):
+        m = DQN('MlpPolicy', 'CartPole-v1', seed=seed, buffer_size=90, learning_starts=1000, replay_buffer_class=ReplayBuffer).learn(100)
+        return [m.replay_buffer.sample(8).observations for _ in range(3)]
+    assert all(map(torch.equal, draws(1), draws(1))) and not all(map(torch.equal, draws(1), draws(2)))
+
+@pytest.mark.parametrize('base,env', [(DQN,'CartPole-v1'), (SAC,'Pendulum-v1')])
+def test_priorities(base, env):
+    "Losses are weighted by the draw, and errors come back; with equal weights training is SB3's own, bit for bit"
+    class Ours(Priorities, base): pass
+    def trained(cls, **kw):
+        return cls('MlpPolicy', env, seed=0, buffer_size=200, learning_starts=20, policy_kwargs=dict(net_arch=[8]),
+                   replay_buffer_class=ReplayBuffer, replay_buffer_kwargs=kw).learn(100)
+    a,b = trained(base),trained(Ours)
+    for x,y in zip(a.policy.parameters(), b.policy.parameters()): assert torch.equal(x, y)
+    c = trained(Ours, sampler=Prioritized(beta=1., seed=0))
+    td = c.replay_buffer.memory.ring['td_error']
+    assert (td>0).float().mean()>.5
+    p = c.replay_buffer.memory.sampler.tree[:100]
+    assert len(set(p.tolist()))>20
+
+def test_weights_count():
+    "The loss of a batch is the weighted mean of what each row loses"
+    import torch.nn.functional as F
+    b = ReplayBuffer(20, line, either, 'cpu', sampler=Prioritized(alpha=1., beta=1., seed=0))
+    s = Stream(0, 1)
+    for _ in range(10): b.add(*s.step())
+    b.sample(8)
+    b.update_td(torch.arange(8.)[:,None])
+    b.sample(8)
+    w,values = b.drawn['weight'],torch.arange(8.)[:,None]
+    found = []
+    class Model:
+        def train(self): found.append(F.mse_loss(values, torch.zeros(8,1))); found.append(F.mse_loss(torch.ones(3), torch.zeros(3)))
+    model = type('Ours', (Priorities, Model), {})()
+    model.replay_buffer = b
+    model.train()
+    assert torch.isclose(found[0], (values**2*w).mean()) and found[1]==1 and w.min()<.9
+    assert F.mse_loss(values, torch.zeros(8,1))==(values**2).mean() # outside nothing is changed
+
+def test_her():
+    "Goals through SB3's names: achieved later in the same episode, also where the buffer wraps; rewards by the environment"
+    class Goals(gym.Env):
+        observation_space = spaces.Dict({k: spaces.Box(-1e6, 1e6, (1,)) for k in ('observation','achieved_goal','desired_goal')})
+        action_space,count = either,0
+        def seen(self): return {k: np.float32([-self.count if k=='desired_goal' else self.count]) for k in self.observation_space}
+        def reset(self, **_): self.count += 1000; self.t = 0; return self.seen(), {}
+        def step(self, a): self.count += 1; self.t += 1; return self.seen(), 0., False, self.t==7, {'at':self.count}
+        def compute_reward(self, achieved, goal, infos):
+            assert [o['at'] for o in infos]==achieved[:,0].tolist()
+            return achieved[:,0]*2+goal[:,0]
+    m = DQN('MultiInputPolicy', Goals(), buffer_size=25, learning_starts=1000, seed=0, replay_buffer_class=HerReplayBuffer,
+            replay_buffer_kwargs=dict(copy_info_dict=True))
+    m.learn(60)
+    b = m.replay_buffer.sample(400)
+    achieved,goal = b.next_observations['achieved_goal'],b.next_observations['desired_goal']
+    new = goal>0
+    assert torch.equal(goal[new], b.observations['desired_goal'][new]) and .7<new.float().mean()<.9
+    assert ((goal>=achieved)&(goal//1000==achieved//1000))[new].all() and torch.equal(b.rewards[new], (achieved*2+goal)[new])
+    assert (b.rewards[~new]==0).all() and (b.dones==0).all()

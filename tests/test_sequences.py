@@ -1,0 +1,271 @@
+"Sequences against an oracle that keeps every row and knows nothing of the inside: who is drawn, how often, with what in front"
+import copy, random, threading, time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+import pytest, torch
+from torch import tensor
+from fastrl.core import test_same as same
+from fastrl.memory.limit import RateLimiter
+from fastrl.memory.replay import ExperienceReplay, ExperienceReplayException
+from fastrl.memory.sample import Prioritized
+from fastrl.memory.stream import Stream
+
+def refused(says):
+    import re
+    return pytest.raises(ExperienceReplayException, match=re.escape(says))
+
+class Oracle:
+    "Every row that ever was, what came after it, and the error that it has"
+    def __init__(self, cap, eps): self.cap,self.eps,self.rows,self.last,self.error = cap,eps,[],{},{}
+    def add(self, env, over):
+        s = len(self.rows)
+        b = self.last.get(env)
+        self.rows.append(dict(env=env, over=over, before=b, after=None))
+        if b is not None: self.rows[b]['after'] = s
+        self.last[env] = None if over else s
+    @property
+    def oldest(self): return max(0, len(self.rows)-self.cap)
+    def stored(self): return range(self.oldest, len(self.rows))
+    def catch_up(self):
+        "A row has the largest error of those that are left when it comes; it comes when somebody draws or tells errors"
+        for s in range(len(self.error), len(self.rows)):
+            self.error[s] = max((self.error[o] for o in range(max(0, s-self.cap+1), s)), default=1.)
+    def run(self, s, T):
+        res = [s]
+        while len(res)<T and (s := self.rows[s]['after']) is not None: res.append(s)
+        return res
+    def before(self, s, n):
+        res = []
+        while len(res)<n and (s := self.rows[s]['before']) is not None and s>=self.oldest: res.append(s)
+        return [None]*(n-len(res))+res[::-1]
+    def is_start(self, s, T, pad):
+        b = self.rows[s]['before']
+        return len(self.run(s, T))==T or pad and (b is None or b<self.oldest)
+    def priorities(self, T, pad, eta, alpha):
+        res = {}
+        for s in self.stored():
+            if not self.is_start(s, T, pad): continue
+            e = [self.error[o] for o in self.run(s, T)]
+            res[s] = (eta*max(e)+(1-eta)*sum(e)/len(e))**alpha
+        return res
+
+def check_batch(o, batch, idxs, T, pad, burn, missed):
+    "Each sequence is a run of the oracle's rows, with those before it in front; `missed`: rows came and went unseen"
+    serial = batch['serial'][...,0]
+    assert idxs.shape==serial.shape==(len(idxs), burn+T) and bool(burn or pad)==('mask' in batch)
+    for row,i,j in zip(serial.tolist(), idxs.tolist(), range(len(idxs))):
+        run = o.run(row[burn], T)
+        want = o.before(row[burn], burn)+run+[None]*(T-len(run))
+        assert [None if s<0 else s for s in row]==want and i==[-1 if s is None else s%o.cap for s in want]
+        assert o.is_start(row[burn], T, pad)
+        if 'mask' in batch: assert batch['mask'][j].tolist()==[s is not None for s in want]
+        first = [s is not None and o.rows[s]['before'] is None for s in want]
+        assert all(map(int.__le__, batch['is_first'][j].tolist(), first))
+        if not missed: assert batch['is_first'][j].tolist()==first
+        assert batch['is_last'][j].tolist()==[s is not None and s in run and o.rows[s]['over'] for s in want]
+        assert batch['x'][j,:,0].tolist()==[0 if s is None else s for s in want]
+
+def check_chances(er, o, T, pad, n):
+    "Stratified draws hit each sequence as often as its priority says, within one; weights are those of the paper"
+    s,beta = er.sampler,er.sampler.beta
+    o.catch_up()
+    want = o.priorities(T, pad, s.eta, s.alpha)
+    if not want:
+        with refused(f'no episode has {T} rows in a row'): er.sample_sequences(4, T, pad=pad)
+        return
+    batch,idxs = er.sample_sequences(n, T, pad=pad)
+    kept = {i: p for i,p in enumerate(s.starts.tree[:].tolist()) if p}
+    assert kept==pytest.approx({k%o.cap: p for k,p in want.items()}, rel=1e-9 if s.alpha else 0)
+    total,got = sum(want.values()),Counter(batch['serial'][:,0,0].tolist())
+    assert set(got)<=set(want)
+    for k,p in want.items(): assert abs(got[k]-n*p/total)<2.001, (k, got[k], n*p/total)
+    p = tensor([want[k] for k in batch['serial'][:,0,0].tolist()]).double()
+    least = min(want.values()) if s.normalize=='memory' else p.min()
+    assert torch.allclose(batch['weight'][:,0].double(), (least/p)**beta, rtol=1e-4)
+
+def history(seed, steps=60, saves=None):
+    rng = random.Random(seed)
+    cap,n_envs,pad = rng.choice((1,2,7,24,60,200)),rng.choice((1,2,5)),rng.random()<.5
+    T,p_end = rng.choice((1,2,3,5,9)),rng.choice((0,.1,.3,.9))
+    er = ExperienceReplay(4, max_sz=cap, warmup_sz=1, seed=seed, sampler=Prioritized(
+        alpha=rng.choice((0,.6,1)), eta=rng.choice((0,.5,.9,1)), eps=.01, beta=rng.random(), normalize=rng.choice(('batch','memory'))))
+    o,late,dropped = Oracle(cap, .01),[],0
+    for t in range(steps):
+        for _ in range(rng.choice((1,1,1,2,3,30))):
+            env,over = rng.randrange(n_envs),rng.random()<p_end
+            cut_off = over and rng.random()<.5
+            er.add(x=len(o.rows), env_id=env, terminated=over and not cut_off, truncated=cut_off)
+            o.add(env, over)
+        if rng.random()<.1: T,pad = rng.choice((1,2,4)),rng.random()<.5
+        what = rng.choice(('rows','steps','late','chances','burn','copy'))
+        if what=='chances': check_chances(er, o, T, pad, 400)
+        if what=='copy': er = copy.deepcopy(er)
+        if what=='copy' and saves and rng.random()<.3:
+            er.checkpoint(saves); er = ExperienceReplay.load(saves, env_restored=True)
+        if what in ('steps','burn'):
+            burn = rng.randrange(4)
+            o.catch_up()
+            try: batch,idxs = er.sample_sequences(rng.randint(1, 5), T, pad=pad, burn_in=burn)
+            except ExperienceReplayException as e:
+                assert 'rows in a row' in str(e) and not o.priorities(T, pad, 1, 1)
+                continue
+            check_batch(o, batch, idxs, T, pad, burn, er.walk.missed)
+            late.append((idxs[:,burn:], batch['serial'][:,burn:], torch.rand(len(idxs), T)*rng.choice((.1,1,10))))
+        if what=='rows':
+            o.catch_up()
+            batch,idxs = er.sample(3)
+            late.append((idxs, batch['serial'], torch.rand(3, 1)*3))
+        if late and what in ('rows','steps','late'):
+            idxs,serial,td = late.pop(rng.randrange(len(late)))
+            o.catch_up()
+            er.update_td(td[...,None] if td.ndim==2 and idxs.ndim==2 and rng.random()<.5 else td, idxs, serial)
+            for s,e in zip(serial.reshape(-1).tolist(), td.reshape(-1).tolist()):
+                if s<0: continue
+                if s<o.oldest: dropped += 1
+                else: o.error[s] = abs(e)+.01
+            assert er.dropped_updates==dropped
+    check_chances(er, o, T, pad, 400)
+
+@pytest.mark.parametrize('seed', [*range(10),1081,1090])
+def test_histories(seed, tmp_path): history(seed, saves=tmp_path/'er' if seed%3==0 else None)
+
+@pytest.mark.long
+def test_many_histories(tmp_path):
+    for seed in range(1000, 3000): history(seed, saves=tmp_path/str(seed) if seed%20==0 else None)
+
+# %% Streams
+def streamed(seed):
+    rng = random.Random(seed)
+    cap,n_envs,T,bs,p_end = rng.choice((3,7,24,60)),rng.choice((1,2,5)),rng.choice((1,3,8)),rng.choice((1,4)),rng.choice((0,.1,.5))
+    er,o = ExperienceReplay(4, max_sz=cap, warmup_sz=1),Oracle(cap, 1)
+    chunks,last = er.stream(bs, T, seed=seed),[None]*bs
+    assert isinstance(chunks, Stream)
+    for t in range(80):
+        for _ in range(rng.choice((0,1,1,2,5)) if t else 1):
+            env,over = rng.randrange(n_envs),rng.random()<p_end
+            er.add(x=len(o.rows), env_id=env, terminated=over, truncated=False)
+            o.add(env, over)
+        batch,idxs = next(chunks)
+        assert idxs.shape==batch['mask'].shape==(bs,T) and batch['continues'].shape==(bs,1)
+        for j,serials in enumerate(batch['serial'][...,0].tolist()):
+            after = None if last[j] is None or last[j]<o.oldest else o.rows[last[j]]['after']
+            run = o.run(serials[0], T)
+            assert batch['continues'][j].item()==(after is not None) and serials[0]==(serials[0] if after is None else after)
+            assert serials==run+[-1]*(T-len(run)) and run[0]>=o.oldest
+            assert batch['mask'][j].tolist()==[s>=0 for s in serials]
+            assert batch['x'][j,:,0].tolist()==[max(s, 0) for s in serials]
+            assert batch['is_last'][j].tolist()==[s>=0 and o.rows[s]['over'] for s in serials]
+            if not er.walk.missed: assert batch['is_first'][j].tolist()==[s>=0 and o.rows[s]['before'] is None for s in serials]
+            last[j] = run[-1]
+
+@pytest.mark.parametrize('seed', range(6))
+def test_streams(seed): streamed(seed)
+
+@pytest.mark.long
+def test_many_streams():
+    for seed in range(1000, 2000): streamed(seed)
+
+# %% Limits
+class Watched(RateLimiter):
+    "Looks at every change whether both limits are kept"
+    def check(self):
+        left = self.inserts*self.samples_per_insert-self.samples
+        assert self.min_diff<=left or not self.samples
+        assert left<=self.max_diff or self.inserts<=self.min_size_to_sample
+        assert not self.samples or self.inserts>=self.min_size_to_sample
+    def can_insert(self, n=1): self.check(); return super().can_insert(n)
+    def can_sample(self, n=1): self.check(); return super().can_sample(n)
+
+@pytest.mark.parametrize('spi,least,buffer,n', [(1,1,2,1),(4,10,16,4),(.25,3,6,2),(32,5,160,64),(1,1,(0,3),1)])
+def test_limited(spi, least, buffer, n):
+    "Three actors and two learners, some of whom fail at times, end with the counts of a single thread"
+    limiter,rows,drawn,playing = Watched(spi, least, buffer),[],[],[1]*3
+    def turns(turn, done, size, k, seed):
+        rng = random.Random(seed)
+        while k>0 and playing:
+            try:
+                with turn(size, timeout=.05):
+                    if rng.random()<.1: raise KeyError
+                    done.append(size)
+                k -= 1
+            except (KeyError, TimeoutError): pass
+        if turn==limiter.insert: playing.pop()
+    with ThreadPoolExecutor(5) as pool:
+        todo = [pool.submit(turns, limiter.insert, rows, 1, 20*max(1, round(n/spi)), i) for i in range(3)]
+        todo += [pool.submit(turns, limiter.sample, drawn, n, 10**9, i) for i in range(2)]
+        for o in todo: o.result(60)
+    assert sum(rows)==60*max(1, round(n/spi)) and spi*sum(rows)-sum(drawn)<=limiter.max_diff
+    limiter.check()
+    assert (limiter.inserts, limiter.samples)==(sum(rows), sum(drawn)) and limiter.doing==dict(insert=0, sample=0)
+
+def test_limits_raise():
+    limiter = RateLimiter(2, 4, error_buffer=3)
+    start = time.monotonic()
+    with pytest.raises(TimeoutError, match='no sample of 1 was possible in 0.05 s'):
+        with limiter.sample(timeout=.05): pass
+    assert time.monotonic()-start>=.05
+    for n in (4, 1): # 2*5-0 is at most 2*4+3
+        with limiter.insert(n): pass
+    with pytest.raises(TimeoutError, match='no insert of 1'):
+        with limiter.insert(timeout=0): pass
+    waiting = ThreadPoolExecutor(1).submit(lambda: limiter.insert().__enter__())
+    time.sleep(.05)
+    assert not waiting.done()
+    limiter.close()
+    with pytest.raises(RuntimeError, match='the limiter is closed'): waiting.result(10)
+    for bad in (lambda: RateLimiter(0), lambda: RateLimiter(1, 0), lambda: RateLimiter(2, 4, (9, 10)), lambda: limiter.insert(0).__enter__(),
+                lambda: RateLimiter(4, 1, error_buffer=2).insert(2).__enter__()):
+        with pytest.raises(ValueError): bad()
+
+# %% Writing back
+def test_put(tmp_path):
+    "Values of sequences that are written back, late ones dropped; a checkpoint writes what changed, and all of it is resumed"
+    rng,flag = random.Random(0),((), torch.bool)
+    er = ExperienceReplay(4, max_sz=2000, warmup_sz=1, seed=0, sampler=Prioritized(seed=0), schema=dict(
+        x=((), torch.int64), terminated=flag, truncated=flag, env_id=((), torch.int64),
+        wide=((64,), torch.float32), value=((), torch.float32, 'later'), hidden=((2,), torch.float64, 'later')))
+    def row(x): return dict(x=x, terminated=x%9==8, truncated=False, env_id=0, wide=torch.full((64,), float(x)))
+    for x in range(2000): er.add(**row(x))
+    er.checkpoint(tmp_path/'er')
+    def written(): return sum(o.stat().st_size for o in (tmp_path/'er').rglob('*') if o.is_file())
+    size,value,hidden,n,late = written(),{},{},2000,[]
+    for k in range(8):
+        batch,idxs = er.sample_sequences(4, T=5, pad=True, burn_in=2)
+        late.append((idxs, batch['serial'], torch.rand(4, 7, 1), torch.rand(4, 7, 2).double()))
+        if k%2: er.add(**row(n)); n += 1
+        if k==4: er+dict(BDs(row, range(n, n+1900))); n += 1900
+        for idxs,serial,v,h in late[-2:]:
+            gone = sum(0<=s<n-2000 for s in serial.reshape(-1).tolist())
+            assert (er.put('value', idxs, v, serial), er.put('hidden', idxs, h, serial))==(gone, gone)
+            for s,a,b in zip(serial.reshape(-1).tolist(), v.reshape(-1).tolist(), h.reshape(-1, 2).tolist()):
+                if s>=0: value[s],hidden[s] = a,b
+        er.checkpoint(tmp_path/'er')
+        if k==3: assert written()-size<100_000 # of half a MB of rows
+        if k%3==2: er = ExperienceReplay.load(tmp_path/'er', env_restored=True)
+        serials = er.ring.serial(torch.arange(2000)).reshape(-1).tolist()
+        same(er['value'][:,0], tensor([value.get(s, 0.) for s in serials]))
+        same(er['hidden'], tensor([hidden.get(s, [0.,0.]) for s in serials]).double())
+        assert er['x'][:,0].tolist()==serials
+    with refused("missing ['x']"): er.add(**{k: v for k,v in row(0).items() if k!='x'})
+
+def BDs(row, xs):
+    rows = [row(x) for x in xs]
+    return {k: torch.stack([torch.as_tensor(o[k]) for o in rows]) for k in rows[0]}
+
+def test_own_names():
+    "A column `is_first` or `is_last` comes as it was stored; where a column `mask` is needed, one of the user's must have another name"
+    er = ExperienceReplay(4, max_sz=20, warmup_sz=1, seed=0, sampler=Prioritized(seed=0))
+    for t in range(12): er.add(x=t, is_first=t%2, mask=t, terminated=t%4==3, truncated=False, env_id=0)
+    batch,idxs = er.sample_sequences(8, T=3)
+    same(batch['is_first'], idxs[...,None].float()%2)
+    same(batch['mask'], idxs[...,None].float())
+    for kw in (dict(T=3, burn_in=2), dict(T=3, pad=True), dict()):
+        with refused('call the stored column `mask` another name'): er.sample_sequences(8, **kw)
+    with refused('call the stored column another name'): next(er.stream(2, T=3))
+    for bad in (-1, 1.5, True):
+        with refused('`burn_in`'): er.sample_sequences(8, T=3, burn_in=bad)
+    with refused('give `T`'): er.sample_sequences(8, burn_in=2)
+    for td,serial in ((torch.zeros(8,2), None), (torch.zeros(8,3), torch.zeros(8,2)), (torch.full((8,3), float('nan')), None)):
+        before = er['td_error'].clone()
+        with pytest.raises(ExperienceReplayException): er.update_td(td, idxs, serial)
+        same(er['td_error'], before)
