@@ -48,8 +48,16 @@ def test_stopped(tmp_path):
     assert f'Stopped after {steps:,} of 1,000,000 steps' in said # to the last batch, not to the last checkpoint
     assert 'a training' in fastrl('info', tmp_path/'run', cwd=tmp_path).stdout
 
-def test_verify(tmp_path):
-    fastrl(*train(tmp_path/'run', 1100), cwd=tmp_path)
+def test_info_and_verify(tmp_path):
+    "What `info --json` prints is JSON and nothing else, and a failure leaves the output empty; `verify` finds one wrong bit"
+    settings = '--n-envs', 2, '--max-sz', 1000, '--lr', .002
+    fastrl(*train(tmp_path/'run', 1100), *settings, cwd=tmp_path)
+    said = json.loads(fastrl('info', tmp_path/'run', '--json', cwd=tmp_path).stdout)
+    assert (said['rows'], said['capacity'], said['kind']) == (1000, 1000, 'ExperienceReplay') and said['training']['steps']>=1100
+    other = fastrl(*train(tmp_path/'run', 2000), cwd=tmp_path)
+    assert other.returncode==1 and 'begun with lr 0.002, not 0.001, n_envs 2, not 1, max_sz 1000, not 50000' in other.stderr
+    none = fastrl('info', tmp_path/'none', '--json', cwd=tmp_path)
+    assert none.returncode==1 and none.stdout=='' and len(none.stderr.splitlines())==1
     whole = fastrl('verify', tmp_path/'run', cwd=tmp_path)
     assert whole.returncode==0 and 'as they were written' in whole.stdout
     piece = max((tmp_path/'run'/'memory').glob('rows-*'), key=lambda o: o.stat().st_size)
@@ -60,18 +68,8 @@ def test_verify(tmp_path):
     assert broken.returncode==1 and f'{piece.name} is damaged' in broken.stdout
     refused = fastrl('explore', tmp_path/'run', cwd=tmp_path)
     assert refused.returncode==1 and refused.stderr.startswith('fastrl: ') and len(refused.stderr.splitlines())==1
-    refused = fastrl(*train(tmp_path/'run', 2000), cwd=tmp_path) # nor does it resume
+    refused = fastrl(*train(tmp_path/'run', 2000), *settings, cwd=tmp_path) # nor does it resume
     assert refused.returncode==1 and f'{piece.name} is damaged' in refused.stderr and 'Traceback' not in refused.stderr
-
-def test_info_json(tmp_path):
-    "What `info --json` prints is JSON and nothing else, and a failure leaves the output empty"
-    fastrl(*train(tmp_path/'run', 1100), '--n-envs', 2, '--max-sz', 1000, '--lr', .002, cwd=tmp_path)
-    said = json.loads(fastrl('info', tmp_path/'run', '--json', cwd=tmp_path).stdout)
-    assert (said['rows'], said['capacity'], said['kind']) == (1000, 1000, 'ExperienceReplay') and said['training']['steps']>=1100
-    other = fastrl(*train(tmp_path/'run', 2000), cwd=tmp_path)
-    assert other.returncode==1 and 'begun with lr 0.002, not 0.001, n_envs 2, not 1, max_sz 1000, not 50000' in other.stderr
-    none = fastrl('info', tmp_path/'none', '--json', cwd=tmp_path)
-    assert none.returncode==1 and none.stdout=='' and len(none.stderr.splitlines())==1
 
 def test_installed():
     "The command is there by its name, and says its version"

@@ -421,6 +421,7 @@ def dqn_learner(
     eval_every:int=2500, # Steps between evaluations
     eval_episodes:int=10,
     n_envs:int=1, # Environments that step side by side; each of their steps counts
+    frame_stack:int=None, # Frames in a state, where `env` stacks them: each is stored once
     seed:int=None, # Makes everything reproducible, on the CPU
     cbs=None, # More callbacks
     **kwargs # For `Learner`
@@ -446,6 +447,7 @@ def dqn_learner(
     - `eps_steps`: Steps until the last chance is reached
     - `eval_every`: Steps between evaluations
     - `n_envs`: Environments that step side by side; each of their steps counts
+    - `frame_stack`: Frames in a state, where `env` stacks them: each is stored once
     - `seed`: Makes everything reproducible, on the CPU
     - `cbs`: More callbacks
     - `**kwargs`: For `Learner`"""
@@ -455,7 +457,7 @@ def dqn_learner(
     source = Source([GymLoop(env, agent=agent, n_envs=n_envs, seed=seeds[1])])
     sampler = Prioritized(seed=seeds[2], beta_steps=20_000) if prioritized else None
     replay = ExperienceReplayCallback(bs, max_sz, warmup_sz, sampler=sampler, n_step=n_step if n_step>1 else None,
-                                      gamma=gamma, seed=seeds[3])
+                                      gamma=gamma, seed=seeds[3], frame_stack=frame_stack)
     eval_seed = None if seed is None else seeds[4]//2
     score,evaluate = Score(),Evaluate(env, eval_every, eval_episodes, eval_seed)
     dls = source.dataloaders(n, train_every, eval_episodes, eval_seed)

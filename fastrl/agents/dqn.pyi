@@ -295,7 +295,7 @@ class ShowColumns(NoValidation):
     def before_fit(self):
         ...
 
-def dqn_learner(env, net: Any=None, n: int=5000, train_every: int=16, updates_per_batch: int=8, bs: int=128, max_sz: int=50000, warmup_sz: int=1000, lr: float=0.001, beta: float=5.0, gamma: float=0.998, n_step: int=3, prioritized: bool=False, double: bool=True, dueling: bool=False, tau: float=0.005, target_every: int | None=None, eps: Any=(1.0, 0.05), eps_steps: int=10000, eval_every: int=2500, eval_episodes: int=10, n_envs: int=1, seed: int | None=None, cbs: Any=None, **kwargs) -> Learner:
+def dqn_learner(env, net: Any=None, n: int=5000, train_every: int=16, updates_per_batch: int=8, bs: int=128, max_sz: int=50000, warmup_sz: int=1000, lr: float=0.001, beta: float=5.0, gamma: float=0.998, n_step: int=3, prioritized: bool=False, double: bool=True, dueling: bool=False, tau: float=0.005, target_every: int | None=None, eps: Any=(1.0, 0.05), eps_steps: int=10000, eval_every: int=2500, eval_episodes: int=10, n_envs: int=1, frame_stack: int | None=None, seed: int | None=None, cbs: Any=None, **kwargs) -> Learner:
     """A `Learner` that trains a DQN in `env`: `learn.fit(10)` is ten epochs of `n` steps
     - `env`: Name of an environment, or a function that makes one
     - `net`: States → values of the actions; by default an `mlp`, or the `nature_cnn` for images
@@ -317,6 +317,7 @@ def dqn_learner(env, net: Any=None, n: int=5000, train_every: int=16, updates_pe
     - `eps_steps`: Steps until the last chance is reached
     - `eval_every`: Steps between evaluations
     - `n_envs`: Environments that step side by side; each of their steps counts
+    - `frame_stack`: Frames in a state, where `env` stacks them: each is stored once
     - `seed`: Makes everything reproducible, on the CPU
     - `cbs`: More callbacks
     - `**kwargs`: For `Learner`"""
