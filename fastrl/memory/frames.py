@@ -11,7 +11,7 @@ __all__ = ['FrameRing', 'pool_path', 'stored', 'two_stacks']
 
 # %% ../../nbs/03a_memory.frames.ipynb #9c9d912e
 import math, warnings
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 import numpy as np, torch
 from fastcore.basics import patch
@@ -399,12 +399,17 @@ def two_stacks(
 @patch
 def _stacked(self:FrameRing, batch, rows):
     "`batch`, of the shape `rows`, with stacks in the place of numbers"
-    frames,fields = batch.pop('frames'),self.pool.fields
+    return _with_stacks(self.pool.fields, self.stack, batch, rows)
+
+def _stacks_in(fields, stack, batch, idxs): return _with_stacks(fields, stack, batch, idxs.shape)
+
+def _with_stacks(fields, stack, batch, rows):
+    frames = batch.pop('frames')
     if len(fields)==1 and len(fields[0].path)==1:
-        batch['state'],batch['next_state'] = two_stacks(frames, rows, self.stack)
+        batch['state'],batch['next_state'] = two_stacks(frames, rows, stack)
         return batch
     for i,f in enumerate(fields):
-        for k,o in zip(('state','next_state'), two_stacks(batch.pop(f'frames {i}') if i else frames, rows, self.stack)):
+        for k,o in zip(('state','next_state'), two_stacks(batch.pop(f'frames {i}') if i else frames, rows, stack)):
             if len(f.path)>1: o = nest({p: o if p==f.path[1:] else v for p,v in leaves(batch[k])})
             batch[k] = o
     return batch
@@ -422,10 +427,9 @@ def draw(self:FrameRing,
     - `sampler`: As `Ring.draw` takes them
     - returns: (BD, row numbers), or `Batches` of them"""
     def with_frames(ring, idxs): return self._read(read, ring, idxs)
-    def stacked(batch, idxs): return self._stacked(batch, idxs.shape)
     drawn = Ring.draw(self, sampler, bs, device, with_frames, n_batches)
-    if n_batches is None: return stacked(*drawn),drawn[1]
-    drawn.then = stacked
+    if n_batches is None: return self._stacked(drawn[0], drawn[1].shape),drawn[1]
+    drawn.then = partial(_stacks_in, [*self.pool.fields], self.stack) # of each batch, when you get to it
     return drawn
 
 # %% ../../nbs/03a_memory.frames.ipynb #e055061b
