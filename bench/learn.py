@@ -9,13 +9,13 @@ from .report import folder, machine, write
 
 # for pictures the network is large: smaller batches, fewer updates, smaller steps, and few seeds
 pictures = dict(frame_stack=4, bs=32, updates_per_batch=4, lr=3e-4, beta=1., gamma=.99, eps_steps=20_000, eval_every=5000)
-tasks = { # name: environment, arguments of `dqn_learner`, the return that solves it, seeds at most
-    'CartPole-v1, uniform': ('CartPole-v1', {}, 475, 10),
-    'CartPole-v1, prioritized': ('CartPole-v1', dict(prioritized=True), 475, 10),
-    'Acrobot-v1, uniform': ('Acrobot-v1', {}, -100, 10),
-    "MinAtar's Space Invaders, from pictures": (invaders, pictures, None, 2),
+tasks = { # name: environment, arguments of `dqn_learner`, the return that solves it, steps of training, seeds at most
+    'CartPole-v1, uniform': ('CartPole-v1', {}, 475, 50_000, 10),
+    'CartPole-v1, prioritized': ('CartPole-v1', dict(prioritized=True), 475, 50_000, 10),
+    'Acrobot-v1, uniform': ('Acrobot-v1', {}, -100, 50_000, 10),
+    "MinAtar's Space Invaders, from pictures": (invaders, pictures, None, 150_000, 2),
 }
-STEPS,FRESH = 50_000,10**6 # training steps, three times as many from pictures; the seed of the first fresh episode
+FRESH = 10**6 # the seed of the first fresh episode
 
 def run(task, seed):
     "One training, and what became of it"
@@ -23,15 +23,14 @@ def run(task, seed):
     from fastai.callback.schedule import Learner # with `fit_flat_cos`
     from fastrl.agents.dqn import dqn_learner, play
     torch.set_num_threads(1)
-    env,kwargs,*_ = tasks[task]
-    steps = STEPS*3 if env is invaders else STEPS
+    env,kwargs,_,steps,_ = tasks[task]
     learn,start = dqn_learner(env, n=steps, seed=seed, **kwargs),perf_counter()
     with learn.no_bar(), learn.no_logging(): learn.fit_flat_cos(1)
     took = perf_counter()-start
     last = play(env, learn.model, 100, seed=FRESH)
     learn.evaluate.load_best()
     best = play(env, learn.model, 100, seed=FRESH)
-    more = memory_of(learn.experience_replay.replay.ring) if env is invaders else {}
+    more = memory_of(learn.experience_replay.replay.ring) if 'frame_stack' in kwargs else {}
     return dict(task=task, seed=seed, steps=learn.score.steps, updates=learn.dqn.updates, seconds=round(took, 1), **more,
                 last=round(last.mean(), 1), low=last.min(), best=round(best.mean(), 1),
                 curve=[(s,round(r, 1)) for s,r in learn.evaluate.history])
@@ -43,15 +42,15 @@ def memory_of(ring):
 
 def table(rows):
     seeds = sorted({r['seed'] for r in rows})
-    res = ['# Does the agent learn, and stay good?', '', f'`make learn`: the defaults of `dqn_learner`, {STEPS:,} steps of training with `fit_flat_cos`, seeds {seeds[0]} to {seeds[-1]}. '
+    res = ['# Does the agent learn, and stay good?', '', f'`make learn`: the defaults of `dqn_learner`, training with `fit_flat_cos`, seeds {seeds[0]} to {seeds[-1]}. '
            'The last network, and the one that played best in its own evaluations, every 2,500 steps, then play 100 episodes that they have not seen. Their mean returns:', '']
-    for t,(_,_,goal,_) in tasks.items():
+    for t,(_,_,goal,steps,_) in tasks.items():
         mine = sorted((r for r in rows if r['task']==t), key=lambda r: r['seed'])
         if not mine: continue
         took = mean(r['seconds'] for r in mine)
         if goal is None: res += [f'## {t}', '', *from_pictures(mine, took), '']; continue
         last,best = (sum(r[k]>=goal for r in mine) for k in ('last','best'))
-        res += [f'## {t}', '', f'The last network reaches {goal} with {last} of {len(mine)} seeds, the best one with {best}; {took:.0f} s each, evaluations included.', '',
+        res += [f'## {t}', '', f'The last network reaches {goal} with {last} of {len(mine)} seeds, the best one with {best}; {steps:,} steps in {took:.0f} s each, evaluations included.', '',
                 '| seed | last network | its lowest return | best network | steps until an evaluation reached it |', '| ---: | ---: | ---: | ---: | ---: |',
                 *(f"| {r['seed']} | {r['last']:g} | {r['low']:g} | {r['best']:g} | {next((f'{s:,}' for s,m in r['curve'] if m>=goal), '–')} |" for r in mine), '']
     m = machine()
