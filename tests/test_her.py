@@ -1,6 +1,7 @@
 "Hindsight: random histories against an oracle that keeps every step and knows nothing of the links"
 import copy, numpy as np, pytest, torch
 from fastrl import ExperienceReplay
+from fastrl.core import leaves
 from fastrl.memory.replay import ExperienceReplayException
 from fastrl.memory.ring import Ring
 from fastrl.memory.sample import HER, Prioritized
@@ -125,3 +126,19 @@ def test_saved(tmp_path):
 def test_slice():
     "A part of a memory draws with the same reward"
     assert filled()[5:20].sample()[0]['relabelled'].any()
+
+def test_images_stored_once():
+    "Goals are changed where images are stored once as where they are stored whole"
+    rng = np.random.default_rng(0)
+    both = [ExperienceReplay(bs=64, max_sz=60, warmup_sz=1, seed=0, sampler=HER(reward=lambda a,g,i: (a==g).all(1).float(), seed=0), **o) for o in ({}, dict(frame_stack=2))]
+    def seen(cams, at): return dict(cam=np.stack(cams), achieved_goal=np.full(2, at, np.float32), desired_goal=np.full(2, -1, np.float32))
+    cams = None
+    for i in range(100):
+        cams = cams or [np.full((3,3), i, np.uint8)]*2
+        nxt,end = [cams[1], np.full((3,3), i+1, np.uint8)],bool(rng.random()<.2)
+        for o in both: o.add(state=seen(cams, i), next_state=seen(nxt, i+1), action=0, reward=0., terminated=end, truncated=False, env_id=0)
+        cams = None if end else nxt
+    (whole,rows),(once,same) = (o.sample() for o in both)
+    assert torch.equal(rows, same) and whole['reward'].sum()>0
+    there = dict(leaves(once))
+    for k,v in leaves(whole): assert torch.equal(there[k], v), k
