@@ -214,7 +214,7 @@ contents = {
         'tutorials/episodes_quickstart': ['tutorials/episodes_workers', 'tutorials/episodes_compose', 'tutorials/recurrent_tmaze']},
     'How-to': dict.fromkeys(f'howto/{o}' for o in ('recipes','frames','fastai','sb3','from_velora','from_rose','from_buffers','from_fastrl')),
     'Reference: the memory': {
-        'memory.replay': ['memory.columns', 'memory.ahead', 'memory.stream', 'memory.limit'], 'memory.experience_replay': ['memory.updates'], 'memory.sample': ['memory.tree', 'memory.walk', 'memory.starts'],
+        'memory.replay': ['memory.columns', 'memory.ahead', 'memory.stream', 'memory.limit'], 'memory.experience_replay': ['memory.updates'], 'memory.sample': ['memory.tree', 'memory.walk', 'memory.folds', 'memory.starts'],
         'memory.ring': ['memory.row', 'memory.place', 'memory.random', 'memory.serial', 'memory.frames', 'memory.stacks', 'memory.joins'],
         'memory.disk': ['memory.checkpoint', 'memory.saved', 'memory.manifest', 'memory.files'],
         'memory.explore': [], 'memory.check': [], 'memory.buffer': [], 'compat': ['sb3'], 'core': [], 'cli': []},

@@ -28,6 +28,7 @@
 - `fastrl.memory.experience_replay`: Put a replay buffer into a fastai `Learner`: it remembers every live batch and trains on drawn ones
 - `fastrl.memory.explore`: See what is in a replay memory: plots, images, and a report page
 - `fastrl.memory.files`: Write tensors, and the data around them, to files that are complete or absent, and run nothing when they are read
+- `fastrl.memory.folds`: Let a draw give n-step returns, though each row was stored as one step
 - `fastrl.memory.forms`: Turn experiences of any kind into columns of numbers, and back into what they were
 - `fastrl.memory.frames`: Store each frame of a stack once
 - `fastrl.memory.joins`: Let rows that were copied from one ring to another be joined there as they were

@@ -9,7 +9,7 @@ Docs: https://fastrl.github.io/fastrl/core.html.md"""
 # %% auto #0
 __all__ = ['leaves', 'map_leaves', 'path_name', 'printable', 'difference', 'test_same', 'test_in', 'test_len', 'test_lt',
            'row_index', 'TensorBatch', 'in_lines', 'BD', 'columns_html', 'rows_text', 'whole_number', 'refuse_words',
-           'usable_device', 'Progress', 'signals_held', 'compiled']
+           'usable_device', 'Progress', 'signals_held', 'compiled', 'aligned_zeros']
 
 # %% ../nbs/00_core.ipynb #4703f0cd
 import math, numba, signal, sys, threading, time
@@ -411,3 +411,13 @@ def compiled(f):
         with signals_held(): return make(sig)
     res.compile = compile
     return res
+
+def aligned_zeros(
+    n:int, # How many
+    dtype=np.float64, # Of 8 bytes
+)->np.ndarray:
+    """`n` zeros that begin at a cache line, so that what is as long as a line, or half as long, lies in one line
+    - `n`: How many
+    - `dtype`: Of 8 bytes"""
+    a = np.zeros(n+8, dtype)
+    return a[-a.ctypes.data%64//8:][:n]

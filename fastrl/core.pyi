@@ -5,9 +5,9 @@ A step has many parts: an observation, an action, a reward, an ending. Kept as l
 Docs: https://fastrl.github.io/fastrl/core.html.md"""
 from typing import Any, overload
 from contextlib import contextmanager
-import torch
+import numpy as np, torch
 from torch import Tensor
-__all__ = ['leaves', 'map_leaves', 'path_name', 'printable', 'difference', 'test_same', 'test_in', 'test_len', 'test_lt', 'row_index', 'TensorBatch', 'in_lines', 'BD', 'columns_html', 'rows_text', 'whole_number', 'refuse_words', 'usable_device', 'Progress', 'signals_held', 'compiled']
+__all__ = ['leaves', 'map_leaves', 'path_name', 'printable', 'difference', 'test_same', 'test_in', 'test_len', 'test_lt', 'row_index', 'TensorBatch', 'in_lines', 'BD', 'columns_html', 'rows_text', 'whole_number', 'refuse_words', 'usable_device', 'Progress', 'signals_held', 'compiled', 'aligned_zeros']
 
 def leaves(o, path: tuple=()):
     """Each `(path, leaf)` of `o`, in order
@@ -196,4 +196,10 @@ def signals_held():
 
 def compiled(f):
     """`f`, compiled by numba and cached for the next process; a Ctrl-C waits until it is compiled"""
+    ...
+
+def aligned_zeros(n: int, dtype: Any=np.float64) -> np.ndarray:
+    """`n` zeros that begin at a cache line, so that what is as long as a line, or half as long, lies in one line
+    - `n`: How many
+    - `dtype`: Of 8 bytes"""
     ...

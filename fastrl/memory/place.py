@@ -101,7 +101,7 @@ def words(self:Place,
     if self.shared:
         return torch.tensor([], dtype=torch.int64).set_(torch.UntypedStorage._new_shared(n*8), 0, (n,), (1,))
     if self.device.type!='cpu': return torch.zeros(n, dtype=torch.int64, device=self.device)
-    return torch.from_numpy(np.zeros(n, np.int64))
+    return torch.from_numpy(aligned_zeros(n, np.int64))
 
 @patch
 @torch.inference_mode(False) # what is made in that mode cannot be written outside of it

@@ -19,6 +19,7 @@ from ..core import *
 from .ahead import DrawsAhead
 from .columns import *
 from .disk import Savable
+from .folds import folds_of
 from .frames import FrameRing, stored
 from .joins import join_rows
 from .ring import Ring
@@ -168,12 +169,9 @@ def sample(self:ExperienceReplay,
     if n_batches is not None: n_batches = _positive('n_batches', n_batches)
     self._check_warm()
     read = getattr(self.sampler, 'read', None)
-    if self.n_step: read = self._fold if read is None else _refuse_fold(self.sampler)
+    if self.n_step: read = folds_of(self) if read is None else _refuse_fold(self.sampler)
     try: return self.ring.draw(self.sampler, bs, device, read, n_batches)
     except ValueError as e: raise ExperienceReplayException(str(e)) from e
-
-@patch
-def _fold(self:ExperienceReplay, ring, idxs): return self.walk.fold_rows(ring, idxs, self.n_step, self.gamma)
 
 def _refuse_fold(sampler):
     raise ExperienceReplayException(f'{sampler} changes the rewards of single rows, which cannot be folded then: '

@@ -55,6 +55,10 @@ class Ring:
         _rings.add(self)
 
     def __len__(self): return len(self._serials)
+    @property
+    def counts(self)->tuple:
+        "How many rows are stored, how many slots there are, the row in slot 0, and how many rows were written"
+        return self._serials.counts()
     def __getattr__(self, k):
         if k=='rows' and 'place' in vars(self): return self.place # its former name
         raise AttributeError(f'{type(self).__name__!r} object has no attribute {k!r}')
@@ -312,6 +316,7 @@ _few = 1024 # rows: NumPy's loop copies more of them in less time
 @patch
 def _draw_evenly(self:Ring, at, n, read):
     "As `_draw_rows`, with random numbers by their place in a stream"
+    if hasattr(read, 'evenly') and (drawn := read.evenly(self, at, n)): return drawn
     idxs,serials,rows = self._serials.pick(at, n, self.place.array if read is None and n<=_few else None)
     if read is None: return idxs,self.place.take(idxs).reshape(-1) if rows is None else rows,{'serial':serials}
     rows,cols = read(self, idxs)

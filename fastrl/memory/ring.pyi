@@ -29,6 +29,11 @@ class Ring:
     def __len__(self):
         ...
 
+    @property
+    def counts(self) -> tuple:
+        """How many rows are stored, how many slots there are, the row in slot 0, and how many rows were written"""
+        ...
+
     def __repr__(self):
         ...
 

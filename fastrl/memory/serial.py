@@ -151,8 +151,8 @@ def pointer(self:Serials)->int:
 
 # %% ../../nbs/00c_memory.serial.ipynb #70bd0d66
 @patch
-def _counts(self:Serials):
-    "Rows stored, slots, the row in slot 0, and rows written"
+def counts(self:Serials):
+    "How many rows are stored, how many slots there are, the row in slot 0, and how many rows were written"
     head,cap = self.place.head,self.capacity
     base,total = head[_first],head[_written] if self._now is None else self._now
     stored = total-base if cap is None or total-base<cap else cap
@@ -165,7 +165,7 @@ def check(self:Serials,
     """The serial numbers of `idxs`, of which -1 names no row and gets -1
     - `idxs`: Row numbers `(k,)`
     - returns: serial numbers `(k,1)`, and the least index: below -1 if one names no row"""
-    stored,n,base,total = self._counts()
+    stored,n,base,total = self.counts()
     if idxs.is_cpu:
         res,least = _number_each(idxs.numpy(), stored, n, base, total)
         return from_numpy(res),least
@@ -175,8 +175,16 @@ def check(self:Serials,
 
 # %% ../../nbs/00c_memory.serial.ipynb #91a1be80
 @compiled
-def _pick_evenly(key, first, k, stored, n, base, total):
-    "Row numbers and serial numbers"
+def pick_evenly(
+    key, first, # Of the random numbers, the stream and the place of the first one
+    k, # How many rows
+    stored, n, base, total, # From `Serials.counts`
+): # -> row numbers `(k,)`, serial numbers `(k,1)`
+    """Rows drawn evenly, with their serial numbers
+    - `first`: Of the random numbers, the stream and the place of the first one
+    - `k`: How many rows
+    - `total`: From `Serials.counts`
+    - returns: row numbers `(k,)`, serial numbers `(k,1)`"""
     idxs,serials,cursor = np.empty(k, np.int64),np.empty((k, 1), np.int64),(total-base)%n
     for j in range(k):
         i = random_row(key, first+j, stored)
@@ -186,7 +194,7 @@ def _pick_evenly(key, first, k, stored, n, base, total):
 @compiled
 def _pick_rows(rows, key, first, k, stored, n, base, total):
     "And the rows, one behind the other"
-    idxs,serials = _pick_evenly(key, first, k, stored, n, base, total)
+    idxs,serials = pick_evenly(key, first, k, stored, n, base, total)
     return idxs,serials,_rows_at(rows, idxs)
 
 @compiled
@@ -218,9 +226,9 @@ def pick(self:Serials,
     - `rows`: Packed rows, an array, to be copied, too
     - returns: row numbers `(k,)`, serial numbers `(k,1)`, and the packed rows, one behind the other"""
     key,first = at
-    counts = stored,*_ = self._counts()
+    counts = stored,*_ = self.counts()
     if stored<1: raise ValueError('there are no rows to draw from yet: add some first')
-    if rows is None: idxs,serials = _pick_evenly(key, first, k, *counts)
+    if rows is None: idxs,serials = pick_evenly(key, first, k, *counts)
     else: idxs,serials,rows = _pick_rows(rows, key, first, k, *counts)
     return from_numpy(idxs),from_numpy(serials),rows
 
@@ -233,7 +241,7 @@ def check_rows(self:Serials,
     - `idxs`: Row numbers `(k,)`
     - `rows`: Packed rows, an array
     - returns: as `check`, and the packed rows, one behind the other, if all of them exist"""
-    serials,least,res = _numbered_rows(rows, idxs.numpy(), *self._counts())
+    serials,least,res = _numbered_rows(rows, idxs.numpy(), *self.counts())
     return from_numpy(serials),least,res
 
 # %% ../../nbs/00c_memory.serial.ipynb #f061f60a

@@ -80,6 +80,10 @@ class Serials:
         """Where the newest row ends"""
         ...
 
+    def counts(self):
+        """How many rows are stored, how many slots there are, the row in slot 0, and how many rows were written"""
+        ...
+
     def check(self, idxs: Tensor):
         """The serial numbers of `idxs`, of which -1 names no row and gets -1
     - `idxs`: Row numbers `(k,)`
@@ -196,6 +200,14 @@ class Serials:
     def writer(self):
         """A compiled function that writes and counts one row, if the row fits as it is"""
         ...
+
+def pick_evenly(key, first, k, stored, n, base, total):
+    """Rows drawn evenly, with their serial numbers
+    - `first`: Of the random numbers, the stream and the place of the first one
+    - `k`: How many rows
+    - `total`: From `Serials.counts`
+    - returns: row numbers `(k,)`, serial numbers `(k,1)`"""
+    ...
 
 class Seams(NamedTuple):
     """What the rows themselves do not say about what follows what; all are serial numbers"""

@@ -22,10 +22,7 @@ _children = 4 # per node: of 2, 4, 8 and 16 the fastest for a million leaves
 _w = np.uint64(_children)
 
 def _zeros(n, device):
-    "`n` zeros; on the cpu they begin at a cache line, else the children of every second node would lie in two"
-    if device.type!='cpu': return torch.zeros(n, dtype=torch.float64, device=device)
-    a = np.zeros(n+8)
-    return a[-a.ctypes.data%64//8:][:n]
+    return aligned_zeros(n) if device.type=='cpu' else torch.zeros(n, dtype=torch.float64, device=device)
 
 class SumTree:
     "`n` priorities and their sum; finds whose piece of the sum a number hits"

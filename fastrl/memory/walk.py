@@ -14,7 +14,7 @@ import math, numpy as np, torch
 from torch import Tensor, from_numpy
 from fastcore.basics import patch
 from ..core import *
-from .ring import Ring
+from .ring import Field, Ring
 
 # %% ../../nbs/02a_memory.walk.ipynb #91af7ddf
 class Walk:
@@ -26,9 +26,6 @@ class Walk:
         self.missed_at,self.named = 0,True # where rows were last missed; do rows name their environment?
         self.nxt = self.prv = np.zeros(0, np.int64)
         self.ids,self.last,self.episodes,self.steps = {},np.zeros(0, np.int64),np.zeros(0, np.int64),np.zeros(0)
-        self.packed = None # what `fold_rows` needs of the ring: views of its rows
-
-    def __getstate__(self): return {**self.__dict__, 'packed':None}
 
 # %% ../../nbs/02a_memory.walk.ipynb #7b069028
 # instead of the row before: the last episode had ended; none is stored (a cut, the very first row); rows are missing
@@ -313,8 +310,12 @@ def returns(self:Walk,
     return every[:,-1].to(dev), steps, total, (gamma**steps.double()).float()
 
 # %% ../../nbs/02a_memory.walk.ipynb #a6c9bf67
-def _reward(ring):
-    "The field `reward`, if it can be summed up"
+@patch
+def reward_of(self:Walk,
+    ring:Ring, # Whose rows they are
+)->Field:
+    """The field `reward`, if it can be summed up
+    - `ring`: Whose rows they are"""
     for f in ring.fields:
         if f.path==('reward',) and math.prod(f.shape)==1: return f
     raise ValueError("to fold several steps, rows need a column 'reward' of one number per row; "
@@ -335,79 +336,7 @@ def fold(self:Walk,
     - `gamma`: What a reward one step later is worth
     - returns: as `returns`"""
     self.follow(ring)
-    return self.returns(ring.place.columns[_reward(ring).path].view(-1), idxs, n, gamma)
-
-# %% ../../nbs/02a_memory.walk.ipynb #cd75e00b
-_outcome = ('next_state','terminated','truncated','done')
-
-@compiled
-def _fold_rows(nxt, reward, start, rows, mask, idxs, n, gamma):
-    "Packed rows with outcome and reward (which begins at `start`), how many steps, discount"
-    at,words = idxs.view(np.uint64),rows.shape[1]
-    res,steps,discount = (np.empty((len(at), words), np.int64), np.empty((len(at), 1), np.int64),
-                          np.empty((len(at), 1), np.float32))
-    numbers = res.view(reward.dtype)
-    for j in range(len(at)): # each row at once: what it needs lies side by side
-        i,k,g,step = at[j],1,gamma,nxt[at[j]]
-        last,total = i,np.float64(reward[i])
-        while k<n and step>=0:
-            last = np.uint64(step)
-            total += g*reward[last] if g>0 else 0. # 0 times an infinite reward is 0 here
-            k,g,step = k+1,g*gamma,nxt[last]
-        for w in range(words): res[j,w] = rows[i,w]&~mask[w] | rows[last,w]&mask[w]
-        numbers[j,start],steps[j,0],discount[j,0] = total,k,g
-    return res.reshape(-1),steps,discount
-
-# %% ../../nbs/02a_memory.walk.ipynb #e4883bcc
-@patch
-def fold_rows(self:Walk,
-    ring:Ring, # Whose rows they are
-    idxs:Tensor, # `(bs,)`
-    n:int, # At most so many steps
-    gamma:float, # What a reward one step later is worth
-): # -> the rows, packed or as a list of columns,
-   #    and the columns `n_steps`, `discount`, and if need be `reward`
-    """The rows `idxs`, each with up to `n` steps folded into it
-    - `ring`: Whose rows they are
-    - `idxs`: `(bs,)`
-    - `n`: At most so many steps
-    - `gamma`: What a reward one step later is worth
-    - returns: the rows, packed or as a list of columns, and the columns `n_steps`, `discount`, and if need be `reward`"""
-    if idxs.ndim!=1:
-        raise ValueError(f'`idxs` should be single rows of shape (bs,), got {tuple(idxs.shape)}: '
-                         'sequences are not folded')
-    self.follow(ring)
-    if self.packed is None or self.packed[0] is not ring.place.packed: self._look_at(ring)
-    _,dtype,fast = self.packed
-    if not fast: return self._fold_columns(ring, idxs, n, gamma, dtype)
-    rows,steps,discount = _fold_rows(self.nxt, *fast, idxs.numpy(), n, float(gamma))
-    return rows, dict(n_steps=from_numpy(steps), discount=from_numpy(discount))
-
-# %% ../../nbs/02a_memory.walk.ipynb #6b193fe2
-@patch
-def _look_at(self:Walk, ring):
-    "Keep what `fold_rows` needs of `ring`: the first time, or when the ring has grown"
-    place,f = ring.place,_reward(ring)
-    fast = place.short and place.arrays is not None and f.dtype in (torch.float32, torch.float64)
-    self.packed = (place.packed, f.dtype,
-                   (place.arrays[f.path].reshape(-1), f.start, place.array, _outcome_mask(ring)) if fast else None)
-
-# %% ../../nbs/02a_memory.walk.ipynb #49f9fb4f
-@patch
-def _fold_columns(self:Walk, ring, idxs, n, gamma, dtype):
-    "The same for long rows, column by column"
-    last,steps,total,discount = self.fold(ring, idxs, n, gamma)
-    total = total.to(dtype if dtype.is_floating_point else torch.float32) # a discounted sum of ints is a float
-    return ([v.index_select(0, last if p[0] in _outcome else idxs) for p,v in ring.place.columns.items()],
-            dict(reward=total, n_steps=steps, discount=discount))
-
-# %% ../../nbs/02a_memory.walk.ipynb #ffc15279
-def _outcome_mask(ring):
-    "A packed row in which the bits of the outcome are 1"
-    mask = np.zeros(ring.fields.nbytes, np.uint8)
-    for f in ring.fields:
-        if f.path[0] in _outcome: mask[f.start*f.dtype.itemsize:][:math.prod(f.shape)*f.dtype.itemsize] = 255
-    return mask.view(np.int64)
+    return self.returns(ring.place.columns[self.reward_of(ring).path].view(-1), idxs, n, gamma)
 
 # %% ../../nbs/02a_memory.walk.ipynb #a23d35f7
 

@@ -7,7 +7,7 @@ from typing import Any, overload
 import torch
 from torch import Tensor
 from ..core import *
-from .ring import Ring
+from .ring import Field, Ring
 __all__ = ['sequence_names', 'Walk', 'links', 'Runs']
 
 class Walk:
@@ -25,12 +25,8 @@ class Walk:
     last: Any
     episodes: Any
     steps: Any
-    packed: Any
 
     def __init__(self):
-        ...
-
-    def __getstate__(self):
         ...
 
     def follow(self, ring: Ring):
@@ -54,6 +50,11 @@ class Walk:
     - returns: the last row of each `(bs,)`, how many steps it is, their discounted reward, and `gamma` to that power, `(bs,1)` each"""
         ...
 
+    def reward_of(self, ring: Ring) -> Field:
+        """The field `reward`, if it can be summed up
+    - `ring`: Whose rows they are"""
+        ...
+
     def fold(self, ring: Ring, idxs: Tensor, n: int, gamma: float):
         """Go `n` steps from each of the rows `idxs` of `ring`
     - `ring`: Whose rows they are
@@ -61,15 +62,6 @@ class Walk:
     - `n`: At most so many steps
     - `gamma`: What a reward one step later is worth
     - returns: as `returns`"""
-        ...
-
-    def fold_rows(self, ring: Ring, idxs: Tensor, n: int, gamma: float):
-        """The rows `idxs`, each with up to `n` steps folded into it
-    - `ring`: Whose rows they are
-    - `idxs`: `(bs,)`
-    - `n`: At most so many steps
-    - `gamma`: What a reward one step later is worth
-    - returns: the rows, packed or as a list of columns, and the columns `n_steps`, `discount`, and if need be `reward`"""
         ...
 
     def bounds(self, ring: Ring) -> tuple:
