@@ -59,6 +59,15 @@ def _first_bad(idxs, priorities, n):
     return -1
 
 # %% ../../nbs/02_memory.tree.ipynb #a81bb60e
+@compiled
+def _to_parents(at, n):
+    "Replace the first `n` nodes by their parents, neighbours by one; how many is that?"
+    m,last = 0,at[0]//_w if n else np.uint64(0)
+    for j in range(n): # indices often come in order, and neighbours have one parent
+        i = at[j]//_w
+        m += i!=last
+        at[m],last = i,i
+    return min(n, m+1)
 
 @compiled
 def _set_leaves(sums, tops, starts, n, idxs, priorities):
@@ -68,19 +77,14 @@ def _set_leaves(sums, tops, starts, n, idxs, priorities):
     for j in range(len(at)): sums[at[j]] = priorities[j]
     left = len(at)
     for l in range(len(starts)-1):
-        last,n_parents = starts[-1],0 # none that there is
-        for j in range(left):
-            i = at[j]//_w
-            if i==last: continue # indices often come in order, and neighbours have one parent
-            at[n_parents],n_parents = i,n_parents+1
-            total,top,last = 0.,0.,i
+        left = _to_parents(at, left)
+        for i in at[:left]:
+            total,top = 0.,0.
             for c in range(_w):
                 k = starts[l]+i*_w+c
                 total += sums[k]
-                t = tops[k-starts[1]] if l else sums[k]
-                top = t if t>top else top
+                top = max(top, tops[k-starts[1]] if l else sums[k])
             sums[starts[l+1]+i],tops[starts[l+1]-starts[1]+i] = total,top
-        left = n_parents
     return -1
 
 # %% ../../nbs/02_memory.tree.ipynb #65971aa0
@@ -163,24 +167,22 @@ def _find(sums, starts, left):
 @compiled
 def _descend(sums, starts, left, found, level):
     "From the nodes `found` of a level down to the leaves, by what is `left` of each mass there"
-    first = np.empty(len(left))
+    first,before = np.empty(len(left)),np.zeros(_children+1)
     for l in range(level-1, -1, -1):
         for j in range(len(left)): # so short a loop that many reads wait side by side
             first[j] = sums[starts[l]+found[j]*_w]
         for j in range(len(left)):
             c,run = starts[l]+found[j]*_w,first[j]
-            k,before = (1,run) if run<=left[j] else (0,0.)
-            for q in range(np.uint64(1), _w): # without a branch that the processor would have to guess
+            before[1],k = run,np.uint64(run<=left[j])
+            for q in range(np.uint64(1), _w): # a table: the processor would guess a branch, and be wrong half the time
                 run += sums[c+q]
-                past = run<=left[j]
-                k += past
-                before = run if past else before
-            left[j] -= before
-            if k==_children: # rounding carried it past the end: the last child with a priority gets it
-                k -= 1
-                while sums[c+np.uint64(k)]==0: k -= 1
-                left[j] = sums[c+np.uint64(k)]
-            found[j] = found[j]*_w+np.uint64(k)
+                before[q+np.uint64(1)],k = run,k+np.uint64(run<=left[j])
+            left[j] -= before[k]
+            if k==_w: # rounding carried it past the end: the last child with a priority gets it
+                k -= np.uint64(1)
+                while sums[c+k]==0: k -= np.uint64(1)
+                left[j] = sums[c+k]
+            found[j] = found[j]*_w+k
     return found.view(np.int64)
 
 # %% ../../nbs/02_memory.tree.ipynb #dbbdad3f
