@@ -49,12 +49,9 @@ def folds_of(
 
 # %% ../../nbs/02ac_memory.folds.ipynb #cd75e00b
 @compiled
-def _fold(nxt, reward, start, rows, mask, n, gamma, idxs):
-    "Packed rows with outcome and reward (which begins at `start`), how many steps, discount"
-    at,words = idxs.view(np.uint64),rows.shape[1]
-    res,steps,discount = (np.empty((len(at), words), np.int64), np.empty((len(at), 1), np.int64),
-                          np.empty((len(at), 1), np.float32))
-    numbers,step = res.view(reward.dtype),np.empty_like(idxs)
+def _fold_some(nxt, reward, start, rows, mask, n, gamma, at, res, numbers, steps, discount):
+    "Fold the rows `at` into `res`, whose `numbers` are the same as floats"
+    step,words = np.empty(len(at), np.int64),rows.shape[1]
     for j in range(len(at)): step[j],res[j,0] = nxt[at[j]],rows[at[j],0]
     for _ in range(1, min(n, 8)): # in loops so short that many reads of memory wait side by side, touch what is needed
         for j in range(len(at)):
@@ -69,6 +66,15 @@ def _fold(nxt, reward, start, rows, mask, n, gamma, idxs):
             k,g,s = k+1,g*gamma,nxt[last]
         for w in range(words): res[j,w] = rows[i,w]&~mask[w] | rows[last,w]&mask[w]
         numbers[j,start],steps[j,0],discount[j,0] = total,k,g
+
+@compiled
+def _fold(nxt, reward, start, rows, mask, n, gamma, idxs):
+    "Packed rows with outcome and reward (which begins at `start`), how many steps, discount"
+    at,res = idxs.view(np.uint64),np.empty((len(idxs), rows.shape[1]), np.int64)
+    numbers,steps,discount = res.view(reward.dtype),np.empty((len(at), 1), np.int64),np.empty((len(at), 1), np.float32)
+    for j in range(0, len(at), 64): # so many stay in the cache until they are folded
+        k = j+64
+        _fold_some(nxt, reward, start, rows, mask, n, gamma, at[j:k], res[j:k], numbers[j:k], steps[j:k], discount[j:k])
     return res.reshape(-1),steps,discount
 
 # %% ../../nbs/02ac_memory.folds.ipynb #e4883bcc
