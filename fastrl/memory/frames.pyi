@@ -12,7 +12,7 @@ from .place import *
 from .ring import Ring, Seams
 from .row import *
 from .stacks import *
-__all__ = ['FrameRing', 'pool_path', 'stored', 'two_stacks']
+__all__ = ['FrameRing', 'pool_path', 'stored']
 
 class FrameRing(Ring):
     """A ring in which `state` and `next_state` are stacks of frames, each of them stored once"""
@@ -129,12 +129,4 @@ def pool_path(path) -> Path:
 
 def stored(ring) -> int:
     """How many rows of a ring can be drawn"""
-    ...
-
-def two_stacks(frames: Tensor, rows, stack: int):
-    """Two stacks that can be written to without changing each other
-    - `frames`: `(rows*k, …)`: of each row the two stacks one behind the other, or overlapping
-    - `rows`: Shape of the batch
-    - `stack`: Frames in each
-    - returns: state, next state"""
     ...

@@ -297,7 +297,7 @@ def draw(self:Ring,
 def _draw_rows(self:Ring, sampler, bs, read, k=1):
     "The row numbers that `sampler` draws, these rows, and the columns beside them"
     if hasattr(sampler, 'evenly') and self.place.short and self._serials.sound():
-        if (at := sampler.evenly(bs*k)) is not None: return self._draw_evenly(at, bs*k, read)
+        if (at := sampler.evenly(bs*k)) is not None: return self.draw_evenly(at, bs*k, read)
     idxs,cols = self._draw_by(sampler, bs) if k==1 else self._draw_several(sampler, bs, k)
     if read is None and bs*k<=_few and self.place.short and idxs.ndim==1 and idxs.is_cpu and self._serials.sound():
         serial,least,rows = self._serials.check_rows(idxs, self.place.array)
@@ -314,8 +314,16 @@ def _draw_rows(self:Ring, sampler, bs, read, k=1):
 _few = 1024 # rows: NumPy's loop copies more of them in less time
 
 @patch
-def _draw_evenly(self:Ring, at, n, read):
-    "As `_draw_rows`, with random numbers by their place in a stream"
+def draw_evenly(self:Ring,
+    at, # Of the random numbers, the stream and the place of the first one
+    n:int, # How many
+    read=None, # As `draw` takes it; one that has `evenly(ring, at, n)` may draw itself
+): # -> row numbers, rows, and columns beside them
+    """Rows that are drawn evenly by random numbers that have a place in a stream
+    - `at`: Of the random numbers, the stream and the place of the first one
+    - `n`: How many
+    - `read`: As `draw` takes it; one that has `evenly(ring, at, n)` may draw itself
+    - returns: row numbers, rows, and columns beside them"""
     if hasattr(read, 'evenly') and (drawn := read.evenly(self, at, n)): return drawn
     idxs,serials,rows = self._serials.pick(at, n, self.place.array if read is None and n<=_few else None)
     if read is None: return idxs,self.place.take(idxs).reshape(-1) if rows is None else rows,{'serial':serials}

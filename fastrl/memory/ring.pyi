@@ -130,6 +130,14 @@ class Ring:
     - returns: (BD, row numbers), or `Batches` of them"""
         ...
 
+    def draw_evenly(self, at, n: int, read: Any=None):
+        """Rows that are drawn evenly by random numbers that have a place in a stream
+    - `at`: Of the random numbers, the stream and the place of the first one
+    - `n`: How many
+    - `read`: As `draw` takes it; one that has `evenly(ring, at, n)` may draw itself
+    - returns: row numbers, rows, and columns beside them"""
+        ...
+
     def put(self, name: str, idxs, values, serials: Any=None) -> int:
         """Write `values` into rows that are still the ones they were
     - `name`: The column; of a nested one the whole or a leaf, `'obs.arm'`

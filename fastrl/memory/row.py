@@ -147,8 +147,8 @@ def batch(self:Fields,
     - `rows`: Packed, or a list of columns
     - `shape`: Axes of the batch, `(B,T)` for sequences
     - `device`: Where the batch should be"""
-    if device is None and self.flat and type(rows) is np.ndarray and rows.ndim==len(shape)==1 and self.record:
-        rec = rows.view(self.record) # the usual case, without a detour
+    if device is None and self.flat and type(rows) is np.ndarray and len(shape)==1 and self.record:
+        rec = rows.reshape(-1).view(self.record) # the usual case, without a detour
         return BD(zip(self.flat, [from_numpy(rec[o]) for o in self.names]))
     if device is not None: rows = self.moved(rows, device)
     if not isinstance(rows, list): return self.named(self.columns(rows, shape))

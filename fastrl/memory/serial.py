@@ -195,16 +195,23 @@ def pick_evenly(
 def _pick_rows(rows, key, first, k, stored, n, base, total):
     "And the rows, one behind the other"
     idxs,serials = pick_evenly(key, first, k, stored, n, base, total)
-    return idxs,serials,_rows_at(rows, idxs)
+    return idxs,serials,rows_at(rows, idxs)
 
 @compiled
 def _numbered_rows(rows, idxs, stored, n, base, total):
     "Serial numbers, the least index, and the rows if all exist"
     serials,least = _number_each(idxs, stored, n, base, total)
-    return serials,least,_rows_at(rows, idxs if least==0 else idxs[:0])
+    return serials,least,rows_at(rows, idxs if least==0 else idxs[:0])
 
 @compiled
-def _rows_at(rows, idxs):
+def rows_at(
+    rows, # Packed
+    idxs, # Row numbers, unchecked
+): # -> the rows, one behind the other
+    """A copy of some rows
+    - `rows`: Packed
+    - `idxs`: Row numbers, unchecked
+    - returns: the rows, one behind the other"""
     words,at = np.uint64(rows.shape[1]),idxs.view(np.uint64)
     res = np.empty((len(at), rows.shape[1]), np.int64)
     for j in range(len(at)): # both ends first: in so short a loop many reads of memory wait side by side

@@ -209,6 +209,13 @@ def pick_evenly(key, first, k, stored, n, base, total):
     - returns: row numbers `(k,)`, serial numbers `(k,1)`"""
     ...
 
+def rows_at(rows, idxs):
+    """A copy of some rows
+    - `rows`: Packed
+    - `idxs`: Row numbers, unchecked
+    - returns: the rows, one behind the other"""
+    ...
+
 class Seams(NamedTuple):
     """What the rows themselves do not say about what follows what; all are serial numbers"""
     first: int

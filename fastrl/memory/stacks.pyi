@@ -5,10 +5,11 @@ A stack of four frames brings one new frame, if it continues the last one of its
 Docs: https://fastrl.github.io/fastrl/memory.stacks.html.md"""
 from typing import Any, overload
 import numpy as np
+from torch import Tensor
 from ..core import *
 from .place import *
 from .row import *
-__all__ = ['check_frames', 'is_image', 'stack_sequences', 'Newest', 'Latest', 'said_of', 'as_words', 'Steps', 'planned']
+__all__ = ['check_frames', 'is_image', 'stack_sequences', 'two_stacks', 'Newest', 'Latest', 'said_of', 'as_words', 'Steps', 'planned']
 
 def check_frames(fields, stack: int):
     """A `ValueError` unless `state` and `next_state` have the same frames, and rows say where episodes end
@@ -28,6 +29,14 @@ def stack_sequences(cols: dict, at: np.ndarray, n: np.ndarray, stack: int, pad: 
     - `stack`: Frames in a stack
     - `pad`: Before the first frame: `'repeat'` it, or `'zeros'`
     - returns: By path `(batch, time, …)`, images as `(batch, time, stack, …)`"""
+    ...
+
+def two_stacks(frames: Tensor, rows, stack: int):
+    """Two stacks that can be written to without changing each other
+    - `frames`: `(rows*k, …)`: of each row the two stacks one behind the other, or overlapping
+    - `rows`: Shape of the batch
+    - `stack`: Frames in each
+    - returns: state, next state"""
     ...
 
 class Newest:
