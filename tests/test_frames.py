@@ -385,6 +385,15 @@ def check_env(make_env, n, n_frames=None):
             obs = new
         assert len(memory)>n-40 and torch.equal(memory['state'][:,1:], memory['next_state'][:,:-1])
 
+def test_odd_addresses():
+    "Frames that begin anywhere in memory, as slices of a buffer do, continue what they continue"
+    buffer = np.zeros(9*64, np.uint8)
+    odd = [buffer[i*64+i:][:64].reshape(8,8) for i in range(8)]
+    for i,o in enumerate(odd): o[:] = i
+    memory = ExperienceReplay(4, max_sz=20, warmup_sz=1, frame_stack=4)
+    for i in range(6): memory.add(state=odd[i], next_state=odd[i+1], terminated=False, truncated=False)
+    assert memory.memory['state'][-1,:,0,0].tolist()==[2,3,4,5]
+
 def test_frame_stack_observation():
     "gymnasium's wrapper, around a game that is as bright as its step; episodes of 7 steps"
     import gymnasium as gym

@@ -100,7 +100,7 @@ def add(self:FrameRing,
 ):
     """Write one row
     - `**row`: The fields of one step"""
-    self._store({k: v for k,v in row.items() if v is not None}, True, True)
+    if not self._add_next(row): self._store({k: v for k,v in row.items() if v is not None}, True, True)
 
 # %% ../../nbs/03a_memory.frames.ipynb #3ce44a74
 @patch
@@ -115,8 +115,8 @@ def _store(self:FrameRing, data, one, strict):
             if a in plan.cuts: self.cut()
             self._keep(steps.fields, plan.frames[plan.counts[a-1] if a else 0:plan.counts[b-1]])
             slots = self._slots_for(plan.numbers[a:b])
-            if one: Ring.add(self, **_with_numbers(data, steps.fields, slots[0]))
-            else: Ring.extend(self, _with_numbers(data, steps.fields, slots, slice(a, b)))
+            if one: Ring.add(self, **with_numbers(data, steps.fields, slots[0]))
+            else: Ring.extend(self, with_numbers(data, steps.fields, slots, slice(a, b)))
         self._note(plan.envs)
         self._warn_of_few()
 
@@ -156,13 +156,6 @@ def _frames_in(self:FrameRing, ts, path, f, one):
                          f'{like(f.shape, f.dtype)}, got {like(t.shape[1:], t.dtype)}')
     return (t[:,None] if single else t).to(f.dtype)
 
-def _with_numbers(data, fields, numbers, rows=slice(None)):
-    "`data`, or some `rows` of it, with numbers in the place of frames"
-    own,paths = dict(state=numbers[...,:-1], next_state=numbers[...,1:]),[f.path[1:] for f in fields]
-    def part(v): return v if rows==slice(None) else v[rows]
-    if paths==[()]: return {k: own[k] if k in own else part(v) for k,v in data.items()}
-    return nest({p: own[p[0]] if p[0] in own and p[1:] in paths else part(v) for p,v in leaves(data)})
-
 # %% ../../nbs/03a_memory.frames.ipynb #6cdec7a3
 @patch
 def _portions(self:FrameRing, plan):
@@ -188,7 +181,7 @@ def _keep(self:FrameRing, fields, frames):
 def _make_way(self:FrameRing, n):
     "Forget the rows that need a frame which the next `n` will overwrite"
     pool,last = self.pool,self.newest.last
-    if (over := pool.total+n-pool.capacity)<=pool.seams.first: return
+    if (over := pool.total+n-pool.capacity)<=pool.counts[2]: return
     slots = pool.seams.slots_of(np.arange(max(over-n, pool.seams.first), over), pool.capacity)
     before = int(last[slots].max())+1
     last[slots] = -1
@@ -221,6 +214,29 @@ def _note(self:FrameRing, envs):
     if ('env_id',) in self.place.columns or len(self.newest.envs)<=self.capacity: return
     oldest = self.seams.oldest # keys are episodes, of which some were abandoned
     self.newest.envs = {k: o for k,o in self.newest.envs.items() if o.serial>=oldest}
+
+# %% ../../nbs/03a_memory.frames.ipynb #0784c0a1
+@patch
+def _add_next(self:FrameRing, row):
+    "Write the usual row, which continues the last one of its environment; was it one?"
+    fits,pool,new = getattr(self._fast, 'fits', None),self.pool,self.newest
+    if fits is None or self.place.others or list(pool.place.arrays or ())!=[('frame',)]: return False
+    with self:
+        total,seams,(_,cap,first,number) = self.total,self.seams,pool.counts
+        if new.seen!=total or new.base!=seams.first: return False # rows came from elsewhere
+        if not (found := continued(row, new.envs, pool.place.arrays['frame',], self.stack, barrier_in(seams))): return False
+        key,was,frame,over,*said = found
+        if any(0<=o<number-cap//2 for o in was.numbers): return False # frames that will soon be overwritten
+        slots = np.array([o if o<0 else (o-first)%cap for o in (*was.numbers, number)], np.int32)
+        if not fits(row := {**row, 'state':slots[:-1], 'next_state':slots[1:]}): return False
+        self._make_way(1)
+        pool.add(frame=frame)
+        new.last[slots[slots>=0]] = total
+        Ring.add(self, **row)
+        frames = [*was.frames[1:], (words_of(frame),)]
+        self._note({key: None if over else Latest(total, *said, [*was.numbers[1:], number], frames)})
+        self._warn_of_few()
+    return True
 
 # %% ../../nbs/03a_memory.frames.ipynb #77ca9af0
 @patch
@@ -393,25 +409,6 @@ def _with_pixels(self:FrameRing, cols, slots, lacks):
     for i,o in enumerate(others): cols[f'frames {i+1}'] = o
     return cols
 
-# %% ../../nbs/03a_memory.frames.ipynb #a59b44a7
-@patch
-def _stacked(self:FrameRing, batch, rows):
-    "`batch`, of the shape `rows`, with stacks in the place of numbers"
-    return _with_stacks(self.pool.fields, self.stack, batch, rows)
-
-def _stacks_in(fields, stack, batch, idxs): return _with_stacks(fields, stack, batch, idxs.shape)
-
-def _with_stacks(fields, stack, batch, rows):
-    frames = batch.pop('frames')
-    if len(fields)==1 and len(fields[0].path)==1:
-        batch['state'],batch['next_state'] = two_stacks(frames, rows, stack)
-        return batch
-    for i,f in enumerate(fields):
-        for k,o in zip(('state','next_state'), two_stacks(batch.pop(f'frames {i}') if i else frames, rows, stack)):
-            if len(f.path)>1: o = nest({p: o if p==f.path[1:] else v for p,v in leaves(batch[k])})
-            batch[k] = o
-    return batch
-
 # %% ../../nbs/03a_memory.frames.ipynb #6cd15bc4
 @patch
 def draw(self:FrameRing,
@@ -431,8 +428,8 @@ def draw(self:FrameRing,
         return idxs,rows,self._add_frames(read, rows, idxs, cols)
     with_frames.evenly = evenly
     drawn = Ring.draw(self, sampler, bs, device, with_frames, n_batches)
-    if n_batches is None: return self._stacked(drawn[0], drawn[1].shape),drawn[1]
-    drawn.then = partial(_stacks_in, [*self.pool.fields], self.stack) # of each batch, when you get to it
+    if n_batches is None: return with_stacks(self.pool.fields, self.stack, *drawn),drawn[1]
+    drawn.then = partial(with_stacks, [*self.pool.fields], self.stack) # of each batch, when you get to it
     return drawn
 
 # %% ../../nbs/03a_memory.frames.ipynb #e055061b
@@ -453,7 +450,7 @@ def gather(self:FrameRing,
             frames = self._pixels(torch.cat([a, b[:,-1:]], 1).long().view(-1), True)
             if not self.place.others or bool((self.holds(flat, serials)|~self.holds(flat)).all()): break
     batch.update({f'frames {i}' if i else 'frames': o for i,o in enumerate(frames)})
-    batch = map_leaves(lambda o: o.unflatten(0, idxs.shape), self._stacked(batch, flat.shape))
+    batch = map_leaves(lambda o: o.unflatten(0, idxs.shape), with_stacks(self.pool.fields, self.stack, batch, flat))
     return batch if device is None else batch.to(device)
 
 def _leaf_at(batch, path):
@@ -512,7 +509,7 @@ def copy_rows(self:FrameRing,
             w = windows[i:i+most]
             self._copy_frames(source.pool, np.unique(w[w>=0]), new)
             slots = self._slots_for(np.where(w<0, -1, new[w]))
-            Ring.extend(self, _with_numbers(rows, source.pool.fields, slots, slice(i, i+most)))
+            Ring.extend(self, with_numbers(rows, source.pool.fields, slots, slice(i, i+most)))
 
 @patch
 def _copy_frames(self:FrameRing, pool, slots, new):

@@ -294,6 +294,11 @@ def _field_code(i, f, col, end):
 
 # %% ../../nbs/00b_memory.place.ipynb #fe46b938
 _writer_code = '''
+def fits(row):
+    try: {names}, = {values},
+    except KeyError: return False
+    return {tests}
+
 def add(row):
     try: {names}, = {values},
     except KeyError: return False
@@ -313,12 +318,12 @@ def row_writer(
     place:Place, # With room for rows; word 0 of its head counts the rows that are written, word 1 those that were begun
     lock, # Held while a row is written
     base:int=None, # Of a place that grows, the word that has the number of the row in slot 0; others make room
-): # -> `f(row)`, which writes a row that fits as it is: did it?
+): # -> `f(row)`, which writes a row that fits as it is: did it? `f.fits(row)` only looks
     """A function that is compiled to write rows of these fields
     - `place`: With room for rows; word 0 of its head counts the rows that are written, word 1 those that were begun
     - `lock`: Held while a row is written
     - `base`: Of a place that grows, the word that has the number of the row in slot 0; others make room
-    - returns: `f(row)`, which writes a row that fits as it is: did it?"""
+    - returns: `f(row)`, which writes a row that fits as it is: did it? `f.fits(row)` only looks"""
     fields = place.fields
     if place.arrays is None or not fields.flat: return lambda row: False
     env = dict(_head=place.head, _lock=lock, _cap=len(place), _place=place, _packed=place.packed, _type=type,
@@ -337,6 +342,7 @@ def row_writer(
         tests=' and '.join(tests), write='; '.join(writes), # a place that grows may have grown meanwhile
         free='' if base is None else f' and total-_head[{base}]<_cap and _place.packed is _packed',
         slot='total%_cap' if base is None else f'total-_head[{base}]'), env)
+    env['add'].fits = env['fits']
     return env['add']
 
 # %% ../../nbs/00b_memory.place.ipynb #9bc4cfd9

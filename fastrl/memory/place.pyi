@@ -163,5 +163,5 @@ def row_writer(place: Place, lock, base: int | None=None):
     - `place`: With room for rows; word 0 of its head counts the rows that are written, word 1 those that were begun
     - `lock`: Held while a row is written
     - `base`: Of a place that grows, the word that has the number of the row in slot 0; others make room
-    - returns: `f(row)`, which writes a row that fits as it is: did it?"""
+    - returns: `f(row)`, which writes a row that fits as it is: did it? `f.fits(row)` only looks"""
     ...

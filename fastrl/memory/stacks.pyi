@@ -9,7 +9,7 @@ from torch import Tensor
 from ..core import *
 from .place import *
 from .row import *
-__all__ = ['check_frames', 'is_image', 'stack_sequences', 'two_stacks', 'Newest', 'Latest', 'said_of', 'as_words', 'Steps', 'planned']
+__all__ = ['check_frames', 'is_image', 'stack_sequences', 'two_stacks', 'with_stacks', 'with_numbers', 'Newest', 'Latest', 'said_of', 'as_words', 'Steps', 'same_frames', 'barrier_in', 'planned', 'words_of', 'continued']
 
 def check_frames(fields, stack: int):
     """A `ValueError` unless `state` and `next_state` have the same frames, and rows say where episodes end
@@ -37,6 +37,23 @@ def two_stacks(frames: Tensor, rows, stack: int):
     - `rows`: Shape of the batch
     - `stack`: Frames in each
     - returns: state, next state"""
+    ...
+
+def with_stacks(fields, stack: int, batch, idxs) -> BD:
+    """A batch with stacks in the place of the numbers of their frames
+    - `fields`: Of a frame
+    - `stack`: Frames in a stack
+    - `batch`: Its columns `frames`, `frames 1`… are taken out
+    - `idxs`: Whose shape the batch has
+    - returns: `batch`"""
+    ...
+
+def with_numbers(data, fields, numbers, rows: Any=slice(None)) -> dict:
+    """`data` with the numbers of frames in their place
+    - `data`: One step, or columns
+    - `fields`: Of a frame
+    - `numbers`: `(stack+1,)` of a step, `(n, stack+1)` of columns
+    - `rows`: Which rows of the columns"""
     ...
 
 class Newest:
@@ -86,6 +103,10 @@ class Steps:
         """The first row whose next state does not continue its state; -1 if all do"""
         ...
 
+def same_frames(a, b):
+    """Are these frames, tuples of arrays, the same?"""
+    ...
+
 class _Plan:
     """For each row the numbers of its frames, -1 for zeros; the frames to store; what comes newest; where to cut"""
     ring: Any
@@ -120,6 +141,24 @@ class _Plan:
         """Is it the stack of a first frame: repeated, or after zeros?"""
         ...
 
+def barrier_in(seams) -> int:
+    """The row that follows nothing before it, nor does any later one"""
+    ...
+
 def planned(ring, steps, said, strict):
     """The plan for these rows; nothing is changed yet"""
+    ...
+
+def words_of(a):
+    """An image as a flat array that is quick to compare"""
+    ...
+
+def continued(row, envs: dict, frames, stack: int, barrier: int):
+    """What a row of arrays continues; `None` for all that is not so simple, and for what continues nothing
+    - `row`: One step
+    - `envs`: By environment its `Latest`
+    - `frames`: Those that are stored, an array
+    - `stack`: Frames in a state
+    - `barrier`: Rows below it are not continued
+    - returns: environment, its `Latest`, the new frame; does the episode end, its number, step. Or `None`"""
     ...
