@@ -394,6 +394,46 @@ def test_odd_addresses():
     for i in range(6): memory.add(state=odd[i], next_state=odd[i+1], terminated=False, truncated=False)
     assert memory.memory['state'][-1,:,0,0].tolist()==[2,3,4,5]
 
+def kept(ring):
+    "All that a ring of frames keeps"
+    return ({p: bits(v.numpy()) for p,v in ring.place.columns.items()}, bits(ring.pool.place.columns['frame',].numpy()), ring.total, ring.pool.total,
+            ring.n_held, ring.seams, bits(ring.newest.last),
+            {k: (o.serial, o.episode, o.step, list(o.numbers), [bits(x) for f in o.frames for x in f]) for k,o in ring.newest.envs.items()})
+
+@pytest.mark.parametrize('seed', range(12))
+def test_one_way_or_the_other(seed):
+    "A step in arrays, which has a way of its own, is stored or refused as a batch of one is, also where it continues nothing"
+    rng = random.Random(seed)
+    S,named,cap,pad,margin = (rng.choice(o) for o in ((1,2,4), (True,True,False), (6,12,40), ('repeat','zeros'), (0,.05)))
+    alone,batches = (FrameRing(cap, stack=S, pad=pad, margin=margin) for _ in range(2))
+    world,same,refused = World(rng, n_envs=3 if named else 1, stack=S, pad=pad, longest=8),0,0
+    for i in range(150):
+        row = world.step()
+        if not named: row = {k: v for k,v in row.items() if k not in ('env_id','episode_id','step')}
+        if rng.random()<.7: row = single(row)
+        what = rng.random()
+        if what<.05: row['state'] = row['state']+np.uint8(1) # no state that was seen
+        elif what<.08 and row['next_state'].ndim>2: row['next_state'] = np.roll(row['next_state'], 1) # does not continue its state
+        elif what<.12 and named: row['step'] = row['step']+rng.choice((-1,1,3))
+        elif what<.16 and named: row['episode_id'] = row['episode_id']+1000
+        elif what<.18: row['reward'] = np.zeros((2,2), np.float32)
+        elif what<.20: alone.cut(); batches.cut()
+        elif what<.22: world.envs = [SimpleNamespace(t=None, last=None) for _ in world.envs] # all episodes are abandoned
+        elif what<.24: alone.reset(before=alone.total-1); batches.reset(before=batches.total-1)
+        elif what<.26: alone,batches = pickle.loads(pickle.dumps((alone, batches)))
+        elif what<.27: alone.reset(); batches.reset()
+        def tried(f, *args, **kwargs):
+            with warnings.catch_warnings():
+                warnings.simplefilter('ignore')
+                try: f(*args, **kwargs)
+                except ValueError as e: return str(e)
+        told = tried(alone.add, **row),tried(batches.extend, {k: v[None] for k,v in row.items()})
+        assert (told[0] is None)==(told[1] is None), f'step {i}: {told}'
+        assert kept(alone)==kept(batches), f'step {i} ({what:.2f}), refused: {told[0]}'
+        same,refused = same+(told[0] is None),refused+(told[0] is not None)
+        if told[0]: alone.cut(); batches.cut() # or single frames would be refused until their episode ends
+    assert same>5 and refused>3
+
 def test_frame_stack_observation():
     "gymnasium's wrapper, around a game that is as bright as its step; episodes of 7 steps"
     import gymnasium as gym
