@@ -1,5 +1,5 @@
 "`ExperienceReplay` with every form of row, setting and refusal, and saved at any moment to any place"
-import copy, itertools, pickle, random, re
+import copy, gc, itertools, pickle, random, re, weakref
 from array import array
 from collections import deque
 from contextlib import suppress
@@ -198,6 +198,22 @@ def test_fast_add_wraps(ten):
     "Over the end of the ring, too"
     same(*(o.memory for o in ten))
     assert ten[0].pointer==2
+
+@pytest.mark.parametrize('kwargs', [{}, dict(n_step=3), dict(frame_stack=2), dict(sampler=Prioritized())], ids=str)
+def test_freed_at_once(kwargs):
+    "Whoever deletes a memory gets its gigabytes back then, not when Python next looks for rings of references"
+    image,kwargs = np.zeros((5,5), np.float32),copy.deepcopy(kwargs)
+    er = ExperienceReplay(4, max_sz=20, warmup_sz=1, **kwargs)
+    for i in range(30): er.add(state=image, next_state=image, action=i, reward=1., terminated=i%3==2, truncated=False)
+    batch,idxs = er.sample()
+    er.update_td(torch.ones(4,1), idxs, batch['serial'])
+    er.sample_sequences(2, 2); er.memory
+    gc.collect(); gc.disable()
+    try:
+        rows = weakref.ref(er.ring.place)
+        del er
+        assert rows() is None
+    finally: gc.enable()
 
 @pytest.mark.parametrize('copied', [copy.deepcopy, lambda o: pickle.loads(pickle.dumps(o))], ids=['deepcopy','pickle'])
 def test_copy_adds_to_itself(ten, copied):
