@@ -14,6 +14,7 @@ from typing import Any, overload
 from typing import NamedTuple
 from torch import Tensor
 from .core import *
+from .memory.place import *
 from .memory.replay import *
 from .memory.sample import *
 __all__ = ['ReplayBuffer', 'ReplayBufferSamples']

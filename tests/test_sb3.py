@@ -141,6 +141,26 @@ def test_refused_step_changes_nothing():
     obs,nxt,*rest = s.step()
     with pytest.raises(ValueError, match=r'`next_state` should be float32\[2, 2\], got float32\[2, 3\]'): b.add(obs, np.zeros((2,3), np.float32), *rest)
     assert str(b.memory.ring[:])==before and b.pos==1
+    for bad in (dict(r=['much','little']), dict(infos=[{}])): # nor the step after it, which ends no episode
+        a,r,_,_ = rest
+        with pytest.raises(ValueError): b.add(obs, nxt, a, bad.get('r', r), np.ones(2), bad.get('infos', [{'TimeLimit.truncated':True}]*2))
+        assert str(b.memory.ring[:])==before
+    b.add(obs, nxt, a, r, np.zeros(2), [{}]*2)
+    assert not b.dones[1].any() and not b.timeouts[1].any() and (b.observations[1]==obs).all()
+
+def test_flags_are_each_step_s_own():
+    "Of many steps only a few end an episode; the rows between them say nothing of an ending, also in a copy of the buffer"
+    b,rng = ReplayBuffer(400, line, either, 'cpu', 2),np.random.default_rng(0)
+    s,want = Stream(1, 2, resets=0),[]
+    for i in range(150):
+        obs,nxt,a,r,_,_ = s.step()
+        over,late = rng.random((2,2))<.05
+        b.add(obs, nxt, a, r, over|late, [{'TimeLimit.truncated':o} for o in late])
+        want.append([over|late, late, (over|late)&~late])
+        if i%10==0: b = pickle.loads(pickle.dumps(b))
+    for k,w in zip(('dones','truncated','terminated'), np.array(want, dtype=bool).transpose(1,0,2)):
+        assert (b.memory.ring[k].numpy().reshape(-1,2)==w).all(), k
+    assert (b.memory.ring['env_id'].numpy().reshape(-1,2)==[0,1]).all() and not b.memory.ring['td_error'].any()
 
 def test_newest_step_when_learn_is_called_again():
     "`learn` resets the environment and marks the newest step as done: it was no termination, and has its true next observation"
