@@ -7,7 +7,7 @@ from cleanrl_utils.buffers import ReplayBuffer    # was
 from fastrl.compat import ReplayBuffer            # is
 ```
 
-`dqn.py`, `c51.py`, `td3_continuous_action.py` and `sac_continuous_action.py` of cleanrl run with this one line changed.
+`dqn.py`, `dqn_atari.py`, `c51.py`, `td3_continuous_action.py` and `sac_continuous_action.py` of cleanrl run with this one line changed.
 
 Docs: https://fastrl.github.io/fastrl/compat.html.md"""
 from typing import Any, overload
