@@ -243,7 +243,7 @@ words = {
     'memory.explore': 'plot; visualize; dashboard; report', 'start/comparison': 'torchrl; reverb; cpprb; tianshou; stable-baselines3; SB3; flashbax; benchmark',
     'howto/frames': 'frame stacking; frame stack; FrameStackObservation; AtariPreprocessing; Atari; images',
     'howto/frames#how-much-memory-it-takes': 'memory usage; RAM', 'memory.sample#her-hindsight-experience-replay': 'HER; hindsight experience replay; goal',
-    'howto/sb3': 'stable-baselines3; SB3; prioritized replay in SB3; replay_buffer_class', 'howto/sb3#her': 'HerReplayBuffer; HER in SB3', 'compat': 'cleanrl; CleanRL',
+    'howto/sb3': 'stable-baselines3; SB3; sbx; prioritized replay in SB3; replay_buffer_class; resume SB3', 'howto/sb3#her': 'HerReplayBuffer; HER in SB3', 'compat': 'cleanrl; CleanRL',
     'start/not_here#minari-and-d4rl': 'Minari; D4RL; offline RL; offline dataset', 'start/not_here#jax-and-tensorflow': 'JAX; TensorFlow',
     'start/not_here#a-server-for-many-machines': 'server; remote; rate limiter', 'start/not_here#other-agents': 'PPO; SAC; TD3; A2C; policy gradient'}
 

@@ -7,7 +7,7 @@ from cleanrl_utils.buffers import ReplayBuffer    # was
 from fastrl.compat import ReplayBuffer            # is
 ```
 
-`dqn.py`, `c51.py`, `td3_continuous_action.py` and `sac_continuous_action.py` of cleanrl run with this one line changed.
+`dqn.py`, `dqn_atari.py`, `c51.py`, `td3_continuous_action.py` and `sac_continuous_action.py` of cleanrl run with this one line changed.
 
 Docs: https://fastrl.github.io/fastrl/compat.html.md"""
 
@@ -22,6 +22,7 @@ from typing import NamedTuple
 from fastcore.basics import patch
 from torch import Tensor
 from .core import *
+from .memory.place import *
 from .memory.replay import *
 from .memory.row import like, torch_dtype
 from .memory.sample import *
@@ -60,30 +61,29 @@ class ReplayBuffer:
         seed = np.random.randint(2**31-1) if seed is None else seed
         self.memory = ExperienceReplay(256, self.buffer_size*n_envs, 1, sampler=copy.deepcopy(sampler),
                                        seed=seed, schema=self._schema())
-        # by environment: is its episode over, its episode's number, and what it showed last; by row: a next
-        # observation that the next row does not show
-        self._over,self._episode = np.ones(n_envs, bool),np.arange(n_envs)-n_envs
-        self._last,self._apart,self.drawn = None,{},None
+        # one step, packed as the rows are, and does it end an episode? By environment: is its episode over, and what it
+        # showed last; by row: a next observation that the next row does not show
+        self._step,self._ends = Place().make(self.memory.ring.fields, n_envs),False
+        self._over,self._last,self._apart,self.drawn = np.ones(n_envs, bool),None,{},None
+        for k,first in dict(env_id=0, episode_id=-n_envs).items(): self._step.arrays[k,][:,0] = first+np.arange(n_envs)
 
 # %% ../nbs/29_compat.ipynb #34d90587
 @patch
-def _column_value(self:ReplayBuffer, name, v, path=()):
+def _column_value(self:ReplayBuffer, path, v):
     "`v` as the values of a column for one step of each environment"
-    path,n,v = (name,*path),self.n_envs,np.asarray(v)
-    col = self.memory.ring.place.arrays[path]
-    shape = (n,*col.shape[1:])
+    v,col = np.asarray(v),self._step.arrays[path]
+    shape = col.shape
     if v.shape==shape: return v
-    free = shape[1:]==(1,) or name=='action' # SB3 reshapes these
-    if free and v.size==math.prod(shape): return v.reshape(shape)
+    free = shape[1:]==(1,) or path==('action',) # SB3 reshapes these
+    if free and v.size==col.size: return v.reshape(shape)
     if v.shape==shape[1:] and not free: return np.broadcast_to(v, shape)
     raise ValueError(f'`{path_name(path)}` should be {like(shape, col.dtype)}, got {like(v.shape, v.dtype)}')
 
 @patch
 def _observed(self:ReplayBuffer, name, obs):
     "The values of observations, by column"
-    of = 'state' if self.optimize_memory_usage else name
-    if not isinstance(self.obs_shape, dict): return {(name,): self._column_value(of, obs)}
-    return {(name,k): self._column_value(of, obs[k], (k,)) for k in self.obs_shape}
+    if not isinstance(self.obs_shape, dict): return {(name,): self._column_value((name,), obs)}
+    return {(name,k): self._column_value((name,k), obs[k]) for k in self.obs_shape}
 
 def _shape_of(space):
     "The shape of observations, a dict of them for a Dict space; a number has `(1,)`"
@@ -109,29 +109,36 @@ def _schema(self:ReplayBuffer):
 @patch
 def add(self:ReplayBuffer, obs, next_obs, action, reward, done, infos):
     "Write one step of each environment"
-    n,now,nxt = self.n_envs,self._observed('state', obs),self._observed('next_state', next_obs)
-    over = np.asarray(done).reshape(n)!=0
+    n,once,step = self.n_envs,self.optimize_memory_usage,self._step.arrays
+    now,nxt = self._observed('state', obs),self._observed('state' if once else 'next_state', next_obs)
+    action,reward = self._column_value(('action',), action),self._column_value(('reward',), reward)
+    over = np.array(done, bool).reshape(n)
     infos = infos if isinstance(infos, (list, tuple)) else [{}]*n # cleanrl passes a dict, and does not count on it
-    late = np.array([bool(o.get('TimeLimit.truncated', False)) for o in infos])
-    begins = self._which_begin([*now.values()])
-    episode = self._episode+n*begins
-    flags = dict(dones=over, timeouts=late&self.handle_timeout_termination, terminated=over&~late, truncated=late)
-    row = {**now, **({} if self.optimize_memory_usage else nxt), ('action',): self._column_value('action', action),
-           ('reward',): self._column_value('reward', reward), ('td_error',): 0, ('env_id',): np.arange(n)[:,None],
-           ('episode_id',): episode[:,None], **{(k,): o[:,None] for k,o in flags.items()}}
-    if begins.any() and self._last is not None: self._leave(begins&~self._over)
-    arrays = self.memory.ring.place.arrays
-    def write(at):
-        for p,v in row.items(): arrays[p][at:at+n] = v
+    if len(infos)!=n: raise ValueError(f'`infos` should be a dict for each of {n} environments, got {len(infos)}')
+    late = [bool(o.get('TimeLimit.truncated', False)) for o in infos]
+    begins,ends = self._which_begin([*now.values()]),True in over.tolist() or True in late
+    for p,v in (now if once else now|nxt).items(): step[p][...] = v
+    step['action',][...],step['reward',][...] = action,reward
+    if True in begins.tolist():
+        self._leave(begins&~self._over)
+        step['episode_id',][begins] += n
+    if ends or self._ends: # else nothing is new
+        self._ends,late = True,np.array(late)
+        flags = dict(dones=over, timeouts=late&self.handle_timeout_termination, terminated=over&~late, truncated=late)
+        for k,v in flags.items(): step[k,][:,0] = v
+    rows = self.memory.ring.place.array
+    def write(at): rows[at:at+n] = self._step.array
     self.memory.ring.write_by(n, write)
-    if self.optimize_memory_usage: self._keep_next(nxt, begins)
-    self._over,self._episode,self._last = over|late,episode,[np.array(o) for o in nxt.values()]
+    if once: self._keep_next(nxt, begins)
+    self._ends,self._over,self._last = ends,over|late if ends else over,[np.array(o) for o in nxt.values()]
 
 @patch
 def _which_begin(self:ReplayBuffer, obs):
     "Which environments begin an episode with what they show now?"
-    if self._last is None or all(map(np.array_equal, obs, self._last)): return self._over
+    if self._last is None or all(map(_same, obs, self._last)): return self._over
     return self._over|~unchanged(tuple(obs), tuple(self._last), self.n_envs)
+
+def _same(a, b): return a.dtype==b.dtype and a.tobytes()==b.tobytes() # in less time than np.array_equal
 
 @patch
 def _leave(self:ReplayBuffer, left):

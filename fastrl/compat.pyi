@@ -7,13 +7,14 @@ from cleanrl_utils.buffers import ReplayBuffer    # was
 from fastrl.compat import ReplayBuffer            # is
 ```
 
-`dqn.py`, `c51.py`, `td3_continuous_action.py` and `sac_continuous_action.py` of cleanrl run with this one line changed.
+`dqn.py`, `dqn_atari.py`, `c51.py`, `td3_continuous_action.py` and `sac_continuous_action.py` of cleanrl run with this one line changed.
 
 Docs: https://fastrl.github.io/fastrl/compat.html.md"""
 from typing import Any, overload
 from typing import NamedTuple
 from torch import Tensor
 from .core import *
+from .memory.place import *
 from .memory.replay import *
 from .memory.sample import *
 __all__ = ['ReplayBuffer', 'ReplayBufferSamples']

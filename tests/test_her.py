@@ -142,3 +142,69 @@ def test_images_stored_once():
     assert torch.equal(rows, same) and whole['reward'].sum()>0
     there = dict(leaves(once))
     for k,v in leaves(whole): assert torch.equal(there[k], v), k
+
+# the cases of torchrl's test/rb/test_her.py, in this memory's words; its 'random' strategy, goals of any episode, is none of ours
+
+def rollout(*lengths, reward=-99.):
+    "Episodes one after the other, whose steps achieve their number, with the goal -1"
+    n,ends = sum(lengths),np.cumsum(lengths)-1
+    at = torch.arange(n)[:,None].float()
+    def seen(at): return dict(observation=at*2, achieved_goal=at, desired_goal=torch.full((n,1), -1.))
+    over = torch.isin(torch.arange(n), torch.as_tensor(ends))
+    return dict(state=seen(at-.5), next_state=seen(at), action=torch.zeros(n, 2), reward=torch.full((n,1), reward),
+                terminated=over, truncated=torch.zeros(n, dtype=torch.bool), env_id=torch.zeros(n, dtype=torch.int64))
+
+def close(achieved, goal, idxs): return ((achieved-goal).abs()<.5).float()
+
+def drawn(*lengths, bs=400, **kwargs):
+    er = ExperienceReplay(bs, 100, 1, sampler=HER(reward=close, seed=0, **kwargs))+rollout(*lengths)
+    batch,idxs = er.sample()
+    return er,batch,idxs,batch['state']['desired_goal'][:,0]
+
+all_of_them = 10**9 # a share of k/(k+1) that leaves none out
+
+@pytest.mark.parametrize('strategy', ['future','final','episode'])
+def test_every_strategy_gives_whole_batches(strategy):
+    er,batch,idxs,_ = drawn(20, strategy=strategy)
+    assert len(batch['reward'])==len(idxs)==400 and 'HER' in repr(er.sampler)
+    assert .7<batch['relabelled'].float().mean()<.9 # 4 of 5
+
+def test_no_share_gives_what_is_stored():
+    er,batch,idxs,_ = drawn(20, k=0)
+    stored = dict(leaves(er.ring.gather(idxs)))
+    for k,v in leaves(batch):
+        if k in stored: assert torch.equal(v, stored[k]), k
+    assert not batch['relabelled'].any()
+
+def test_goals_stay_in_their_episode():
+    ends = torch.tensor([5,13,20])
+    for strategy in ('future','final','episode'):
+        _,_,idxs,goal = drawn(5, 8, 7, strategy=strategy, k=all_of_them)
+        last = ends[torch.searchsorted(ends, idxs, right=True)]-1
+        first = torch.tensor([0,5,13])[torch.searchsorted(ends, idxs, right=True)]
+        if strategy=='final': assert torch.equal(goal, last.float())
+        else:
+            least = idxs if strategy=='future' else first
+            assert (goal>=least).all() and (goal<=last).all()
+            assert (goal>idxs).any() and (goal<last).any() and (strategy=='future' or (goal<idxs).any())
+
+def test_rewards_are_of_the_new_goals_and_of_no_others():
+    _,batch,idxs,goal = drawn(20)
+    new,reward = batch['relabelled'][:,0],batch['reward'][:,0]
+    assert torch.equal(reward[new], (goal==idxs).float()[new]) and set(reward[new].tolist())=={0., 1.}
+    assert (reward[~new]==-99).all() and (goal[~new]==-1).all()
+    assert drawn(15, k=all_of_them)[1]['relabelled'].all()
+
+def test_steps_that_come_later_are_goals_too():
+    er,_,_,goal = drawn(10, strategy='final', k=all_of_them)
+    assert (goal==9).all()
+    for more,goals in ((12, {9., 11.}), (1, {9., 11., 0.})): # each after a draw, which noted what follows what
+        er+rollout(more)
+        assert set(er.sample()[0]['state']['desired_goal'][:,0].tolist())==goals
+
+def test_fields_of_other_names():
+    er = ExperienceReplay(50, 100, 1, sampler=HER(reward=close, k=all_of_them, goal='aim', achieved='hit', seed=0))
+    names = dict(observation='observation', achieved_goal='hit', desired_goal='aim')
+    r = {k: {names[i]: o for i,o in v.items()} if isinstance(v, dict) else v for k,v in rollout(10).items()}
+    batch,_ = (er+r).sample()
+    assert (batch['state']['aim']>=0).all() and torch.equal(batch['state']['aim'], batch['next_state']['aim'])

@@ -1,5 +1,6 @@
 "stable-baselines3's buffers over our memory: random histories against an oracle, and against SB3's own buffers"
-import copy, pickle, numpy as np, pytest, torch
+import copy, itertools, json, pickle, random, subprocess, sys, numpy as np, pytest, torch
+from pathlib import Path
 sb3 = pytest.importorskip('stable_baselines3')
 import gymnasium as gym
 from gymnasium import spaces
@@ -141,6 +142,26 @@ def test_refused_step_changes_nothing():
     obs,nxt,*rest = s.step()
     with pytest.raises(ValueError, match=r'`next_state` should be float32\[2, 2\], got float32\[2, 3\]'): b.add(obs, np.zeros((2,3), np.float32), *rest)
     assert str(b.memory.ring[:])==before and b.pos==1
+    for bad in (dict(r=['much','little']), dict(infos=[{}])): # nor the step after it, which ends no episode
+        a,r,_,_ = rest
+        with pytest.raises(ValueError): b.add(obs, nxt, a, bad.get('r', r), np.ones(2), bad.get('infos', [{'TimeLimit.truncated':True}]*2))
+        assert str(b.memory.ring[:])==before
+    b.add(obs, nxt, a, r, np.zeros(2), [{}]*2)
+    assert not b.dones[1].any() and not b.timeouts[1].any() and (b.observations[1]==obs).all()
+
+def test_flags_are_each_step_s_own():
+    "Of many steps only a few end an episode; the rows between them say nothing of an ending, also in a copy of the buffer"
+    b,rng = ReplayBuffer(400, line, either, 'cpu', 2),np.random.default_rng(0)
+    s,want = Stream(1, 2, resets=0),[]
+    for i in range(150):
+        obs,nxt,a,r,_,_ = s.step()
+        over,late = rng.random((2,2))<.05
+        b.add(obs, nxt, a, r, over|late, [{'TimeLimit.truncated':o} for o in late])
+        want.append([over|late, late, (over|late)&~late])
+        if i%10==0: b = pickle.loads(pickle.dumps(b))
+    for k,w in zip(('dones','truncated','terminated'), np.array(want, dtype=bool).transpose(1,0,2)):
+        assert (b.memory.ring[k].numpy().reshape(-1,2)==w).all(), k
+    assert (b.memory.ring['env_id'].numpy().reshape(-1,2)==[0,1]).all() and not b.memory.ring['td_error'].any()
 
 def test_newest_step_when_learn_is_called_again():
     "`learn` resets the environment and marks the newest step as done: it was no termination, and has its true next observation"
@@ -233,3 +254,36 @@ def test_her():
     assert torch.equal(goal[new], b.observations['desired_goal'][new]) and .7<new.float().mean()<.9
     assert ((goal>=achieved)&(goal//1000==achieved//1000))[new].all() and torch.equal(b.rewards[new], (achieved*2+goal)[new])
     assert (b.rewards[~new]==0).all() and (b.dones==0).all()
+
+def test_killed_and_resumed(tmp_path):
+    "DQN and SAC, killed at random steps and resumed as the how-to page says, end bit for bit as unbroken ones"
+    def run(folder, *kills):
+        (tmp_path/folder).mkdir(exist_ok=True)
+        p = subprocess.run([sys.executable, 'tests/resume_sb3.py', tmp_path/folder, *map(str, kills)], cwd=Path(__file__).parent.parent,
+                           capture_output=True, text=True)
+        assert p.returncode==(-9 if any(kills) else 0), p.stderr
+        return p.stdout and json.loads(p.stdout)
+    rng = random.Random(0)
+    unbroken = run('once', 0, 0)
+    for kills in ((rng.randint(60, 240), 0), (0, rng.randint(1, 120)), (0, rng.randint(121, 240))): run('often', *kills)
+    assert run('often', 0, 0)==unbroken
+
+def test_resumed_without_the_environment_s_state(tmp_path, capsys):
+    "An environment that pickles without its state begins a new episode, which nothing is joined to"
+    from resume_sb3 import Resumable, resumed
+    class Walk(gym.Env, gym.utils.EzPickle):
+        observation_space,action_space,lives = spaces.Box(0, 1e9, (1,)),either,itertools.count()
+        def __init__(self): gym.utils.EzPickle.__init__(self); self.at = next(self.lives)*10_000
+        def seen(self): return np.float32([self.at])
+        def reset(self, **_): self.at = self.at//1000*1000+1000; return self.seen(), {}
+        def step(self, a): self.at += 1; return self.seen(), 1., False, False, {}
+    m = DQN('MlpPolicy', Walk(), seed=0, buffer_size=90, learning_starts=1000, replay_buffer_class=NStepReplayBuffer,
+            replay_buffer_kwargs=dict(n_steps=3, gamma=1.))
+    m.learn(20, callback=Resumable(tmp_path/'run', 20))
+    m.learn(12, reset_num_timesteps=False, callback=Resumable(tmp_path/'run', 20)) # its file is of step 20
+    m = resumed(DQN, tmp_path/'run')
+    assert 'a new episode begins' in capsys.readouterr().out and m.num_timesteps==20
+    m.learn(20, reset_num_timesteps=False)
+    b = m.replay_buffer.sample(500)
+    steps = (b.next_observations-b.observations)[:,0]
+    assert len(b.observations.unique())==40 and steps.max()<=3 and torch.equal(b.rewards[:,0], steps)

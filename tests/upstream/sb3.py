@@ -7,7 +7,8 @@ tests = [f'tests/test_{o}.py' for o in ('buffers', 'n_step_replay', 'her', 'run'
     'vec_normalize', 'callbacks', 'sde', 'utils', 'tensorboard', 'train_eval_mode', 'predict', 'spaces', 'cnn', 'logger',
     'custom_policy', 'identity')] # those with a replay buffer
 
-differs = {} # test: why
+differs = { # test: why
+    'tests/test_her.py::test_performance_her[10]': 'asks for .9 with seed 0; seeds 0, 1, 2 give .98, .62, .24 with its buffer, .74, .90, .98 with ours'}
 
 swap = '''"Our replay buffers under SB3's names, wherever it looks for them"
 import sys, stable_baselines3, fastrl.sb3
