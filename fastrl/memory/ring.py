@@ -150,6 +150,10 @@ def total(self:Ring)->int:
     "How many rows were ever written"
     return self._serials.total
 @patch(as_prop=True)
+def oldest(self:Ring)->int:
+    "The serial number of the oldest row that is whole"
+    return self._serials.oldest
+@patch(as_prop=True)
 def pointer(self:Ring)->int:
     "Where the newest row ends"
     return self._serials.pointer
@@ -327,13 +331,21 @@ def _numbered(self:Ring, sampler, idxs):
     return flat, serial if one else serial.reshape(*idxs.shape, 1), least
 
 # %% ../../nbs/01_memory.ring.ipynb #912933e9
+
+@compiled
+def _clear(rows, idxs):
+    for j in range(len(idxs)):
+        if idxs[j]<0: rows[j] = 0
+
 @patch
 def _padded(self:Ring, idxs):
     "The rows `idxs`, zeros for -1"
+    if self.place.short:
+        rows = self.place.array.take(i := idxs.numpy(), 0, mode='clip')
+        _clear(rows, i)
+        return rows
     rows = self.place.take(idxs.clamp(min=0))
-    if isinstance(rows, np.ndarray): rows[np.flatnonzero(idxs.numpy()<0)] = 0
-    else:
-        for o in rows if isinstance(rows, list) else [rows]: o[idxs<0] = 0
+    for o in rows if isinstance(rows, list) else [rows]: o[idxs<0] = 0
     return rows
 
 # %% ../../nbs/01_memory.ring.ipynb #bafd54a5
