@@ -243,6 +243,8 @@ def _learn(idxs, td_errors, serials, col, errors, at, n, alpha, eps, sums, tops,
     set_leaves(sums, tops, levels, n, rows[:k], p[:k])
     return rows[:k]
 
+
+# %% ../../nbs/02b_memory.starts.ipynb #41ac9d70
 @patch
 def learn(self:Starts,
     ring:Ring, # Whose rows they are
