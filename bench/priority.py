@@ -114,6 +114,9 @@ def against_uniform(n=10**6, B=16, T=64, burn_in=16):
     er = Fastrl(rows, n, B, seed=0).er
     return {'fastrl': by_priority(rows, n, B, T, burn_in), 'evenly': lambda: er.sample_sequences(B, burn_in+T)}
 
+def against_fewer(n=10**7, few=10**6, B=16, T=64, burn_in=16):
+    return {'fastrl': by_priority(ended(n), n, B, T, burn_in), 'at 10⁶': by_priority(ended(few), few, B, T, burn_in)}
+
 def sequences(n=10**6, B=16, T=64, peers=(TorchrlSlices,)):
     rows = ended(n)
     er = Fastrl(rows, n, B, seed=0).er
@@ -131,4 +134,6 @@ cases = [
          toy=dict(n=1000, B=2, T=4, burn_in=2, peers=()), note="torchrl's `PrioritizedSliceSampler` draws 16 slices of 80 steps by the priority of their first one"),
     Case('The same, against 16 sequences of 80 steps drawn evenly', against_uniform, goal=2.2, growth=True,
          toy=dict(n=1000, B=2, T=4, burn_in=2), note='how much longer it takes'),
+    Case('The same of 10⁷ rows, against 10⁶', against_fewer, goal=1.5, growth=True,
+         toy=dict(n=2000, few=1000, B=2, T=4, burn_in=2), note='one level more of each tree'),
 ]

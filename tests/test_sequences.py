@@ -1,10 +1,11 @@
 "Sequences against an oracle that keeps every row and knows nothing of the inside: who is drawn, how often, with what in front"
 import copy, random, threading, time
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 import pytest, torch
 from torch import tensor
 from fastrl.core import test_same as same
+from fastrl.memory.disk import Saved
 from fastrl.memory.limit import RateLimiter
 from fastrl.memory.replay import ExperienceReplay, ExperienceReplayException
 from fastrl.memory.sample import Prioritized
@@ -134,7 +135,7 @@ def test_many_histories(tmp_path):
     for seed in range(1000, 3000): history(seed, saves=tmp_path/str(seed) if seed%20==0 else None)
 
 # %% Streams
-def streamed(seed):
+def streamed(seed, saves=None):
     rng = random.Random(seed)
     cap,n_envs,T,bs,p_end = rng.choice((3,7,24,60)),rng.choice((1,2,5)),rng.choice((1,3,8)),rng.choice((1,4)),rng.choice((0,.1,.5))
     er,o = ExperienceReplay(4, max_sz=cap, warmup_sz=1),Oracle(cap, 1)
@@ -145,6 +146,17 @@ def streamed(seed):
             env,over = rng.randrange(n_envs),rng.random()<p_end
             er.add(x=len(o.rows), env_id=env, terminated=over, truncated=False)
             o.add(env, over)
+        if saves and t in (5,6,40): # the rest is given by another stream, of the memory that was loaded
+            er.checkpoint(saves, extra=dict(chunks=chunks.state_dict()))
+            state,was = Saved(saves).state()['extra']['chunks'],chunks
+            er = ExperienceReplay.load(saves, env_restored=True)
+            chunks = er.stream(bs, T)
+            chunks.load_state_dict(state)
+            for _ in range(rng.choice((0,2))):
+                ours,theirs = next(chunks),next(was)
+                same(dict(ours[0]), dict(theirs[0]))
+                same(ours[1], theirs[1])
+            last = [None if s<0 else int(s) for s in chunks.last]
         batch,idxs = next(chunks)
         assert idxs.shape==batch['mask'].shape==(bs,T) and batch['continues'].shape==(bs,1)
         for j,serials in enumerate(batch['serial'][...,0].tolist()):
@@ -159,11 +171,23 @@ def streamed(seed):
             last[j] = run[-1]
 
 @pytest.mark.parametrize('seed', range(6))
-def test_streams(seed): streamed(seed)
+def test_streams(seed, tmp_path): streamed(seed, tmp_path/'er' if seed%2 else None)
+
+def test_a_stream_of_lost_rows(tmp_path):
+    "Where serial numbers have changed, no sequence goes on with rows that are others now"
+    er = ExperienceReplay(4, max_sz=50, warmup_sz=1)
+    for t in range(40): er.add(x=t, env_id=0, terminated=t%10==9, truncated=False)
+    chunks = er.stream(4, T=3, seed=0)
+    next(chunks)
+    state = chunks.state_dict()
+    few = er[20:].stream(4, T=3)
+    few.load_state_dict(state)
+    assert not next(few)[0]['continues'].any()
+    assert next(chunks)[0]['continues'].any()
 
 @pytest.mark.long
-def test_many_streams():
-    for seed in range(1000, 2000): streamed(seed)
+def test_many_streams(tmp_path):
+    for seed in range(1000, 2000): streamed(seed, tmp_path/str(seed) if seed%10==0 else None)
 
 # %% Limits
 class Watched(RateLimiter):
@@ -196,7 +220,7 @@ def test_limited(spi, least, buffer, n):
         for o in todo: o.result(60)
     assert sum(rows)==60*max(1, round(n/spi)) and spi*sum(rows)-sum(drawn)<=limiter.max_diff
     limiter.check()
-    assert (limiter.inserts, limiter.samples)==(sum(rows), sum(drawn)) and limiter.doing==dict(insert=0, sample=0)
+    assert (limiter.inserts, limiter.samples)==(sum(rows), sum(drawn)) and limiter.doing==dict(insert=0, sample=0, delete=0)
 
 def test_limits_raise():
     limiter = RateLimiter(2, 4, error_buffer=3)
@@ -216,6 +240,135 @@ def test_limits_raise():
     for bad in (lambda: RateLimiter(0), lambda: RateLimiter(1, 0), lambda: RateLimiter(2, 4, (9, 10)), lambda: limiter.insert(0).__enter__(),
                 lambda: RateLimiter(4, 1, error_buffer=2).insert(2).__enter__()):
         with pytest.raises(ValueError): bad()
+
+# reverb's tests of its limiter (rate_limiter_test.cc, table_test.cc), as settings, what is done, and what is allowed then:
+# 'i2' inserts two rows, 's1' draws one, 'd1' removes one; 'I3' and 'S1' may happen, '-I3' and '-S1' may not
+reverbs = dict(
+    blocks_samples_until_min_inserts=(1, 2, (-1,3), 'S0 -S1 I1 i1 -S1 I1 i1 S1'),
+    within_the_buffer=(1.5, 1, (-3,3.1), 'i1 I1 i1 s1 s1 s1 s1 s1 s1 -S1'),
+    beyond_the_limits=(1.5, 2, (-1,3), '-S1 I1 i1 -S1 i1 s1 -I1 s1 I1 i1'),
+    can_sample=(1, 1, (-1,1), '-S1 I1 i1 S1 S2 -S3'),
+    can_insert=(1.5, 2, (0,5), 'I1 I2 I3 -I4 i1 i1 i1 -I1 s1 s1 I1 -I2'),
+    delete_unblocks_inserts=(5, 2, (0,15), 'i1 i1 I1 -I2 i1 -I1 s1 -I1 d1 -I1 d1 I1'),
+    delete_blocks_samples=(5, 2, (0,15), 'i1 i1 S1 d1 -S1 I1 -S1 i1 S1'),
+    queue=(1, 1, (0,10), 'i1 i1 i1 i1 i1 i1 i1 i1 i1 i1 -I1 s1 I1 s1 s1 s1 s1 s1 s1 s1 s1 s1 -S1 i1 s1 -S1'),
+    timeout=(1, 1, (-1,1), 'i1 -I1'))
+
+@pytest.mark.parametrize('name', reverbs)
+def test_reverbs_cases(name):
+    spi,least,buffer,steps = reverbs[name]
+    limiter = RateLimiter(spi, least, buffer)
+    for o in steps.split():
+        n = int(o[-1])
+        if not n: continue
+        ask = limiter.can_insert if 'I' in o else limiter.can_sample
+        if o[0] in 'IS' or o[0]=='-': assert ask(n)==(o[0]!='-'), o
+        elif o[0]=='d': limiter.delete(n)
+        else:
+            with (limiter.insert if o[0]=='i' else limiter.sample)(n, timeout=0): pass
+
+def waits(f, *args):
+    "Something that another thread waits for"
+    res = Future()
+    def turn():
+        try:
+            with f(*args): res.set_result(True)
+        except Exception as e: res.set_exception(e)
+    threading.Thread(target=turn, daemon=True).start() # a test that fails should not wait for it
+    time.sleep(.05)
+    assert not res.done()
+    return res
+
+def test_reservations():
+    "What somebody is about to do counts as done for his side, and not yet for the other; if he fails, it never was"
+    limiter = RateLimiter(1, 2, (0,6))
+    with limiter.insert(2):
+        assert not limiter.can_sample() # the rows are not there yet
+        assert limiter.can_insert(4) and not limiter.can_insert(5)
+    def inside(f, n, go, fails):
+        with f(n): go.wait(10); 1/(not fails)
+    for f,other,room,k in ((limiter.sample, limiter.can_insert, 2, 4), (limiter.insert, limiter.can_sample, 6, 0)):
+        go = threading.Event()
+        with ThreadPoolExecutor(room) as pool:
+            todo = [pool.submit(inside, f, 1, go, i%2) for i in range(room)] # as many at once as there is room for
+            until = time.monotonic()+10
+            while sum(limiter.doing.values())<room and time.monotonic()<until: time.sleep(.001)
+            assert sum(limiter.doing.values())==room and (not k or other(k)) and not other(k+1)
+            with pytest.raises(TimeoutError):
+                with f(timeout=.02): pass
+            more = waits(f, room//2) # may go on when half of them have failed
+            go.set()
+            assert more.result(10) and [isinstance(o.exception(10), ZeroDivisionError) for o in todo]==[i%2==1 for i in range(room)]
+        assert limiter.doing==dict(insert=0, sample=0, delete=0)
+    assert (limiter.inserts, limiter.samples)==(8, 2)
+
+def test_who_waits_is_woken():
+    "By the other side, by a removal, by a new beginning, by the end; and nobody's place is kept after his time is up"
+    limiter = RateLimiter(1, 2, 1)
+    for _ in range(3):
+        with limiter.insert(): pass
+    one = waits(limiter.insert)
+    with limiter.sample(): pass
+    assert one.result(10)
+    one = waits(limiter.insert)
+    limiter.delete(3) # one is left, and of the first two nobody waits
+    assert one.result(10)
+    with pytest.raises(TimeoutError):
+        with limiter.insert(timeout=.02): pass
+    assert limiter.doing==dict(insert=0, sample=0, delete=0)
+    one = waits(limiter.insert)
+    limiter.reset()
+    assert one.result(10) and (limiter.inserts, limiter.samples)==(1, 0)
+    other = RateLimiter(1, 3, 4)
+    with other.insert():
+        one = waits(other.insert, 7) # with eight there would be one too many, if the first one comes
+    with pytest.raises(ValueError, match='7 rows are too many at once'): one.result(10)
+    all_ = [waits(limiter.sample) for _ in range(3)]
+    limiter.close()
+    for o in all_:
+        with pytest.raises(RuntimeError, match='closed'): o.result(10)
+
+def test_no_deadlock():
+    "Wherever two sides that take turns of fixed sizes can come to, one of them can go on, or the limiter has refused them"
+    refused = 0
+    for spi in (.25,.5,1,1.5,4):
+        for least in (1,3):
+            for width in (.5,1,1.5,2,3,5,8,20):
+                for n,m in ((1,1),(1,4),(2,3),(8,1)):
+                    limiter = RateLimiter(spi, least, width)
+                    try:
+                        for f,k in ((limiter.sample, m), (limiter.insert, n), (limiter.sample, m), (limiter.insert, n)):
+                            try:
+                                with f(k, timeout=0): pass
+                            except TimeoutError: pass
+                    except ValueError: refused += 1; continue
+                    todo,seen = [(0,0)],set()
+                    while todo:
+                        at = todo.pop()
+                        if at in seen or at[0]>60: continue
+                        seen.add(at)
+                        limiter.done.update(insert=at[0], sample=at[1])
+                        there = [(at[0]+n, at[1])]*limiter.can_insert(n)+[(at[0], at[1]+m)]*limiter.can_sample(m)
+                        assert there, (spi, least, width, n, m, at)
+                        todo += there
+    assert refused>20
+
+def test_limits_are_resumed(tmp_path):
+    "With the memory whose rows they counted, and the two go on as if nothing had been"
+    er,limiter = ExperienceReplay(2, max_sz=20, warmup_sz=1),RateLimiter(1.5, 3, (-float('inf'),9))
+    for t in range(30):
+        if limiter.can_insert():
+            with limiter.insert(): er.add(x=t, terminated=False, truncated=False)
+        if t%3 and limiter.can_sample(2):
+            with limiter.sample(2): er.sample()
+        if t%7==6:
+            er.checkpoint(tmp_path/'er', extra=dict(limiter=limiter.state_dict()))
+            er,anew = ExperienceReplay.load(tmp_path/'er'),RateLimiter(1.5, 3, (-float('inf'),9))
+            anew.load_state_dict(Saved(tmp_path/'er').state()['extra']['limiter'])
+            for k in range(1, 9): assert (anew.can_insert(k), anew.can_sample(k))==(limiter.can_insert(k), limiter.can_sample(k))
+            limiter = anew
+    assert limiter.inserts==er.ring.total and limiter.samples>10
+    with pytest.raises(ValueError, match='should be 1.5'): RateLimiter(1).load_state_dict(limiter.state_dict())
 
 # %% Writing back
 def test_put(tmp_path):

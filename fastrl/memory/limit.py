@@ -34,13 +34,15 @@ class RateLimiter:
             raise ValueError(f'`error_buffer` should hold {spi*n}, the draws that the first {n} rows are worth, '
                              f'got {least} to {most}')
         self.samples_per_insert,self.min_size_to_sample,self.min_diff,self.max_diff = spi,n,least,most
-        self.done,self.doing,self.largest = (dict(insert=o, sample=o) for o in (0,0,1))
+        self.done,self.doing,self.largest = (dict(insert=o, sample=o, delete=0) for o in (0,0,1))
         self.change,self.closed = threading.Condition(),False
 
     @property
     def inserts(self)->int: return self.done['insert']
     @property
     def samples(self)->int: return self.done['sample']
+    @property
+    def size(self)->int: return self.inserts-self.done['delete']
     def __repr__(self): return (f'RateLimiter({self.samples_per_insert:g} samples per insert, '
                                 f'{self.inserts} inserts, {self.samples} samples)')
 
@@ -75,8 +77,11 @@ def _turn(self:RateLimiter, what, n, timeout, may):
     n = whole_number('n', n)
     with self.change:
         self._check(what, n)
-        there = self.change.wait_for(lambda: self.closed or may(n), timeout)
+        there = self.change.wait_for(lambda: self.closed or may(n) or self._stuck(what), timeout)
         if self.closed: raise RuntimeError('the limiter is closed')
+        if there and not may(n):
+            raise ValueError(f'{n} rows are too many at once, and nobody draws before {self.min_size_to_sample} are '
+                             'there: add fewer at a time, or give a larger `error_buffer`')
         if not there: raise TimeoutError(f'no {what} of {n} was possible in {timeout} s: {self}')
         self.doing[what] += n
     try:
@@ -90,7 +95,7 @@ def _turn(self:RateLimiter, what, n, timeout, may):
 @patch
 def _check(self:RateLimiter, what, n):
     "Raise if both sides could wait without end"
-    if what=='insert' and self.inserts+n<=self.min_size_to_sample: return # these never wait
+    if what=='insert' and self.size+n<=self.min_size_to_sample: return # these never wait
     most = {**self.largest, what: max(n, self.largest[what])}
     need,width = most['insert']*self.samples_per_insert+most['sample'],self.max_diff-self.min_diff
     if need>width:
@@ -99,16 +104,22 @@ def _check(self:RateLimiter, what, n):
     self.largest = most
 
 @patch
+def _stuck(self:RateLimiter, what):
+    "Is there nobody who could make room for rows? Below the least size none are drawn"
+    return what=='insert' and self.size<self.min_size_to_sample and not any(self.doing.values())
+
+@patch
 def can_insert(self:RateLimiter, n:int=1)->bool:
     "May `n` rows be added now?"
-    inserts = self.inserts+self.doing['insert']+n
-    return inserts<=self.min_size_to_sample or inserts*self.samples_per_insert-self.samples<=self.max_diff
+    more = self.doing['insert']+n
+    return (self.size+more<=self.min_size_to_sample
+            or (self.inserts+more)*self.samples_per_insert-self.samples<=self.max_diff)
 
 @patch
 def can_sample(self:RateLimiter, n:int=1)->bool:
     "May `n` rows be drawn now?"
     left = self.inserts*self.samples_per_insert-self.samples-self.doing['sample']
-    return self.inserts>=self.min_size_to_sample and left-n>=self.min_diff
+    return self.size>=self.min_size_to_sample and left-n>=self.min_diff
 
 # %% ../../nbs/05q_memory.limit.ipynb #32f88474
 @patch
@@ -117,3 +128,42 @@ def close(self:RateLimiter):
     with self.change:
         self.closed = True
         self.change.notify_all()
+
+# %% ../../nbs/05q_memory.limit.ipynb #96d1e8a4
+@patch
+def delete(self:RateLimiter,
+    n:int=1, # Rows
+):
+    """`n` rows were removed, and none came in their place
+    - `n`: Rows"""
+    with self.change:
+        self.done['delete'] += whole_number('n', n)
+        self.change.notify_all()
+
+@patch
+def reset(self:RateLimiter):
+    "Count from zero again; whoever waits looks anew"
+    with self.change:
+        self.done = dict.fromkeys(self.done, 0)
+        self.change.notify_all()
+
+
+# %% ../../nbs/05q_memory.limit.ipynb #5a90c2f7
+@patch
+def state_dict(self:RateLimiter)->dict:
+    "How many rows came, were drawn and went, and how often each should be drawn"
+    with self.change: return dict(samples_per_insert=self.samples_per_insert, **self.done)
+
+@patch
+def load_state_dict(self:RateLimiter,
+    state:dict, # From `state_dict`
+):
+    """Resume where another limiter was; its limits may be others
+    - `state`: From `state_dict`"""
+    if state['samples_per_insert']!=self.samples_per_insert:
+        raise ValueError(f'`samples_per_insert` should be {state["samples_per_insert"]}, as it was when these were '
+                         f'counted, got {self.samples_per_insert}: give that, or count from zero')
+    with self.change:
+        self.done = {k: int(state[k]) for k in self.done}
+        self.change.notify_all()
+

@@ -33,6 +33,10 @@ class RateLimiter:
     def samples(self) -> int:
         ...
 
+    @property
+    def size(self) -> int:
+        ...
+
     def __repr__(self):
         ...
 
@@ -60,4 +64,22 @@ class RateLimiter:
 
     def close(self):
         """Whoever waits or comes later gets a `RuntimeError`"""
+        ...
+
+    def delete(self, n: int=1):
+        """`n` rows were removed, and none came in their place
+    - `n`: Rows"""
+        ...
+
+    def reset(self):
+        """Count from zero again; whoever waits looks anew"""
+        ...
+
+    def state_dict(self) -> dict:
+        """How many rows came, were drawn and went, and how often each should be drawn"""
+        ...
+
+    def load_state_dict(self, state: dict):
+        """Resume where another limiter was; its limits may be others
+    - `state`: From `state_dict`"""
         ...

@@ -90,6 +90,11 @@ class Ring:
         ...
 
     @property
+    def oldest(self) -> int:
+        """The serial number of the oldest row that is whole"""
+        ...
+
+    @property
     def pointer(self) -> int:
         """Where the newest row ends"""
         ...

@@ -11,6 +11,7 @@ __all__ = ['Chains', 'Uniform', 'Prioritized', 'HER', 'sampler_of', 'Walk']
 
 # %% ../../nbs/03_memory.sample.ipynb #1ab440b3
 import zlib, numpy as np, torch
+from torch import Tensor
 from fastcore.basics import patch
 from ..core import *
 from .random import random_rows
@@ -225,9 +226,27 @@ def update(self:Prioritized, ring, idxs, td_errors):
     self.follow(ring)
     self.tree.update_td(idxs, td_errors, self.alpha, self.eps)
     if not starts: return
-    idxs,td_errors = (torch.as_tensor(o).cpu().numpy().reshape(-1) for o in (idxs, td_errors))
-    starts.update(idxs, np.abs(td_errors.astype(np.float64))+self.eps)
+    starts.update(*(torch.as_tensor(o).cpu().numpy().reshape(-1) for o in (idxs, td_errors)), self.eps)
     self.starts = starts
+
+@patch
+def learn(self:Prioritized,
+    ring:Ring,
+    td_errors, idxs, serials, # Of sequences, `(bs,T)`, as they were drawn
+)->bool: # Did it?
+    """`update`, and the column `td_error` with it, if nothing about these is unusual
+    - `serials`: Of sequences, `(bs,T)`, as they were drawn
+    - returns: Did it?"""
+    if not ((starts := self.starts) and ring.place.arrays and type(idxs) is type(td_errors) is type(serials) is Tensor
+            and idxs.is_cpu and td_errors.is_cpu and serials.is_cpu and td_errors.dtype is torch.float32
+            and idxs.dtype is serials.dtype is torch.int64 and not td_errors.requires_grad): return False
+    i,td,s = idxs.numpy(),td_errors.numpy(),serials.numpy()
+    if not (s.shape==(*i.shape,1) and td.shape in (i.shape, s.shape)): return False
+    self.starts = None # if this is interrupted, they are made anew
+    self.follow(ring)
+    done = starts.learn(ring, self.tree, td.reshape(i.shape), i, s[:,:,0], self.eps)
+    self.starts = starts
+    return done
 
 # %% ../../nbs/03_memory.sample.ipynb #7570cbd4
 @patch
@@ -281,8 +300,7 @@ def draw_starts(self:Prioritized,
     s,how = self.starts,(T, pad, self.eta, self.alpha)
     if not s or s.walk is not walk or s.how!=how: s = self.starts = Starts(walk, *how)
     s.follow(ring, self.tree)
-    u = torch.rand(bs, generator=self.gen, dtype=torch.float64, device=self.gen.device)
-    begin,weight = s.draw(u.cpu(), self.beta, self.normalize=='memory')
+    begin,weight = s.draw(*self.skip(bs), bs, self.beta, self.normalize=='memory')
     self.draws += 1
     return begin.numpy(), dict(weight=weight)
 

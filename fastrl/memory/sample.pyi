@@ -125,6 +125,12 @@ class Prioritized(Uniform):
         """Set the priorities of `idxs` by their TD errors"""
         ...
 
+    def learn(self, ring: Ring, td_errors, idxs, serials) -> bool:
+        """`update`, and the column `td_error` with it, if nothing about these is unusual
+    - `serials`: Of sequences, `(bs,T)`, as they were drawn
+    - returns: Did it?"""
+        ...
+
     def draw(self, ring: Ring, bs: int, n_batches: int=1):
         """Choose the rows of the next batch, and how much each counts
     - `bs`: How many to draw

@@ -10,12 +10,12 @@ Docs: https://fastrl.github.io/fastrl/memory.starts.html.md"""
 __all__ = ['Starts', 'steps_as_rows']
 
 # %% ../../nbs/02b_memory.starts.ipynb #f04e4e32
-import numpy as np, torch
+import math, numpy as np, torch
 from fastcore.basics import patch
 from torch import Tensor
 from ..core import *
 from .ring import Ring
-from .tree import SumTree
+from .tree import SumTree, set_leaves
 from .walk import Walk
 
 # %% ../../nbs/02b_memory.starts.ipynb #fc7e80b9
@@ -105,11 +105,18 @@ def follow(self:Starts,
     anew = was is None or at[0]!=was[0] or len(self.tree)!=cap
     if anew or at[2]-was[2]+self.n_pending>cap//2: self._look_at_all(rows, at)
     else:
-        new = (np.arange(was[2], at[2])-at[0])%cap
-        self.errors[new] = self._errors_of(rows, new)
-        self.tree.update(*_changes(w.nxt, w.prv, self.errors, self.heirs, was, at, *self.how))
-        if self.pending: self._look_around(at)
+        if at!=was: self._come_and_go(rows, was, at)
+        for o in self.pending:
+            tree = self.tree.sums,self.tree.tops,self.tree.starts
+            _set_around(w.nxt, w.prv, self.errors, o, at, *self.how, *tree)
     self.pending,self.n_pending,self.at = [],0,at
+
+@patch
+def _come_and_go(self:Starts, rows, was, at):
+    w = self.walk
+    new = (np.arange(was[2], at[2])-at[0])%len(w.nxt)
+    self.errors[new] = self._errors_of(rows, new)
+    self.tree.update(*_changes(w.nxt, w.prv, self.errors, self.heirs, was, at, *self.how))
 
 @patch
 def _look_at_all(self:Starts, rows, at):
@@ -128,17 +135,17 @@ def _errors_of(self:Starts, rows, idxs):
 # %% ../../nbs/02b_memory.starts.ipynb #45870f99
 @compiled
 def _over_blocks(e, m, T, tops, sums):
-    "The largest and the sum of `e`: in row 0 from here to the end of the block, in row 1 from its beginning to here"
-    left,top,total = 0,0.,0.
-    for i in range(m):
-        if left==0: left,top,total = T,0.,0.
-        left,top,total = left-1,max(top, e[i]),total+e[i]
-        tops[1,i],sums[1,i] = top,total
-    left,top,total = (m-1)%T+1,0.,0.
-    for i in range(m-1, -1, -1):
-        if left==0: left,top,total = T,0.,0.
-        left,top,total = left-1,max(top, e[i]),total+e[i]
-        tops[0,i],sums[0,i] = top,total
+    "Largest and sum of `e`: in row 0 from here to the end of the block, in row 1 from its beginning to here"
+    for b in range(0, m, T):
+        stop,top,total = min(b+T, m),0.,0.
+        for i in range(b, stop):
+            top,total = e[i] if e[i]>top else top,total+e[i]
+            tops[1,i],sums[1,i] = top,total
+        top,total = 0.,0.
+        for i in range(stop-1, b-1, -1):
+            top,total = e[i] if e[i]>top else top,total+e[i]
+            tops[0,i],sums[0,i] = top,total
+        sums[0,b] = 0. # the sequence that begins here ends with the block
 
 @compiled
 def _back(prv, i, steps, at, cap):
@@ -168,33 +175,98 @@ def _around(nxt, prv, errors, idxs, at, T, pad, eta):
         _over_blocks(e, m, T, tops, sums)
         if m<T and pad:
             found[n],res[n],n = rows[0],eta*tops[1,m-1]+(1-eta)*sums[1,m-1]/m,n+1
-        left = 0 # rows to the end of the block
         for i in range(min(before+here, m-T+1)):
-            top,total = tops[0,i],sums[0,i]
-            if left: top,total = max(top, tops[1,i+T-1]),total+sums[1,i+T-1]
-            left = left-1 if left else T-1
-            found[n],res[n],n = rows[i],eta*top+(1-eta)*total/T,n+1
+            top,total = max(tops[0,i], tops[1,i+T-1]),sums[0,i]+sums[1,i+T-1]
+            found[n+i],res[n+i] = rows[i],eta*top+(1-eta)/T*total
+        n += max(0, min(before+here, m-T+1))
     return found[:n],res[:n]
 
 # %% ../../nbs/02b_memory.starts.ipynb #633ab00f
+
+@compiled
+def _note(errors, idxs, td_errors, eps):
+    for j in range(len(idxs)): errors[idxs[j]] = abs(np.float64(td_errors[j]))+eps
+
+@compiled
+def _set_around(nxt, prv, errors, idxs, at, T, pad, eta, alpha, sums, tops, levels):
+    found,p = _around(nxt, prv, errors, idxs, at, T, pad, eta)
+    for j in range(len(p)): p[j] = math.exp(alpha*math.log(p[j])) # takes less time than a power
+    set_leaves(sums, tops, levels, len(nxt), found, p)
+
+
+# %% ../../nbs/02b_memory.starts.ipynb #5c1d7e02
 @patch
 def update(self:Starts,
     idxs, # `(n,)`, an array, best in the order of their sequences
-    errors, # `(n,)`, likewise, above 0; if a row comes twice, its last error counts
+    td_errors, # `(n,)`, likewise; if a row comes twice, its last error counts
+    eps:float, # Added to each
 ):
     """Note new errors, for the next `follow`
     - `idxs`: `(n,)`, an array, best in the order of their sequences
-    - `errors`: `(n,)`, likewise, above 0; if a row comes twice, its last error counts"""
-    if self.at is None or self.n_pending>len(self.errors): self.at = None; return # the rows will say it all
-    self.errors[idxs] = errors
-    self.pending.append(idxs.copy()) # whoever gave them may change them
-    self.n_pending += len(idxs)
+    - `td_errors`: `(n,)`, likewise; if a row comes twice, its last error counts
+    - `eps`: Added to each"""
+    if not self._room(): return
+    _note(self.errors, idxs, td_errors, eps)
+    self._await(idxs.copy()) # whoever gave them may change them
 
 @patch
-def _look_around(self:Starts, at):
-    w = self.walk
-    found,mixed = _around(w.nxt, w.prv, self.errors, np.concatenate(self.pending), at, self.T, self.pad, self.eta)
-    self.tree.update(found, mixed**self.alpha)
+def _room(self:Starts):
+    "Are errors noted? If there are too many, the rows will say it all"
+    if self.at is not None and self.n_pending>len(self.errors): self.at = None
+    return self.at is not None
+
+@patch
+def _await(self:Starts, idxs):
+    self.pending.append(idxs)
+    self.n_pending += len(idxs)
+
+
+# %% ../../nbs/02b_memory.starts.ipynb #e2f81c57
+@compiled
+def _learn(idxs, td_errors, serials, col, errors, at, n, alpha, eps, sums, tops, levels):
+    "The rows that learnt, one after another; none, and nothing changes, if something is unusual"
+    rows,p,k,cap,(base,oldest,total) = np.empty(idxs.size, np.int64),np.empty(idxs.size),0,len(errors),at
+    cursor = (total-base)%cap
+    for b in range(idxs.shape[0]):
+        for t in range(idxs.shape[1]):
+            i,s = idxs[b,t],serials[b,t]
+            if i==-1: continue
+            same = 0<=i<n and oldest<=s<total and s==i+total-cursor-(cap if i>=cursor else 0)
+            rows[k],p[k] = i,math.exp(alpha*math.log(abs(np.float64(td_errors[b,t]))+eps)) # faster than a power
+            if not (same and p[k]<np.inf): return rows[:0]
+            k += 1
+    k = 0
+    for b in range(idxs.shape[0]):
+        for t in range(idxs.shape[1]):
+            if idxs[b,t]==-1: continue
+            col[rows[k],0],errors[rows[k]],k = td_errors[b,t],abs(np.float64(td_errors[b,t]))+eps,k+1
+    set_leaves(sums, tops, levels, n, rows[:k], p[:k])
+    return rows[:k]
+
+
+# %% ../../nbs/02b_memory.starts.ipynb #41ac9d70
+@patch
+def learn(self:Starts,
+    ring:Ring, # Whose rows they are
+    rows:SumTree, # Their own priorities
+    td_errors, idxs, serials, # `(bs,T)` arrays
+    eps:float, # Added to each error
+)->bool: # Did it?
+    """`update`, and set the column `td_error` and the priorities of the rows, if all of these are still there
+    - `ring`: Whose rows they are
+    - `rows`: Their own priorities
+    - `serials`: `(bs,T)` arrays
+    - `eps`: Added to each error
+    - returns: Did it?"""
+    at,w = self.walk.bounds(ring)[:3],self.walk
+    if not self._room() or len(w.nxt)!=len(self.errors): return False
+    done = _learn(idxs, td_errors, serials, ring.place.arrays[('td_error',)], self.errors, at, rows.n,
+                  self.alpha, eps, rows.sums, rows.tops, rows.starts)
+    if not len(done): return False
+    self._await(done)
+    if ring.place.changed is not None: ring.place.mark_changed('td_error', torch.from_numpy(done))
+    return True
+
 
 # %% ../../nbs/02b_memory.starts.ipynb #9fa5db26
 def steps_as_rows(
@@ -223,16 +295,20 @@ def steps_as_rows(
 # %% ../../nbs/02b_memory.starts.ipynb #459dcf26
 @patch
 def draw(self:Starts,
-    u:Tensor, # `(bs,)` of float64, from 0 up to but without 1
+    key, first, # Of the random numbers, the stream and the place of the first one
+    bs:int, # How many
     beta:float=0., # How far weights make up for being drawn more often
     whole:bool=False, # Is the largest weight of all sequences 1? By default that of the batch is
 ): # -> rows `(bs,)`, their weights `(bs,1)`
     """Rows at which sequences begin, in proportion to their priorities
-    - `u`: `(bs,)` of float64, from 0 up to but without 1
+    - `first`: Of the random numbers, the stream and the place of the first one
+    - `bs`: How many
     - `beta`: How far weights make up for being drawn more often
     - `whole`: Is the largest weight of all sequences 1? By default that of the batch is
     - returns: rows `(bs,)`, their weights `(bs,1)`"""
-    if not self.tree.total:
-        raise ValueError(f'no episode has {self.T} rows in a row among those that are stored: ask for fewer, or `pad`')
-    p = self.tree[:]
-    return self.tree.draw(u, beta, p[p>0].min().item() if whole else 0.)
+    if whole: p = self.tree[:]
+    try: return self.tree.throw(key, first, bs, [beta], p[p>0].min().item() if whole and p.any() else 0.)
+    except ValueError as e:
+        raise ValueError(f'no episode has {self.T} rows in a row among those that are stored: '
+                         'ask for fewer, or `pad`') from e
+

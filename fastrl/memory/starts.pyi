@@ -4,7 +4,6 @@ A recurrent network learns from sequences, and some teach more than others. R2D2
 
 Docs: https://fastrl.github.io/fastrl/memory.starts.html.md"""
 from typing import Any, overload
-from torch import Tensor
 from ..core import *
 from .ring import Ring
 from .tree import SumTree
@@ -49,15 +48,26 @@ class Starts:
     - `rows`: Their own priorities, `error**alpha`"""
         ...
 
-    def update(self, idxs, errors):
+    def update(self, idxs, td_errors, eps: float):
         """Note new errors, for the next `follow`
     - `idxs`: `(n,)`, an array, best in the order of their sequences
-    - `errors`: `(n,)`, likewise, above 0; if a row comes twice, its last error counts"""
+    - `td_errors`: `(n,)`, likewise; if a row comes twice, its last error counts
+    - `eps`: Added to each"""
         ...
 
-    def draw(self, u: Tensor, beta: float=0.0, whole: bool=False):
+    def learn(self, ring: Ring, rows: SumTree, td_errors, idxs, serials, eps: float) -> bool:
+        """`update`, and set the column `td_error` and the priorities of the rows, if all of these are still there
+    - `ring`: Whose rows they are
+    - `rows`: Their own priorities
+    - `serials`: `(bs,T)` arrays
+    - `eps`: Added to each error
+    - returns: Did it?"""
+        ...
+
+    def draw(self, key, first, bs: int, beta: float=0.0, whole: bool=False):
         """Rows at which sequences begin, in proportion to their priorities
-    - `u`: `(bs,)` of float64, from 0 up to but without 1
+    - `first`: Of the random numbers, the stream and the place of the first one
+    - `bs`: How many
     - `beta`: How far weights make up for being drawn more often
     - `whole`: Is the largest weight of all sequences 1? By default that of the batch is
     - returns: rows `(bs,)`, their weights `(bs,1)`"""

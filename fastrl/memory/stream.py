@@ -81,3 +81,23 @@ def stream(self:ExperienceReplay,
     - `device`: Where batches should be
     - returns: An iterator of pairs, a batch `(bs, T, …)` and row numbers `(bs, T)`"""
     return Stream(self, self.bs if bs is None else bs, T, seed, device)
+
+# %% ../../nbs/06ab_memory.stream.ipynb #d4c81a5f
+@patch
+def state_dict(self:Stream)->dict:
+    "Where each sequence is, and the position in the stream of random numbers"
+    return dict(gen=self.gen.get_state(), last=torch.tensor(self.last), total=self.memory.ring.total)
+
+@patch
+def load_state_dict(self:Stream,
+    state:dict, # From `state_dict`
+):
+    """Resume where another stream of the same rows was
+    - `state`: From `state_dict`"""
+    if len(state['last'])!=self.bs:
+        raise ExperienceReplayException(f'`bs` should be {len(state["last"])}, as many as were side by side, '
+                                        f'got {self.bs}')
+    self.gen.set_state(state['gen'])
+    same = self.memory.ring.total>=int(state['total'])
+    self.last = state['last'].numpy().copy() if same else np.full(self.bs, -1)
+

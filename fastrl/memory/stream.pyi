@@ -35,3 +35,12 @@ class Stream:
     def draw(self, ring, bs):
         """The next rows of each sequence, and the columns that say where they are in their episode"""
         ...
+
+    def state_dict(self) -> dict:
+        """Where each sequence is, and the position in the stream of random numbers"""
+        ...
+
+    def load_state_dict(self, state: dict):
+        """Resume where another stream of the same rows was
+    - `state`: From `state_dict`"""
+        ...

@@ -6,7 +6,7 @@ Docs: https://fastrl.github.io/fastrl/memory.tree.html.md"""
 from typing import Any, overload
 from torch import Tensor
 from ..core import *
-__all__ = ['SumTree']
+__all__ = ['SumTree', 'set_leaves']
 
 class SumTree:
     """`n` priorities and their sum; finds whose piece of the sum a number hits"""
@@ -85,3 +85,6 @@ class SumTree:
     - `least`: As in `draw`
     - returns: as `draw`"""
         ...
+
+def set_leaves(sums, tops, starts, n, idxs, priorities):
+    ...
