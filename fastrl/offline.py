@@ -41,8 +41,8 @@ def _opened(name):
     "The dataset with this id"
     try: return _minari().load_dataset(name)
     except AssertionError as e: # without a word
-        raise ValueError(f'the metadata of {name!r} should name `observation_space` and `action_space`, or an '
-                         '`env_spec` that has them, and it lacks one: add it to the metadata.json of the dataset') from e
+        raise ValueError(f'{name!r} should name `observation_space` and `action_space` in its metadata.json, or an '
+                         '`env_spec` that has them, and lacks one: add it there') from e
 
 def _transitions(e):
     "The rows of an episode"
@@ -157,8 +157,9 @@ def _in_space(name, space, v):
     if isinstance(v, torch.Tensor) and space.shape is not None and v[0].numel()==np.prod(space.shape, dtype=int):
         a = v.cpu().numpy()
         if np.can_cast(a.dtype, space.dtype): return a.astype(space.dtype).reshape(len(a), *space.shape)
-    raise ValueError(f'`{name}` should be like {space}, got {map_leaves(lambda o: f"{o.dtype} {list(o.shape[1:])}", v)}: '
-                     'give the `observation_space` and `action_space` of these rows')
+    got = {path_name(p): f'{t.dtype} {list(t.shape[1:])}' for p,t in leaves(v, (name,))}
+    raise ValueError(f'`{name}` should be like {space}, got {got}: give the `observation_space` and `action_space` '
+                     'of these rows')
 
 # %% ../nbs/28_offline.ipynb #8616bfa3
 _d4rl = ('observations','actions','rewards','terminals','timeouts')

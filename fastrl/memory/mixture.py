@@ -30,7 +30,6 @@ class Mixture:
         self.counts(self.bs)
 
     def __len__(self)->int: return sum(map(len, self.memories))
-    def __bool__(self)->bool: return True # also without rows
     def __repr__(self):
         of = (f'{s:g} from {len(m):,} rows' for m,s in zip(self.memories, self.shares))
         return in_lines(f'Mixture(bs={self.bs}: {", ".join(of)})')

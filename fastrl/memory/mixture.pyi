@@ -22,9 +22,6 @@ class Mixture:
     def __len__(self) -> int:
         ...
 
-    def __bool__(self) -> bool:
-        ...
-
     def __repr__(self):
         ...
 
