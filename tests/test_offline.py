@@ -278,11 +278,11 @@ def test_refused(tmp_path):
     longest = max(range(len(eps)), key=lambda k: len(eps[k]['rew']))
     gap['next_state'][int((gap['episode_id']==longest).nonzero()[0,0])] += 1
     out('each `next_state` should be the `state` of the row that follows', m=ExperienceReplay()+{**gap, 'env_id':torch.zeros(len(memory),1)})
+    box = from_minari(written(episodes(all_spaces['dict'], ac, 0), all_spaces['dict'], ac, name='mine/dict-v0'))
+    out("got {'state.arm': 'torch.float32", m=box)
     to_minari(memory, 'mine/out-v0', **both)
     fails('already exists', to_minari, memory, 'mine/out-v0', **both)
     identical_episodes(minari.load_dataset('mine/out-v0'), eps)
-    box = from_minari(written(episodes(all_spaces['dict'], ac, 0), all_spaces['dict'], ac, name='mine/dict-v0'))
-    out("got {'state.arm': 'torch.float32", m=box)
     # D4RL
     arrays = arrays_of(numbered(eps), False)
     for k in arrays: fails(rf"\['{k}'\] are missing", from_d4rl, {o: v for o,v in arrays.items() if o!=k})
