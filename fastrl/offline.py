@@ -28,7 +28,7 @@ def from_minari(
     if not hasattr(dataset, 'iterate_episodes'):
         raise ValueError(f'`dataset` should be a `MinariDataset` or the id of one, got {dataset!r:.80}')
     parts = (_transitions(e) for e in dataset.iterate_episodes() if len(e))
-    return _filled(parts, dataset.total_steps, dtype, kwargs)
+    return _memory_of(parts, dataset.total_steps, dtype, kwargs)
 
 # %% ../nbs/28_offline.ipynb #cb39ba28
 
@@ -57,7 +57,7 @@ def _transitions(e):
                 truncated=e.truncations, episode_id=np.full(n, e.id), step=np.arange(n))
 
 # %% ../nbs/28_offline.ipynb #52c60318
-def _filled(parts, n, dtype, kwargs):
+def _memory_of(parts, n, dtype, kwargs):
     "A memory with room for `n` rows, and in it the rows of all `parts`"
     if not n: raise ValueError('there is no step to store: the dataset is empty')
     er = ExperienceReplay(**{'max_sz':n, 'warmup_sz':1, **kwargs})
@@ -128,9 +128,9 @@ def _runs(memory):
     oldest = walk.bounds(ring)[1]
     nxt,prv,serial = walk.nxt.tolist(),walk.prv.tolist(),ring.serial(slice(None))
     starts = [i for i in serial.argsort().tolist() if prv[i]<oldest<=serial[i]]
-    return [[*_follow(nxt, i)] for i in starts]
+    return [[*_rows_from(nxt, i)] for i in starts]
 
-def _follow(nxt, i):
+def _rows_from(nxt, i):
     while i>=0: yield i; i = nxt[i]
 
 # %% ../nbs/28_offline.ipynb #7d2ee6b2
@@ -187,7 +187,7 @@ def from_d4rl(
         late = late|~over&np.append(~keep[1:], False)[:len(at)]
     flags = dict(terminated=over, truncated=late, episode_id=np.cumsum(begin)-1,
                  step=at-np.maximum.accumulate(np.where(begin, at, 0)))
-    return _filled(_d4rl_rows(data, names, flags, keep), int(keep.sum()), dtype, kwargs)
+    return _memory_of(_d4rl_rows(data, names, flags, keep), int(keep.sum()), dtype, kwargs)
 
 # %% ../nbs/28_offline.ipynb #969524a5
 def _d4rl_rows(data, names, flags, keep, n=2**14):

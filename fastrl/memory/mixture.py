@@ -57,7 +57,7 @@ def sample(self:Mixture,
     - `bs`: How many; `self.bs` by default
     - `device`: Where the batch should be
     - returns: The batch, and numbers of its rows for `update_td`"""
-    ns,starts = self.counts(self.bs if bs is None else whole_number('bs', bs)),self._starts()
+    ns,starts = self.counts(self.bs if bs is None else whole_number('bs', bs)),self._numbers_from()
     of = [o for o in zip(range(len(ns)), self.memories, ns) if o[2]]
     for _,m,n in of: # an error comes before any memory has used random numbers
         if len(m)<max(m.warmup_sz, 1): m.sample(n)
@@ -65,14 +65,14 @@ def sample(self:Mixture,
         raise ValueError(f'memories of a mixture fold alike, got {sorted(map(str, folds))} as `n_step` and `gamma`: '
                          'set both of them')
     drawn = [(k, *m.sample(n, device)) for k,m,n in of]
-    batch = _joined([BD(b, memory=torch.full_like(b['serial'], k)) for k,b,_ in drawn])
+    batch = _one_below([BD(b, memory=torch.full_like(b['serial'], k)) for k,b,_ in drawn])
     return batch,torch.cat([i.cpu()+starts[k] for k,_,i in drawn])
 
 @patch
-def _starts(self:Mixture): return np.cumsum([0]+[m.max_sz for m in self.memories]).tolist()
+def _numbers_from(self:Mixture): return np.cumsum([0]+[m.max_sz for m in self.memories]).tolist()
 
 # %% ../../nbs/02d_memory.mixture.ipynb #5c10c455
-def _joined(batches):
+def _one_below(batches):
     "One below the other, with the columns that all have, and a `weight` of 1 where a memory draws evenly"
     if any('weight' in b for b in batches):
         batches = [BD(weight=torch.ones_like(b['serial'], dtype=torch.float32)) | b for b in batches]
@@ -100,7 +100,7 @@ def update_td(self:Mixture,
     if idxs.ndim!=1 or td.shape!=(len(idxs),1) or serials is not None and len(serials)!=len(idxs):
         raise ValueError(f'`td_errors` should be ({len(idxs)},1), and `idxs` and `serials` as `sample` gave them, '
                          f'got {[tuple(np.shape(o)) for o in (td, idxs, serials)]}')
-    starts = self._starts()
+    starts = self._numbers_from()
     of = torch.bucketize(idxs, torch.tensor(starts[1:]), right=True)
     own = idxs-torch.tensor(starts)[of]
     most = torch.tensor([len(m) if serials is None else m.max_sz for m in self.memories]+[0])
