@@ -79,9 +79,10 @@ def _one_below(batches):
     return BD({k: _column(k, [b[k] for b in batches]) for k in batches[0] if all(k in b for b in batches)})
 
 def _column(name, cols):
-    forms = [{path_name(p): f'{t.dtype} {list(t.shape[1:])}' for p,t in leaves(o, (name,))} for o in cols]
+    forms = [{p: (t.dtype, t.shape[1:]) for p,t in leaves(o, (name,))} for o in cols]
     if any(o!=forms[0] for o in forms):
-        raise ValueError(f'`{name}` should be alike in all memories of a mixture, got {forms}: read datasets with '
+        got = [{path_name(p): f'{dtype} {list(shape)}' for p,(dtype,shape) in o.items()} for o in forms]
+        raise ValueError(f'`{name}` should be alike in all memories of a mixture, got {got}: read datasets with '
                          '`dtype=torch.float32`, or give the memories one `schema`')
     return map_leaves(lambda *ts: torch.cat(ts), *cols)
 
