@@ -11,7 +11,8 @@ cfg = cfg['DEFAULT']
 def lines(k): return [o.strip() for o in cfg.get(k, '').splitlines() if o.strip() and o.strip()[0]!='#']
 
 statuses = ['Planning', 'Pre-Alpha', 'Alpha', 'Beta', 'Production/Stable', 'Mature', 'Inactive']
-dev,doc,bench,dask,asyncflow,sb3 = (lines(f'{o}_requirements') for o in ('dev','doc','bench','dask','asyncflow','sb3'))
+dev,doc,bench,dask,asyncflow,sb3,minari = (
+    lines(f'{o}_requirements') for o in ('dev','doc','bench','dask','asyncflow','sb3','minari'))
 
 setup(
     name=cfg['lib_name'], version=cfg['version'], description=cfg['description'],
@@ -22,7 +23,7 @@ setup(
         f"Development Status :: {cfg['status']} - {statuses[int(cfg['status'])-1]}",
         f"Intended Audience :: {cfg['audience']}", f"Natural Language :: {cfg['language']}",
         'Programming Language :: Python :: 3', 'Programming Language :: Python :: 3 :: Only'],
-    install_requires=lines('requirements'), extras_require={'dev': dev+doc+dask+asyncflow+sb3, 'docs': doc, 'bench': bench, 'dask': dask, 'asyncflow': asyncflow, 'sb3': sb3},
+    install_requires=lines('requirements'), extras_require={'dev': dev+doc+dask+asyncflow+sb3+minari, 'docs': doc, 'bench': bench, 'dask': dask, 'asyncflow': asyncflow, 'sb3': sb3, 'minari': minari},
     packages=find_packages(include=[cfg['lib_path'], f"{cfg['lib_path']}.*"]),
     package_data={cfg['lib_name']: ['py.typed', '*.pyi', '**/*.pyi']},
     entry_points={'nbdev': [f"{cfg['lib_path']}={cfg['lib_path']}._modidx:d"], 'console_scripts': lines('console_scripts')},

@@ -210,14 +210,14 @@ def to_site(nb, up):
 contents = {
     'Start': {'start/modules': [], 'start/comparison': [], 'start/not_here': []},
     'Tutorials': dict.fromkeys(f'tutorials/{o}' for o in (
-        'first_agent','plain_pytorch','endings','priorities','looking','larger_than_ram','many_workers','your_own')) | {
+        'first_agent','plain_pytorch','endings','priorities','offline_online','looking','larger_than_ram','many_workers','your_own')) | {
         'tutorials/episodes_quickstart': ['tutorials/episodes_workers', 'tutorials/episodes_compose', 'tutorials/recurrent_tmaze']},
-    'How-to': dict.fromkeys(f'howto/{o}' for o in ('recipes','frames','fastai','sb3','from_velora','from_rose','from_buffers','from_fastrl')),
+    'How-to': dict.fromkeys(f'howto/{o}' for o in ('recipes','frames','fastai','sb3','minari','from_velora','from_rose','from_buffers','from_fastrl')),
     'Reference: the memory': {
-        'memory.replay': ['memory.columns', 'memory.ahead', 'memory.stream', 'memory.limit'], 'memory.experience_replay': ['memory.updates'], 'memory.sample': ['memory.tree', 'memory.walk', 'memory.folds', 'memory.starts'],
+        'memory.replay': ['memory.columns', 'memory.ahead', 'memory.stream', 'memory.limit'], 'memory.experience_replay': ['memory.updates'], 'memory.sample': ['memory.mixture', 'memory.tree', 'memory.walk', 'memory.folds', 'memory.starts'],
         'memory.ring': ['memory.row', 'memory.place', 'memory.random', 'memory.serial', 'memory.frames', 'memory.stacks', 'memory.joins'],
         'memory.disk': ['memory.checkpoint', 'memory.saved', 'memory.manifest', 'memory.files'],
-        'memory.explore': [], 'memory.check': [], 'memory.buffer': [], 'compat': ['sb3'], 'core': [], 'cli': []},
+        'memory.explore': [], 'memory.check': [], 'memory.buffer': [], 'compat': ['sb3', 'offline'], 'core': [], 'cli': []},
     'Reference: environments': {
         'data.block': [], 'data.gym': ['data.envs', 'data.steps', 'memory.vector'], 'data.learner': [], 'agents.dqn': []},
     'Reference: episodes': {
@@ -244,7 +244,9 @@ words = {
     'howto/frames': 'frame stacking; frame stack; FrameStackObservation; AtariPreprocessing; Atari; images',
     'howto/frames#how-much-memory-it-takes': 'memory usage; RAM', 'memory.sample#her-hindsight-experience-replay': 'HER; hindsight experience replay; goal',
     'howto/sb3': 'stable-baselines3; SB3; sbx; prioritized replay in SB3; replay_buffer_class; resume SB3', 'howto/sb3#her': 'HerReplayBuffer; HER in SB3', 'compat': 'cleanrl; CleanRL',
-    'start/not_here#minari-and-d4rl': 'Minari; D4RL; offline RL; offline dataset', 'start/not_here#jax-and-tensorflow': 'JAX; TensorFlow',
+    'howto/minari': 'Minari; offline dataset; from_minari; to_minari', 'howto/minari#d4rls-arrays': 'D4RL; qlearning_dataset', 'offline': 'Minari; D4RL',
+    'tutorials/offline_online': 'offline RL; offline to online; RLPD; CQL', 'memory.mixture': 'mixture; symmetric sampling; several memories',
+    'start/not_here#jax-and-tensorflow': 'JAX; TensorFlow',
     'start/not_here#a-server-for-many-machines': 'server; remote; rate limiter', 'start/not_here#other-agents': 'PPO; SAC; TD3; A2C; policy gradient'}
 
 def toctree(pages, titles, caption=None):

@@ -62,7 +62,7 @@ def test_search(pages, tmp_path):
 
 answers = {'replay buffer':'memory.replay', 'experience replay':'memory.replay', 'prioritized experience replay':'tutorials/priorities',
     'memory usage':'tutorials/larger_than_ram', 'lstm':'tutorials/recurrent_tmaze', 'n-step':'tutorials/priorities', 'torchrl':'start/comparison',
-    'minari':'start/not_here', 'd4rl':'start/not_here', 'HER':'memory.sample', 'SB3':'howto/sb3', 'stable-baselines3':'howto/sb3', 'frame stacking':'howto/frames', 'atari':'howto/frames', 'burn-in':'memory.replay', 'rate limiter':'memory.limit', 'prefetch':'memory.ahead', 'cleanrl':'compat', 'time limit':'tutorials/endings'}
+    'minari':'howto/minari', 'd4rl':'howto/minari', 'offline rl':'tutorials/offline_online', 'HER':'memory.sample', 'SB3':'howto/sb3', 'stable-baselines3':'howto/sb3', 'frame stacking':'howto/frames', 'atari':'howto/frames', 'burn-in':'memory.replay', 'rate limiter':'memory.limit', 'prefetch':'memory.ahead', 'cleanrl':'compat', 'time limit':'tutorials/endings'}
 
 def test_search_words(pages, tmp_path):
     "What people look for stands among the first three that are found"

@@ -1,13 +1,14 @@
 """Which rows of a memory are drawn
 
-A learner that draws from the same random stream as its environment or its network changes both whenever it draws; and a run that nobody can repeat, nobody can debug. Here each sampler owns its generator: a seed repeats its draws, and no other random number moves. `Uniform` and `Prioritized` choose the rows of a batch, and `HER` gives them goals that were reached; a [`Walk`](02a_memory.walk.ipynb) makes several steps of each.
+A learner that draws from the same random stream as its environment or its network changes both whenever it draws; and a run that nobody can repeat, nobody can debug. Here each sampler owns its generator: a seed repeats its draws, and no other random number moves. `Uniform` and `Prioritized` choose the rows of a batch, and `HER` gives them goals that were reached; a [`Walk`](02a_memory.walk.ipynb) makes several steps of each, and a [`Mixture`](02d_memory.mixture.ipynb) draws from several memories.
 
 Docs: https://fastrl.github.io/fastrl/memory.sample.html.md"""
 from typing import Any, overload
 from ..core import *
+from .mixture import Mixture
 from .ring import Ring
 from .walk import Walk
-__all__ = ['Chains', 'Uniform', 'Prioritized', 'HER', 'sampler_of', 'Walk']
+__all__ = ['Chains', 'Uniform', 'Prioritized', 'HER', 'sampler_of', 'Walk', 'Mixture']
 
 class Uniform:
     """Draw rows with equal chances, with replacement"""

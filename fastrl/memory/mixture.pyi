@@ -1,0 +1,55 @@
+"""Draw each batch from several memories, a fixed share from each
+
+You have a dataset, and an agent that now collects steps of its own. Added to the dataset's memory, its first thousand steps drown among a million; drawn alone, they forget the dataset. A `Mixture` draws each batch from both memories, a fixed share from each, and sends the TD errors back to the rows they belong to. It stores no rows, and uses no random numbers of its own.
+
+Docs: https://fastrl.github.io/fastrl/memory.mixture.html.md"""
+from typing import Any, overload
+import torch
+from ..core import *
+__all__ = ['Mixture']
+
+class Mixture:
+    """Batches that take a fixed share of their rows from each of several memories"""
+    memories: Any
+    shares: Any
+    bs: Any
+
+    def __init__(self, shares: dict, bs: int | None=None):
+        """- `shares`: `{memory: share}`, shares that add up to 1
+        - `bs`: Rows in a batch; by default the last memory's `bs`"""
+        ...
+
+    def __len__(self) -> int:
+        ...
+
+    def __repr__(self):
+        ...
+
+    def counts(self, bs: int) -> list:
+        """How many rows of a batch come from each memory: the shares of `bs`, rounded, in every batch the same
+    - `bs`: Rows in a batch
+    - returns: One number for each memory"""
+        ...
+
+    def sample(self, bs: int | None=None, device: Any=None) -> tuple[BD, torch.Tensor]:
+        """The rows that each memory draws, one memory after the other; the column `memory` says which
+    - `bs`: How many; `self.bs` by default
+    - `device`: Where the batch should be
+    - returns: The batch, and numbers of its rows for `update_td`"""
+        ...
+
+    def update_td(self, td_errors, idxs, serials: Any=None):
+        """Note the TD error of each row in the memory that it came from
+    - `td_errors`: `(n,1)`, one for each row
+    - `idxs`: `(n,)`, the numbers that came with the batch
+    - `serials`: The batch's column `serial`; without it the rows are taken as they are now"""
+        ...
+
+    def state_dict(self) -> list:
+        """For each memory but the last: the sampler's state, its priorities, the TD errors"""
+        ...
+
+    def load_state_dict(self, state: list):
+        """Resume drawing where another mixture of the same rows was
+    - `state`: From `state_dict`"""
+        ...
