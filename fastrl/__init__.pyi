@@ -35,6 +35,7 @@
 - `fastrl.memory.limit`: Let actors and learners in several threads keep pace
 - `fastrl.memory.loader`: Batches of sequences without end, drawn by this process or by several workers
 - `fastrl.memory.manifest`: Replace a folder of files in one step, and check everything that a folder claims
+- `fastrl.memory.mixture`: Draw each batch from several memories, a fixed share from each
 - `fastrl.memory.place`: Where rows live: in memory, in shared memory, in a file, or on a device
 - `fastrl.memory.random`: Random numbers by their place in a stream, so that a compiled loop makes them where it needs them
 - `fastrl.memory.replay`: A replay buffer for any training loop: add steps, draw batches, update TD errors
@@ -55,6 +56,7 @@
 - `fastrl.memory.updates`: Draw, predict and step several times for each batch of new rows
 - `fastrl.memory.vector`: Number the episodes and steps of vector environments, and tell true steps from resets
 - `fastrl.memory.walk`: Which row follows which, and what several steps in a row make
+- `fastrl.offline`: Read Minari datasets and D4RL's arrays into a replay memory, and write a memory as a Minari dataset
 - `fastrl.parallel`: Many environments collect at once; their banks are merged, learnt from and tested, until the result is good enough
 - `fastrl.run_state`: What an iteration brought, whether that is good enough, and where the next run resumes
 - `fastrl.sb3`: The replay buffers of stable-baselines3, with priorities, n-step returns of any observation, and hindsight

@@ -17,7 +17,8 @@ from .core import *
 from .memory.place import *
 from .memory.replay import *
 from .memory.sample import *
-__all__ = ['ReplayBuffer', 'ReplayBufferSamples']
+from .offline import *
+__all__ = ['ReplayBuffer', 'ReplayBufferSamples', 'from_minari', 'to_minari', 'from_d4rl']
 
 class ReplayBuffer:
     """The replay buffer of cleanrl and SB3, over an `ExperienceReplay`"""

@@ -137,7 +137,8 @@ def evenly(self:Folds,
     ring:Ring, # Whose rows they are
     at, # Of the random numbers, the stream and the place of the first one
     k:int, # How many rows
-): # -> row numbers, packed rows, and the columns `n_steps`, `discount` and `serial`; `None` if there are no rows, or too long ones
+): # -> row numbers, packed rows, and the columns `n_steps`, `discount` and `serial`;
+   #    `None` if there are no rows, or too long ones
     """Rows drawn evenly and folded
     - `ring`: Whose rows they are
     - `at`: Of the random numbers, the stream and the place of the first one

@@ -224,7 +224,8 @@ def _add_next(self:FrameRing, row):
     with self:
         total,seams,(_,cap,first,number) = self.total,self.seams,pool.counts
         if new.seen!=total or new.base!=seams.first: return False # rows came from elsewhere
-        if not (found := continued(row, new.envs, pool.place.arrays['frame',], self.stack, barrier_in(seams))): return False
+        found = continued(row, new.envs, pool.place.arrays['frame',], self.stack, barrier_in(seams))
+        if not found: return False
         key,was,frame,over,*said = found
         if any(0<=o<number-cap//2 for o in was.numbers): return False # frames that will soon be overwritten
         slots = np.array([o if o<0 else (o-first)%cap for o in (*was.numbers, number)], np.int32)

@@ -342,7 +342,7 @@ def row_writer(
         tests=' and '.join(tests), write='; '.join(writes), # a place that grows may have grown meanwhile
         free='' if base is None else f' and total-_head[{base}]<_cap and _place.packed is _packed',
         slot='total%_cap' if base is None else f'total-_head[{base}]'), env)
-    add,add.fits = env.pop('add'),env.pop('fits') # in a ring of references the rows would outlive the last who uses them
+    add,add.fits = env.pop('add'),env.pop('fits') # left there, they would keep the rows when nobody uses them
     return add
 
 # %% ../../nbs/00b_memory.place.ipynb #9bc4cfd9

@@ -252,10 +252,11 @@ def update_td(self:ExperienceReplay,
     - `td_errors`: `(n,1)`, one for each row; of sequences `(bs,T)` or `(bs,T,1)`
     - `idxs`: `(n,)` or `(bs,T)`, the numbers that came with the batch; -1 names none
     - `serials`: The batch's column `serial`; without it the rows are taken as they are now"""
-    if getattr(idxs, 'ndim', 1)==2:
-        try: td_errors,idxs,serials = steps_as_rows(td_errors, idxs, serials)
-        except ValueError as e: raise ExperienceReplayException(str(e)) from e
     with self.ring as ring:
+        if getattr(idxs, 'ndim', 1)==2:
+            if type(self.sampler) is Prioritized and self.sampler.learn(ring, td_errors, idxs, serials): return
+            try: td_errors,idxs,serials = steps_as_rows(td_errors, idxs, serials)
+            except ValueError as e: raise ExperienceReplayException(str(e)) from e
         if arrays := self._as_drawn(td_errors, idxs, serials):
             if dropped := ring.put('td_error', *arrays):
                 there = ring.holds(idxs, serials).numpy()

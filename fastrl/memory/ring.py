@@ -57,7 +57,7 @@ class Ring:
     def __len__(self): return len(self._serials)
     @property
     def counts(self)->tuple:
-        "How many rows are stored, how many slots there are, the row in slot 0, and how many rows were written"
+        "As `Serials.counts` gives them"
         return self._serials.counts()
     def __getattr__(self, k):
         if k=='rows' and 'place' in vars(self): return self.place # its former name
@@ -153,6 +153,10 @@ def device(self:Ring)->torch.device:
 def total(self:Ring)->int:
     "How many rows were ever written"
     return self._serials.total
+@patch(as_prop=True)
+def oldest(self:Ring)->int:
+    "The serial number of the oldest row that is whole"
+    return self._serials.oldest
 @patch(as_prop=True)
 def pointer(self:Ring)->int:
     "Where the newest row ends"
@@ -315,13 +319,12 @@ _few = 1024 # rows: NumPy's loop copies more of them in less time
 
 @patch
 def draw_evenly(self:Ring,
-    at, # Of the random numbers, the stream and the place of the first one
-    n:int, # How many
+    at, # The stream of the random numbers, and the place of the first one
+    n:int,
     read=None, # As `draw` takes it; one that has `evenly(ring, at, n)` may draw itself
 ): # -> row numbers, rows, and columns beside them
-    """Rows that are drawn evenly by random numbers that have a place in a stream
-    - `at`: Of the random numbers, the stream and the place of the first one
-    - `n`: How many
+    """`n` rows, drawn evenly
+    - `at`: The stream of the random numbers, and the place of the first one
     - `read`: As `draw` takes it; one that has `evenly(ring, at, n)` may draw itself
     - returns: row numbers, rows, and columns beside them"""
     if hasattr(read, 'evenly') and (drawn := read.evenly(self, at, n)): return drawn
@@ -340,13 +343,21 @@ def _numbered(self:Ring, sampler, idxs):
     return flat, serial if one else serial.reshape(*idxs.shape, 1), least
 
 # %% ../../nbs/01_memory.ring.ipynb #912933e9
+
+@compiled
+def _clear(rows, idxs):
+    for j in range(len(idxs)):
+        if idxs[j]<0: rows[j] = 0
+
 @patch
 def _padded(self:Ring, idxs):
     "The rows `idxs`, zeros for -1"
+    if self.place.short:
+        rows = self.place.array.take(i := idxs.numpy(), 0, mode='clip')
+        _clear(rows, i)
+        return rows
     rows = self.place.take(idxs.clamp(min=0))
-    if isinstance(rows, np.ndarray): rows[np.flatnonzero(idxs.numpy()<0)] = 0
-    else:
-        for o in rows if isinstance(rows, list) else [rows]: o[idxs<0] = 0
+    for o in rows if isinstance(rows, list) else [rows]: o[idxs<0] = 0
     return rows
 
 # %% ../../nbs/01_memory.ring.ipynb #bafd54a5

@@ -31,7 +31,7 @@ class Ring:
 
     @property
     def counts(self) -> tuple:
-        """How many rows are stored, how many slots there are, the row in slot 0, and how many rows were written"""
+        """As `Serials.counts` gives them"""
         ...
 
     def __repr__(self):
@@ -136,9 +136,8 @@ class Ring:
         ...
 
     def draw_evenly(self, at, n: int, read: Any=None):
-        """Rows that are drawn evenly by random numbers that have a place in a stream
-    - `at`: Of the random numbers, the stream and the place of the first one
-    - `n`: How many
+        """`n` rows, drawn evenly
+    - `at`: The stream of the random numbers, and the place of the first one
     - `read`: As `draw` takes it; one that has `evenly(ring, at, n)` may draw itself
     - returns: row numbers, rows, and columns beside them"""
         ...

@@ -290,7 +290,8 @@ def continued(
     - `barrier`: Rows below it are not continued
     - returns: environment, its `Latest`, the new frame; does the episode end, its number, step. Or `None`"""
     s,after = row.get('state'),row.get('next_state')
-    if not type(s) is type(after) is np.ndarray or not s.dtype==after.dtype==frames.dtype or s.shape!=after.shape: return
+    if not type(s) is type(after) is np.ndarray: return
+    if not s.dtype==after.dtype==frames.dtype or s.shape!=after.shape: return
     if any(isinstance(row.get(k), Tensor) for k in _says): return
     env,worker,episode,step,*over = (np.asarray(row[k]).reshape(-1).tolist() if k in row else None for k in _says)
     key = tuple(i for o in (env, worker, None if env else episode) if o for i in o)

@@ -369,7 +369,7 @@ def bounds(self:Walk,
     - `ring`: Whose rows they are"""
     self.follow(ring)
     n = len(ring)
-    return self.base,max(ring.seams.oldest, self.seen-n),self.seen,ring.capacity or max(n, 1)
+    return self.base,max(ring.oldest, self.seen-n),self.seen,ring.capacity or max(n, 1)
 
 # %% ../../nbs/02a_memory.walk.ipynb #edf98dfd
 @patch
@@ -470,8 +470,9 @@ class Runs:
         else: begin = walk._starts(ring, bs, T, self.pad, self.gen)
         base,oldest = walk.bounds(ring)[:2] if self.burn_in else (0,0)
         idxs,_,*flags = _run_rows(walk.nxt, walk.prv, begin, T, True, self.burn_in, base, oldest)
-        cols = {**more, **{k: torch.from_numpy(v) for k,v in zip(sequence_names[:2+padded], flags) if k not in own}}
-        return torch.from_numpy(idxs).to(ring.device), {k: v.to(ring.device) for k,v in cols.items()}
+        cols = {**more, **{k: from_numpy(v) for k,v in zip(sequence_names[:2+padded], flags) if k not in own}}
+        idxs,device = from_numpy(idxs),ring.device
+        return (idxs,cols) if device.type=='cpu' else (idxs.to(device), {k: v.to(device) for k,v in cols.items()})
 
 # %% ../../nbs/02a_memory.walk.ipynb #e2372118
 @patch
