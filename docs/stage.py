@@ -217,7 +217,7 @@ contents = {
         'memory.replay': ['memory.columns', 'memory.ahead', 'memory.stream', 'memory.limit'], 'memory.experience_replay': ['memory.updates'], 'memory.sample': ['memory.tree', 'memory.walk', 'memory.starts'],
         'memory.ring': ['memory.row', 'memory.place', 'memory.random', 'memory.serial', 'memory.frames', 'memory.stacks', 'memory.joins'],
         'memory.disk': ['memory.checkpoint', 'memory.saved', 'memory.manifest', 'memory.files'],
-        'memory.explore': [], 'memory.check': [], 'memory.buffer': [], 'compat': ['sb3'], 'core': [], 'cli': []},
+        'memory.explore': [], 'memory.check': ['pytest_plugin'], 'memory.buffer': [], 'compat': ['sb3'], 'core': [], 'cli': []},
     'Reference: environments': {
         'data.block': [], 'data.gym': ['data.envs', 'data.steps', 'memory.vector'], 'data.learner': [], 'agents.dqn': []},
     'Reference: episodes': {
@@ -240,6 +240,7 @@ words = {
     'memory.limit': 'samples per insert; rate limiter; reverb; replay ratio', 'memory.replay#burn-in-and-stored-states': 'burn-in; stored state; recurrent state',
     'memory.disk': 'save; load; checkpoint; resume; safetensors', 'memory.vector': 'vector environments; VectorEnv; AsyncVectorEnv',
     'agents.dqn': 'DQN; Double DQN; Dueling DQN; Rainbow', 'parallel': 'distributed; Dask; Ray; parallel', 'cli': 'command line; terminal',
+    'pytest_plugin': 'pytest; test; plugin', 'memory.check': 'bugs; mistakes; correctness',
     'memory.explore': 'plot; visualize; dashboard; report', 'start/comparison': 'torchrl; reverb; cpprb; tianshou; stable-baselines3; SB3; flashbax; benchmark',
     'howto/frames': 'frame stacking; frame stack; FrameStackObservation; AtariPreprocessing; Atari; images',
     'howto/frames#how-much-memory-it-takes': 'memory usage; RAM', 'memory.sample#her-hindsight-experience-replay': 'HER; hindsight experience replay; goal',
