@@ -2,8 +2,7 @@
 
     python -m bench.check_peers [library ...] [--python python3.11]
 
-Each library, in its newest version, gets an environment of its own below build/peers, with NumPy and pytest and without what
-fastrl needs; libraries that are not named keep their results. What is in `duties` is said by a library's documentation to be its
+Each library, in its newest version, gets an environment of its own below build/peers, where of fastrl only the plugin runs; libraries that are not named keep their results. What is in `duties` is said by a library's documentation to be its
 user's part, and is not called a mistake."""
 import argparse, json, os, re, subprocess, sys
 import xml.etree.ElementTree as ET
@@ -13,6 +12,7 @@ from .report import folder, write
 
 root = Path(__file__).resolve().parents[1]
 peers = { # library: (pip requirements, buffers)
+    'fastrl': ([], ['fastrl','fastrl_priorities']),
     'stable-baselines3': (['stable-baselines3'], ['sb3','sb3_once','sb3_nstep']),
     'tianshou': (['tianshou'], ['tianshou','tianshou_once','tianshou_nstep','tianshou_priorities']),
     'cpprb': (['cpprb'], ['cpprb','cpprb_once','cpprb_priorities','cpprb_checked']),
@@ -28,7 +28,8 @@ duties = { # (buffer, case): what the documentation says
 }
 
 def environment(name, needs, python):
-    "The Python of an environment that holds the library"
+    "The Python of an environment that holds the library; ours is here"
+    if not needs: return sys.executable
     home = root/'build'/'peers'/name
     if not (home/'.installed').exists():
         subprocess.run([python, '-m', 'venv', home], check=True)
@@ -85,4 +86,6 @@ def main():
     for o in args.library or peers:
         res[o] = run(o, args.python)
         write(path, json.dumps({k: res[k] for k in peers if k in res}, indent=1)+'\n')
-    write(path.with_suffix('.md'), table(res))
+    write(path.with_suffix('.md'), table({k: res[k] for k in peers if k in res}))
+
+if __name__=='__main__': main()

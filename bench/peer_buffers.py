@@ -20,6 +20,17 @@ def turns(n_envs, add):
         if len(waiting)==n_envs: add({k: np.stack([np.asarray(o[k]) for o in waiting]) for k in step}); waiting.clear()
     return one
 
+# %% fastrl
+def fastrl(capacity, **kwargs):
+    "`ExperienceReplay`"
+    from fastrl.memory.replay import ExperienceReplay
+    return ExperienceReplay(bs=BS, max_sz=capacity, warmup_sz=1, seed=0, **kwargs)
+
+def fastrl_priorities(capacity):
+    "`ExperienceReplay(sampler=Prioritized(), n_step=3)`"
+    from fastrl.memory.sample import Prioritized
+    return fastrl(capacity, sampler=Prioritized(), n_step=3, gamma=.9)
+
 # %% stable-baselines3
 def sb3(capacity, n_envs=1, kind='ReplayBuffer', **kwargs):
     "`ReplayBuffer`, as DQN, SAC and TD3 make it"

@@ -1,6 +1,6 @@
 """The soft actor-critic of nbs/tutorials/sac.ipynb with other seeds and for longer: bench/results/sac.json, which the page shows
 
-    python -m bench.sac [--seeds 3] [--steps 8000]
+    python -m bench.sac [--seeds 2] [--steps 8000]
 
 What runs is the page's own code, from its imports to `sac_learner`."""
 import argparse, json
@@ -21,7 +21,7 @@ def sac_learner():
 
 def main():
     p = argparse.ArgumentParser(prog='python -m bench.sac', description=__doc__)
-    p.add_argument('--seeds', type=int, default=3)
+    p.add_argument('--seeds', type=int, default=2)
     p.add_argument('--steps', type=int, default=8000)
     args = p.parse_args()
     make,runs = sac_learner(),[]

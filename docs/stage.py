@@ -208,9 +208,9 @@ def to_site(nb, up):
 
 # The sidebar: captions, the pages below them, and below these the pages of their parts. A page of a folder that is not listed comes last.
 contents = {
-    'Start': {'start/modules': [], 'start/comparison': [], 'start/not_here': []},
+    'Start': {'start/modules': [], 'start/comparison': [], 'start/checked': [], 'start/not_here': []},
     'Tutorials': dict.fromkeys(f'tutorials/{o}' for o in (
-        'first_agent','plain_pytorch','endings','priorities','looking','larger_than_ram','many_workers','your_own')) | {
+        'first_agent','plain_pytorch','sac','endings','priorities','looking','larger_than_ram','many_workers','your_own')) | {
         'tutorials/episodes_quickstart': ['tutorials/episodes_workers', 'tutorials/episodes_compose', 'tutorials/recurrent_tmaze']},
     'How-to': dict.fromkeys(f'howto/{o}' for o in ('recipes','frames','fastai','sb3','from_velora','from_rose','from_buffers','from_fastrl')),
     'Reference: the memory': {
@@ -246,7 +246,7 @@ words = {
     'howto/frames#how-much-memory-it-takes': 'memory usage; RAM', 'memory.sample#her-hindsight-experience-replay': 'HER; hindsight experience replay; goal',
     'howto/sb3': 'stable-baselines3; SB3; prioritized replay in SB3; replay_buffer_class', 'howto/sb3#her': 'HerReplayBuffer; HER in SB3', 'compat': 'cleanrl; CleanRL',
     'start/not_here#minari-and-d4rl': 'Minari; D4RL; offline RL; offline dataset', 'start/not_here#jax-and-tensorflow': 'JAX; TensorFlow',
-    'start/not_here#a-server-for-many-machines': 'server; remote; rate limiter', 'start/not_here#other-agents': 'PPO; SAC; TD3; A2C; policy gradient'}
+    'start/not_here#a-server-for-many-machines': 'server; remote; rate limiter', 'tutorials/sac': 'SAC; soft actor-critic; continuous actions; Pendulum', 'start/not_here#other-agents': 'PPO; TD3; A2C; policy gradient'}
 
 def toctree(pages, titles, caption=None):
     "A hidden table of contents, which names each page by its title up to the colon"

@@ -47,7 +47,9 @@ class MemoryItem(pytest.Item):
 
     def repr_failure(self, excinfo):
         from fastrl.memory.check import Mistake
-        if not excinfo.errisinstance(Mistake): return super().repr_failure(excinfo)
+        if not excinfo.errisinstance(Mistake):
+            excinfo.traceback = excinfo.traceback.cut(path=__file__) # without pytest's own
+            return super().repr_failure(excinfo)
         return f'{self.check.__doc__}. Not here:\n{excinfo.value}'
 
     def reportinfo(self): return self.path, None, self.nodeid
