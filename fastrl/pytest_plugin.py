@@ -31,7 +31,8 @@ def named_make(spec, folder):
     if str(folder) not in sys.path: sys.path.insert(0, str(folder))
     try: return getattr(import_module(module), name)
     except (ImportError, AttributeError, ValueError) as e:
-        raise pytest.UsageError(f'--fastrl-memory should be MODULE:MAKE, where MAKE(capacity) gives a memory, got {spec}: {e}') from e
+        raise pytest.UsageError('--fastrl-memory should be MODULE:MAKE, where MAKE(capacity) gives a memory, '
+                                f'got {spec}: {e}') from e
 
 # %% ../nbs/07a_pytest_plugin.ipynb #07a00011
 class MemoryItem(pytest.Item):

@@ -33,12 +33,12 @@ def case(f):
 tiny_cases = [(cap, lengths) for cap in (1,2,3,5,12) for lengths in ((1,),(3,),(7,),(4,2),(1,3,2))]
 
 def check_memory(
-    make, # `make(capacity)` → a memory; with a parameter `n_envs` it is told how many environments feed it
+    make, # `make(capacity)` → a memory; a parameter `n_envs`, if there is one, gets the number of environments
     cases=tiny_cases, # `(capacity, lengths of episodes for each environment)`
     samples:int=2, # How many batches are checked after each step
 ):
     """Raise a `Mistake`, which is an `AssertionError`, that says what came out wrong; each case makes a new memory
-    - `make`: `make(capacity)` → a memory; with a parameter `n_envs` it is told how many environments feed it
+    - `make`: `make(capacity)` → a memory; a parameter `n_envs`, if there is one, gets the number of environments
     - `cases`: `(capacity, lengths of episodes for each environment)`
     - `samples`: How many batches are checked after each step"""
     trial = Trial(make, cases, samples)
@@ -116,7 +116,8 @@ def rows_of(make, cases, samples, several=False):
                     s,got = serials.get(at, n),{k: v[j] for k,v in cols.items()}
                     r = SimpleNamespace(where=where, at=at, s=s, got=got, known=s<n, old=n-s>cap, end=None)
                     if r.known: # else it was never added
-                        r.end,r.joins,r.want = expected(steps[:n], s, got.get('n_steps', 1), getattr(memory, 'gamma', 1))
+                        gamma = getattr(memory, 'gamma', 1)
+                        r.end,r.joins,r.want = expected(steps[:n], s, got.get('n_steps', 1), gamma)
                     yield r
 
 def same(r, *names):
@@ -217,7 +218,8 @@ def check_episodes(trial):
     several = False
     for r in trial.rows:
         several |= 'n_steps' in r.got
-        if r.end not in (None,'newest') and r.joins: raise Mistake(f'{r.where}: the row {r.s} continues after its episode')
+        if r.end not in (None,'newest') and r.joins:
+            raise Mistake(f'{r.where}: the row {r.s} continues after its episode')
     for o in trial.joints:
         several = True
         if not o.right and o.end!='newest': raise Mistake(f'{o.where}, and is not the step after it')
@@ -248,15 +250,16 @@ def check_aliasing(trial):
                 batch = {k: v for k,v in drawn(memory)[0].items() if k in ('state','next_state','reward')}
                 for k,v in batch.items():
                     found = marks.keys() & {*first(v).tolist()}
-                    if found: raise Mistake(f'capacity {cap}, episodes of {lengths}, after {n} steps: a row has a {k} that was '
-                                            f'overwritten elsewhere: does the memory {marks[found.pop()]}?')
+                    if found: raise Mistake(
+                        f'capacity {cap}, episodes of {lengths}, after {n} steps: a row has a {k} that was '
+                        f'overwritten elsewhere: does the memory {marks[found.pop()]}?')
                     try: v[:] = -8888
                     except (TypeError, ValueError): pass # nobody can write to it
 
 # %% ../../nbs/07_memory.check.ipynb #7c000001
-def after_update(make, late, cap=5, huge=1e6): # -> its state; of the rows drawn then, the states, and who has that error
+def after_update(make, late, cap=5, huge=1e6): # -> its state; the states drawn then, and which rows have that error
     """Give one row of a batch a `huge` TD error: at once, or `late`, when all rows are overwritten
-    - returns: its state; of the rows drawn then, the states, and who has that error"""
+    - returns: its state; the states drawn then, and which rows have that error"""
     (memory,n),steps = new_memory(make, cap, (3,)),tiny_steps((3,))
     if not hasattr(memory, 'update_td'): raise NotThere('it has no `update_td`')
     for o in steps[:n]: memory.add(**arrays(o))

@@ -20,7 +20,7 @@ tiny_cases: Any
 
 def check_memory(make, cases: Any=tiny_cases, samples: int=2):
     """Raise a `Mistake`, which is an `AssertionError`, that says what came out wrong; each case makes a new memory
-    - `make`: `make(capacity)` → a memory; with a parameter `n_envs` it is told how many environments feed it
+    - `make`: `make(capacity)` → a memory; a parameter `n_envs`, if there is one, gets the number of environments
     - `cases`: `(capacity, lengths of episodes for each environment)`
     - `samples`: How many batches are checked after each step"""
     ...
@@ -131,7 +131,7 @@ def check_aliasing(trial):
 
 def after_update(make, late, cap=5, huge=1000000.0):
     """Give one row of a batch a `huge` TD error: at once, or `late`, when all rows are overwritten
-    - returns: its state; of the rows drawn then, the states, and who has that error"""
+    - returns: its state; the states drawn then, and which rows have that error"""
     ...
 
 def frequent(states, share):
