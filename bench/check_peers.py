@@ -49,7 +49,7 @@ def run(name, python):
     for c in ET.parse(out).iter('testcase'):
         said = next(iter(c), None)
         res[c.get('classname').rpartition(':')[2].rpartition('.')[2]][c.get('name')] = dict(
-            result='right' if said is None else 'skipped' if said.tag=='skipped' else said.tag, said='' if said is None else said.get('message') if said.tag=='skipped' else said.text)
+            result='right' if said is None else 'skipped' if said.tag=='skipped' else said.tag, said='' if said is None else said.get('message') if said.tag=='skipped' else said.text.replace(f'{root}/', ''))
     return dict(version=version, buffers=res)
 
 def table(res):
@@ -70,9 +70,9 @@ def table(res):
     return '\n'.join([*lines, '', *(f'{i}. {o}' for i,o in enumerate(notes, 1)), ''])
 
 def about(name):
-    "What the function of a buffer says of it, up to the first colon or comma"
+    "What the function of a buffer says of it, up to the first colon"
     code = (root/'bench'/'peer_buffers.py').read_text()
-    return re.split(r'[:,] ', re.search(rf'def {name}\(.*\n    "(.*)"', code)[1])[0]
+    return re.search(rf'def {name}\(.*\n    "(.*)"', code)[1].partition(': ')[0]
 
 def said(c): return c['said'].split('Not here:\n')[-1].split('\n\n')[0].strip().splitlines()[-1].removeprefix('E ').strip()
 

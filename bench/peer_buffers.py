@@ -33,7 +33,7 @@ def fastrl_priorities(capacity):
 
 # %% stable-baselines3
 def sb3(capacity, n_envs=1, kind='ReplayBuffer', **kwargs):
-    "`ReplayBuffer`, as DQN, SAC and TD3 make it"
+    "`ReplayBuffer`: as DQN, SAC and TD3 make it"
     from gymnasium.spaces import Box, Discrete
     from stable_baselines3.common import buffers
     rb = getattr(buffers, kind)(capacity, Box(-np.inf, np.inf, (2,)), Discrete(3), device='cpu', n_envs=n_envs, **kwargs)
@@ -58,7 +58,7 @@ def sb3_nstep(capacity, n_envs=1):
 
 # %% tianshou
 def tianshou(capacity, n_envs=1, kind='VectorReplayBuffer', **kwargs):
-    "`VectorReplayBuffer`, as its `Collector` fills it"
+    "`VectorReplayBuffer`: as its `Collector` fills it"
     from tianshou.data import Batch, buffer
     rb = getattr(buffer.vecbuf, kind)(capacity, n_envs, **kwargs)
     def add(**step):
@@ -81,7 +81,7 @@ def tianshou_priorities(capacity, n_envs=1):
     return tianshou(capacity, n_envs, 'PrioritizedVectorReplayBuffer', alpha=.6, beta=.4)
 
 def tianshou_nstep(capacity, n_envs=1, n=3):
-    "`VectorReplayBuffer`, folded by `next` and `compute_nstep_return(n_step=3)`, as its DQN does"
+    "`VectorReplayBuffer`, 3-step returns: by `next` and `compute_nstep_return(n_step=3)`, as its DQN does"
     import torch
     from tianshou.algorithm.algorithm_base import Algorithm
     one = tianshou(capacity, n_envs)
@@ -96,7 +96,7 @@ def tianshou_nstep(capacity, n_envs=1, n=3):
 
 # %% cpprb
 def cpprb(capacity, kind='ReplayBuffer', **kwargs):
-    "`ReplayBuffer`, with `next_obs` given, and `on_episode_end` where an episode ends"
+    "`ReplayBuffer`: with `next_obs` given, and `on_episode_end` where an episode ends"
     import cpprb
     columns = dict(state=dict(shape=2), action=dict(dtype=np.int64), reward={}, next_state=dict(shape=2),
                    terminated={}, truncated={})
@@ -131,7 +131,7 @@ def cpprb_checked(capacity):
 
 # %% torchrl
 def torchrl(capacity, n_envs=1, kind='TensorDictReplayBuffer', generator=False, **kwargs):
-    "`TensorDictReplayBuffer`, and `SliceSampler`, which is told if steps of several environments are interleaved"
+    "`TensorDictReplayBuffer`: with `SliceSampler`, which is told if steps of several environments are interleaved"
     import logging, torch
     from tensordict import TensorDict
     from torchrl import data
@@ -162,7 +162,7 @@ def torchrl(capacity, n_envs=1, kind='TensorDictReplayBuffer', generator=False, 
     return res
 
 def torchrl_generator(capacity, n_envs=1):
-    "The same after `set_rng`"
+    "`TensorDictReplayBuffer` after `set_rng`"
     return torchrl(capacity, n_envs, generator=True)
 
 def torchrl_priorities(capacity):
@@ -238,7 +238,7 @@ def flashbax_sequences(capacity, n_envs=1):
 
 # %% reverb
 def reverb(capacity, priorities=False):
-    "A `Table` of whole transitions: `Uniform` draws, `Fifo` removes"
+    "`Table` of whole transitions: `Uniform` draws, `Fifo` removes"
     import reverb
     while _servers: _servers.pop().stop()
     sampler = reverb.selectors.Prioritized(.6) if priorities else reverb.selectors.Uniform()
@@ -256,5 +256,5 @@ def reverb(capacity, priorities=False):
 _servers = []
 
 def reverb_priorities(capacity):
-    "The same with `Prioritized`"
+    "`Table` with the selector `Prioritized`"
     return reverb(capacity, True)
