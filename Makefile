@@ -68,6 +68,8 @@ dist: install ## build sdist and wheel into dist/, and use the wheel in an empty
 	$(PYTHON) -m venv build/empty
 	build/empty/bin/python -m pip install -q -c $(CONSTRAINTS) dist/*.whl
 	cd build/empty && bin/python ../../tests/installed.py
+	build/empty/bin/python -m pip install -q pytest # which finds our plugin
+	cd tests && ../build/empty/bin/python -m pytest -q -p no:cacheprovider -c /dev/null --fastrl-memory broken:Right
 
 export: install ## write fastrl/ from the notebooks, with stubs, and its version from settings.ini
 	$(BIN)/python -c "from nbdev.config import set_version; set_version('fastrl', '$(call setting,version)')"

@@ -26,5 +26,6 @@ setup(
     install_requires=lines('requirements'), extras_require={'dev': dev+doc+dask+asyncflow+sb3+minari, 'docs': doc, 'bench': bench, 'dask': dask, 'asyncflow': asyncflow, 'sb3': sb3, 'minari': minari},
     packages=find_packages(include=[cfg['lib_path'], f"{cfg['lib_path']}.*"]),
     package_data={cfg['lib_name']: ['py.typed', '*.pyi', '**/*.pyi']},
-    entry_points={'nbdev': [f"{cfg['lib_path']}={cfg['lib_path']}._modidx:d"], 'console_scripts': lines('console_scripts')},
+    entry_points={'nbdev': [f"{cfg['lib_path']}={cfg['lib_path']}._modidx:d"], 'console_scripts': lines('console_scripts'),
+        'pytest11': lines('pytest11')},
     zip_safe=False)

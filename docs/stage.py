@@ -208,16 +208,16 @@ def to_site(nb, up):
 
 # The sidebar: captions, the pages below them, and below these the pages of their parts. A page of a folder that is not listed comes last.
 contents = {
-    'Start': {'start/modules': [], 'start/comparison': [], 'start/not_here': []},
+    'Start': {'start/modules': [], 'start/comparison': [], 'start/checked': [], 'start/not_here': []},
     'Tutorials': dict.fromkeys(f'tutorials/{o}' for o in (
-        'first_agent','plain_pytorch','endings','priorities','offline_online','looking','larger_than_ram','many_workers','your_own')) | {
+        'first_agent','plain_pytorch','sac','endings','priorities','offline_online','looking','larger_than_ram','many_workers','your_own')) | {
         'tutorials/episodes_quickstart': ['tutorials/episodes_workers', 'tutorials/episodes_compose', 'tutorials/recurrent_tmaze']},
     'How-to': dict.fromkeys(f'howto/{o}' for o in ('recipes','frames','fastai','sb3','minari','from_velora','from_rose','from_buffers','from_fastrl')),
     'Reference: the memory': {
         'memory.replay': ['memory.columns', 'memory.ahead', 'memory.stream', 'memory.limit'], 'memory.experience_replay': ['memory.updates'], 'memory.sample': ['memory.mixture', 'memory.tree', 'memory.walk', 'memory.folds', 'memory.starts'],
         'memory.ring': ['memory.row', 'memory.place', 'memory.random', 'memory.serial', 'memory.frames', 'memory.stacks', 'memory.joins'],
         'memory.disk': ['memory.checkpoint', 'memory.saved', 'memory.manifest', 'memory.files'],
-        'memory.explore': [], 'memory.check': [], 'memory.buffer': [], 'compat': ['sb3', 'offline'], 'core': [], 'cli': []},
+        'memory.explore': [], 'memory.check': ['pytest_plugin'], 'memory.buffer': [], 'compat': ['sb3', 'offline'], 'core': [], 'cli': []},
     'Reference: environments': {
         'data.block': [], 'data.gym': ['data.envs', 'data.steps', 'memory.vector'], 'data.learner': [], 'agents.dqn': []},
     'Reference: episodes': {
@@ -240,6 +240,7 @@ words = {
     'memory.limit': 'samples per insert; rate limiter; reverb; replay ratio', 'memory.replay#burn-in-and-stored-states': 'burn-in; stored state; recurrent state',
     'memory.disk': 'save; load; checkpoint; resume; safetensors', 'memory.vector': 'vector environments; VectorEnv; AsyncVectorEnv',
     'agents.dqn': 'DQN; Double DQN; Dueling DQN; Rainbow', 'parallel': 'distributed; Dask; Ray; parallel', 'cli': 'command line; terminal',
+    'pytest_plugin': 'pytest; test; plugin', 'memory.check': 'bugs; mistakes; correctness',
     'memory.explore': 'plot; visualize; dashboard; report', 'start/comparison': 'torchrl; reverb; cpprb; tianshou; stable-baselines3; SB3; flashbax; benchmark',
     'howto/frames': 'frame stacking; frame stack; FrameStackObservation; AtariPreprocessing; Atari; images',
     'howto/frames#how-much-memory-it-takes': 'memory usage; RAM', 'memory.sample#her-hindsight-experience-replay': 'HER; hindsight experience replay; goal',
@@ -247,7 +248,7 @@ words = {
     'howto/minari': 'Minari; offline dataset; from_minari; to_minari', 'howto/minari#d4rls-arrays': 'D4RL; qlearning_dataset', 'offline': 'Minari; D4RL',
     'tutorials/offline_online': 'offline RL; offline to online; RLPD; CQL', 'memory.mixture': 'mixture; symmetric sampling; several memories',
     'start/not_here#jax-and-tensorflow': 'JAX; TensorFlow',
-    'start/not_here#a-server-for-many-machines': 'server; remote; rate limiter', 'start/not_here#other-agents': 'PPO; SAC; TD3; A2C; policy gradient'}
+    'start/not_here#a-server-for-many-machines': 'server; remote; rate limiter', 'tutorials/sac': 'SAC; soft actor-critic; continuous actions; Pendulum', 'start/not_here#other-agents': 'PPO; TD3; A2C; policy gradient'}
 
 def toctree(pages, titles, caption=None):
     "A hidden table of contents, which names each page by its title up to the colon"

@@ -1,0 +1,74 @@
+"Vector environments as people make them, stepped by hand: `gymnasium.make_vec` and ALE's own, in each autoreset mode"
+import gymnasium as gym, numpy as np, pytest, torch
+from ale_py.vector_env import AtariVectorEnv
+from gymnasium.vector import AutoresetMode
+from fastrl.memory.replay import ExperienceReplay
+
+def fill(envs, memory, steps, seed=0):
+    "What a user writes; and how often each environment was over"
+    envs.action_space.seed(seed)
+    (obs,_),overs = envs.reset(seed=seed),np.zeros(envs.num_envs, int)
+    for _ in range(steps):
+        actions = envs.action_space.sample()
+        nxt,rewards,terminated,truncated,infos = envs.step(actions)
+        memory.add_vector(obs=obs, actions=actions, rewards=rewards, terminated=terminated, truncated=truncated,
+                          next_obs=nxt, infos=infos, autoreset=envs)
+        over = terminated|truncated
+        overs += over
+        if envs.metadata['autoreset_mode']==AutoresetMode.DISABLED and over.any(): nxt,_ = envs.reset(options=dict(reset_mask=over))
+        obs = nxt
+    envs.close()
+    return overs
+
+def in_order(memory):
+    "The columns, each environment's rows together, in the order of its steps"
+    m = {k: memory[k] for k in ('state','next_state','action','terminated','truncated','env_id','episode_id','step')}
+    m = {k: v.squeeze(1) if v.shape[1:]==(1,) else v for k,v in m.items()}
+    at = np.lexsort([m[k].numpy() for k in ('step','episode_id','env_id')])
+    return {k: v[at] for k,v in m.items()}
+
+def check_episodes(m):
+    "Rows follow one another within an episode, each of which begins at 1 and ends as its last row says"
+    same = m['episode_id'][1:]==m['episode_id'][:-1]
+    assert (m['step'][1:][same]==m['step'][:-1][same]+1).all() and (m['step'][1:][~same]==1).all()
+    assert (m['state'][1:][same]==m['next_state'][:-1][same]).all()
+    over = m['terminated']|m['truncated']
+    assert not over[:-1][same].any()
+    new_env = m['env_id'][1:]!=m['env_id'][:-1]
+    assert over[:-1][~same&~new_env].all()
+
+by_vector = [('sync', o) for o in AutoresetMode]+[('async', o) for o in AutoresetMode]+[('vector_entry_point', None)]
+
+@pytest.mark.parametrize('kind,mode', by_vector, ids=lambda o: getattr(o, 'value', o))
+def test_make_vec(kind, mode):
+    "Each stored row is a transition of CartPole's own physics, also at its ends, and none is missing"
+    n,steps,limit = 3,60,15
+    kwargs = {} if mode is None else dict(vector_kwargs=dict(autoreset_mode=mode))
+    envs = gym.make_vec('CartPole-v1', n, vectorization_mode=kind, **(kwargs or dict(max_episode_steps=limit)),
+                        **({} if mode is None else dict(wrappers=[lambda e: gym.wrappers.TimeLimit(e, limit)])))
+    memory = ExperienceReplay(bs=8, max_sz=1000, warmup_sz=1, seed=0)
+    overs = fill(envs, memory, steps)
+    resets = overs.sum() if mode in (None, AutoresetMode.NEXT_STEP) else 0 # of which a step may still be to come
+    assert n*steps-resets <= len(memory) <= n*steps-resets+n
+    m,alone = in_order(memory),gym.make('CartPole-v1').unwrapped
+    check_episodes(m)
+    assert m['truncated'].any() and m['terminated'].any() and m['step'].max()==limit
+    alone.reset()
+    for s,a,nxt,te in zip(m['state'], m['action'], m['next_state'], m['terminated']):
+        alone.state,alone.steps_beyond_terminated = tuple(s.double().tolist()),None
+        got,_,terminated,*_ = alone.step(int(a))
+        assert np.allclose(got, nxt, atol=1e-4) and terminated==bool(te)
+
+@pytest.mark.parametrize('frame_stack', (None,4))
+@pytest.mark.parametrize('mode', (AutoresetMode.NEXT_STEP,AutoresetMode.SAME_STEP), ids=lambda o: o.value) # it has no third one
+def test_ale(mode, frame_stack):
+    "ALE's vector: each next stack continues the stack before it, at time limits too, and none begins an episode"
+    n,limit,steps = 3,25,60
+    envs = AtariVectorEnv('breakout', n, autoreset_mode=mode, max_num_frames_per_episode=4*limit, img_height=20, img_width=16, noop_max=5)
+    memory = ExperienceReplay(bs=8, max_sz=1000, warmup_sz=1, seed=0, frame_stack=frame_stack)
+    overs = fill(envs, memory, steps)
+    assert overs.sum()>=n and len(memory)==n*steps-(overs.sum() if mode==AutoresetMode.NEXT_STEP else 0)
+    m = in_order(memory)
+    check_episodes(m)
+    assert m['state'].dtype==torch.uint8 and tuple(m['state'].shape[1:])==(4,20,16)
+    assert (m['next_state'][:,:-1]==m['state'][:,1:]).all() and m['truncated'].any()
