@@ -58,6 +58,7 @@
 - `fastrl.memory.walk`: Which row follows which, and what several steps in a row make
 - `fastrl.offline`: Read Minari datasets and D4RL's arrays into a replay memory, and write a memory as a Minari dataset
 - `fastrl.parallel`: Many environments collect at once; their banks are merged, learnt from and tested, until the result is good enough
+- `fastrl.pytest_plugin`: Make every known mistake of replay buffers a test of yours
 - `fastrl.run_state`: What an iteration brought, whether that is good enough, and where the next run resumes
 - `fastrl.sb3`: The replay buffers of stable-baselines3, with priorities, n-step returns of any observation, and hindsight
 - `fastrl.supervisor`: Run a command or a Python function in a process of its own that never outlives you, and that leaves nothing behind
