@@ -8,7 +8,7 @@ from .report import folder, machine, write
 
 page = folder.parents[1]/'nbs'/'tutorials'/'r2d2.ipynb'
 tasks = { # name: environment, arguments of `r2d2_learner`, the return that solves it
-    'T-maze with a corridor of 30': ('TMaze', dict(n=8_000, T=31, updates=2), .95),
+    'T-maze with a corridor of 30': ('TMaze', dict(n=12_000, T=31, updates=2), .95),
     'CartPole without velocities': ('Positions', dict(n=20_000, T=10, burn_in=5, gamma=.997), 475)}
 variants = { # name: what is taken away, seeds at most
     'R2D2': ({}, 10), 'feed-forward': (dict(recurrent=False), 3), 'no stored state': (dict(stored=False), 3),
