@@ -211,8 +211,8 @@ contents = {
     'Start': {'start/modules': [], 'start/comparison': [], 'start/checked': [], 'start/not_here': []},
     'Tutorials': dict.fromkeys(f'tutorials/{o}' for o in (
         'first_agent','plain_pytorch','sac','endings','priorities','offline_online','looking','larger_than_ram','many_workers','your_own')) | {
-        'tutorials/episodes_quickstart': ['tutorials/episodes_workers', 'tutorials/episodes_compose', 'tutorials/recurrent_tmaze']},
-    'How-to': dict.fromkeys(f'howto/{o}' for o in ('recipes','frames','fastai','sb3','minari','from_velora','from_rose','from_buffers','from_fastrl')),
+        'tutorials/episodes_quickstart': ['tutorials/episodes_workers', 'tutorials/episodes_compose', 'tutorials/recurrent_tmaze', 'tutorials/r2d2']},
+    'How-to': dict.fromkeys(f'howto/{o}' for o in ('recipes','frames','fastai','sb3','minari','world_models','from_velora','from_rose','from_buffers','from_fastrl')),
     'Reference: the memory': {
         'memory.replay': ['memory.columns', 'memory.ahead', 'memory.stream', 'memory.limit'], 'memory.experience_replay': ['memory.updates'], 'memory.sample': ['memory.mixture', 'memory.tree', 'memory.walk', 'memory.folds', 'memory.starts'],
         'memory.ring': ['memory.row', 'memory.place', 'memory.random', 'memory.serial', 'memory.frames', 'memory.stacks', 'memory.joins'],
@@ -235,7 +235,8 @@ words = {
     'tutorials/priorities': 'prioritized experience replay; PER; n-step; n-step returns; multi-step returns',
     'memory.sample#prioritized': 'prioritized experience replay; importance sampling weights', 'memory.tree': 'sum tree; segment tree',
     'tutorials/larger_than_ram#how-much-memory-it-takes': 'memory usage; memory use; RAM', 'memory.place': 'memory mapped; shared memory; GPU', 'memory.random': 'seed; random numbers', 'memory.ahead': 'prefetch; DataLoader; pin_memory; background thread',
-    'tutorials/recurrent_tmaze': 'LSTM; GRU; RNN; recurrent; DRQN; R2D2; POMDP', 'memory.episodes': 'sequences; recurrent replay',
+    'tutorials/recurrent_tmaze': 'LSTM; GRU; RNN; recurrent; DRQN; POMDP', 'tutorials/r2d2': 'R2D2; recurrent; LSTM; POMDP; stored state',
+    'howto/world_models': 'DreamerV3; Dreamer; TD-MPC2; world model; model-based; latent states', 'memory.episodes': 'sequences; recurrent replay',
     'tutorials/endings': 'terminated; truncated; done; time limit; TimeLimit; bootstrapping; autoreset', 'memory.walk': 'n-step; n-step returns', 'memory.starts': 'R2D2; prioritized sequences; eta', 'memory.stream': 'truncated backpropagation; TBPTT; continuing tasks',
     'memory.limit': 'samples per insert; rate limiter; reverb; replay ratio', 'memory.replay#burn-in-and-stored-states': 'burn-in; stored state; recurrent state',
     'memory.disk': 'save; load; checkpoint; resume; safetensors', 'memory.vector': 'vector environments; VectorEnv; AsyncVectorEnv',

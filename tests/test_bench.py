@@ -1,7 +1,7 @@
 "The benchmarks run, without peers and at the size of toys; what they measure is no test"
 import json
 import pytest
-from bench import add, ahead, bank, disk, episodes, frames, growth, parallel, priority, report, sample, stores, train
+from bench import add, ahead, bank, disk, episodes, frames, growth, parallel, priority, r2d2, report, sample, stores, train
 from bench.measure import Case, measure, ratios
 from bench.rows import make_rows
 
@@ -42,3 +42,13 @@ def test_results(tmp_path):
     assert [(c['name'], c['reached']) for c in stored['cases']]==[('a', True), ('b', False)]
     table = (tmp_path/'foundation.md').read_text()
     assert table.count('\n| ')==4 and 'No figure for SB3: not installed.' in table and '**no**' in table
+
+def test_recurrent(monkeypatch):
+    "The code of the tutorial trains, also without one of its ingredients, and the table counts what it solved"
+    monkeypatch.setattr(r2d2, 'tasks', {'toy': ('TMaze', dict(n=1200, T=8, burn_in=4, updates=1, eval_every=400), .95)})
+    plan = list(r2d2.planned(7, 2))
+    assert len(plan)==len(set(plan)) and plan[0]==('toy','R2D2',7)
+    rows = [r2d2.run('toy', v, 7) for v in ('R2D2','no burn-in')]
+    assert all((r['steps'], r['updates'], len(r['curve']))==(1200, 13, 3) for r in rows)
+    table = r2d2.table(rows+[{**rows[0], 'seed':8, 'last':1., 'best':.9}])
+    assert '| R2D2 | 2 | 1 | 0 |' in table and '| no burn-in | 1 | 0 | 0 |' in table

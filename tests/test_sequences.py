@@ -8,7 +8,7 @@ from fastrl.core import test_same as same
 from fastrl.memory.disk import Saved
 from fastrl.memory.limit import RateLimiter
 from fastrl.memory.replay import ExperienceReplay, ExperienceReplayException
-from fastrl.memory.sample import Prioritized
+from fastrl.memory.sample import Prioritized, Uniform
 from fastrl.memory.stream import Stream
 
 def refused(says):
@@ -422,3 +422,20 @@ def test_own_names():
         before = er['td_error'].clone()
         with pytest.raises(ExperienceReplayException): er.update_td(td, idxs, serial)
         same(er['td_error'], before)
+
+class Few(Uniform):
+    "A sampler that has a length, and begins each sequence at the same row"
+    def __len__(self): return 0
+    def draw_starts(self, ring, bs, walk, T, pad=False):
+        walk.follow(ring)
+        return torch.full((bs,), 4).numpy(),{}
+
+def test_own_sampler(tmp_path):
+    "A sampler of the user's says where sequences begin, before and after a load, also one whose length is 0"
+    er = ExperienceReplay(4, max_sz=20, warmup_sz=1, sampler=Few())
+    for t in range(12): er.add(x=t, terminated=False, truncated=False, env_id=0)
+    er.save(tmp_path/'er')
+    mine = Few()
+    back = ExperienceReplay.load(tmp_path/'er', sampler=mine)
+    assert back.sampler is mine
+    for o in (er, back): same(o.sample_sequences(8, T=3)[1], tensor([[4,5,6]]*8))

@@ -402,7 +402,7 @@ def empty(cls:ReplayBuffer, saved, sampler=None, device='cpu')->ReplayBuffer:
     if c['capacity']!=saved.ring['capacity']:
         raise ValueError(f'`capacity` is {c["capacity"]}, but there is room for {saved.ring["capacity"]} rows')
     return cls(*(c[k] for k in _meta_keys[:4]), device=None if torch.device(device).type=='cpu' else device,
-               sampler=sampler or sampler_of(c['sampler'], c['sampler_settings'], device),
+               sampler=sampler_of(c['sampler'], c['sampler_settings'], device) if sampler is None else sampler,
                **{f'{k[:-1]}_dtype': dtypes[k] for k in ('states','actions','rewards','hiddens')})
 
 # %% ../../nbs/06c_memory.buffer.ipynb #109a2993
