@@ -563,7 +563,7 @@ def empty(cls:ExperienceReplay, saved, sampler=None, device='cpu')->ExperienceRe
     "A memory with the settings of `saved`, and no rows yet"
     newer = dict(freeze_memory=False, frame_stack=None, frame_pad='repeat', frame_margin=.05)
     c = {**newer, **saved.config} # older memories knew nothing of these
-    new = sampler or sampler_of(c['sampler'], c['sampler_settings'], device)
+    new = sampler_of(c['sampler'], c['sampler_settings'], device) if sampler is None else sampler
     if (type(new).__name__, new.settings)!=(c['sampler'], c['sampler_settings']):
         raise ValueError(f'`sampler` should be a {c["sampler"]} with {c["sampler_settings"]}, '
                          f'got a {type(new).__name__} with {new.settings}')

@@ -466,7 +466,7 @@ class Runs:
                                                'call the stored column `mask` another name')
         T,more = self.T,{}
         if not T: begin,T = walk._draw_whole(ring, bs, self.gen)
-        elif self.by: begin,more = self.by.draw_starts(ring, bs, walk, T, self.pad)
+        elif self.by is not None: begin,more = self.by.draw_starts(ring, bs, walk, T, self.pad)
         else: begin = walk._starts(ring, bs, T, self.pad, self.gen)
         base,oldest = walk.bounds(ring)[:2] if self.burn_in else (0,0)
         idxs,_,*flags = _run_rows(walk.nxt, walk.prv, begin, T, True, self.burn_in, base, oldest)
