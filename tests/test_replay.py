@@ -170,7 +170,7 @@ def outcome(er, row):
 def fast_and_general(first, **kw):
     "Two memories with the row `first`, of which the second has no fast way"
     a,b = (ExperienceReplay(max_sz=3, warmup_sz=0, **kw).add(**first) for _ in range(2))
-    b.ring._fast = lambda row: False
+    b.ring.writer = lambda row: False
     return a,b
 
 @pytest.mark.parametrize('first', [dict(f=0., i=np.int64(0), b=False, s=state),

@@ -219,7 +219,7 @@ def _note(self:FrameRing, envs):
 @patch
 def _add_next(self:FrameRing, row):
     "Write the usual row, which continues the last one of its environment; was it one?"
-    fits,pool,new = getattr(self._fast, 'fits', None),self.pool,self.newest
+    fits,pool,new = getattr(self.writer, 'fits', None),self.pool,self.newest
     if fits is None or self.place.others or list(pool.place.arrays or ())!=[('frame',)]: return False
     with self:
         total,seams,(_,cap,first,number) = self.total,self.seams,pool.counts

@@ -51,7 +51,7 @@ class Ring:
 
     def _attach_serials(self):
         self._serials = Serials(self.place, self.capacity)
-        self._rows_lock,self._fast = self._serials.lock,_not_yet
+        self._rows_lock,self.writer = self._serials.lock,_not_yet
         _rings.add(self)
 
     def __len__(self): return len(self._serials)
@@ -77,14 +77,14 @@ def add(self:Ring,
 ):
     """Write one row
     - `**row`: The fields of one step: numbers, arrays, tensors, or dicts and tuples of them"""
-    if not self._fast(row): self._add_any(row)
+    if not self.writer(row): self._add_any(row)
 
 @patch
 def _add_any(self:Ring, row):
     "Write a row the general way, and compile the fast one for the next"
     self._write_checked({k: v for k,v in row.items() if v is not None}, one=True)
     with self._rows_lock:
-        if self._fast is _not_yet: self._fast = self._serials.writer()
+        if self.writer is _not_yet: self.writer = self._serials.writer()
 
 @patch
 def extend(self:Ring,
@@ -108,7 +108,7 @@ def _write_checked(self:Ring, data, one):
         if not place.fields: self._make_room(fields)
         if place.fields is not fields: cols = place.fields.fit(ts, one) # another thread wrote the first row meanwhile
         at = self._serials.next_slot()
-        if self.capacity is None and at+n>len(place): place.grow(at+n); self._fast = _not_yet
+        if self.capacity is None and at+n>len(place): place.grow(at+n); self.writer = _not_yet
         self._write(cols, at, n)
 
 @patch
@@ -515,7 +515,7 @@ def reset(self:Ring,
     with self._rows_lock:
         if before is not None: return self._serials.forget(before)
         self._serials.reset(first, stop)
-        self._fast = _not_yet
+        self.writer = _not_yet
 
 # %% ../../nbs/01_memory.ring.ipynb #1f7bf565
 @patch
@@ -564,7 +564,7 @@ def _unlock():
     "In a forked child nobody is left who would release a lock that was held"
     for o in _rings: # what was compiled has the old lock
         o._serials.free()
-        o._rows_lock,o._fast = o._serials.lock,_not_yet
+        o._rows_lock,o.writer = o._serials.lock,_not_yet
 if hasattr(os, 'register_at_fork'): os.register_at_fork(after_in_child=_unlock)
 
 # %% ../../nbs/01_memory.ring.ipynb #ce44d2a8

@@ -17,6 +17,7 @@ class Ring:
     """Rows of one schema; once `capacity` is reached, the newest row replaces the oldest"""
     capacity: Any
     place: Place
+    writer: Any
 
     def __init__(self, capacity: int | None=None, schema: dict | None=None, device: Any='cpu', shared: bool=False, path: Any=None):
         """- `capacity`: The most rows it holds; without it the ring grows
