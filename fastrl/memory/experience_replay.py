@@ -261,14 +261,14 @@ class Resume(Callback):
         # how far the training has come; batches of this epoch done by an earlier run; batches since the last checkpoint
         self.epoch_at,self.iter_at,self._skip,self._unsaved = 0,0,0,0
         if self.run and (self.folder/'manifest.json').exists(): self._load_training()
-        self._first_epoch,self._logger = self.epoch_at,self.learn.logger
+        self._first_epoch,self._was_logger = self.epoch_at,self.learn.logger
 
 # %% ../../nbs/06a_memory.experience_replay.ipynb #6a000005
 @patch
 def before_epoch(self:Resume):
     "Skip the epochs that are done"
     over = self.epoch<self._first_epoch
-    self.learn.logger = noop if over else self._logger # an epoch of an earlier run has no line in this table
+    self.learn.logger = noop if over else self._was_logger # an epoch of an earlier run has no line in this table
     if over: raise CancelEpochException
 
 @patch

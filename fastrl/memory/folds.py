@@ -144,7 +144,7 @@ def evenly(self:Folds,
     - `at`: Of the random numbers, the stream and the place of the first one
     - `k`: How many rows
     - returns: row numbers, packed rows, and the columns `n_steps`, `discount` and `serial`; `None` if there are no rows, or too long ones"""
-    counts = stored,*_ = ring.counts
+    counts = stored,*_ = ring.serials.counts()
     if not stored or not (short := self._short(ring)): return
     idxs,serials,rows,steps,discount = _pick_folded(self.walk.nxt, *short, self.n, self.gamma, *at, k, *counts)
     cols = dict(n_steps=from_numpy(steps), discount=from_numpy(discount), serial=from_numpy(serials))

@@ -181,7 +181,7 @@ def _keep(self:FrameRing, fields, frames):
 def _make_way(self:FrameRing, n):
     "Forget the rows that need a frame which the next `n` will overwrite"
     pool,last = self.pool,self.newest.last
-    if (over := pool.total+n-pool.capacity)<=pool.counts[2]: return
+    if (over := pool.total+n-pool.capacity)<=pool.serials.base: return
     slots = pool.seams.slots_of(np.arange(max(over-n, pool.seams.first), over), pool.capacity)
     before = int(last[slots].max())+1
     last[slots] = -1
@@ -222,7 +222,7 @@ def _add_next(self:FrameRing, row):
     fits,pool,new = getattr(self.writer, 'fits', None),self.pool,self.newest
     if fits is None or self.place.others or list(pool.place.arrays or ())!=[('frame',)]: return False
     with self:
-        total,seams,(_,cap,first,number) = self.total,self.seams,pool.counts
+        total,seams,(_,cap,first,number) = self.total,self.seams,pool.serials.counts()
         if new.seen!=total or new.base!=seams.first: return False # rows came from elsewhere
         found = continued(row, new.envs, pool.place.arrays['frame',], self.stack, barrier_in(seams))
         if not found: return False
@@ -397,9 +397,9 @@ def _add_frames(self:FrameRing, read, rows, idxs, cols):
 
 @patch
 def _windows_evenly(self:FrameRing, at, n):
-    "As `draw_evenly`, in one compiled loop"
-    counts = stored,*_ = self.counts
-    if not stored: return self.draw_evenly(at, n) # an error
+    "Rows that are drawn evenly, with the windows of their frames, in one compiled loop; `None` if there are none"
+    counts = stored,*_ = self.serials.counts()
+    if not stored: return
     _,state,_,nxt = self._at or self._find_numbers()
     idxs,serials,rows,slots,lacks = _pick_windows(self.place.array, state, nxt, self.stack, *at, n, *counts)
     return from_numpy(idxs),rows,self._with_pixels({'serial':from_numpy(serials)}, from_numpy(slots), lacks)
@@ -425,8 +425,9 @@ def draw(self:FrameRing,
     def with_frames(ring, idxs): return self._read(read, idxs)
     def evenly(ring, at, n):
         if read is None: return self._windows_evenly(at, n)
-        idxs,rows,cols = self.draw_evenly(at, n, read)
-        return idxs,rows,self._add_frames(read, rows, idxs, cols)
+        if drawn := hasattr(read, 'evenly') and read.evenly(self, at, n):
+            idxs,rows,cols = drawn
+            return idxs,rows,self._add_frames(read, rows, idxs, cols)
     with_frames.evenly = evenly
     drawn = Ring.draw(self, sampler, bs, device, with_frames, n_batches)
     if n_batches is None: return with_stacks(self.pool.fields, self.stack, *drawn),drawn[1]

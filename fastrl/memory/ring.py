@@ -50,21 +50,17 @@ class Ring:
         elif fields is not None: self._make_room(fields)
 
     def _attach_serials(self):
-        self._serials = Serials(self.place, self.capacity)
-        self._rows_lock,self.writer = self._serials.lock,_not_yet
+        self.serials = Serials(self.place, self.capacity)
+        self._rows_lock,self.writer = self.serials.lock,_not_yet
         _rings.add(self)
 
-    def __len__(self): return len(self._serials)
-    @property
-    def counts(self)->tuple:
-        "As `Serials.counts` gives them"
-        return self._serials.counts()
+    def __len__(self): return len(self.serials)
     def __getattr__(self, k):
         if k=='rows' and 'place' in vars(self): return self.place # its former name
         raise AttributeError(f'{type(self).__name__!r} object has no attribute {k!r}')
     def __repr__(self):
         of,fields = 'rows' if self.capacity is None else f'of {self.capacity} rows',self.place.fields or []
-        return in_lines(f'Ring({len(self)} {of}, pointer {self._serials.pointer}: {", ".join(map(repr, fields))})')
+        return in_lines(f'Ring({len(self)} {of}, pointer {self.serials.pointer}: {", ".join(map(repr, fields))})')
     def _repr_html_(self): return columns_html(self.columns() if len(self) else None, rows_text('Ring', self))
 
 # %% ../../nbs/01_memory.ring.ipynb #edf26f51
@@ -84,7 +80,7 @@ def _add_any(self:Ring, row):
     "Write a row the general way, and compile the fast one for the next"
     self._write_checked({k: v for k,v in row.items() if v is not None}, one=True)
     with self._rows_lock:
-        if self.writer is _not_yet: self.writer = self._serials.writer()
+        if self.writer is _not_yet: self.writer = self.serials.writer()
 
 @patch
 def extend(self:Ring,
@@ -107,7 +103,7 @@ def _write_checked(self:Ring, data, one):
     with self._rows_lock:
         if not place.fields: self._make_room(fields)
         if place.fields is not fields: cols = place.fields.fit(ts, one) # another thread wrote the first row meanwhile
-        at = self._serials.next_slot()
+        at = self.serials.next_slot()
         if self.capacity is None and at+n>len(place): place.grow(at+n); self.writer = _not_yet
         self._write(cols, at, n)
 
@@ -115,12 +111,12 @@ def _write_checked(self:Ring, data, one):
 def _make_room(self:Ring, fields):
     "Fix the `fields` and make room"
     self.place.make(fields, self.capacity or 1024)
-    if self.place.path: self._serials.opened() # another process may have been quicker
+    if self.place.path: self.serials.opened() # another process may have been quicker
 
 @patch
 def _write(self:Ring, cols, at, n):
     "Write `n` rows, the first of them to slot `at`; the last of them if there are more than slots"
-    s,skip = self._serials,max(0, n-(self.capacity or n))
+    s,skip = self.serials,max(0, n-(self.capacity or n))
     if skip: cols,at = [t[skip:] for t in cols],s.slots_of(s.total+skip)
     s.write(n, self.place.copy_in, self.place.apart(cols), at, n-skip)
 
@@ -135,8 +131,8 @@ def write_by(self:Ring,
     - `write`: `write(slot)` puts them into `place.columns` (or `place.arrays`), the first one at `slot`"""
     with self._rows_lock:
         self.place.check_writable()
-        at = self._serials.next_slot()
-        self._serials.write(n, write, at)
+        at = self.serials.next_slot()
+        self.serials.write(n, write, at)
 
 # %% ../../nbs/01_memory.ring.ipynb #236844d2
 @patch(as_prop=True)
@@ -152,15 +148,11 @@ def device(self:Ring)->torch.device:
 @patch(as_prop=True)
 def total(self:Ring)->int:
     "How many rows were ever written"
-    return self._serials.total
-@patch(as_prop=True)
-def oldest(self:Ring)->int:
-    "The serial number of the oldest row that is whole"
-    return self._serials.oldest
+    return self.serials.total
 @patch(as_prop=True)
 def pointer(self:Ring)->int:
     "Where the newest row ends"
-    return self._serials.pointer
+    return self.serials.pointer
 
 # %% ../../nbs/01_memory.ring.ipynb #5ca6c092
 @patch
@@ -174,7 +166,7 @@ def columns(self:Ring)->BD:
 @patch
 def _shown(self:Ring, cols):
     "`cols`, or copies of them with the oldest whole row in the place of rows that are half written"
-    s = self._serials
+    s = self.serials
     if s.sound() or not (len(torn := s.torn) and len(self)): return cols
     if len(torn)>=len(self): return [v[:0] for v in cols]
     i = np.arange(len(self))
@@ -203,7 +195,7 @@ def _idxs_of(self:Ring, o):
 def _copy_rows(self:Ring, o):
     "The rows that `o` names, without those that are half written; one that is named by its number is an error then"
     i = self._idxs_of(o)
-    if self._serials.sound(): return self.gather(i)
+    if self.serials.sound(): return self.gather(i)
     there = self.holds(i)
     if isinstance(o, slice): return self.gather(i[there])
     if not there.all():
@@ -231,8 +223,8 @@ def _steady(self:Ring, idxs):
     self.place.check_process()
     if not self.place.others: return self.place.take(idxs)
     for _ in self._tries():
-        was,rows = self._serials.written,self.place.take(idxs)
-        if not self._serials.touched(idxs, was): return rows
+        was,rows = self.serials.written,self.place.take(idxs)
+        if not self.serials.touched(idxs, was): return rows
 
 # %% ../../nbs/01_memory.ring.ipynb #3aecc390
 _give_up_after = 10 # seconds
@@ -254,7 +246,7 @@ def serial(self:Ring,
     """How many rows were written before each of these
     - `idxs`: Rows, named in any way"""
     i = self._idxs_of(idxs)
-    return self._serials.of(i.reshape(-1)).view(i.shape)
+    return self.serials.of(i.reshape(-1)).view(i.shape)
 
 # %% ../../nbs/01_memory.ring.ipynb #56d1a39f
 @patch
@@ -266,7 +258,7 @@ def holds(self:Ring,
     - `idxs`: Row numbers, of any shape; -1 names none
     - `serials`: As many, from `serial` or a batch; without them: is anything stored there?
     - returns: bool, in the shape of `idxs`"""
-    return self._serials.hold(idxs, serials)
+    return self.serials.hold(idxs, serials)
 
 # %% ../../nbs/01_memory.ring.ipynb #be1ac03b
 @patch
@@ -300,14 +292,14 @@ def draw(self:Ring,
 @patch
 def _draw_rows(self:Ring, sampler, bs, read, k=1):
     "The row numbers that `sampler` draws, these rows, and the columns beside them"
-    if hasattr(sampler, 'evenly') and self.place.short and self._serials.sound():
-        if (at := sampler.evenly(bs*k)) is not None: return self.draw_evenly(at, bs*k, read)
+    if hasattr(sampler, 'evenly') and self.place.short and self.serials.sound():
+        if (at := sampler.evenly(bs*k)) is not None: return self._draw_evenly(at, bs*k, read)
     idxs,cols = self._draw_by(sampler, bs) if k==1 else self._draw_several(sampler, bs, k)
-    if read is None and bs*k<=_few and self.place.short and idxs.ndim==1 and idxs.is_cpu and self._serials.sound():
-        serial,least,rows = self._serials.check_rows(idxs, self.place.array)
+    if read is None and bs*k<=_few and self.place.short and idxs.ndim==1 and idxs.is_cpu and self.serials.sound():
+        serial,least,rows = self.serials.check_rows(idxs, self.place.array)
         if least==0: return idxs,rows,{**cols, 'serial':serial}
     flat,serial,least = self._numbered(sampler, idxs)
-    if not self._serials.sound():
+    if not self.serials.sound():
         idxs,cols = self._without_torn(sampler, bs, idxs, cols, k)
         flat,serial,least = self._numbered(sampler, idxs)
     if read is not None: rows,more = read(self, idxs)
@@ -318,17 +310,10 @@ def _draw_rows(self:Ring, sampler, bs, read, k=1):
 _few = 1024 # rows: NumPy's loop copies more of them in less time
 
 @patch
-def draw_evenly(self:Ring,
-    at, # The stream of the random numbers, and the place of the first one
-    n:int,
-    read=None, # As `draw` takes it; one that has `evenly(ring, at, n)` may draw itself
-): # -> row numbers, rows, and columns beside them
-    """`n` rows, drawn evenly
-    - `at`: The stream of the random numbers, and the place of the first one
-    - `read`: As `draw` takes it; one that has `evenly(ring, at, n)` may draw itself
-    - returns: row numbers, rows, and columns beside them"""
+def _draw_evenly(self:Ring, at, n, read):
+    "As `_draw_rows`, with random numbers by their place in a stream; a `read` that has `evenly` may draw itself"
     if hasattr(read, 'evenly') and (drawn := read.evenly(self, at, n)): return drawn
-    idxs,serials,rows = self._serials.pick(at, n, self.place.array if read is None and n<=_few else None)
+    idxs,serials,rows = self.serials.pick(at, n, self.place.array if read is None and n<=_few else None)
     if read is None: return idxs,self.place.take(idxs).reshape(-1) if rows is None else rows,{'serial':serials}
     rows,cols = read(self, idxs)
     return idxs,rows,{**cols, 'serial':serials}
@@ -338,7 +323,7 @@ def draw_evenly(self:Ring,
 def _numbered(self:Ring, sampler, idxs):
     "The rows that `sampler` drew, flat; their serial numbers; and the least index. An error if one does not exist"
     flat = idxs if (one := idxs.ndim==1) else idxs.reshape(-1)
-    serial,least = self._serials.check(flat)
+    serial,least = self.serials.check(flat)
     if least<(0 if one else -1): self._refuse_draw(sampler, idxs)
     return flat, serial if one else serial.reshape(*idxs.shape, 1), least
 
@@ -474,7 +459,7 @@ def _put_fast(self:Ring, f, idxs, values, serials):
     if not (type(idxs) is type(values) is type(serials) is np.ndarray and idxs.dtype==serials.dtype==np.int64
             and values.dtype==col.dtype and idxs.ndim==1 and values.shape==(*idxs.shape,*f.shape)
             and serials.shape==(len(idxs),1)
-            and self._serials.write_held(col, idxs, values, serials[:,0])): return False
+            and self.serials.write_held(col, idxs, values, serials[:,0])): return False
     if place.changed is not None: place.mark_changed(f.path[0], from_numpy(idxs))
     return True
 
@@ -482,12 +467,12 @@ def _put_fast(self:Ring, f, idxs, values, serials):
 @patch(as_prop=True)
 def seams(self:Ring)->Seams:
     "What the rows themselves do not say about what follows what"
-    return self._serials.seams
+    return self.serials.seams
 
 @patch(set_prop=True)
 def seams(self:Ring, s):
     "Set the marks; `first` and `oldest` follow from the rows"
-    self._serials.seams = s
+    self.serials.seams = s
 
 # %% ../../nbs/01_memory.ring.ipynb #910d44e7
 @patch
@@ -498,7 +483,7 @@ def cut(self:Ring,
     """Mark that what is written next follows nothing that is stored
     - `on`: `False` takes back a mark that no row was written after: the environments resume where they were
     - `gap`: Are rows missing here, so that nobody knows whether an episode began with them?"""
-    self._serials.cut(on, gap)
+    self.serials.cut(on, gap)
 
 # %% ../../nbs/01_memory.ring.ipynb #c9b646b9
 @patch
@@ -513,8 +498,8 @@ def reset(self:Ring,
     - `before`: Forget only the rows below this serial number: they count as overwritten"""
     if not self.fields: return
     with self._rows_lock:
-        if before is not None: return self._serials.forget(before)
-        self._serials.reset(first, stop)
+        if before is not None: return self.serials.forget(before)
+        self.serials.reset(first, stop)
         self.writer = _not_yet
 
 # %% ../../nbs/01_memory.ring.ipynb #1f7bf565
@@ -540,15 +525,15 @@ def _without_torn(self:Ring, sampler, bs, idxs, cols, k):
 @patch
 def _open_file(self:Ring, fields=None):
     "Open the file that a ring left"
-    self.capacity = self._serials.capacity = len(self.place.open(fields, self.capacity))
-    self._serials.opened()
+    self.capacity = self.serials.capacity = len(self.place.open(fields, self.capacity))
+    self.serials.opened()
 
 # %% ../../nbs/01_memory.ring.ipynb #8a45d940
 
 @patch
 def __getstate__(self:Ring):
     with self._rows_lock: # no thread writes while the rows are copied
-        return dict(capacity=self.capacity, place=self.place.__getstate__(), _reopened=self._serials.reopened)
+        return dict(capacity=self.capacity, place=self.place.__getstate__(), _reopened=self.serials.reopened)
 
 @patch
 def __setstate__(self:Ring, state):
@@ -556,15 +541,15 @@ def __setstate__(self:Ring, state):
     place.__setstate__(state['place'] if 'place' in state else state['rows']) # its former name
     self.__dict__.update({k: v for k,v in state.items() if k not in ('rows','_reopened')}, place=place)
     self._attach_serials()
-    self._serials.reopened = state['_reopened']
-    if self.place.fields and self.place.path: self._serials.opened()
+    self.serials.reopened = state['_reopened']
+    if self.place.fields and self.place.path: self.serials.opened()
 
 # %% ../../nbs/01_memory.ring.ipynb #a800104b
 def _unlock():
     "In a forked child nobody is left who would release a lock that was held"
     for o in _rings: # what was compiled has the old lock
-        o._serials.free()
-        o._rows_lock,o.writer = o._serials.lock,_not_yet
+        o.serials.free()
+        o._rows_lock,o.writer = o.serials.lock,_not_yet
 if hasattr(os, 'register_at_fork'): os.register_at_fork(after_in_child=_unlock)
 
 # %% ../../nbs/01_memory.ring.ipynb #ce44d2a8
@@ -572,19 +557,19 @@ if hasattr(os, 'register_at_fork'): os.register_at_fork(after_in_child=_unlock)
 def __enter__(self:Ring):
     "No other thread writes until the block ends, and rows that other processes write meanwhile are ignored"
     self._rows_lock.acquire()
-    if self.place.others and self.place.fields: self._serials.pin()
+    if self.place.others and self.place.fields: self.serials.pin()
     return self
 
 @patch
 def __exit__(self:Ring, *_):
-    self._serials.unpin()
+    self.serials.unpin()
     self._rows_lock.release()
 
 # %% ../../nbs/01_memory.ring.ipynb #4ac1d21d
 @patch
 def _draw_beside(self:Ring, sampler, bs, read, k):
     "As `_draw_rows` while another process may write: again, if it has overwritten or forgotten some of the rows"
-    s = self._serials
+    s = self.serials
     for tries,_ in enumerate(self._tries()):
         base = s.base
         try:

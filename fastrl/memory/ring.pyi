@@ -17,6 +17,7 @@ class Ring:
     """Rows of one schema; once `capacity` is reached, the newest row replaces the oldest"""
     capacity: Any
     place: Place
+    serials: Serials
     writer: Any
 
     def __init__(self, capacity: int | None=None, schema: dict | None=None, device: Any='cpu', shared: bool=False, path: Any=None):
@@ -28,11 +29,6 @@ class Ring:
         ...
 
     def __len__(self):
-        ...
-
-    @property
-    def counts(self) -> tuple:
-        """As `Serials.counts` gives them"""
         ...
 
     def __repr__(self):
@@ -91,11 +87,6 @@ class Ring:
         ...
 
     @property
-    def oldest(self) -> int:
-        """The serial number of the oldest row that is whole"""
-        ...
-
-    @property
     def pointer(self) -> int:
         """Where the newest row ends"""
         ...
@@ -134,13 +125,6 @@ class Ring:
     - `read`: `read(ring, idxs)` → packed rows (or a list of columns) and more columns; else the rows as they are
     - `n_batches`: So many batches, all of them as of this moment
     - returns: (BD, row numbers), or `Batches` of them"""
-        ...
-
-    def draw_evenly(self, at, n: int, read: Any=None):
-        """`n` rows, drawn evenly
-    - `at`: The stream of the random numbers, and the place of the first one
-    - `read`: As `draw` takes it; one that has `evenly(ring, at, n)` may draw itself
-    - returns: row numbers, rows, and columns beside them"""
         ...
 
     def put(self, name: str, idxs, values, serials: Any=None) -> int:

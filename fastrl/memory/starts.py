@@ -184,7 +184,7 @@ def _around(nxt, prv, errors, idxs, at, T, pad, eta):
 # %% ../../nbs/02b_memory.starts.ipynb #633ab00f
 
 @compiled
-def _note(errors, idxs, td_errors, eps):
+def _note_errors(errors, idxs, td_errors, eps):
     for j in range(len(idxs)): errors[idxs[j]] = abs(np.float64(td_errors[j]))+eps
 
 @compiled
@@ -205,12 +205,12 @@ def update(self:Starts,
     - `idxs`: `(n,)`, an array, best in the order of their sequences
     - `td_errors`: `(n,)`, likewise; if a row comes twice, its last error counts
     - `eps`: Added to each"""
-    if not self._room(): return
-    _note(self.errors, idxs, td_errors, eps)
+    if not self._has_room(): return
+    _note_errors(self.errors, idxs, td_errors, eps)
     self._await(idxs.copy()) # whoever gave them may change them
 
 @patch
-def _room(self:Starts):
+def _has_room(self:Starts):
     "Are errors noted? If there are too many, the rows will say it all"
     if self.at is not None and self.n_pending>len(self.errors): self.at = None
     return self.at is not None
@@ -259,7 +259,7 @@ def learn(self:Starts,
     - `eps`: Added to each error
     - returns: Did it?"""
     at,w = self.walk.bounds(ring)[:3],self.walk
-    if not self._room() or len(w.nxt)!=len(self.errors): return False
+    if not self._has_room() or len(w.nxt)!=len(self.errors): return False
     done = _learn(idxs, td_errors, serials, ring.place.arrays[('td_error',)], self.errors, at, rows.n,
                   self.alpha, eps, rows.sums, rows.tops, rows.starts)
     if not len(done): return False

@@ -369,7 +369,7 @@ def bounds(self:Walk,
     - `ring`: Whose rows they are"""
     self.follow(ring)
     n = len(ring)
-    return self.base,max(ring.oldest, self.seen-n),self.seen,ring.capacity or max(n, 1)
+    return self.base,max(ring.serials.oldest, self.seen-n),self.seen,ring.capacity or max(n, 1)
 
 # %% ../../nbs/02a_memory.walk.ipynb #edf98dfd
 @patch
