@@ -289,6 +289,21 @@ def test_refused(tmp_path):
     fails('have one length', from_d4rl, {**arrays, 'rewards':arrays['rewards'][1:]})
     fails('have one length', from_d4rl, {**arrays, 'next_observations':arrays['observations'][1:]})
 
+class Cut:
+    "An array whose file ends early"
+    def __len__(self): return 20_000
+    def __getitem__(self, k):
+        if k.start: raise OSError('the file ends here')
+        return np.zeros(k.stop, np.float32)
+
+@pytest.mark.parametrize('stack', (None,2))
+def test_nothing_is_left(stack, tmp_path):
+    "Data that end in the middle leave no file, of frames neither"
+    n = len(Cut())
+    data = dict(observations=np.arange(n*9, dtype=np.int32).reshape(n, 3, 3), actions=np.zeros((n,1)), rewards=Cut(), terminals=np.zeros(n), timeouts=np.arange(n)%50==49)
+    with pytest.raises(OSError, match='ends here'): from_d4rl(data, path=tmp_path/'rows', frame_stack=stack)
+    assert not [*tmp_path.glob('rows*')]
+
 def test_interrupted(tmp_path, monkeypatch):
     "A Ctrl-C in the middle of writing leaves no half dataset"
     ob,ac = spaces.Box(-1, 1, (2,)),spaces.Discrete(3)

@@ -16,7 +16,7 @@ from fastcore.basics import patch
 from ..core import *
 from .ring import Ring
 from .serial import pick_evenly
-from .walk import Walk
+from .walk import Walk, reward_of
 
 # %% ../../nbs/02ac_memory.folds.ipynb #5a9b35f5
 _outcome = ('next_state','terminated','truncated','done')
@@ -101,7 +101,7 @@ def _short(self:Folds, ring):
     "What the compiled loop needs of `ring`, with the walk up to its newest row; `None` if rows are too long for it"
     self.walk.follow(ring)
     if self.seen is None or self.seen[0] is not ring.place.packed: # the first time, or the ring has grown
-        place,f = ring.place,self.walk.reward_of(ring)
+        place,f = ring.place,reward_of(ring)
         fast = place.short and place.arrays is not None and f.dtype in (torch.float32, torch.float64)
         self.seen = (place.packed,
                      (place.arrays[f.path].reshape(-1), f.start, place.array, _outcome_mask(ring)) if fast else None)
@@ -120,7 +120,7 @@ def _outcome_mask(ring):
 def _by_column(self:Folds, ring, idxs):
     "The same for long rows, column by column"
     last,steps,total,discount = self.walk.fold(ring, idxs, self.n, self.gamma)
-    dtype = self.walk.reward_of(ring).dtype
+    dtype = reward_of(ring).dtype
     total = total.to(dtype if dtype.is_floating_point else torch.float32) # a discounted sum of ints is a float
     return ([v.index_select(0, last if p[0] in _outcome else idxs) for p,v in ring.place.columns.items()],
             dict(reward=total, n_steps=steps, discount=discount))

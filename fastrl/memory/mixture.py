@@ -24,7 +24,7 @@ class Mixture:
         """- `shares`: `{memory: share}`, shares that add up to 1
         - `bs`: Rows in a batch; by default the last memory's `bs`"""
         self.memories,self.shares = [*shares],[*shares.values()]
-        if not shares or min(self.shares)<0 or abs(sum(self.shares)-1)>1e-6:
+        if not shares or not min(self.shares)>=0 or not abs(sum(self.shares)-1)<=1e-6: # also of NaN
             raise ValueError(f'`shares` should be numbers from 0 that add up to 1, got {self.shares}')
         self.bs = whole_number('bs', self.memories[-1].bs if bs is None else bs)
         self.counts(self.bs)

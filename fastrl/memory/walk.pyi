@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from ..core import *
 from .ring import Field, Ring
-__all__ = ['sequence_names', 'Walk', 'links', 'Runs']
+__all__ = ['sequence_names', 'Walk', 'links', 'reward_of', 'Runs']
 
 class Walk:
     """By row: the next one of its episode (-1: none yet, -2: it ended), the one before (-1: it began here, -3: unknown)"""
@@ -48,11 +48,6 @@ class Walk:
     - `n`: At most so many steps
     - `gamma`: What a reward one step later is worth
     - returns: the last row of each `(bs,)`, how many steps it is, their discounted reward, and `gamma` to that power, `(bs,1)` each"""
-        ...
-
-    def reward_of(self, ring: Ring) -> Field:
-        """The field `reward`, if it can be summed up
-    - `ring`: Whose rows they are"""
         ...
 
     def fold(self, ring: Ring, idxs: Tensor, n: int, gamma: float):
@@ -104,6 +99,11 @@ def links(chain, over, episode: Any=(), step: Any=()) -> Walk:
     - `over`: `(R,)` bool, where that ends
     - `episode`: `(R,)`, if rows have a number for it
     - `step`: Likewise"""
+    ...
+
+def reward_of(ring: Ring) -> Field:
+    """The field `reward`, if it can be summed up
+    - `ring`: Whose rows they are"""
     ...
 sequence_names: Any
 
