@@ -14,7 +14,7 @@ def train(out, steps): return ['train','CartPole-v1','--out',str(out),'--steps',
 def stopped_after(folder, steps, sig, cwd):
     "Start a long training, send `sig` to it when `steps` steps are checkpointed, and give what it said and its exit code"
     p = subprocess.Popen([*command, *train(folder, 10**6)], cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    until = time.monotonic()+120
+    until = time.monotonic()+600
     while True:
         assert p.poll() is None and time.monotonic()<until, p.communicate()[0][-2000:] if p.poll() is not None else 'it takes too long'
         try:

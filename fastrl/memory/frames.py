@@ -302,10 +302,8 @@ def _read_rows(self:FrameRing, serials, seams):
     cols = {p: v[slots] for p,v in self.place.columns.items() if len(p)==1 and p[0] in _telling or p[1:]==named}
     a,b = (cols[k, *named].cpu().numpy().astype(np.int64) for k in ('state','next_state'))
     self._need(np.concatenate([a, b[:,-1:]], 1), serials)
-    at = {}
     keys,over,episode,step = said_of(cols, len(serials))
-    for j,key in enumerate(keys): at[key] = j
-    for key,j in at.items():
+    for key,j in {key: j for j,key in enumerate(keys)}.items():
         if over[j]: self.newest.envs.pop(key, None); continue
         numbers = [-1 if o<0 else int(self.pool.serial([o])) for o in b[j].tolist()]
         frames = self._frames_at(torch.from_numpy(b[j:j+1]))
@@ -388,10 +386,10 @@ def _read(self:FrameRing, read, idxs):
         flat = idxs.reshape(-1)
         rows = self.place.take(flat.clamp(min=0))
         for o in rows if isinstance(rows, list) else [torch.as_tensor(rows)]: o[flat<0] = 0
-    return rows,self._add_frames(read, rows, flat, more)
+    return rows,self._add_frames(read, flat, rows, more)
 
 @patch
-def _add_frames(self:FrameRing, read, rows, idxs, cols):
+def _add_frames(self:FrameRing, read, idxs, rows, cols):
     k = self.stack+1 if read is None else 2*self.stack # with `read`, first and last step may be far apart
     return self._with_pixels(cols, *self._slots_in(rows, idxs, k))
 
@@ -406,8 +404,7 @@ def _windows_evenly(self:FrameRing, at, n):
 
 @patch
 def _with_pixels(self:FrameRing, cols, slots, lacks):
-    cols['frames'],*others = self._pixels(slots, lacks)
-    for i,o in enumerate(others): cols[f'frames {i+1}'] = o
+    for i,o in enumerate(self._pixels(slots, lacks)): cols[f'#{i}'] = o
     return cols
 
 # %% ../../nbs/03a_memory.frames.ipynb #6cd15bc4
@@ -422,16 +419,18 @@ def draw(self:FrameRing,
     """The batch that `sampler` chooses, with its stacks
     - `sampler`: As `Ring.draw` takes them
     - returns: (BD, row numbers), or `Batches` of them"""
+    fields,S = self.pool.fields,self.stack
+    here = n_batches is None and device is None and fields and [f.path for f in fields]==[('frame',)]
     def with_frames(ring, idxs): return self._read(read, idxs)
     def evenly(ring, at, n):
-        if read is None: return self._windows_evenly(at, n)
-        if drawn := hasattr(read, 'evenly') and read.evenly(self, at, n):
-            idxs,rows,cols = drawn
-            return idxs,rows,self._add_frames(read, rows, idxs, cols)
+        if read is None: drawn = self._windows_evenly(at, n)
+        elif drawn := hasattr(read, 'evenly') and read.evenly(self, at, n): self._add_frames(read, *drawn)
+        if drawn and here: with_stacks(fields, S, drawn[2], drawn[0]) # before the columns of their numbers are made
+        return drawn
     with_frames.evenly = evenly
     drawn = Ring.draw(self, sampler, bs, device, with_frames, n_batches)
-    if n_batches is None: return with_stacks(self.pool.fields, self.stack, *drawn),drawn[1]
-    drawn.then = partial(with_stacks, [*self.pool.fields], self.stack) # of each batch, when you get to it
+    if n_batches is None: return with_stacks(fields, S, *drawn) if '#0' in drawn[0] else drawn[0],drawn[1]
+    drawn.then = partial(with_stacks, [*fields], S) # of each batch, when you get to it
     return drawn
 
 # %% ../../nbs/03a_memory.frames.ipynb #e055061b
@@ -451,7 +450,7 @@ def gather(self:FrameRing,
             a,b = (_leaf_at(batch, (k, *named[1:])) for k in ('state','next_state'))
             frames = self._pixels(torch.cat([a, b[:,-1:]], 1).long().view(-1), True)
             if not self.place.others or bool((self.holds(flat, serials)|~self.holds(flat)).all()): break
-    batch.update({f'frames {i}' if i else 'frames': o for i,o in enumerate(frames)})
+    batch.update({f'#{i}': o for i,o in enumerate(frames)})
     batch = map_leaves(lambda o: o.unflatten(0, idxs.shape), with_stacks(self.pool.fields, self.stack, batch, flat))
     return batch if device is None else batch.to(device)
 

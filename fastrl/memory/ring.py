@@ -283,10 +283,8 @@ def draw(self:Ring,
         place.check_process()
         idxs,rows,cols = (self._draw_beside if others else self._draw_rows)(sampler, bs, read, n_batches or 1)
     if n_batches is not None: return Batches(place.fields, rows, idxs, cols, n_batches, device)
-    batch = place.fields.batch(rows, idxs.shape, device)
     if device is not None: cols = place.fields.moved(cols, device)
-    batch.update(cols)
-    return batch,idxs
+    return place.fields.batch(rows, idxs.shape, device, cols),idxs
 
 # %% ../../nbs/01_memory.ring.ipynb #1d01b024
 @patch

@@ -142,17 +142,22 @@ def batch(self:Fields,
     rows, # Packed, or a list of columns
     shape=(-1,), # Axes of the batch, `(B,T)` for sequences
     device=None, # Where the batch should be
+    cols={}, # Columns beside the fields, or in the place of some, there already
 )->BD:
     """Gathered `rows` as a batch
     - `rows`: Packed, or a list of columns
     - `shape`: Axes of the batch, `(B,T)` for sequences
-    - `device`: Where the batch should be"""
+    - `device`: Where the batch should be
+    - `cols`: Columns beside the fields, or in the place of some, there already"""
     if device is None and self.flat and type(rows) is np.ndarray and len(shape)==1 and self.record:
         rec = rows.reshape(-1).view(self.record) # the usual case, without a detour
-        return BD(zip(self.flat, [from_numpy(rec[o]) for o in self.names]))
+        return BD({k: cols[k] if k in cols else from_numpy(rec[o]) for k,o in zip(self.flat, self.names)} | cols)
     if device is not None: rows = self.moved(rows, device)
-    if not isinstance(rows, list): return self.named(self.columns(rows, shape))
-    return self.named(rows if len(shape)==1 else [o.unflatten(0, shape) for o in rows])
+    if not isinstance(rows, list): rows = self.columns(rows, shape)
+    elif len(shape)>1: rows = [o.unflatten(0, shape) for o in rows]
+    res = self.named(rows)
+    res.update(cols)
+    return res
 
 # %% ../../nbs/00a_memory.row.ipynb #8b040fce
 class Batches:

@@ -78,11 +78,12 @@ class Fields(list):
     - `cols`: One for each field, in their order"""
         ...
 
-    def batch(self, rows, shape: Any=(-1,), device: Any=None) -> BD:
+    def batch(self, rows, shape: Any=(-1,), device: Any=None, cols: Any={}) -> BD:
         """Gathered `rows` as a batch
     - `rows`: Packed, or a list of columns
     - `shape`: Axes of the batch, `(B,T)` for sequences
-    - `device`: Where the batch should be"""
+    - `device`: Where the batch should be
+    - `cols`: Columns beside the fields, or in the place of some, there already"""
         ...
 
     def moved(self, o, device):

@@ -104,21 +104,21 @@ def two_stacks(
 def with_stacks(
     fields, # Of a frame
     stack:int, # Frames in a stack
-    batch, # Its columns `frames`, `frames 1`… are taken out
+    batch, # Its columns `#0`, `#1`…, the frames of each field, are taken out
     idxs, # Whose shape the batch has
 )->BD: # `batch`
     """A batch with stacks in the place of the numbers of their frames
     - `fields`: Of a frame
     - `stack`: Frames in a stack
-    - `batch`: Its columns `frames`, `frames 1`… are taken out
+    - `batch`: Its columns `#0`, `#1`…, the frames of each field, are taken out
     - `idxs`: Whose shape the batch has
     - returns: `batch`"""
-    frames,rows = batch.pop('frames'),idxs.shape
+    frames,rows = batch.pop('#0'),idxs.shape
     if len(fields)==1 and len(fields[0].path)==1:
         batch['state'],batch['next_state'] = two_stacks(frames, rows, stack)
         return batch
     for i,f in enumerate(fields):
-        for k,o in zip(('state','next_state'), two_stacks(batch.pop(f'frames {i}') if i else frames, rows, stack)):
+        for k,o in zip(('state','next_state'), two_stacks(batch.pop(f'#{i}') if i else frames, rows, stack)):
             if len(f.path)>1: o = nest({p: o if p==f.path[1:] else v for p,v in leaves(batch[k])})
             batch[k] = o
     return batch

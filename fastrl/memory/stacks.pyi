@@ -43,7 +43,7 @@ def with_stacks(fields, stack: int, batch, idxs) -> BD:
     """A batch with stacks in the place of the numbers of their frames
     - `fields`: Of a frame
     - `stack`: Frames in a stack
-    - `batch`: Its columns `frames`, `frames 1`… are taken out
+    - `batch`: Its columns `#0`, `#1`…, the frames of each field, are taken out
     - `idxs`: Whose shape the batch has
     - returns: `batch`"""
     ...
