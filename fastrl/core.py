@@ -9,7 +9,7 @@ Docs: https://fastrl.github.io/fastrl/core.html.md"""
 # %% auto #0
 __all__ = ['leaves', 'map_leaves', 'path_name', 'printable', 'difference', 'test_same', 'test_in', 'test_len', 'test_lt',
            'row_index', 'TensorBatch', 'in_lines', 'BD', 'columns_html', 'rows_text', 'whole_number', 'refuse_words',
-           'usable_device', 'Progress', 'signals_held', 'compiled', 'aligned_zeros']
+           'usable_device', 'sent', 'Progress', 'signals_held', 'compiled', 'aligned_zeros']
 
 # %% ../nbs/00_core.ipynb #4703f0cd
 import math, numba, signal, sys, threading, time
@@ -345,6 +345,17 @@ def usable_device(
         raise ValueError(f"`device` is {str(d)!r}, and torch sees no GPU here (`torch.cuda.is_available()` is False): "
                          "take 'cpu', or install torch with CUDA")
     return d
+
+def sent(
+    t, # A tensor
+    device, # Where it should be
+):
+    """`t` on a `device`; what goes to a GPU goes from memory that the GPU reads itself, so that nobody waits
+    - `t`: A tensor
+    - `device`: Where it should be"""
+    to = torch.device(device).type
+    if t.is_cpu and to=='cuda': t = t.pin_memory()
+    return t.to(device, non_blocking=to!='cpu') # whoever gets it on the CPU reads it at once
 
 # %% ../nbs/00_core.ipynb #e565a95c
 class Progress:

@@ -7,7 +7,7 @@ from typing import Any, overload
 from contextlib import contextmanager
 import numpy as np, torch
 from torch import Tensor
-__all__ = ['leaves', 'map_leaves', 'path_name', 'printable', 'difference', 'test_same', 'test_in', 'test_len', 'test_lt', 'row_index', 'TensorBatch', 'in_lines', 'BD', 'columns_html', 'rows_text', 'whole_number', 'refuse_words', 'usable_device', 'Progress', 'signals_held', 'compiled', 'aligned_zeros']
+__all__ = ['leaves', 'map_leaves', 'path_name', 'printable', 'difference', 'test_same', 'test_in', 'test_len', 'test_lt', 'row_index', 'TensorBatch', 'in_lines', 'BD', 'columns_html', 'rows_text', 'whole_number', 'refuse_words', 'usable_device', 'sent', 'Progress', 'signals_held', 'compiled', 'aligned_zeros']
 
 def leaves(o, path: tuple=()):
     """Each `(path, leaf)` of `o`, in order
@@ -167,6 +167,12 @@ def refuse_words(where: str, got: dict, **ours):
 def usable_device(device) -> torch.device:
     """The `torch.device`, or a `ValueError` if this machine has none
     - `device`: A name such as `'cuda:1'`, or a `torch.device`"""
+    ...
+
+def sent(t, device):
+    """`t` on a `device`; what goes to a GPU goes from memory that the GPU reads itself, so that nobody waits
+    - `t`: A tensor
+    - `device`: Where it should be"""
     ...
 
 class Progress:
