@@ -279,14 +279,15 @@ _telling = 'terminated','truncated','env_id','worker_id','episode_id','step','n_
 @patch
 def tell(self:Place):
     "Read from the device what its rows say about their episodes; whoever writes into the columns themselves calls it"
-    there = not self.by_loops and self.packed is not None and self.device.type!='meta'
-    self.told = {p: v.to('cpu', copy=True) for p,v in self.columns.items()
-                 if len(p)==1 and p[0] in _telling} if there else None
+    there = not self.by_loops and self.packed is not None
+    self.told = {p: torch.zeros(v.shape, dtype=v.dtype) if v.is_meta else v.to('cpu', copy=True)
+                 for p,v in self.columns.items() if len(p)==1 and p[0] in _telling} if there else None
 
 @patch
 def _copy_there(self:Place, cols, at, n):
     if self.told is not None:
-        told = [(v,t.cpu()) for p,t in zip(self.columns, cols) if (v := self.told.get(p)) is not None]
+        told = [(v,t.cpu()) for p,t in zip(self.columns, cols)
+                if (v := self.told.get(p)) is not None and not t.is_meta]
         _copy_around(*zip(*told), at, n) if told else None
     if any(not t.is_cpu for t in cols) or self.told is None: return _copy_around(self.columns.values(), cols, at, n)
     rows = torch.zeros(n, self.packed.shape[1], dtype=torch.int64)
@@ -399,7 +400,7 @@ def mark_changed(self:Place,
 @patch
 def _mark_there(self:Place, name, idxs):
     if name not in self.marks: self.marks[name] = torch.zeros(len(self), dtype=torch.bool, device=self.device)
-    self.marks[name][idxs.to(self.device)] = True
+    self.marks[name].index_fill_(0, idxs.to(self.device), True)
 
 @patch
 def changes(self:Place)->dict:

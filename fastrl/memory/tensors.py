@@ -186,7 +186,7 @@ def renew(
     - `stop`: As `SumTree.renew` takes them"""
     new = torch.arange(max(first, stop-n), stop, device=sums.device)%n
     oldest = torch.full((1,), first%n, device=sums.device)
-    sums[oldest] = 0.
+    sums.index_fill_(0, oldest, 0.)
     _renew_parents(sums, tops, levels, oldest)
     top = tops[levels[-1]-levels[1]]
     sums[new] = torch.where(top>0, top, 1.)
