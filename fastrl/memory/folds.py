@@ -71,6 +71,7 @@ def _fold_some(nxt, reward, start, rows, mask, n, gamma, at, res, numbers, steps
 @compiled
 def _fold(nxt, reward, start, rows, mask, n, gamma, idxs):
     "Packed rows with outcome and reward (which begins at `start`), how many steps, discount"
+    check_idxs(idxs, len(nxt))
     at,res = idxs.view(np.uint64),np.empty((len(idxs), rows.shape[1]), np.int64)
     numbers,steps,discount = res.view(reward.dtype),np.empty((len(at), 1), np.int64),np.empty((len(at), 1), np.float32)
     for j in range(0, len(at), 64): # so many stay in the cache until they are folded

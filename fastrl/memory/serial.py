@@ -347,6 +347,8 @@ def hold(self:Serials,
         res = _still_same(idxs.numpy(), serials.numpy().reshape(-1), n, self.base, self.oldest, total)
         return torch.from_numpy(res)
     idxs = torch.as_tensor(idxs)
+    if idxs.numel() and (idxs.dtype==torch.bool or idxs.is_floating_point() or idxs.is_complex()):
+        raise ValueError(f'`idxs` should be ints, got {idxs.dtype}')
     i = idxs.reshape(-1).long()
     if not len(self) or not len(i): return torch.zeros(idxs.shape, dtype=torch.bool, device=idxs.device)
     of = self._numbers_of(i, total) if serials is None else torch.as_tensor(serials)

@@ -137,6 +137,8 @@ def update_td(self:SumTree,
     i,td = idxs.reshape(-1),td_errors.reshape(-1)
     if len(i)!=len(td): raise ValueError(f'each index has one TD error, got {len(i)} indices and {len(td)} errors')
     if not self.numba: return self.update(i, (td.double().abs()+eps)**alpha)
+    if i.dtype.kind not in 'iu' and len(i): raise ValueError(f'`idxs` should be ints, got {i.dtype}')
+    i = i.astype(np.int64, copy=False)
     p = (np.abs(td.astype(np.float64))+eps)**alpha # with AVX-512, NumPy's powers take less time than compiled ones
     bad = set_leaves(self.sums, self.tops, self.starts, self.n, i, p)
     if bad>=0: self._refuse_priority(i[bad].item(), td[bad].item())

@@ -238,6 +238,7 @@ def _differ(ring, p, idxs, q, before):
 @compiled
 def _run_rows(nxt, prv, idxs, T, none, burn=0, base=0, oldest=0):
     "Row numbers, how many, which begin an episode, which end one, which exist; others are -1, or the last one"
+    check_idxs(idxs, len(nxt))
     n,stop = len(idxs),burn+T
     every,steps,first,last,mask = (np.empty((n,stop), np.int64),np.ones(n, np.int64),np.zeros((n,stop), np.bool_),
                                    np.zeros((n,stop), np.bool_),np.ones((n,stop), np.bool_))
@@ -270,6 +271,7 @@ def runs(self:Walk,
 def _walk(nxt, reward, idxs, n, gamma):
     "The last row of up to `n`, how many there are, their discounted reward, `gamma` to that power"
     # all go one step together, in loops so short that many reads of memory wait side by side
+    check_idxs(idxs, min(len(nxt), len(reward)))
     last,steps,total,discount = (idxs.astype(np.uint64), np.ones((len(idxs), 1), np.int64),
                                  np.empty((len(idxs), 1)), np.full((len(idxs), 1), gamma, np.float32))
     step,more,g = np.empty_like(idxs),np.empty(len(idxs)),gamma
