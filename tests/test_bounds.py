@@ -54,8 +54,8 @@ doors = {
     'update_td': (lambda m,o: m.update_td(td(o)+7, o), {**none, **a_bool}),
     'serial': (lambda m,o: m.ring.serial(o), {**none, **a_bool}),
     'holds, of no ints': (lambda m,o: m.ring.holds(o), {k: v for k,v in {**none, **a_bool}.items() if k in ('float','whole_float','nan','complex','text','bool')}),
-    'gather': (lambda m,o: m.ring.gather(torch.as_tensor(np.asarray(o, dtype=None if not isinstance(o, list) or type(o[0]) is not str else None))),
-               {k: none[k] for k in ('past','huge','far_below','least','float','nan')} | {'far_below':[-99]}),
+    'gather': (lambda m,o: m.ring.gather(torch.as_tensor(o)),
+               {k: none[k] for k in ('past','huge','far_below','least','float','nan')} | {'past':[0,8], 'far_below':[-99]}), # whatever else lies in a slot
     'tree.update': (lambda m,o: m.sampler.tree.update(o, np.full(np.asarray(o).size, 7.)), {**none, **a_bool, 'past':[0,8], 'below':[-1]}),
     'tree.update_td': (lambda m,o: m.sampler.tree.update_td(np.asarray(o), np.full(np.asarray(o).size, 7.), .6, 1e-6),
                        {**none, **a_bool, 'past':[0,8], 'below':[-1]}),

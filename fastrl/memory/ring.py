@@ -427,7 +427,7 @@ def _whole_idxs(self:Ring, idxs):
     if not isinstance(idxs, Tensor):
         a = np.asarray(idxs)
         idxs = torch.as_tensor(a if a.size and a.dtype.kind!='u' else a.astype(np.int64))
-    if idxs.dtype==torch.bool or idxs.is_floating_point():
+    if idxs.dtype==torch.bool or idxs.is_floating_point() or idxs.is_complex():
         raise ValueError(f'`idxs` should be ints, got {idxs.dtype}')
     n = len(self)
     if idxs.numel() and not (idxs.min()>=-1 and idxs.max()<n):

@@ -108,7 +108,7 @@ def update(self:SumTree,
         raise ValueError(f'each index needs one priority, got {len(idxs)} indices and {len(p)} priorities')
     if not len(idxs): return
     if idxs.dtype!=torch.int64:
-        if idxs.is_floating_point() or idxs.dtype==torch.bool:
+        if idxs.is_floating_point() or idxs.is_complex() or idxs.dtype==torch.bool:
             raise ValueError(f'`idxs` should be ints, got {idxs.dtype}')
         idxs = idxs.long()
     if self.numba: bad = set_leaves(self.sums, self.tops, self.starts, self.n, idxs.numpy(), p.numpy())
