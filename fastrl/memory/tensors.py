@@ -168,7 +168,7 @@ def set_leaves(
     p:Tensor, # `(k,)`, finite and not negative where it counts
     ok:Tensor=None, # `(k,)` bool: which of them count; all by default
 ):
-    """Set priorities; of several for one leaf the last counts
+    """Set priorities; the last one of a leaf counts
     - `levels`: Of a `SumTree`
     - `idxs`: `(k,)`, of leaves that exist
     - `p`: `(k,)`, finite and not negative where it counts

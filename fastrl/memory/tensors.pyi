@@ -67,7 +67,7 @@ def put_last(col: Tensor, idxs: Tensor, values: Tensor, ok: Tensor | None=None) 
     ...
 
 def set_leaves(sums: Tensor, tops: Tensor, levels: list, idxs: Tensor, p: Tensor, ok: Tensor | None=None):
-    """Set priorities; of several for one leaf the last counts
+    """Set priorities; the last one of a leaf counts
     - `levels`: Of a `SumTree`
     - `idxs`: `(k,)`, of leaves that exist
     - `p`: `(k,)`, finite and not negative where it counts
