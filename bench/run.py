@@ -5,7 +5,7 @@ import torch
 from .measure import measure, reason
 from .report import Results, line
 
-topics = ['add','sample','frames','ahead','growth','collect','priority','episodes','bank','parallel','disk','train']
+topics = ['add','sample','frames','ahead','growth','collect','priority','episodes','bank','parallel','disk','train','device']
 
 def draw(results):
     if not results.cases: return

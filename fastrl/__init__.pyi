@@ -36,6 +36,7 @@
 - `fastrl.memory.loader`: Batches of sequences without end, drawn by this process or by several workers
 - `fastrl.memory.manifest`: Replace a folder of files in one step, and check everything that a folder claims
 - `fastrl.memory.mixture`: Draw each batch from several memories, a fixed share from each
+- `fastrl.memory.on_device`: Let a memory on a GPU learn TD errors without waiting for the GPU
 - `fastrl.memory.place`: Where rows live: in memory, in shared memory, in a file, or on a device
 - `fastrl.memory.random`: Random numbers by their place in a stream, so that a compiled loop makes them where it needs them
 - `fastrl.memory.replay`: A replay buffer for any training loop: add steps, draw batches, update TD errors
@@ -51,6 +52,7 @@
 - `fastrl.memory.starts`: Draw sequences of steps by the TD errors of their steps
 - `fastrl.memory.stream`: Consecutive chunks of episodes, with the state carried from one batch to the next
 - `fastrl.memory.table`: Which episodes are stored, and which sequences of them make the next batch
+- `fastrl.memory.tensors`: The compiled loops of a draw once more, as tensor operations, for rows that live on a GPU
 - `fastrl.memory.tree`: Draw by priority among a million rows, and change priorities, in microseconds
 - `fastrl.memory.unpickle`: Read pickles of plain objects without running anything they ask for
 - `fastrl.memory.updates`: Draw, predict and step several times for each batch of new rows

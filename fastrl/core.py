@@ -9,7 +9,7 @@ Docs: https://fastrl.github.io/fastrl/core.html.md"""
 # %% auto #0
 __all__ = ['leaves', 'map_leaves', 'path_name', 'printable', 'difference', 'test_same', 'test_in', 'test_len', 'test_lt',
            'row_index', 'TensorBatch', 'in_lines', 'BD', 'columns_html', 'rows_text', 'whole_number', 'refuse_words',
-           'usable_device', 'Progress', 'signals_held', 'compiled', 'aligned_zeros']
+           'usable_device', 'sent', 'Progress', 'signals_held', 'compiled', 'check_idxs', 'aligned_zeros']
 
 # %% ../nbs/00_core.ipynb #4703f0cd
 import math, numba, signal, sys, threading, time
@@ -346,6 +346,17 @@ def usable_device(
                          "take 'cpu', or install torch with CUDA")
     return d
 
+def sent(
+    t, # A tensor
+    device, # Where it should be
+):
+    """`t` on a `device`; what goes to a GPU goes from memory that the GPU reads itself, so that nobody waits
+    - `t`: A tensor
+    - `device`: Where it should be"""
+    to = torch.device(device).type
+    if t.is_cpu and to=='cuda': t = t.pin_memory()
+    return t.to(device, non_blocking=to!='cpu') # whoever gets it on the CPU reads it at once
+
 # %% ../nbs/00_core.ipynb #e565a95c
 class Progress:
     "A progress bar that appears after `patience` seconds, if anybody can see it"
@@ -411,6 +422,17 @@ def compiled(f):
         with signals_held(): return make(sig)
     res.compile = compile
     return res
+
+@compiled
+def check_idxs(
+    idxs, # `(k,)`, an array of ints
+    n:int, # How many rows there are
+):
+    """An `IndexError` unless all of `idxs` are row numbers: before a compiled loop follows them into other memory
+    - `idxs`: `(k,)`, an array of ints
+    - `n`: How many rows there are"""
+    for j in range(len(idxs)):
+        if not 0<=idxs[j]<n: raise IndexError('a row number is below 0, or above that of the last row')
 
 def aligned_zeros(
     n:int, # How many

@@ -7,7 +7,7 @@ from typing import Any, overload
 from contextlib import contextmanager
 import numpy as np, torch
 from torch import Tensor
-__all__ = ['leaves', 'map_leaves', 'path_name', 'printable', 'difference', 'test_same', 'test_in', 'test_len', 'test_lt', 'row_index', 'TensorBatch', 'in_lines', 'BD', 'columns_html', 'rows_text', 'whole_number', 'refuse_words', 'usable_device', 'Progress', 'signals_held', 'compiled', 'aligned_zeros']
+__all__ = ['leaves', 'map_leaves', 'path_name', 'printable', 'difference', 'test_same', 'test_in', 'test_len', 'test_lt', 'row_index', 'TensorBatch', 'in_lines', 'BD', 'columns_html', 'rows_text', 'whole_number', 'refuse_words', 'usable_device', 'sent', 'Progress', 'signals_held', 'compiled', 'check_idxs', 'aligned_zeros']
 
 def leaves(o, path: tuple=()):
     """Each `(path, leaf)` of `o`, in order
@@ -169,6 +169,12 @@ def usable_device(device) -> torch.device:
     - `device`: A name such as `'cuda:1'`, or a `torch.device`"""
     ...
 
+def sent(t, device):
+    """`t` on a `device`; what goes to a GPU goes from memory that the GPU reads itself, so that nobody waits
+    - `t`: A tensor
+    - `device`: Where it should be"""
+    ...
+
 class Progress:
     """A progress bar that appears after `patience` seconds, if anybody can see it"""
     total: int | None
@@ -196,6 +202,12 @@ def signals_held():
 
 def compiled(f):
     """`f`, compiled by numba and cached for the next process; a Ctrl-C waits until it is compiled"""
+    ...
+
+def check_idxs(idxs, n: int):
+    """An `IndexError` unless all of `idxs` are row numbers: before a compiled loop follows them into other memory
+    - `idxs`: `(k,)`, an array of ints
+    - `n`: How many rows there are"""
     ...
 
 def aligned_zeros(n: int, dtype: Any=np.float64) -> np.ndarray:

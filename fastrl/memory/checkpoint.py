@@ -53,7 +53,7 @@ def fields_in(
 def _mutable(ring, mutable):
     "`mutable`, and the columns that `Ring.put` changed"
     names = {o for f in ring.fields or () for o in (f.name, f.path[0])}
-    return list(dict.fromkeys([*mutable, *(o for o in ring.place.changed or () if o in names)]))
+    return list(dict.fromkeys([*mutable, *(o for o in ring.place.changes() if o in names)]))
 
 # %% ../../nbs/03d_memory.checkpoint.ipynb #15b06637
 def save_memory(
@@ -253,6 +253,7 @@ class Kept:
 @patch
 def _begin_notes(self:Kept, ring):
     "Start recording changes for this checkpoint; other checkpoints keep theirs"
+    ring.place.changes() # those that a device has noted belong to the others
     others = [*getattr(ring.place.changed, 'of', ())]
     for o in others: o.before = o.changed(ring)
     ring.place.changed = _Notes([self, *others])
@@ -274,7 +275,7 @@ def still(self:Kept, folder, ring, sampler=None):
 def changed(self:Kept, ring):
     "By column, a flag for each row that changed since this checkpoint"
     res = dict(self.before)
-    for k,v in (ring.place.changed or {}).items(): res[k] = _either(v, res.get(k, v[:0]))
+    for k,v in ring.place.changes().items(): res[k] = _either(v, res.get(k, v[:0]))
     return res
 
 # %% ../../nbs/03d_memory.checkpoint.ipynb #5a3dfac6

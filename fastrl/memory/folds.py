@@ -16,6 +16,7 @@ from fastcore.basics import patch
 from ..core import *
 from .ring import Ring
 from .serial import pick_evenly
+from .tensors import joined_rows
 from .walk import Walk, reward_of
 
 # %% ../../nbs/02ac_memory.folds.ipynb #5a9b35f5
@@ -70,6 +71,7 @@ def _fold_some(nxt, reward, start, rows, mask, n, gamma, at, res, numbers, steps
 @compiled
 def _fold(nxt, reward, start, rows, mask, n, gamma, idxs):
     "Packed rows with outcome and reward (which begins at `start`), how many steps, discount"
+    check_idxs(idxs, len(nxt))
     at,res = idxs.view(np.uint64),np.empty((len(idxs), rows.shape[1]), np.int64)
     numbers,steps,discount = res.view(reward.dtype),np.empty((len(at), 1), np.int64),np.empty((len(at), 1), np.float32)
     for j in range(0, len(at), 64): # so many stay in the cache until they are folded
@@ -91,6 +93,7 @@ def __call__(self:Folds,
     if idxs.ndim!=1:
         raise ValueError(f'`idxs` should be single rows of shape (bs,), got {tuple(idxs.shape)}: '
                          'sequences are not folded')
+    if ring.place.told is not None: return self._by_tensors(ring, idxs)
     if not (short := self._short(ring)): return self._by_column(ring, idxs)
     rows,steps,discount = _fold(self.walk.nxt, *short, self.n, self.gamma, idxs.numpy())
     return rows, dict(n_steps=from_numpy(steps), discount=from_numpy(discount))
@@ -124,6 +127,16 @@ def _by_column(self:Folds, ring, idxs):
     total = total.to(dtype if dtype.is_floating_point else torch.float32) # a discounted sum of ints is a float
     return ([v.index_select(0, last if p[0] in _outcome else idxs) for p,v in ring.place.columns.items()],
             dict(reward=total, n_steps=steps, discount=discount))
+
+@patch
+def _by_tensors(self:Folds, ring, idxs):
+    "The same for rows on a device, without waiting for it"
+    last,steps,total,discount = self.walk.fold(ring, idxs, self.n, self.gamma)
+    f,packed = reward_of(ring),ring.place.packed
+    if self.seen is None or self.seen[0] is not packed:
+        self.seen = packed,sent(from_numpy(_outcome_mask(ring)), ring.device)
+    total = total.to(f.dtype if f.dtype.is_floating_point else torch.float32).view(-1, *f.shape)
+    return joined_rows(packed, idxs, last, self.seen[1]),dict(reward=total, n_steps=steps, discount=discount)
 
 # %% ../../nbs/02ac_memory.folds.ipynb #2d64d7d9
 

@@ -28,6 +28,8 @@ class Place:
     "Rows of words in memory, in shared memory, in a file, or on a device"
     head = memoryview(np.zeros(head_words, np.int64)) # before there are rows
     read_only = False # is it a file that can be read, but not written?
+    loops = True # may compiled loops work on rows in memory? Places made while it is `False` go a GPU's way, to test it
+    told = None # on a device: what its rows say about their episodes, once more where the host can read it
     def __init__(self,
         device='cpu', # Where the rows live
         shared:bool=False, # In shared memory, where other processes see the same rows?
@@ -43,11 +45,16 @@ class Place:
         # `packed`: the rows as words, None if their columns lie elsewhere
         # `changed`: which rows were changed after they were written, by column, if somebody wants to know
         self.fields = self.packed = self.changed = None
+        self.marks,self.loops = {},self.loops # on a device, more of these; and as it was when the place was made
 
     @property
     def others(self)->bool:
         "May other processes write here?"
         return self.shared or self.path is not None
+    @property
+    def by_loops(self)->bool:
+        "Do compiled loops do the work here? On a device torch does"
+        return self.loops and self.device.type=='cpu'
     def __len__(self): return len(next(iter(self.columns.values()))) if self.fields else 0
     def __repr__(self):
         where = 'shared memory' if self.shared else str(self.path or self.device)
@@ -57,7 +64,7 @@ class Place:
 @patch
 def _show(self:Place, columns=None):
     "Set all views of the rows, which are in `packed`, or `columns` that lie elsewhere"
-    self.pid,cpu = os.getpid(),self.device.type=='cpu'
+    self.pid,cpu = os.getpid(),self.by_loops
     if self._head is not None: self.head = memoryview(self._head.numpy()) # else a list, which is faster
     array = self.packed.numpy() if columns is None and cpu else None
     views = self.fields.columns(self.packed) if columns is None else columns
@@ -67,6 +74,7 @@ def _show(self:Place, columns=None):
     by_name = {f.name: f for f in sorted(self.fields, key=lambda f: -len(f.path))}
     vars(self).update(array=array, columns=cols, arrays=arrays, by_name=by_name, # in one step, whatever interrupts
                       short=array is not None and self.fields.nbytes<=1024)
+    if not cpu: self.tell()
     return self
 
 # %% ../../nbs/00b_memory.place.ipynb #c4799bf9
@@ -231,6 +239,7 @@ def write(self:Place,
     col = self.columns[field.path]
     as_ = _signed.get(col.dtype, col.dtype) # torch cannot write wide unsigned ints by index
     col.view(as_)[idxs.to(col.device)] = values.to(col).resolve_neg().resolve_conj().view(as_)
+    if self.told and field.path in self.told: self.tell() # rare: somebody rewrites where episodes end
 
 # %% ../../nbs/00b_memory.place.ipynb #5d722da9
 @patch
@@ -243,8 +252,12 @@ def copy_in(self:Place,
     - `cols`: One for each field, in their order
     - `at`: The slot of the first row
     - `n`: How many rows, at most one per slot"""
-    fit = min(n, len(self)-at)
-    for v,t in zip(self.columns.values(), cols):
+    if not self.by_loops: return self._copy_there(cols, at, n)
+    _copy_around(self.columns.values(), cols, at, n)
+
+def _copy_around(columns, cols, at, n):
+    for v,t in zip(columns, cols):
+        fit = min(n, len(v)-at)
         if fit==n: v[at:at+n].copy_(t)
         else:
             v[at:].copy_(t[:fit])
@@ -259,6 +272,27 @@ def apart(self:Place,
     - `cols`: Tensors"""
     packed,begin = self.packed,self.packed.data_ptr()
     return [t.clone() if begin<=t.data_ptr()<begin+packed.nbytes else t for t in cols]
+
+# %% ../../nbs/00b_memory.place.ipynb #21e3e558
+_telling = 'terminated','truncated','env_id','worker_id','episode_id','step','n_steps'
+
+@patch
+def tell(self:Place):
+    "Read from the device what its rows say about their episodes; whoever writes into the columns themselves calls it"
+    there = not self.by_loops and self.packed is not None
+    self.told = {p: torch.zeros(v.shape, dtype=v.dtype) if v.is_meta else v.to('cpu', copy=True)
+                 for p,v in self.columns.items() if len(p)==1 and p[0] in _telling} if there else None
+
+@patch
+def _copy_there(self:Place, cols, at, n):
+    if self.told is not None:
+        told = [(v,t.cpu()) for p,t in zip(self.columns, cols)
+                if (v := self.told.get(p)) is not None and not t.is_meta]
+        _copy_around(*zip(*told), at, n) if told else None
+    if any(not t.is_cpu for t in cols) or self.told is None: return _copy_around(self.columns.values(), cols, at, n)
+    rows = torch.zeros(n, self.packed.shape[1], dtype=torch.int64)
+    for v,t in zip(self.fields.columns(rows), cols): v.copy_(t)
+    _copy_around([self.packed], [sent(rows, self.device)], at, n)
 
 # %% ../../nbs/00b_memory.place.ipynb #947aaafb
 _codes = dict(b1='?', i1='b', i2='h', i4='i', i8='q', u1='B', u2='H', u4='I', u8='Q',
@@ -355,10 +389,29 @@ def mark_changed(self:Place,
     - `name`: The column, or whatever else is kept of each row
     - `idxs`: Row numbers"""
     if self.changed is None: return
+    if not self.by_loops: return self._mark_there(name, idxs)
     was = self.changed.get(name, np.zeros(0, bool))
     if len(was)<len(self): was = np.concatenate([was, np.zeros(len(self)-len(was), bool)])
     was[idxs.cpu().numpy()] = True
     self.changed[name] = was
+
+# %% ../../nbs/00b_memory.place.ipynb #fb696484
+
+@patch
+def _mark_there(self:Place, name, idxs):
+    if name not in self.marks: self.marks[name] = torch.zeros(len(self), dtype=torch.bool, device=self.device)
+    self.marks[name].index_fill_(0, idxs.to(self.device), True)
+
+@patch
+def changes(self:Place)->dict:
+    "By column, which rows have changed; this waits for a device"
+    if self.changed is None: return {}
+    for k,v in self.marks.items():
+        v,was = v.cpu().numpy(),self.changed.get(k, np.zeros(0, bool))
+        v[:len(was)] |= was
+        self.changed[k] = v
+    self.marks = {}
+    return self.changed
 
 # %% ../../nbs/00b_memory.place.ipynb #fb6af376
 _magic = int.from_bytes(b'fastrl1\n', 'little')
@@ -485,7 +538,7 @@ def __getstate__(self:Place):
         raise RuntimeError('rows that are mapped from a saved memory stay in their process: '
                            'load it where it is needed')
     state = {k: self.__dict__.get(k) for k in ('device','shared','path','fields','packed','_head')}
-    state['changed'] = None
+    state.update(changed=None, marks={})
     if self.path: state.update(packed=None, _head=None)
     elif self.fields and self._head is None: state['head'] = [*self.head]
     # by value: a tensor's pickle for another process would move the rows to shared memory, away from under the views

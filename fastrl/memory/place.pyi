@@ -14,12 +14,15 @@ class Place:
     """Rows of words in memory, in shared memory, in a file, or on a device"""
     head: Any
     read_only: bool
+    loops: bool
+    told: Any
     device: Any
     shared: Any
     path: Any
     fields: Any
     packed: Any
     changed: Any
+    marks: Any
     pid: Any
 
     def __init__(self, device: Any='cpu', shared: bool=False, path: Any=None):
@@ -31,6 +34,11 @@ class Place:
     @property
     def others(self) -> bool:
         """May other processes write here?"""
+        ...
+
+    @property
+    def by_loops(self) -> bool:
+        """Do compiled loops do the work here? On a device torch does"""
         ...
 
     def __len__(self):
@@ -92,10 +100,18 @@ class Place:
     - `cols`: Tensors"""
         ...
 
+    def tell(self):
+        """Read from the device what its rows say about their episodes; whoever writes into the columns themselves calls it"""
+        ...
+
     def mark_changed(self, name: str, idxs):
         """Note that these rows have changed, if anybody wants to know
     - `name`: The column, or whatever else is kept of each row
     - `idxs`: Row numbers"""
+        ...
+
+    def changes(self) -> dict:
+        """By column, which rows have changed; this waits for a device"""
         ...
 
     def create(self, fields: Fields, n: int) -> Place:

@@ -22,6 +22,7 @@ from .disk import Savable
 from .folds import folds_of
 from .frames import FrameRing, stored
 from .joins import join_rows
+from .on_device import LearnsOnDevice
 from .ring import Ring
 from .row import batch_len, tensors_of
 from .sample import *
@@ -30,7 +31,7 @@ from .vector import *
 from .walk import Runs, Walk
 
 # %% ../../nbs/06_memory.replay.ipynb #a5aebbf6
-class ExperienceReplay(Savable, DrawsAhead):
+class ExperienceReplay(Savable, DrawsAhead, LearnsOnDevice):
     "The last `max_sz` rows, and batches of `bs` drawn from them"
     __array_ufunc__ = None # so that `array + memory` comes to `__radd__`, too
     kind,freeze_memory,later = 'ExperienceReplay',False,{} # older pickles have none of these
@@ -253,6 +254,7 @@ def update_td(self:ExperienceReplay,
     - `idxs`: `(n,)` or `(bs,T)`, the numbers that came with the batch; -1 names none
     - `serials`: The batch's column `serial`; without it the rows are taken as they are now"""
     with self.ring as ring:
+        if self.learn_there(td_errors, idxs, serials): return
         if getattr(idxs, 'ndim', 1)==2:
             if type(self.sampler) is Prioritized and self.sampler.learn(ring, td_errors, idxs, serials): return
             try: td_errors,idxs,serials = steps_as_rows(td_errors, idxs, serials)

@@ -11,13 +11,14 @@ from ..core import *
 from .ahead import DrawsAhead
 from .columns import *
 from .disk import Savable
+from .on_device import LearnsOnDevice
 from .ring import Ring
 from .sample import *
 from .vector import *
 from .walk import Walk
 __all__ = ['ExperienceReplay', 'ExperienceReplayException', 'MemoryNotWarm', 'NoSuchRow', 'Columns']
 
-class ExperienceReplay(Savable, DrawsAhead):
+class ExperienceReplay(Savable, DrawsAhead, LearnsOnDevice):
     """The last `max_sz` rows, and batches of `bs` drawn from them"""
     __array_ufunc__: Any
     kind: Any

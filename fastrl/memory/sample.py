@@ -18,6 +18,7 @@ from .mixture import Mixture
 from .random import random_rows
 from .ring import Ring
 from .starts import Starts
+from .tensors import rows_on
 from .tree import SumTree
 from .walk import Walk
 
@@ -27,11 +28,11 @@ class Uniform:
     key,drawn = None,0 # the stream of its random numbers, and how many were drawn from it
     def __init__(self,
         seed:int=None, # Makes the draws reproducible; without it they differ each time
-        device='cpu', # Where the row numbers are made, best where the rows live
+        device='cpu', # No longer needed: rows are drawn where they live
     ):
         """- `seed`: Makes the draws reproducible; without it they differ each time
-        - `device`: Where the row numbers are made, best where the rows live"""
-        self.gen,self.seeded = torch.Generator(usable_device(device)),False
+        - `device`: No longer needed: rows are drawn where they live"""
+        self.gen,self.seeded,_ = torch.Generator(),False,usable_device(device)
         if seed is None: self.gen.seed()
         else: Uniform.seed(self, seed)
 
@@ -50,12 +51,9 @@ def skip(self:Uniform,
     """Use up the next `n` random numbers
     - `n`: Random numbers
     - returns: the key of the stream, and the place of the first of them"""
-    if self.key is None: self.key = torch.randint(2**62, (), generator=self.gen, device=self.gen.device).item()
+    if self.key is None: self.key = torch.randint(2**62, (), generator=self.gen).item()
     first,self.drawn = self.drawn,self.drawn+n
     return self.key,first
-
-@patch
-def _units(self:Uniform, n): return torch.rand(n, generator=self.gen, dtype=torch.float64, device=self.gen.device)
 
 # %% ../../nbs/03_memory.sample.ipynb #919907c5
 @patch
@@ -69,20 +67,19 @@ def draw(self:Uniform,
     - `n_batches`: Of so many batches, one after the other
     - returns: row numbers `(bs*n_batches,)`, and columns that the draw adds to the batch"""
     if not (n := len(ring)): raise ValueError('there are no rows to draw from yet: add some first')
-    k,device = bs*n_batches,self.gen.device
-    if device.type!='cpu': return torch.randint(n, (k,), generator=self.gen, device=device), {}
-    return torch.from_numpy(random_rows(*self.skip(k), k, n)), {}
+    at,k = self.skip(bs*n_batches),bs*n_batches
+    return torch.from_numpy(random_rows(*at, k, n)) if ring.place.by_loops else rows_on(ring.device, *at, k, n), {}
 
 # %% ../../nbs/03_memory.sample.ipynb #037df3ea
 @patch
 def evenly(self:Uniform,
     n:int, # Row numbers
-): # -> the key of the stream, and the place of the first number; `None` if `draw` is not `Uniform`'s, or not on the cpu
+): # -> the key of the stream, and the place of the first number; `None` if `draw` is not `Uniform`'s
     """Use up the random numbers of `n` evenly drawn rows, which the ring then makes itself
     - `n`: Row numbers
-    - returns: the key of the stream, and the place of the first number; `None` if `draw` is not `Uniform`'s, or not on the cpu"""
+    - returns: the key of the stream, and the place of the first number; `None` if `draw` is not `Uniform`'s"""
     if type(self).draw is not Uniform.draw or 'draw' in self.__dict__: return
-    if self.key is None: return self.skip(n) if self.gen.device.type=='cpu' else None
+    if self.key is None: return self.skip(n)
     first,self.drawn = self.drawn,self.drawn+n
     return self.key,first
 
@@ -93,6 +90,11 @@ def settings(self:Uniform)->dict:
     return {}
 
 # %% ../../nbs/03_memory.sample.ipynb #229a32df
+@patch(as_prop=True)
+def sure(self:Uniform)->bool:
+    "Are all rows that `draw` names stored? Then nobody waits for a GPU to look"
+    return type(self).draw in (Uniform.draw, Prioritized.draw) and 'draw' not in vars(self)
+
 @patch
 def update(self:Uniform, ring, idxs, td_errors):
     "The TD errors of rows are known; `Uniform` ignores them"
@@ -201,7 +203,7 @@ def follow(self:Prioritized, ring:Ring):
     cap,base = len(ring.place),ring.seams.first
     if base!=self.base: self.tree,self.seen,self.base = None,base,base # it was reset
     if self.tree is None or len(self.tree)<cap: # the first time, or the ring has grown
-        old,self.tree = self.tree,SumTree(cap, ring.device)
+        old,self.tree = self.tree,SumTree(cap, ring.device, ring.place.by_loops)
         if old is not None: self.tree.update(torch.arange(len(old), device=ring.device), old[:])
     self._drop_forgotten(ring, self.seen)
     self.tree.renew(self.seen-base, total-base)
@@ -231,6 +233,23 @@ def update(self:Prioritized, ring, idxs, td_errors):
     self.starts = starts
 
 @patch
+def learn_there(self:Prioritized,
+    ring:Ring, # On a device
+    idxs:Tensor, td_errors:Tensor, # `(k,)`, of rows that exist
+    ok:Tensor, # `(k,)` bool: which of them count
+)->Tensor: # Those of `ok` whose TD errors make a priority
+    """`update`, without waiting for the device
+    - `ring`: On a device
+    - `td_errors`: `(k,)`, of rows that exist
+    - `ok`: `(k,)` bool: which of them count
+    - returns: Those of `ok` whose TD errors make a priority"""
+    self.follow(ring)
+    p = (td_errors.double().abs()+self.eps)**self.alpha
+    ok = ok&p.isfinite()
+    self.tree.set_there(idxs, p, ok)
+    return ok
+
+@patch
 def learn(self:Prioritized,
     ring:Ring,
     td_errors, idxs, serials, # Of sequences, `(bs,T)`, as they were drawn
@@ -254,7 +273,7 @@ def learn(self:Prioritized,
 def _least(self:Prioritized, n):
     "The least priority of `n` rows"
     p = self.tree[:n]
-    return p[p>0].min().item()
+    return p[p>0].min().item() if self.tree.numba else torch.where(p>0, p, torch.inf).amin()
 
 @patch
 def _betas(self:Prioritized, k):
@@ -276,9 +295,7 @@ def draw(self:Prioritized,
     self.follow(ring)
     least = 0. if self.normalize=='batch' else self._least(len(ring))
     # the number of rows and the total priority are in all weights, and cancel out
-    betas,tree = self._betas(n_batches),self.tree
-    idxs,weight = (tree.throw(*self.skip(bs*n_batches), bs, betas, least) if tree.numba
-                   else tree.draw(self._units(bs*n_batches), betas, least))
+    idxs,weight = self.tree.throw(*self.skip(bs*n_batches), bs, self._betas(n_batches), least)
     self.draws += n_batches
     return idxs, dict(weight=weight)
 

@@ -4,6 +4,7 @@ A learner that draws from the same random stream as its environment or its netwo
 
 Docs: https://fastrl.github.io/fastrl/memory.sample.html.md"""
 from typing import Any, overload
+from torch import Tensor
 from ..core import *
 from .mixture import Mixture
 from .ring import Ring
@@ -19,7 +20,7 @@ class Uniform:
 
     def __init__(self, seed: int | None=None, device: Any='cpu'):
         """- `seed`: Makes the draws reproducible; without it they differ each time
-        - `device`: Where the row numbers are made, best where the rows live"""
+        - `device`: No longer needed: rows are drawn where they live"""
         ...
 
     def seed(self, seed: int):
@@ -45,12 +46,17 @@ class Uniform:
     def evenly(self, n: int):
         """Use up the random numbers of `n` evenly drawn rows, which the ring then makes itself
     - `n`: Row numbers
-    - returns: the key of the stream, and the place of the first number; `None` if `draw` is not `Uniform`'s, or not on the cpu"""
+    - returns: the key of the stream, and the place of the first number; `None` if `draw` is not `Uniform`'s"""
         ...
 
     @property
     def settings(self) -> dict:
         """The arguments that make another sampler of this kind"""
+        ...
+
+    @property
+    def sure(self) -> bool:
+        """Are all rows that `draw` names stored? Then nobody waits for a GPU to look"""
         ...
 
     def update(self, ring, idxs, td_errors):
@@ -124,6 +130,14 @@ class Prioritized(Uniform):
 
     def update(self, ring, idxs, td_errors):
         """Set the priorities of `idxs` by their TD errors"""
+        ...
+
+    def learn_there(self, ring: Ring, idxs: Tensor, td_errors: Tensor, ok: Tensor) -> Tensor:
+        """`update`, without waiting for the device
+    - `ring`: On a device
+    - `td_errors`: `(k,)`, of rows that exist
+    - `ok`: `(k,)` bool: which of them count
+    - returns: Those of `ok` whose TD errors make a priority"""
         ...
 
     def learn(self, ring: Ring, td_errors, idxs, serials) -> bool:

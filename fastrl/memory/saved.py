@@ -194,6 +194,7 @@ def _fill(self:Saved, ring, beside, files, rows, mapped):
         for k,v in beside.items(): _copy_wrapped(torch.from_numpy(v), cols[k], new-zero, at, stop-first)
     for p in pieces_of(self.manifest, 'marks'):
         if p['file'] in files: self._change(views, beside, files[p['file']], moved, base, ring.capacity or moved.total)
+    ring.place.tell()
     # last: until now the ring was empty
     ring.reset(first=0 if self.renumbered else self.ring.get('first', 0), stop=moved.total)
     is_cut = {int(moved(np.array(o if o>=0 else -1-o))): o>=0 for o in self.ring['cuts']} # by row; others are gaps

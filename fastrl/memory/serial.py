@@ -18,6 +18,7 @@ from torch import Tensor, from_numpy
 from ..core import *
 from .place import *
 from .random import random_row
+from .tensors import numbers_of
 
 # %% ../../nbs/00c_memory.serial.ipynb #30ec1f48
 # words in the head of a place: rows written, rows begun (2 to 4 are the place's own), marks, the row in slot 0, the row
@@ -121,10 +122,6 @@ def _number_each(idxs, stored, n, base, total):
         res[j,0] = i+total-cursor-(n if i>=cursor else 0) if i>=0 else -1
     return res,least
 
-def _number_torch(idxs, n, base, total):
-    cursor = (total-base)%max(n, 1)
-    return (idxs+(total-cursor)-n*(idxs>=cursor))[:,None]
-
 # %% ../../nbs/00c_memory.serial.ipynb #5fe9d602
 @patch
 def of(self:Serials,
@@ -140,7 +137,7 @@ def _numbers_of(self:Serials, idxs, total):
     base = self.base
     n = self.capacity or total-base
     return (torch.from_numpy(_number_each(idxs.numpy(), n, n, base, total)[0]) if idxs.is_cpu
-            else _number_torch(idxs, n, base, total))
+            else numbers_of(idxs, n, base, total)[:,None])
 
 # %% ../../nbs/00c_memory.serial.ipynb #a45f4caf
 @patch(as_prop=True)
@@ -169,9 +166,8 @@ def check(self:Serials,
     if idxs.is_cpu:
         res,least = _number_each(idxs.numpy(), stored, n, base, total)
         return from_numpy(res),least
-    res,lo,hi = _number_torch(idxs, n, base, total),*(o.item() for o in idxs.aminmax())
-    if lo<0: res[idxs<0] = -1
-    return res,min(0, lo, 0 if hi<stored else -2)
+    lo,hi = (o.item() for o in idxs.aminmax())
+    return numbers_of(idxs, n, base, total)[:,None],min(0, lo, 0 if hi<stored else -2)
 
 # %% ../../nbs/00c_memory.serial.ipynb #91a1be80
 @compiled
@@ -351,6 +347,8 @@ def hold(self:Serials,
         res = _still_same(idxs.numpy(), serials.numpy().reshape(-1), n, self.base, self.oldest, total)
         return torch.from_numpy(res)
     idxs = torch.as_tensor(idxs)
+    if idxs.numel() and (idxs.dtype==torch.bool or idxs.is_floating_point() or idxs.is_complex()):
+        raise ValueError(f'`idxs` should be ints, got {idxs.dtype}')
     i = idxs.reshape(-1).long()
     if not len(self) or not len(i): return torch.zeros(idxs.shape, dtype=torch.bool, device=idxs.device)
     of = self._numbers_of(i, total) if serials is None else torch.as_tensor(serials)

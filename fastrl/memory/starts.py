@@ -185,6 +185,7 @@ def _around(nxt, prv, errors, idxs, at, T, pad, eta):
 
 @compiled
 def _note_errors(errors, idxs, td_errors, eps):
+    check_idxs(idxs, len(errors) if len(idxs)==len(td_errors) else 0)
     for j in range(len(idxs)): errors[idxs[j]] = abs(np.float64(td_errors[j]))+eps
 
 @compiled

@@ -15,30 +15,34 @@ from torch import Tensor, from_numpy
 from fastcore.basics import patch
 from ..core import *
 from .random import random_units
+from . import tensors
 
 # %% ../../nbs/02_memory.tree.ipynb #2af20ea8
 _children = 4 # per node: of 2, 4, 8 and 16 the fastest for a million leaves
 # compiled loops use unsigned indices: with signed ones they check each time whether it counts from the end
 _w = np.uint64(_children)
 
-def _zeros(n, device):
-    return aligned_zeros(n) if device.type=='cpu' else torch.zeros(n, dtype=torch.float64, device=device)
+def _zeros(n, device, loops):
+    return aligned_zeros(n) if loops else torch.zeros(n, dtype=torch.float64, device=device)
 
 class SumTree:
     "`n` priorities and their sum; finds whose piece of the sum a number hits"
     def __init__(self,
         n:int, # How many priorities; all are 0 at first
-        device='cpu', # numba does the work on the cpu, torch on other devices
+        device='cpu', # Where they live
+        loops:bool=None, # Do compiled loops the work, not torch? By default on the cpu
     ):
         """- `n`: How many priorities; all are 0 at first
-        - `device`: numba does the work on the cpu, torch on other devices"""
+        - `device`: Where they live
+        - `loops`: Do compiled loops the work, not torch? By default on the cpu"""
         n = whole_number('n', n)
         sizes = [n, -(-n//_children)]
         while sizes[-1]>1: sizes.append(-(-sizes[-1]//_children))
         padded = [-(-o//_children)*_children for o in sizes]
         self.n,self.device = n,usable_device(device)
         self.starts = np.cumsum([0]+padded[:-1], dtype=np.uint64) # where each level begins; the last is the root
-        self.sums,self.tops = (_zeros(sum(o), self.device) for o in (padded, padded[1:]))
+        if loops is None: loops = self.device.type=='cpu'
+        self.sums,self.tops = (_zeros(sum(o), self.device, loops) for o in (padded, padded[1:]))
 
     @property
     def total(self)->float: return self.sums[self.starts[-1]].item()
@@ -46,6 +50,8 @@ class SumTree:
     def largest(self)->float: return self.tops[self.starts[-1]-self.starts[1]].item()
     @property
     def numba(self)->bool: return isinstance(self.sums, np.ndarray)
+    @property
+    def levels(self)->list: return self.starts.tolist()
     def __len__(self): return self.n
     def __getitem__(self, i)->Tensor: return torch.as_tensor(self.sums[:self.n])[i]
     def __repr__(self): return f'SumTree({self.n} priorities, total {self.total:g})'
@@ -102,11 +108,11 @@ def update(self:SumTree,
         raise ValueError(f'each index needs one priority, got {len(idxs)} indices and {len(p)} priorities')
     if not len(idxs): return
     if idxs.dtype!=torch.int64:
-        if idxs.is_floating_point() or idxs.dtype==torch.bool:
+        if idxs.is_floating_point() or idxs.is_complex() or idxs.dtype==torch.bool:
             raise ValueError(f'`idxs` should be ints, got {idxs.dtype}')
         idxs = idxs.long()
     if self.numba: bad = set_leaves(self.sums, self.tops, self.starts, self.n, idxs.numpy(), p.numpy())
-    else: bad = _set_leaves_torch(self.sums, self.tops, self.starts.tolist(), self.n, idxs, p)
+    elif (bad := _first_bad_torch(idxs, p, self.n))<0: self.set_there(idxs, p)
     if bad>=0: self._refuse_priority(idxs[bad].item(), p[bad].item())
 
 @patch
@@ -131,6 +137,8 @@ def update_td(self:SumTree,
     i,td = idxs.reshape(-1),td_errors.reshape(-1)
     if len(i)!=len(td): raise ValueError(f'each index has one TD error, got {len(i)} indices and {len(td)} errors')
     if not self.numba: return self.update(i, (td.double().abs()+eps)**alpha)
+    if i.dtype.kind not in 'iu' and len(i): raise ValueError(f'`idxs` should be ints, got {i.dtype}')
+    i = i.astype(np.int64, copy=False)
     p = (np.abs(td.astype(np.float64))+eps)**alpha # with AVX-512, NumPy's powers take less time than compiled ones
     bad = set_leaves(self.sums, self.tops, self.starts, self.n, i, p)
     if bad>=0: self._refuse_priority(i[bad].item(), td[bad].item())
@@ -154,9 +162,7 @@ def renew(self:SumTree,
     - `first`: Counted from the first that there ever was: number `first%n` is new
     - `stop`: And so are those after it, up to but without this one"""
     if self.numba: return _renew(self.sums, self.tops, self.starts, self.n, first, stop)
-    self.update([first%self.n], [0.])
-    idxs = torch.arange(max(first, stop-self.n), stop, device=self.device)%self.n
-    self.update(idxs, torch.full((len(idxs),), self.largest or 1., dtype=torch.float64, device=self.device))
+    tensors.renew(self.sums, self.tops, self.levels, self.n, first, stop)
 
 # %% ../../nbs/02_memory.tree.ipynb #4c8893ef
 
@@ -200,7 +206,7 @@ def find(self:SumTree,
         raise ValueError(f'masses should be in [0, {self.total:g}), the total of the priorities, '
                          f'got {lo.item():g} to {hi.item():g}')
     return (torch.from_numpy(_find(self.sums, self.starts, m.numpy().copy())) if self.numba
-            else _find_torch(self.sums, self.starts.tolist(), m))
+            else tensors.descend(self.sums, self.levels, m))
 
 # %% ../../nbs/02_memory.tree.ipynb #c097f9ba
 @compiled
@@ -265,28 +271,29 @@ def draw(self:SumTree,
     betas = beta if isinstance(beta, list) else [beta]
     if len(u)%len(betas):
         raise ValueError(f'`u` should have as many darts for each of {len(betas)} batches, got {len(u)}')
-    found,weights = (_throw(self.sums, self.starts, u.numpy(), np.array(betas, float), least) if self.numba
-                     else _throw_torch(self.sums, self.starts.tolist(), u, betas, least))
+    if not (self.numba or self.total>0): raise ValueError(_all_0)
+    if not self.numba: return self._throw_there(u, betas, least)
+    found,weights = _throw(self.sums, self.starts, u.numpy(), np.array(betas, float), least)
     if len(found)<len(u): raise ValueError(_all_0)
-    return torch.as_tensor(found),torch.as_tensor(weights)
+    return from_numpy(found),from_numpy(weights)
 
 _all_0 = 'all priorities are 0, so none can be drawn: set some with `update`'
 
 # %% ../../nbs/02_memory.tree.ipynb #7d4d8535
 @patch
-def throw(self:SumTree, # On the cpu
+def throw(self:SumTree,
     key, first, # Of the random numbers, the stream and the place of the first one
     bs:int, # Darts in each batch
     betas:list, # As in `draw`, one for each batch
-    least:float=0., # As in `draw`
+    least:float=0., # As in `draw`; of rows on a device a tensor, too
 ): # -> as `draw`
     """`draw` with random numbers by their place in a stream
-    - `self`: On the cpu
     - `first`: Of the random numbers, the stream and the place of the first one
     - `bs`: Darts in each batch
     - `betas`: As in `draw`, one for each batch
-    - `least`: As in `draw`
+    - `least`: As in `draw`; of rows on a device a tensor, too
     - returns: as `draw`"""
+    if not self.numba: return self._throw_there(tensors.units_on(self.device, key, first, bs*len(betas)), betas, least)
     found,weights = _throw_at(self.sums, self.starts, key, first, bs, np.array(betas), least)
     if len(found)<len(weights): raise ValueError(_all_0)
     return from_numpy(found),from_numpy(weights)
@@ -298,42 +305,21 @@ def _first_bad_torch(idxs, priorities, n):
     return bad.int().argmax().item() if bad.any() else -1
 
 # %% ../../nbs/02_memory.tree.ipynb #7f4df47b
+@patch
+def set_there(self:SumTree, # Not of compiled loops
+    idxs:Tensor, # `(k,)`, numbers that exist
+    priorities:Tensor, # `(k,)`, where they count finite and not negative
+    ok:Tensor=None, # `(k,)` bool: which of them count; all by default
+):
+    """`update`, without a look at the numbers
+    - `self`: Not of compiled loops
+    - `idxs`: `(k,)`, numbers that exist
+    - `priorities`: `(k,)`, where they count finite and not negative
+    - `ok`: `(k,)` bool: which of them count; all by default"""
+    tensors.set_leaves(self.sums, self.tops, self.levels, idxs, priorities.double(), ok)
 
-def _set_leaves_torch(sums, tops, starts, n, idxs, priorities):
-    if (bad := _first_bad_torch(idxs, priorities, n))>=0: return bad
-    idxs,where = idxs.unique(return_inverse=True)
-    last = torch.zeros_like(idxs).scatter_reduce( # the last of repeated ones
-        0, where, torch.arange(len(where), device=idxs.device), 'amax')
-    sums[idxs] = priorities[last]
-    for below,start in zip(starts[:-1], starts[1:]):
-        idxs = (idxs//_children).unique()
-        children = below+idxs[:,None]*_children+torch.arange(_children, device=idxs.device)
-        sums[start+idxs] = sums[children].cumsum(1)[:,-1]
-        tops[start-starts[1]+idxs] = (tops[children-starts[1]] if below else sums[children]).amax(1)
-    return -1
-
-# %% ../../nbs/02_memory.tree.ipynb #ab66658b
-
-def _find_torch(sums, starts, left): # `starts` as a list
-    found = torch.zeros(len(left), dtype=torch.int64, device=left.device)
-    four = torch.arange(_children, device=left.device)
-    for start in starts[-2::-1]:
-        each = sums[start+found[:,None]*_children+four]
-        run = each.cumsum(1)
-        past = run<=left[:,None]
-        k = past.sum(1)
-        last = ((each>0)*four).amax(1)
-        left = torch.where(k==_children, each.gather(1, last[:,None])[:,0], left-(run*past).amax(1))
-        found = found*_children+torch.where(k==_children, last, k)
-    return found
-
-# %% ../../nbs/02_memory.tree.ipynb #e0d54d02
-
-def _throw_torch(sums, starts, u, betas, least):
-    total,bs = sums[starts[-1]],len(u)//len(betas)
-    if not total>0: return u[:0].long(),u[:0,None]
-    found = _find_torch(sums, starts, (u+torch.arange(len(u), device=u.device)%max(bs, 1))*(total/max(bs, 1)))
-    p = sums[found].view(len(betas), bs)
-    least = least or p.amin(1, keepdim=True)
-    weights = (least/p).pow(torch.tensor(betas, dtype=p.dtype, device=p.device)[:,None])
-    return found,weights.clamp(min=_tiny).float().view(-1, 1)
+@patch
+def _throw_there(self:SumTree, u, betas, least):
+    beta = betas[0] if len(betas)==1 else sent(torch.tensor(betas, dtype=torch.float64)[:,None], self.device)
+    if type(least) is float and not least: least = None
+    return tensors.throw(self.sums, self.levels, u, len(u)//len(betas), beta, least)

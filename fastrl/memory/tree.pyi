@@ -16,9 +16,10 @@ class SumTree:
     sums: Any
     tops: Any
 
-    def __init__(self, n: int, device: Any='cpu'):
+    def __init__(self, n: int, device: Any='cpu', loops: bool | None=None):
         """- `n`: How many priorities; all are 0 at first
-        - `device`: numba does the work on the cpu, torch on other devices"""
+        - `device`: Where they live
+        - `loops`: Do compiled loops the work, not torch? By default on the cpu"""
         ...
 
     @property
@@ -31,6 +32,10 @@ class SumTree:
 
     @property
     def numba(self) -> bool:
+        ...
+
+    @property
+    def levels(self) -> list:
         ...
 
     def __len__(self):
@@ -78,12 +83,19 @@ class SumTree:
 
     def throw(self, key, first, bs: int, betas: list, least: float=0.0):
         """`draw` with random numbers by their place in a stream
-    - `self`: On the cpu
     - `first`: Of the random numbers, the stream and the place of the first one
     - `bs`: Darts in each batch
     - `betas`: As in `draw`, one for each batch
-    - `least`: As in `draw`
+    - `least`: As in `draw`; of rows on a device a tensor, too
     - returns: as `draw`"""
+        ...
+
+    def set_there(self, idxs: Tensor, priorities: Tensor, ok: Tensor | None=None):
+        """`update`, without a look at the numbers
+    - `self`: Not of compiled loops
+    - `idxs`: `(k,)`, numbers that exist
+    - `priorities`: `(k,)`, where they count finite and not negative
+    - `ok`: `(k,)` bool: which of them count; all by default"""
         ...
 
 def set_leaves(sums, tops, starts, n, idxs, priorities):

@@ -14,11 +14,13 @@ import math, numpy as np, torch
 from torch import Tensor, from_numpy
 from fastcore.basics import patch
 from ..core import *
+from . import tensors
 from .ring import Field, Ring
 
 # %% ../../nbs/02a_memory.walk.ipynb #91af7ddf
 class Walk:
     "By row: the next one of its episode (-1: none yet, -2: it ended), the one before (-1: it began here, -3: unknown)"
+    there,sent = None,0 # of rows on a device: the links that are there, and up to which row
     def __init__(self):
         # how many rows were linked; the row in slot 0; did rows come and go unseen? an episode's first `step`
         self.seen,self.base,self.missed,self.least = 0,0,False,1.
@@ -26,6 +28,7 @@ class Walk:
         self.missed_at,self.named = 0,True # where rows were last missed; do rows name their environment?
         self.nxt = self.prv = np.zeros(0, np.int64)
         self.ids,self.last,self.episodes,self.steps = {},np.zeros(0, np.int64),np.zeros(0, np.int64),np.zeros(0)
+        self.there = None
 
 # %% ../../nbs/02a_memory.walk.ipynb #7b069028
 # instead of the row before: the last episode had ended; none is stored (a cut, the very first row); rows are missing
@@ -155,6 +158,7 @@ def _column_of(ring, name, idxs):
     "Column `name` of the rows `idxs`, `(rows, numbers)`, as an array"
     place = ring.place
     if place.arrays: res = place.arrays[(name,)][idxs]
+    elif place.told is not None: res = place.told[(name,)].numpy()[idxs]
     else:
         t = place.columns[(name,)][torch.from_numpy(idxs).to(ring.device)].cpu()
         res = (t.double() if t.is_floating_point() else t).numpy()
@@ -234,6 +238,7 @@ def _differ(ring, p, idxs, q, before):
 @compiled
 def _run_rows(nxt, prv, idxs, T, none, burn=0, base=0, oldest=0):
     "Row numbers, how many, which begin an episode, which end one, which exist; others are -1, or the last one"
+    check_idxs(idxs, len(nxt))
     n,stop = len(idxs),burn+T
     every,steps,first,last,mask = (np.empty((n,stop), np.int64),np.ones(n, np.int64),np.zeros((n,stop), np.bool_),
                                    np.zeros((n,stop), np.bool_),np.ones((n,stop), np.bool_))
@@ -266,6 +271,7 @@ def runs(self:Walk,
 def _walk(nxt, reward, idxs, n, gamma):
     "The last row of up to `n`, how many there are, their discounted reward, `gamma` to that power"
     # all go one step together, in loops so short that many reads of memory wait side by side
+    check_idxs(idxs, min(len(nxt), len(reward)))
     last,steps,total,discount = (idxs.astype(np.uint64), np.ones((len(idxs), 1), np.int64),
                                  np.empty((len(idxs), 1)), np.full((len(idxs), 1), gamma, np.float32))
     step,more,g = np.empty_like(idxs),np.empty(len(idxs)),gamma
@@ -335,7 +341,30 @@ def fold(self:Walk,
     - `gamma`: What a reward one step later is worth
     - returns: as `returns`"""
     self.follow(ring)
-    return self.returns(ring.place.columns[reward_of(ring).path].view(-1), idxs, n, gamma)
+    reward = ring.place.columns[reward_of(ring).path].view(-1)
+    if ring.place.told is None: return self.returns(reward, idxs, n, gamma)
+    return tensors.fold(self.next_there(ring), reward, idxs, n, float(gamma))
+
+# %% ../../nbs/02a_memory.walk.ipynb #0079d092
+@patch
+def next_there(self:Walk,
+    ring:Ring, # On a device
+)->Tensor: # One for each slot
+    """Which row follows each, where the rows are; nobody waits for that
+    - `ring`: On a device
+    - returns: One for each slot"""
+    self.follow(ring)
+    if self.there is None or self.there[0] is not self.nxt: # the first time, or the ring has grown
+        self.there = self.nxt,sent(from_numpy(self.nxt.copy()), ring.device)
+    elif self.sent<self.seen:
+        cap = len(self.nxt)
+        new = (np.arange(max(self.sent, self.seen-cap), self.seen)-self.base)%cap
+        before = self.prv[new]
+        i = np.union1d(new, (before[before>=max(self.base, self.seen-cap)]-self.base)%cap)
+        changed = sent(from_numpy(np.stack([i, self.nxt[i]])), ring.device)
+        self.there[1][changed[0]] = changed[1]
+    self.sent = self.seen
+    return self.there[1]
 
 # %% ../../nbs/02a_memory.walk.ipynb #a23d35f7
 
@@ -443,6 +472,7 @@ sequence_names = ('is_first','is_last','mask') # columns that batches of sequenc
 
 class Runs:
     "Draw runs of rows within one episode"
+    sure = True # all rows that it names are stored: nobody waits for a GPU to look
     def __init__(self,
         walk:Walk,
         gen:torch.Generator, # Source of randomness
@@ -471,7 +501,7 @@ class Runs:
         idxs,_,*flags = _run_rows(walk.nxt, walk.prv, begin, T, True, self.burn_in, base, oldest)
         cols = {**more, **{k: from_numpy(v) for k,v in zip(sequence_names[:2+padded], flags) if k not in own}}
         idxs,device = from_numpy(idxs),ring.device
-        return (idxs,cols) if device.type=='cpu' else (idxs.to(device), {k: v.to(device) for k,v in cols.items()})
+        return sent(idxs, device),{k: sent(v, device) for k,v in cols.items()}
 
 # %% ../../nbs/02a_memory.walk.ipynb #e2372118
 @patch

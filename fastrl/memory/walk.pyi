@@ -12,6 +12,8 @@ __all__ = ['sequence_names', 'Walk', 'links', 'reward_of', 'Runs']
 
 class Walk:
     """By row: the next one of its episode (-1: none yet, -2: it ended), the one before (-1: it began here, -3: unknown)"""
+    there: Any
+    sent: Any
     seen: int
     base: Any
     missed: Any
@@ -57,6 +59,12 @@ class Walk:
     - `n`: At most so many steps
     - `gamma`: What a reward one step later is worth
     - returns: as `returns`"""
+        ...
+
+    def next_there(self, ring: Ring) -> Tensor:
+        """Which row follows each, where the rows are; nobody waits for that
+    - `ring`: On a device
+    - returns: One for each slot"""
         ...
 
     def bounds(self, ring: Ring) -> tuple:
@@ -109,6 +117,7 @@ sequence_names: Any
 
 class Runs:
     """Draw runs of rows within one episode"""
+    sure: bool
     walk: Walk
     gen: torch.Generator
     T: int | None

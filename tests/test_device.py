@@ -1,0 +1,320 @@
+"""Rows on a device: the draw there gives the rows that compiled loops give, waits for nothing, and fits in one graph
+
+No test needs a GPU. `Place.loops = False` sends rows in memory the way of a GPU's, and on torch's device `meta`, where
+tensors have no values, whatever reads a number on the host fails."""
+from contextlib import contextmanager
+from types import SimpleNamespace
+import numpy as np, pytest, torch
+from torch import tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+from fastrl import ExperienceReplay, Prioritized, Ring, Uniform
+from fastrl.memory import tensors
+from fastrl.memory.place import Place
+from fastrl.memory.random import random_rows, random_units
+from fastrl.memory.tree import SumTree
+from fastrl.memory.walk import Walk
+
+@contextmanager
+def as_on_a_gpu(on=True):
+    Place.loops = not on
+    try: yield
+    finally: Place.loops = True
+
+def memory(there, cap, **settings):
+    with as_on_a_gpu(there): return ExperienceReplay(**{**dict(bs=4, max_sz=cap, warmup_sz=1, gamma=.5), **settings})
+
+def pair(cap, sampler, **settings): return [memory(o, cap, sampler=sampler(), **settings) for o in (False, True)]
+
+samplers = dict(uniform=lambda: Uniform(seed=3), batch=lambda: Prioritized(alpha=1., eps=1., beta_steps=50, seed=3),
+                memory=lambda: Prioritized(alpha=1., eps=1., beta_steps=50, normalize='memory', seed=3))
+
+# %% The oracle keeps all rows, and knows nothing of links and trees
+def steps(rng, n, oracle, envs, ends=.3):
+    "The next `n` rows, with whole numbers as rewards"
+    env = rng.integers(0, envs, n)
+    over,first = rng.random(n)<ends,len(oracle.rows)
+    rows = [dict(state=float(first+i), reward=float(rng.integers(-8, 9)), next_state=-float(first+i),
+                 terminated=bool(over[i] and rng.random()<.5), env_id=int(env[i])) for i in range(n)]
+    for r,o in zip(rows, over): r['truncated'] = bool(o and not r['terminated'])
+    oracle.rows += rows
+    return {**{k: tensor([r[k] for r in rows]) for k in rows[0]}, 'td_error':torch.zeros(n, 1)}
+
+def folded(oracle, s, n, gamma=.5):
+    "What `n` steps from row `s` on make"
+    rows,total,last,k = oracle.rows,0.,s,0
+    while True:
+        total,k = total+gamma**k*rows[last]['reward'],k+1
+        more = [j for j in range(last+1, len(rows)) if rows[j]['env_id']==rows[s]['env_id']]
+        over = rows[last]['terminated'] or rows[last]['truncated']
+        if k==n or over or not more or any(last<c<=more[0] for c in oracle.cuts): return total,last,k
+        last = more[0]
+
+def check_batch(oracle, batch, idxs, n, cap):
+    "A batch of `n` steps each, against the oracle"
+    for j,(i,s) in enumerate(zip(idxs.tolist(), batch['serial'][:,0].tolist())):
+        assert i==(s-oracle.base)%cap and len(oracle.rows)-cap<=s<len(oracle.rows)
+        total,last,k = folded(oracle, s, n or 1)
+        want = dict(state=float(s), reward=total, next_state=-float(last), **{c: oracle.rows[last][c] for c in ('terminated','truncated')})
+        if n: want.update(n_steps=k, discount=.5**k)
+        assert {c: batch[c][j].item() for c in want}==want
+
+def same(a, b):
+    "The same batches; powers may differ in their last bit"
+    (x,i),(y,j) = a,b
+    assert torch.equal(i, j) and {*x}=={*y}
+    for k in x:
+        assert x[k].shape==y[k].shape and x[k].dtype==y[k].dtype, k
+        if k=='weight': torch.testing.assert_close(x[k], y[k], rtol=1e-6, atol=0)
+        else: assert torch.equal(x[k], y[k]), k
+
+def fresh(): return SimpleNamespace(rows=[], cuts=[], base=0)
+
+# %% The same rows
+_tables = [('uniform',1,.3), ('uniform',3,1.), ('batch',1,.3), ('batch',3,.2), ('memory',2,.5)]
+
+@pytest.mark.parametrize('kind,envs,ends', _tables[::2])
+def test_same_rows(kind, envs, ends): check_same_rows(kind, envs, ends, 1)
+
+@pytest.mark.long
+@pytest.mark.parametrize('kind,envs,ends', _tables)
+def test_same_rows_with_each_n_step(kind, envs, ends): check_same_rows(kind, envs, ends, 5)
+
+def check_same_rows(kind, envs, ends, several):
+    "Each capacity up to 12, each place of the cursor, twice; `several` of five `n_step` at each"
+    for cap in range(1, 13):
+        rng,oracle,(a,b) = np.random.default_rng(cap),fresh(),pair(cap, samplers[kind])
+        for at in range(2*cap+2):
+            rows = steps(rng, 1, oracle, envs, ends)
+            for m in (a,b): m+rows
+            for n in [*[None, 1, 2, 3, 4]*2][(at+cap)%5:][:several]:
+                for m in (a,b): m.n_step = n
+                got = [m.sample() for m in (a,b)]
+                same(*got)
+                check_batch(oracle, *got[1], n, cap)
+            many = [list(m.sample(3, n_batches=2)) for m in (a,b)]
+            for x,y in zip(*many): same(x, y)
+            check_batch(oracle, *many[1][1], n, cap)
+            for m,(batch,idxs) in zip((a,b), got): m.update_td(idxs[:,None].float(), idxs, batch['serial'])
+            assert torch.equal(a.ring['td_error'], b.ring['td_error'])
+
+def test_rows_by_priority_are_those_of_a_search_in_the_running_sum():
+    for n in range(1, 40):
+        rng = np.random.default_rng(n)
+        p = rng.integers(0, 4, n).astype(float)
+        if not p.any(): continue
+        trees = [SumTree(n, loops=o) for o in (True, False)]
+        for t in trees: t.update(np.arange(n), p)
+        for bs,k in ((1,1), (3,2), (64,1)):
+            u = random_units(7, 5, bs*k).reshape(k, bs)
+            want = np.searchsorted(p.cumsum(), (u+np.arange(bs))*(p.sum()/bs), 'right')
+            (i,v),(j,w) = (t.throw(7, 5, bs, [.4, .7][:k]) for t in trees)
+            assert i.tolist()==j.tolist()==want.reshape(-1).tolist()
+            torch.testing.assert_close(v, w, rtol=1e-6, atol=0)
+            least = p[want].min(1, keepdims=True)
+            np.testing.assert_allclose(w.view(k, bs), (least/p[want])**np.array([.4, .7][:k])[:,None], rtol=1e-6)
+
+@pytest.mark.parametrize('n', [1, 7, 100, 5000])
+def test_trees_of_any_numbers_agree(n):
+    rng,(a,b) = np.random.default_rng(n),[SumTree(n, loops=o) for o in (True, False)]
+    for r in range(30):
+        idxs,p = rng.integers(0, n, 2*n if n<100 else 300),10.**rng.uniform(-8, 8, 2*n if n<100 else 300)
+        for t in (a,b): t.update(idxs, p)
+        first = int(rng.integers(0, 3*n))
+        stop = first+int(rng.integers(1, n+1)) if r%2 else first+1
+        for t in (a,b): t.renew(first, stop)
+        assert a.sums.tolist()==b.sums.tolist() and a.tops.tolist()==b.tops.tolist()
+        assert a.throw(r, 9, 64, [.4])[0].tolist()==b.throw(r, 9, 64, [.4])[0].tolist()
+
+@pytest.mark.parametrize('seed', range(4))
+def test_random_histories(seed):
+    rng,oracle = np.random.default_rng(seed),fresh()
+    cap = int(rng.integers(2, 13))
+    a,b = pair(cap, samplers[('uniform','batch','memory','batch')[seed]], n_step=1+seed)
+    late = []
+    for _ in range(150):
+        act = rng.random()
+        if act<.45 or not len(a):
+            rows = steps(rng, int(rng.integers(1, cap+3)), oracle, 1+seed)
+            for m in (a,b): m+rows
+        elif act<.5:
+            oracle.cuts.append(len(oracle.rows))
+            for m in (a,b): m.ring.cut()
+        elif act<.52:
+            for m in (a,b): m.clear()
+            oracle.base = a.ring.seams.first
+            oracle.rows += [dict(state=0., reward=0., next_state=0., terminated=True, truncated=False, env_id=0)]*(oracle.base-len(oracle.rows))
+            oracle.cuts.append(oracle.base); late = []
+        elif act<.8:
+            got = [m.sample() for m in (a,b)]
+            same(*got)
+            check_batch(oracle, *got[1], a.n_step, cap)
+            late.append(got)
+        elif late: # some of these rows are gone by now
+            got = late.pop(rng.integers(len(late)))
+            td = tensor(rng.integers(-9, 10, (4, 1))).float()
+            for m,(batch,idxs) in zip((a,b), got): m.update_td(td, idxs, batch['serial'])
+            assert a.dropped_updates==b.dropped_updates
+        if len(a): assert torch.equal(a.ring['td_error'], b.ring['td_error'])
+        if len(a) and kindly(a): assert torch.equal(a.sampler.tree[:], b.sampler.tree[:])
+    assert a.dropped_updates
+
+def kindly(m): return isinstance(m.sampler, Prioritized) and m.sampler.tree is not None and m.sampler.seen==m.ring.total
+
+def test_update_is_that_of_a_loop():
+    "Duplicates, late ones and rows that do not exist, against a loop over them"
+    for seed in range(50):
+        rng,m = np.random.default_rng(seed),memory(True, 8, sampler=samplers['batch']())
+        m+steps(rng, 8+seed%9, fresh(), 2)
+        oldest = m.ring.total-8
+        serials = torch.from_numpy(rng.integers(max(0, oldest-3), m.ring.total, (20, 1)))
+        idxs,td = serials[:,0]%8,torch.from_numpy(rng.integers(-5, 6, (20, 1))).float()
+        td[rng.integers(20)] = float('nan')
+        idxs[rng.integers(20)] = 99
+        want,p,dropped = m.ring['td_error'][:,0].tolist(),[1.]*8,0
+        for i,s,t in zip(idxs.tolist(), serials[:,0].tolist(), td[:,0].tolist()):
+            if s>=oldest and i==s%8 and t==t: want[i],p[i] = t,abs(t)+1
+            else: dropped += 1
+        m.update_td(td, idxs, serials)
+        assert m.ring['td_error'][:,0].tolist()==want and m.sampler.tree[:].tolist()==p and m.dropped_updates==dropped
+
+# %% Nobody waits
+class Reads(TorchDispatchMode):
+    "Notes whatever brings a number from a device to the host, or gives a tensor a shape that depends on numbers"
+    waits = ('_local_scalar_dense','nonzero','masked_select','unique','is_nonzero','equal')
+    def __init__(self): super().__init__(); self.found = []
+    def __torch_dispatch__(self, f, types, args=(), kwargs=None):
+        name,flat = f.__name__.split('.')[0],torch.utils._pytree.tree_leaves((args, kwargs or {}))
+        ts = [o for o in flat if isinstance(o, torch.Tensor)]
+        if any(name.startswith(o) or name.startswith('_'+o) for o in self.waits): self.found.append(name)
+        if name in ('index','index_put','index_put_') and any(o.dtype==torch.bool for o in ts[1:2]): self.found.append(name+' by mask')
+        res = f(*args, **(kwargs or {}))
+        if isinstance(res, torch.Tensor) and not res.is_meta and any(o.is_meta for o in ts): self.found.append(name+' to the host')
+        return res
+
+def on_meta(sampler, **settings):
+    m = ExperienceReplay(bs=4, max_sz=12, warmup_sz=1, device='meta', sampler=sampler(), **settings)
+    m.sampler.skip(0) # its key, once, from a generator on the host
+    return m
+
+@pytest.mark.parametrize('kind', samplers)
+@pytest.mark.parametrize('n_step', [None, 3])
+@pytest.mark.parametrize('make', [on_meta, lambda s, **k: memory(True, 12, sampler=s(), **k)], ids=['meta','cpu'])
+def test_a_draw_and_an_update_read_nothing(kind, n_step, make):
+    rng,oracle = np.random.default_rng(0),fresh()
+    m = make(samplers[kind], n_step=n_step)
+    m.sampler.skip(0)
+    m.ring.place.changed = {} # as if there were a checkpoint
+    for n in (5, 9, 1): # before it is full, after, and a row at a time
+        m+steps(rng, n, oracle, 2)
+        with Reads() as r:
+            batch,idxs = m.sample()
+            assert {o.device.type for o in (*batch.values(), idxs)}=={m.ring.device.type}
+            m.update_td(torch.zeros(4, 1, device=m.ring.device), idxs, batch['serial'])
+            for batch,idxs in m.sample(n_batches=3): pass
+        assert r.found==[]
+
+def test_such_reads_are_found():
+    "The ring looks at what another sampler draws, and at TD errors without serial numbers: `meta` has nothing to see"
+    class Mine(Uniform):
+        def draw(self, ring, bs): return torch.zeros(bs, dtype=torch.int64, device=ring.device),{}
+    m = on_meta(Mine)
+    m+steps(np.random.default_rng(0), 5, fresh(), 2)
+    with pytest.raises(RuntimeError, match='meta'): m.sample()
+    m.sampler = Uniform()
+    batch,idxs = m.sample()
+    with pytest.raises(Exception, match='meta'): m.update_td(torch.zeros(4, 1, device='meta'), idxs)
+    t,far = torch.arange(3.),torch.zeros(3, device='meta')
+    for look in (lambda: t[0].item(), lambda: bool(t.any()), lambda: t[t>1], lambda: t.nonzero(), t.unique,
+                 lambda: torch.zeros(3).copy_(far)):
+        with Reads() as r:
+            try: look()
+            except NotImplementedError: r.found.append('a copy out of `meta`')
+        assert r.found
+
+def test_a_sampler_that_names_no_row_is_refused_there_too():
+    for bad in ([0,1,2,99], [-1,0,0,0], [2**62]*4):
+        class Mine(Uniform):
+            def draw(self, ring, bs): return tensor(bad),{}
+        m = memory(True, 8, sampler=Mine())
+        m+steps(np.random.default_rng(0), 5, fresh(), 2)
+        with pytest.raises(Exception, match='should give row numbers'): m.sample()
+
+# %% One graph
+@pytest.mark.parametrize('kind', ['uniform','batch'])
+def test_the_draw_is_one_graph(kind):
+    rng,m = np.random.default_rng(1),memory(True, 12, sampler=samplers[kind](), n_step=3)
+    m+steps(rng, 17, fresh(), 2)
+    m.sample()
+    ring,t,(key,_),folds = m.ring,getattr(m.sampler, 'tree', None),m.sampler.skip(0),m.folds
+    counts,oldest,nxt,reward = ring.serials.counts(),ring.serials.oldest,m.walk.next_there(ring),ring.place.columns['reward',].view(-1)
+    levels = t and t.levels
+    def draw(first, beta):
+        if t is None: idxs,w = tensors.rows_on(ring.device, key, first, 8, counts[0]),None
+        else: idxs,w = tensors.throw(t.sums, levels, tensors.units_on(ring.device, key, first, 8), 4, beta)
+        last,steps_,total,discount = tensors.fold(nxt, reward, idxs, 3, .5)
+        rows = tensors.joined_rows(ring.place.packed, idxs, last, folds.seen[1])
+        return idxs.view(2, 4),rows.view(2, 4, -1),tensors.numbers_of(idxs, *counts[1:]),total,steps_,discount,w
+    def learn(idxs, serials, td):
+        ok = tensors.still_held(idxs, serials, *counts[1:], oldest)&td.isfinite()
+        if t is not None: tensors.set_leaves(t.sums, t.tops, levels, idxs, td.abs()+1, ok)
+    compiled,compiled_learn = (torch.compile(f, fullgraph=True, backend='eager') for f in (draw, learn))
+    for _ in range(3):
+        _,first = m.sampler.skip(0)
+        beta = torch.tensor([[m.sampler._beta_at(m.sampler.draws+i)] for i in range(2)], dtype=torch.float64) if t else 0.
+        got = compiled(first, beta)
+        for a,b in zip(got, draw(first, beta)): assert a is b is None or torch.equal(a, b)
+        for k,(batch,idxs) in enumerate(m.sample(n_batches=2)):
+            assert torch.equal(idxs, got[0][k]) and torch.equal(batch['serial'], got[2].view(2, 4, 1)[k])
+            assert torch.equal(batch['reward'].view(-1), got[3].view(2, 4)[k].float())
+        compiled_learn(got[0].view(-1), got[2], torch.arange(8.).double())
+    torch._dynamo.reset()
+
+def test_random_numbers_are_those_of_the_loops():
+    for key,first in ((0, 0), (2**62-1, 10**12), (1, 2**40)):
+        assert tensors.units_on('cpu', key, first, 500).tolist()==random_units(key, first, 500).tolist()
+        assert tensors.rows_on('cpu', key, first, 500, 10**9+7).tolist()==random_rows(key, first, 500, 10**9+7).tolist()
+
+# %% Where it meets other parts
+def test_files_resume_on_either(tmp_path):
+    "A checkpoint of rows on a device resumes there or in memory, with the same draws"
+    rng,oracle,(a,b) = np.random.default_rng(2),fresh(),pair(8, samplers['batch'], n_step=2)
+    for k in range(3):
+        rows = steps(rng, 5, oracle, 2)
+        for m in (a,b):
+            m+rows
+            batch,idxs = m.sample()
+            m.update_td(idxs[:,None].float(), idxs, batch['serial'])
+        b.checkpoint(tmp_path/'b')
+        for there in (False, True):
+            with as_on_a_gpu(there): c = ExperienceReplay.load(tmp_path/'b', env_restored=True)
+            with as_on_a_gpu(there): d = b[:]
+            assert (c.ring.place.told is not None)==there and torch.equal(c.ring['td_error'], a.ring['td_error'])
+            assert len(d)==len(b)
+            was = a.sampler_state()
+            same(a.sample(), c.sample())
+            a.sampler.rewind(was)
+            more = steps(rng, 1, SimpleNamespace(rows=[*oracle.rows]), 2)
+            c+more
+            c.sample()
+
+def test_frames_sequences_and_nested_rows():
+    rng = np.random.default_rng(3)
+    a,b = pair(20, samplers['batch'], frame_stack=2)
+    for i in range(30):
+        f = lambda k: torch.full((2,3,3), k, dtype=torch.uint8)
+        for m in (a,b): m.add(state=torch.stack([f(max(i-1, i//7*7))[0], f(i)[0]]), reward=1., next_state=torch.stack([f(i)[0], f(i+1)[0]]),
+                              terminated=i%7==6, truncated=False, env_id=0, action=i)
+        same(a.sample(), b.sample())
+        same(a.sample_sequences(3, 2, pad=True), b.sample_sequences(3, 2, pad=True))
+    a,b = pair(9, samplers['uniform'])
+    for i in range(12):
+        for m in (a,b): m.add(state=dict(x=np.full(2, i, np.int16), y=(i/2, True)), reward=i, terminated=False, truncated=i%4==3, env_id=0)
+        (x,i1),(y,i2) = a.sample(),b.sample()
+        assert torch.equal(i1, i2) and torch.equal(x['state']['x'], y['state']['x']) and torch.equal(x['state']['y'][0], y['state']['y'][0])
+
+def test_a_ring_that_grows():
+    with as_on_a_gpu(): r = Ring()
+    for i in range(3): r.extend(dict(obs=torch.arange(700.)+700*i, terminated=torch.zeros(700).bool(), truncated=torch.zeros(700).bool(), env_id=torch.zeros(700), reward=torch.ones(700)))
+    w = Walk()
+    assert w.next_there(r)[:2100].tolist()==[*range(1, 2100), -1]
+    assert len(r.place.told['terminated',])==len(r.place)
