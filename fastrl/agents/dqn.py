@@ -38,15 +38,13 @@ class QNet(nn.Module):
         net, # Any module: states `(n, …)`, or dicts and tuples of them → `(n, n_actions)`
         first:int=0, # What the environment calls the first action
     ):
-        """- `net`: Any module: states `(n, …)`, or dicts and tuples of them → `(n, n_actions)`
-        - `first`: What the environment calls the first action"""
         super().__init__()
         self.net,self.first = net,first
     def forward(self, batch): return self.net(map_leaves(self.fitting, batch['state']))
     def fitting(self, states):
         "Environments like `float64`, networks rarely do"
-        w = next(self.parameters(), None)
-        return states.to(w.dtype) if w is not None and states.dtype==torch.float64!=w.dtype else states
+        w = next(self.parameters(), None) if states.dtype==torch.float64 else None # asking takes time
+        return states if w is None else states.to(w.dtype)
     def reset(self): getattr(self.net, 'reset', noop)() # `ModelResetter` asks for it
 
 # %% ../../nbs/10_agents.dqn.ipynb #fd8aeac1
@@ -70,10 +68,7 @@ def mlp(
     hidden=(128,128), # Neurons of each hidden layer
     dueling:bool=False, # With a `Dueling` head?
 ):
-    """A fully connected network, for states of a few numbers
-    - `n_in`: Numbers in a state
-    - `hidden`: Neurons of each hidden layer
-    - `dueling`: With a `Dueling` head?"""
+    "A fully connected network, for states of a few numbers"
     sizes = [n_in, *hidden]
     body = [o for a,b in zip(sizes, hidden) for o in (nn.Linear(a, b), nn.ReLU())]
     return nn.Sequential(Flat(), *body, (Dueling if dueling else nn.Linear)(sizes[-1], n_actions))
@@ -88,9 +83,7 @@ def nature_cnn(
     n_actions:int,
     dueling:bool=False, # With a `Dueling` head?
 ):
-    """The network of [Mnih et al. 2015](https://doi.org/10.1038/nature14236) for images
-    - `shape`: Of a stack of frames: channels, height, width
-    - `dueling`: With a `Dueling` head?"""
+    "The network of [Mnih et al. 2015](https://doi.org/10.1038/nature14236) for images"
     body = nn.Sequential(Scale(), nn.Conv2d(shape[0], 32, 8, 4), nn.ReLU(), nn.Conv2d(32, 64, 4, 2), nn.ReLU(),
                          nn.Conv2d(64, 64, 3, 1), nn.ReLU(), nn.Flatten())
     with torch.no_grad(): n = body(torch.zeros(1, *shape)).shape[1]
@@ -105,10 +98,6 @@ class EpsilonGreedy:
         eps_steps:int=10_000, # Steps until the last chance is reached
         seed:int=None, # Makes the exploration reproducible
     ):
-        """- `model`: A `QNet`
-        - `eps`: The chance to explore, at first and at last
-        - `eps_steps`: Steps until the last chance is reached
-        - `seed`: Makes the exploration reproducible"""
         self.model,self.eps,self.eps_steps,self.steps,self.n_actions,self.rng = (
             model,eps,eps_steps,0,None,np.random.default_rng(seed))
 
@@ -130,8 +119,6 @@ class EpsilonGreedy:
     def __call__(self,
         states # `(n, …)`, one state per environment
     ): # -> actions `(n,)`
-        """- `states`: `(n, …)`, one state per environment
-        - returns: actions `(n,)`"""
         n = len(states) if isinstance(states, Tensor) else len(next(leaves(states))[1])
         explore = self.rng.random(n)<self.epsilon # NumPy is quicker than torch for a few numbers
         self.steps += n
@@ -145,11 +132,11 @@ def greedy_values(model, states):
     "The values that `model` gives the actions in `states`, on the CPU; not in training mode, so without dropout"
     device = next(iter(model.parameters())).device
     learning = [o for o in model.modules() if o.training]
-    for o in learning: o.training = False
+    for o in learning: vars(o)['training'] = False # a module asks much before it sets an attribute
     try:
         with torch.no_grad(): return model(dict(state=map_leaves(lambda o: o.to(device), states))).cpu()
     finally:
-        for o in learning: o.training = True
+        for o in learning: vars(o)['training'] = True
 
 # %% ../../nbs/10_agents.dqn.ipynb #01432a33
 def huber(
@@ -158,11 +145,7 @@ def huber(
     weight:Tensor=None, # `(n,1)`, how much each row counts
     beta:float=1., # Errors up to here are small
 ):
-    """Quadratic for small errors, linear for large ones
-    - `q`: `(n,1)`, values of the taken actions
-    - `y`: `(n,1)`, what they should be
-    - `weight`: `(n,1)`, how much each row counts
-    - `beta`: Errors up to here are small"""
+    "Quadratic for small errors, linear for large ones"
     loss = smooth_l1_loss(q, y, reduction='none', beta=beta)
     return loss.mean() if weight is None else (loss*weight).mean()
 
@@ -176,38 +159,41 @@ class DQN(Callback):
         tau:float=.005, # How far each update moves the target network towards the network
         target_every:int=None, # Copy the network to the target every so many updates instead
         updates_per_batch:int=1, # Updates for each batch of new steps
+        fast:bool=False, # Make these in a tight loop, of which other callbacks hear nothing?
     ):
-        """- `gamma`: Discount factor
-        - `double`: Does the learning network choose the next action?
-        - `tau`: How far each update moves the target network towards the network
-        - `target_every`: Copy the network to the target every so many updates instead
-        - `updates_per_batch`: Updates for each batch of new steps"""
         if target_every is not None: whole_number('target_every', target_every)
         whole_number('updates_per_batch', updates_per_batch)
         if not 0<tau<=1: raise ValueError(f'`tau` should be above 0 and at most 1, got {tau}')
         self.gamma,self.double,self.tau,self.target_every,self.updates_per_batch,self.updates,self.target = (
             gamma,double,tau,target_every,updates_per_batch,0,None)
-        self._extra = MoreUpdates(updates_per_batch)
+        self._extra = TightUpdates(updates_per_batch, self) if fast else MoreUpdates(updates_per_batch)
 
     def before_fit(self):
         self.target = copy.deepcopy(self.model).requires_grad_(False).eval()
         self._extra.n = self.updates_per_batch # it may have changed since the last fit
-        if not hasattr(self.learn, 'more_updates'): self.learn.add_cb(self._extra)
+        if not any(isinstance(cb, MoreUpdates) for cb in self.learn.cbs): self.learn.add_cb(self._extra)
 
 # %% ../../nbs/10_agents.dqn.ipynb #10a00004
 @patch
 def after_pred(self:DQN):
     "Compare the values of the taken actions with the targets `y`, of episodes that validation plays, too"
-    if hasattr(self, 'gather_preds'): return # who asks for values gets those of all actions
     learn = self.learn
+    if not learn.training and hasattr(self, 'gather_preds'): return # who asks gets the values of all actions
     batch, = learn.xb
+    y = self.targets(batch)
+    learn.pred = learn.pred.gather(1, batch['action']-getattr(learn.model, 'first', 0))
+    learn.yb = (y,batch['weight']) if 'weight' in batch else (y,)
+
+@patch
+def targets(self:DQN,
+    batch:BD, # Transitions
+)->Tensor: # `(n,1)`
+    "What the values of the taken actions should be"
     with torch.no_grad():
         nxt = dict(state=batch['next_state'])
         after = self.target(nxt)
-        best = (learn.model(nxt) if self.double else after).argmax(1, keepdim=True)
-        y = batch['reward']+batch.get('discount', self.gamma)*~batch['terminated']*after.gather(1, best)
-    learn.pred = learn.pred.gather(1, batch['action']-getattr(learn.model, 'first', 0))
-    learn.yb = (y,batch['weight']) if 'weight' in batch else (y,)
+        best = (self.learn.model(nxt) if self.double else after).argmax(1, keepdim=True)
+        return batch['reward']+batch.get('discount', self.gamma)*~batch['terminated']*after.gather(1, best)
 
 # %% ../../nbs/10_agents.dqn.ipynb #10a00005
 @patch
@@ -227,8 +213,38 @@ def after_step(self:DQN):
 def _follow(self:DQN):
     "Move the target's weights by the share `tau`; what is counted (of a BatchNorm, say) is copied"
     with torch.no_grad():
-        for a,b in zip(self.target.parameters(), self.model.parameters()): a.lerp_(b, self.tau)
+        torch._foreach_lerp_([*self.target.parameters()], [*self.model.parameters()], self.tau)
         for a,b in zip(self.target.buffers(), self.model.buffers()): a.copy_(b)
+
+# %% ../../nbs/10_agents.dqn.ipynb #7e1a0011
+@patch
+def learn_from(self:DQN,
+    rows:BD, # Of `k` batches, one after the other
+    k:int, # Updates
+    step, # `step(loss)` steps the optimizer
+)->Tensor: # The TD errors of `rows`
+    "Make `k` updates, each with the next of `rows`"
+    model,loss_func,n,errors = self.learn.model,self.learn.loss_func,rows.bs()//k,[]
+    rows = BD({c: rows[c] for c in self.reads if c in rows})
+    rows['action'] = rows['action']-getattr(model, 'first', 0)
+    for j,y in enumerate(self.targets_of(rows, k)):
+        batch = rows[n*j:n*(j+1)]
+        q = model(batch).gather(1, batch['action'])
+        step(loss_func(q, y, *([batch['weight']] if 'weight' in batch else ())))
+        self.after_step()
+        errors.append((y-q).detach())
+    return torch.cat(errors)
+
+@patch
+def targets_of(self:DQN, rows, k):
+    "The targets of each of `k` batches, of as many at once as no network that makes them changes"
+    j,n = 0,rows.bs()//k
+    while j<k:
+        m = 1 if self.double or not self.target_every else min(k-j, self.target_every-self.updates%self.target_every)
+        yield from self.targets(rows[n*j:n*(j+m)]).split(n)
+        j += m
+
+DQN.reads = 'state','next_state','action','reward','terminated','discount','weight'
 
 # %% ../../nbs/10_agents.dqn.ipynb #3b7bba52
 def play(
@@ -238,12 +254,7 @@ def play(
     seed:int=None, # Of the first episode; each next one has the next number
     max_steps:int=10_000, # An episode is cut off here
 ): # -> returns `(episodes,)`
-    """The returns of episodes played greedily
-    - `env`: Name of an environment, or a function that makes one
-    - `model`: A `QNet`
-    - `seed`: Of the first episode; each next one has the next number
-    - `max_steps`: An episode is cut off here
-    - returns: returns `(episodes,)`"""
+    "The returns of episodes played greedily"
     envs = [make_env(env) for _ in range(episodes)]
     obs = [o.reset(seed=None if seed is None else seed+i)[0] for i,o in enumerate(envs)]
     total,on,first = np.zeros(episodes),list(range(episodes)),getattr(model, 'first', 0)
@@ -274,10 +285,6 @@ class Evaluate(Callback):
         episodes:int=10, # How many to play each time
         seed:int=None, # The same episodes each time
     ):
-        """- `env`: Name of an environment, or a function that makes one
-        - `every`: Steps of training
-        - `episodes`: How many to play each time
-        - `seed`: The same episodes each time"""
         self.env,self.every,self.episodes,self.seed,self.steps,self.history,self.best,self.best_state = (
             env,every,episodes,seed,0,[],float('-inf'),None)
 
@@ -416,6 +423,7 @@ def dqn_learner(
     dueling:bool=False, # A dueling head?
     tau:float=.005, # How far each update moves the target network
     target_every:int=None, # Copy the network to the target every so many updates instead
+    fast:bool=False, # Updates in a tight loop: the same ones, but callbacks hear only the first of each batch
     eps=(1.,.05), # The chance to explore, at first and at last
     eps_steps:int=10_000, # Steps until the last chance is reached
     eval_every:int=2500, # Steps between evaluations
@@ -426,31 +434,7 @@ def dqn_learner(
     cbs=None, # More callbacks
     **kwargs # For `Learner`
 )->Learner:
-    """A `Learner` that trains a DQN in `env`: `learn.fit(10)` is ten epochs of `n` steps
-    - `env`: Name of an environment, or a function that makes one
-    - `net`: States → values of the actions; by default an `mlp`, or the `nature_cnn` for images
-    - `n`: Steps per epoch
-    - `train_every`: Steps between updates
-    - `updates_per_batch`: Updates each time
-    - `bs`: Rows per update
-    - `max_sz`: Rows in the memory
-    - `warmup_sz`: Rows before the first update
-    - `beta`: Of the loss, `huber`
-    - `gamma`: Discount factor
-    - `n_step`: Steps of a target
-    - `prioritized`: Prioritized replay?
-    - `double`: Double Q-learning?
-    - `dueling`: A dueling head?
-    - `tau`: How far each update moves the target network
-    - `target_every`: Copy the network to the target every so many updates instead
-    - `eps`: The chance to explore, at first and at last
-    - `eps_steps`: Steps until the last chance is reached
-    - `eval_every`: Steps between evaluations
-    - `n_envs`: Environments that step side by side; each of their steps counts
-    - `frame_stack`: Frames in a state, where `env` stacks them: each is stored once
-    - `seed`: Makes everything reproducible, on the CPU
-    - `cbs`: More callbacks
-    - `**kwargs`: For `Learner`"""
+    "A `Learner` that trains a DQN in `env`: `learn.fit(10)` is ten epochs of `n` steps"
     model = _model_for(env, net, dueling, seed)
     seeds = [None]*5 if seed is None else np.random.SeedSequence(seed).generate_state(5).tolist()
     agent = EpsilonGreedy(model, eps, eps_steps, seeds[0])
@@ -464,7 +448,7 @@ def dqn_learner(
     opt = partial(OptimWrapper, opt=torch.optim.Adam, fused=True, foreach=False) # all numbers: loggers write them
     learn = Learner(dls, model, loss_func=partial(huber, beta=beta), opt_func=opt, lr=lr,
                     metrics=_log_columns(agent, replay, score, evaluate, dls.valid),
-                    cbs=[replay, DQN(gamma, double, tau, target_every, updates_per_batch), score, evaluate, *L(cbs)],
+                    cbs=[replay, DQN(gamma, double, tau, target_every, updates_per_batch, fast), score, evaluate, *L(cbs)],
                     **kwargs)
     learn.agent = agent
     return learn
@@ -473,8 +457,7 @@ def dqn_learner(
 def plot_learning(
     learn, # A trained `Learner` of `dqn_learner`
 )->go.Figure:
-    """Returns over the steps of training
-    - `learn`: A trained `Learner` of `dqn_learner`"""
+    "Returns over the steps of training"
     fig = go.Figure(layout=dict(template='plotly_white', height=320, margin=dict(l=60, r=20, t=50, b=50),
                                 title='How it learnt', xaxis_title='steps of training', yaxis_title='return',
                                 legend=dict(orientation='h', y=1.12, x=1, xanchor='right')))

@@ -44,12 +44,6 @@ class ExperienceReplayCallback(Callback):
         event:str='after_pred', # When the batches change places; with `'before_batch'` the model runs once
         **kwargs # For `ExperienceReplay`: `sampler`, `seed`, `freeze_memory` and others
     ):
-        """- `bs`: Rows in a drawn batch
-        - `max_sz`: The most rows that the memory holds
-        - `warmup_sz`: Rows before the first batch is drawn
-        - `memory`: Rows to start from, copied; or an `ExperienceReplay`, which stays as it is, with its own settings
-        - `event`: When the batches change places; with `'before_batch'` the model runs once
-        - `**kwargs`: For `ExperienceReplay`: `sampler`, `seed`, `freeze_memory` and others"""
         if event not in ('after_pred','before_batch'):
             raise ValueError(f"`event` should be 'after_pred' or 'before_batch', got {event!r}")
         self.event,self.settings = event,dict(bs=bs, max_sz=max_sz, warmup_sz=warmup_sz, **kwargs)
@@ -63,9 +57,10 @@ class ExperienceReplayCallback(Callback):
         self.drew,self._predicted = False,False # in this batch; is there a prediction to replace? `None`: never
 
     def __repr__(self): return in_lines(f'ExperienceReplayCallback({self.experience_replay})')
+    # fastai's first asks the learner, the model and all its modules whether they have the name, too
+    def __setattr__(self, name, value): object.__setattr__(self, name, value)
 
 # %% ../../nbs/06a_memory.experience_replay.ipynb #6a000001
-
 @patch
 def before_batch(self:ExperienceReplayCallback):
     self.drew,self._predicted = False,True if self.training else None
@@ -86,8 +81,7 @@ def after_pred(self:ExperienceReplayCallback):
 def swap(self:ExperienceReplayCallback,
     predicted:bool=False, # Has the model seen the live batch?
 ):
-    """Add `learn.xb` to the memory and put a sample in its place, or cancel the batch if the memory is not warm
-    - `predicted`: Has the model seen the live batch?"""
+    "Add `learn.xb` to the memory and put a sample in its place, or cancel the batch if the memory is not warm"
     learn = self.learn
     first = next((o for _,o in leaves(learn.xb[0])), None)
     if first is None or len(first): self.experience_replay+learn.xb # one of several updates brings no new rows
@@ -111,14 +105,19 @@ def complete(self:ExperienceReplayCallback):
     self.learn.xb = (BD({**more, **b}),)
 
 @patch
-def draw(self:ExperienceReplayCallback):
+def draw(self:ExperienceReplayCallback,
+    k:int=1, # So many batches at once, if no TD error decides who is drawn
+)->int: # How many they are
     "Put a sample in the place of `learn.xb` and `learn.yb`"
-    for k,o in self._scheduled.items():
-        if (v := self.opt.hypers[-1].get(k)) is not None: setattr(o, k, round(v) if k=='n_step' else v)
-    batch,self.drawn = self.experience_replay.sample(device=next(leaves(self.learn.xb[0]))[1].device)
+    er = self.experience_replay
+    if type(er.sampler) is not Uniform: k = 1
+    for name,o in self._scheduled.items():
+        if (v := self.opt.hypers[-1].get(name)) is not None: setattr(o, name, round(v) if name=='n_step' else v)
+    batch,self.drawn = er.sample(er.bs*k, next(leaves(self.learn.xb[0]))[1].device)
     self.serials,self.drew = batch['serial'],True
     self.learn.xb = self.learn.yb = (batch,)
-    self.tally.count(self.experience_replay.ring, self.drawn)
+    self.tally.count(er.ring, self.drawn)
+    return k
 
 # %% ../../nbs/06a_memory.experience_replay.ipynb #79f20cd6
 class Tally:
@@ -148,10 +147,7 @@ def sample(self:ExperienceReplayCallback,
     bs:int=None, # How many; the memory's `bs` by default
     device=None, # Where the batch should be; where the rows are by default
 )->tuple[BD,torch.Tensor]: # The batch, and the numbers of its rows
-    """Draw a batch, which the training does not see
-    - `bs`: How many; the memory's `bs` by default
-    - `device`: Where the batch should be; where the rows are by default
-    - returns: The batch, and the numbers of its rows"""
+    "Draw a batch, which the training does not see"
     return self.experience_replay.sample(bs, device)
 
 @patch
@@ -164,8 +160,7 @@ def __bool__(self:ExperienceReplayCallback)->bool: return True # also without ro
 def update_td(self:ExperienceReplayCallback,
     td_errors, # `(bs,1)`
 ):
-    """Store the TD errors of the drawn batch, except for rows that are overwritten by now
-    - `td_errors`: `(bs,1)`"""
+    "Store the TD errors of the drawn batch, except for rows that are overwritten by now"
     if hasattr(self.learn, 'lr_finder'): return
     self.experience_replay.update_td(td_errors, self.drawn, self.serials)
 
@@ -229,7 +224,6 @@ def before_train(self:ExperienceReplayCallback):
         if hasattr(self.opt, 'bwd_map'): self.opt.bwd_map.setdefault(k, k) # else an `OptimWrapper` refuses the name
 
 # %% ../../nbs/06a_memory.experience_replay.ipynb #2e4b248d
-
 @patch
 def __getstate__(self:ExperienceReplayCallback):
     # a sampler knows the rows, too
@@ -251,8 +245,6 @@ class Resume(Callback):
         folder, # Holds the memory and everything else
         every:int=500, # Batches between checkpoints; there is one at the end, too
     ):
-        """- `folder`: Holds the memory and everything else
-        - `every`: Batches between checkpoints; there is one at the end, too"""
         self.folder,self.every = Path(folder).expanduser(),whole_number('every', every)
 
     def before_fit(self):
