@@ -1,6 +1,6 @@
 "A whole training, beside stable-baselines3's DQN with the settings that it publishes for CartPole"
 import torch
-from . import stores
+from . import parts, stores
 from .measure import Case
 
 shared = dict(lr=2.3e-3, bs=64, max_sz=100_000, train_every=256, updates=128, hidden=(256,256), gamma=.99, last_eps=.04, clip=10.)
@@ -56,7 +56,8 @@ def in_learner(hidden, live, n=150, event='before_batch'):
 
 def predictions(hidden, live, n=150): return {'one prediction': in_learner(hidden, live, n), 'two predictions': in_learner(hidden, live, n, 'after_pred')}
 
-cases = [Case('Train a DQN on CartPole for 50,000 steps, 25,000 updates of 256×256', trainings, goal=1.6, beside=('each update with all callbacks',), per=50_000, unit='steps/s', turns=3, toy=dict(steps=2000, peers=False),
+cases = [*parts.cases,
+         Case('Train a DQN on CartPole for 50,000 steps, 25,000 updates of 256×256', trainings, goal=1.6, beside=('each update with all callbacks',), per=50_000, unit='steps/s', turns=3, toy=dict(steps=2000, peers=False),
               note='whole trainings, with the published settings of stable-baselines3: the same network, batch, ratio of updates, loss and clipping; no evaluations'),
          *(Case(f'150 batches in a fastai Learner: a network of {hidden}×{hidden}, {live} live and 64 drawn rows', lambda hidden=hidden, live=live, n=150: predictions(hidden, live, n), per=150, turns=7,
                 toy=dict(n=5), note="`event='before_batch'` beside `'after_pred'`, which predicts the live batch, too") for hidden in (64,1024) for live in (16,64))]

@@ -166,12 +166,12 @@ class DQN(Callback):
         if not 0<tau<=1: raise ValueError(f'`tau` should be above 0 and at most 1, got {tau}')
         self.gamma,self.double,self.tau,self.target_every,self.updates_per_batch,self.updates,self.target = (
             gamma,double,tau,target_every,updates_per_batch,0,None)
-        self._extra = TightUpdates(updates_per_batch, self) if fast else MoreUpdates(updates_per_batch)
+        self.extra = TightUpdates(updates_per_batch, self) if fast else MoreUpdates(updates_per_batch)
 
     def before_fit(self):
         self.target = copy.deepcopy(self.model).requires_grad_(False).eval()
-        self._extra.n = self.updates_per_batch # it may have changed since the last fit
-        if not any(isinstance(cb, MoreUpdates) for cb in self.learn.cbs): self.learn.add_cb(self._extra)
+        self.extra.n = self.updates_per_batch # it may have changed since the last fit
+        if not any(isinstance(cb, MoreUpdates) for cb in self.learn.cbs): self.learn.add_cb(self.extra)
 
 # %% ../../nbs/10_agents.dqn.ipynb #10a00004
 @patch
