@@ -108,9 +108,8 @@ def shares(n=127, fast=True):
     learn,run = dqn(fast, n)
     cb,agent,spent = learn.experience_replay,learn.dqn,Spent()
     parts = [(cb, 'draw', 'draw'), (cb, 'update_td', 'TD errors'), (agent, 'targets', 'targets'), (learn.model, 'forward', 'forward'), (learn, 'loss_func', 'loss'),
-             (torch.Tensor, 'backward', 'backward'), (agent, 'after_step', 'target network'), (learn.opt.opt, 'step', 'optimizer')]
-    if fast: parts[-1:] = [(updates, 'clip_norm', 'clipping'), (updates, 'adam', 'optimizer')]
-    else: parts.append((torch.nn.utils, 'clip_grad_norm_', 'clipping'))
+             (torch.Tensor, 'backward', 'backward'), *([(updates, 'clip_norm', 'clipping'), (updates, 'adam', 'optimizer')] if fast else
+               [(torch.nn.utils, 'clip_grad_norm_', 'clipping'), (learn.opt.opt, 'step', 'optimizer')])]
     def whole():
         spent.ns.clear()
         with spent.watching(*parts):

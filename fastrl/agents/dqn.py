@@ -225,10 +225,10 @@ def learn_from(self:DQN,
 )->Tensor: # The TD errors of `rows`
     "Make `k` updates, each with the next of `rows`"
     model,loss_func,n,errors = self.learn.model,self.learn.loss_func,rows.bs()//k,[]
-    rows = BD({c: rows[c] for c in self.reads if c in rows})
-    rows['action'] = rows['action']-getattr(model, 'first', 0)
+    taken = BD(state=rows['state'], action=rows['action']-getattr(model, 'first', 0))
+    if 'weight' in rows: taken['weight'] = rows['weight']
     for j,y in enumerate(self.targets_of(rows, k)):
-        batch = rows[n*j:n*(j+1)]
+        batch = taken[n*j:n*(j+1)]
         q = model(batch).gather(1, batch['action'])
         step(loss_func(q, y, *([batch['weight']] if 'weight' in batch else ())))
         self.after_step()
@@ -239,12 +239,11 @@ def learn_from(self:DQN,
 def targets_of(self:DQN, rows, k):
     "The targets of each of `k` batches, of as many at once as no network that makes them changes"
     j,n = 0,rows.bs()//k
+    rows = BD({c: rows[c] for c in ('next_state','reward','terminated','discount') if c in rows})
     while j<k:
         m = 1 if self.double or not self.target_every else min(k-j, self.target_every-self.updates%self.target_every)
         yield from self.targets(rows[n*j:n*(j+m)]).split(n)
         j += m
-
-DQN.reads = 'state','next_state','action','reward','terminated','discount','weight'
 
 # %% ../../nbs/10_agents.dqn.ipynb #3b7bba52
 def play(
