@@ -9,7 +9,7 @@ from functools import partial
 from io import StringIO
 from statistics import median
 import torch
-from fastai.basics import DataLoader, DataLoaders, Learner, OptimWrapper, nn
+from fastai.basics import Callback, DataLoader, DataLoaders, Learner, OptimWrapper, nn
 from fastai.callback.progress import ProgressCallback
 from fastai.callback.all import GradientClip, ParamScheduler, SchedLin, TerminateOnNaNCallback
 from fastai.optimizer import Adam
@@ -83,7 +83,7 @@ def replay(more=None):
 def ways():
     slope = dict(lr=SchedLin(1e-3, 1e-4))
     return {'plain torch': plain(), 'bare': bare(),
-            'ProgressCallback': bare(bar=True), 'ParamScheduler': bare(ParamScheduler(slope)), 'GradientClip': bare(GradientClip(10.)), 'TerminateOnNaNCallback': bare(TerminateOnNaNCallback()),
+            'a callback that hears nothing': bare(Callback()), 'ProgressCallback': bare(bar=True), 'ParamScheduler': bare(ParamScheduler(slope)), 'GradientClip': bare(GradientClip(10.)), 'TerminateOnNaNCallback': bare(TerminateOnNaNCallback()),
             'a metric of training batches': bare(metrics=distance), "fastai's own `Adam`": bare(opt_func=Adam),
             'ExperienceReplayCallback': replay(), 'MoreUpdates': replay('more'), 'TightUpdates': replay('tight')}
 

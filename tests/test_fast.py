@@ -1,5 +1,4 @@
 "The fast way makes the updates that the plain way makes: the same rows, weights, TD errors and logs, bit for bit"
-import itertools
 import pytest, torch
 from fastai.callback.training import GradientClip
 from fastrl.agents.dqn import dqn_learner, mlp
@@ -26,14 +25,14 @@ def state(learn):
 
 ways = [dict(target_every=5, double=False), dict(target_every=7, double=False), dict(target_every=100, double=False), dict(target_every=5), dict(tau=.1), dict(tau=.1, double=False),
         dict(updates_per_batch=40, target_every=3, double=False), dict(updates_per_batch=1), dict(clip=1e-3), dict(dueling=True, lr=.1)]
-rows = [dict(prioritized=p, n_step=n) for p,n in itertools.product((False,True), (1,3))]
+rows = [{}, dict(n_step=3), dict(prioritized=True, n_step=3)]
 
 @pytest.mark.parametrize('way', ways, ids=str)
 @pytest.mark.parametrize('row', rows, ids=str)
 def test_same_updates(way, row):
     plain,fast = (fit(learner(o, **way, **row)) for o in (False,True))
     assert type(fast.dqn.extra) is TightUpdates and type(plain.dqn.extra) is MoreUpdates
-    assert plain.dqn.updates==10*way.get('updates_per_batch', 7)-way.get('updates_per_batch', 7) # the first of ten batches warms up
+    assert plain.dqn.updates==9*way.get('updates_per_batch', 7) # the first of ten batches warms up
     same(state(plain), state(fast))
 
 @pytest.mark.parametrize('row', rows, ids=str)
@@ -43,10 +42,10 @@ def test_resumed(row, tmp_path):
     for fast in (False,True):
         folder = tmp_path/str(fast)
         first = learner(fast, Resume(folder, every=4), target_every=5, double=False, **row)
-        first.resume.after_fit = lambda: None # as if it had been killed, six batches after the fourth
+        first.resume.after_fit = lambda: None # as if it had been killed, two batches after the checkpoint
         fit(first)
         second = fit(learner(fast, Resume(folder), target_every=5, double=False, **row))
-        assert second.dqn.updates>first.dqn.updates*.9
+        assert second.dqn.updates==first.dqn.updates==63
         found.append(state(second))
     same(*found)
 

@@ -224,7 +224,7 @@ def learn_from(self:DQN,
     step, # `step(loss)` steps the optimizer
 )->Tensor: # The TD errors of `rows`
     "Make `k` updates, each with the next of `rows`"
-    model,loss_func,n,errors = self.learn.model,self.learn.loss_func,rows.bs()//k,[]
+    model,loss_func,n,errors = self.learn.model,self.learn.loss_func,len(rows['reward'])//k,[]
     taken = BD(state=rows['state'], action=rows['action']-getattr(model, 'first', 0))
     if 'weight' in rows: taken['weight'] = rows['weight']
     for j,y in enumerate(self.targets_of(rows, k)):
@@ -238,7 +238,7 @@ def learn_from(self:DQN,
 @patch
 def targets_of(self:DQN, rows, k):
     "The targets of each of `k` batches, of as many at once as no network that makes them changes"
-    j,n = 0,rows.bs()//k
+    j,n = 0,len(rows['reward'])//k
     rows = BD({c: rows[c] for c in ('next_state','reward','terminated','discount') if c in rows})
     while j<k:
         m = 1 if self.double or not self.target_every else min(k-j, self.target_every-self.updates%self.target_every)
