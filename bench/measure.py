@@ -14,6 +14,7 @@ class Case:
     unit:str='µs' # `'steps/s'` is shown as a rate
     growth:bool=False # Is it about a ratio that should stay small? Then `goal` is its limit
     beside:tuple=() # Columns that are shown, and not raced against
+    parts:bool=False # Are the columns parts of the first? Then their shares are shown
     turns:int=None # So many of one call each, for what takes long
     clock:callable=perf_counter_ns # What counts: nanoseconds, or bytes where the unit is `'kB'`
     note:str=''
@@ -71,11 +72,11 @@ def measure(case, toy=False, **kwargs):
     if ours in failed: raise RuntimeError(f'{case.name}: {failed[ours]}')
     times = {c: [t/case.per for t in ts] for c,ts in times.items()}
     ratio = ratios(times, ours)
-    rivals = {c: r for c,r in ratio.items() if c not in case.beside}
+    rivals = {} if case.parts else {c: r for c,r in ratio.items() if c not in case.beside}
     near = min(rivals, key=rivals.get, default=None) # the one that comes nearest
     r = rivals.get(near)
     if case.growth and r: r = 1/r
     reached = None if r is None or case.goal is None else bool(r<=case.goal if case.growth else r>=case.goal)
-    return dict(name=case.name, ours=ours, unit=case.unit, growth=case.growth, beside=list(case.beside), note=case.note, goal=case.goal,
+    return dict(name=case.name, ours=ours, unit=case.unit, growth=case.growth, parts=case.parts, beside=list(case.beside), note=case.note, goal=case.goal,
         us={c: median(ts) for c,ts in times.items()}, low={c: min(ts) for c,ts in times.items()}, high={c: max(ts) for c,ts in times.items()},
         failed=failed, ratios=ratio, fastest=near, ratio=r, reached=reached)

@@ -56,7 +56,8 @@ def line(c):
     us,failed,unit = c['us'],c['failed'],c['unit']
     others = [k for k in us if k not in (c['ours'], *peers)]
     cells = [show(us[p], unit) if p in us else 'no figure' if p in failed else '–' for p in peers]
-    return [c['name'], show(us[c['ours']], unit), *cells, '; '.join(f'{k}: {show(us[k], unit)}' for k in others), *verdict(c)]
+    def shown(k): return f'{k}: {show(us[k], unit)}' + (f" ({us[k]/us[c['ours']]:.0%})" if c.get('parts') else '')
+    return [c['name'], show(us[c['ours']], unit), *cells, '; '.join(map(shown, others)), *verdict(c)]
 
 def table(cases, machine):
     cases = list(cases)

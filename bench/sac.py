@@ -10,21 +10,21 @@ from .report import folder, machine, write
 
 page = folder.parents[1]/'nbs'/'tutorials'/'sac.ipynb'
 
-def sac_learner():
-    "The function of that name, as the page defines it"
+def page_names():
+    "What the page defines, up to `sac_learner`, and imports"
     names = {'__name__':'sac'}
     for c in read_nb(page).cells:
         if c.cell_type!='code': continue
         defines = 'def sac_learner' in c.source
         exec(compile(c.source.split('\nlearn = ')[0] if defines else c.source, page.name, 'exec'), names)
-        if defines: return names['sac_learner']
+        if defines: return names
 
 def main():
     p = argparse.ArgumentParser(prog='python -m bench.sac', description=__doc__)
     p.add_argument('--seeds', type=int, default=2)
     p.add_argument('--steps', type=int, default=8000)
     args = p.parse_args()
-    make,runs = sac_learner(),[]
+    make,runs = page_names()['sac_learner'],[]
     for seed in range(1, 1+args.seeds): # 0 is the page's
         learn,start = make(seed=seed),perf_counter()
         with learn.no_bar(), learn.no_logging(): learn.fit(args.steps//1000)

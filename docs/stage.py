@@ -212,7 +212,7 @@ contents = {
     'Tutorials': dict.fromkeys(f'tutorials/{o}' for o in (
         'first_agent','plain_pytorch','sac','endings','priorities','offline_online','looking','larger_than_ram','many_workers','your_own')) | {
         'tutorials/episodes_quickstart': ['tutorials/episodes_workers', 'tutorials/episodes_compose', 'tutorials/recurrent_tmaze', 'tutorials/r2d2']},
-    'How-to': dict.fromkeys(f'howto/{o}' for o in ('recipes','frames','gpu','fastai','sb3','minari','world_models','from_velora','from_rose','from_buffers','from_fastrl')),
+    'How-to': dict.fromkeys(f'howto/{o}' for o in ('recipes','frames','gpu','fastai','speed','sb3','minari','world_models','from_velora','from_rose','from_buffers','from_fastrl')),
     'Reference: the memory': {
         'memory.replay': ['memory.columns', 'memory.on_device', 'memory.ahead', 'memory.stream', 'memory.limit'], 'memory.experience_replay': ['memory.updates'], 'memory.sample': ['memory.mixture', 'memory.tree', 'memory.walk', 'memory.folds', 'memory.starts'],
         'memory.ring': ['memory.row', 'memory.place', 'memory.random', 'memory.tensors', 'memory.serial', 'memory.frames', 'memory.stacks', 'memory.joins'],
@@ -244,6 +244,7 @@ words = {
     'pytest_plugin': 'pytest; test; plugin', 'memory.check': 'bugs; mistakes; correctness',
     'memory.explore': 'plot; visualize; dashboard; report', 'start/comparison': 'torchrl; reverb; cpprb; tianshou; stable-baselines3; SB3; flashbax; benchmark',
     'howto/gpu': 'GPU; CUDA; device; torch.compile; CUDA graphs', 'memory.tensors': 'torch.compile',
+    'howto/speed': 'performance; profiling; slow training; overhead; torch.compile; fused optimizer',
     'howto/frames': 'frame stacking; frame stack; FrameStackObservation; AtariPreprocessing; Atari; images',
     'howto/frames#how-much-memory-it-takes': 'memory usage; RAM', 'memory.sample#her-hindsight-experience-replay': 'HER; hindsight experience replay; goal',
     'howto/sb3': 'stable-baselines3; SB3; sbx; prioritized replay in SB3; replay_buffer_class; resume SB3', 'howto/sb3#her': 'HerReplayBuffer; HER in SB3', 'compat': 'cleanrl; CleanRL',

@@ -22,7 +22,7 @@ about = ('How a DQN learnt, and what its memory held in the end. Below, it plays
 
 class Solved(Callback):
     "Stop when two evaluations in a row reach `score`"
-    order = Evaluate.order+1
+    order,once_per_batch = Evaluate.order+1,True
     def __init__(self, score): self.score = score
     def after_batch(self):
         last = [mean for _,mean in self.learn.evaluate.history[-2:]]
@@ -31,7 +31,7 @@ class Solved(Callback):
 def main(limit=60_000, seed=0):
     torch.set_num_threads(1) # the network is small: more threads would only wait for each other
     n = min(limit, 5000)
-    learn = dqn_learner('CartPole-v1', n=n, prioritized=True, eval_episodes=20, seed=seed, cbs=Solved(475))
+    learn = dqn_learner('CartPole-v1', n=n, prioritized=True, eval_episodes=20, seed=seed, fast=True, cbs=Solved(475))
     print(f'A DQN learns to balance a pole: until two evaluations in a row reach 475 of 500, or for {limit:,} steps')
     learn.fit_flat_cos(limit//n)
     print(f'After {learn.score.steps:,} steps, its greedy episodes: {", ".join(f"{m:.0f}" for _,m in learn.evaluate.history)}')

@@ -218,7 +218,7 @@ def train(
         def after_batch(self):
             if self.iter<self.n_iter-1: self.before_epoch() # validation plays after the last one
     with _stoppable() as asked:
-        learn = dqn_learner(n=5000, cbs=Until(), **settings)
+        learn = dqn_learner(n=5000, fast=True, cbs=Until(), **settings)
         if not begun: _write_settings(folder, settings)
         if (folder/'memory').exists(): print(f'Resuming {folder}')
         with nullcontext() if sys.stdout.isatty() else learn.no_bar(): # a bar would fill a log file

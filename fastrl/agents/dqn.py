@@ -45,8 +45,8 @@ class QNet(nn.Module):
     def forward(self, batch): return self.net(map_leaves(self.fitting, batch['state']))
     def fitting(self, states):
         "Environments like `float64`, networks rarely do"
-        w = next(self.parameters(), None)
-        return states.to(w.dtype) if w is not None and states.dtype==torch.float64!=w.dtype else states
+        w = next(self.parameters(), None) if states.dtype==torch.float64 else None # asking takes time
+        return states if w is None else states.to(w.dtype)
     def reset(self): getattr(self.net, 'reset', noop)() # `ModelResetter` asks for it
 
 # %% ../../nbs/10_agents.dqn.ipynb #fd8aeac1
@@ -145,11 +145,11 @@ def greedy_values(model, states):
     "The values that `model` gives the actions in `states`, on the CPU; not in training mode, so without dropout"
     device = next(iter(model.parameters())).device
     learning = [o for o in model.modules() if o.training]
-    for o in learning: o.training = False
+    for o in learning: vars(o)['training'] = False # a module asks much before it sets an attribute
     try:
         with torch.no_grad(): return model(dict(state=map_leaves(lambda o: o.to(device), states))).cpu()
     finally:
-        for o in learning: o.training = True
+        for o in learning: vars(o)['training'] = True
 
 # %% ../../nbs/10_agents.dqn.ipynb #01432a33
 def huber(
@@ -176,38 +176,49 @@ class DQN(Callback):
         tau:float=.005, # How far each update moves the target network towards the network
         target_every:int=None, # Copy the network to the target every so many updates instead
         updates_per_batch:int=1, # Updates for each batch of new steps
+        fast:bool=False, # Make these in a tight loop, of which other callbacks hear nothing?
     ):
         """- `gamma`: Discount factor
         - `double`: Does the learning network choose the next action?
         - `tau`: How far each update moves the target network towards the network
         - `target_every`: Copy the network to the target every so many updates instead
-        - `updates_per_batch`: Updates for each batch of new steps"""
+        - `updates_per_batch`: Updates for each batch of new steps
+        - `fast`: Make these in a tight loop, of which other callbacks hear nothing?"""
         if target_every is not None: whole_number('target_every', target_every)
         whole_number('updates_per_batch', updates_per_batch)
         if not 0<tau<=1: raise ValueError(f'`tau` should be above 0 and at most 1, got {tau}')
         self.gamma,self.double,self.tau,self.target_every,self.updates_per_batch,self.updates,self.target = (
             gamma,double,tau,target_every,updates_per_batch,0,None)
-        self._extra = MoreUpdates(updates_per_batch)
+        self.extra = TightUpdates(updates_per_batch, self) if fast else MoreUpdates(updates_per_batch)
 
     def before_fit(self):
         self.target = copy.deepcopy(self.model).requires_grad_(False).eval()
-        self._extra.n = self.updates_per_batch # it may have changed since the last fit
-        if not hasattr(self.learn, 'more_updates'): self.learn.add_cb(self._extra)
+        self.extra.n = self.updates_per_batch # it may have changed since the last fit
+        if not any(isinstance(cb, MoreUpdates) for cb in self.learn.cbs): self.learn.add_cb(self.extra)
 
 # %% ../../nbs/10_agents.dqn.ipynb #10a00004
 @patch
 def after_pred(self:DQN):
     "Compare the values of the taken actions with the targets `y`, of episodes that validation plays, too"
-    if hasattr(self, 'gather_preds'): return # who asks for values gets those of all actions
     learn = self.learn
+    if not learn.training and hasattr(self, 'gather_preds'): return # who asks gets the values of all actions
     batch, = learn.xb
+    y = self.targets(batch)
+    learn.pred = learn.pred.gather(1, batch['action']-getattr(learn.model, 'first', 0))
+    learn.yb = (y,batch['weight']) if 'weight' in batch else (y,)
+
+@patch
+def targets(self:DQN,
+    batch:BD, # Transitions
+)->Tensor: # `(n,1)`
+    """What the values of the taken actions should be
+    - `batch`: Transitions
+    - returns: `(n,1)`"""
     with torch.no_grad():
         nxt = dict(state=batch['next_state'])
         after = self.target(nxt)
-        best = (learn.model(nxt) if self.double else after).argmax(1, keepdim=True)
-        y = batch['reward']+batch.get('discount', self.gamma)*~batch['terminated']*after.gather(1, best)
-    learn.pred = learn.pred.gather(1, batch['action']-getattr(learn.model, 'first', 0))
-    learn.yb = (y,batch['weight']) if 'weight' in batch else (y,)
+        best = (self.learn.model(nxt) if self.double else after).argmax(1, keepdim=True)
+        return batch['reward']+batch.get('discount', self.gamma)*~batch['terminated']*after.gather(1, best)
 
 # %% ../../nbs/10_agents.dqn.ipynb #10a00005
 @patch
@@ -227,8 +238,41 @@ def after_step(self:DQN):
 def _follow(self:DQN):
     "Move the target's weights by the share `tau`; what is counted (of a BatchNorm, say) is copied"
     with torch.no_grad():
-        for a,b in zip(self.target.parameters(), self.model.parameters()): a.lerp_(b, self.tau)
+        torch._foreach_lerp_([*self.target.parameters()], [*self.model.parameters()], self.tau)
         for a,b in zip(self.target.buffers(), self.model.buffers()): a.copy_(b)
+
+# %% ../../nbs/10_agents.dqn.ipynb #7e1a0011
+@patch
+def learn_from(self:DQN,
+    rows:BD, # Of `k` batches, one after the other
+    k:int, # Updates
+    step, # `step(loss)` steps the optimizer
+)->Tensor: # The TD errors of `rows`
+    """Make `k` updates, each with the next of `rows`
+    - `rows`: Of `k` batches, one after the other
+    - `k`: Updates
+    - `step`: `step(loss)` steps the optimizer
+    - returns: The TD errors of `rows`"""
+    model,loss_func,n,errors = self.learn.model,self.learn.loss_func,len(rows['reward'])//k,[]
+    taken = BD(state=rows['state'], action=rows['action']-getattr(model, 'first', 0))
+    if 'weight' in rows: taken['weight'] = rows['weight']
+    for j,y in enumerate(self.targets_of(rows, k)):
+        batch = taken[n*j:n*(j+1)]
+        q = model(batch).gather(1, batch['action'])
+        step(loss_func(q, y, *([batch['weight']] if 'weight' in batch else ())))
+        self.after_step()
+        errors.append((y-q).detach())
+    return torch.cat(errors)
+
+@patch
+def targets_of(self:DQN, rows, k):
+    "The targets of each of `k` batches, of as many at once as no network that makes them changes"
+    j,n = 0,len(rows['reward'])//k
+    rows = BD({c: rows[c] for c in ('next_state','reward','terminated','discount') if c in rows})
+    while j<k:
+        m = 1 if self.double or not self.target_every else min(k-j, self.target_every-self.updates%self.target_every)
+        yield from self.targets(rows[n*j:n*(j+m)]).split(n)
+        j += m
 
 # %% ../../nbs/10_agents.dqn.ipynb #3b7bba52
 def play(
@@ -416,6 +460,7 @@ def dqn_learner(
     dueling:bool=False, # A dueling head?
     tau:float=.005, # How far each update moves the target network
     target_every:int=None, # Copy the network to the target every so many updates instead
+    fast:bool=False, # Updates in a tight loop: the same ones, but callbacks hear only the first of each batch
     eps=(1.,.05), # The chance to explore, at first and at last
     eps_steps:int=10_000, # Steps until the last chance is reached
     eval_every:int=2500, # Steps between evaluations
@@ -443,6 +488,7 @@ def dqn_learner(
     - `dueling`: A dueling head?
     - `tau`: How far each update moves the target network
     - `target_every`: Copy the network to the target every so many updates instead
+    - `fast`: Updates in a tight loop: the same ones, but callbacks hear only the first of each batch
     - `eps`: The chance to explore, at first and at last
     - `eps_steps`: Steps until the last chance is reached
     - `eval_every`: Steps between evaluations
@@ -464,7 +510,7 @@ def dqn_learner(
     opt = partial(OptimWrapper, opt=torch.optim.Adam, fused=True, foreach=False) # all numbers: loggers write them
     learn = Learner(dls, model, loss_func=partial(huber, beta=beta), opt_func=opt, lr=lr,
                     metrics=_log_columns(agent, replay, score, evaluate, dls.valid),
-                    cbs=[replay, DQN(gamma, double, tau, target_every, updates_per_batch), score, evaluate, *L(cbs)],
+                    cbs=[replay, DQN(gamma, double, tau, target_every, updates_per_batch, fast), score, evaluate, *L(cbs)],
                     **kwargs)
     learn.agent = agent
     return learn

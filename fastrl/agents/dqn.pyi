@@ -138,13 +138,15 @@ class DQN(Callback):
     updates_per_batch: int
     updates: Any
     target: Any
+    extra: Any
 
-    def __init__(self, gamma: float=0.99, double: bool=True, tau: float=0.005, target_every: int | None=None, updates_per_batch: int=1):
+    def __init__(self, gamma: float=0.99, double: bool=True, tau: float=0.005, target_every: int | None=None, updates_per_batch: int=1, fast: bool=False):
         """- `gamma`: Discount factor
         - `double`: Does the learning network choose the next action?
         - `tau`: How far each update moves the target network towards the network
         - `target_every`: Copy the network to the target every so many updates instead
-        - `updates_per_batch`: Updates for each batch of new steps"""
+        - `updates_per_batch`: Updates for each batch of new steps
+        - `fast`: Make these in a tight loop, of which other callbacks hear nothing?"""
         ...
 
     def before_fit(self):
@@ -154,12 +156,30 @@ class DQN(Callback):
         """Compare the values of the taken actions with the targets `y`, of episodes that validation plays, too"""
         ...
 
+    def targets(self, batch: BD) -> Tensor:
+        """What the values of the taken actions should be
+    - `batch`: Transitions
+    - returns: `(n,1)`"""
+        ...
+
     def after_loss(self):
         """Give the memory the TD errors"""
         ...
 
     def after_step(self):
         """Count the update, and let the target follow the network"""
+        ...
+
+    def learn_from(self, rows: BD, k: int, step) -> Tensor:
+        """Make `k` updates, each with the next of `rows`
+    - `rows`: Of `k` batches, one after the other
+    - `k`: Updates
+    - `step`: `step(loss)` steps the optimizer
+    - returns: The TD errors of `rows`"""
+        ...
+
+    def targets_of(self, rows, k):
+        """The targets of each of `k` batches, of as many at once as no network that makes them changes"""
         ...
 
     def state_dict(self) -> dict:
@@ -295,7 +315,7 @@ class ShowColumns(NoValidation):
     def before_fit(self):
         ...
 
-def dqn_learner(env, net: Any=None, n: int=5000, train_every: int=16, updates_per_batch: int=8, bs: int=128, max_sz: int=50000, warmup_sz: int=1000, lr: float=0.001, beta: float=5.0, gamma: float=0.998, n_step: int=3, prioritized: bool=False, double: bool=True, dueling: bool=False, tau: float=0.005, target_every: int | None=None, eps: Any=(1.0, 0.05), eps_steps: int=10000, eval_every: int=2500, eval_episodes: int=10, n_envs: int=1, frame_stack: int | None=None, seed: int | None=None, cbs: Any=None, **kwargs) -> Learner:
+def dqn_learner(env, net: Any=None, n: int=5000, train_every: int=16, updates_per_batch: int=8, bs: int=128, max_sz: int=50000, warmup_sz: int=1000, lr: float=0.001, beta: float=5.0, gamma: float=0.998, n_step: int=3, prioritized: bool=False, double: bool=True, dueling: bool=False, tau: float=0.005, target_every: int | None=None, fast: bool=False, eps: Any=(1.0, 0.05), eps_steps: int=10000, eval_every: int=2500, eval_episodes: int=10, n_envs: int=1, frame_stack: int | None=None, seed: int | None=None, cbs: Any=None, **kwargs) -> Learner:
     """A `Learner` that trains a DQN in `env`: `learn.fit(10)` is ten epochs of `n` steps
     - `env`: Name of an environment, or a function that makes one
     - `net`: States → values of the actions; by default an `mlp`, or the `nature_cnn` for images
@@ -313,6 +333,7 @@ def dqn_learner(env, net: Any=None, n: int=5000, train_every: int=16, updates_pe
     - `dueling`: A dueling head?
     - `tau`: How far each update moves the target network
     - `target_every`: Copy the network to the target every so many updates instead
+    - `fast`: Updates in a tight loop: the same ones, but callbacks hear only the first of each batch
     - `eps`: The chance to explore, at first and at last
     - `eps_steps`: Steps until the last chance is reached
     - `eval_every`: Steps between evaluations

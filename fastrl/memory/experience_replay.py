@@ -63,6 +63,8 @@ class ExperienceReplayCallback(Callback):
         self.drew,self._predicted = False,False # in this batch; is there a prediction to replace? `None`: never
 
     def __repr__(self): return in_lines(f'ExperienceReplayCallback({self.experience_replay})')
+    # fastai's first asks the learner, the model and all its modules whether they have the name, too
+    def __setattr__(self, name, value): object.__setattr__(self, name, value)
 
 # %% ../../nbs/06a_memory.experience_replay.ipynb #6a000001
 
@@ -111,14 +113,21 @@ def complete(self:ExperienceReplayCallback):
     self.learn.xb = (BD({**more, **b}),)
 
 @patch
-def draw(self:ExperienceReplayCallback):
-    "Put a sample in the place of `learn.xb` and `learn.yb`"
-    for k,o in self._scheduled.items():
-        if (v := self.opt.hypers[-1].get(k)) is not None: setattr(o, k, round(v) if k=='n_step' else v)
-    batch,self.drawn = self.experience_replay.sample(device=next(leaves(self.learn.xb[0]))[1].device)
+def draw(self:ExperienceReplayCallback,
+    k:int=1, # So many batches at once, if no TD error decides who is drawn
+)->int: # How many they are
+    """Put a sample in the place of `learn.xb` and `learn.yb`
+    - `k`: So many batches at once, if no TD error decides who is drawn
+    - returns: How many they are"""
+    er = self.experience_replay
+    if type(er.sampler) is not Uniform: k = 1
+    for name,o in self._scheduled.items():
+        if (v := self.opt.hypers[-1].get(name)) is not None: setattr(o, name, round(v) if name=='n_step' else v)
+    batch,self.drawn = er.sample(er.bs*k, next(leaves(self.learn.xb[0]))[1].device)
     self.serials,self.drew = batch['serial'],True
     self.learn.xb = self.learn.yb = (batch,)
-    self.tally.count(self.experience_replay.ring, self.drawn)
+    self.tally.count(er.ring, self.drawn)
+    return k
 
 # %% ../../nbs/06a_memory.experience_replay.ipynb #79f20cd6
 class Tally:

@@ -38,6 +38,9 @@ class ExperienceReplayCallback(Callback):
     def __repr__(self):
         ...
 
+    def __setattr__(self, name, value):
+        ...
+
     def before_batch(self):
         ...
 
@@ -54,8 +57,10 @@ class ExperienceReplayCallback(Callback):
         """Give validation's rows the columns that drawn ones have, so that the same callback sets targets for both"""
         ...
 
-    def draw(self):
-        """Put a sample in the place of `learn.xb` and `learn.yb`"""
+    def draw(self, k: int=1) -> int:
+        """Put a sample in the place of `learn.xb` and `learn.yb`
+    - `k`: So many batches at once, if no TD error decides who is drawn
+    - returns: How many they are"""
         ...
 
     @property

@@ -21,6 +21,7 @@ from ..core import *
 from .place import *
 from .row import *
 from .serial import *
+from .tensors import numbers_of
 
 # %% ../../nbs/01_memory.ring.ipynb #86bcfca6
 log = logging.getLogger(__name__)
@@ -321,6 +322,8 @@ def _draw_evenly(self:Ring, at, n, read):
 def _numbered(self:Ring, sampler, idxs):
     "The rows that `sampler` drew, flat; their serial numbers; and the least index. An error if one does not exist"
     flat = idxs if (one := idxs.ndim==1) else idxs.reshape(-1)
+    if not self.place.by_loops and getattr(sampler, 'sure', False): # nobody waits for the device to look
+        return flat,numbers_of(idxs, *self.serials.counts()[1:])[...,None],0 if one else -1
     serial,least = self.serials.check(flat)
     if least<(0 if one else -1): self._refuse_draw(sampler, idxs)
     return flat, serial if one else serial.reshape(*idxs.shape, 1), least
@@ -422,7 +425,7 @@ def _whole_idxs(self:Ring, idxs):
     if not isinstance(idxs, Tensor):
         a = np.asarray(idxs)
         idxs = torch.as_tensor(a if a.size and a.dtype.kind!='u' else a.astype(np.int64))
-    if idxs.dtype==torch.bool or idxs.is_floating_point():
+    if idxs.dtype==torch.bool or idxs.is_floating_point() or idxs.is_complex():
         raise ValueError(f'`idxs` should be ints, got {idxs.dtype}')
     n = len(self)
     if idxs.numel() and not (idxs.min()>=-1 and idxs.max()<n):

@@ -207,13 +207,9 @@ def moved(self:Fields,
     """Packed rows, or columns in a list or a dict, on another device
     - `o`: An array or a tensor of packed rows, or tensors in a list or a dict
     - `device`: Where to"""
-    if isinstance(o, dict): return {k: _sent(v, device) for k,v in o.items()}
-    if isinstance(o, list): return [_sent(v, device) for v in o]
-    return _sent(torch.as_tensor(o).view(-1, self.nbytes//8), device)
-
-def _sent(t, device): # to a GPU from memory that it reads itself, so that nobody waits
-    if t.is_cpu and torch.device(device).type=='cuda': t = t.pin_memory()
-    return t.to(device, non_blocking=True)
+    if isinstance(o, dict): return {k: sent(v, device) for k,v in o.items()}
+    if isinstance(o, list): return [sent(v, device) for v in o]
+    return sent(torch.as_tensor(o).view(-1, self.nbytes//8), device)
 
 def _by_batch(t, shape):
     "A column cut into batches; as an array, of whose parts autograd knows nothing, if it can be one"

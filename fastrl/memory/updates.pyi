@@ -6,7 +6,7 @@ Docs: https://fastrl.github.io/fastrl/memory.updates.html.md"""
 from typing import Any, overload
 from fastai.basics import Callback
 from ..core import *
-__all__ = ['MoreUpdates']
+__all__ = ['MoreUpdates', 'TightUpdates', 'clip_norm', 'step_of']
 
 class MoreUpdates(Callback):
     """Make `n` updates for each batch of new rows"""
@@ -30,3 +30,36 @@ class MoreUpdates(Callback):
     def before_train(self):
         """Find the callbacks that take part in an update"""
         ...
+
+class TightUpdates(MoreUpdates):
+    """Make `n` updates per batch, all but the first in a tight loop: the same updates, in less time"""
+    agent: Any
+    at_once: Any
+
+    def __init__(self, n: int, agent, at_once: int=16):
+        """- `n`: Updates, with the one that the `Learner` makes
+        - `agent`: `agent.learn_from(rows, k, step)` makes `k` updates, and gives the TD errors of `rows`
+        - `at_once`: The most batches that are drawn together"""
+        ...
+
+    def before_train(self):
+        ...
+
+    def after_batch(self):
+        ...
+
+    def stepper(self):
+        """What steps the optimizer, and need not ask again before the next batch"""
+        ...
+
+def clip_norm(params, most: float):
+    """`torch.nn.utils.clip_grad_norm_`, which leaves gradients alone that are small enough
+    - `params`: Whose gradients
+    - `most`: Their norm is at most this"""
+    ...
+
+def step_of(opt):
+    """What `opt.step` does; a fused Adam's without the questions that torch asks at each step
+    - `opt`: fastai's, or an `OptimWrapper`
+    - returns: a function"""
+    ...
