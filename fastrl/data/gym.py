@@ -17,7 +17,7 @@ from types import SimpleNamespace
 import numpy as np, torch
 from fastcore.basics import patch, store_attr
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, VectorEnv
-from torch import Tensor
+from torch import Tensor, from_numpy
 from ..core import *
 from .block import *
 from .envs import *
@@ -104,7 +104,6 @@ def collect(self:GymLoop, n):
         rows.make_room(T*self.n_envs)
         if watched or self._mode: self._step_all(T, before, after)
         else: self._step_one(T)
-        rows.count()
         self._episodes = rows.episode
         if whole: break
     return rows.take(len(rows) if whole else n)
@@ -127,42 +126,44 @@ def _step_one(self:GymLoop, T):
     new = slice(rows.stop, i+1)
     r,rows.cols['terminated'][new],rows.cols['truncated'][new] = zip(*came)
     rows.gain[new],rows.stop = np.reshape(r, -1),i+1
+    rows.count()
 
 # %% ../../nbs/05b_data.gym.ipynb #37107789
 @patch
 def _step_all(self:GymLoop, T, before, after):
     "`T` steps of all environments; where one was only reset, there is no row"
-    rows,env,n,images,extras,kept = self._rows,self.env,self.n_envs,[],[],[]
+    rows,env,n,cols,images,extras,kept = self._rows,self.env,self.n_envs,self._rows.cols,[],[],[]
+    state,action,nxt,env_id = (rows.writer(o) for o in ('state','action','next_state','env_id'))
+    gain,terminated,truncated,all = rows.gain,cols['terminated'],cols['truncated'],np.arange(n)
     for _ in range(T):
-        keep = None if self._due is None else ~self._due
-        new = slice(rows.stop, rows.stop+(n if keep is None else int(keep.sum())))
+        obs,spent = self.obs,self._due
+        keep = None if spent is None else (~spent).nonzero()[0]
+        new = slice(rows.stop, rows.stop+(n if keep is None else len(keep)))
         if self.mode=='rgb_array': images.append(env.render())
-        rows.put('state', new, self.obs, keep)
-        rows.cols['env_id'][new] = np.arange(n) if keep is None else np.flatnonzero(keep)
+        state(new, obs if keep is None else rows.only('state', obs, keep))
+        env_id(new, all if keep is None else keep)
         a = env.action_space.sample() if self.agent is None else self._choose()
-        if before: a = self._tell('before_step', obs=self._shown('state', new, self.obs, keep), action=a).action
-        rows.put('action', new, a, keep)
-        was = self._shown('state', new, self.obs, keep) if after else None # the step may write over it
+        if before: a = self._tell('before_step', obs=self._shown('state', new, obs, keep), action=a).action
+        action(new, a if keep is None else rows.only('action', a, keep))
+        if after: was = self._shown('state', new, obs, keep) # the step may write over `obs`
         obs,r,te,tr,info = env.step(a)
-        rows.put('next_state', new, obs, keep)
+        nxt(new, obs if keep is None else rows.only('next_state', obs, keep))
         over = te|tr if self._mode else te or tr
-        some = over.any() if self._mode else over
+        some = np.count_nonzero(over)
         if some and self._mode==AutoresetMode.SAME_STEP: self._put_final(new.start, over, info)
         if after:
             now = self._tell('after_step', obs=was, action=a, next_obs=self._shown('next_state', new, obs, keep),
                              reward=r, terminated=te, truncated=tr, info=info, extra={})
             r = now.reward
             if now.extra: extras.append(now.extra)
-        if keep is None: rows.gain[new],rows.cols['terminated'][new],rows.cols['truncated'][new] = r,te,tr
-        else:
-            r = np.broadcast_to(r, n)
-            rows.gain[new],rows.cols['terminated'][new],rows.cols['truncated'][new] = r[keep],te[keep],tr[keep]
-            rows.begin(self._due, r)
+        if keep is None: gain[new],terminated[new],truncated[new] = r,te,tr
+        else: gain[new],terminated[new],truncated[new] = r[keep] if np.ndim(r) else r,te[keep],tr[keep]
         rows.stop = new.stop
-        if images or extras: kept.append(np.ones(n, bool) if keep is None else keep)
+        if images or extras: kept.append(np.ones(n, bool) if spent is None else ~spent)
         self._due = over if some and self._mode==AutoresetMode.NEXT_STEP else None
         self.obs = next_start(env, self._mode, obs, te, tr) if some else obs
     if kept: self._put_beside(images, extras, np.concatenate(kept))
+    rows.count(spent)
 
 # %% ../../nbs/05b_data.gym.ipynb #feb0c610
 @patch
@@ -185,9 +186,10 @@ def _put_beside(self:GymLoop, images, extras, kept):
 @patch
 def _choose(self:GymLoop):
     "The agent's actions, in the form that the environment takes"
-    device = self.source.device
+    device,grad = self.source.device,torch.is_grad_enabled()
     def state(form, v): # the form decides where leaves are
-        t = torch.from_numpy(np.array(v).reshape(self.n_envs, *(form[0] or (1,))))
+        v,shape = np.array(v),(self.n_envs, *(form[0] or (1,)))
+        t = torch.from_numpy(v if v.shape==shape else v.reshape(shape))
         return t if device is None else t.to(device)
     def action(form, v):
         if isinstance(v, Tensor): v = v.numpy() if v.is_cpu and not v.requires_grad else v.detach().cpu().numpy()
@@ -200,8 +202,10 @@ def _choose(self:GymLoop):
                              'round or convert them')
         v = v.reshape(shape).astype(form[1])
         return v if self._mode else v[0]
-    with torch.no_grad():
+    try: # `no_grad`, in a third of the time
+        torch.set_grad_enabled(False)
         return map_leaves(action, self.act_form, self.agent(map_leaves(state, self.obs_form, self.obs)))
+    finally: torch.set_grad_enabled(grad)
 
 # %% ../../nbs/05b_data.gym.ipynb #58306e00
 @patch
@@ -274,6 +278,11 @@ class FirstLast(LoopCallback):
 
     def after_block(self):
         b,n = self.source.block,self.loop.steps_count
+        if n==self.loop.steps_delta==1:
+            m = b['step'].shape # NumPy makes them in less time
+            self.source.block = BD(b, n_steps=from_numpy(np.ones(m, np.int64)),
+                                   discount=from_numpy(np.full(m, self.gamma, np.float32)))
+            return
         steps = torch.ones_like(b['step'])
         if n>1: b,steps = self.fold(b if self.begun is None else self.begun+b, n)
         if self.loop.steps_delta>1: b,steps = self.thin(b, steps)

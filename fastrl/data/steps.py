@@ -108,20 +108,23 @@ class StepRows:
         self.first = self.stop = self.size = 0
         # of each environment: does an episode begin? Its number, its step, its return so far
         self.now = np.ones(n, bool),np.zeros(n, np.int64),np.zeros(n, np.int64),np.zeros(n)
-        self.beside = {} # more columns, of the rows that wait
+        self.none,self.beside = np.zeros(n, bool),{} # `beside`: more columns, of the rows that wait
 
     def __len__(self)->int: return self.stop-self.first
 
-    def put(self, name, rows, value, keep=None):
-        "Copy `value` into a column at the slice `rows`; with `keep`, of these environments only"
-        for path,a in self.leaves[name]:
-            v = functools.reduce(lambda v,k: v[k], path, value)
-            a[rows] = v if keep is None else np.broadcast_to(v, (self.n, *a.shape[1:]))[keep]
-
     def writer(self, name):
-        "`f(row, value)`, which copies `value` to one `row` of a column"
-        (path,a),*more = self.leaves[name]
-        return a.__setitem__ if path==() else lambda i,v: self.put(name, slice(i, i+1), v)
+        "`f(rows, value)`, which copies `value` into a column, at one row or at a slice"
+        (path,a),*_ = leaves = self.leaves[name]
+        def put(rows, value):
+            for path,a in leaves: a[rows] = functools.reduce(lambda v,k: v[k], path, value)
+        return put if path else a.__setitem__
+
+    def only(self, name, value, envs):
+        "What `value` has for these environments; if it has no axis of environments, it is for all"
+        def some(a, v):
+            v = np.asarray(v)
+            return v[envs] if v.ndim==a.ndim and len(v)==self.n else v
+        return map_leaves(some, self.cols[name], value)
 
     def at(self, name, row):
         "A copy of a column at `row`, a number or a slice"
@@ -154,7 +157,8 @@ def make_room(self:StepRows,
 # %% ../../nbs/05aa_data.steps.ipynb #075c69ff
 
 @compiled
-def _count(a, b, env, gain, terminated, truncated, reward, done, number, step, total, begins, episodes, steps, returns, new):
+def _count(a, b, env, gain, terminated, truncated, reward, done, number, step, total, begins, episodes, steps, returns, new,
+           spent):
     for i in range(a, b):
         e = env[i]
         if begins[e]: episodes[e],steps[e],returns[e],new = new,0,0.,new+1
@@ -162,30 +166,21 @@ def _count(a, b, env, gain, terminated, truncated, reward, done, number, step, t
         returns[e] += gain[i]
         done[i] = begins[e] = terminated[i] or truncated[i]
         reward[i],number[i],step[i],total[i] = gain[i],episodes[e],steps[e],returns[e]
+    for e in range(len(spent)):
+        if spent[e]: begins[e],episodes[e],steps[e],returns[e],new = False,new,0,0.,new+1
     return new
 
 @patch
-def count(self:StepRows):
-    "Number the steps and episodes of the rows that were written, and sum up returns"
+def count(self:StepRows,
+    spent=None, # `(n,)` bool: which environments spent the last step on a reset? Their episodes get a number now
+):
+    """Number the steps and episodes of the rows that were written, and sum up returns
+    - `spent`: `(n,)` bool: which environments spent the last step on a reset? Their episodes get a number now"""
     c = self.cols
     self.episode = _count(self.counted, self.stop, c['env_id'], self.gain, c['terminated'], c['truncated'], c['reward'],
-                          c['done'], c['episode_id'], c['step'], c['accum_rewards'], *self.now, self.episode)
+                          c['done'], c['episode_id'], c['step'], c['accum_rewards'], *self.now, self.episode,
+                          self.none if spent is None else spent)
     self.counted = self.stop
-
-# %% ../../nbs/05aa_data.steps.ipynb #cc5de493
-@patch
-def begin(self:StepRows,
-    envs, # `(n,)` bool
-    gain, # `(n,)`, with what reward each return begins
-):
-    """Episodes begin in these environments with a step that is no row
-    - `envs`: `(n,)` bool
-    - `gain`: `(n,)`, with what reward each return begins"""
-    self.count()
-    begins,episodes,steps,returns = self.now
-    begins[envs],steps[envs],returns[envs] = False,0,gain[envs]
-    episodes[envs] = np.arange(self.episode, new := self.episode+envs.sum())
-    self.episode = int(new)
 
 # %% ../../nbs/05aa_data.steps.ipynb #2f5e8fd9
 @patch

@@ -58,6 +58,7 @@ class StepRows:
     stop: int
     size: int
     now: Any
+    none: Any
     beside: Any
     cols: Any
     gain: Any
@@ -76,12 +77,12 @@ class StepRows:
     def __len__(self) -> int:
         ...
 
-    def put(self, name, rows, value, keep: Any=None):
-        """Copy `value` into a column at the slice `rows`; with `keep`, of these environments only"""
+    def writer(self, name):
+        """`f(rows, value)`, which copies `value` into a column, at one row or at a slice"""
         ...
 
-    def writer(self, name):
-        """`f(row, value)`, which copies `value` to one `row` of a column"""
+    def only(self, name, value, envs):
+        """What `value` has for these environments; if it has no axis of environments, it is for all"""
         ...
 
     def at(self, name, row):
@@ -93,14 +94,9 @@ class StepRows:
     - `k`: For so many rows"""
         ...
 
-    def count(self):
-        """Number the steps and episodes of the rows that were written, and sum up returns"""
-        ...
-
-    def begin(self, envs, gain):
-        """Episodes begin in these environments with a step that is no row
-    - `envs`: `(n,)` bool
-    - `gain`: `(n,)`, with what reward each return begins"""
+    def count(self, spent: Any=None):
+        """Number the steps and episodes of the rows that were written, and sum up returns
+    - `spent`: `(n,)` bool: which environments spent the last step on a reset? Their episodes get a number now"""
         ...
 
     def add_beside(self, name: str, values):
