@@ -144,6 +144,7 @@ class EpsilonGreedy:
         actions = anything if k==n else np.where(explore, anything, actions) if k else actions
         return torch.from_numpy(actions+first if (first := self.first) else actions)
 
+# %% ../../nbs/10_agents.dqn.ipynb #a7fe638f
 def greedy_values(model, states):
     "The values that `model` gives the actions in `states`, on the CPU; not in training mode, so without dropout"
     modules,grad = [model],torch.is_grad_enabled()

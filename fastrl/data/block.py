@@ -65,7 +65,7 @@ def take(self:Source,
     while n:
         if self._used==self._size: self._next_block(n)
         k = min(n, self._size-self._used)
-        parts.append(self._rows(k))
+        parts.append(self._next_of_block(k))
         n -= k
     return parts[0] if len(parts)==1 else sum(parts)
 
@@ -91,7 +91,7 @@ def _open_loop(self:Source):
 def _drop_block(self:Source): self.block,self._arrays,self._used,self._size,self._opened_by = None,None,0,0,None
 
 @patch
-def _rows(self:Source, k):
+def _next_of_block(self:Source, k):
     "The next `k` rows of the block"
     i,j = self._used,self._used+k
     self._used = j

@@ -78,7 +78,7 @@ def before_loop(self:GymLoop):
     self.obs,_ = self.env.reset(seed=seed)
     self._due = None # the environments that spend their next step on a reset, if there are any
     worker = torch.utils.data.get_worker_info()
-    self._rows = StepRows(self.obs_form, self.act_form, self.n_envs, self._episodes, worker.id if worker else 0)
+    self._written = StepRows(self.obs_form, self.act_form, self.n_envs, self._episodes, worker.id if worker else 0)
 
 @patch
 def _next_seed(self:GymLoop):
@@ -96,7 +96,7 @@ def _next_seed(self:GymLoop):
 def collect(self:GymLoop, n):
     "The next `n` rows; or all of the steps that they take, where these come ahead or in windows"
     before,after = self.source.has('before_step'),self.source.has('after_step')
-    rows,watched,self.source.now = self._rows,bool(self.mode or before or after),SimpleNamespace()
+    rows,watched,self.source.now = self._written,bool(self.mode or before or after),SimpleNamespace()
     ahead = self.agent is None and not watched
     whole = ahead or self.steps_count>1 or self.steps_delta>1
     while (short := n-len(rows))>0:
@@ -112,7 +112,7 @@ def collect(self:GymLoop, n):
 @patch
 def _step_one(self:GymLoop, T):
     "`T` steps of one environment, which no callback watches"
-    rows,env,i = self._rows,self.env,self._rows.stop
+    rows,env,i = self._written,self.env,self._written.stop
     cols,came = [rows.writer(o) for o in ('state','action','next_state')],[]
     state,action,nxt = cols
     for i in range(i, i+T):
@@ -132,7 +132,7 @@ def _step_one(self:GymLoop, T):
 @patch
 def _step_all(self:GymLoop, T, before, after):
     "`T` steps of all environments; where one was only reset, there is no row"
-    rows,env,n,cols,images,extras,kept = self._rows,self.env,self.n_envs,self._rows.cols,[],[],[]
+    rows,env,n,cols,images,extras,kept = self._written,self.env,self.n_envs,self._written.cols,[],[],[]
     state,action,nxt,env_id = (rows.writer(o) for o in ('state','action','next_state','env_id'))
     gain,terminated,truncated,all = rows.gain,cols['terminated'],cols['truncated'],np.arange(n)
     for _ in range(T):
@@ -169,7 +169,7 @@ def _step_all(self:GymLoop, T, before, after):
 @patch
 def _shown(self:GymLoop, name, new, obs, keep):
     "A copy of what is in a column, with all environments, for callbacks"
-    if keep is None: return self._rows.at(name, new if self._mode else new.start)
+    if keep is None: return self._written.at(name, new if self._mode else new.start)
     all = StepArrays(self.obs_form, 1, self.n_envs)
     all.put(0, obs)
     return all.at(0)
@@ -180,7 +180,7 @@ def _put_beside(self:GymLoop, images, extras, kept):
     cols = {k: np.stack([np.asarray(o[k]) for o in extras]) for k in (extras[0] if extras else ())}
     cols = {k: v.reshape(len(kept), *v.shape[1+bool(self._mode):]) for k,v in cols.items()}
     if images: cols = dict(image=self._frames(images), **cols)
-    for k,v in cols.items(): self._rows.add_beside(k, v if kept.all() else v[kept])
+    for k,v in cols.items(): self._written.add_beside(k, v if kept.all() else v[kept])
 
 # %% ../../nbs/05b_data.gym.ipynb #a9e30506
 @patch
@@ -218,13 +218,13 @@ def _put_final(self:GymLoop, new, over, info):
             raise ValueError(f'{self.env} resets in the same step, and its infos should have the `final_obs` '
                              f'of environment {i}, but they lack it: what the last action led to is lost. '
                              'Pass the infos on, or use another autoreset mode')
-        first = self._rows.at('next_state', new+i)
-        for path,a in self._rows.leaves['next_state']:
+        first = self._written.at('next_state', new+i)
+        for path,a in self._written.leaves['next_state']:
             v = functools.reduce(lambda v,k: v[k], path, final[i] if each else final)
             a[new+i] = v if each else v[i]
         # a worker of gymnasium resets before it sends the `final_obs`
         if self.env is self.env_name and isinstance(self.env.unwrapped, AsyncVectorEnv):
-            self._check_final(*(self._rows.at(o, new+i) for o in ('state','next_state')), first, i)
+            self._check_final(*(self._written.at(o, new+i) for o in ('state','next_state')), first, i)
 
 # %% ../../nbs/05b_data.gym.ipynb #515e73df
 @patch
@@ -249,7 +249,7 @@ def after_loop(self:GymLoop):
     if self.env is not self.env_name: close_envs(self.env)
 
 @patch
-def __getstate__(self:GymLoop): return {**self.__dict__, 'env':None, 'obs':None, '_begun':None, '_rows':None}
+def __getstate__(self:GymLoop): return {**self.__dict__, 'env':None, 'obs':None, '_begun':None, '_written':None}
 
 # %% ../../nbs/05b_data.gym.ipynb #1a047df6
 @patch
