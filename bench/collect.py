@@ -1,5 +1,5 @@
-"Collecting CartPole steps at random, beside a bare loop"
-import numpy as np
+"Collecting CartPole steps, beside bare loops: one environment at random, and eight of them with an agent"
+import numpy as np, torch
 from .measure import Case
 
 def source(bs, n):
@@ -27,5 +27,60 @@ def bare(n):
 
 def collect(bs, n=1024, peers=None): return {'fastrl': source(bs, n), 'bare loop': bare(n)}
 
-cases = [Case(f'Collect CartPole through `Source`, {bs} a batch', lambda bs=bs, **kw: collect(bs, **kw), goal=.5, per=1024, unit='steps/s',
-              toy=dict(n=1024), note=f'{bs} rows at a time, 15 columns; the bare loop stores 5') for bs in (16, 64)]
+# %% Eight environments, and the same network on both sides
+def net():
+    from fastrl.agents.dqn import mlp
+    torch.manual_seed(0)
+    return mlp(4, 2, (64,64))
+
+def agent_source(bs, n, k, mode):
+    from fastrl.agents.dqn import EpsilonGreedy, QNet
+    from fastrl.data.gym import FirstLast, GymLoop, Source
+    agent = EpsilonGreedy(QNet(net()), (.1,.1), seed=0)
+    src = Source([GymLoop('CartPole-v1', agent, seed=0, n_envs=k, autoreset=mode), FirstLast])
+    def f():
+        for _ in range(n//bs): src.take(bs)
+    return f
+
+def bare_vector(n, k, mode):
+    "`next_step`: a step that only reset an environment is left out; `same_step`: last observations come from the infos"
+    import gymnasium as gym
+    from fastrl.data.envs import autoreset_modes
+    envs = gym.vector.SyncVectorEnv([lambda: gym.make('CartPole-v1')]*k, autoreset_mode=autoreset_modes[mode])
+    model,rng,m = net(),np.random.default_rng(0),n+k
+    state,nxt,action = np.empty((m,4), np.float32),np.empty((m,4), np.float32),np.empty(m, np.int64)
+    reward,terminated = np.empty(m, np.float32),np.empty(m, bool)
+    now,_ = envs.reset(seed=0)
+    due = np.zeros(k, bool)
+    def f():
+        nonlocal now,due
+        i = 0
+        while i<n:
+            with torch.no_grad(): a = model(torch.from_numpy(now)).argmax(1).numpy()
+            a = np.where(rng.random(k)<.1, rng.integers(2, size=k), a)
+            obs,r,te,tr,infos = envs.step(a)
+            over,after = te|tr,obs
+            if mode=='same_step' and over.any():
+                after = obs.copy()
+                for e in np.flatnonzero(over): after[e] = infos['final_obs'][e]
+            if mode=='next_step' and due.any():
+                keep = ~due
+                j = i+keep.sum()
+                state[i:j],action[i:j],reward[i:j] = now[keep],a[keep],r[keep]
+                nxt[i:j],terminated[i:j] = after[keep],te[keep]
+            else:
+                j = i+k
+                state[i:j],action[i:j],reward[i:j],nxt[i:j],terminated[i:j] = now,a,r,after,te
+            i,now,due = j,obs,over
+    return f
+
+def vectors(bs, mode, n=512, k=8, peers=None):
+    return {'fastrl': agent_source(bs, n, k, mode), 'bare loop': bare_vector(n, k, mode)}
+
+same = 'an `EpsilonGreedy` in training mode, and the same network of two layers of 64 in a bare `SyncVectorEnv` loop'
+cases = [
+    *(Case(f'Collect CartPole through `Source`, {bs} a batch', lambda bs=bs, **kw: collect(bs, **kw), goal=.8, per=1024,
+           unit='steps/s', toy=dict(n=1024), note=f'{bs} rows at a time, 15 columns; the bare loop stores 5') for bs in (16, 64)),
+    *(Case(f'Collect 8 CartPoles with an agent, {mode.upper()}, {bs} a batch', lambda bs=bs, mode=mode, **kw: vectors(bs, mode, **kw),
+           goal=1, per=512, unit='steps/s', toy=dict(n=512), note=same) for mode in ('next_step','same_step') for bs in (16, 64)),
+]

@@ -1,11 +1,11 @@
 "The benchmarks run, without peers and at the size of toys; what they measure is no test"
 import json
 import pytest
-from bench import add, ahead, bank, disk, episodes, frames, growth, parallel, priority, r2d2, report, sample, stores, train
+from bench import add, ahead, bank, collect, disk, episodes, frames, growth, parallel, priority, r2d2, report, sample, stores, train
 from bench.measure import Case, measure, ratios
 from bench.rows import make_rows
 
-cases = [*add.cases, *sample.cases, *frames.cases, *ahead.cases, *growth.cases, *priority.cases, *episodes.cases, *bank.cases, *parallel.cases, *disk.cases, *train.cases]
+cases = [*add.cases, *sample.cases, *frames.cases, *ahead.cases, *growth.cases, *priority.cases, *episodes.cases, *bank.cases, *collect.cases, *parallel.cases, *disk.cases, *train.cases]
 
 @pytest.mark.parametrize('case', cases, ids=lambda c: c.name)
 def test_toy(case):

@@ -6,8 +6,9 @@ from fastcore.test import expect_fail, test_eq as eq, test_fail as fails
 from gymnasium import spaces
 from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv
 from fastrl.core import BD, test_same as same
-from fastrl.data.envs import CopyObs, autoreset_modes as modes
+from fastrl.data.envs import CopyObs, SyncEnvs, autoreset_modes as modes
 from fastrl.data.gym import FirstLast, GymLoop, LoopCallback, Source
+from fastrl.data.steps import StepRows, space_form
 
 long = pytest.mark.long
 
@@ -408,6 +409,78 @@ def test_ready(mode, vec, kw, alone):
     env = vec([lambda: gym.make('CartPole-v1', max_episode_steps=13)]*3, autoreset_mode=modes[mode], **kw)
     same(by_env(GymLoop(env, agent=hashed, seed=5), 3), alone)
     env.close()
+
+# %% The parts beneath
+class Told(Toy):
+    "Infos at some steps and resets; ends at random"
+    def __init__(self, seed): super().__init__(); self.rng = np.random.default_rng(seed)
+    def reset(self, *, seed=None, options=None): return super().reset()[0],{'began':self.episode} if self.episode%2 else {}
+    def step(self, a):
+        obs,r,*_ = super().step(a)
+        return obs,r,bool(self.rng.random()<.2),bool(self.rng.random()<.2),{'lucky':self.t} if self.rng.random()<.5 else {}
+class Number(Told):
+    observation_space = spaces.Discrete(10**6)
+    def see(self): return int(super().see()[0])
+class Pair(Told):
+    observation_space = spaces.Tuple([Toy.observation_space, spaces.Discrete(2)])
+    def see(self): return super().see(),self.t%2
+
+def alike(a, b):
+    if isinstance(a, (dict, tuple)):
+        eq((type(a), len(a)), (type(b), len(b)))
+        for k in a if isinstance(a, dict) else range(len(a)): alike(a[k], b[k])
+    elif isinstance(a, np.ndarray) and a.dtype==object:
+        for x,y in zip(a, b, strict=True): alike(x, y)
+    else: eq((getattr(a, 'dtype', None), np.shape(a), np.asarray(a).tolist()), (getattr(b, 'dtype', None), np.shape(b), np.asarray(b).tolist()))
+
+@pytest.mark.parametrize('mode,make', itertools.product(modes, (Told,Number,Pair)))
+def test_sync_envs(mode, make):
+    "`SyncEnvs` gives what gymnasium's own vector gives: observations, rewards, endings and infos, and keeps what it gave"
+    ours,theirs = (V([lambda i=i: CopyObs(make(i)) for i in range(3)], autoreset_mode=modes[mode]) for V in (SyncEnvs,SyncVectorEnv))
+    alike(ours.reset(seed=1), theirs.reset(seed=1))
+    seen = []
+    for _ in range(60):
+        a = theirs.action_space.sample()
+        seen.append((x := ours.step(a), y := theirs.step(a)))
+        if mode=='disabled' and (over := x[2]|x[3]).any():
+            if len(seen)==20: fails(lambda: ours.step(a))
+            seen.append([o.reset(options=dict(reset_mask=over.copy())) for o in (ours,theirs)])
+    for x,y in seen: alike(x, y)
+
+def test_step_rows():
+    "Any number of environments, rows written and taken, resets in between: numbers, returns and what was taken, by a list"
+    rng = np.random.default_rng(0)
+    for n,wide in itertools.product((1,3), (1,3000)):
+        forms = space_form(spaces.Box(-1, 1, (wide,)), ''),space_form(spaces.Discrete(3), '')
+        rows,oracle,taken = StepRows(*forms, n, episode=7, worker=2),[],[]
+        new,now,due = 7,[None]*n,np.zeros(n, bool) # of each environment: episode, step, return
+        for t in range(300):
+            rows.make_room(n)
+            here,spent = [e for e in range(n) if not due[e]],due if due.any() else None
+            at = slice(rows.stop, rows.stop+len(here))
+            values = rng.integers(0, 3, len(here))
+            rows.writer('state')(at, values[:,None]+t*10)
+            rows.writer('action')(at, values)
+            rows.writer('next_state')(at, values[:,None]+t*10+1)
+            ends,gain = rng.random((2, len(here)))<.15,rng.integers(-3, 4, len(here)).astype(float)
+            rows.cols['env_id'][at],rows.cols['terminated'][at],rows.cols['truncated'][at],rows.gain[at] = here,*ends,gain
+            rows.stop = at.stop
+            for i,e in enumerate(here):
+                if now[e] is None: now[e],new = [new,0,0.],new+1
+                now[e][1] += 1
+                now[e][2] += gain[i]
+                over = ends[:,i].any()
+                oracle.append([t*10+values[i], values[i], gain[i], *ends[:,i], over, over, now[e][1], now[e][0], e, 2, now[e][2]])
+                if over: now[e] = None
+            for e in np.flatnonzero(due): now[e],new = [new,0,0.],new+1
+            rows.count(spent)
+            due = np.isin(np.arange(n), np.array(here)[ends.any(0)]) & (rng.random()<.5) # else as in the other modes
+            if rng.random()<.4: taken.append(rows.take(int(rng.integers(0, len(rows)+1))))
+        names = 'state action reward terminated truncated done all_done step episode_id env_id worker_id accum_rewards'.split()
+        got = [list(o) for b in taken for o in zip(*(b[k][:,0].tolist() for k in names))]
+        assert len(got)>100 and rows.episode==new
+        eq(got, [[float(v) if isinstance(v, float) else v for v in o] for o in oracle[:len(got)]])
+        assert all((b['next_state']==b['state']+1).all() for b in taken)
 
 # %% Odd environments
 class Odd(gym.Env):

@@ -45,7 +45,8 @@ class QNet(nn.Module):
     def forward(self, batch): return self.net(map_leaves(self.fitting, batch['state']))
     def fitting(self, states):
         "Environments like `float64`, networks rarely do"
-        w = next(self.parameters(), None) if states.dtype==torch.float64 else None # asking takes time
+        if states.dtype!=torch.float64: return states
+        w = next(self.parameters(), None)
         return states if w is None else states.to(w.dtype)
     def reset(self): getattr(self.net, 'reset', noop)() # `ModelResetter` asks for it
 
@@ -134,22 +135,35 @@ class EpsilonGreedy:
         - returns: actions `(n,)`"""
         n = len(states) if isinstance(states, Tensor) else len(next(leaves(states))[1])
         explore = self.rng.random(n)<self.epsilon # NumPy is quicker than torch for a few numbers
+        k = np.count_nonzero(explore)
         self.steps += n
-        if self.n_actions is None or not explore.all(): # else nobody needs the network
+        if self.n_actions is None or k<n: # else nobody needs the network
             q = greedy_values(self.model, states).numpy()
             self.n_actions,actions = q.shape[1],q.argmax(1)
-        anything = self.rng.integers(self.n_actions, size=n)
-        return torch.from_numpy(anything if explore.all() else np.where(explore, anything, actions))+self.first
+        anything = self.rng.integers(0, self.n_actions, n)
+        actions = anything if k==n else np.where(explore, anything, actions) if k else actions
+        return torch.from_numpy(actions+first if (first := self.first) else actions)
 
+# %% ../../nbs/10_agents.dqn.ipynb #a7fe638f
 def greedy_values(model, states):
     "The values that `model` gives the actions in `states`, on the CPU; not in training mode, so without dropout"
-    device = next(iter(model.parameters())).device
-    learning = [o for o in model.modules() if o.training]
-    for o in learning: vars(o)['training'] = False # a module asks much before it sets an attribute
+    modules,grad = [model],torch.is_grad_enabled()
+    for o in modules: # in a fifth of the time of `model.modules()`
+        if o._modules: modules += [c for c in o._modules.values() if c is not None]
+    device = next(p for o in modules for p in o._parameters.values() if p is not None).device
+    learning = [o for o in modules if o.training]
     try:
-        with torch.no_grad(): return model(dict(state=map_leaves(lambda o: o.to(device), states))).cpu()
+        _train(learning, False)
+        if grad: torch.set_grad_enabled(False)
+        return model(dict(state=map_leaves(lambda o: o.to(device), states))).cpu()
     finally:
-        for o in learning: vars(o)['training'] = True
+        if grad: torch.set_grad_enabled(True)
+        _train(learning, True)
+
+def _train(modules, on):
+    for o in modules:
+        if 'training' in vars(o): vars(o)['training'] = on # a module takes 15 times as long to set it
+        else: o.training = on
 
 # %% ../../nbs/10_agents.dqn.ipynb #01432a33
 def huber(

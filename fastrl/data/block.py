@@ -13,6 +13,7 @@ __all__ = ['loop_events', 'LoopCallback', 'Source']
 import copy, os
 from fastcore.basics import patch
 from fastcore.foundation import L
+from torch import Tensor, from_numpy
 from ..core import *
 
 # %% ../../nbs/05a_data.block.ipynb #543cacf7
@@ -25,7 +26,7 @@ class LoopCallback:
 class Source:
     "An endless stream of rows, made by the callbacks of its loop"
     # the first `_used` of the `_size` rows in `block` are taken; process `_opened_by` opened the loop
-    block,_used,_size,_opened_by,_agent = None,0,0,None,None
+    block,_used,_size,_opened_by,_agent,_arrays = None,0,0,None,None,None
     device = None # where the agent gets its states
     def __init__(self,
         cbs=None, # `LoopCallback`s, or their classes, in the order in which they act
@@ -64,8 +65,8 @@ def take(self:Source,
     while n:
         if self._used==self._size: self._next_block(n)
         k = min(n, self._size-self._used)
-        parts.append(self.block[self._used:self._used+k])
-        self._used,n = self._used+k,n-k
+        parts.append(self._next_of_block(k))
+        n -= k
     return parts[0] if len(parts)==1 else sum(parts)
 
 # %% ../../nbs/05a_data.block.ipynb #f087b918
@@ -87,14 +88,29 @@ def _open_loop(self:Source):
     self._opened_by = os.getpid()
 
 @patch
-def _drop_block(self:Source): self.block,self._used,self._size,self._opened_by = None,0,0,None
+def _drop_block(self:Source): self.block,self._arrays,self._used,self._size,self._opened_by = None,None,0,0,None
+
+@patch
+def _next_of_block(self:Source, k):
+    "The next `k` rows of the block"
+    i,j = self._used,self._used+k
+    self._used = j
+    if k==self._size: return BD(self.block)
+    if self._arrays is None: self._arrays = _arrays_of(self.block)
+    return BD({o: from_numpy(a[i:j]) for o,a in self._arrays.items()}) if self._arrays else self.block[i:j]
+
+def _arrays_of(block):
+    "Columns as arrays, since NumPy makes a view in less than half of torch's time; none where some cannot be arrays"
+    if not all(type(o) is Tensor for o in block.values()): return {}
+    try: return {k: t.numpy() for k,t in block.items()}
+    except (TypeError, RuntimeError): return {} # on a device, with a gradient, of a dtype that NumPy lacks
 
 @patch
 def _next_block(self:Source, n):
     "Replace the block, whose rows are all taken, by the next one that has rows"
     for _ in range(1000):
         try:
-            self.block = BD(self._make_rows(n))
+            self.block,self._arrays = BD(self._make_rows(n)),None
             self('after_block')
             self._used,self._size = 0,self.block.bs()
         except BaseException:
@@ -113,7 +129,7 @@ def peek(self:Source,
     - `n`: How many rows"""
     rows = self.take(n)
     rest = self.block[self._used:]
-    self.block = rows+rest if rest.bs() else rows
+    self.block,self._arrays = rows+rest if rest.bs() else rows,None
     self._used,self._size = 0,self.block.bs()
     return rows
 
@@ -140,7 +156,7 @@ def close(self:Source):
 def __getstate__(self:Source):
     "A copy is closed: environments stay with the source that opened them"
     return {k: v for k,v in self.__dict__.items()
-            if k not in ('now','block','_used','_size','_opened_by','_make_rows','_parents')}
+            if k not in ('now','block','_arrays','_used','_size','_opened_by','_make_rows','_parents')}
 
 # %% ../../nbs/05a_data.block.ipynb #90cf985a
 @patch

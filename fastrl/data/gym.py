@@ -17,7 +17,7 @@ from types import SimpleNamespace
 import numpy as np, torch
 from fastcore.basics import patch, store_attr
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, VectorEnv
-from torch import Tensor
+from torch import Tensor, from_numpy
 from ..core import *
 from .block import *
 from .envs import *
@@ -76,9 +76,9 @@ def before_loop(self:GymLoop):
     seed = self._next_seed()
     self.env.action_space.seed(seed)
     self.obs,_ = self.env.reset(seed=seed)
-    # begins an episode with the next step; spends it on a reset
-    self._over,self._due = np.ones(self.n_envs, bool),np.zeros(self.n_envs, bool)
-    self._step,self._return,self._episode = 0,0.,-1
+    self._due = None # the environments that spend their next step on a reset, if there are any
+    worker = torch.utils.data.get_worker_info()
+    self._written = StepRows(self.obs_form, self.act_form, self.n_envs, self._episodes, worker.id if worker else 0)
 
 @patch
 def _next_seed(self:GymLoop):
@@ -94,81 +94,123 @@ def _next_seed(self:GymLoop):
 # %% ../../nbs/05b_data.gym.ipynb #ce6cf1ee
 @patch
 def collect(self:GymLoop, n):
-    "Enough steps for about `n` rows"
+    "The next `n` rows; or all of the steps that they take, where these come ahead or in windows"
     before,after = self.source.has('before_step'),self.source.has('after_step')
-    if self.agent is None and not (self.mode or before or after): n = max(n, 128)
-    T = -(-n//self.n_envs)
-    state,action,nxt = (StepArrays(o, T, self.n_envs) for o in (self.obs_form, self.act_form, self.obs_form))
-    reward,(terminated,truncated) = np.empty((T, self.n_envs)),np.empty((2, T, self.n_envs), bool)
-    images,extras,self.source.now = [],[],SimpleNamespace()
-    for t in range(T):
-        at = (t,) if self._mode else (t,0) # one environment has no axis of environments
-        if self.mode=='rgb_array': images.append(self.env.render())
-        state.put(t, self.obs)
-        a = self.env.action_space.sample() if self.agent is None else self._choose()
-        if before: a = self._tell('before_step', obs=state.at(*at), action=a).action
-        action.put(t, a)
-        obs,r,te,tr,info = self.env.step(a)
-        nxt.put(t, obs)
-        if self._mode==AutoresetMode.SAME_STEP: self._put_final(state, nxt, t, te|tr, info)
-        if after:
-            now = self._tell('after_step', obs=state.at(*at), action=a, next_obs=nxt.at(*at), reward=r, terminated=te,
-                             truncated=tr, info=info, extra={})
-            r = now.reward
-            if now.extra: extras.append(now.extra)
-        reward[t],terminated[t],truncated[t] = r,te,tr
-        self.obs = next_start(self.env, self._mode, obs, te, tr)
-    cols = dict(state=state.form, action=action.form, next_state=nxt.form, reward=reward, terminated=terminated,
-                truncated=truncated)
-    return self._to_block(cols, images, extras)
+    rows,watched,self.source.now = self._written,bool(self.mode or before or after),SimpleNamespace()
+    ahead = self.agent is None and not watched
+    whole = ahead or self.steps_count>1 or self.steps_delta>1
+    while (short := n-len(rows))>0:
+        T = -(-(max(short, 128) if ahead else short)//self.n_envs)
+        rows.make_room(T*self.n_envs)
+        if watched or self._mode: self._step_all(T, before, after)
+        else: self._step_one(T)
+        self._episodes = rows.episode
+        if whole: break
+    return rows.take(len(rows) if whole else n)
+
+# %% ../../nbs/05b_data.gym.ipynb #4334b2f7
+@patch
+def _step_one(self:GymLoop, T):
+    "`T` steps of one environment, which no callback watches"
+    rows,env,i = self._written,self.env,self._written.stop
+    cols,came = [rows.writer(o) for o in ('state','action','next_state')],[]
+    state,action,nxt = cols
+    for i in range(i, i+T):
+        state(i, self.obs)
+        a = env.action_space.sample() if self.agent is None else self._choose()
+        action(i, a)
+        obs,r,te,tr,_ = env.step(a)
+        nxt(i, obs)
+        came.append((r,te,tr))
+        self.obs = env.reset()[0] if te or tr else obs
+    new = slice(rows.stop, i+1)
+    r,rows.cols['terminated'][new],rows.cols['truncated'][new] = zip(*came)
+    rows.gain[new],rows.stop = np.reshape(r, -1),i+1
+    rows.count()
 
 # %% ../../nbs/05b_data.gym.ipynb #37107789
 @patch
-def _to_block(self:GymLoop, cols, images, extras):
-    "One row per step, with the columns that follow from the endings"
-    reward,done = cols['reward'],cols['terminated']|cols['truncated']
-    start,lost = (np.concatenate([o[None], done[:-1]]) for o in (self._over, self._due))
-    loses = self._mode==AutoresetMode.NEXT_STEP
-    keep = ~lost.ravel() if loses and lost.any() else None
-    step = since((~lost).astype(np.int64) if loses else np.ones_like(start, np.int64), start, self._step)
-    total = since(reward, start, self._return)
-    new = self._episodes+np.cumsum(start.ravel()).reshape(start.shape)-1
-    episode = np.maximum.accumulate(np.where(start, new, self._episode), 0)
-    self._over = self._due = done[-1].copy()
-    self._step,self._return,self._episode,self._episodes = step[-1],total[-1],episode[-1],self._episodes+start.sum()
-    worker = torch.utils.data.get_worker_info()
-    cols |= dict(reward=reward.astype(np.float32), done=done, all_done=done, step=step, episode_id=episode,
-                 env_id=np.tile(np.arange(self.n_envs), (len(done),1)),
-                 worker_id=np.full(done.shape, worker.id if worker else 0), accum_rewards=total.astype(np.float32))
-    extra = {k: np.stack([np.asarray(o[k]) for o in extras]) for k in (extras[0] if extras else ())}
-    extra = {k: v.reshape(*done.shape, *v.shape[1+isinstance(self.env, VectorEnv):]) for k,v in extra.items()}
-    if images: extra = dict(image=self._frames(images), **extra)
-    return BD({k: map_leaves(lambda a: to_rows(a, keep), v) for k,v in dict(**cols, **extra).items()})
+def _step_all(self:GymLoop, T, before, after):
+    "`T` steps of all environments; where one was only reset, there is no row"
+    rows,env,n,cols,images,extras,kept = self._written,self.env,self.n_envs,self._written.cols,[],[],[]
+    state,action,nxt,env_id = (rows.writer(o) for o in ('state','action','next_state','env_id'))
+    gain,terminated,truncated,all = rows.gain,cols['terminated'],cols['truncated'],np.arange(n)
+    for _ in range(T):
+        obs,spent = self.obs,self._due
+        keep = None if spent is None else (~spent).nonzero()[0]
+        new = slice(rows.stop, rows.stop+(n if keep is None else len(keep)))
+        if self.mode=='rgb_array': images.append(env.render())
+        state(new, obs if keep is None else rows.only('state', obs, keep))
+        env_id(new, all if keep is None else keep)
+        a = env.action_space.sample() if self.agent is None else self._choose()
+        if before: a = self._tell('before_step', obs=self._shown('state', new, obs, keep), action=a).action
+        action(new, a if keep is None else rows.only('action', a, keep))
+        if after: was = self._shown('state', new, obs, keep) # the step may write over `obs`
+        obs,r,te,tr,info = env.step(a)
+        nxt(new, obs if keep is None else rows.only('next_state', obs, keep))
+        over = te|tr if self._mode else te or tr
+        some = np.count_nonzero(over)
+        if some and self._mode==AutoresetMode.SAME_STEP: self._put_final(new.start, over, info)
+        if after:
+            now = self._tell('after_step', obs=was, action=a, next_obs=self._shown('next_state', new, obs, keep),
+                             reward=r, terminated=te, truncated=tr, info=info, extra={})
+            r = now.reward
+            if now.extra: extras.append(now.extra)
+        if keep is None: gain[new],terminated[new],truncated[new] = r,te,tr
+        else: gain[new],terminated[new],truncated[new] = r[keep] if np.ndim(r) else r,te[keep],tr[keep]
+        rows.stop = new.stop
+        if images or extras: kept.append(np.ones(n, bool) if spent is None else ~spent)
+        self._due = over if some and self._mode==AutoresetMode.NEXT_STEP else None
+        self.obs = next_start(env, self._mode, obs, te, tr) if some else obs
+    if kept: self._put_beside(images, extras, np.concatenate(kept))
+    rows.count(spent)
+
+# %% ../../nbs/05b_data.gym.ipynb #feb0c610
+@patch
+def _shown(self:GymLoop, name, new, obs, keep):
+    "A copy of what is in a column, with all environments, for callbacks"
+    if keep is None: return self._written.at(name, new if self._mode else new.start)
+    all = StepArrays(self.obs_form, 1, self.n_envs)
+    all.put(0, obs)
+    return all.at(0)
+
+@patch
+def _put_beside(self:GymLoop, images, extras, kept):
+    "Images, and what callbacks left in `extra`, of the steps that are rows"
+    cols = {k: np.stack([np.asarray(o[k]) for o in extras]) for k in (extras[0] if extras else ())}
+    cols = {k: v.reshape(len(kept), *v.shape[1+bool(self._mode):]) for k,v in cols.items()}
+    if images: cols = dict(image=self._frames(images), **cols)
+    for k,v in cols.items(): self._written.add_beside(k, v if kept.all() else v[kept])
 
 # %% ../../nbs/05b_data.gym.ipynb #a9e30506
 @patch
 def _choose(self:GymLoop):
     "The agent's actions, in the form that the environment takes"
-    one = not isinstance(self.env, VectorEnv)
+    device,grad = self.source.device,torch.is_grad_enabled()
     def state(form, v): # the form decides where leaves are
-        return torch.from_numpy(np.array(v)).reshape(self.n_envs, *(form[0] or (1,))).to(self.source.device)
+        v,shape = np.array(v),(self.n_envs, *(form[0] or (1,)))
+        t = torch.from_numpy(v if v.shape==shape else v.reshape(shape))
+        return t if device is None else t.to(device)
     def action(form, v):
-        v = v.detach().cpu().numpy() if isinstance(v, Tensor) else np.asarray(v)
-        if v.shape not in ((self.n_envs, *form[0]), (self.n_envs, *form[0], 1)):
-            raise ValueError(f'an agent should return actions of shape {(self.n_envs, *form[0])}, got {v.shape}: '
+        if isinstance(v, Tensor): v = v.numpy() if v.is_cpu and not v.requires_grad else v.detach().cpu().numpy()
+        v,shape = np.asarray(v),(self.n_envs, *form[0])
+        if v.shape!=shape and v.shape!=(*shape,1):
+            raise ValueError(f'an agent should return actions of shape {shape}, got {v.shape}: '
                              'return one action per environment')
-        if not np.can_cast(v.dtype, form[1], 'same_kind'):
+        if v.dtype!=form[1] and not np.can_cast(v.dtype, form[1], 'same_kind'):
             raise ValueError(f'an agent should return actions of dtype {form[1]}, got {v.dtype}: '
                              'round or convert them')
-        v = v.reshape(self.n_envs, *form[0]).astype(form[1])
-        return v[0] if one else v
-    with torch.no_grad():
+        v = v.reshape(shape).astype(form[1])
+        return v if self._mode else v[0]
+    try: # `no_grad`, in a third of the time
+        torch.set_grad_enabled(False)
         return map_leaves(action, self.act_form, self.agent(map_leaves(state, self.obs_form, self.obs)))
+    finally: torch.set_grad_enabled(grad)
 
 # %% ../../nbs/05b_data.gym.ipynb #58306e00
 @patch
-def _put_final(self:GymLoop, state, nxt, t, over, info):
-    "Put the last observations into `nxt`, over the first ones of the next episodes, which this step returned"
+def _put_final(self:GymLoop, new, over, info):
+    "Put the last observations into the rows from `new` on, over the first ones of the next episodes"
     final = info.get('final_obs', info.get('final_observation')) # the second is the name before gymnasium 1.1
     each = isinstance(final, np.ndarray) and final.dtype==object
     for i in np.flatnonzero(over):
@@ -176,13 +218,13 @@ def _put_final(self:GymLoop, state, nxt, t, over, info):
             raise ValueError(f'{self.env} resets in the same step, and its infos should have the `final_obs` '
                              f'of environment {i}, but they lack it: what the last action led to is lost. '
                              'Pass the infos on, or use another autoreset mode')
-        first = nxt.at(t, i)
-        for path,a in nxt.leaves:
+        first = self._written.at('next_state', new+i)
+        for path,a in self._written.leaves['next_state']:
             v = functools.reduce(lambda v,k: v[k], path, final[i] if each else final)
-            a[t,i] = v if each else v[i]
+            a[new+i] = v if each else v[i]
         # a worker of gymnasium resets before it sends the `final_obs`
         if self.env is self.env_name and isinstance(self.env.unwrapped, AsyncVectorEnv):
-            self._check_final(state.at(t, i), nxt.at(t, i), first, i)
+            self._check_final(*(self._written.at(o, new+i) for o in ('state','next_state')), first, i)
 
 # %% ../../nbs/05b_data.gym.ipynb #515e73df
 @patch
@@ -207,7 +249,7 @@ def after_loop(self:GymLoop):
     if self.env is not self.env_name: close_envs(self.env)
 
 @patch
-def __getstate__(self:GymLoop): return {**self.__dict__, 'env':None, 'obs':None, '_begun':None}
+def __getstate__(self:GymLoop): return {**self.__dict__, 'env':None, 'obs':None, '_begun':None, '_written':None}
 
 # %% ../../nbs/05b_data.gym.ipynb #1a047df6
 @patch
@@ -236,6 +278,11 @@ class FirstLast(LoopCallback):
 
     def after_block(self):
         b,n = self.source.block,self.loop.steps_count
+        if n==self.loop.steps_delta==1:
+            m = b['step'].shape # NumPy makes them in less time
+            self.source.block = BD(b, n_steps=from_numpy(np.ones(m, np.int64)),
+                                   discount=from_numpy(np.full(m, self.gamma, np.float32)))
+            return
         steps = torch.ones_like(b['step'])
         if n>1: b,steps = self.fold(b if self.begun is None else self.begun+b, n)
         if self.loop.steps_delta>1: b,steps = self.thin(b, steps)
@@ -303,7 +350,7 @@ def _frames(self:GymLoop, images):
     if images[0] is None:
         raise ValueError(f"{self.env} should render images, got None: make a ready environment with "
                          "`render_mode='rgb_array'`")
-    return np.stack(images).reshape(len(images), self.n_envs, *np.shape(images[0])[-3:])
+    return np.stack(images).reshape(len(images)*self.n_envs, *np.shape(images[0])[-3:])
 
 # %% ../../nbs/05b_data.gym.ipynb #0220dc9f
 class ResReduce(LoopCallback):

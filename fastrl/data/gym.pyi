@@ -40,7 +40,7 @@ class GymLoop(LoopCallback):
         ...
 
     def collect(self, n):
-        """Enough steps for about `n` rows"""
+        """The next `n` rows; or all of the steps that they take, where these come ahead or in windows"""
         ...
 
     def after_loop(self):

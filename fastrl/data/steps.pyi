@@ -1,12 +1,12 @@
 """Arrays for blocks of steps, in the form of any space
 
-An environment hands out one step at a time, often in an array that it will use again. `StepArrays` copies steps into a block, nested as the space is; `to_rows` turns a block into the rows of a batch, and `since` counts what follows from where episodes begin. [`GymLoop`](05b_data.gym.ipynb) is made of these; you need them only to write a loop of your own.
+An environment hands out one step at a time, often in an array that it will use again. `StepRows` copies steps into columns, nested as the space is, numbers them, and hands them out as the rows of a batch. `StepArrays` holds the steps of a block, `to_rows` turns a block into rows, and `since` counts what follows from where episodes begin. [`GymLoop`](05b_data.gym.ipynb) is made of these; you need them only to write a loop of your own.
 
 Docs: https://fastrl.github.io/fastrl/data.steps.html.md"""
 from typing import Any, overload
 from torch import Tensor
 from ..core import *
-__all__ = ['space_form', 'StepArrays', 'to_rows', 'since']
+__all__ = ['space_form', 'StepArrays', 'to_rows', 'since', 'StepRows']
 
 def space_form(space, name: str):
     """The form of the values of `space`, with `[shape, NumPy dtype]` at its leaves
@@ -47,3 +47,65 @@ def since(x, start, carry=0):
     - `start`: `(T, n)` bool, where the sum begins anew
     - `carry`: `(n,)`, the sum before the block"""
     ...
+
+class StepRows:
+    """Steps of `n` environments as rows, written at the back and taken from the front"""
+    n: int
+    episode: Any
+    worker: int
+    forms: Any
+    first: Any
+    stop: int
+    size: int
+    now: Any
+    none: Any
+    beside: Any
+    cols: Any
+    gain: Any
+    counted: Any
+    leaves: Any
+    shown: Any
+
+    def __init__(self, obs, act, n: int=1, episode: int=0, worker: int=0):
+        """- `obs`: Form of the observations, from `space_form`
+        - `act`: Form of the actions
+        - `n`: Environments
+        - `episode`: The number of the first episode
+        - `worker`: For the column `worker_id`"""
+        ...
+
+    def __len__(self) -> int:
+        ...
+
+    def writer(self, name):
+        """`f(rows, value)`, which copies `value` into a column, at one row or at a slice"""
+        ...
+
+    def only(self, name, value, envs):
+        """What `value` has for these environments; if it has no axis of environments, it is for all"""
+        ...
+
+    def at(self, name, row):
+        """A copy of a column at `row`, a number or a slice"""
+        ...
+
+    def make_room(self, k: int):
+        """If the columns are full, begin new ones with the rows that wait: what was taken never changes
+    - `k`: For so many rows"""
+        ...
+
+    def count(self, spent: Any=None):
+        """Number the steps and episodes of the rows that were written, and sum up returns
+    - `spent`: `(n,)` bool: which environments spent the last step on a reset? Their episodes get a number now"""
+        ...
+
+    def add_beside(self, name: str, values):
+        """Another column, for the rows of a block
+    - `name`: Of the column
+    - `values`: An array, one for each row that came since the last time"""
+        ...
+
+    def take(self, n: int) -> BD:
+        """The oldest `n` rows, once they are counted
+    - `n`: How many"""
+        ...
