@@ -63,11 +63,17 @@ def _show(self:Place, columns=None):
     views = self.fields.columns(self.packed) if columns is None else columns
     cols = {f.path: v for f,v in zip(self.fields, views)}
     arrays = {p: v.numpy() for p,v in cols.items()} if self.fields.record and cpu else None
+    wholes = [_whole(f, array if arrays else None) for f in self.fields]
     # of `a.b` and `a` › `b` the first
     by_name = {f.name: f for f in sorted(self.fields, key=lambda f: -len(f.path))}
-    vars(self).update(array=array, columns=cols, arrays=arrays, by_name=by_name, # in one step, whatever interrupts
-                      short=array is not None and self.fields.nbytes<=1024)
+    vars(self).update(array=array, columns=cols, arrays=arrays, wholes=wholes, by_name=by_name, # in one step,
+                      short=array is not None and self.fields.nbytes<=1024) # whatever interrupts
     return self
+
+def _whole(f, array):
+    "A column with one item per row, which NumPy copies in one piece; `None` where it cannot"
+    size,start = f.dtype.itemsize*math.prod(f.shape),f.start*f.dtype.itemsize
+    if array is not None and array.size*size: return np.ndarray(len(array), f'V{size}', array, start, array.strides[:1])
 
 # %% ../../nbs/00b_memory.place.ipynb #c4799bf9
 def machine_memory()->int:
@@ -244,11 +250,14 @@ def copy_in(self:Place,
     - `at`: The slot of the first row
     - `n`: How many rows, at most one per slot"""
     fit = min(n, len(self)-at)
-    for v,t in zip(self.columns.values(), cols):
-        if fit==n: v[at:at+n].copy_(t)
-        else:
-            v[at:].copy_(t[:fit])
-            v[:n-fit].copy_(t[fit:])
+    for v,whole,t in zip(self.columns.values(), self.wholes, cols):
+        if whole is not None and _lies_as(t, v.dtype): v,t = whole,np.ndarray(n, whole.dtype, t.numpy())
+        v[at:at+fit] = t[:fit]
+        if fit<n: v[:n-fit] = t[fit:]
+
+def _lies_as(t, dtype):
+    "Are the bytes of `t` those of its numbers in this `dtype`, one after another in this machine's memory?"
+    return t.dtype is dtype and t.is_cpu and t.is_contiguous() and not (t.is_neg() or t.is_conj())
 
 # %% ../../nbs/00b_memory.place.ipynb #ed3fee47
 @patch
