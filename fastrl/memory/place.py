@@ -63,7 +63,7 @@ def _show(self:Place, columns=None):
     views = self.fields.columns(self.packed) if columns is None else columns
     cols = {f.path: v for f,v in zip(self.fields, views)}
     arrays = {p: v.numpy() for p,v in cols.items()} if self.fields.record and cpu else None
-    wholes = [_whole(f, array if arrays else None) for f in self.fields]
+    wholes = {f.path: _whole(f, array if arrays else None) for f in self.fields}
     # of `a.b` and `a` › `b` the first
     by_name = {f.name: f for f in sorted(self.fields, key=lambda f: -len(f.path))}
     vars(self).update(array=array, columns=cols, arrays=arrays, wholes=wholes, by_name=by_name, # in one step,
@@ -250,10 +250,29 @@ def copy_in(self:Place,
     - `at`: The slot of the first row
     - `n`: How many rows, at most one per slot"""
     fit = min(n, len(self)-at)
-    for v,whole,t in zip(self.columns.values(), self.wholes, cols):
-        if whole is not None and _lies_as(t, v.dtype): v,t = whole,np.ndarray(n, whole.dtype, t.numpy())
+    for path,t in zip(self.columns, cols):
+        v,t = self._items(path, t)
         v[at:at+fit] = t[:fit]
         if fit<n: v[:n-fit] = t[fit:]
+
+@patch
+def copy_column(self:Place,
+    path, # Of the field
+    t:Tensor, # Rows of this column alone
+    at:int, # The slot of the first row; there are slots for all behind it
+):
+    """Write one column of rows to the slots from `at` on
+    - `path`: Of the field
+    - `t`: Rows of this column alone
+    - `at`: The slot of the first row; there are slots for all behind it"""
+    v,t = self._items(path, t)
+    v[at:at+len(t)] = t
+
+@patch
+def _items(self:Place, path, t):
+    "The column at `path` and `t`, both with one item per row if the bytes of `t` need no change"
+    v,whole = self.columns[path],self.wholes[path]
+    return (whole,np.ndarray(len(t), whole.dtype, t.numpy())) if whole is not None and _lies_as(t, v.dtype) else (v,t)
 
 def _lies_as(t, dtype):
     "Are the bytes of `t` those of its numbers in this `dtype`, one after another in this machine's memory?"
