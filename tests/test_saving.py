@@ -4,7 +4,7 @@ from contextlib import suppress
 from pathlib import Path
 from unittest import mock
 import pytest, torch
-from fastrl.memory import checkpoint, disk, manifest
+from fastrl.memory import checkpoint, disk, files
 from fastrl.memory.disk import LoadError, Saved, VERSION, pieces_of, read_manifest, save_memory, verify, write_manifest
 from fastrl.memory.ring import Ring
 
@@ -74,7 +74,7 @@ def test_full_disk(tmp_path):
     (tmp_path/'file').write_text('')
     with pytest.raises(OSError, match='could not be saved'): r.save(tmp_path/'file')
 
-@pytest.mark.parametrize('module,name', [(checkpoint,'write_manifest'), (checkpoint,'_write_rows'), (manifest,'sync')],
+@pytest.mark.parametrize('module,name', [(checkpoint,'write_manifest'), (checkpoint,'_write_rows'), (files,'sync')],
                          ids=lambda o: getattr(o, '__name__', o))
 def test_interrupted(tmp_path, module, name):
     r = one_row()
@@ -114,7 +114,7 @@ def test_durable(tmp_path):
         save_memory(tmp_path, 'Ring', {}, r, state=torch.zeros(2**16))
     names = {tmp_path.stat().st_ino: 'folder', **{o.stat().st_ino: o.name.split('-')[0] for o in tmp_path.iterdir()}}
     assert [f'{what} {names[o]}' for what,o in did if o in names]==[ # numba renames files of its own
-        'sync rows', 'sync state', 'sync folder', 'sync manifest.json', 'name manifest.json', 'sync folder']
+        'sync rows', 'sync state', 'sync manifest.json', 'sync folder', 'name manifest.json', 'sync folder']
 
 def test_folder_gone(tmp_path):
     "A folder that was removed is written again"

@@ -125,8 +125,7 @@ def _write_parts(path, parts, ahead):
         nonlocal total
         rest = memoryview(o)
         while len(rest): rest = rest[f.write(rest):] # a full disk takes a part, and complains the next time
-        if hasattr(os, 'posix_fadvise'): # the disk begins at once
-            os.posix_fadvise(f.fileno(), total, len(o), os.POSIX_FADV_DONTNEED)
+        _begin_writing(f, total, len(o))
         sums.append(xxh64(o))
         total += len(o)
     with open(path, 'xb', buffering=0) as f:
@@ -365,25 +364,34 @@ def sync(
 def put_file(
     path:Path,
     write, # Text, bytes, or the `Path` of a file to copy; or called with the path of a new file, to open in mode `'xb'`
+    others=(), # New files in its folder that have to be on the disk before it gets its name
 ):
     """Write a file and put it in the place of `path`, in one step, once it is on the disk
-    - `write`: Text, bytes, or the `Path` of a file to copy; or called with the path of a new file, to open in mode `'xb'`"""
+    - `write`: Text, bytes, or the `Path` of a file to copy; or called with the path of a new file, to open in mode `'xb'`
+    - `others`: New files in its folder that have to be on the disk before it gets its name"""
     new = path.with_name(f'{path.name}.{os.getpid()}.{secrets.token_hex(8)}.new') # one per writer
     try:
-        _write_new(new, write)
+        _write_new(new, write, others)
+        if others: sync(path.parent) # their names too
         os.replace(new, path)
         sync(path.parent)
     finally: new.unlink(missing_ok=True)
 
-def _write_new(path, write):
-    "Write a file that is not there yet, and wait until it is on the disk"
+def _write_new(path, write, others=()):
+    "Write a file that is not there yet, and wait until it and the others are on the disk"
     if callable(write): write(path)
     else:
         with open(path, 'xb') as f:
             if not isinstance(write, Path): f.write(write.encode() if isinstance(write, str) else write)
             else:
                 with write.open('rb') as old: shutil.copyfileobj(old, f, _block)
-    sync(path)
+            f.flush()
+            if others: _begin_writing(f) # the disk takes all of them at once
+    for o in (*others, path): sync(o)
+
+def _begin_writing(f, at=0, n=0):
+    "Let the disk begin with `n` bytes of a file, or all, without waiting for it"
+    if hasattr(os, 'posix_fadvise'): os.posix_fadvise(f.fileno(), at, n, os.POSIX_FADV_DONTNEED)
 
 # %% ../../nbs/03b_memory.files.ipynb #ab9b0198
 def put_twice(

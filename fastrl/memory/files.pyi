@@ -85,9 +85,10 @@ def sync(path):
     - `path`: A file or a folder"""
     ...
 
-def put_file(path: Path, write):
+def put_file(path: Path, write, others: Any=()):
     """Write a file and put it in the place of `path`, in one step, once it is on the disk
-    - `write`: Text, bytes, or the `Path` of a file to copy; or called with the path of a new file, to open in mode `'xb'`"""
+    - `write`: Text, bytes, or the `Path` of a file to copy; or called with the path of a new file, to open in mode `'xb'`
+    - `others`: New files in its folder that have to be on the disk before it gets its name"""
     ...
 
 def put_twice(folder, path, put):

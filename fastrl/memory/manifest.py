@@ -64,9 +64,7 @@ def write_manifest(
         raise ValueError(f'the manifest would have {len(body):,} bytes: '
                          'keep long lists of numbers in arrays')
     head = _manifest_head(body)
-    for o in files: sync(folder/o)
-    sync(folder) # their names are on the disk before the manifest's
-    put_file(folder/'manifest.json', head+b'"memory": %s}\n' % body)
+    put_file(folder/'manifest.json', head+b'"memory": %s}\n' % body, [folder/o for o in files])
     return head
 
 def _manifest_head(body): return b'{"checksum": "%08x", ' % zlib.crc32(body)
