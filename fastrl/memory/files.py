@@ -139,6 +139,10 @@ def _write_parts(path, parts, ahead):
                 writing.result()
     return total,_sum_of(sums)
 
+def _begin_writing(f, at=0, n=0):
+    "Let the disk begin with `n` bytes of a file, or all, without waiting for it"
+    if hasattr(os, 'posix_fadvise'): os.posix_fadvise(f.fileno(), at, n, os.POSIX_FADV_DONTNEED)
+
 def _regrouped(parts):
     "The bytes of `parts` in whole blocks, and the rest; a block is good until the one after the next is asked for"
     buffers,n,i = [np.empty(_block, np.uint8) for _ in range(2)],0,0
@@ -388,10 +392,6 @@ def _write_new(path, write, others=()):
             f.flush()
             if others: _begin_writing(f) # the disk takes all of them at once
     for o in (*others, path): sync(o)
-
-def _begin_writing(f, at=0, n=0):
-    "Let the disk begin with `n` bytes of a file, or all, without waiting for it"
-    if hasattr(os, 'posix_fadvise'): os.posix_fadvise(f.fileno(), at, n, os.POSIX_FADV_DONTNEED)
 
 # %% ../../nbs/03b_memory.files.ipynb #ab9b0198
 def put_twice(
