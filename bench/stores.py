@@ -28,6 +28,7 @@ class Fastrl:
         def f():
             for s,a,r,n,d in steps: self.er.add(state=s, action=a, reward=r, next_state=n, done=d)
         return f
+    def at_once(self, rows): return lambda: self.er + rows
 
 class RingOnly:
     "Just the store"

@@ -1,9 +1,10 @@
 "Whatever happens to a save: two writers, a full disk, an interruption, hostile files; the folder holds one state or the next"
 import errno, json, os, random, resource, shutil, sys, threading, zlib
 from contextlib import suppress
+from pathlib import Path
 from unittest import mock
 import pytest, torch
-from fastrl.memory import checkpoint, disk, manifest
+from fastrl.memory import checkpoint, disk, files
 from fastrl.memory.disk import LoadError, Saved, VERSION, pieces_of, read_manifest, save_memory, verify, write_manifest
 from fastrl.memory.ring import Ring
 
@@ -73,7 +74,7 @@ def test_full_disk(tmp_path):
     (tmp_path/'file').write_text('')
     with pytest.raises(OSError, match='could not be saved'): r.save(tmp_path/'file')
 
-@pytest.mark.parametrize('module,name', [(checkpoint,'write_manifest'), (checkpoint,'_write_rows'), (manifest,'sync')],
+@pytest.mark.parametrize('module,name', [(checkpoint,'write_manifest'), (checkpoint,'_write_rows'), (files,'sync')],
                          ids=lambda o: getattr(o, '__name__', o))
 def test_interrupted(tmp_path, module, name):
     r = one_row()
@@ -113,7 +114,7 @@ def test_durable(tmp_path):
         save_memory(tmp_path, 'Ring', {}, r, state=torch.zeros(2**16))
     names = {tmp_path.stat().st_ino: 'folder', **{o.stat().st_ino: o.name.split('-')[0] for o in tmp_path.iterdir()}}
     assert [f'{what} {names[o]}' for what,o in did if o in names]==[ # numba renames files of its own
-        'sync rows', 'sync state', 'sync folder', 'sync manifest.json', 'name manifest.json', 'sync folder']
+        'sync rows', 'sync state', 'sync manifest.json', 'sync folder', 'name manifest.json', 'sync folder']
 
 def test_folder_gone(tmp_path):
     "A folder that was removed is written again"
@@ -197,6 +198,7 @@ def first(**changes): return lambda good: dict(pieces=[{**good['pieces'][0], **c
 hostile = [
     (dict(version=VERSION+1), 'newer fastrl'), (dict(version='1'), 'is not a complete manifest'),
     (first(file='../x.safetensors'), 'not the name of a piece'), (first(file='/etc/passwd'), 'not the name of a piece'),
+    (first(xxh64='x'*16), 'is not a checksum'), (first(xxh64=5), 'is not a complete manifest'), (first(crc=-1), 'is not a count'),
     (first(nbytes=-1), 'is not a count'), (first(stop=9), 'does not follow'),
     (lambda good: dict(pieces=good['pieces'][1:]), 'do not hold all rows'), (dict(pieces=[]), 'do not hold all rows'),
     (lambda good: dict(pieces=good['pieces'][:1]*3), 'does not follow'), (ring(capacity=0), 'the capacity is 0'),
@@ -264,3 +266,57 @@ def test_no_pickle(ten):
     finally:
         sys.meta_path.remove(block)
         sys.modules.update(gone)
+
+# %% Files of every age and size
+def as_before(folder):
+    "Give the manifest of `folder` the checksums that versions up to 3 had"
+    m = read_manifest(folder)
+    for p in m['pieces']:
+        del p['xxh64']
+        p['crc'] = zlib.crc32((folder/p['file']).read_bytes())
+    write_manifest(folder, {**m, 'version':3})
+
+@pytest.mark.parametrize('old', [False,True])
+def test_large_rows(tmp_path, old):
+    "Rows that span blocks of a file, and files of several blocks, are loaded as they were; damage in any block is found"
+    rng,cols = random.Random(0),dict(wide=torch.arange(12*700_000).view(12, 700_000).to(torch.int16), x=torch.arange(12.))
+    for cap,n in ((12,12),(12,9),(None,5),(7,12)):
+        r = Ring(cap)
+        r.extend({k: v[:4] for k,v in cols.items()})
+        if n>4: r.extend({k: v[4:n] for k,v in cols.items()})
+        shutil.rmtree(tmp_path/'a', ignore_errors=True)
+        r.save(tmp_path/'a')
+        if old: as_before(tmp_path/'a')
+        again = Ring.load(tmp_path/'a')
+        assert same(again[:], r[:]) and again.total==r.total and verify(tmp_path/'a')==[]
+    path, = (tmp_path/'a').glob('rows-*')
+    assert path.stat().st_size>2**22
+    for at in [0, 2**22-1, 2**22, -1, *(rng.randrange(path.stat().st_size) for _ in range(5))]:
+        flip(path, at)
+        with pytest.raises(LoadError, match='damaged|checksum'): Ring.load(tmp_path/'a')
+        for where in (dict(path=tmp_path/'ring'), dict(shared=True)):
+            with pytest.raises(LoadError): Ring.load(tmp_path/'a', **where)
+        assert verify(tmp_path/'a') and sorted(os.listdir(tmp_path))==['a']
+        flip(path, at)
+    assert same(Ring.load(tmp_path/'a', path=tmp_path/'ring')[:], r[:])
+
+def test_saved_before(tmp_path):
+    "Memories that were saved before files had an XXH64 are loaded, and checkpoints go on in their folders"
+    from fastrl.memory.replay import ExperienceReplay
+    shutil.copytree(Path(__file__).parent/'saved_before', tmp_path/'old')
+    rows,frames = tmp_path/'old'/'rows',tmp_path/'old'/'frames'
+    assert [Saved(o).manifest['version'] for o in (rows, frames)]==[1,3] and verify(rows)==verify(frames)==[]
+    er = ExperienceReplay.load(rows)
+    assert er.memory['action'].flatten().tolist()==[8,9,10,3,4,5,6,7]
+    assert er.memory['td_error'].flatten().tolist()==[0,0,0,0,1,2,0,0]
+    assert er.sample()[1].tolist()==[1,1,5,7] # what the old library drew next
+    er.add(state=[9.,9.], action=11, reward=0., next_state=[9.,9.], terminated=False, truncated=False)
+    er.checkpoint(rows)
+    assert {'crc' in p for p in read_manifest(rows)['pieces']}=={True,False} and verify(rows)==[]
+    assert ExperienceReplay.load(rows).memory['action'].flatten().tolist()==[8,9,10,11,4,5,6,7]
+    er = ExperienceReplay.load(frames)
+    batch,idxs = er.sample()
+    assert idxs.tolist()==[0,1,0,4] and batch['state'].shape==(4,2,3,3)
+    assert torch.equal(batch['state'][:,1,0,0].float(), batch['reward'].flatten())
+    flip(next(rows.glob('rows-*')), -1)
+    with pytest.raises(LoadError, match='checksum'): ExperienceReplay.load(rows)

@@ -87,7 +87,7 @@ def save_memory(
         frames,pool = _new_frames(write, ring, old)
         changes = _new_changes(write, ring, fields, beside, mutable, old, kept.flags(ring, sums), first) if old else []
         frozen,texts,large = _write_state(write, state)
-        manifest = dict(version=3 if pool else _version(ring, fields, mutable, rows), kind=kind, config=config,
+        manifest = dict(version=VERSION, kind=kind, config=config,
                         ring=_about(ring, fields), beside=list(beside), mutable=mutable, state=frozen,
                         tensors=texts, pieces=rows+frames+changes+large, **pool)
         head = write_manifest(folder, manifest, write.new)
@@ -120,12 +120,6 @@ def _about(ring, fields):
     return dict(capacity=ring.capacity, total=total, oldest=oldest, fields=fields,
                 cuts=[o for n,o in seams if n<=total], **(dict(first=s.first) if s.first else {}),
                 **{k: o for k in ('lone','several','forgotten') if (o := getattr(s, k))>oldest})
-
-# %% ../../nbs/03d_memory.checkpoint.ipynb #f3d703fe
-def _version(ring, fields, mutable, rows):
-    "1 if the first version of the format can express it, else 2"
-    plain = all(len(p)==1 and math.prod(shape)==1 for p,shape,*_ in fields_in(fields, mutable))
-    return 1 if plain and (not rows or rows[0]['first']<=ring.total-min(ring.total, ring.capacity or ring.total)) else 2
 
 # %% ../../nbs/03d_memory.checkpoint.ipynb #63f9bf4b
 def as_text(tensors:dict)->dict:

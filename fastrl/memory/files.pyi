@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 from ..core import *
-__all__ = ['file_dtypes', 'Claim', 'blocks', 'write_tensors', 'checksum', 'LoadError', 'read_tensors', 'read_meta', 'as_dtype', 'freeze', 'thaw', 'sync', 'put_file', 'put_twice', 'FileLock', 'put_files']
+__all__ = ['file_dtypes', 'Claim', 'blocks', 'xxh64', 'write_tensors', 'checksum', 'LoadError', 'read_tensors', 'read_meta', 'as_dtype', 'scan_tensors', 'freeze', 'thaw', 'sync', 'put_file', 'put_twice', 'FileLock', 'put_files']
 file_dtypes: Any
 
 def blocks(t: Tensor, spans: Any=None):
@@ -16,6 +16,11 @@ def blocks(t: Tensor, spans: Any=None):
     - `t`: With a first axis
     - `spans`: Rows as pairs `(first, stop)`; all by default
     - returns: iterator of arrays"""
+    ...
+
+def xxh64(data) -> int:
+    """The checksum XXH64 of `data`, as other tools give it
+    - `data`: Bytes, or an array of them"""
     ...
 
 def write_tensors(path, columns: dict, meta: dict | None=None) -> dict:
@@ -53,6 +58,14 @@ def as_dtype(col: Tensor, dtype: torch.dtype) -> Tensor:
     - returns: A view"""
     ...
 
+def scan_tensors(path, use: Any=None, kind: str='xxh64'):
+    """Read a file once: compute its checksum, and use its rows on the way
+    - `path`: A safetensors file
+    - `use`: `use(name, row, rows)` is called by several threads with all rows, some at a time; `row` numbers the first
+    - `kind`: Of the checksum; `'crc'` is that of older files, which takes one thread
+    - returns: the checksum, as `write_tensors` gave it"""
+    ...
+
 def freeze(o, tensors: dict, path: str='it'):
     """`o` with a name in the place of each tensor
     - `o`: Dicts, lists and tuples of tensors, arrays, numbers, strings and None
@@ -72,9 +85,10 @@ def sync(path):
     - `path`: A file or a folder"""
     ...
 
-def put_file(path: Path, write):
+def put_file(path: Path, write, others: Any=()):
     """Write a file and put it in the place of `path`, in one step, once it is on the disk
-    - `write`: Text, bytes, or the `Path` of a file to copy; or called with the path of a new file, to open in mode `'xb'`"""
+    - `write`: Text, bytes, or the `Path` of a file to copy; or called with the path of a new file, to open in mode `'xb'`
+    - `others`: New files in its folder that have to be on the disk before it gets its name"""
     ...
 
 def put_twice(folder, path, put):

@@ -47,7 +47,7 @@ def pieces_of(
     return [p for p in manifest['pieces'] if p['file'].startswith(kind+'-')]
 
 # %% ../../nbs/03c_memory.manifest.ipynb #3579654b
-VERSION = 3 # The newest manifest that this module reads
+VERSION = 4 # The newest manifest that this module reads
 _most_text = 2**24 # bytes of a manifest
 
 def write_manifest(
@@ -64,9 +64,7 @@ def write_manifest(
         raise ValueError(f'the manifest would have {len(body):,} bytes: '
                          'keep long lists of numbers in arrays')
     head = _manifest_head(body)
-    for o in files: sync(folder/o)
-    sync(folder) # their names are on the disk before the manifest's
-    put_file(folder/'manifest.json', head+b'"memory": %s}\n' % body)
+    put_file(folder/'manifest.json', head+b'"memory": %s}\n' % body, [folder/o for o in files])
     return head
 
 def _manifest_head(body): return b'{"checksum": "%08x", ' % zlib.crc32(body)
@@ -113,6 +111,10 @@ def _count(o, most=2**62):
     if type(o) is not int or not 0<=o<=most: raise ValueError(f'{o!r:.50} is not a count')
     return o
 
+def _check_sum(p):
+    if 'crc' in p: _count(p['crc'], 2**32) # up to version 3
+    elif not re.fullmatch('[0-9a-f]{16}', p['xxh64']): raise ValueError(f'{p["xxh64"]!r:.50} is not a checksum')
+
 def _check_manifest(m):
     "`m`, if all its entries make sense together"
     pieces = m['pieces']
@@ -123,7 +125,7 @@ def _check_manifest(m):
     for p in pieces:
         if not _piece_name.fullmatch(p['file']):
             raise LoadError(f'the manifest names the file {p["file"]!r:.99}, which is not the name of a piece')
-        _count(p['nbytes']), _count(p['crc'], 2**32), _count(p['rows'])
+        _count(p['nbytes']), _count(p['rows']), _check_sum(p)
     _check_run(m, 'rows', n, m['ring'])
     if 'frames' in m: _check_run(m, 'frames', _check_rows(m['frames']), m['frames'])
     if (len(pieces_of(m, 'state'))+(m['tensors'] is not None)!=1

@@ -70,12 +70,18 @@ def _show(self:Place, columns=None):
     views = self.fields.columns(self.packed) if columns is None else columns
     cols = {f.path: v for f,v in zip(self.fields, views)}
     arrays = {p: v.numpy() for p,v in cols.items()} if self.fields.record and cpu else None
+    wholes = {f.path: _whole(f, array if arrays else None) for f in self.fields}
     # of `a.b` and `a` › `b` the first
     by_name = {f.name: f for f in sorted(self.fields, key=lambda f: -len(f.path))}
-    vars(self).update(array=array, columns=cols, arrays=arrays, by_name=by_name, # in one step, whatever interrupts
-                      short=array is not None and self.fields.nbytes<=1024)
+    vars(self).update(array=array, columns=cols, arrays=arrays, wholes=wholes, by_name=by_name, # in one step,
+                      short=array is not None and self.fields.nbytes<=1024) # whatever interrupts
     if not cpu: self.tell()
     return self
+
+def _whole(f, array):
+    "A column with one item per row, which NumPy copies in one piece; `None` where it cannot"
+    size,start = f.dtype.itemsize*math.prod(f.shape),f.start*f.dtype.itemsize
+    if array is not None and array.size*size: return np.ndarray(len(array), f'V{size}', array, start, array.strides[:1])
 
 # %% ../../nbs/00b_memory.place.ipynb #c4799bf9
 def machine_memory()->int:
@@ -253,15 +259,34 @@ def copy_in(self:Place,
     - `at`: The slot of the first row
     - `n`: How many rows, at most one per slot"""
     if not self.by_loops: return self._copy_there(cols, at, n)
-    _copy_around(self.columns.values(), cols, at, n)
+    fit = min(n, len(self)-at)
+    for path,t in zip(self.columns, cols):
+        v,t = self._items(path, t)
+        v[at:at+fit] = t[:fit]
+        if fit<n: v[:n-fit] = t[fit:]
 
-def _copy_around(columns, cols, at, n):
-    for v,t in zip(columns, cols):
-        fit = min(n, len(v)-at)
-        if fit==n: v[at:at+n].copy_(t)
-        else:
-            v[at:].copy_(t[:fit])
-            v[:n-fit].copy_(t[fit:])
+@patch
+def copy_column(self:Place,
+    path, # Of the field
+    t:Tensor, # Rows of this column alone
+    at:int, # The slot of the first row; there are slots for all behind it
+):
+    """Write one column of rows to the slots from `at` on
+    - `path`: Of the field
+    - `t`: Rows of this column alone
+    - `at`: The slot of the first row; there are slots for all behind it"""
+    v,t = self._items(path, t)
+    v[at:at+len(t)] = t
+
+@patch
+def _items(self:Place, path, t):
+    "The column at `path` and `t`, both with one item per row if the bytes of `t` need no change"
+    v,whole = self.columns[path],self.wholes[path]
+    return (whole,np.ndarray(len(t), whole.dtype, t.numpy())) if whole is not None and _lies_as(t, v.dtype) else (v,t)
+
+def _lies_as(t, dtype):
+    "Are the bytes of `t` those of its numbers in this `dtype`, one after another in this machine's memory?"
+    return t.dtype is dtype and t.is_cpu and t.is_contiguous() and not (t.is_neg() or t.is_conj())
 
 # %% ../../nbs/00b_memory.place.ipynb #ed3fee47
 @patch
@@ -293,6 +318,14 @@ def _copy_there(self:Place, cols, at, n):
     rows = torch.zeros(n, self.packed.shape[1], dtype=torch.int64)
     for v,t in zip(self.fields.columns(rows), cols): v.copy_(t)
     _copy_around([self.packed], [sent(rows, self.device)], at, n)
+
+def _copy_around(columns, cols, at, n):
+    for v,t in zip(columns, cols):
+        fit = min(n, len(v)-at)
+        if fit==n: v[at:at+n].copy_(t)
+        else:
+            v[at:].copy_(t[:fit])
+            v[:n-fit].copy_(t[fit:])
 
 # %% ../../nbs/00b_memory.place.ipynb #947aaafb
 _codes = dict(b1='?', i1='b', i2='h', i4='i', i8='q', u1='B', u2='H', u4='I', u8='Q',

@@ -95,6 +95,13 @@ class Place:
     - `n`: How many rows, at most one per slot"""
         ...
 
+    def copy_column(self, path, t: Tensor, at: int):
+        """Write one column of rows to the slots from `at` on
+    - `path`: Of the field
+    - `t`: Rows of this column alone
+    - `at`: The slot of the first row; there are slots for all behind it"""
+        ...
+
     def apart(self, cols) -> list:
         """`cols`, with copies of those that are views of these rows
     - `cols`: Tensors"""

@@ -1,6 +1,6 @@
 """Read a memory that was saved to a folder, and trust nothing in it
 
-A folder that you load may be damaged, incomplete, or written by somebody who means you harm. `Saved` compares sizes, checksums, names, shapes and dtypes of all files with the manifest before it makes room for a single row. `verify` lists every problem, `read` gives you the ring, and `on_error='skip'` saves what can be saved.
+A folder that you load may be damaged, incomplete, or written by somebody who means you harm. `Saved` compares sizes, names, shapes and dtypes of all files with the manifest before it makes room for a single row, and the checksum of every row before you get the memory. `verify` lists every problem, `read` gives you the ring, and `on_error='skip'` saves what can be saved.
 
 Docs: https://fastrl.github.io/fastrl/memory.saved.html.md"""
 
@@ -10,7 +10,8 @@ Docs: https://fastrl.github.io/fastrl/memory.saved.html.md"""
 __all__ = ['log', 'Saved', 'verify', 'Moved']
 
 # %% ../../nbs/03e_memory.saved.ipynb #0f2a4ec2
-import logging, math, zlib
+import logging
+from functools import partial
 from pathlib import Path
 import numpy as np, torch
 from fastcore.basics import patch
@@ -77,9 +78,9 @@ def tensors(self:Saved,
         if not plain_file(path): problem = 'is not an ordinary file'
         elif (size := path.stat().st_size)!=piece['nbytes']:
             problem = f'has {size} bytes and should have {piece["nbytes"]}: it was cut short, or replaced'
-        elif checksum and _crc(path)!=piece['crc']:
-            problem = 'is damaged: its checksum has changed since it was written'
-        else: res = read_tensors(path)
+        else:
+            if checksum: self.scan(piece)
+            res = read_tensors(path)
     except FileNotFoundError: problem = 'is missing'
     if problem: raise LoadError(f'{path} {problem}')
     want = self._expected(piece)
@@ -89,11 +90,18 @@ def tensors(self:Saved,
                             f'{f"{list(res[k].shape)} and {res[k].dtype}" if k in res else "none"}')
     return res
 
-def _crc(path):
-    crc = 0
-    with open(path, 'rb', buffering=0) as f:
-        while part := f.read(2**22): crc = zlib.crc32(part, crc)
-    return crc
+@patch
+def scan(self:Saved,
+    piece:dict, # From the manifest
+    use=None, # For `scan_tensors`
+):
+    """Read a file once and use its rows, but raise in the end if it does not have its checksum
+    - `piece`: From the manifest
+    - `use`: For `scan_tensors`"""
+    path,kind = self.folder/piece['file'],'crc' if 'crc' in piece else 'xxh64'
+    try: right = scan_tensors(path, use, kind)==piece[kind]
+    except FileNotFoundError: raise LoadError(f'{path} is missing') from None
+    if not right: raise LoadError(f'{path} is damaged: its checksum has changed since it was written')
 
 # %% ../../nbs/03e_memory.saved.ipynb #01947574
 @patch
@@ -162,8 +170,8 @@ def read(self:Saved,
     - returns: the ring, and the numbers per row by name"""
     if on_error not in ('raise','skip'): raise ValueError(f"`on_error` should be 'raise' or 'skip', got {on_error!r}")
     bad = self.problems() if on_error=='skip' else {}
-    files = {p['file']: self.tensors(p, checksum=not (mapped or bad))
-             for p in self.manifest['pieces'] if p['file'] not in bad}
+    files = {p['file']: self.tensors(p, checksum=not (mapped or bad) and not p['file'].startswith(('rows','frames')))
+             for p in self.manifest['pieces'] if p['file'] not in bad} # the others while they are copied
     oldest,total = self.ring['oldest'],self.total
     rows = [(p, max(p['first'], oldest), p['stop']) for p in pieces_of(self.manifest, 'rows')
             if p['file'] not in bad and p['stop']>oldest]
@@ -186,12 +194,14 @@ def _fill(self:Saved, ring, beside, files, rows, mapped):
     "Copy the rows and their later changes, and note where one does not follow another"
     moved = Moved(np.array([o[1] for o in rows]), np.array([stop-first for _,first,stop in rows]), self.renumbered)
     views = {name: ring.place.columns[tuple(p)] for p,_,_,name in self.ring['fields']}
+    puts = {} if mapped else _puts_of(ring.place, self.ring['fields'])
     base = moved.base(ring.capacity)
     zero = base if self.renumbered or ring.capacity is None else self.ring.get('first', 0) # the row in slot 0
     for (piece,first,stop),new in zip(rows, moved.new):
-        at,cols = first if piece['rows']==ring.capacity else first-piece['first'],files[piece['file']]
-        for k,v in ({} if mapped else views).items(): _copy_wrapped(v, cols[k], new-base, at, stop-first)
-        for k,v in beside.items(): _copy_wrapped(torch.from_numpy(v), cols[k], new-zero, at, stop-first)
+        at = first if piece['rows']==ring.capacity else first-piece['first']
+        to = {k: (put, int(new-base), len(ring.place)) for k,put in puts.items()}
+        to.update({k: (partial(_put_numbers, v), int(new-zero), len(v)) for k,v in beside.items()})
+        self._copy_rows(piece, to, at, stop-first, files if mapped else None)
     for p in pieces_of(self.manifest, 'marks'):
         if p['file'] in files: self._change(views, beside, files[p['file']], moved, base, ring.capacity or moved.total)
     ring.place.tell()
@@ -228,14 +238,30 @@ class Moved:
         return (run<len(self.stop))&(serials>=self.first[np.minimum(run, len(self.stop)-1)])
 
 # %% ../../nbs/03e_memory.saved.ipynb #b2750f9c
-def _copy_wrapped(view, col, to, at, n):
-    "Copy `n` rows of `col` to `view`, from `at` and to `to` on; both wrap around"
-    to,at,n,size = int(to),int(at),int(n),len(col)
-    while n:
-        to,of = to%len(view),at%size
-        m = min(n, len(view)-to, size-of)
-        view[to:to+m].copy_(as_dtype(col[of:of+m], view.dtype))
-        to,at,n = to+m,at+m,n-m
+@patch
+def _copy_rows(self:Saved, piece, to, at, n, mapped=None):
+    "Copy `n` rows of a file, from its row `at` on: for each column of `to` a function, a slot and how many slots there are"
+    def use(name, row, rows):
+        for put,slot,slots in [to[name]] if name in to else (): _spread(put, rows, row-at, piece['rows'], n, slot, slots)
+    if mapped is None: self.scan(piece, use)
+    else:
+        for k in to: use(k, 0, mapped[piece['file']][k])
+
+def _spread(put, rows, k, size, n, slot, slots):
+    "`put(rows, slot)` those of `rows` that are among `n` of a file; the first is number `k`. File and slots wrap around"
+    while len(rows):
+        k = k%size
+        at = (slot+k)%slots
+        m = min(n-k, slots-at) if k<n else size-k
+        if k<n: put(rows[:m], at)
+        rows,k = rows[m:],k+m
+
+def _puts_of(place, fields):
+    "By name, a function that writes rows of a column as they are in a file"
+    def put(path, dtype, rows, at): place.copy_column(path, as_dtype(rows, dtype), at)
+    return {name: partial(put, tuple(p), torch_dtype(dtype)) for p,_,dtype,name in fields}
+
+def _put_numbers(array, rows, at): array[at:at+len(rows)] = rows.numpy()
 
 # %% ../../nbs/03e_memory.saved.ipynb #985af174
 @patch
@@ -304,10 +330,10 @@ def _fill_frames(self:Saved, ring, files, mapped):
     else: pool.place.make(fields, pool.capacity)
     first,lacks = about.get('first', 0),np.ones(pool.capacity, bool)
     for p in there:
-        start,cols = max(p['first'], about['oldest']),files[p['file']]
+        start = max(p['first'], about['oldest'])
         n,at = p['stop']-start,start if p['rows']==pool.capacity else start-p['first']
-        for f,name in zip(fields, names) if not mapped else ():
-            _copy_wrapped(pool.place.columns[f.path], cols[name], start-first, at, n)
+        to = {k: (put, start-first, pool.capacity) for k,put in _puts_of(pool.place, about['fields']).items()}
+        if not mapped: self._copy_rows(p, to, at, n)
         lacks[np.arange(start-first, p['stop']-first)%pool.capacity] = False
     pool.reset(first=first, stop=about['total'])
     self.skipped += ring.forget_without(lacks)

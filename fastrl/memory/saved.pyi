@@ -1,6 +1,6 @@
 """Read a memory that was saved to a folder, and trust nothing in it
 
-A folder that you load may be damaged, incomplete, or written by somebody who means you harm. `Saved` compares sizes, checksums, names, shapes and dtypes of all files with the manifest before it makes room for a single row. `verify` lists every problem, `read` gives you the ring, and `on_error='skip'` saves what can be saved.
+A folder that you load may be damaged, incomplete, or written by somebody who means you harm. `Saved` compares sizes, names, shapes and dtypes of all files with the manifest before it makes room for a single row, and the checksum of every row before you get the memory. `verify` lists every problem, `read` gives you the ring, and `on_error='skip'` saves what can be saved.
 
 Docs: https://fastrl.github.io/fastrl/memory.saved.html.md"""
 from typing import Any, overload
@@ -50,6 +50,12 @@ class Saved:
         """The tensors of a file, mapped, if they agree with the manifest
     - `piece`: From the manifest
     - `checksum`: Read all of it, to compare its checksum?"""
+        ...
+
+    def scan(self, piece: dict, use: Any=None):
+        """Read a file once and use its rows, but raise in the end if it does not have its checksum
+    - `piece`: From the manifest
+    - `use`: For `scan_tensors`"""
         ...
 
     def problems(self) -> dict:
