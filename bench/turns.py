@@ -7,6 +7,7 @@ from pathlib import Path
 from .measure import calls_in, clocked, reason
 
 root = Path(__file__).parents[1]
+torchrl_python = root/'.venv-torchrl'/'bin'/'python' # its wheel fits one torch only
 
 def resident():
     "Bytes of this process that are in memory: its own, and those that it may share. (0, 0) where nobody tells"

@@ -1,7 +1,7 @@
 """How time and memory grow: with the capacity, the batch, the fields, the threads that write and the processes that read
 
 Each store lives in a process of its own, torchrl's in an environment of its own, and they take turns. A point is stored as soon as
-it is measured; a run that was stopped continues. `python -m bench.run curves`, or alone: `python -m bench.curves`"""
+it is measured; a run that was stopped continues. `python -m bench.run scaling`, or alone: `python -m bench.scaling`"""
 import json, os, subprocess, sys
 from dataclasses import dataclass
 from datetime import date
@@ -10,9 +10,8 @@ from statistics import median
 from . import many, stores
 from .measure import ratios, reason
 from .report import folder, machine, rounded, write
-from .turns import Apart, root
+from .turns import Apart, torchrl_python
 
-elsewhere = root/'.venv-torchrl'/'bin'/'python' # torch as torchrl's wheel wants it
 there = 'fastrl, torchrl\'s torch'
 names = 'fastrl', *(p.name for p in stores.peers)
 
@@ -75,7 +74,7 @@ def available():
     except (OSError, StopIteration): return sys.maxsize
 
 def python_for(store):
-    return str(elsewhere) if store in ('torchrl', there) and elsewhere.exists() else sys.executable
+    return str(torchrl_python) if store in ('torchrl', there) and torchrl_python.exists() else sys.executable
 
 class Workers(dict):
     "A process for each store, begun when it is needed"
@@ -90,9 +89,9 @@ def point(curve, x, workers=None, turns=15, secs=.02, each=lambda it: it):
         return {**res, 'left_out': f'it needs some {need/1e9:.0f} GB while it is filled, and {has/1e9:.0f} GB are free'}
     workers,alone,ks,times = workers or Workers(),{},{},{}
     for s in curve.stores:
-        if s==there and not elsewhere.exists(): res['failed'][s] = 'there is no `.venv-torchrl`'; continue
+        if s==there and not torchrl_python.exists(): res['failed'][s] = 'there is no `.venv-torchrl`'; continue
         name = s.partition(',')[0]
-        alone[s] = workers[s].begin('curves', curve.make.__name__, (name, x), None if curve.tiny is None else (name, curve.tiny))
+        alone[s] = workers[s].begin('scaling', curve.make.__name__, (name, x), None if curve.tiny is None else (name, curve.tiny))
     for s,o in alone.items():
         try: res['nbytes'][s],ks[s],times[s] = o.ready(),o.calls_in(secs, 2),[]
         except RuntimeError as e: res['failed'][s] = str(e)
@@ -107,9 +106,9 @@ def point(curve, x, workers=None, turns=15, secs=.02, each=lambda it: it):
 
 def versions_there():
     "torchrl and its torch, as its environment has them"
-    if not elsewhere.exists(): return {}
+    if not torchrl_python.exists(): return {}
     code = 'import json, importlib.metadata as m, torchrl._torchrl; print(json.dumps({o: m.version(o) for o in ("torchrl","torch","numpy")}))'
-    p = subprocess.run([elsewhere, '-W', 'ignore', '-c', code], text=True, capture_output=True)
+    p = subprocess.run([torchrl_python, '-W', 'ignore', '-c', code], text=True, capture_output=True)
     return json.loads(p.stdout) if not p.returncode else {'torchrl':'without its compiled part'}
 
 class Points:
