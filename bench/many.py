@@ -145,8 +145,8 @@ shareable = dict(fastrl=SharedFastrl, cpprb=SharedCpprb, torchrl=SharedTorchrl)
 def reader(s, bs, pipe):
     "Draw for as many seconds as asked, and say how often"
     torch.set_num_threads(1)
-    before = resident()
     stores.check(s.sample(), bs)
+    before = resident()
     pipe.send(None)
     try:
         while (secs := pipe.recv()) is not None:
@@ -161,7 +161,7 @@ class Readers:
     def __init__(self, store, processes, n, bs, secs, writer):
         if store=='cpprb' and processes>1: raise ValueError('its `MPReplayBuffer` is documented for one process that samples')
         rows = make_rows('small', n)
-        self.s,self.batch,self.secs,self.writer = shareable[store](rows, n, bs),stores.fields(rows, slice(64)),secs,writer
+        self.s,self.batch,self.secs,self.writer = shareable[store](rows, n, bs),{k: a[:64].copy() for k,a in rows.items()},secs,writer
         del rows
         self.pipes,self.ps = [],[]
         for _ in range(processes):
@@ -179,13 +179,14 @@ class Readers:
     def calls_in(self, secs, warm): return 1
     def once(self):
         "Nanoseconds for a batch, of all processes together"
+        start = time.perf_counter()
         self.ask(self.secs)
         if self.writer:
-            start = time.perf_counter()
             for i in range(int(self.secs*100)): # 6,400 rows a second
                 self.s.add(self.batch)
                 time.sleep(max(0, start+(i+1)/100-time.perf_counter()))
-        return self.secs*1e9/max(1, sum(o.recv() for o in self.pipes))
+        drawn = sum(o.recv() for o in self.pipes)
+        return (time.perf_counter()-start)*1e9/max(1, drawn)
 
     @property
     def nbytes(self):

@@ -1,4 +1,5 @@
 "The curves of how time and memory grow, as tables and as small pictures side by side"
+from math import exp, log
 from .report import looks, number, peers
 
 black = '#000000'
@@ -31,14 +32,21 @@ def growth_table(curves, points, machine):
             + (f"torchrl in an environment of its own: {', '.join(f'{k} {o}' for k,o in machine['there'].items())}." if machine['there'] else ''), '']
     return '\n'.join(res)
 
-def spread(ys, gap):
-    "Move labels at `ys` (rising) apart so that they do not touch"
+def spread(ys, gap, top):
+    "Move labels at `ys` (rising) apart so that they do not touch, all of them below `top`"
     res = []
     for y in ys: res.append(y if not res else max(y, res[-1]+gap))
-    over = sum(a-b for a,b in zip(res, ys))/max(1, len(ys))
+    over = max(sum(a-b for a,b in zip(res, ys))/max(1, len(ys)), res[-1]-top)
     return [o-over for o in res]
 
-def panel(ax, curve, ps, of, title, ylabel, plt):
+def ticks(lo, hi):
+    "Round numbers from `lo` to `hi`, few of them"
+    for steps in ((1,2,5), (1,), (1,100)):
+        res = [s*10**e for e in range(-6, 12) for s in steps if lo<=s*10**e<=hi]
+        if len(res)<=6: break
+    return sorted(set(res))
+
+def panel(ax, curve, ps, of, title):
     "One curve of each store, log-log, with its name at its end"
     ends = []
     for s in reversed([s for s in curve.stores if s in ('fastrl', *peers)]):
@@ -50,24 +58,24 @@ def panel(ax, curve, ps, of, title, ylabel, plt):
     ax.set(xscale='log', yscale='log')
     ax.set_title(title, fontsize=10, loc='left')
     ax.set_xlabel(curve.axis, fontsize=9, labelpad=1)
-    ax.set_ylabel(ylabel, fontsize=9, labelpad=1)
     if not ends: return
     xs = sorted({p['x'] for p in ps})
-    ax.set_xlim(xs[0]/(xs[-1]/xs[0])**.06, xs[-1]*(xs[-1]/xs[0])**.5)
+    if len(xs)>1: ax.set_xlim(xs[0]/(xs[-1]/xs[0])**.06, xs[-1]*(xs[-1]/xs[0])**.5)
     ax.set_xticks(xs, [power(x) for x in xs])
     lo,hi = ax.get_ylim()
     if hi/lo<10: # a flat one is shown flat
-        lo,hi = (lo*hi)**.5/10**.5,(lo*hi)**.5*10**.5
+        lo,hi = (lo*hi/10)**.5,(lo*hi*10)**.5
         ax.set_ylim(lo, hi)
+    ys = ticks(lo, hi)
+    ax.set_yticks(ys, [f'{y:,g}' for y in ys])
     ax.minorticks_off()
     ax.grid(color='#eeeeee', zorder=0)
     ax.tick_params(labelsize=8.5, length=2, pad=1)
     for o in ('top','right'): ax.spines[o].set_visible(False)
     ends.sort(key=lambda o: o[0][1])
-    import math
-    at = spread([math.log(y) for (_,y),*_ in ends], .1*math.log(hi/lo))
+    at = spread([log(y) for (_,y),*_ in ends], .1*log(hi/lo), log(hi))
     for ((x,y),s,color),t in zip(ends, at):
-        ax.annotate(s, (x, y), (xs[-1]*(xs[-1]/xs[0])**.09, math.exp(t)), fontsize=9, color=color, va='center', weight='bold' if s=='fastrl' else None,
+        ax.annotate(s, (x, y), (x*max(1.1, (xs[-1]/xs[0])**.09), exp(t)), fontsize=9, color=color, va='center', weight='bold' if s=='fastrl' else None,
                     arrowprops=dict(arrowstyle='-', color=color, lw=.5, shrinkA=0, shrinkB=2))
 
 def plot_growth(curves, points, path):
@@ -82,10 +90,10 @@ def plot_growth(curves, points, path):
     if not rows: return
     fig,axs = plt.subplots(len(rows), 3, figsize=(10, 2.75*len(rows)), dpi=100, layout='constrained', squeeze=False)
     for line,(axis,cs) in zip(axs, rows.items()):
-        for ax,c in zip(line, cs[:2]): panel(ax, c, by[c.name], 'us', c.title or c.name, 'µs', plt)
+        for ax,c in zip(line, cs[:2]): panel(ax, c, by[c.name], 'us', f'{c.title or c.name}, µs')
         for ax in line[len(cs):2]: ax.set_visible(False)
         mb = [{**p, 'nbytes': {s: b/1e6 for s,b in p['nbytes'].items()}} for p in by[cs[0].name]]
-        panel(line[2], cs[0], mb, 'nbytes', 'memory', 'MB', plt)
+        panel(line[2], cs[0], mb, 'nbytes', 'memory, MB')
     fig.savefig(path)
     plt.close(fig)
     return path

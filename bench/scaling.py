@@ -41,8 +41,8 @@ def fields(store, k, n=10**5): return many.draw_wide(store, k, n, 256)
 def added(store, k, n=10**5): return many.add_wide(store, k, n, 1000)
 def writers(store, threads, n=10**5, bs=250, times=16): return many.write(store, threads, n, bs, times)
 def writers_of_rows(store, threads, n=10**5, times=100): return many.write(store, threads, n, 1, times)
-def readers(store, processes, n=10**6, secs=.1): return many.Readers(store, processes, n, 256, secs, writer=False)
-def readers_of_a_writer(store, processes, n=10**6, secs=.1): return many.Readers(store, processes, n, 256, secs, writer=True)
+def readers(store, processes, n=10**6, secs=.1, writer=False): return many.Readers(store, processes, n if processes else 512, 256, secs, writer)
+def readers_of_a_writer(store, processes, *args): return readers(store, processes, *args, writer=True)
 
 prio,shared = ('fastrl','cpprb','tianshou','torchrl'),('fastrl','cpprb','torchrl')
 capacities,batches,numbers,threads,processes = (10**4, 10**5, 10**6, 10**7),(32, 128, 512, 2048, 8192),(3, 5, 9, 17, 29),(1, 2, 4, 8),(1, 2, 4)
@@ -62,9 +62,9 @@ curves = [
           title='add 1,000 rows, 250 at once', note=together.format('threads')+locks),
     Curve('Add a row', 'writer threads', threads, writers_of_rows, tiny=1, per=lambda x: 100*x, toy=(2, 500, 10), title='add one row',
           note=together.format('threads')+locks),
-    Curve('Sample 256 of 10⁶ shared rows', 'reader processes', processes, readers, shared, title='sample 256 of 10⁶ shared rows',
+    Curve('Sample 256 of 10⁶ shared rows', 'reader processes', processes, readers, shared, 0, title='sample 256 of 10⁶ shared rows',
           note=together.format('processes')+'the memory counts the shared rows once, and what each reader keeps for itself'),
-    Curve('Sample 256 of 10⁶ shared rows beside a writer', 'reader processes', processes, readers_of_a_writer, shared, toy=(1, 500, .01),
+    Curve('Sample 256 of 10⁶ shared rows beside a writer', 'reader processes', processes, readers_of_a_writer, shared, 0, toy=(1, 500, .01),
           title='the same, beside a writer', note='it adds 64 rows a hundred times a second'),
 ]
 
@@ -87,7 +87,7 @@ def point(curve, x, workers=None, turns=15, secs=.02, each=lambda it: it):
     res = dict(curve=curve.name, axis=curve.axis, x=x, us={}, low={}, high={}, nbytes={}, failed={}, ratios={}, date=str(date.today()))
     if (need := curve.nbytes(x))>(has := available()):
         return {**res, 'left_out': f'it needs some {need/1e9:.0f} GB while it is filled, and {has/1e9:.0f} GB are free'}
-    workers,alone,ks,times = workers or Workers(),{},{},{}
+    workers,alone,ks,times = Workers() if workers is None else workers,{},{},{}
     for s in curve.stores:
         if s==there and not torchrl_python.exists(): res['failed'][s] = 'there is no `.venv-torchrl`'; continue
         name = s.partition(',')[0]

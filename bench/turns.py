@@ -84,16 +84,17 @@ def serve():
         try:
             module,make,args,tiny = job
             f = getattr(import_module(f'.{module}', __package__), make)
-            if tiny is not None and (module, make) not in tried: drop(once(f(*tiny))); tried.add((module, make))
+            if tiny is not None and (module, make) not in tried: drop(once(f(*tiny))); tried.add((module, make)) # loads, and compiles
         except Exception as e: answer(failed=reason(e)); continue
         if not (child := os.fork()):
-            try: turns(f, args, answer)
+            try: turns(f, args, tiny, answer)
             except BaseException as e: answer(failed=reason(e))
             finally: out.flush(); os._exit(0)
         if code := os.waitpid(child, 0)[1]: answer(failed=f'its process ended with {os.waitstatus_to_exitcode(code)}')
 
-def turns(make, args, answer):
+def turns(make, args, tiny, answer):
     "In a process of its own: make it, say what it takes, and run it as often as asked"
+    if tiny is not None: drop(once(make(*tiny))) # a fork has not touched yet what others have loaded
     before = resident()
     f = once(make(*args))
     nbytes = sum(more(before))+getattr(f, 'nbytes', 0)
