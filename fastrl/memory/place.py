@@ -90,18 +90,6 @@ def check_room(self:Place,
         warnings.warn(f'{nbytes:,} bytes when full, and {"shared memory has" if self.shared else "there are"} {has:,}: '
                       'lower the `capacity`, or give the ring a `path` to live in a file', stacklevel=2)
 
-# %% ../../nbs/00b_memory.place.ipynb #737ea9ec
-def in_large_pages(
-    words:Tensor, # In shared memory, or mapped
-)->Tensor:
-    """Ask the system to keep `words` in large pages, as NumPy asks for what is not shared; it may refuse
-    - `words`: In shared memory, or mapped"""
-    if advice := getattr(mmap, 'MADV_HUGEPAGE', None): # Linux
-        begin = words.data_ptr()//mmap.PAGESIZE*mmap.PAGESIZE
-        end = words.data_ptr()+words.nbytes
-        ctypes.CDLL(None).madvise(ctypes.c_void_p(begin), ctypes.c_size_t(end-begin), advice)
-    return words
-
 # %% ../../nbs/00b_memory.place.ipynb #f78b0851
 @patch
 def words(self:Place,
@@ -131,6 +119,18 @@ def make(self:Place,
     self._head,self.head = self.words(head_words) if self.shared else None,[0]*head_words
     self.packed,self.fields = self.words(n*(fields.nbytes//8)).view(n,-1),fields
     return self._show()
+
+# %% ../../nbs/00b_memory.place.ipynb #737ea9ec
+def in_large_pages(
+    words:Tensor, # In shared memory, or mapped
+)->Tensor:
+    """Ask the system to keep `words` in large pages, as NumPy asks for what is not shared; it may refuse
+    - `words`: In shared memory, or mapped"""
+    if advice := getattr(mmap, 'MADV_HUGEPAGE', None): # Linux
+        begin = words.data_ptr()//mmap.PAGESIZE*mmap.PAGESIZE
+        end = words.data_ptr()+words.nbytes
+        ctypes.CDLL(None).madvise(ctypes.c_void_p(begin), ctypes.c_size_t(end-begin), advice)
+    return words
 
 # %% ../../nbs/00b_memory.place.ipynb #cdf30a87
 def nbytes_when_full(
