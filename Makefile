@@ -44,10 +44,10 @@ learn: install ## train the agents on ten seeds, more than an hour: bench/result
 	$(BIN)/python -m bench.learn
 	$(BIN)/python -m bench.r2d2
 
-bench: .venv-bench/.installed ## measure the library beside its peers, all topics or `TOPICS='add sample'`
+bench: .venv-bench/.installed .venv-torchrl/.installed ## measure the library beside its peers, all topics or `TOPICS='add sample'`
 	.venv-bench/bin/python -m bench.run $(TOPICS)
 # An environment of its own, since the peers ask for older packages. One that cannot be installed keeps nobody else from being
-# measured; torchrl is tried last, as its wheels fit one torch only.
+# measured; torchrl is tried last, as its wheels fit one torch only: what is compiled in it needs the next environment.
 .venv-bench/.installed: settings.ini setup.py pyproject.toml constraints.txt
 	@echo 'Installing what we are measured beside into .venv-bench: some minutes, once'
 	rm -f $@
@@ -55,6 +55,16 @@ bench: .venv-bench/.installed ## measure the library beside its peers, all topic
 	@$(BENCH_PIP) -e '.[bench]' || { $(BENCH_PIP) -e . && \
 	  for o in $(call list,bench_requirements); do $(BENCH_PIP) "$$o" || echo "$$o cannot be installed here"; done; }
 	@$(BENCH_PIP) torchrl || echo 'torchrl cannot be installed here'
+	@touch $@
+
+# torchrl with the torch that its wheels are built for. On Linux that is the one for CUDA, some 3 GB
+.venv-torchrl/.installed: settings.ini
+	@echo 'Installing torchrl with its own torch into .venv-torchrl: some minutes and 6 GB, once'
+	rm -f $@
+	$(PYTHON) -m venv .venv-torchrl
+	@.venv-torchrl/bin/python -m pip install -q $(call list,torchrl_requirements) $(call list,requirements) && \
+	  .venv-torchrl/bin/python -W ignore -c 'import torchrl._torchrl' || \
+	  { echo 'no figures for what is compiled in torchrl'; rm -rf .venv-torchrl; mkdir .venv-torchrl; }
 	@touch $@
 
 docs: install ## build the site into build/docs/

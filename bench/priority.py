@@ -5,6 +5,7 @@ from fastrl.memory.sample import Prioritized
 from . import stores
 from .measure import Case
 from .rows import make_rows
+from .turns import Apart, torchrl_python
 
 class Fastrl(stores.Fastrl):
     "Row numbers and serial numbers go back with the errors, as the callback gives them"
@@ -58,7 +59,10 @@ def prioritized(n=10**6, bs=256, peers=(Cpprb, Tianshou, Torchrl)):
     def do(s):
         stores.check(s.turn(td), bs)
         return lambda: s.turn(td)
-    return stores.open_all([Fastrl_, *peers], make_rows('small', n), n, bs, do)
+    res = stores.open_all([Fastrl_, *peers], make_rows('small', n), n, bs, do)
+    if Torchrl in peers and not callable(res['torchrl']) and torchrl_python.exists():
+        res['torchrl'] = Apart(str(torchrl_python)).begin('scaling', 'prioritized', ('torchrl', n))
+    return res
 
 def ended(n, length=200):
     "CartPole-like rows of one environment, with the flags that tell its episodes apart"
@@ -125,7 +129,7 @@ def sequences(n=10**6, B=16, T=64, peers=(TorchrlSlices,)):
 
 cases = [
     Case('Prioritized: sample 256 of 10⁶ CartPole rows and update them', prioritized, goal=2, toy=dict(n=64, bs=8, peers=()),
-         note='with weights; ours drops updates that come too late'),
+         note='with weights; ours drops updates that come too late; torchrl in a process of its own, with the torch that its wheel wants'),
     Case('Sample 256 of 10⁶ rows with 3-step returns, against single steps', folded, goal=1.5, growth=True,
          toy=dict(n=500, bs=8), note='how much longer it takes'),
     Case('Sequences: 16 of 64 steps from 10⁶ CartPole rows', sequences, goal=5, toy=dict(n=1000, B=2, T=4, peers=()),

@@ -2,10 +2,11 @@
 import gc, sys, warnings
 from importlib import import_module
 import torch
+from . import scaling
 from .measure import measure, reason
 from .report import Results, line
 
-topics = ['add','sample','frames','ahead','growth','collect','priority','episodes','bank','parallel','disk','train','device']
+topics = ['add','sample','frames','ahead','growth','collect','priority','episodes','bank','parallel','disk','train','device','scaling']
 
 def draw(results):
     if not results.cases: return
@@ -16,9 +17,9 @@ def main(names=()):
     from tqdm import tqdm
     if unknown := set(names)-set(topics): sys.exit(f'there are the topics {topics}, not {sorted(unknown)}')
     torch.set_num_threads(1)
-    cases = {t: import_module(f'.{t}', __package__).cases for t in topics}
+    cases = {t: import_module(f'.{t}', __package__).cases for t in topics if t!='scaling'}
     results = Results([c.name for cs in cases.values() for c in cs])
-    todo = [c for t in names or topics for c in cases[t]]
+    todo = [c for t in names or topics for c in cases.get(t, [])]
     try:
         with tqdm(todo, unit='case', desc='bench') as bar:
             for c in bar:
@@ -29,7 +30,9 @@ def main(names=()):
                 results.add(res)
                 tqdm.write(' | '.join(filter(None, line(res))))
                 for p,why in res['failed'].items(): tqdm.write(f'  no figure for {p}: {why}')
-    except KeyboardInterrupt: sys.exit('\nStopped. What was finished is kept.')
-    finally: draw(results)
+        if 'scaling' in (names or topics): scaling.run()
+    except KeyboardInterrupt: sys.exit('\nStopped. What was finished is kept, and the next run completes the curves.')
+    finally:
+        if todo: draw(results)
 
 if __name__=='__main__': main(sys.argv[1:])

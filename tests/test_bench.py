@@ -1,7 +1,7 @@
 "The benchmarks run, without peers and at the size of toys; what they measure is no test"
 import json
 import pytest
-from bench import add, ahead, bank, collect, disk, episodes, frames, growth, parallel, priority, r2d2, report, sample, stores, train
+from bench import add, ahead, bank, collect, disk, episodes, frames, growth, parallel, priority, r2d2, report, sample, scaling, stores, train
 from bench.measure import Case, measure, ratios
 from bench.rows import make_rows
 
@@ -11,6 +11,30 @@ cases = [*add.cases, *sample.cases, *frames.cases, *ahead.cases, *growth.cases, 
 def test_toy(case):
     res = measure(case, toy=True)
     assert not res['failed'] and res['us'][res['ours']]>0
+
+@pytest.mark.parametrize('curve', [c for c in scaling.curves if c.toy], ids=lambda c: c.name)
+def test_curve(curve):
+    f = curve.make('fastrl', *curve.toy)
+    f()
+    assert getattr(f, 'nbytes', 0)>=0
+    getattr(f, 'close', int)()
+
+def test_points(tmp_path):
+    "Points of a run that was stopped are kept; a full set is measured anew. Each store is alone in its process, and one that is missing has no figure"
+    few = [scaling.Curve('rows', 'capacity', (1000, 100_000, 10**6), scaling.sampled, ('fastrl','absent'), tiny=256, nbytes=lambda n: 10**14*(n==10**6))]
+    points = scaling.Points(few, folder=tmp_path)
+    workers = scaling.Workers()
+    for c,x in points.todo()[:2]: points.add(scaling.point(c, x, workers, turns=2, secs=.001))
+    again = scaling.Points(few, folder=tmp_path)
+    assert [x for _,x in again.todo()]==[10**6] and again.run==points.run
+    again.add(scaling.point(*again.todo()[0]))
+    small,large,huge = again.points.values()
+    assert 'GB' in huge['left_out'] and not huge['us'] and list(small['us'])==['fastrl'] and 'absent' in small['failed']['absent']
+    assert 4<large['nbytes']['fastrl']/1e6<12 and not again.todo() # 56 bytes a row
+    table = (tmp_path/'growth.md').read_text()
+    assert table.count('\n| 10')==2 and 'left out' in table and 'No figure for absent' in table
+    assert again.plot().stat().st_size>1000
+    assert len(scaling.Points(few, folder=tmp_path).todo())==3
 
 def test_ratios():
     "Each turn is compared with the same turn of ours, so that a slow moment counts for both"
