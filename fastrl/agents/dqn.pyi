@@ -138,6 +138,7 @@ class DQN(Callback):
     updates_per_batch: int
     updates: Any
     target: Any
+    extra: Any
 
     def __init__(self, gamma: float=0.99, double: bool=True, tau: float=0.005, target_every: int | None=None, updates_per_batch: int=1, fast: bool=False):
         """- `gamma`: Discount factor
