@@ -27,7 +27,10 @@ def leaves(
     o, # A column, or a dict or tuple of them, however deep
     path:tuple=(), # Where `o` stands
 ): # -> iterator of (path, leaf)
-    "Each `(path, leaf)` of `o`, in order"
+    """Each `(path, leaf)` of `o`, in order
+    - `o`: A column, or a dict or tuple of them, however deep
+    - `path`: Where `o` stands
+    - returns: iterator of (path, leaf)"""
     if not isinstance(o, (dict, tuple)): yield path,o
     else:
         for k,v in o.items() if isinstance(o, dict) else enumerate(o): yield from leaves(v, (*path,k))
@@ -38,7 +41,10 @@ def map_leaves(
     o, # A column, or a dict or tuple of them
     *os, # Others of the same form
 ):
-    "Apply `f` to every leaf, keeping the form of `o`; dicts come out as `BD`"
+    """Apply `f` to every leaf, keeping the form of `o`; dicts come out as `BD`
+    - `f`: Called with the leaves at the same place in `o` and `os`
+    - `o`: A column, or a dict or tuple of them
+    - `*os`: Others of the same form"""
     if isinstance(o, Tensor): return f(o, *os) # most are
     if isinstance(o, dict): return BD({k: map_leaves(f, v, *[p[k] for p in os]) for k,v in o.items()})
     if isinstance(o, tuple): return tuple(map_leaves(f, *vs) for vs in zip(o, *os))
@@ -101,7 +107,10 @@ def row_index(
     o, # An int, slice, list, mask, array or tensor
     n:int, # How many rows there are
 ): # -> a slice, or a tensor of row numbers
-    "The rows that `o` names, or an `IndexError` that says what is wrong with it"
+    """The rows that `o` names, or an `IndexError` that says what is wrong with it
+    - `o`: An int, slice, list, mask, array or tensor
+    - `n`: How many rows there are
+    - returns: a slice, or a tensor of row numbers"""
     if isinstance(o, slice): return o if o.step is None or o.step>0 else torch.arange(n)[list(range(n)[o])]
     if isinstance(o, Tensor): t = o.as_subclass(Tensor)
     else:
@@ -126,7 +135,9 @@ class TensorBatch(Tensor):
     "A tensor that keeps its first axis, the batch, however you index it"
     def __new__(cls,
         x, # Tensor, array or list with a batch axis
-    ): return torch.as_tensor(x).as_subclass(cls)
+    ):
+        """- `x`: Tensor, array or list with a batch axis"""
+        return torch.as_tensor(x).as_subclass(cls)
 
     def bs(self)->int: return len(self)
     def new_empty(self, *args, **kwargs): # for `deepcopy`
@@ -164,6 +175,7 @@ class BD(dict):
         raise AttributeError(f'{type(self).__name__!r} object has no attribute {k!r}{self._instead_of(k)}')
 
 # %% ../nbs/00_core.ipynb #2f8fce2a
+
 @patch
 def __missing__(self:BD, k): raise KeyError(f'no column {k!r}; there are {list(self)}')
 
@@ -180,6 +192,7 @@ def __torch_function__(cls:BD, func, types, args=(), kwargs=None):
     raise TypeError(f'`{name}` wants tensors, and got a whole batch: give it a column, as batch[{column!r}]')
 
 # %% ../nbs/00_core.ipynb #49d4f74d
+
 def _fn(f, *args, **kwargs):
     return bind(f, *args, **kwargs) if callable(f) else f.format if isinstance(f, str) else f.__getitem__
 
@@ -204,6 +217,7 @@ def mapv(self:BD, f, *args, **kwargs)->BD:
     return map_leaves(_fn(f, *args, **kwargs), self)
 
 # %% ../nbs/00_core.ipynb #f7d4bcf0
+
 @patch
 def __add__(self:BD, o):
     if not isinstance(o, dict): return NotImplemented
@@ -230,7 +244,12 @@ def pandas(self:BD,
     jupyter_nrows:int=None, # Let pandas show so many rows of a table, this one and later ones
     **kwargs # For `DataFrame`
 ): # -> pandas.DataFrame
-    "The batch as a `pandas.DataFrame`, one line per row"
+    """The batch as a `pandas.DataFrame`, one line per row
+    - `mu`: Add the mean of each row, as `<name>_mu`
+    - `relative_shape`: Show the shape of one row instead of the column's
+    - `jupyter_nrows`: Let pandas show so many rows of a table, this one and later ones
+    - `**kwargs`: For `DataFrame`
+    - returns: pandas.DataFrame"""
     import pandas as pd
     if jupyter_nrows is not None: pd.set_option('display.max_rows', jupyter_nrows)
     cols,mus = {},{}
@@ -255,7 +274,10 @@ def columns_html(
     about:str, # What it is, as HTML
     most:int=200_000, # Numbers per column to look at
 )->str:
-    "A small table of the columns, for notebooks"
+    """A small table of the columns, for notebooks
+    - `batch`: Columns that share their first axis, or `None`
+    - `about`: What it is, as HTML
+    - `most`: Numbers per column to look at"""
     cols = {path_name(p): t.detach() for p,t in leaves(batch or {})}
     if not cols: return about
     every = max(-(-max(t.numel() for t in cols.values())//most), 1)
@@ -285,7 +307,10 @@ def whole_number(
     least:int=1,
     most:int=None, # Without it there is no upper limit
 )->int:
-    "`n` as an int between `least` and `most`, or a `ValueError` that names it"
+    """`n` as an int between `least` and `most`, or a `ValueError` that names it
+    - `name`: Of the argument, for the error
+    - `n`: An int, of Python, NumPy or torch
+    - `most`: Without it there is no upper limit"""
     try: i = None if isinstance(n, (bool, np.bool_)) or getattr(n, 'dtype', None) is torch.bool else index(n)
     except TypeError: i = None
     if i is None or i<least or most is not None and i>most:
@@ -299,7 +324,10 @@ def refuse_words(
     got:dict, # Its keywords that it has no parameter for
     **ours, # A word of another library, and what to write here
 ):
-    "Raise a `TypeError` for the first keyword in `got`, with the word used here"
+    """Raise a `TypeError` for the first keyword in `got`, with the word used here
+    - `where`: The function
+    - `got`: Its keywords that it has no parameter for
+    - `**ours`: A word of another library, and what to write here"""
     k = next(iter(got))
     raise TypeError(f'{where}() got an unexpected keyword argument {k!r}'+(f': write `{ours[k]}`' if k in ours else ''))
 
@@ -307,7 +335,8 @@ def refuse_words(
 def usable_device(
     device, # A name such as `'cuda:1'`, or a `torch.device`
 )->torch.device:
-    "The `torch.device`, or a `ValueError` if this machine has none"
+    """The `torch.device`, or a `ValueError` if this machine has none
+    - `device`: A name such as `'cuda:1'`, or a `torch.device`"""
     try: d = torch.device(device)
     except (RuntimeError, TypeError) as e:
         raise ValueError("`device` should be a name such as 'cpu' or 'cuda:0', or a `torch.device`, "
@@ -323,13 +352,17 @@ class Progress:
     def __init__(self,
         total:int=None, # Without it nobody knows how much there is to do
         patience:float=2.,
-    ): self.total,self.due,self.bar = total,time.monotonic()+patience,None
+    ):
+        """- `total`: Without it nobody knows how much there is to do"""
+        self.total,self.due,self.bar = total,time.monotonic()+patience,None
 
     def update(self,
         done:int, # How much is done by now
         comment:str='', # Stands behind the bar
     ):
-        "Show that `done` of `total` are done"
+        """Show that `done` of `total` are done
+        - `done`: How much is done by now
+        - `comment`: Stands behind the bar"""
         if self.bar is None and time.monotonic()>=self.due: self.bar,self.due = progress(self.total),math.inf
         if self.bar is None: return
         self.bar.comment = comment
@@ -383,6 +416,8 @@ def aligned_zeros(
     n:int, # How many
     dtype=np.float64, # Of 8 bytes
 )->np.ndarray:
-    "`n` zeros that begin at a cache line, so that what is as long as a line, or half as long, lies in one line"
+    """`n` zeros that begin at a cache line, so that what is as long as a line, or half as long, lies in one line
+    - `n`: How many
+    - `dtype`: Of 8 bytes"""
     a = np.zeros(n+8, dtype)
     return a[-a.ctypes.data%64//8:][:n]

@@ -21,7 +21,10 @@ def space_form(
     space, # Of observations or actions
     name:str, # What an error calls the space
 ): # -> `[shape, NumPy dtype]`, or dicts and tuples of these
-    "The form of the values of `space`, with `[shape, NumPy dtype]` at its leaves"
+    """The form of the values of `space`, with `[shape, NumPy dtype]` at its leaves
+    - `space`: Of observations or actions
+    - `name`: What an error calls the space
+    - returns: `[shape, NumPy dtype]`, or dicts and tuples of these"""
     if isinstance(space, spaces.Dict): return {k: space_form(o, f'{name}.{k}') for k,o in space.items()}
     if isinstance(space, spaces.Tuple): return tuple(space_form(o, f'{name}.{i}') for i,o in enumerate(space))
     if isinstance(space, (spaces.Box, spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary)):
@@ -38,6 +41,9 @@ class StepArrays:
         T:int, # Steps
         n:int, # Environments
     ):
+        """- `form`: From `space_form`
+        - `T`: Steps
+        - `n`: Environments"""
         self.form = map_leaves(lambda o: np.empty((T, n, *o[0]), o[1]), form)
         self.leaves = list(leaves(self.form))
         self.flat = self.form if self.leaves[0][0]==() else None
@@ -57,7 +63,9 @@ def to_rows(
     a, # `(T, n, …)`
     keep=None, # Which of the T·n rows to keep
 )->Tensor:
-    "One row per step and environment; a single number becomes a row of shape `(1,)`"
+    """One row per step and environment; a single number becomes a row of shape `(1,)`
+    - `a`: `(T, n, …)`
+    - `keep`: Which of the T·n rows to keep"""
     a = a.reshape(-1, *(a.shape[2:] or (1,)))
     return torch.from_numpy(a if keep is None else a[keep])
 
@@ -67,7 +75,10 @@ def since(
     start, # `(T, n)` bool, where the sum begins anew
     carry=0, # `(n,)`, the sum before the block
 ):
-    "Sum of `x` since the last `start`, that step included"
+    """Sum of `x` since the last `start`, that step included
+    - `x`: `(T, n)`, summed along the first axis
+    - `start`: `(T, n)` bool, where the sum begins anew
+    - `carry`: `(n,)`, the sum before the block"""
     if not (np.abs(x)<=1e6).all(): # row by row, so that no NaN or huge number reaches the next episode
         total,run = np.empty_like(x),carry
         for t in range(len(x)): total[t] = run = x[t]+np.where(start[t], 0, run)

@@ -27,7 +27,11 @@ class DrawsAhead:
         n_prefetch:int=2, # The most batches that wait
         device=None, # Where the batches should be; where the rows are by default
     ): # -> a `Prefetch`
-        "Batches and their row numbers, drawn ahead without end; a loader that is still open ends"
+        """Batches and their row numbers, drawn ahead without end; a loader that is still open ends
+        - `bs`: Rows in each batch; `self.bs` by default
+        - `n_prefetch`: The most batches that wait
+        - `device`: Where the batches should be; where the rows are by default
+        - returns: a `Prefetch`"""
         try:
             bs,n = None if bs is None else whole_number('bs', bs),whole_number('n_prefetch', n_prefetch)
             return Prefetch(self, bs, n, device and usable_device(device))
@@ -129,6 +133,7 @@ def draw(self:Flight):
     with self.moved: self.moved.notify_all()
 
 # %% ../../nbs/05q_memory.ahead.ipynb #8c0ab148
+
 @patch
 def _arrived(self:Flight, pair, event):
     now = torch.cuda.current_stream(self.device)
@@ -158,6 +163,7 @@ def _rewind(now, sampler, before):
     if sampler is now and hasattr(now, 'rewind'): now.rewind(before)
 
 # %% ../../nbs/05q_memory.ahead.ipynb #5ce4a595
+
 def _end_all():
     for o in [*_flights.values()]:
         if flight := o(): flight.end(wait=True)

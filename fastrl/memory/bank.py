@@ -39,6 +39,9 @@ class ExperienceBank:
         *,
         seed=None, # Makes the draws reproducible
     ):
+        """- `max_size`: The most experiences; without it the bank grows
+        - `session_id`: A name; a random one if you give none
+        - `seed`: Makes the draws reproducible"""
         if session_id is not None and not isinstance(session_id, str):
             raise ValueError(f'`session_id` should be a string, got {session_id!r:.60}')
         self.max_size = None if max_size is None else whole_number('max_size', max_size)
@@ -180,7 +183,8 @@ def _add_one(self:ExperienceBank, e):
 def add_batch(self:ExperienceBank,
     experiences, # A list of them; or a dict of columns by field, perhaps with a list `info`
 ):
-    "Add experiences, in order: all of them or none"
+    """Add experiences, in order: all of them or none
+    - `experiences`: A list of them; or a dict of columns by field, perhaps with a list `info`"""
     if isinstance(experiences, ExperienceBank): return self.merge_inplace(experiences)
     if isinstance(experiences, dict): return self._whole(self._add_own, *columns_of_batch(experiences))
     if not hasattr(experiences, '__iter__') or isinstance(experiences, Experience):
@@ -192,7 +196,9 @@ def add_batch(self:ExperienceBank,
 def __getitem__(self:ExperienceBank,
     i, # Which one, or a slice
 ): # -> an `Experience`, or a list of them
-    "Experiences by age, the oldest first"
+    """Experiences by age, the oldest first
+    - `i`: Which one, or a slice
+    - returns: an `Experience`, or a list of them"""
     if isinstance(i, slice): return self._rows.experiences_at(range(*i.indices(len(self))))
     if not hasattr(i, '__index__'): raise TypeError(f'experiences are numbered by whole numbers, got {i!r:.60}')
     if not -len(self)<=i<len(self): raise IndexError(f'there are {len(self)} experiences, so none has number {i}')
@@ -206,7 +212,8 @@ def __iter__(self:ExperienceBank): return (e for i in range(0, len(self), 1024) 
 def get_recent(self:ExperienceBank,
     n:int, # How many; all, if there are fewer
 )->list:
-    "The newest experiences, the oldest of them first"
+    """The newest experiences, the oldest of them first
+    - `n`: How many; all, if there are fewer"""
     return self[max(0, len(self)-whole_number('n', n, 0)):]
 
 # %% ../../nbs/06e_memory.bank.ipynb #a89a5ce2
@@ -227,7 +234,9 @@ def sample(self:ExperienceBank,
     batch_size:int, # How many
     replace:bool=True, # May one be drawn twice?
 )->list:
-    "Draw experiences"
+    """Draw experiences
+    - `batch_size`: How many
+    - `replace`: May one be drawn twice?"""
     return self._rows.experiences_at(self._draw_idxs(batch_size, replace))
 
 # %% ../../nbs/06e_memory.bank.ipynb #8eb1d40b
@@ -236,7 +245,9 @@ def sample_batch(self:ExperienceBank,
     batch_size:int, # How many
     replace:bool=True, # May one be drawn twice?
 )->BD:
-    "Draw a batch of tensors"
+    """Draw a batch of tensors
+    - `batch_size`: How many
+    - `replace`: May one be drawn twice?"""
     if odd := self._rows.text_in():
         raise ValueError(f'{" and ".join(f"`{k}`" for k in odd)} cannot be a tensor: in some experiences it is `None`, '
                          'a string or of another shape. Draw experiences, with `sample`')
@@ -252,7 +263,10 @@ def save(self:ExperienceBank,
     work_dir='.', # Made if it does not exist
     bank_file:str=None, # The name of the file, if you want another one
 )->str: # Its path
-    "Write all experiences to a file"
+    """Write all experiences to a file
+    - `work_dir`: Made if it does not exist
+    - `bank_file`: The name of the file, if you want another one
+    - returns: Its path"""
     name = re.sub('[^A-Za-z0-9_.-]', '_', self.session_id)[:100]
     path = Path(work_dir).expanduser()/(bank_file or f'experience_bank_{self.date}_{name}.pkl')
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -277,7 +291,9 @@ def load(cls:ExperienceBank,
     filepath, # Where a bank was saved, by this library or by ROSE
     max_size:int=None, # Another limit than it had
 )->ExperienceBank:
-    "The bank that was saved in a file"
+    """The bank that was saved in a file
+    - `filepath`: Where a bank was saved, by this library or by ROSE
+    - `max_size`: Another limit than it had"""
     path = Path(filepath).expanduser()
     if not path.exists(): raise FileNotFoundError(errno.ENOENT, 'there is no bank', str(filepath))
     if not path.is_file(): raise LoadError(f'{path} is not a file, and so not a bank')
@@ -316,7 +332,9 @@ def _take_saved(self:ExperienceBank, cols, forms, texts, about):
 def list_saved_banks(cls:ExperienceBank,
     work_dir='.', # A folder
 )->list: # of their paths
-    "The banks in a folder, the oldest first"
+    """The banks in a folder, the oldest first
+    - `work_dir`: A folder
+    - returns: of their paths"""
     found = [(about['date'], o.stat().st_mtime_ns, str(o))
              for o in Path(work_dir).expanduser().iterdir() if (about := bank_about(o))]
     return [o for *_,o in sorted(found)]
@@ -327,7 +345,9 @@ def merge(self:ExperienceBank,
     other, # Another bank
     max_size='sum', # The limit of the new one; by default the sum of both limits, or none if one has none
 )->ExperienceBank:
-    "A new bank with the experiences of both"
+    """A new bank with the experiences of both
+    - `other`: Another bank
+    - `max_size`: The limit of the new one; by default the sum of both limits, or none if one has none"""
     _check_bank(other)
     if max_size=='sum': max_size = None if None in (self.max_size, other.max_size) else self.max_size+other.max_size
     res = ExperienceBank(max_size)
@@ -343,7 +363,8 @@ def _check_bank(other):
 def merge_inplace(self:ExperienceBank,
     other, # Another bank
 ):
-    "Add those experiences of another bank that are not here yet"
+    """Add those experiences of another bank that are not here yet
+    - `other`: Another bank"""
     _check_bank(other)
     seen = Seen()
     seen.add(self._all_spans())
@@ -388,7 +409,8 @@ def _spans_before(self:ExperienceBank):
 def check_fits(self:ExperienceBank,
     other, # Another bank
 ):
-    "Raise if `sample_batch` can draw from each of the banks, and could not from both; change nothing"
+    """Raise if `sample_batch` can draw from each of the banks, and could not from both; change nothing
+    - `other`: Another bank"""
     ours,theirs = self._rows,other._rows
     if len(ours) and len(theirs) and not ours.text_in() and not theirs.text_in():
         wider_fields(ours.fields, theirs.columns, f'the bank {other.session_id!r}')
@@ -398,7 +420,8 @@ def check_fits(self:ExperienceBank,
 def stamp(self:ExperienceBank,
     id:str, # Of no other bank
 ):
-    "Count all experiences as written by `id`, whoever wrote them"
+    """Count all experiences as written by `id`, whoever wrote them
+    - `id`: Of no other bank"""
     total = self._rows.total
     vars(self).update(_past=[(id, total-len(self), total)], _own_from=total, id=id, _loaded=True)
 
@@ -408,6 +431,7 @@ class BankUnion:
     def __init__(self,
         max_size:int=None, # Of the bank
     ):
+        """- `max_size`: Of the bank"""
         self._bank,self.seen = ExperienceBank(max_size),Seen() # `seen`: which rows it has, or had
         self.left_out,self._digests = {},{} # errors by path; the paths of ROSE's files, by their content
         self._date,self._unnamed = '',False # of its newest part; did rows come since it took its name?
@@ -426,7 +450,9 @@ def add(self:BankUnion,
     path:Path,
     bank:ExperienceBank=None, # The one in the file, if you have loaded it already
 )->int: # How many rows were new
-    "Add those rows of a file that did not come before"
+    """Add those rows of a file that did not come before
+    - `bank`: The one in the file, if you have loaded it already
+    - returns: How many rows were new"""
     if bank is None: bank = ExperienceBank.load(path)
     spans = bank._all_spans()
     new = self.seen.new(spans)
@@ -463,7 +489,10 @@ def merge_banks(
     max_size:int=None, # The limit of the new one; the oldest experiences go first
     on_error:str='raise', # `'skip'` leaves files out that cannot be read, logs why, and lets them be
 )->ExperienceBank:
-    "One bank of many files, in the order of their names"
+    """One bank of many files, in the order of their names
+    - `files`: Of banks
+    - `max_size`: The limit of the new one; the oldest experiences go first
+    - `on_error`: `'skip'` leaves files out that cannot be read, logs why, and lets them be"""
     if isinstance(files, (str,Path)): raise ValueError(f'files should be a list, got {str(files)!r}')
     union = BankUnion(max_size)
     union.add_files(files, on_error)
@@ -474,7 +503,9 @@ def add_files(self:BankUnion,
     files, # Of banks
     on_error:str='raise', # `'skip'` leaves files out that cannot be read, and notes why in `left_out`
 ):
-    "Add files in the order of their names, each of them once, whatever leads to it"
+    """Add files in the order of their names, each of them once, whatever leads to it
+    - `files`: Of banks
+    - `on_error`: `'skip'` leaves files out that cannot be read, and notes why in `left_out`"""
     if on_error not in ('raise','skip'): raise ValueError(f"`on_error` should be 'raise' or 'skip', got {on_error!r}")
     found,paths = sorted((Path(o).expanduser() for o in files), key=lambda o: (o.name, str(o))),{}
     for o in found: paths.setdefault(o.resolve(), o)
@@ -510,7 +541,8 @@ class _Reader(ExperienceBank):
 def reader(self:ExperienceBank,
     seed=None, # Makes the draws reproducible
 )->ExperienceBank:
-    "A bank with the rows that are here now; it copies them when it is written, and so do you by `own_rows`"
+    """A bank with the rows that are here now; it copies them when it is written, and so do you by `own_rows`
+    - `seed`: Makes the draws reproducible"""
     res = _Reader.__new__(_Reader)
     res.__setstate__({**self.__getstate__(), 'rng':np.random.default_rng(seed), '_shares':True})
     res._rows = copy.copy(self._rows)

@@ -31,7 +31,12 @@ def write_columns(
     texts:list, # From `row_text`, one per row
     about:dict, # What the file says of the bank
 ):
-    "Write a `.safetensors` file"
+    """Write a `.safetensors` file
+    - `path`: A new file
+    - `cols`: Columns by path
+    - `forms`: That `cols['form',]` numbers
+    - `texts`: From `row_text`, one per row
+    - `about`: What the file says of the bank"""
     names = _file_names(cols)
     named = {names[p]: v for p,v in cols.items()}
     if set(texts)-{'{}'}: # otherwise all infos are empty
@@ -133,7 +138,9 @@ def _check_each_row(cols, forms, texts):
 def read_columns(
     path:Path, # A `.safetensors` file
 )->tuple: # What `write_columns` was given: columns, forms, texts and `about`
-    "The columns of a bank, if file and head are sound"
+    """The columns of a bank, if file and head are sound
+    - `path`: A `.safetensors` file
+    - returns: What `write_columns` was given: columns, forms, texts and `about`"""
     about,named = _head_about(path),read_tensors(path)
     if about['crc32']!=checksum(named): raise ValueError('its checksum does not match')
     n = about['n']
@@ -153,6 +160,7 @@ def read_columns(
     return cols,forms,texts,about
 
 # %% ../../nbs/05l_memory.bankfile.ipynb #fe960389
+
 def _texts_in(named, n):
     if 'info text' not in named: return ['{}']*n
     text,ends = named['info text'].numpy().tobytes(),[0, *named['info end'].tolist()]
@@ -170,7 +178,12 @@ def write_pickle(
     texts:list, # From `row_text`, one per row
     about:dict, # What the file says of the bank
 ):
-    "Write a `.pkl` file"
+    """Write a `.pkl` file
+    - `path`: A new file
+    - `cols`: Columns by path
+    - `forms`: That `cols['form',]` numbers
+    - `texts`: From `row_text`, one per row
+    - `about`: What the file says of the bank"""
     _Pickler(f := io.BytesIO(), 4).dump(experiences_of(cols, forms, texts))
     raw = f.getvalue()
     text = json.dumps({**about, 'runs':_runs_of(cols, len(texts)), 'nbytes':len(raw)}).encode()
@@ -222,7 +235,9 @@ def _about_foreign(path, raw):
 def read_pickle(
     path:Path, # A `.pkl` file, of this library or of ROSE
 )->tuple: # What `write_pickle` was given; ROSE's files have no `source` and `episode`, and their `about` is short
-    "The columns of a bank, if the file is sound; nothing in it is run"
+    """The columns of a bank, if the file is sound; nothing in it is run
+    - `path`: A `.pkl` file, of this library or of ROSE
+    - returns: What `write_pickle` was given; ROSE's files have no `source` and `episode`, and their `about` is short"""
     raw = path.read_bytes()
     about = _tail_about(raw)
     with _gc_paused(): return _read_objects(path, raw, about)
@@ -259,7 +274,8 @@ def write_bank(
     path:Path,
     *args, # As `write_columns` takes them
 ):
-    "Put a bank in the place of `path`, whole or not at all"
+    """Put a bank in the place of `path`, whole or not at all
+    - `*args`: As `write_columns` takes them"""
     put_file(path, lambda p: (write_columns if path.suffix=='.safetensors' else write_pickle)(p, *args))
 
 def _is_safetensors(path):
@@ -270,7 +286,8 @@ def _is_safetensors(path):
 def load_errors(
     path, # The file being loaded
 ):
-    "Whatever goes wrong within is a `LoadError` that names the file"
+    """Whatever goes wrong within is a `LoadError` that names the file
+    - `path`: The file being loaded"""
     try: yield
     except (OSError, LoadError): raise
     except (Exception, MemoryError, RecursionError) as e:
@@ -280,7 +297,8 @@ def load_errors(
 def read_bank(
     path:Path,
 )->tuple: # Columns by path, forms, texts, and `about`
-    "What was saved in a file of either format"
+    """What was saved in a file of either format
+    - returns: Columns by path, forms, texts, and `about`"""
     with load_errors(path): return (read_columns if _is_safetensors(path) else read_pickle)(path)
 
 # %% ../../nbs/05l_memory.bankfile.ipynb #72f49811
@@ -290,7 +308,9 @@ def bank_files(
     folder:Path,
     last:str=None, # The name of the last one that counts, there or not; all of them by default
 )->list: # Of names
-    "The banks of a folder, in the order of iterations and names"
+    """The banks of a folder, in the order of iterations and names
+    - `last`: The name of the last one that counts, there or not; all of them by default
+    - returns: Of names"""
     def order(name): return int(name.partition('.')[0]),name
     found = os.listdir(folder) if folder.is_dir() else []
     return sorted((o for o in found if _bank_name.fullmatch(o) and (last is None or order(o)<=order(last))), key=order)
@@ -304,14 +324,19 @@ def write_folder(
     max_size:int=None, # The most experiences; the oldest go first
     name:str='memory.json', # Of the file
 )->Path:
-    "Put a file into a folder of banks that says which of them are its memory"
+    """Put a file into a folder of banks that says which of them are its memory
+    - `last`: The name of the last bank that counts; none does by default
+    - `max_size`: The most experiences; the oldest go first
+    - `name`: Of the file"""
     put_file(folder/name, json.dumps(dict(format=_folder_format, max_size=max_size, last=last)))
     return folder/name
 
 def folder_said(
     path:Path, # Any file
 )->tuple: # The names of the banks, in their order, and the most experiences; `None` if it is something else
-    "What `write_folder` wrote into a file"
+    """What `write_folder` wrote into a file
+    - `path`: Any file
+    - returns: The names of the banks, in their order, and the most experiences; `None` if it is something else"""
     with open(path, 'rb') as f: raw = f.read(4096)
     if raw[:1]!=b'{': return
     with load_errors(path):
@@ -332,7 +357,9 @@ def folder_said(
 def bank_about(
     path:Path, # A file
 )->dict: # With `id`, `date`, `total`; in our files also `n`, `session_id`, `max_size`, `sources` and `spans`
-    "What a file says of the bank in it; `None` if it holds none, or is damaged"
+    """What a file says of the bank in it; `None` if it holds none, or is damaged
+    - `path`: A file
+    - returns: With `id`, `date`, `total`; in our files also `n`, `session_id`, `max_size`, `sources` and `spans`"""
     if not path.is_file() or path.suffix=='.new': return # it is being written
     try:
         if _is_safetensors(path): return _head_about(path)

@@ -18,7 +18,9 @@ from ..core import *
 def as_column(
     v, # `(n,)` numbers: a tensor, an array, a list, or anything that NumPy reads
 ): # -> `(n,1)`; anything else as it came
-    "One number per row as a column"
+    """One number per row as a column
+    - `v`: `(n,)` numbers: a tensor, an array, a list, or anything that NumPy reads
+    - returns: `(n,1)`; anything else as it came"""
     if isinstance(v, (np.ndarray, torch.Tensor)): return v[:,None] if v.ndim==1 else v
     if isinstance(v, list) and all(hasattr(o, 'dtype') for o in v):
         return [o.reshape(1) if o.ndim==0 else o for o in v]
@@ -30,7 +32,9 @@ def as_rows(
     batch:dict, # Columns that share their first axis
     fields=None, # The ring's, if it has rows
 )->dict:
-    "The columns of `batch` in the form of a replay memory, with a `td_error`"
+    """The columns of `batch` in the form of a replay memory, with a `td_error`
+    - `batch`: Columns that share their first axis
+    - `fields`: The ring's, if it has rows"""
     if any(getattr(o, 'ndim', 0)<2 for o in batch.values()) and not any(f.shape==() for f in fields or ()):
         batch = map_leaves(as_column, batch)
     if 'td_error' not in batch:
@@ -45,7 +49,9 @@ def as_rows(
 def later_columns(
     schema, # `{name: (shape, dtype)}`, or `(shape, dtype, 'later')` for a column that rows need not have
 ): # -> the schema without these marks, and a row of zeros for each marked column, by name
-    "The columns that `put` will write"
+    """The columns that `put` will write
+    - `schema`: `{name: (shape, dtype)}`, or `(shape, dtype, 'later')` for a column that rows need not have
+    - returns: the schema without these marks, and a row of zeros for each marked column, by name"""
     marked = {k: o for k,o in (schema or {}).items() if isinstance(o, tuple) and len(o)==3 and o[2]=='later'}
     zeros = {k: torch.zeros(tuple(shape) or (1,), dtype=dtype) for k,(shape,dtype,_) in marked.items()}
     return schema and {k: o[:2] if k in marked else o for k,o in schema.items()},zeros
@@ -54,7 +60,9 @@ def with_later(
     rows:dict, # Columns `(n, …)`
     zeros:dict, # From `later_columns`
 )->dict:
-    "`rows` with zeros for the columns that they lack"
+    """`rows` with zeros for the columns that they lack
+    - `rows`: Columns `(n, …)`
+    - `zeros`: From `later_columns`"""
     if not (lacking := zeros.keys()-rows.keys()): return rows
     n = len(rows['td_error'])
     return {**rows, **{k: zeros[k].expand(n, *zeros[k].shape) for k in lacking}}
@@ -63,7 +71,8 @@ def with_later(
 def row_schema(
     schema:dict, # `{name: (shape, dtype)}`, nested as a step is
 )->dict:
-    "`schema` with a column of shape `(1,)` where one number is stored, and a `td_error`"
+    """`schema` with a column of shape `(1,)` where one number is stored, and a `td_error`
+    - `schema`: `{name: (shape, dtype)}`, nested as a step is"""
     def column(o):
         if isinstance(o, tuple) and len(o)==2 and isinstance(o[1], torch.dtype): return (tuple(o[0]) or (1,), o[1])
         if isinstance(o, dict): return {k: column(v) for k,v in o.items()}
@@ -77,7 +86,9 @@ def one_row(
     row:dict, # The fields of a step
     first:bool=False, # Does it decide what the columns hold?
 )->dict:
-    "One step as a batch of one row"
+    """One step as a batch of one row
+    - `row`: The fields of a step
+    - `first`: Does it decide what the columns hold?"""
     if first:
         row = {k: np.int64(v) if k in _int64_fields and type(v) is int and abs(v)<2**63 else v for k,v in row.items()}
     return map_leaves(_batch_of_one, row)
@@ -85,7 +96,8 @@ def one_row(
 def refuse_positions(
     *args # What came without a name
 ):
-    "A `TypeError` that says how to write it"
+    """A `TypeError` that says how to write it
+    - `*args`: What came without a name"""
     write = '`add(**step)` for one step, `memory + batch` for several' if isinstance(args[0], dict) \
         else '`add(state=…, action=…, reward=…)`, with the names that your network uses'
     raise TypeError(f'`add` takes the fields of a step by name: write {write}')

@@ -37,7 +37,8 @@ _kept_rings = weakref.WeakKeyDictionary() # the `Kept` of rings that were checkp
 def save(self:Ring,
     folder, # Made if need be; a memory that is there is replaced, in one step
 ):
-    "Write all rows to `folder`"
+    """Write all rows to `folder`
+    - `folder`: Made if need be; a memory that is there is replaced, in one step"""
     save_memory(folder, 'Ring', {}, self)
 
 # %% ../../nbs/04_memory.disk.ipynb #77a31c0e
@@ -52,7 +53,17 @@ def load_memory(
     mapped:bool=False, # Leave the rows in the file?
     **where # `device`, `shared` or `path`, for the `Ring`
 ): # -> the memory, its `Saved`
-    "Load a memory of any class: the class makes it, and restores what is its own"
+    """Load a memory of any class: the class makes it, and restores what is its own
+    - `folder`: Of a saved or checkpointed memory
+    - `kind`: The expected class
+    - `asked`: Its expected settings
+    - `make`: `make(saved)` gives an empty memory, before any row is read
+    - `restore`: `restore(empty, saved, ring, beside, state)` gives the memory; by default it is the ring
+    - `on_error`: `'skip'` leaves damaged files out
+    - `env_restored`: Do the environments resume where they were? Otherwise new rows follow nothing stored
+    - `mapped`: Leave the rows in the file?
+    - `**where`: `device`, `shared` or `path`, for the `Ring`
+    - returns: the memory, its `Saved`"""
     path = _path_of(where)
     try:
         while True:
@@ -128,7 +139,13 @@ def load(cls:Ring,
     mapped:bool=False, # Leave the rows in the file, to be read when they are drawn? You cannot add to them then
     **where # `device`, `shared` or `path`: the rows' new place
 )->Ring:
-    "The ring that was saved to `folder`"
+    """The ring that was saved to `folder`
+    - `folder`: Of a saved or checkpointed ring
+    - `capacity`: An error unless it has this one
+    - `on_error`: `'skip'` leaves damaged files out, and logs how many rows they had
+    - `env_restored`: Do the environments resume where they were? Otherwise new rows follow nothing stored
+    - `mapped`: Leave the rows in the file, to be read when they are drawn? You cannot add to them then
+    - `**where`: `device`, `shared` or `path`: the rows' new place"""
     asked = {} if capacity is None else dict(capacity=capacity)
     ring,saved = load_memory(folder, 'Ring', asked, noop, None, on_error, env_restored, mapped, **where)
     if on_error=='raise': _kept_rings[ring] = saved.kept(ring) # otherwise the files hold more than the ring
@@ -139,7 +156,8 @@ def load(cls:Ring,
 def checkpoint(self:Ring,
     folder, # The same one each time
 ):
-    "Write to `folder` what came since the last time"
+    """Write to `folder` what came since the last time
+    - `folder`: The same one each time"""
     with self: _kept_rings[self] = save_memory(folder, 'Ring', {}, self, kept=_kept_rings.get(self))
 
 # %% ../../nbs/04_memory.disk.ipynb #c0d0d369
@@ -168,7 +186,9 @@ def save(self:Savable,
     folder, # Made if need be; a memory that is there is replaced, in one step
     extra=None, # More that belongs to this moment, tensors and data; find it in `Saved(folder).state()['extra']`
 ):
-    "Write all of the memory to `folder`"
+    """Write all of the memory to `folder`
+    - `folder`: Made if need be; a memory that is there is replaced, in one step
+    - `extra`: More that belongs to this moment, tensors and data; find it in `Saved(folder).state()['extra']`"""
     with self.belongings(extra) as o: save_memory(folder, kind=self.kind, **o)
 
 # %% ../../nbs/04_memory.disk.ipynb #dcacea02
@@ -177,7 +197,9 @@ def checkpoint(self:Savable,
     folder, # The same one each time
     extra=None, # More that belongs to this moment
 ):
-    "Write to `folder` what changed since the last time"
+    """Write to `folder` what changed since the last time
+    - `folder`: The same one each time
+    - `extra`: More that belongs to this moment"""
     with self.belongings(extra) as o: self._kept = save_memory(folder, kind=self.kind, **o, kept=self._kept)
 
 # %% ../../nbs/04_memory.disk.ipynb #5d5380e4
@@ -188,7 +210,11 @@ def load_as(cls:Savable,
     on_error='raise', env_restored=False, mapped=False, where=None, # For `load_memory`
     **how # For `empty`
 ):
-    "Load a memory of this class: the common part of each face's `load`"
+    """Load a memory of this class: the common part of each face's `load`
+    - `folder`: Of a saved or checkpointed memory
+    - `asked`: Its expected settings
+    - `where`: For `load_memory`
+    - `**how`: For `empty`"""
     res,saved = load_memory(folder, cls.kind, asked or {}, partial(cls.empty, **how), cls.restored,
                             on_error, env_restored, mapped, **(where or {}))
     # with damaged files left out, the folder is not what was loaded

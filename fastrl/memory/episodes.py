@@ -50,6 +50,16 @@ class EpisodeReplay(Savable):
         frame_pad:str='repeat', # Before the first image of an episode: `'repeat'` it, or `'zeros'`
         **kwargs # For `get_loader`: `pad`, `seed`, `by`, `pin_memory`, `context`
     ):
+        """- `dataset`: Where episodes are kept
+        - `batch_size`: Sequences in a batch
+        - `sequence_length`: Steps in each; `None` for whole episodes
+        - `chunk_size`: Sequences that a worker hands over at once
+        - `num_workers`: Processes that draw; by default this one does
+        - `num_envs`: Environments; without it the first step says how many they are
+        - `schema`: The fields of one step, `{name: (shape, dtype)}`; without it the first step decides
+        - `frame_stack`: Images come in stacks of so many, made when they are drawn; each is stored once
+        - `frame_pad`: Before the first image of an episode: `'repeat'` it, or `'zeros'`
+        - `**kwargs`: For `get_loader`: `pad`, `seed`, `by`, `pin_memory`, `context`"""
         if not hasattr(dataset, 'get_loader'):
             raise ValueError(f'`dataset` should be of episodes, like `RingBufferDataset(1000)`, got {dataset!r:.60}')
         self.dataset,self.running = dataset,None # a `Running` from the first step on
@@ -85,7 +95,11 @@ def add_step(self:EpisodeReplay,
     done=None, # Or say which: did it end with this step?
     was_done=None, # Did it end with the step before, so that this one begins the next?
 ):
-    "Add a step of one environment or of many"
+    """Add a step of one environment or of many
+    - `step_data`: The fields of a step; each with a first axis if there are several environments
+    - `over`: A bool: did the episode end with this step? One for each environment: did it end with the one before?
+    - `done`: Or say which: did it end with this step?
+    - `was_done`: Did it end with the step before, so that this one begins the next?"""
     given = [o for o in (over, done, was_done) if o is not None]
     if len(given)!=1:
         raise ValueError('`add_step` takes one flag, or one for each environment: give one of `done` and `was_done`')
@@ -217,7 +231,9 @@ def checkpoint(self:EpisodeReplay,
     folder, # The same one each time
     extra=None, # More that belongs to this moment
 ):
-    "Write to `folder` what came since the last time, and all steps that wait"
+    """Write to `folder` what came since the last time, and all steps that wait
+    - `folder`: The same one each time
+    - `extra`: More that belongs to this moment"""
     if self.dataset.any_order: self.save(folder, extra) # any row may have changed
     else: Savable.checkpoint(self, folder, extra)
 
@@ -233,7 +249,16 @@ def load(cls:EpisodeReplay,
     num_workers:int=None, # Processes that draw; by default as it was
     context=None, # How they start
 )->EpisodeReplay:
-    "The replay that was saved to `folder`, which continues as if nothing had happened"
+    """The replay that was saved to `folder`, which continues as if nothing had happened
+    - `folder`: Of a saved or checkpointed replay
+    - `dataset`: The one it had, if that keeps its episodes elsewhere and has moved
+    - `evictor`: As it was
+    - `env_restored`: Do the environments resume where they were? Otherwise the steps that wait are left out
+    - `device`: Where the episodes should live
+    - `shared`: In shared memory?
+    - `path`: Or in a new file?
+    - `num_workers`: Processes that draw; by default as it was
+    - `context`: How they start"""
     where = dict(device=device, shared=shared, path=path)
     asked = {} if dataset is not None else dict(scored=not oldest_first(evictor))
     return cls.load_as(folder, asked, env_restored=True, where=where, **where, dataset=dataset, evictor=evictor,
@@ -285,7 +310,8 @@ ReplayBuffer = EpisodeReplay
 def to_torch(
     o, # A number, an array, or a list or tuple of values
 ):
-    "`o` as a tensor, a list or tuple as a list of tensors; what has no numbers stays as it is"
+    """`o` as a tensor, a list or tuple as a list of tensors; what has no numbers stays as it is
+    - `o`: A number, an array, or a list or tuple of values"""
     return [_tensor_of_any(v) for v in o] if isinstance(o, (list,tuple)) else _tensor_of_any(o)
 
 def _tensor_of_any(o):

@@ -28,6 +28,9 @@ class Folds:
         n:int, # At most so many steps
         gamma:float, # What a reward one step later is worth
     ):
+        """- `walk`: Says which row follows which
+        - `n`: At most so many steps
+        - `gamma`: What a reward one step later is worth"""
         self.walk,self.n,self.gamma = walk,n,float(gamma)
         self.seen = None # views of the rows, kept from draw to draw
 
@@ -37,7 +40,8 @@ class Folds:
 def folds_of(
     memory, # Has a `walk`, `n_step` and `gamma`
 )->Folds:
-    "How a memory reads rows with `n_step`, kept from draw to draw"
+    """How a memory reads rows with `n_step`, kept from draw to draw
+    - `memory`: Has a `walk`, `n_step` and `gamma`"""
     f = getattr(memory, 'folds', None)
     if f is None or f.walk is not memory.walk or f.n!=memory.n_step or f.gamma!=memory.gamma:
         f = memory.folds = Folds(memory.walk, memory.n_step, memory.gamma)
@@ -80,7 +84,10 @@ def __call__(self:Folds,
     idxs:Tensor, # `(bs,)`
 ): # -> the rows, packed or as a list of columns,
    #    and the columns `n_steps`, `discount`, and if need be `reward`
-    "The rows `idxs`, folded"
+    """The rows `idxs`, folded
+    - `ring`: Whose rows they are
+    - `idxs`: `(bs,)`
+    - returns: the rows, packed or as a list of columns, and the columns `n_steps`, `discount`, and if need be `reward`"""
     if idxs.ndim!=1:
         raise ValueError(f'`idxs` should be single rows of shape (bs,), got {tuple(idxs.shape)}: '
                          'sequences are not folded')
@@ -119,6 +126,7 @@ def _by_column(self:Folds, ring, idxs):
             dict(reward=total, n_steps=steps, discount=discount))
 
 # %% ../../nbs/02ac_memory.folds.ipynb #2d64d7d9
+
 @compiled
 def _pick_folded(nxt, reward, start, rows, mask, n, gamma, key, first, k, stored, slots, base, total):
     idxs,serials = pick_evenly(key, first, k, stored, slots, base, total)
@@ -131,7 +139,11 @@ def evenly(self:Folds,
     k:int, # How many rows
 ): # -> row numbers, packed rows, and the columns `n_steps`, `discount` and `serial`;
    #    `None` if there are no rows, or too long ones
-    "Rows drawn evenly and folded"
+    """Rows drawn evenly and folded
+    - `ring`: Whose rows they are
+    - `at`: Of the random numbers, the stream and the place of the first one
+    - `k`: How many rows
+    - returns: row numbers, packed rows, and the columns `n_steps`, `discount` and `serial`; `None` if there are no rows, or too long ones"""
     counts = stored,*_ = ring.serials.counts()
     if not stored or not (short := self._short(ring)): return
     idxs,serials,rows,steps,discount = _pick_folded(self.walk.nxt, *short, self.n, self.gamma, *at, k, *counts)

@@ -36,6 +36,14 @@ class FrameRing(Ring):
         pad:str='repeat', # Before the first frame of an episode: `'repeat'` that frame, or `'zeros'`
         margin=.05, # Room for more frames than rows, as `frames_when_full` takes it
     ):
+        """- `capacity`: The most rows it holds
+        - `schema`: `{name: (shape, dtype)}`, with stacks or single frames; without it the first row decides
+        - `device`: Where rows and frames live
+        - `shared`: In shared memory, where other processes see the same rows?
+        - `path`: A file to live in; the frames live beside it, in `<path>.frames`
+        - `stack`: Frames in a state
+        - `pad`: Before the first frame of an episode: `'repeat'` that frame, or `'zeros'`
+        - `margin`: Room for more frames than rows, as `frames_when_full` takes it"""
         self.stack,self.pad,self.margin = whole_number('frame_stack', stack),pad,margin
         if pad not in ('repeat','zeros'): raise ValueError(f"`frame_pad` should be 'repeat' or 'zeros', got {pad!r}")
         if isinstance(margin, bool) or not isinstance(margin, (int, float)) or not 0<=margin<math.inf:
@@ -64,7 +72,8 @@ def _parted(fields, stack):
 def pool_path(
     path, # Where rows live
 )->Path:
-    "The file for their frames"
+    """The file for their frames
+    - `path`: Where rows live"""
     return Path(path).with_name(Path(path).name+'.frames')
 
 def _pool_file(path):
@@ -80,14 +89,17 @@ def extend(self:FrameRing,
     batch:dict, # Columns that share their first axis, like a `BD`; states are stacks or single frames
     strict:bool=True, # Is a stack an error that neither continues the last one nor looks like a first one?
 ):
-    "Write the rows of `batch`, in order"
+    """Write the rows of `batch`, in order
+    - `batch`: Columns that share their first axis, like a `BD`; states are stacks or single frames
+    - `strict`: Is a stack an error that neither continues the last one nor looks like a first one?"""
     self._store(batch, False, strict)
 
 @patch
 def add(self:FrameRing,
     **row # The fields of one step
 ):
-    "Write one row"
+    """Write one row
+    - `**row`: The fields of one step"""
     if not self._add_next(row): self._store({k: v for k,v in row.items() if v is not None}, True, True)
 
 # %% ../../nbs/03a_memory.frames.ipynb #3ce44a74
@@ -234,7 +246,9 @@ def reset(self:FrameRing,
     stop:int=None,
     before:int=None, # Forget only the rows below this serial number
 ):
-    "Forget all rows and their frames"
+    """Forget all rows and their frames
+    - `first`: As `Ring.reset` takes them
+    - `before`: Forget only the rows below this serial number"""
     Ring.reset(self, first, stop, before)
     if before is None:
         self._before = 0
@@ -405,7 +419,9 @@ def draw(self:FrameRing,
     read=None,
     n_batches:int=None,
 ): # -> (BD, row numbers), or `Batches` of them
-    "The batch that `sampler` chooses, with its stacks"
+    """The batch that `sampler` chooses, with its stacks
+    - `sampler`: As `Ring.draw` takes them
+    - returns: (BD, row numbers), or `Batches` of them"""
     def with_frames(ring, idxs): return self._read(read, idxs)
     def evenly(ring, at, n):
         if read is None: return self._windows_evenly(at, n)
@@ -424,7 +440,9 @@ def gather(self:FrameRing,
     idxs:Tensor, # Row numbers, known to be stored
     device=None, # Where the batch should be
 )->BD:
-    "Rows by number, with their stacks"
+    """Rows by number, with their stacks
+    - `idxs`: Row numbers, known to be stored
+    - `device`: Where the batch should be"""
     flat = idxs.reshape(-1)
     while True:
         with self:
@@ -477,7 +495,10 @@ def copy_rows(self:FrameRing,
     idxs:Tensor, # Row numbers there, in the order in which they are written here
     **columns # Columns that should have other values here
 ):
-    "Write rows of `source`, with their frames"
+    """Write rows of `source`, with their frames
+    - `source`: Another one, with the same frames
+    - `idxs`: Row numbers there, in the order in which they are written here
+    - `**columns`: Columns that should have other values here"""
     with source, self:
         rows,S,P = Ring.gather(source, idxs),self.stack,self.pool.capacity
         rows.update(columns)
@@ -515,7 +536,8 @@ def _check_alike(self:FrameRing, source, rows):
 def room_for(self:FrameRing,
     batch:dict, # Columns that share their first axis
 )->int:
-    "How many rows of `batch` fit without one that is stored being lost"
+    """How many rows of `batch` fit without one that is stored being lost
+    - `batch`: Columns that share their first axis"""
     with self:
         steps,said = self._parse(batch, False)
         self._look()
@@ -539,7 +561,9 @@ def state_dict(self:FrameRing)->dict:
 def forget_without(self:FrameRing,
     lacks:np.ndarray, # By slot of the pool: is there no frame?
 )->int: # How many
-    "Forget the rows that need one of these frames, and those before them"
+    """Forget the rows that need one of these frames, and those before them
+    - `lacks`: By slot of the pool: is there no frame?
+    - returns: How many"""
     if not self.n_held or not lacks.any(): return 0
     named,n,held = self.pool.fields[0].path[1:],self.n_held,self.held
     slots = torch.cat([self.place.columns[k, *named][held] for k in ('state','next_state')], 1).cpu().numpy()
@@ -553,7 +577,8 @@ def forget_without(self:FrameRing,
 def load_state_dict(self:FrameRing,
     state:dict, # From `state_dict` of a ring with the same rows
 ):
-    "The next rows continue what they continued there"
+    """The next rows continue what they continued there
+    - `state`: From `state_dict` of a ring with the same rows"""
     if not state: return
     S,parts = self.stack,[np.ascontiguousarray(o) for o in state['frames']]
     self._look()

@@ -23,7 +23,12 @@ def join_rows(
     first:int, # The serial number of the first copy
     several:int, # `ring.seams.several` from before they were written
 ):
-    "Join the copies in `ring` as the originals are joined in `source`"
+    """Join the copies in `ring` as the originals are joined in `source`
+    - `ring`: Has the copies, from serial number `first` on
+    - `source`: Has the originals
+    - `idxs`: Their row numbers, in the order of the copies
+    - `first`: The serial number of the first copy
+    - `several`: `ring.seams.several` from before they were written"""
     there,n,was = source.serial(idxs).cpu().numpy(),len(idxs),source.seams
     apart = 1+np.flatnonzero((np.diff(there)!=1)|np.isin(there[1:], [*was.cuts, *was.gaps]))
     ends = {first}

@@ -21,6 +21,8 @@ class Mixture:
         shares:dict, # `{memory: share}`, shares that add up to 1
         bs:int=None, # Rows in a batch; by default the last memory's `bs`
     ):
+        """- `shares`: `{memory: share}`, shares that add up to 1
+        - `bs`: Rows in a batch; by default the last memory's `bs`"""
         self.memories,self.shares = [*shares],[*shares.values()]
         if not shares or not min(self.shares)>=0 or not abs(sum(self.shares)-1)<=1e-6: # also of NaN
             raise ValueError(f'`shares` should be numbers from 0 that add up to 1, got {self.shares}')
@@ -37,7 +39,9 @@ class Mixture:
 def counts(self:Mixture,
     bs:int, # Rows in a batch
 )->list: # One number for each memory
-    "How many rows of a batch come from each memory: the shares of `bs`, rounded, in every batch the same"
+    """How many rows of a batch come from each memory: the shares of `bs`, rounded, in every batch the same
+    - `bs`: Rows in a batch
+    - returns: One number for each memory"""
     ns = np.diff(np.round(np.cumsum([0,*self.shares])*bs)).astype(int).tolist()
     if none := [s for s,n in zip(self.shares, ns) if s and not n]:
         raise ValueError(f'a share of {none[0]:g} rounds to no row of {bs}: give a larger `bs`, or the share 0')
@@ -49,7 +53,10 @@ def sample(self:Mixture,
     bs:int=None, # How many; `self.bs` by default
     device=None, # Where the batch should be
 )->tuple[BD,torch.Tensor]: # The batch, and numbers of its rows for `update_td`
-    "The rows that each memory draws, one memory after the other; the column `memory` says which"
+    """The rows that each memory draws, one memory after the other; the column `memory` says which
+    - `bs`: How many; `self.bs` by default
+    - `device`: Where the batch should be
+    - returns: The batch, and numbers of its rows for `update_td`"""
     ns,starts = self.counts(self.bs if bs is None else whole_number('bs', bs)),self._numbers_from()
     of = [o for o in zip(range(len(ns)), self.memories, ns) if o[2]]
     for _,m,n in of: # an error comes before any memory has used random numbers
@@ -86,7 +93,10 @@ def update_td(self:Mixture,
     idxs, # `(n,)`, the numbers that came with the batch
     serials=None, # The batch's column `serial`; without it the rows are taken as they are now
 ):
-    "Note the TD error of each row in the memory that it came from"
+    """Note the TD error of each row in the memory that it came from
+    - `td_errors`: `(n,1)`, one for each row
+    - `idxs`: `(n,)`, the numbers that came with the batch
+    - `serials`: The batch's column `serial`; without it the rows are taken as they are now"""
     td,idxs = torch.as_tensor(td_errors).detach(),torch.as_tensor(idxs).cpu()
     if idxs.ndim!=1 or td.shape!=(len(idxs),1) or serials is not None and len(serials)!=len(idxs):
         raise ValueError(f'`td_errors` should be ({len(idxs)},1), and `idxs` and `serials` as `sample` gave them, '
@@ -113,7 +123,8 @@ def state_dict(self:Mixture)->list:
 def load_state_dict(self:Mixture,
     state:list, # From `state_dict`
 ):
-    "Resume drawing where another mixture of the same rows was"
+    """Resume drawing where another mixture of the same rows was
+    - `state`: From `state_dict`"""
     if (ours := [len(m) for m in self.memories[:-1]])!=(theirs := [len(o['td_error']) for o in state]):
         raise ValueError(f'the memories but the last should have {theirs} rows, as they had, got {ours}')
     for m,o in zip(self.memories, state):

@@ -33,6 +33,9 @@ class Place:
         shared:bool=False, # In shared memory, where other processes see the same rows?
         path=None, # A file to live in
     ):
+        """- `device`: Where the rows live
+        - `shared`: In shared memory, where other processes see the same rows?
+        - `path`: A file to live in"""
         self.device,self.shared,self.path = (usable_device(device), bool(shared),
                                              path and Path(path).expanduser().absolute())
         if self.shared+bool(self.path)+(self.device.type!='cpu')>1:
@@ -79,7 +82,8 @@ def machine_memory()->int:
 def check_room(self:Place,
     nbytes:int # Of all rows
 ):
-    "Warn if there is less memory than that"
+    """Warn if there is less memory than that
+    - `nbytes`: Of all rows"""
     if self.device.type!='cpu' or self.path: return
     has = shutil.disk_usage('/dev/shm').free if self.shared and os.path.exists('/dev/shm') else machine_memory()
     if nbytes>has:
@@ -91,7 +95,9 @@ def check_room(self:Place,
 def words(self:Place,
     n:int # How many
 ): # -> tensor of int64
-    "`n` words, all 0, where this place is"
+    """`n` words, all 0, where this place is
+    - `n`: How many
+    - returns: tensor of int64"""
     if self.shared:
         return torch.tensor([], dtype=torch.int64).set_(torch.UntypedStorage._new_shared(n*8), 0, (n,), (1,))
     if self.device.type!='cpu': return torch.zeros(n, dtype=torch.int64, device=self.device)
@@ -103,7 +109,9 @@ def make(self:Place,
     fields, # Of each row
     n:int, # How many rows
 )->Place:
-    "Make room for `n` rows, all 0"
+    """Make room for `n` rows, all 0
+    - `fields`: Of each row
+    - `n`: How many rows"""
     fields = fields if isinstance(fields, Fields) else Fields(fields)
     if self.path: return self.create(fields, n)
     self.check_room(n*fields.nbytes)
@@ -118,7 +126,11 @@ def nbytes_when_full(
     frame_stack:int=None, # With each frame stored once: how many frames `state` and `next_state` have
     frame_margin=.05, # Room for more frames than rows, as `frames_when_full` takes it
 )->int:
-    "Bytes that the rows of a `Ring` take"
+    """Bytes that the rows of a `Ring` take
+    - `capacity`: Rows
+    - `schema`: `{name: (shape, dtype)}`, nested as a step is
+    - `frame_stack`: With each frame stored once: how many frames `state` and `next_state` have
+    - `frame_margin`: Room for more frames than rows, as `frames_when_full` takes it"""
     fields = list(schema_fields(schema))
     if frame_stack is None: return capacity*pack_fields(fields)[1]
     rows,frames = stacked_fields(fields, frame_stack)
@@ -131,7 +143,10 @@ def frames_when_full(
     stack:int, # Frames in a state
     margin=.05, # Room for more frames: a share of `capacity` and the stacks of 16 environments; an int is a number
 )->int:
-    "How many frames are kept for the rows"
+    """How many frames are kept for the rows
+    - `capacity`: Rows
+    - `stack`: Frames in a state
+    - `margin`: Room for more frames: a share of `capacity` and the stacks of 16 environments; an int is a number"""
     more = margin if isinstance(margin, int) else math.ceil(margin*capacity)+17*(stack+1)
     return max(capacity+more, 2*(stack+1))
 
@@ -141,7 +156,11 @@ def frame_shape(
     shape, # Of it in one step: a stack of frames, or one frame
     stack:int, # Frames in a state
 ): # -> the shape of one frame; `None` for a field of anything else
-    "What one frame looks like: `(4,84,84)` and `(84,84)` are both of frames `(84,84)`, if `stack` is 4"
+    """What one frame looks like: `(4,84,84)` and `(84,84)` are both of frames `(84,84)`, if `stack` is 4
+    - `path`: Of a field
+    - `shape`: Of it in one step: a stack of frames, or one frame
+    - `stack`: Frames in a state
+    - returns: the shape of one frame; `None` for a field of anything else"""
     stacked = len(shape)>1 and shape[0]==stack
     if path[0] not in ('state','next_state') or len(path)>1 and len(shape)<(3 if stacked else 2): return
     return tuple(shape[1:] if stacked else shape)
@@ -150,7 +169,10 @@ def stacked_fields(
     fields, # Of a step
     stack:int, # Frames in a state
 ): # -> the fields of a row, in which frames have numbers; and those of a frame
-    "Take the frames out of the fields of a step"
+    """Take the frames out of the fields of a step
+    - `fields`: Of a step
+    - `stack`: Frames in a state
+    - returns: the fields of a row, in which frames have numbers; and those of a frame"""
     shapes = {f: frame_shape(f.path, f.shape, stack) for f in fields}
     rows = [f if o is None else Field(f.path, (stack,), torch.int32) for f,o in shapes.items()]
     frames = [Field(('frame', *f.path[1:]), o, f.dtype) for f,o in shapes.items()
@@ -163,7 +185,9 @@ def lay(self:Place,
     fields, # Of each row
     columns, # One tensor for each, wherever they lie
 )->Place:
-    "Show `columns` as the rows of this place"
+    """Show `columns` as the rows of this place
+    - `fields`: Of each row
+    - `columns`: One tensor for each, wherever they lie"""
     self.fields,self._head,self.head = Fields(fields),None,[0]*head_words
     return self._show([*columns])
 
@@ -172,7 +196,9 @@ def lay(self:Place,
 def take(self:Place,
     idxs, # `(n,)`, int64
 ): # -> packed rows, or a list of columns where there are none
-    "A copy of the rows `idxs`, unchecked"
+    """A copy of the rows `idxs`, unchecked
+    - `idxs`: `(n,)`, int64
+    - returns: packed rows, or a list of columns where there are none"""
     if self.packed is None: return [v.index_select(0, idxs) for v in self.columns.values()]
     return self.array.take(idxs.numpy(), 0) if self.short else self.packed.index_select(0, idxs)
 
@@ -182,7 +208,8 @@ def take(self:Place,
 def grow(self:Place,
     need:int, # Rows
 ):
-    "Make room for `need` rows, with the first ones as they are"
+    """Make room for `need` rows, with the first ones as they are
+    - `need`: Rows"""
     new = self.words(max(need, 2*len(self.packed))*self.packed.shape[1]).view(-1, self.packed.shape[1])
     new[:len(self.packed)] = self.packed
     self.packed = new
@@ -197,7 +224,10 @@ def write(self:Place,
     idxs:Tensor, # `(n,)`
     values:Tensor, # One for each
 ):
-    "Write `values` into the rows `idxs` of one column, unchecked"
+    """Write `values` into the rows `idxs` of one column, unchecked
+    - `field`: The column
+    - `idxs`: `(n,)`
+    - `values`: One for each"""
     col = self.columns[field.path]
     as_ = _signed.get(col.dtype, col.dtype) # torch cannot write wide unsigned ints by index
     col.view(as_)[idxs.to(col.device)] = values.to(col).resolve_neg().resolve_conj().view(as_)
@@ -209,7 +239,10 @@ def copy_in(self:Place,
     at:int, # The slot of the first row
     n:int, # How many rows, at most one per slot
 ):
-    "Write rows to the slots from `at` on; behind the last slot comes the first"
+    """Write rows to the slots from `at` on; behind the last slot comes the first
+    - `cols`: One for each field, in their order
+    - `at`: The slot of the first row
+    - `n`: How many rows, at most one per slot"""
     fit = min(n, len(self)-at)
     for v,t in zip(self.columns.values(), cols):
         if fit==n: v[at:at+n].copy_(t)
@@ -222,7 +255,8 @@ def copy_in(self:Place,
 def apart(self:Place,
     cols, # Tensors
 )->list:
-    "`cols`, with copies of those that are views of these rows"
+    """`cols`, with copies of those that are views of these rows
+    - `cols`: Tensors"""
     packed,begin = self.packed,self.packed.data_ptr()
     return [t.clone() if begin<=t.data_ptr()<begin+packed.nbytes else t for t in cols]
 
@@ -285,7 +319,11 @@ def row_writer(
     lock, # Held while a row is written
     base:int=None, # Of a place that grows, the word that has the number of the row in slot 0; others make room
 ): # -> `f(row)`, which writes a row that fits as it is: did it? `f.fits(row)` only looks
-    "A function that is compiled to write rows of these fields"
+    """A function that is compiled to write rows of these fields
+    - `place`: With room for rows; word 0 of its head counts the rows that are written, word 1 those that were begun
+    - `lock`: Held while a row is written
+    - `base`: Of a place that grows, the word that has the number of the row in slot 0; others make room
+    - returns: `f(row)`, which writes a row that fits as it is: did it? `f.fits(row)` only looks"""
     fields = place.fields
     if place.arrays is None or not fields.flat: return lambda row: False
     env = dict(_head=place.head, _lock=lock, _cap=len(place), _place=place, _packed=place.packed, _type=type,
@@ -313,7 +351,9 @@ def mark_changed(self:Place,
     name:str, # The column, or whatever else is kept of each row
     idxs, # Row numbers
 ):
-    "Note that these rows have changed, if anybody wants to know"
+    """Note that these rows have changed, if anybody wants to know
+    - `name`: The column, or whatever else is kept of each row
+    - `idxs`: Row numbers"""
     if self.changed is None: return
     was = self.changed.get(name, np.zeros(0, bool))
     if len(was)<len(self): was = np.concatenate([was, np.zeros(len(self)-len(was), bool)])
@@ -328,7 +368,9 @@ def create(self:Place,
     fields:Fields, # Of each row
     n:int, # How many rows
 )->Place:
-    "Make the file, if nobody was quicker, and open it"
+    """Make the file, if nobody was quicker, and open it
+    - `fields`: Of each row
+    - `n`: How many rows"""
     spec = json.dumps(dict(capacity=n, fields=[[f.path, f.shape, str(f.dtype).split('.')[-1]] for f in fields]))
     spec = spec.encode()
     size = -(-(8*head_words+len(spec))//4096)*4096
@@ -354,7 +396,9 @@ def open(self:Place,
     fields=None, # The fields it should have; others are an error
     n:int=None, # Rows it should have
 )->Place:
-    "Open the file of a place"
+    """Open the file of a place
+    - `fields`: The fields it should have; others are an error
+    - `n`: Rows it should have"""
     words,spec,size = _head_of(self.path)
     try:
         spec = json.loads(spec)
@@ -429,6 +473,7 @@ def check_writable(self:Place):
                               'copy it, or ask its owner to let you write', str(self.path))
 
 # %% ../../nbs/00b_memory.place.ipynb #b44ff229
+
 @patch
 def __getstate__(self:Place):
     if get_spawning_popen() is not None and not self.others:
@@ -448,6 +493,7 @@ def __getstate__(self:Place):
     return state
 
 # %% ../../nbs/00b_memory.place.ipynb #3568056b
+
 @patch
 def __setstate__(self:Place, state):
     self.__dict__.update(state)

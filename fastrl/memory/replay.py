@@ -55,6 +55,22 @@ class ExperienceReplay(Savable, DrawsAhead):
         frame_margin=.05, # Room for more frames than rows: a share of `max_sz`, or an int
         **_
     ):
+        """- `bs`: Rows in a batch that is drawn
+        - `max_sz`: The most rows it holds, whatever the number of environments; then the oldest are overwritten
+        - `warmup_sz`: Rows that must be stored before `sample` gives any
+        - `memory`: Rows to start from, copied
+        - `sampler`: Which rows are drawn: `Uniform()` by default, `Prioritized()`, or your own
+        - `n_step`: Fold so many single-step rows into one when sampling; you can change it at any time
+        - `gamma`: Discount factor, for `n_step`
+        - `seed`: Makes the draws reproducible, unless the sampler has a seed of its own
+        - `device`: Where the rows live
+        - `shared`: In shared memory, where other processes see the same rows?
+        - `path`: A file to live in; a file that a memory left is opened with its rows
+        - `schema`: The columns, `{name: (shape, dtype)}`; `(shape, dtype, 'later')` if rows come without it
+        - `freeze_memory`: Keep the first `max_sz` rows, and drop what comes later?
+        - `frame_stack`: `state` and `next_state` are stacks of so many frames: store each frame once
+        - `frame_pad`: Before an episode's first frame, if frames come singly: `'repeat'` it, or `'zeros'`
+        - `frame_margin`: Room for more frames than rows: a share of `max_sz`, or an int"""
         if _: refuse_words('ExperienceReplay', _, **other_words)
         _check_settings(bs, max_sz, warmup_sz, sampler, n_step, gamma)
         self.bs,self.max_sz,self.warmup_sz,self.n_step,self.gamma = bs,max_sz,warmup_sz,n_step,gamma
@@ -114,7 +130,8 @@ def _check_settings(bs, max_sz, warmup_sz, sampler, n_step, gamma):
 def __add__(self:ExperienceReplay,
     batch, # A `BD`, a dict, or a tuple that holds just one of them
 )->ExperienceReplay:
-    "Add the rows of `batch` in place"
+    """Add the rows of `batch` in place
+    - `batch`: A `BD`, a dict, or a tuple that holds just one of them"""
     if isinstance(batch, tuple) and len(batch)==1: batch = batch[0]
     if not isinstance(batch, dict):
         of = f' of {len(batch)}' if isinstance(batch, tuple) else ''
@@ -140,7 +157,11 @@ def sample(self:ExperienceReplay,
     n_batches:int=None, # So many batches, drawn at once
     **_
 ): # -> the batch and the numbers of its rows, or so many such pairs
-    "`bs` rows, drawn by the sampler, and their numbers"
+    """`bs` rows, drawn by the sampler, and their numbers
+    - `bs`: How many; `self.bs` by default
+    - `device`: Where the batch should be; where the rows are by default
+    - `n_batches`: So many batches, drawn at once
+    - returns: the batch and the numbers of its rows, or so many such pairs"""
     if _: refuse_words('sample', _, batch_size='bs', sample_size='bs', n='bs')
     if device is not None and type(device) is not torch.device: device = usable_device(device)
     if bs is None: bs = self.bs
@@ -175,12 +196,14 @@ def memory(self:ExperienceReplay)->BD:
     return res
 
 # %% ../../nbs/06_memory.replay.ipynb #6e0c0002
+
 def _state_html(er):
     missing = er.warmup_sz-len(er)
     wait = f', after {missing:,} more rows' if missing>0 else ''
     return f'{rows_text(type(er).__name__, er.ring)}; {type(er.sampler).__name__} draws {er.bs:,}{wait}'
 
 # %% ../../nbs/06_memory.replay.ipynb #1d97106b
+
 @patch
 def __radd__(self:ExperienceReplay, batch):
     raise ExperienceReplayException('write `memory + batch`: the memory stands first, '
@@ -192,7 +215,8 @@ def add(self:ExperienceReplay,
     *_,
     **row # The fields of one step; a number makes a column of shape `(n,1)`
 )->ExperienceReplay:
-    "Add one step"
+    """Add one step
+    - `**row`: The fields of one step; a number makes a column of shape `(n,1)`"""
     if _: refuse_positions(*_)
     for k,o in self.later.items(): row.setdefault(k, o)
     if type(td := row.setdefault('td_error', 0.)) is int and abs(td)<2**53: row['td_error'] = float(td)
@@ -224,7 +248,10 @@ def update_td(self:ExperienceReplay,
     idxs, # `(n,)` or `(bs,T)`, the numbers that came with the batch; -1 names none
     serials:Tensor=None, # The batch's column `serial`; without it the rows are taken as they are now
 ):
-    "Note the TD error of each row in `idxs` that is still the one it was"
+    """Note the TD error of each row in `idxs` that is still the one it was
+    - `td_errors`: `(n,1)`, one for each row; of sequences `(bs,T)` or `(bs,T,1)`
+    - `idxs`: `(n,)` or `(bs,T)`, the numbers that came with the batch; -1 names none
+    - `serials`: The batch's column `serial`; without it the rows are taken as they are now"""
     with self.ring as ring:
         if getattr(idxs, 'ndim', 1)==2:
             if type(self.sampler) is Prioritized and self.sampler.learn(ring, td_errors, idxs, serials): return
@@ -303,7 +330,12 @@ def put(self:ExperienceReplay,
     values, # Their shape, followed by that of a row
     serials=None, # The batch's column `serial`; without it the rows are taken as they are now
 )->int: # How many rows are gone
-    "Write `values` into the rows `idxs` that are still the ones they were"
+    """Write `values` into the rows `idxs` that are still the ones they were
+    - `name`: The column
+    - `idxs`: Row numbers as they were drawn, `(n,)` or `(bs,T)`; -1 names none
+    - `values`: Their shape, followed by that of a row
+    - `serials`: The batch's column `serial`; without it the rows are taken as they are now
+    - returns: How many rows are gone"""
     if name=='td_error':
         raise ExperienceReplayException('write TD errors with `update_td`, which also tells the sampler')
     try: return self.ring.put(name, idxs, values, serials)
@@ -320,7 +352,13 @@ def add_vector(self:ExperienceReplay,
     autoreset=None, # The vector environment, its `autoreset_mode`, or the name of it, `'next_step'`
     **more # Other columns, `(n_envs, …)`
 )->ExperienceReplay:
-    "Add what one `step` of a vector environment gave"
+    """Add what one `step` of a vector environment gave
+    - `obs`: What the environments showed before the step, `(n_envs, …)`, also nested
+    - `truncated`: The actions taken, and their results
+    - `next_obs`: What they showed after it, as `step` gave it
+    - `infos`: As `step` gave it: in SAME_STEP mode it has `final_obs`
+    - `autoreset`: The vector environment, its `autoreset_mode`, or the name of it, `'next_step'`
+    - `**more`: Other columns, `(n_envs, …)`"""
     terminated,truncated = np.asarray(terminated, bool),np.asarray(truncated, bool)
     over = terminated|truncated
     try:
@@ -358,7 +396,14 @@ def sample_sequences(self:ExperienceReplay,
     n_batches:int=None, # So many batches, drawn at once; they need a `T`
     **_
 ): # -> a batch of `(bs, burn_in+T, …)` and row numbers `(bs, burn_in+T)`, -1 where there is none, or so many such pairs
-    "Runs of rows that follow one another in an episode"
+    """Runs of rows that follow one another in an episode
+    - `bs`: How many; `self.bs` by default
+    - `T`: Steps in each; without it whole episodes
+    - `pad`: Also episodes that are shorter, filled up with zeros?
+    - `burn_in`: Steps before each sequence, to warm up a recurrent state
+    - `device`: Where the batch should be
+    - `n_batches`: So many batches, drawn at once; they need a `T`
+    - returns: a batch of `(bs, burn_in+T, …)` and row numbers `(bs, burn_in+T)`, -1 where there is none, or so many such pairs"""
     if _: refuse_words('sample_sequences', _, batch_size='bs', sequence_length='T', seq_len='T', length='T')
     bs,T = self.bs if bs is None else _positive('bs', bs),T if T is None else _positive('T', T)
     burn_in = _positive('burn_in', burn_in, 0)
@@ -376,7 +421,8 @@ def sample_sequences(self:ExperienceReplay,
 def __getitem__(self:ExperienceReplay,
     o, # Rows: an int, slice, list, mask or tensor; or the name of a column
 )->ExperienceReplay:
-    "An `ExperienceReplay` over the rows `o`, copied, with the same settings; or the column of that name"
+    """An `ExperienceReplay` over the rows `o`, copied, with the same settings; or the column of that name
+    - `o`: Rows: an int, slice, list, mask or tensor; or the name of a column"""
     with self.ring as ring:
         try:
             if isinstance(o, str): return ring[o]
@@ -448,7 +494,8 @@ def _takes_frames_of(self:ExperienceReplay, of):
 def extend(self:ExperienceReplay,
     other, # Another memory, with the same columns
 )->ExperienceReplay:
-    "Add the rows of another memory, oldest first, and keep the episodes of both apart"
+    """Add the rows of another memory, oldest first, and keep the episodes of both apart
+    - `other`: Another memory, with the same columns"""
     if not isinstance(other, ExperienceReplay) or other is self:
         raise ExperienceReplayException(f'`other` should be another ExperienceReplay, got {other!r:.60}')
     if not len(other): return self
@@ -499,7 +546,14 @@ def load(cls:ExperienceReplay,
     device='cpu', shared:bool=False, path=None, # The rows' new place
     **asked # Settings; an error unless it was saved with them
 )->ExperienceReplay:
-    "The memory that was saved to `folder`"
+    """The memory that was saved to `folder`
+    - `folder`: Of a saved or checkpointed memory
+    - `sampler`: One with the saved settings; needed for your own class, if it does not derive from `Uniform`
+    - `on_error`: `'skip'` leaves damaged files out, and logs how many rows they had
+    - `env_restored`: Do the environments resume where they were?
+    - `mapped`: Leave the rows in the file, to be read when they are drawn? You cannot add to them then
+    - `path`: The rows' new place
+    - `**asked`: Settings; an error unless it was saved with them"""
     return cls.load_as(folder, asked, on_error, env_restored, mapped, dict(device=device, shared=shared, path=path),
                        sampler=sampler, device=device)
 
@@ -535,6 +589,7 @@ def restored(self:ExperienceReplay, saved, ring, beside, state)->ExperienceRepla
     return self
 
 # %% ../../nbs/06_memory.replay.ipynb #cb710b03
+
 @patch
 def __setstate__(self:ExperienceReplay, state):
     if '_vectors' in state:

@@ -25,6 +25,8 @@ class Running:
         lead, # Axes in front of each field: `()` for one environment, `(n,)` for `n`
         fields, # `FieldType` by path
     ):
+        """- `lead`: Axes in front of each field: `()` for one environment, `(n,)` for `n`
+        - `fields`: `FieldType` by path"""
         self.lead,self.fields,n = lead,fields,math.prod(lead)
         self.t,self.room = 0,0 # how many steps came; how many there is room for
         # when each episode began; is it too long to be kept? did it end?
@@ -58,7 +60,9 @@ def take(self:Running,
     i:int, # Number of the environment
     stop:int, # The first step that is not part of it
 )->dict:
-    "The episode of environment `i` up to `stop`; the next one begins there"
+    """The episode of environment `i` up to `stop`; the next one begins there
+    - `i`: Number of the environment
+    - `stop`: The first step that is not part of it"""
     when = torch.arange(self.start[i], stop)%self.room
     self.start[i],self.out[i] = stop,False
     return nest({p: v[when.to(v.device),i] for p,v in self.steps.items()})
@@ -67,7 +71,9 @@ def take(self:Running,
 def flags_of(
     done, # As it came with a step
 )->np.ndarray: # Of bools; without axes, or `(n,)`
-    "`done` as an array, or a `ValueError`"
+    """`done` as an array, or a `ValueError`
+    - `done`: As it came with a step
+    - returns: Of bools; without axes, or `(n,)`"""
     def array(o):
         if isinstance(o, Tensor): o = (o if o.dtype==torch.bool else o.float()).detach().cpu()
         return np.asarray(o)
@@ -84,7 +90,11 @@ def dones_of(
     lead=None, # Axes of the steps before; `None` if this is the first one
     num_envs:int=None, # Environments, if somebody said how many they are
 ): # -> array of bools; the axes in front of each field
-    "`done` as one flag for each environment, or a `ValueError`"
+    """`done` as one flag for each environment, or a `ValueError`
+    - `done`: As it came with a step
+    - `lead`: Axes of the steps before; `None` if this is the first one
+    - `num_envs`: Environments, if somebody said how many they are
+    - returns: array of bools; the axes in front of each field"""
     a = flags_of(done)
     if lead is None and num_envs is not None: lead = (num_envs,)
     if lead and not a.ndim: a = np.full(lead, a)
@@ -96,7 +106,10 @@ def lead_of(
     step, # As it came with one `done` for all
     schema=None, # `FieldType` by path, if it is known
 ): # -> the axes in front of each field
-    "`()` for one environment, `(n,)` for `n`, by the shapes of the fields; a `ValueError` if they fit both"
+    """`()` for one environment, `(n,)` for `n`, by the shapes of the fields; a `ValueError` if they fit both
+    - `step`: As it came with one `done` for all
+    - `schema`: `FieldType` by path, if it is known
+    - returns: the axes in front of each field"""
     if not isinstance(step, dict) or not step: return ()
     ts = {p: t for p,(t,_) in tensors_of(step).items()}
     shapes = {p: tuple(t.shape) for p,t in ts.items()}
@@ -126,7 +139,8 @@ def waiting(self:Running)->dict:
 def resume_running(
     state:dict, # From `waiting`
 )->Running:
-    "The steps that waited, or a `ValueError` if they cannot be"
+    """The steps that waited, or a `ValueError` if they cannot be
+    - `state`: From `waiting`"""
     lead,t,steps = tuple(state['lead']),state['t'],state['steps']
     n,marks = math.prod(lead),[state[k] for k in ('start','out','pending')]
     if not (len(lead)<2 and all(type(o) is int and o>=0 for o in (*lead, t)) and n and len(steps)==len(state['fields'])

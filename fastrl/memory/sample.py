@@ -29,6 +29,8 @@ class Uniform:
         seed:int=None, # Makes the draws reproducible; without it they differ each time
         device='cpu', # Where the row numbers are made, best where the rows live
     ):
+        """- `seed`: Makes the draws reproducible; without it they differ each time
+        - `device`: Where the row numbers are made, best where the rows live"""
         self.gen,self.seeded = torch.Generator(usable_device(device)),False
         if seed is None: self.gen.seed()
         else: Uniform.seed(self, seed)
@@ -45,7 +47,9 @@ class Uniform:
 def skip(self:Uniform,
     n:int, # Random numbers
 ): # -> the key of the stream, and the place of the first of them
-    "Use up the next `n` random numbers"
+    """Use up the next `n` random numbers
+    - `n`: Random numbers
+    - returns: the key of the stream, and the place of the first of them"""
     if self.key is None: self.key = torch.randint(2**62, (), generator=self.gen, device=self.gen.device).item()
     first,self.drawn = self.drawn,self.drawn+n
     return self.key,first
@@ -60,7 +64,10 @@ def draw(self:Uniform,
     bs:int, # How many to draw
     n_batches:int=1, # Of so many batches, one after the other
 ): # -> row numbers `(bs*n_batches,)`, and columns that the draw adds to the batch
-    "Choose the rows of the next batch"
+    """Choose the rows of the next batch
+    - `bs`: How many to draw
+    - `n_batches`: Of so many batches, one after the other
+    - returns: row numbers `(bs*n_batches,)`, and columns that the draw adds to the batch"""
     if not (n := len(ring)): raise ValueError('there are no rows to draw from yet: add some first')
     k,device = bs*n_batches,self.gen.device
     if device.type!='cpu': return torch.randint(n, (k,), generator=self.gen, device=device), {}
@@ -71,7 +78,9 @@ def draw(self:Uniform,
 def evenly(self:Uniform,
     n:int, # Row numbers
 ): # -> the key of the stream, and the place of the first number; `None` if `draw` is not `Uniform`'s, or not on the cpu
-    "Use up the random numbers of `n` evenly drawn rows, which the ring then makes itself"
+    """Use up the random numbers of `n` evenly drawn rows, which the ring then makes itself
+    - `n`: Row numbers
+    - returns: the key of the stream, and the place of the first number; `None` if `draw` is not `Uniform`'s, or not on the cpu"""
     if type(self).draw is not Uniform.draw or 'draw' in self.__dict__: return
     if self.key is None: return self.skip(n) if self.gen.device.type=='cpu' else None
     first,self.drawn = self.drawn,self.drawn+n
@@ -107,7 +116,10 @@ def load_state_dict(self:Uniform,
     ring:Ring=None, # The rows to draw from
     beside:dict=None, # What was kept for each row
 ):
-    "Resume drawing where another sampler was"
+    """Resume drawing where another sampler was
+    - `state`: From `state_dict`
+    - `ring`: The rows to draw from
+    - `beside`: What was kept for each row"""
     key,drawn = state.get('key'),int(state.get('drawn', 0)) # older states have none
     if state['device']==self.gen.device.type:
         self.gen.set_state(state['gen'])
@@ -121,10 +133,12 @@ def load_state_dict(self:Uniform,
 def rewind(self:Uniform,
     state:dict, # From `state_dict`
 ):
-    "Go back to where this sampler was; what it keeps for each row stays"
+    """Go back to where this sampler was; what it keeps for each row stays
+    - `state`: From `state_dict`"""
     Uniform.load_state_dict(self, state)
 
 # %% ../../nbs/03_memory.sample.ipynb #1e8c6203
+
 @patch
 def __getstate__(self:Uniform): # a `Generator` does not reach a new process as it is
     return {**self.__dict__, 'gen':(self.gen.get_state().numpy(), self.gen.device)}
@@ -146,6 +160,14 @@ class Prioritized(Uniform):
         device='cpu', # Where the rows live
         eta:float=.9, # A sequence's priority: so much of its largest TD error, the rest of their mean
     ):
+        """- `alpha`: 0 draws uniformly, 1 in proportion to the TD error
+        - `beta`: How far the weights correct for that at first; 1 corrects in full
+        - `beta_steps`: Draws until `beta` is 1
+        - `eps`: Added to each error, so that rows without one are drawn too
+        - `normalize`: Where the largest weight is 1: in the `'batch'`, or in the whole `'memory'`
+        - `seed`: Makes the draws reproducible
+        - `device`: Where the rows live
+        - `eta`: A sequence's priority: so much of its largest TD error, the rest of their mean"""
         super().__init__(seed, device)
         for k,v,ok,want in (('alpha', alpha, alpha>=0, 'at least 0'), ('beta', beta, 0<=beta<=1, 'from 0 to 1'),
                             ('beta_steps', beta_steps, beta_steps>=1, 'at least 1'), ('eps', eps, eps>0, 'above 0'),
@@ -213,7 +235,9 @@ def learn(self:Prioritized,
     ring:Ring,
     td_errors, idxs, serials, # Of sequences, `(bs,T)`, as they were drawn
 )->bool: # Did it?
-    "`update`, and the column `td_error` with it, if nothing about these is unusual"
+    """`update`, and the column `td_error` with it, if nothing about these is unusual
+    - `serials`: Of sequences, `(bs,T)`, as they were drawn
+    - returns: Did it?"""
     if not ((starts := self.starts) and ring.place.arrays and type(idxs) is type(td_errors) is type(serials) is Tensor
             and idxs.is_cpu and td_errors.is_cpu and serials.is_cpu and td_errors.dtype is torch.float32
             and idxs.dtype is serials.dtype is torch.int64 and not td_errors.requires_grad): return False
@@ -244,7 +268,10 @@ def draw(self:Prioritized,
     bs:int, # How many to draw
     n_batches:int=1, # Of so many batches, one after the other
 ): # -> row numbers `(bs*n_batches,)`, and the column `weight`
-    "Choose the rows of the next batch, and how much each counts"
+    """Choose the rows of the next batch, and how much each counts
+    - `bs`: How many to draw
+    - `n_batches`: Of so many batches, one after the other
+    - returns: row numbers `(bs*n_batches,)`, and the column `weight`"""
     if not ring.total: raise ValueError('there are no rows to draw from yet: add some first')
     self.follow(ring)
     least = 0. if self.normalize=='batch' else self._least(len(ring))
@@ -264,7 +291,12 @@ def draw_starts(self:Prioritized,
     T:int, # Steps in a sequence
     pad:bool=False, # Also shorter episodes?
 ): # -> row numbers `(bs,)`, an array, and the column `weight`
-    "Choose the rows with which the sequences of the next batch begin, and how much each counts"
+    """Choose the rows with which the sequences of the next batch begin, and how much each counts
+    - `bs`: How many to draw
+    - `walk`: Says which row follows which
+    - `T`: Steps in a sequence
+    - `pad`: Also shorter episodes?
+    - returns: row numbers `(bs,)`, an array, and the column `weight`"""
     self.follow(ring)
     s,how = self.starts,(T, pad, self.eta, self.alpha)
     if not s or s.walk is not walk or s.how!=how: s = self.starts = Starts(walk, *how)
@@ -300,7 +332,10 @@ def load_state_dict(self:Prioritized,
     ring:Ring=None, # The rows to draw from
     beside:dict=None, # From `beside`, for these rows
 ):
-    "Resume drawing where another sampler was"
+    """Resume drawing where another sampler was
+    - `state`: From `state_dict`
+    - `ring`: The rows to draw from
+    - `beside`: From `beside`, for these rows"""
     Uniform.load_state_dict(self, state)
     self.draws,self.seen,self.base,self.tree,self.forgotten,self.starts = int(state['draws']),0,0,None,0,None
     if not ring or not beside: return
@@ -323,6 +358,13 @@ class HER(Uniform):
         seed:int=None, # Makes the draws reproducible
         device='cpu', # Where the rows live
     ):
+        """- `strategy`: Whose achieved goal: a `'future'` row's, the `'final'` one's, or any of the `'episode'`
+        - `k`: Rows with another goal for each that keeps its own
+        - `reward`: `reward(achieved, goal, idxs)` → one number per row; `idxs` are the numbers of the rows
+        - `goal`: The field that is replaced, wherever it stands
+        - `achieved`: The field of `next_state` that says what a step achieved
+        - `seed`: Makes the draws reproducible
+        - `device`: Where the rows live"""
         super().__init__(seed, device)
         if strategy not in _strategies:
             raise ValueError(f'`strategy` should be one of {list(_strategies)}, got {strategy!r}')
@@ -362,7 +404,9 @@ def read(self:HER,
     ring:Ring,
     idxs, # `(bs,)`
 ): # -> packed rows, or a list of columns, and the column `relabelled`
-    "Copy the rows `idxs`, with their new goals and rewards"
+    """Copy the rows `idxs`, with their new goals and rewards
+    - `idxs`: `(bs,)`
+    - returns: packed rows, or a list of columns, and the column `relabelled`"""
     mask = torch.rand(len(idxs), generator=self.gen, device=self.gen.device)<self.k/(self.k+1)
     rows = ring.place.take(idxs)
     cols = dict(zip((f.path for f in ring.fields), rows if isinstance(rows, list) else ring.fields.columns(rows)))
@@ -402,7 +446,8 @@ def settings(self:HER)->dict:
 def rewind(self:Prioritized,
     state:dict, # From `state_dict`
 ):
-    "Go back to where this sampler was; priorities stay"
+    """Go back to where this sampler was; priorities stay
+    - `state`: From `state_dict`"""
     Uniform.load_state_dict(self, state)
     self.draws = int(state['draws'])
 
@@ -412,7 +457,10 @@ def sampler_of(
     settings:dict, # From its `settings`
     device='cpu', # Where the rows live
 )->Uniform:
-    "Rebuild a saved sampler from its class name and settings"
+    """Rebuild a saved sampler from its class name and settings
+    - `kind`: 'Uniform' or the name of a subclass
+    - `settings`: From its `settings`
+    - `device`: Where the rows live"""
     kinds = [Uniform]
     for o in kinds: kinds.extend(o.__subclasses__())
     if not (found := [o for o in kinds if o.__name__==kind]):

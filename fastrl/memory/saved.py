@@ -30,6 +30,7 @@ class Saved:
     def __init__(self,
         folder, # Of a saved or checkpointed memory
     ):
+        """- `folder`: Of a saved or checkpointed memory"""
         self.folder = Path(folder).expanduser().absolute()
         self.manifest = read_manifest(self.folder)
         self.kind,self.config,self.ring,self.skipped,self.renumbered = (
@@ -51,7 +52,9 @@ class Saved:
         kind:str, # The expected class
         **asked # Its expected settings
     ):
-        "A `LoadError` unless the folder holds a `kind` with these settings"
+        """A `LoadError` unless the folder holds a `kind` with these settings
+        - `kind`: The expected class
+        - `**asked`: Its expected settings"""
         if self.kind!=kind:
             raise LoadError(f'{self.folder} holds a saved {self.kind}, not a {kind}: load it by `{self.kind}.load`')
         there = {**self.config, 'capacity':self.ring['capacity']}
@@ -66,7 +69,9 @@ def tensors(self:Saved,
     piece:dict, # From the manifest
     checksum:bool=True, # Read all of it, to compare its checksum?
 )->dict:
-    "The tensors of a file, mapped, if they agree with the manifest"
+    """The tensors of a file, mapped, if they agree with the manifest
+    - `piece`: From the manifest
+    - `checksum`: Read all of it, to compare its checksum?"""
     path,problem = self.folder/piece['file'],None
     try:
         if not plain_file(path): problem = 'is not an ordinary file'
@@ -138,7 +143,8 @@ def state(self:Saved):
 def verify(
     folder, # Of a saved memory
 )->list:
-    "Every problem of a saved memory in words; an empty list if it is sound"
+    """Every problem of a saved memory in words; an empty list if it is sound
+    - `folder`: Of a saved memory"""
     try: return list(Saved(folder).problems().values())
     except (LoadError, OSError) as e: return [str(e)]
 
@@ -149,7 +155,11 @@ def read(self:Saved,
     mapped:bool=False, # Leave the rows in the file, to be read when they are drawn? You cannot add to them then
     **where # `device`, `shared` or `path`, for the `Ring`
 ): # -> the ring, and the numbers per row by name
-    "The rows of a saved memory"
+    """The rows of a saved memory
+    - `on_error`: `'skip'` leaves damaged files out, and logs how many rows they had
+    - `mapped`: Leave the rows in the file, to be read when they are drawn? You cannot add to them then
+    - `**where`: `device`, `shared` or `path`, for the `Ring`
+    - returns: the ring, and the numbers per row by name"""
     if on_error not in ('raise','skip'): raise ValueError(f"`on_error` should be 'raise' or 'skip', got {on_error!r}")
     bad = self.problems() if on_error=='skip' else {}
     files = {p['file']: self.tensors(p, checksum=not (mapped or bad))

@@ -24,7 +24,9 @@ def check_frames(
     fields, # Of a step
     stack:int, # Frames in a state
 ):
-    "A `ValueError` unless `state` and `next_state` have the same frames, and rows say where episodes end"
+    """A `ValueError` unless `state` and `next_state` have the same frames, and rows say where episodes end
+    - `fields`: Of a step
+    - `stack`: Frames in a state"""
     shapes = {f.path: (frame_shape(f.path, f.shape, stack), f.dtype) for f in fields}
     a,b = ({p[1:]: o for p,o in shapes.items() if p[0]==k and o[0] is not None} for k in ('state','next_state'))
     if not a or a!=b:
@@ -45,7 +47,13 @@ def stack_sequences(
     stack:int, # Frames in a stack
     pad:str='repeat', # Before the first frame: `'repeat'` it, or `'zeros'`
 )->dict: # By path `(batch, time, …)`, images as `(batch, time, stack, …)`
-    "Sequences of stacks, which never reach into another episode"
+    """Sequences of stacks, which never reach into another episode
+    - `cols`: By path `(batch, stack-1+time, …)`: each sequence begins up to `stack-1` steps early
+    - `at`: `(batch,)`, which step of its episode each sequence begins with
+    - `n`: `(batch,)`, the lengths of these episodes
+    - `stack`: Frames in a stack
+    - `pad`: Before the first frame: `'repeat'` it, or `'zeros'`
+    - returns: By path `(batch, time, …)`, images as `(batch, time, stack, …)`"""
     device,lead = next(iter(cols.values())).device,stack-1
     at,n = (torch.from_numpy(np.ascontiguousarray(o)).to(device) for o in (at, n))
     t = torch.arange(next(iter(cols.values())).shape[1]-lead, device=device)
@@ -81,7 +89,11 @@ def two_stacks(
     rows, # Shape of the batch
     stack:int, # Frames in each
 ): # -> state, next state
-    "Two stacks that can be written to without changing each other"
+    """Two stacks that can be written to without changing each other
+    - `frames`: `(rows*k, …)`: of each row the two stacks one behind the other, or overlapping
+    - `rows`: Shape of the batch
+    - `stack`: Frames in each
+    - returns: state, next state"""
     shape,strides,apart,first,second = _windows(frames.shape, frames.stride(), frames.storage_offset(), rows, stack)
     state,nxt = frames.as_strided(shape, strides, first),None if apart else _lazy_clone(frames)
     if nxt is not None: return state,nxt.as_strided(shape, strides, second)
@@ -95,7 +107,12 @@ def with_stacks(
     batch, # Its columns `frames`, `frames 1`… are taken out
     idxs, # Whose shape the batch has
 )->BD: # `batch`
-    "A batch with stacks in the place of the numbers of their frames"
+    """A batch with stacks in the place of the numbers of their frames
+    - `fields`: Of a frame
+    - `stack`: Frames in a stack
+    - `batch`: Its columns `frames`, `frames 1`… are taken out
+    - `idxs`: Whose shape the batch has
+    - returns: `batch`"""
     frames,rows = batch.pop('frames'),idxs.shape
     if len(fields)==1 and len(fields[0].path)==1:
         batch['state'],batch['next_state'] = two_stacks(frames, rows, stack)
@@ -113,7 +130,11 @@ def with_numbers(
     numbers, # `(stack+1,)` of a step, `(n, stack+1)` of columns
     rows=slice(None), # Which rows of the columns
 )->dict:
-    "`data` with the numbers of frames in their place"
+    """`data` with the numbers of frames in their place
+    - `data`: One step, or columns
+    - `fields`: Of a frame
+    - `numbers`: `(stack+1,)` of a step, `(n, stack+1)` of columns
+    - `rows`: Which rows of the columns"""
     own,paths = dict(state=numbers[...,:-1], next_state=numbers[...,1:]),[f.path[1:] for f in fields]
     def part(v): return v if rows==slice(None) else v[rows]
     if paths==[()]: return {k: own[k] if k in own else part(v) for k,v in data.items()}
@@ -261,7 +282,13 @@ def continued(
     stack:int, # Frames in a state
     barrier:int, # Rows below it are not continued
 ): # -> environment, its `Latest`, the new frame; does the episode end, its number, step. Or `None`
-    "What a row of arrays continues; `None` for all that is not so simple, and for what continues nothing"
+    """What a row of arrays continues; `None` for all that is not so simple, and for what continues nothing
+    - `row`: One step
+    - `envs`: By environment its `Latest`
+    - `frames`: Those that are stored, an array
+    - `stack`: Frames in a state
+    - `barrier`: Rows below it are not continued
+    - returns: environment, its `Latest`, the new frame; does the episode end, its number, step. Or `None`"""
     s,after = row.get('state'),row.get('next_state')
     if not type(s) is type(after) is np.ndarray: return
     if not s.dtype==after.dtype==frames.dtype or s.shape!=after.shape: return

@@ -26,6 +26,11 @@ class Stream:
         seed:int=None, # Makes the places reproducible where sequences begin
         device=None, # Where batches should be
     ):
+        """- `memory`: Whose rows are given
+        - `bs`: Sequences side by side
+        - `T`: Steps in a chunk
+        - `seed`: Makes the places reproducible where sequences begin
+        - `device`: Where batches should be"""
         self.memory,self.bs,self.T,self.device = memory,whole_number('bs', bs),whole_number('T', T),device
         self.gen = torch.Generator()
         self.gen.seed() if seed is None else self.gen.manual_seed(seed)
@@ -33,6 +38,7 @@ class Stream:
 
     def __iter__(self): return self
     def __next__(self): # -> a batch `(bs, T, …)`, row numbers `(bs, T)`, -1 where there is none
+        """- returns: a batch `(bs, T, …)`, row numbers `(bs, T)`, -1 where there is none"""
         try: batch,idxs = self.memory.ring.draw(self, self.bs, self.device)
         except ValueError as e: raise ExperienceReplayException(str(e)) from e
         self.last = batch['serial'].amax((1,2)).cpu().numpy()
@@ -68,7 +74,12 @@ def stream(self:ExperienceReplay,
     seed:int=None, # Makes the places reproducible where sequences begin
     device=None, # Where batches should be
 )->Stream: # An iterator of pairs, a batch `(bs, T, …)` and row numbers `(bs, T)`
-    "Long sequences, chunk by chunk"
+    """Long sequences, chunk by chunk
+    - `bs`: Sequences side by side; `self.bs` by default
+    - `T`: Steps in a chunk
+    - `seed`: Makes the places reproducible where sequences begin
+    - `device`: Where batches should be
+    - returns: An iterator of pairs, a batch `(bs, T, …)` and row numbers `(bs, T)`"""
     return Stream(self, self.bs if bs is None else bs, T, seed, device)
 
 # %% ../../nbs/06ab_memory.stream.ipynb #d4c81a5f
@@ -81,7 +92,8 @@ def state_dict(self:Stream)->dict:
 def load_state_dict(self:Stream,
     state:dict, # From `state_dict`
 ):
-    "Resume where another stream of the same rows was"
+    """Resume where another stream of the same rows was
+    - `state`: From `state_dict`"""
     if len(state['last'])!=self.bs:
         raise ExperienceReplayException(f'`bs` should be {len(state["last"])}, as many as were side by side, '
                                         f'got {self.bs}')

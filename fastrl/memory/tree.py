@@ -30,6 +30,8 @@ class SumTree:
         n:int, # How many priorities; all are 0 at first
         device='cpu', # numba does the work on the cpu, torch on other devices
     ):
+        """- `n`: How many priorities; all are 0 at first
+        - `device`: numba does the work on the cpu, torch on other devices"""
         n = whole_number('n', n)
         sizes = [n, -(-n//_children)]
         while sizes[-1]>1: sizes.append(-(-sizes[-1]//_children))
@@ -49,6 +51,7 @@ class SumTree:
     def __repr__(self): return f'SumTree({self.n} priorities, total {self.total:g})'
 
 # %% ../../nbs/02_memory.tree.ipynb #796c7720
+
 @compiled
 def _first_bad(idxs, priorities, n):
     for j in range(len(idxs)):
@@ -90,7 +93,9 @@ def update(self:SumTree,
     idxs, # `(k,)`; if one comes twice, its last priority counts
     priorities, # `(k,)`, finite and not negative
 ):
-    "Set the `priorities` of `idxs`"
+    """Set the `priorities` of `idxs`
+    - `idxs`: `(k,)`; if one comes twice, its last priority counts
+    - `priorities`: `(k,)`, finite and not negative"""
     idxs = torch.as_tensor(idxs, device=self.device).reshape(-1)
     p = torch.as_tensor(priorities, dtype=torch.float64, device=self.device).reshape(-1)
     if not len(idxs)==len(p):
@@ -117,7 +122,11 @@ def update_td(self:SumTree,
     alpha:float, # How much the errors matter
     eps:float, # Added to each
 ):
-    "Set the priorities of `idxs` to `(|td_errors|+eps)**alpha`"
+    """Set the priorities of `idxs` to `(|td_errors|+eps)**alpha`
+    - `idxs`: `(k,)` of int64: a tensor, or on the cpu also an array
+    - `td_errors`: `(k,)`, finite, likewise
+    - `alpha`: How much the errors matter
+    - `eps`: Added to each"""
     if isinstance(idxs, Tensor) and self.numba: idxs,td_errors = idxs.numpy(),td_errors.numpy()
     i,td = idxs.reshape(-1),td_errors.reshape(-1)
     if len(i)!=len(td): raise ValueError(f'each index has one TD error, got {len(i)} indices and {len(td)} errors')
@@ -127,6 +136,7 @@ def update_td(self:SumTree,
     if bad>=0: self._refuse_priority(i[bad].item(), td[bad].item())
 
 # %% ../../nbs/02_memory.tree.ipynb #b566bf54
+
 @compiled
 def _renew(sums, tops, starts, n, first, stop):
     set_leaves(sums, tops, starts, n, np.array([first%n]), np.zeros(1))
@@ -140,13 +150,16 @@ def renew(self:SumTree,
     first:int, # Counted from the first that there ever was: number `first%n` is new
     stop:int, # And so are those after it, up to but without this one
 ):
-    "Give what is new the largest priority that is left, or 1"
+    """Give what is new the largest priority that is left, or 1
+    - `first`: Counted from the first that there ever was: number `first%n` is new
+    - `stop`: And so are those after it, up to but without this one"""
     if self.numba: return _renew(self.sums, self.tops, self.starts, self.n, first, stop)
     self.update([first%self.n], [0.])
     idxs = torch.arange(max(first, stop-self.n), stop, device=self.device)%self.n
     self.update(idxs, torch.full((len(idxs),), self.largest or 1., dtype=torch.float64, device=self.device))
 
 # %% ../../nbs/02_memory.tree.ipynb #4c8893ef
+
 @compiled
 def _find(sums, starts, left):
     return _descend(sums, starts, left, np.zeros(len(left), np.uint64), len(starts)-1)
@@ -177,7 +190,9 @@ def _descend(sums, starts, left, found, level):
 def find(self:SumTree,
     masses, # `(k,)`, from 0 up to but without `total`
 )->Tensor: # `(k,)`
-    "The number of the priority that each of `masses` hits"
+    """The number of the priority that each of `masses` hits
+    - `masses`: `(k,)`, from 0 up to but without `total`
+    - returns: `(k,)`"""
     m = torch.as_tensor(masses, dtype=torch.float64, device=self.device).reshape(-1)
     if len(m)==0: return torch.zeros(0, dtype=torch.int64, device=self.device)
     lo,hi = m.aminmax()
@@ -242,7 +257,11 @@ def draw(self:SumTree,
     beta=0., # How far weights make up for being drawn more often, from 0 to 1; a list has one for each batch
     least:float=0., # The priority of weight 1; the smallest that is drawn by default
 ): # -> numbers `(k,)`, their weights `(k,1)`: `(least/priority)**beta`
-    "Throw a dart into each of `k` equal parts of the total; for several batches, into as many parts for each"
+    """Throw a dart into each of `k` equal parts of the total; for several batches, into as many parts for each
+    - `u`: `(k,)` of float64, where in its part each dart lands: from 0 up to but without 1
+    - `beta`: How far weights make up for being drawn more often, from 0 to 1; a list has one for each batch
+    - `least`: The priority of weight 1; the smallest that is drawn by default
+    - returns: numbers `(k,)`, their weights `(k,1)`: `(least/priority)**beta`"""
     betas = beta if isinstance(beta, list) else [beta]
     if len(u)%len(betas):
         raise ValueError(f'`u` should have as many darts for each of {len(betas)} batches, got {len(u)}')
@@ -261,17 +280,25 @@ def throw(self:SumTree, # On the cpu
     betas:list, # As in `draw`, one for each batch
     least:float=0., # As in `draw`
 ): # -> as `draw`
-    "`draw` with random numbers by their place in a stream"
+    """`draw` with random numbers by their place in a stream
+    - `self`: On the cpu
+    - `first`: Of the random numbers, the stream and the place of the first one
+    - `bs`: Darts in each batch
+    - `betas`: As in `draw`, one for each batch
+    - `least`: As in `draw`
+    - returns: as `draw`"""
     found,weights = _throw_at(self.sums, self.starts, key, first, bs, np.array(betas), least)
     if len(found)<len(weights): raise ValueError(_all_0)
     return from_numpy(found),from_numpy(weights)
 
 # %% ../../nbs/02_memory.tree.ipynb #93146536
+
 def _first_bad_torch(idxs, priorities, n):
     bad = ~((idxs>=0)&(idxs<n)&(priorities>=0)&(priorities<float('inf')))
     return bad.int().argmax().item() if bad.any() else -1
 
 # %% ../../nbs/02_memory.tree.ipynb #7f4df47b
+
 def _set_leaves_torch(sums, tops, starts, n, idxs, priorities):
     if (bad := _first_bad_torch(idxs, priorities, n))>=0: return bad
     idxs,where = idxs.unique(return_inverse=True)
@@ -286,6 +313,7 @@ def _set_leaves_torch(sums, tops, starts, n, idxs, priorities):
     return -1
 
 # %% ../../nbs/02_memory.tree.ipynb #ab66658b
+
 def _find_torch(sums, starts, left): # `starts` as a list
     found = torch.zeros(len(left), dtype=torch.int64, device=left.device)
     four = torch.arange(_children, device=left.device)
@@ -300,6 +328,7 @@ def _find_torch(sums, starts, left): # `starts` as a list
     return found
 
 # %% ../../nbs/02_memory.tree.ipynb #e0d54d02
+
 def _throw_torch(sums, starts, u, betas, least):
     total,bs = sums[starts[-1]],len(u)//len(betas)
     if not total>0: return u[:0].long(),u[:0,None]

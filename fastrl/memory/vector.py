@@ -21,7 +21,11 @@ def unchanged(
     before, # Others of the same form, or `None` if there are none yet
     n:int, # How many environments
 )->np.ndarray: # `(n,)` bools
-    "Is the observation of each environment the one from `before`?"
+    """Is the observation of each environment the one from `before`?
+    - `obs`: Observations `(n, …)`, also nested
+    - `before`: Others of the same form, or `None` if there are none yet
+    - `n`: How many environments
+    - returns: `(n,)` bools"""
     res = np.full(n, before is not None)
     if before is None: return res
     for (_,x),(_,y) in zip(leaves(obs), leaves(before)):
@@ -35,7 +39,10 @@ class VectorSteps:
     def __init__(self,
         vectors=(), # A dict per vector, as in `vectors` of another one
         next_episode:int=0, # The number that the next new episode gets
-    ): self.vectors,self.next_episode = list(vectors),next_episode
+    ):
+        """- `vectors`: A dict per vector, as in `vectors` of another one
+        - `next_episode`: The number that the next new episode gets"""
+        self.vectors,self.next_episode = list(vectors),next_episode
 
     def __len__(self)->int: return len(self.vectors)
     def __repr__(self): return f'VectorSteps({len(self)} vectors, next episode {self.next_episode})'
@@ -45,7 +52,11 @@ class VectorSteps:
         n:int, # How many environments it has
         obs, # What they show now, by which a vector is recognized after loading
     )->dict: # Its entry in `vectors`
-        "What is known of the vector `env`, which may be new"
+        """What is known of the vector `env`, which may be new
+        - `env`: The vector environment; anything without `metadata` stands for the one vector that has no name
+        - `n`: How many environments it has
+        - `obs`: What they show now, by which a vector is recognized after loading
+        - returns: Its entry in `vectors`"""
         key = id(env) if hasattr(env, 'metadata') else 0
         for v in self.vectors:
             if v['key']==-1 and len(v['step'])==n and unchanged(obs, v['obs'], n).all(): v['key'] = key # it was loaded
@@ -63,7 +74,12 @@ def look(self:VectorSteps,
     obs, # What the environments showed before the step
     over, # `(n,)` bools: did their episodes end with it?
 )->SimpleNamespace: # `lost`: only a reset; `left`: an unfinished episode was left off; `env_id`, `episode_id`, `step`
-    "What one step of `env` was, by environment; it counts once you `commit` it"
+    """What one step of `env` was, by environment; it counts once you `commit` it
+    - `env`: The vector environment, or any other name of its mode
+    - `mode`: Its autoreset mode, from `autoreset_name`
+    - `obs`: What the environments showed before the step
+    - `over`: `(n,)` bools: did their episodes end with it?
+    - returns: `lost`: only a reset; `left`: an unfinished episode was left off; `env_id`, `episode_id`, `step`"""
     v,n = self.vector_of(env, len(over), obs),len(over)
     same = unchanged(obs, v['obs'], n)
     lost = v['due']&same # this step did nothing but reset
@@ -80,7 +96,9 @@ def commit(self:VectorSteps,
     s, # What `look` gave
     next_obs, # What the environments showed after the step
 ):
-    "Take the step `s` for done, now that its rows are stored"
+    """Take the step `s` for done, now that its rows are stored
+    - `s`: What `look` gave
+    - `next_obs`: What the environments showed after the step"""
     self.next_episode += int(s.new.sum())
     s.vector.update(episode=s.episode_id, step=s.step, begins=s.begins, due=s.due, obs=map_leaves(np.array, next_obs))
 
@@ -88,7 +106,9 @@ def commit(self:VectorSteps,
 def autoreset_name(
     mode, # A vector environment, its `autoreset_mode`, or the name of it
 )->str: # `'next_step'`, `'same_step'` or `'disabled'`
-    "The autoreset mode by its name"
+    """The autoreset mode by its name
+    - `mode`: A vector environment, its `autoreset_mode`, or the name of it
+    - returns: `'next_step'`, `'same_step'` or `'disabled'`"""
     if hasattr(mode, 'metadata'):
         mode = getattr(getattr(mode, 'unwrapped', mode), 'autoreset_mode', mode.metadata.get('autoreset_mode'))
     name = str(getattr(mode, 'value', mode)).replace('_', '').lower()
@@ -103,7 +123,11 @@ def true_next(
     over, # `(n,)` bools: did their episodes end with it?
     infos:dict, # As `step` gave it
 ): # -> the same form as `next_obs`, copied
-    "`next_obs`, with the last observation of each episode that ended"
+    """`next_obs`, with the last observation of each episode that ended
+    - `next_obs`: What the environments showed after the step
+    - `over`: `(n,)` bools: did their episodes end with it?
+    - `infos`: As `step` gave it
+    - returns: the same form as `next_obs`, copied"""
     final = infos.get('final_obs', infos.get('final_observation')) # its name before gymnasium 1.1
     each = isinstance(final, np.ndarray) and final.dtype==object
     nxt = map_leaves(np.array, next_obs)
