@@ -59,7 +59,7 @@ class ExperienceReplayCallback(Callback):
 
     def draw(self, k: int=1) -> int:
         """Put a sample in the place of `learn.xb` and `learn.yb`
-    - `k`: So many batches at once, if no TD error decides who is drawn
+    - `k`: So many batches at once, if TD errors do not decide which rows
     - returns: How many they are"""
         ...
 
