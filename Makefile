@@ -39,7 +39,7 @@ test-long: install ## run the slow checks
 demo: install ## run examples/demo.py
 	$(BIN)/python examples/demo.py
 
-learn: install ## train the agents on ten seeds, more than an hour: bench/results/learn.md and r2d2.md
+learn: install ## train the agents on ten seeds, some hours: bench/results/learn.md and r2d2.md
 	$(BIN)/python -m pip install -q --no-deps 'MinAtar>=1.0.15' # what it requires is for its window
 	$(BIN)/python -m bench.learn
 	$(BIN)/python -m bench.r2d2
