@@ -9,10 +9,11 @@ Docs: https://fastrl.github.io/fastrl/core.html.md"""
 # %% auto #0
 __all__ = ['leaves', 'map_leaves', 'path_name', 'printable', 'difference', 'test_same', 'test_in', 'test_len', 'test_lt',
            'row_index', 'TensorBatch', 'in_lines', 'BD', 'columns_html', 'rows_text', 'whole_number', 'refuse_words',
-           'usable_device', 'sent', 'Progress', 'signals_held', 'compiled', 'check_idxs', 'aligned_zeros']
+           'usable_device', 'sent', 'Progress', 'signals_held', 'compiled', 'check_idxs', 'aligned_zeros',
+           'in_large_pages']
 
 # %% ../nbs/00_core.ipynb #4703f0cd
-import math, numba, signal, sys, threading, time
+import ctypes, math, mmap, numba, signal, sys, threading, time
 from contextlib import contextmanager
 from html import escape
 from operator import index
@@ -444,3 +445,15 @@ def aligned_zeros(
     - `dtype`: Of 8 bytes"""
     a = np.zeros(n+8, dtype)
     return a[-a.ctypes.data%64//8:][:n]
+
+# %% ../nbs/00_core.ipynb #737ea9ec
+def in_large_pages(
+    words:Tensor, # In shared memory, or mapped
+)->Tensor:
+    """Ask the system to keep `words` in large pages, as NumPy asks for what is not shared; it may refuse
+    - `words`: In shared memory, or mapped"""
+    if advice := getattr(mmap, 'MADV_HUGEPAGE', None): # Linux
+        begin = words.data_ptr()//mmap.PAGESIZE*mmap.PAGESIZE
+        end = words.data_ptr()+words.nbytes
+        ctypes.CDLL(None).madvise(ctypes.c_void_p(begin), ctypes.c_size_t(end-begin), advice)
+    return words

@@ -524,7 +524,8 @@ def dqn_learner(
     opt = partial(OptimWrapper, opt=torch.optim.Adam, fused=True, foreach=False) # all numbers: loggers write them
     learn = Learner(dls, model, loss_func=partial(huber, beta=beta), opt_func=opt, lr=lr,
                     metrics=_log_columns(agent, replay, score, evaluate, dls.valid),
-                    cbs=[replay, DQN(gamma, double, tau, target_every, updates_per_batch, fast), score, evaluate, *L(cbs)],
+                    cbs=[replay, DQN(gamma, double, tau, target_every, updates_per_batch, fast), score, evaluate,
+                         *L(cbs)],
                     **kwargs)
     learn.agent = agent
     return learn

@@ -114,10 +114,10 @@ def complete(self:ExperienceReplayCallback):
 
 @patch
 def draw(self:ExperienceReplayCallback,
-    k:int=1, # So many batches at once, if no TD error decides who is drawn
+    k:int=1, # So many batches at once, if TD errors do not decide which rows
 )->int: # How many they are
     """Put a sample in the place of `learn.xb` and `learn.yb`
-    - `k`: So many batches at once, if no TD error decides who is drawn
+    - `k`: So many batches at once, if TD errors do not decide which rows
     - returns: How many they are"""
     er = self.experience_replay
     if type(er.sampler) is not Uniform: k = 1

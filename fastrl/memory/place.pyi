@@ -7,7 +7,7 @@ from typing import Any, overload
 from torch import Tensor
 from ..core import *
 from .row import *
-__all__ = ['head_words', 'Place', 'machine_memory', 'in_large_pages', 'nbytes_when_full', 'frames_when_full', 'frame_shape', 'stacked_fields', 'row_writer']
+__all__ = ['head_words', 'Place', 'machine_memory', 'nbytes_when_full', 'frames_when_full', 'frame_shape', 'stacked_fields', 'row_writer']
 head_words: int
 
 class Place:
@@ -149,11 +149,6 @@ class Place:
 
 def machine_memory() -> int:
     """Bytes of memory that this machine has, or this container may use"""
-    ...
-
-def in_large_pages(words: Tensor) -> Tensor:
-    """Ask the system to keep `words` in large pages, as NumPy asks for what is not shared; it may refuse
-    - `words`: In shared memory, or mapped"""
     ...
 
 def nbytes_when_full(capacity: int, schema: dict, frame_stack: int | None=None, frame_margin=0.05) -> int:
