@@ -7,6 +7,7 @@ from pathlib import Path
 import numba, numpy as np, torch
 import fastrl
 from fastrl import EpisodeReplay, ExperienceBank, ExperienceReplay, Prioritized, Ring, Uniform
+from fastrl.data.gym import GymLoop, Source
 from fastrl.memory.bank import create_experience
 from fastrl.memory.dataset import ScoreEvictor
 from fastrl.memory.episode_rows import RingBufferDataset
@@ -26,13 +27,13 @@ def kernels():
 
 def ran(found):
     "Those that were called, or that one which was called calls"
-    by = {v.py_func.__name__: v for v in found.values()}
     todo,seen = [v for v in found.values() if v.signatures],set()
     while todo:
         f = todo.pop()
         if f in seen: continue
         seen.add(f)
-        todo += [by[n] for n in f.py_func.__code__.co_names if n in by]
+        names = f.py_func.__globals__
+        todo += [o for n in f.py_func.__code__.co_names if isinstance(o := names.get(n), numba.core.dispatcher.Dispatcher)]
     return {k for k,v in found.items() if v in seen}
 
 # %% Memories
@@ -104,8 +105,10 @@ def memories(rng, folder):
             er = new if isinstance(new, ExperienceReplay) else er
 
 def frames(rng, folder):
-    er = ExperienceReplay(bs=4, max_sz=int(rng.integers(5, 30)), warmup_sz=1, frame_stack=2, n_step=(None, 2)[rng.integers(2)],
-                          sampler=(Uniform, Prioritized)[rng.integers(2)](seed=1))
+    for n_step in None,2: some_frames(rng, n_step, (Uniform, Uniform, Prioritized)[rng.integers(3)](seed=1))
+
+def some_frames(rng, n_step, sampler):
+    er = ExperienceReplay(bs=4, max_sz=int(rng.integers(5, 30)), warmup_sz=1, frame_stack=2, n_step=n_step, sampler=sampler)
     t = 0
     for i in range(40):
         over = rng.random()<.2
@@ -114,6 +117,35 @@ def frames(rng, folder):
         t = 0 if over else t+1
         er.sample()
     er[1:3].sample()
+
+def evenly(rng, folder):
+    "Rows that come one after another from environments, drawn few and many at once, by us and by a sampler of one's own"
+    source = Source([GymLoop('CartPole-v1', n_envs=int(rng.integers(1, 4)), seed=0)])
+    er = ExperienceReplay(bs=4, max_sz=int(rng.integers(1, 60)), warmup_sz=1, sampler=Uniform(seed=1))
+    for _ in range(5):
+        er + source.take(int(rng.integers(1, 60)))
+        er.sample(), er.sample(3000), er.sample(n_batches=3)
+        er.ring.draw(Picky(Uniform(seed=2)), 5)
+    er.save(folder/'saved')
+    ExperienceReplay.load(folder/'saved').sample()
+
+class Picky:
+    def __init__(self, sampler): self.sampler = sampler
+    def draw(self, ring, bs): return self.sampler.draw(ring, bs)
+
+def sequences(rng, folder):
+    "Drawn by priority, learnt from, and some of them late"
+    T,pad,beside = int(rng.integers(1, 6)),bool(rng.integers(2)),int(rng.integers(4))
+    er = ExperienceReplay(bs=4, max_sz=int(rng.integers(T+1, 60)), warmup_sz=1, sampler=Prioritized(seed=1))
+    for _ in range(15):
+        er + batch(rng, int(rng.integers(1, er.max_sz//2+3)), 2, 1, envs=int(rng.integers(1, 3)))
+        for _ in range(int(rng.integers(3))):
+            try: b,i = er.sample_sequences(3, T, pad=pad, burn_in=beside)
+            except fastrl.memory.replay.ExperienceReplayException: break # no episode is that long
+            i,s = i[:,beside:],b['serial'][:,beside:]
+            if rng.random()<.3: er + batch(rng, 3, 2, 1)
+            er.update_td(torch.rand(3, T), i, s)
+            if rng.random()<.3: er.update_td(torch.rand(3, T), i)
 
 def trees(rng, folder):
     t = SumTree(n := int(rng.integers(1, 300)))
@@ -179,7 +211,7 @@ if __name__=='__main__':
     if not checked(): sys.exit('indices out of bounds are no errors here: set NUMBA_BOUNDSCHECK=1, and a NUMBA_CACHE_DIR')
     found,rounds,until = kernels(),0,None
     while until is None or time.monotonic()<until:
-        for f in (memories, frames, trees, walks, episodes, pickles):
+        for f in (memories, frames, evenly, sequences, trees, walks, episodes, pickles):
             with tempfile.TemporaryDirectory() as d: f(np.random.default_rng([seed, rounds]), Path(d))
         rounds += 1
         until = until or time.monotonic()+secs # compiling does not count

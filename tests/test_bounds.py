@@ -16,17 +16,16 @@ def run_bounds(cache, *args, check='1'):
                           env=env, capture_output=True, text=True, timeout=3000)
 
 def check_bounds(pytestconfig, *args):
-    "What is compiled is kept for the next time, in pytest's own cache: the first time takes a minute or two longer"
+    "What is compiled is kept for the next time, in pytest's own cache: the first time takes a minute longer"
     res = run_bounds(pytestconfig.cache.mkdir('numba-bounds'), *args)
     assert res.returncode==0, res.stderr[-3000:]
     return res.stdout
 
 @pytest.mark.long
-def test_no_kernel_leaves_its_arrays_in_a_long_run(pytestconfig):
+def test_no_kernel_leaves_its_arrays(pytestconfig):
     for seed in range(1, 4): assert check_bounds(pytestconfig, seed, 120).endswith('missing []\n')
 
-def test_no_kernel_leaves_its_arrays(pytestconfig): assert 'rounds' in check_bounds(pytestconfig, 0, 3) # the long run names who is missing
-
+@pytest.mark.long
 def test_without_the_check_it_says_so(tmp_path):
     res = run_bounds(tmp_path, 0, 0, check='0')
     assert res.returncode==1 and 'indices out of bounds are no errors here' in res.stderr
