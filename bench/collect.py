@@ -80,7 +80,7 @@ def vectors(bs, mode, n=512, k=8, peers=None):
 same = 'an `EpsilonGreedy` in training mode, and the same network of two layers of 64 in a bare `SyncVectorEnv` loop'
 cases = [
     *(Case(f'Collect CartPole through `Source`, {bs} a batch', lambda bs=bs, **kw: collect(bs, **kw), goal=.8, per=1024,
-           unit='steps/s', toy=dict(n=1024), note=f'{bs} rows at a time, 15 columns; the bare loop stores 5') for bs in (16, 64)),
+           unit='steps/s', toy=dict(n=64), note=f'{bs} rows at a time, 15 columns; the bare loop stores 5') for bs in (16, 64)),
     *(Case(f'Collect 8 CartPoles with an agent, {mode.upper()}, {bs} a batch', lambda bs=bs, mode=mode, **kw: vectors(bs, mode, **kw),
-           goal=1, per=512, unit='steps/s', toy=dict(n=512), note=same) for mode in ('next_step','same_step') for bs in (16, 64)),
+           goal=1, per=512, unit='steps/s', toy=dict(n=64), note=same) for mode in ('next_step','same_step') for bs in (16, 64)),
 ]

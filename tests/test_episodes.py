@@ -14,6 +14,7 @@ from fastrl.core import BD, map_leaves, test_same as same
 from fastrl.memory import dataset, episode_files, loader as loader_module
 from fastrl.memory.disk import LoadError, Saved, save_memory, write_tensors
 from fastrl.memory.episodes import *
+from fastrl.memory.place import Place
 from fastrl.memory.ring import Ring
 
 root = Path(__file__).parent.parent
@@ -820,9 +821,12 @@ def end_in_the_middle(where, path):
     def columns(i): return dict(obs=i, twice=2*i)
     ds = RingBufferDataset(10, path=path)
     for k in (1,2): ds.add_episode(columns(10*k+torch.arange(3)))
-    copy_,done = torch.Tensor.copy_,[]
-    def once(self, *args): os._exit(9) if done else done.append(copy_(self, *args))
-    if where=='rows': torch.Tensor.copy_ = once
+    items,done = Place._items,[]
+    def once(self, *args): # the first field is written, the second is not
+        if done: os._exit(9)
+        done.append(True)
+        return items(self, *args)
+    if where=='rows': Place._items = once
     else: dataset.Table.add = lambda *args, **kwargs: os._exit(9)
     ds.add_episode(columns(30+torch.arange(7)))
 

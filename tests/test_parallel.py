@@ -744,7 +744,7 @@ if __name__=='__main__':
         pe.environment_task(hangs)
         run(pe)""")
     assert in_time((tmp_path/'begun').exists)
-    assert in_time(lambda: [*(tmp_path/'run'/'experience').glob('0*')])
+    assert in_time((tmp_path/'run'/'experience'/'000000.env.safetensors').exists)
     workers = subprocess.run(['pgrep', '-g', str(p.pid)], capture_output=True, text=True).stdout.split()
     assert len(workers)>2
     p.kill()
