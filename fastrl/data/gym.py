@@ -143,16 +143,16 @@ def _step_all(self:GymLoop, T, before, after):
         state(new, obs if keep is None else rows.only('state', obs, keep))
         env_id(new, all if keep is None else keep)
         a = env.action_space.sample() if self.agent is None else self._choose()
-        if before: a = self._tell('before_step', obs=self._shown('state', new, obs, keep), action=a).action
+        if before: a = self._tell('before_step', obs=self._shown_rows('state', new, obs, keep), action=a).action
         action(new, a if keep is None else rows.only('action', a, keep))
-        if after: was = self._shown('state', new, obs, keep) # the step may write over `obs`
+        if after: was = self._shown_rows('state', new, obs, keep) # the step may write over `obs`
         obs,r,te,tr,info = env.step(a)
         nxt(new, obs if keep is None else rows.only('next_state', obs, keep))
         over = te|tr if self._mode else te or tr
         some = np.count_nonzero(over)
         if some and self._mode==AutoresetMode.SAME_STEP: self._put_final(new.start, over, info)
         if after:
-            now = self._tell('after_step', obs=was, action=a, next_obs=self._shown('next_state', new, obs, keep),
+            now = self._tell('after_step', obs=was, action=a, next_obs=self._shown_rows('next_state', new, obs, keep),
                              reward=r, terminated=te, truncated=tr, info=info, extra={})
             r = now.reward
             if now.extra: extras.append(now.extra)
@@ -167,7 +167,7 @@ def _step_all(self:GymLoop, T, before, after):
 
 # %% ../../nbs/05b_data.gym.ipynb #feb0c610
 @patch
-def _shown(self:GymLoop, name, new, obs, keep):
+def _shown_rows(self:GymLoop, name, new, obs, keep):
     "A copy of what is in a column, with all environments, for callbacks"
     if keep is None: return self._written.at(name, new if self._mode else new.start)
     all = StepArrays(self.obs_form, 1, self.n_envs)

@@ -131,10 +131,10 @@ class StepRows:
         return map_leaves(lambda a: np.array(a[row]), self.cols[name])
 
 # %% ../../nbs/05aa_data.steps.ipynb #d022d621
-_numbers = dict(reward=np.float32, terminated=bool, truncated=bool, done=bool, step=np.int64, episode_id=np.int64,
+_number_types = dict(reward=np.float32, terminated=bool, truncated=bool, done=bool, step=np.int64, episode_id=np.int64,
                 env_id=np.int64, worker_id=np.int64, accum_rewards=np.float32)
-_shown = ('state','action','next_state','reward','terminated','truncated','done','all_done','step','episode_id','env_id',
-          'worker_id','accum_rewards')
+_told_back = ('state','action','next_state','reward','terminated','truncated','done','all_done','step','episode_id',
+              'env_id','worker_id','accum_rewards')
 
 @patch
 def make_room(self:StepRows,
@@ -146,19 +146,19 @@ def make_room(self:StepRows,
     n,wide = len(self),max(o.itemsize*math.prod(shape) for f in self.forms.values() for _,(shape,o) in leaves(f))
     size = max(n+k, min(1024, 2**16//max(wide, 1)))
     cols = {k: map_leaves(lambda o: np.empty((size, *o[0]), o[1]), f) for k,f in self.forms.items()}
-    cols |= {k: np.zeros(size, dtype) for k,dtype in _numbers.items()}
+    cols |= {k: np.zeros(size, dtype) for k,dtype in _number_types.items()}
     if n: map_leaves(lambda new,old: new.__setitem__(slice(n), old[self.first:self.stop]), cols, self.cols)
     cols['worker_id'][:] = self.worker
     self.cols,self.gain,self.size,self.first,self.stop,self.counted = cols,np.empty(size),size,0,n,n
     self.leaves = {k: list(leaves(o)) for k,o in cols.items()}
     self.shown = {k: map_leaves(lambda a: a[:,None] if a.ndim==1 else a, cols['done' if k=='all_done' else k])
-                  for k in _shown}
+                  for k in _told_back}
 
 # %% ../../nbs/05aa_data.steps.ipynb #075c69ff
 
 @compiled
-def _count(a, b, env, gain, terminated, truncated, reward, done, number, step, total, begins, episodes, steps, returns, new,
-           spent):
+def _count_steps(a, b, env, gain, terminated, truncated, reward, done, number, step, total, begins, episodes, steps,
+                 returns, new, spent):
     for i in range(a, b):
         e = env[i]
         if begins[e]: episodes[e],steps[e],returns[e],new = new,0,0.,new+1
@@ -177,9 +177,9 @@ def count(self:StepRows,
     """Number the steps and episodes of the rows that were written, and sum up returns
     - `spent`: `(n,)` bool: which environments spent the last step on a reset? Their episodes get a number now"""
     c = self.cols
-    self.episode = _count(self.counted, self.stop, c['env_id'], self.gain, c['terminated'], c['truncated'], c['reward'],
-                          c['done'], c['episode_id'], c['step'], c['accum_rewards'], *self.now, self.episode,
-                          self.none if spent is None else spent)
+    self.episode = _count_steps(self.counted, self.stop, c['env_id'], self.gain, c['terminated'], c['truncated'],
+                                c['reward'], c['done'], c['episode_id'], c['step'], c['accum_rewards'], *self.now,
+                                self.episode, self.none if spent is None else spent)
     self.counted = self.stop
 
 # %% ../../nbs/05aa_data.steps.ipynb #2f5e8fd9

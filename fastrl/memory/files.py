@@ -68,10 +68,10 @@ _1,_2,_3,_4,_5 = (np.uint64(o) for o in (0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F,
                                          0x85EBCA77C2B2AE63, 0x27D4EB2F165667C5)) # XXH64's primes
 
 @compiled
-def _turn(x, n): return x<<np.uint64(n)|x>>np.uint64(64-n)
+def _rotated(x, n): return x<<np.uint64(n)|x>>np.uint64(64-n)
 
 @compiled
-def _mix(lane, word): return _turn(lane+word*_2, 31)*_1
+def _mix(lane, word): return _rotated(lane+word*_2, 31)*_1
 
 @compiled
 def _xxh64(words, tail, n):
@@ -81,13 +81,13 @@ def _xxh64(words, tail, n):
         a,b,c,d = _1+_2,_2,np.uint64(0),np.uint64(0)-_1
         for i in range(0, len(words), 4):
             a,b,c,d = _mix(a, words[i]),_mix(b, words[i+1]),_mix(c, words[i+2]),_mix(d, words[i+3])
-        h = _turn(a, 1)+_turn(b, 7)+_turn(c, 12)+_turn(d, 18)
+        h = _rotated(a, 1)+_rotated(b, 7)+_rotated(c, 12)+_rotated(d, 18)
         for o in (a, b, c, d): h = (h^_mix(np.uint64(0), o))*_1+_4
     return _finish(h+np.uint64(n), tail)
 
 # %% ../../nbs/03b_memory.files.ipynb #e4b85fd0
 @compiled
-def _number(tail, i, n):
+def _word_of(tail, i, n):
     "The number in `n` bytes of `tail`, from `i` on"
     res = np.uint64(0)
     for j in range(n): res |= np.uint64(tail[i+j])<<np.uint64(8*j)
@@ -96,12 +96,12 @@ def _number(tail, i, n):
 @compiled
 def _finish(h, tail):
     n = len(tail)
-    for i in range(0, n-7, 8): h = _turn(h^_mix(np.uint64(0), _number(tail, i, 8)), 27)*_1+_4
+    for i in range(0, n-7, 8): h = _rotated(h^_mix(np.uint64(0), _word_of(tail, i, 8)), 27)*_1+_4
     i = n-n%8
     if n-i>=4:
-        h = _turn(h^_number(tail, i, 4)*_1, 23)*_2+_3
+        h = _rotated(h^_word_of(tail, i, 4)*_1, 23)*_2+_3
         i += 4
-    for j in range(i, n): h = _turn(h^np.uint64(tail[j])*_5, 11)*_1
+    for j in range(i, n): h = _rotated(h^np.uint64(tail[j])*_5, 11)*_1
     h = (h^h>>np.uint64(33))*_2
     h = (h^h>>np.uint64(29))*_3
     return h^h>>np.uint64(32)
@@ -213,9 +213,10 @@ def read_tensors(
     - returns: Tensors that share the file's pages, until somebody writes to them"""
     with _damaged(path):
         raw = torch.from_numpy(np.memmap(path, np.uint8, 'c'))
-        return {k: raw[begin:end].view(dtype).view(shape) for k,(dtype,shape,begin,end) in _layout(raw.numpy()).items()}
+        return {k: raw[begin:end].view(dtype).view(shape)
+                for k,(dtype,shape,begin,end) in _header_of(raw.numpy()).items()}
 
-def _layout(raw):
+def _header_of(raw):
     "Dtype, shape, first and last byte of each tensor in a file, by name"
     n = 8+int.from_bytes(bytes(raw[:8]), 'little')
     if len(raw)<n: raise ValueError('it ends within its header')
@@ -257,24 +258,24 @@ def as_dtype(
 # %% ../../nbs/03b_memory.files.ipynb #d05a9aaa
 def scan_tensors(
     path, # A safetensors file
-    use=None, # `use(name, row, rows)` is called by several threads with all rows, some at a time; `row` numbers the first
+    use=None, # `use(name, row, rows)` is called by several threads, with some rows at a time; `row` numbers the first
     kind:str='xxh64', # Of the checksum; `'crc'` is that of older files, which takes one thread
 ): # -> the checksum, as `write_tensors` gave it
     """Read a file once: compute its checksum, and use its rows on the way
     - `path`: A safetensors file
-    - `use`: `use(name, row, rows)` is called by several threads with all rows, some at a time; `row` numbers the first
+    - `use`: `use(name, row, rows)` is called by several threads, with some rows at a time; `row` numbers the first
     - `kind`: Of the checksum; `'crc'` is that of older files, which takes one thread
     - returns: the checksum, as `write_tensors` gave it"""
     n = -(-(size := os.path.getsize(path))//_block)
-    with _damaged(path): cols = _layout(np.memmap(path, np.uint8, 'r')) if use else {}
+    with _damaged(path): cols = _header_of(np.memmap(path, np.uint8, 'r')) if use else {}
     most = max((_row_bytes(*o) for o in cols.values()), default=0)
     sums,step = np.zeros(max(n, 1), np.uint64),1 if kind=='crc' else min(n, _cpus(), 4)
     def scan(first):
         buffer = np.empty(_block+most, np.uint8)
         with open(path, 'rb', buffering=0) as f:
             for i,at in zip(range(first, n, step), range(first*_block, size, step*_block)):
-                rows = [*_begun(cols, at)]
-                o = _read_at(f, at, buffer[:max([min(at+_block, size), *(stop for *_,stop in rows)])-at])
+                rows = [*_cut_at(cols, at)]
+                o = _fill_at(f, at, buffer[:max([min(at+_block, size), *(stop for *_,stop in rows)])-at])
                 sums[i] = zlib.crc32(o[:_block], int(sums[i-1])) if kind=='crc' else xxh64(o[:_block])
                 for k,row,n_rows,start,stop in rows: use(k, row, _as_rows(o[start-at:stop-at], n_rows, *cols[k]))
     if step<2: scan(0)
@@ -288,7 +289,7 @@ def _cpus(): return len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffini
 
 def _row_bytes(dtype, shape, begin, end): return (end-begin)//shape[0] if shape and shape[0] else 0
 
-def _begun(cols, at):
+def _cut_at(cols, at):
     "The rows that begin in the block at byte `at`: their column, the first one's number, how many, first and last byte"
     for k,o in cols.items():
         if not (size := _row_bytes(*o)): continue
@@ -296,7 +297,7 @@ def _begun(cols, at):
         a,b = (-(-(i-begin)//size) for i in (max(at, begin), min(at+_block, end)))
         if a<b: yield k,a,b-a,begin+a*size,begin+b*size
 
-def _read_at(f, at, buffer):
+def _fill_at(f, at, buffer):
     "Fill `buffer` with the bytes of a file from `at` on"
     f.seek(at)
     n = 0

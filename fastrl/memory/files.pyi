@@ -61,7 +61,7 @@ def as_dtype(col: Tensor, dtype: torch.dtype) -> Tensor:
 def scan_tensors(path, use: Any=None, kind: str='xxh64'):
     """Read a file once: compute its checksum, and use its rows on the way
     - `path`: A safetensors file
-    - `use`: `use(name, row, rows)` is called by several threads with all rows, some at a time; `row` numbers the first
+    - `use`: `use(name, row, rows)` is called by several threads, with some rows at a time; `row` numbers the first
     - `kind`: Of the checksum; `'crc'` is that of older files, which takes one thread
     - returns: the checksum, as `write_tensors` gave it"""
     ...

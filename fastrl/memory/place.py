@@ -70,7 +70,7 @@ def _show(self:Place, columns=None):
     views = self.fields.columns(self.packed) if columns is None else columns
     cols = {f.path: v for f,v in zip(self.fields, views)}
     arrays = {p: v.numpy() for p,v in cols.items()} if self.fields.record and cpu else None
-    wholes = {f.path: _whole(f, array if arrays else None) for f in self.fields}
+    wholes = {f.path: _as_items(f, array if arrays else None) for f in self.fields}
     # of `a.b` and `a` › `b` the first
     by_name = {f.name: f for f in sorted(self.fields, key=lambda f: -len(f.path))}
     vars(self).update(array=array, columns=cols, arrays=arrays, wholes=wholes, by_name=by_name, # in one step,
@@ -78,7 +78,7 @@ def _show(self:Place, columns=None):
     if not cpu: self.tell()
     return self
 
-def _whole(f, array):
+def _as_items(f, array):
     "A column with one item per row, which NumPy copies in one piece; `None` where it cannot"
     size,start = f.dtype.itemsize*math.prod(f.shape),f.start*f.dtype.itemsize
     if array is not None and array.size*size: return np.ndarray(len(array), f'V{size}', array, start, array.strides[:1])
@@ -262,7 +262,7 @@ def copy_in(self:Place,
     if not self.by_loops: return self._copy_there(cols, at, n)
     fit = min(n, len(self)-at)
     for path,t in zip(self.columns, cols):
-        v,t = self._items(path, t)
+        v,t = self._in_items(path, t)
         v[at:at+fit] = t[:fit]
         if fit<n: v[:n-fit] = t[fit:]
 
@@ -276,11 +276,11 @@ def copy_column(self:Place,
     - `path`: Of the field
     - `t`: Rows of this column alone
     - `at`: The slot of the first row; there are slots for all behind it"""
-    v,t = self._items(path, t)
+    v,t = self._in_items(path, t)
     v[at:at+len(t)] = t
 
 @patch
-def _items(self:Place, path, t):
+def _in_items(self:Place, path, t):
     "The column at `path` and `t`, both with one item per row if the bytes of `t` need no change"
     v,whole = self.columns[path],self.wholes[path]
     return (whole,np.ndarray(len(t), whole.dtype, t.numpy())) if whole is not None and _lies_as(t, v.dtype) else (v,t)
@@ -300,14 +300,14 @@ def apart(self:Place,
     return [t.clone() if begin<=t.data_ptr()<begin+packed.nbytes else t for t in cols]
 
 # %% ../../nbs/00b_memory.place.ipynb #21e3e558
-_telling = 'terminated','truncated','env_id','worker_id','episode_id','step','n_steps'
+_told_of = 'terminated','truncated','env_id','worker_id','episode_id','step','n_steps'
 
 @patch
 def tell(self:Place):
     "Read from the device what its rows say about their episodes; whoever writes into the columns themselves calls it"
     there = not self.by_loops and self.packed is not None
     self.told = {p: torch.zeros(v.shape, dtype=v.dtype) if v.is_meta else v.to('cpu', copy=True)
-                 for p,v in self.columns.items() if len(p)==1 and p[0] in _telling} if there else None
+                 for p,v in self.columns.items() if len(p)==1 and p[0] in _told_of} if there else None
 
 @patch
 def _copy_there(self:Place, cols, at, n):

@@ -201,7 +201,7 @@ def _fill(self:Saved, ring, beside, files, rows, mapped):
         at = first if piece['rows']==ring.capacity else first-piece['first']
         to = {k: (put, int(new-base), len(ring.place)) for k,put in puts.items()}
         to.update({k: (partial(_put_numbers, v), int(new-zero), len(v)) for k,v in beside.items()})
-        self._copy_rows(piece, to, at, stop-first, files if mapped else None)
+        self._copy_in_rows(piece, to, at, stop-first, files if mapped else None)
     for p in pieces_of(self.manifest, 'marks'):
         if p['file'] in files: self._change(views, beside, files[p['file']], moved, base, ring.capacity or moved.total)
     ring.place.tell()
@@ -239,16 +239,18 @@ class Moved:
 
 # %% ../../nbs/03e_memory.saved.ipynb #b2750f9c
 @patch
-def _copy_rows(self:Saved, piece, to, at, n, mapped=None):
-    "Copy `n` rows of a file, from its row `at` on: for each column of `to` a function, a slot and how many slots there are"
+def _copy_in_rows(self:Saved, piece, to, at, n, mapped=None):
+    "Copy `n` rows of a file, from its row `at` on; of each column `to` has a function, a slot and the number of slots"
     def use(name, row, rows):
-        for put,slot,slots in [to[name]] if name in to else (): _spread(put, rows, row-at, piece['rows'], n, slot, slots)
+        if name not in to: return
+        put,slot,slots = to[name]
+        _spread_rows(put, rows, row-at, piece['rows'], n, slot, slots)
     if mapped is None: self.scan(piece, use)
     else:
         for k in to: use(k, 0, mapped[piece['file']][k])
 
-def _spread(put, rows, k, size, n, slot, slots):
-    "`put(rows, slot)` those of `rows` that are among `n` of a file; the first is number `k`. File and slots wrap around"
+def _spread_rows(put, rows, k, size, n, slot, slots):
+    "`put(rows, slot)` those of `rows` that are among `n` of a file; the first is number `k`. File and slots wrap"
     while len(rows):
         k = k%size
         at = (slot+k)%slots
@@ -333,7 +335,7 @@ def _fill_frames(self:Saved, ring, files, mapped):
         start = max(p['first'], about['oldest'])
         n,at = p['stop']-start,start if p['rows']==pool.capacity else start-p['first']
         to = {k: (put, start-first, pool.capacity) for k,put in _puts_of(pool.place, about['fields']).items()}
-        if not mapped: self._copy_rows(p, to, at, n)
+        if not mapped: self._copy_in_rows(p, to, at, n)
         lacks[np.arange(start-first, p['stop']-first)%pool.capacity] = False
     pool.reset(first=first, stop=about['total'])
     self.skipped += ring.forget_without(lacks)

@@ -49,7 +49,7 @@ def rows_on(
     return (units_on(device, key, first, k)*n).long()
 
 # %% ../../nbs/00bb_memory.tensors.ipynb #0603fdd5
-_children = 4 # per node of a `SumTree`
+_per_node = 4 # per node of a `SumTree`
 
 def _wide_nodes(sums, levels, bs):
     "A level with at most `bs` nodes, and these nodes"
@@ -76,15 +76,15 @@ def descend(
     - `found`: `(k,)`, the nodes that they hit, of a `level`; the root by default
     - returns: `(k,)`"""
     if found is None: found,level = torch.zeros_like(left, dtype=torch.int64),len(levels)-1
-    four = torch.arange(_children, device=left.device)
+    four = torch.arange(_per_node, device=left.device)
     for start in reversed(levels[:level]):
-        each = sums[start+found[:,None]*_children+four]
+        each = sums[start+found[:,None]*_per_node+four]
         run = each.cumsum(1)
         past = run<=left[:,None]
         k = past.sum(1)
         last = ((each>0)*four).amax(1) # rounding may carry what is left past the end here, too
-        left = torch.where(k==_children, each.gather(1, last[:,None])[:,0], left-(run*past).amax(1))
-        found = found*_children+torch.where(k==_children, last, k)
+        left = torch.where(k==_per_node, each.gather(1, last[:,None])[:,0], left-(run*past).amax(1))
+        found = found*_per_node+torch.where(k==_per_node, last, k)
     return found
 
 # %% ../../nbs/00bb_memory.tensors.ipynb #618b4773
@@ -154,10 +154,10 @@ def put_last(
 # %% ../../nbs/00bb_memory.tensors.ipynb #0ec57d6b
 def _renew_parents(sums, tops, levels, idxs):
     "Add up anew what is above the leaves `idxs`"
-    four = torch.arange(_children, device=sums.device)
+    four = torch.arange(_per_node, device=sums.device)
     for below,start in zip(levels, levels[1:]):
-        idxs = idxs//_children
-        children = below+idxs[:,None]*_children+four
+        idxs = idxs//_per_node
+        children = below+idxs[:,None]*_per_node+four
         each = sums[children]
         sums[start+idxs] = each.cumsum(1)[:,-1]
         tops[start-levels[1]+idxs] = (tops[children-levels[1]] if below else each).amax(1)
