@@ -44,7 +44,7 @@ learn: install ## train the agents on ten seeds, some hours: bench/results/learn
 	$(BIN)/python -m bench.learn
 	$(BIN)/python -m bench.r2d2
 
-bench: .venv-bench/.installed .venv-torchrl/.installed ## measure the library beside its peers, all topics or `TOPICS='add sample'`
+bench: .venv-bench/.installed $(if $(filter priority scaling,$(or $(TOPICS),scaling)),.venv-torchrl/.installed) ## measure the library beside its peers, all topics or `TOPICS='add sample'`
 	.venv-bench/bin/python -m bench.run $(TOPICS)
 # An environment of its own, since the peers ask for older packages. One that cannot be installed keeps nobody else from being
 # measured; torchrl is tried last, as its wheels fit one torch only: what is compiled in it needs the next environment.

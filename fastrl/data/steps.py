@@ -132,9 +132,9 @@ class StepRows:
 
 # %% ../../nbs/05aa_data.steps.ipynb #d022d621
 _number_types = dict(reward=np.float32, terminated=bool, truncated=bool, done=bool, step=np.int64, episode_id=np.int64,
-                env_id=np.int64, worker_id=np.int64, accum_rewards=np.float32)
-_told_back = ('state','action','next_state','reward','terminated','truncated','done','all_done','step','episode_id',
-              'env_id','worker_id','accum_rewards')
+                     env_id=np.int64, worker_id=np.int64, accum_rewards=np.float32)
+_shown_columns = ('state','action','next_state','reward','terminated','truncated','done','all_done','step',
+                  'episode_id','env_id','worker_id','accum_rewards')
 
 @patch
 def make_room(self:StepRows,
@@ -152,7 +152,7 @@ def make_room(self:StepRows,
     self.cols,self.gain,self.size,self.first,self.stop,self.counted = cols,np.empty(size),size,0,n,n
     self.leaves = {k: list(leaves(o)) for k,o in cols.items()}
     self.shown = {k: map_leaves(lambda a: a[:,None] if a.ndim==1 else a, cols['done' if k=='all_done' else k])
-                  for k in _told_back}
+                  for k in _shown_columns}
 
 # %% ../../nbs/05aa_data.steps.ipynb #075c69ff
 

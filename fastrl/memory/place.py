@@ -300,14 +300,14 @@ def apart(self:Place,
     return [t.clone() if begin<=t.data_ptr()<begin+packed.nbytes else t for t in cols]
 
 # %% ../../nbs/00b_memory.place.ipynb #21e3e558
-_told_of = 'terminated','truncated','env_id','worker_id','episode_id','step','n_steps'
+_mirrored = 'terminated','truncated','env_id','worker_id','episode_id','step','n_steps'
 
 @patch
 def tell(self:Place):
     "Read from the device what its rows say about their episodes; whoever writes into the columns themselves calls it"
     there = not self.by_loops and self.packed is not None
     self.told = {p: torch.zeros(v.shape, dtype=v.dtype) if v.is_meta else v.to('cpu', copy=True)
-                 for p,v in self.columns.items() if len(p)==1 and p[0] in _told_of} if there else None
+                 for p,v in self.columns.items() if len(p)==1 and p[0] in _mirrored} if there else None
 
 @patch
 def _copy_there(self:Place, cols, at, n):

@@ -8,7 +8,7 @@ Docs: https://fastrl.github.io/fastrl/memory.tensors.html.md"""
 
 # %% auto #0
 __all__ = ['units_on', 'rows_on', 'descend', 'weights_of', 'throw', 'last_of_each', 'put_last', 'set_leaves', 'renew',
-           'numbers_of', 'still_held', 'fold', 'runs', 'joined_rows']
+           'numbers_of', 'still_held', 'fold', 'joined_rows']
 
 # %% ../../nbs/00bb_memory.tensors.ipynb #5a78ad6f
 import torch
@@ -241,20 +241,6 @@ def fold(
         g *= gamma
         steps,discount = steps+on,torch.where(on, g, discount)
     return last,steps[:,None],total[:,None],discount.float()[:,None]
-
-def runs(
-    nxt:Tensor, # As in `fold`
-    idxs:Tensor, # `(bs,)`
-    T:int, # Steps
-)->Tensor: # `(bs, T)`, -1 where there is none
-    """The rows that follow each of `idxs`
-    - `nxt`: As in `fold`
-    - `idxs`: `(bs,)`
-    - `T`: Steps
-    - returns: `(bs, T)`, -1 where there is none"""
-    res = [idxs]
-    for _ in range(1, T): res.append(torch.where(res[-1]<0, -1, nxt[res[-1].clamp(min=0)]).clamp(min=-1))
-    return torch.stack(res, 1)
 
 # %% ../../nbs/00bb_memory.tensors.ipynb #63e2ac52
 def joined_rows(

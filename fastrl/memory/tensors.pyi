@@ -6,7 +6,7 @@ Docs: https://fastrl.github.io/fastrl/memory.tensors.html.md"""
 from typing import Any, overload
 from torch import Tensor
 from ..core import *
-__all__ = ['units_on', 'rows_on', 'descend', 'weights_of', 'throw', 'last_of_each', 'put_last', 'set_leaves', 'renew', 'numbers_of', 'still_held', 'fold', 'runs', 'joined_rows']
+__all__ = ['units_on', 'rows_on', 'descend', 'weights_of', 'throw', 'last_of_each', 'put_last', 'set_leaves', 'renew', 'numbers_of', 'still_held', 'fold', 'joined_rows']
 
 def units_on(device, key: int, first: int, k: int) -> Tensor:
     """`random_units`, made on a `device`
@@ -104,14 +104,6 @@ def fold(nxt: Tensor, reward: Tensor, idxs: Tensor, n: int, gamma: float):
     - `n`: At most so many steps
     - `gamma`: What a reward one step later is worth
     - returns: the last row of each `(bs,)`; how many steps, their discounted reward, `gamma` to that power: `(bs,1)`"""
-    ...
-
-def runs(nxt: Tensor, idxs: Tensor, T: int) -> Tensor:
-    """The rows that follow each of `idxs`
-    - `nxt`: As in `fold`
-    - `idxs`: `(bs,)`
-    - `T`: Steps
-    - returns: `(bs, T)`, -1 where there is none"""
     ...
 
 def joined_rows(packed: Tensor, idxs: Tensor, last: Tensor, mask: Tensor) -> Tensor:

@@ -102,7 +102,8 @@ class TightUpdates(MoreUpdates):
     def before_train(self):
         super().before_train()
         for cb,_ in (o for hears in self._hear.values() for o in hears):
-            if cb in (self.agent, self.learn.experience_replay) or getattr(cb, 'norm_type', 0)==2: continue
+            if cb in (self.agent, self.learn.experience_replay): continue
+            if isinstance(cb, GradientClip) and cb.norm_type==2: continue
             raise ValueError(f'`{cb}` acts in each update, of which a tight loop tells it nothing: take `MoreUpdates`, '
                              'or give it `once_per_batch = True`, if the first update of a batch is enough')
 
@@ -150,11 +151,13 @@ def step_of(
     - returns: a function"""
     o = getattr(opt, 'opt', None)
     groups = getattr(o, 'param_groups', ())
-    if type(o) is not torch.optim.Adam or not all(g['fused'] and not g['amsgrad'] for g in groups): return opt.step
+    def plain(g): return g['fused'] and not g['amsgrad'] and not g['decoupled_weight_decay']
+    if type(o) is not torch.optim.Adam or not all(map(plain, groups)): return opt.step
     parts = [(g, [p for p in g['params'] if p.requires_grad]) for g in groups]
     if not all('step' in o.state[p] for _,ps in parts for p in ps): return opt.step # it was never called
     parts = [(g, ps, [[o.state[p][k] for p in ps] for k in ('exp_avg','exp_avg_sq','step')]) for g,ps in parts if ps]
     def step():
+        if any(p.grad is None for _,ps,_ in parts for p in ps): return opt.step() # it leaves these out
         with torch.no_grad():
             for g,ps,(avg,sq,steps) in parts:
                 adam(ps, [p.grad for p in ps], avg, sq, [], steps, fused=True, amsgrad=False, beta1=g['betas'][0],
