@@ -31,7 +31,7 @@ from .memory.vector import unchanged
 # %% ../nbs/29_compat.ipynb #810600db
 class ReplayBuffer:
     "The replay buffer of cleanrl and SB3, over an `ExperienceReplay`"
-    memory = None # before there is one
+    memory,sb3_draws = None,False # before there is one
     def __init__(self,
         buffer_size:int, # The most steps it holds, of all environments together
         observation_space, action_space,
@@ -42,7 +42,7 @@ class ReplayBuffer:
         n_steps:int=1, # Fold so many steps into one
         gamma:float=.99, # Discount factor, for `n_steps`; give the model's
         sampler=None, # `Prioritized()`, for example, of which each buffer has a copy
-        seed:int=None, # Makes the draws reproducible; by default NumPy's generator gives one
+        seed:int=None, # Makes the draws reproducible; by default NumPy's generator gives one; `np.random`: draw as SB3 does
     ):
         """- `buffer_size`: The most steps it holds, of all environments together
         - `device`: Where batches should be; the rows lie in ordinary memory
@@ -51,14 +51,17 @@ class ReplayBuffer:
         - `n_steps`: Fold so many steps into one
         - `gamma`: Discount factor, for `n_steps`; give the model's
         - `sampler`: `Prioritized()`, for example, of which each buffer has a copy
-        - `seed`: Makes the draws reproducible; by default NumPy's generator gives one"""
+        - `seed`: Makes the draws reproducible; by default NumPy's generator gives one; `np.random`: draw as SB3 does"""
         self.observation_space,self.action_space,self.n_envs = observation_space,action_space,n_envs
         self.obs_shape,self.action_dim = _shape_of(observation_space),math.prod(action_space.shape)
         if str(device)=='auto': device = 'cuda' if torch.cuda.is_available() else 'cpu'
         self.device,self.buffer_size = torch.device(device),max(buffer_size//n_envs, 1)
         self.optimize_memory_usage = optimize_memory_usage
         self.handle_timeout_termination,self.n_steps,self.gamma = handle_timeout_termination,n_steps,gamma
-        seed = np.random.randint(2**31-1) if seed is None else seed
+        self.sb3_draws |= seed is np.random
+        if self.sb3_draws and sampler is not None:
+            raise ValueError(f'with `seed=np.random` steps are drawn evenly, as SB3 does; leave out {sampler}, or give an int')
+        seed = 0 if self.sb3_draws else np.random.randint(2**31-1) if seed is None else seed
         self.memory = ExperienceReplay(256, self.buffer_size*n_envs, 1, sampler=copy.deepcopy(sampler),
                                        seed=seed, schema=self._schema())
         # one step, packed as the rows are, and does it end an episode? By environment: is its episode over, and what it
@@ -228,6 +231,9 @@ ReplayBuffer.samples_as = ReplayBufferSamples
 @patch
 def sample(self:ReplayBuffer, batch_size:int, env=None):
     "Draw `batch_size` steps"
+    if self.sb3_draws and self.size():
+        self.drawn = None
+        return self._get_samples(np.random.randint(self.size(), size=batch_size), env)
     plain = env is None and self.n_steps==1 and not self.optimize_memory_usage
     batch,idxs = self.memory.sample(batch_size, self.device if plain else None)
     self.drawn = BD(idxs=idxs, **{k: batch[k] for k in ('serial','weight') if k in batch})

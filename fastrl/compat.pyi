@@ -23,6 +23,7 @@ __all__ = ['ReplayBuffer', 'ReplayBufferSamples', 'from_minari', 'to_minari', 'f
 class ReplayBuffer:
     """The replay buffer of cleanrl and SB3, over an `ExperienceReplay`"""
     memory: Any
+    sb3_draws: Any
     observation_space: Any
     action_space: Any
     n_envs: int
@@ -44,7 +45,7 @@ class ReplayBuffer:
         - `n_steps`: Fold so many steps into one
         - `gamma`: Discount factor, for `n_steps`; give the model's
         - `sampler`: `Prioritized()`, for example, of which each buffer has a copy
-        - `seed`: Makes the draws reproducible; by default NumPy's generator gives one"""
+        - `seed`: Makes the draws reproducible; by default NumPy's generator gives one; `np.random`: draw as SB3 does"""
         ...
 
     def add(self, obs, next_obs, action, reward, done, infos):

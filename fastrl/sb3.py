@@ -40,9 +40,11 @@ class NStepReplayBuffer(ReplayBuffer, _NStep):
 # %% ../nbs/30_sb3.ipynb #9531d527
 class HerReplayBuffer(_Her, DictReplayBuffer):
     "SB3's hindsight replay, relabelled by `HER` at the draw"
-    sample,_get_samples = ReplayBuffer.sample,ReplayBuffer._get_samples
+    _get_samples = ReplayBuffer._get_samples
     def __init__(self, *args, seed:int=None, **kwargs):
+        self.sb3_draws |= seed is np.random
         super().__init__(*args, **kwargs)
+        if self.sb3_draws: return
         seed = np.random.randint(2**31-1) if seed is None else seed
         self.memory.sampler = HER(self.goal_selection_strategy.name.lower(), self.n_sampled_goal, self._reward,
                                   seed=seed)
@@ -54,6 +56,10 @@ class HerReplayBuffer(_Her, DictReplayBuffer):
         infos = [{} for _ in idxs]
         if self.copy_info_dict: infos = copy.deepcopy(self.infos.reshape(-1)[idxs.numpy()])
         return self.env.env_method('compute_reward', achieved.numpy(), goal.numpy(), infos, indices=[0])[0]
+
+    def sample(self, batch_size:int, env=None):
+        "Draw `batch_size` steps"
+        return (_Her if self.sb3_draws else ReplayBuffer).sample(self, batch_size, env)
 
     def truncate_last_trajectory(self):
         "Take the newest episodes as finished"

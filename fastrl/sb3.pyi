@@ -28,9 +28,12 @@ class NStepReplayBuffer(ReplayBuffer, _NStep):
 
 class HerReplayBuffer(_Her, DictReplayBuffer):
     """SB3's hindsight replay, relabelled by `HER` at the draw"""
-    sample: Any
 
     def __init__(self, *args, seed: int | None=None, **kwargs):
+        ...
+
+    def sample(self, batch_size: int, env: Any=None):
+        """Draw `batch_size` steps"""
         ...
 
     def truncate_last_trajectory(self):

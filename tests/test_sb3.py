@@ -4,9 +4,11 @@ from pathlib import Path
 sb3 = pytest.importorskip('stable_baselines3')
 import gymnasium as gym
 from gymnasium import spaces
-from stable_baselines3 import DQN, SAC, TD3
+from stable_baselines3 import DQN, SAC, TD3, HerReplayBuffer as TheirHer
 from stable_baselines3.common import buffers as theirs
+from stable_baselines3.common.envs import BitFlippingEnv
 from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
+from fastrl.memory.replay import MemoryNotWarm
 from fastrl.memory.sample import Prioritized
 from fastrl.sb3 import DictReplayBuffer, HerReplayBuffer, NStepReplayBuffer, Priorities, ReplayBuffer
 
@@ -108,6 +110,44 @@ def test_same_batches_as_theirs(kind, handle):
                 if p is None and q is None: continue
                 assert p.dtype==q.dtype and p.shape==q.shape, k
                 torch.testing.assert_close(p, q)
+
+class Arm(gym.Env):
+    "A Dict observation, episodes that fail and such that run out of time"
+    observation_space,action_space,n = many,spaces.Box(-1, 1, (1,)),0
+    def seen(self): return dict(eye=np.full((2,2), self.n%256, np.uint8), arm=np.array([self.x, self.t], np.float32))
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.t,self.n,self.x = 0,self.n+1,self.np_random.uniform(-1, 1)
+        return self.seen(), {}
+    def step(self, action):
+        self.t,self.x = self.t+1,self.x+float(action[0])
+        return self.seen(), -self.x**2, abs(self.x)>3, self.t==17, {}
+
+class Line(Arm):
+    "The same without Dict, for two actions"
+    observation_space,action_space = line,spaces.Discrete(2)
+    def seen(self): return super().seen()['arm']
+    def step(self, action): return super().step([action-.5])
+
+courses = dict(plain=(ReplayBuffer, theirs.ReplayBuffer, DQN, Line, {}), steps=(NStepReplayBuffer, theirs.NStepReplayBuffer, DQN, Line, dict(n_steps=3, gamma=.9)),
+               dict=(DictReplayBuffer, theirs.DictReplayBuffer, SAC, Arm, {}), her=(HerReplayBuffer, TheirHer, DQN, lambda: BitFlippingEnv(n_bits=4), {}))
+
+@pytest.mark.parametrize('n_envs', (1, 3))
+@pytest.mark.parametrize('kind', courses)
+def test_same_course_as_theirs(kind, n_envs):
+    "With `seed=np.random` a training ends with the weights that SB3's own buffer gives, bit for bit, around the ring"
+    ours,their,model,env,kw = courses[kind]
+    def weights(cls, **more):
+        policy = 'MultiInputPolicy' if kind in ('dict','her') else 'MlpPolicy'
+        m = model(policy, DummyVecEnv([env]*n_envs), learning_starts=50, train_freq=2, seed=0, buffer_size=130,
+                  replay_buffer_class=cls, replay_buffer_kwargs={**kw, **more})
+        m.learn(300)
+        return torch.cat([o.flatten() for o in m.policy.state_dict().values()])
+    assert torch.equal(weights(ours, seed=np.random), weights(their))
+
+def test_their_draws_are_even():
+    with pytest.raises(ValueError, match='drawn evenly'): ReplayBuffer(6, line, either, sampler=Prioritized(), seed=np.random)
+    with pytest.raises(MemoryNotWarm, match='0 rows are stored'): ReplayBuffer(6, line, either, seed=np.random).sample(3)
 
 def test_arrays_are_views():
     b = ReplayBuffer(6, line, either, 'cpu', 2)

@@ -274,7 +274,7 @@ def scan_tensors(
         buffer = np.empty(_block+most, np.uint8)
         with open(path, 'rb', buffering=0) as f:
             for i,at in zip(range(first, n, step), range(first*_block, size, step*_block)):
-                rows = [*_rows_from(cols, at)]
+                rows = [*_begun_rows(cols, at)]
                 o = _fill_at(f, at, buffer[:max([min(at+_block, size), *(stop for *_,stop in rows)])-at])
                 sums[i] = zlib.crc32(o[:_block], int(sums[i-1])) if kind=='crc' else xxh64(o[:_block])
                 for k,row,n_rows,start,stop in rows: use(k, row, _as_rows(o[start-at:stop-at], n_rows, *cols[k]))
@@ -289,7 +289,7 @@ def _cpus(): return len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffini
 
 def _row_bytes(dtype, shape, begin, end): return (end-begin)//shape[0] if shape and shape[0] else 0
 
-def _rows_from(cols, at):
+def _begun_rows(cols, at):
     "The rows that begin in the block at byte `at`: their column, the first one's number, how many, first and last byte"
     for k,o in cols.items():
         if not (size := _row_bytes(*o)): continue

@@ -74,8 +74,12 @@ def stack_sequences(
 # %% ../../nbs/02c_memory.stacks.ipynb #2f6a90b2
 def _lazy_clone(t):
     "A copy that is made when one of both is first written to; `None` where there is no such thing"
-    try: return torch._lazy_clone(t) if t.is_cpu else None
+    try:
+        if not t.is_cpu: return
+        res = torch._lazy_clone(t)
+        t.third = res.third = torch._lazy_clone(t) # see below
     except (AttributeError, RuntimeError): return # another torch, or memory that is not torch's own
+    return res
 
 @lru_cache(64)
 def _windows(have, stride, at, rows, stack):
