@@ -42,7 +42,7 @@ class ReplayBuffer:
         n_steps:int=1, # Fold so many steps into one
         gamma:float=.99, # Discount factor, for `n_steps`; give the model's
         sampler=None, # `Prioritized()`, for example, of which each buffer has a copy
-        seed:int=None, # Makes the draws reproducible; by default NumPy's generator gives one; `np.random`: draw as SB3 does
+        seed:int=None, # Makes draws reproducible, by default one of NumPy's generator; `np.random`: draw as SB3 does
     ):
         """- `buffer_size`: The most steps it holds, of all environments together
         - `device`: Where batches should be; the rows lie in ordinary memory
@@ -51,7 +51,7 @@ class ReplayBuffer:
         - `n_steps`: Fold so many steps into one
         - `gamma`: Discount factor, for `n_steps`; give the model's
         - `sampler`: `Prioritized()`, for example, of which each buffer has a copy
-        - `seed`: Makes the draws reproducible; by default NumPy's generator gives one; `np.random`: draw as SB3 does"""
+        - `seed`: Makes draws reproducible, by default one of NumPy's generator; `np.random`: draw as SB3 does"""
         self.observation_space,self.action_space,self.n_envs = observation_space,action_space,n_envs
         self.obs_shape,self.action_dim = _shape_of(observation_space),math.prod(action_space.shape)
         if str(device)=='auto': device = 'cuda' if torch.cuda.is_available() else 'cpu'
@@ -60,7 +60,8 @@ class ReplayBuffer:
         self.handle_timeout_termination,self.n_steps,self.gamma = handle_timeout_termination,n_steps,gamma
         self.sb3_draws |= seed is np.random
         if self.sb3_draws and sampler is not None:
-            raise ValueError(f'with `seed=np.random` steps are drawn evenly, as SB3 does; leave out {sampler}, or give an int')
+            raise ValueError('with `seed=np.random` steps are drawn evenly, as SB3 draws them; '
+                             f'leave out {sampler}, or give an int as `seed`')
         seed = 0 if self.sb3_draws else np.random.randint(2**31-1) if seed is None else seed
         self.memory = ExperienceReplay(256, self.buffer_size*n_envs, 1, sampler=copy.deepcopy(sampler),
                                        seed=seed, schema=self._schema())

@@ -45,7 +45,7 @@ class ReplayBuffer:
         - `n_steps`: Fold so many steps into one
         - `gamma`: Discount factor, for `n_steps`; give the model's
         - `sampler`: `Prioritized()`, for example, of which each buffer has a copy
-        - `seed`: Makes the draws reproducible; by default NumPy's generator gives one; `np.random`: draw as SB3 does"""
+        - `seed`: Makes draws reproducible, by default one of NumPy's generator; `np.random`: draw as SB3 does"""
         ...
 
     def add(self, obs, next_obs, action, reward, done, infos):

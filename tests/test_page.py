@@ -27,7 +27,7 @@ look = '''
   said.dark = [ground(), text()];
 '''
 
-@pytest.fixture(scope='module')
+@pytest.fixture
 def page(tmp_path_factory):
     "A short run of the demo, in a folder of its own"
     folder = tmp_path_factory.mktemp('demo')
@@ -38,15 +38,21 @@ def page(tmp_path_factory):
     assert 'fresh episodes without exploring' in run.stdout and run.stdout.rstrip().endswith('demo/report.html')
     return folder/'demo'/'report.html'
 
-def test_size(page):
+def test_page(page, tmp_path):
+    "The page is made once: its size, then what a browser sees"
+    check_size(page)
+    if browser is None: pytest.skip('no Chromium here: install it to look at pages')
+    check_keys(page, tmp_path)
+    check_narrow_and_dark(page, tmp_path)
+
+def check_size(page):
     "At most 3 MB beside plotly itself, and nothing from elsewhere"
     from plotly.offline import get_plotlyjs
     text = page.read_text(encoding='utf-8').replace(get_plotlyjs(), '')
     assert len(text.encode())<3e6
     assert not re.findall(r'(?:src|href)="?https?:', text)
 
-@pytest.mark.skipif(browser is None, reason='no Chromium here: install it to look at pages')
-def test_browser(page, tmp_path):
+def check_keys(page, tmp_path):
     alone = shutil.copy(page, tmp_path) # it needs no file beside it
     said,_ = visit(Path(alone), tmp_path, step, height=2400, ms=30000)
     assert said['failed']==[] and said['fetched']==[] and said['figures']==4
@@ -56,8 +62,7 @@ def test_browser(page, tmp_path):
 
 def lightness(rgb): return sum(map(int, re.findall(r'\d+', rgb)[:3]))/3
 
-@pytest.mark.skipif(browser is None, reason='no Chromium here: install it to look at pages')
-def test_narrow_and_dark(page, tmp_path):
+def check_narrow_and_dark(page, tmp_path):
     "Side by side on a screen, below one another on a phone, and nothing overlaps; the button makes all of it dark"
     for width,columns in ((1100, 2), (500, 1)):
         said,_ = visit(page, tmp_path, look, height=2400, width=width)

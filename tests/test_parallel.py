@@ -530,22 +530,22 @@ from fastrl.memory.bank import *
 from fastrl.parallel import *
 pe = ParallelExperience(work_dir={str(tmp_path/'run')!r})
 for i in range(5):
-    def env(ctx, i=i): return [create_experience([float(j)]*50, i, 0., [0.]*50, False) for j in range(200)]
+    def env(ctx, i=i): return [create_experience([float(j)]*50, i, 0., [0.]*50, False) for j in range(50)]
     pe.environment_task(env, name=str(i))
 run_command(['true'], '.') # the fork server is started now and has no limit
-resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, resource.RLIM_INFINITY))
+resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, resource.RLIM_INFINITY))
 print(asyncio.run(pe.learn(1)).size) # each bank is small enough, and all of them together are written nowhere
 resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
 print(len(pe.memory), len(ExperienceBank.load(pe.banks.folder/'memory.json')))
-pe.environment_task(lambda ctx: [create_experience([1.]*50, i, 0., [0.]*50, False)]*10**4, name='large')
-resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, resource.RLIM_INFINITY))
+pe.environment_task(lambda ctx: [create_experience([1.]*50, i, 0., [0.]*50, False)]*2000, name='large')
+resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, resource.RLIM_INFINITY))
 pe.min_envs = 6
 try: asyncio.run(pe.learn(2))
 except OSError as e: print(e.strerror)
-print(len(pe.memory)>=1000, [o.name for o in pe.banks.folder.iterdir() if o.name[0]=='.'])
+print(len(pe.memory)>=250, [o.name for o in pe.banks.folder.iterdir() if o.name[0]=='.'])
 """)
     out = subprocess.run([sys.executable, full], capture_output=True, text=True, timeout=300, env={**os.environ, 'PYTHONPATH':str(root)})
-    assert (out.stdout.splitlines(), out.stderr)==(['1000', '1000 1000', 'File too large', 'True []'], '')
+    assert (out.stdout.splitlines(), out.stderr)==(['250', '250 250', 'File too large', 'True []'], '')
 
 # %% Who dies
 @pytest.mark.parametrize('where', ['environment','update'])
@@ -677,13 +677,14 @@ def test_two_machines(tmp_path):
         for p in reversed(started): p.terminate()
         for p in started: p.wait(30)
 
-@pytest.mark.parametrize('kind', ['embedded',long('dask'),long('asyncflow')])
-def test_example(kind, tmp_path):
-    "The DQN on four environments learns to balance the pole, on each engine"
-    p = subprocess.run([sys.executable, root/'examples'/'parallel_cartpole'/'run_me.py', kind, tmp_path/'run'], cwd=tmp_path, capture_output=True, text=True, timeout=900)
+@pytest.mark.parametrize('kind,most', [('embedded',2),*(pytest.param(o, 40, marks=pytest.mark.long) for o in ('embedded','dask','asyncflow'))])
+def test_example(kind, most, tmp_path):
+    "The DQN on four environments runs and, given time, learns to balance the pole, on each engine"
+    p = subprocess.run([sys.executable, root/'examples'/'parallel_cartpole'/'run_me.py', kind, tmp_path/'run', str(most)],
+                       cwd=tmp_path, capture_output=True, text=True, timeout=900)
     assert p.returncode==0, p.stderr
     n = read_run(tmp_path/'run'/'experience')
-    assert n['metric']>200 and len(BankFolder(tmp_path/'run'/'experience').merged())==n['iterations']*2400
+    assert n['metric']>(200 if most>2 else 8) and len(BankFolder(tmp_path/'run'/'experience').merged())==n['iterations']*2400
     assert f'After {n["iterations"]} iterations' in p.stdout
 
 def started(folder, body, name='driver.py', **env):

@@ -18,10 +18,9 @@ def texts(d, *globs):
 
 def differing(a, b): return sorted(k for k in a.keys()|b.keys() if a.get(k)!=b.get(k))
 
-@pytest.fixture(scope='module')
-def fresh(tmp_path_factory):
-    "A copy of the repository in which the notebooks were exported and cleaned, and README.md written, anew"
-    d = tmp_path_factory.mktemp('fresh')
+def test_in_sync(tmp_path):
+    "Exported, cleaned and staged anew, nothing changes; this also catches a hand edit, and the module of a notebook that is gone"
+    d = tmp_path
     for o in ('pyproject.toml', 'settings.ini'): shutil.copy(root/o, d)
     for o in ('nbs', 'docs'): shutil.copytree(root/o, d/o)
     (d/'fastrl').mkdir()
@@ -30,17 +29,10 @@ def fresh(tmp_path_factory):
     bin = Path(sys.executable).parent
     for o in ([bin/'nbdev-export'], [sys.executable, 'docs/library.py'], [bin/'nbdev-clean'], [sys.executable, 'docs/stage.py', 'readme']):
         subprocess.run(o, cwd=d, env=env, check=True)
-    return d
-
-def test_exported(fresh):
-    "Also catches a hand edit, and the module of a notebook that is gone"
-    assert not differing(texts(fresh/'fastrl', '*.py', '*.pyi'), texts(root/'fastrl', '*.py', '*.pyi')), 'run `make export`; remove stale modules'
-
-def test_clean(fresh):
-    assert not differing(texts(fresh/'nbs', '*.ipynb', '*.txt'), texts(root/'nbs', '*.ipynb', '*.txt')), 'run `nbdev-clean`'
-
-def test_readme(fresh):
-    new,old = (d/'README.md' for d in (fresh, root))
+    def differ(folder, *kinds): return differing(texts(d/folder, *kinds), texts(root/folder, *kinds))
+    assert not differ('fastrl', '*.py', '*.pyi'), 'run `make export`; remove stale modules'
+    assert not differ('nbs', '*.ipynb', '*.txt'), 'run `nbdev-clean`'
+    new,old = (o/'README.md' for o in (d, root))
     assert new.read_text(encoding='utf-8')==old.read_text(encoding='utf-8'), 'run `make readme`'
 
 def test_readme_runs(tmp_path):

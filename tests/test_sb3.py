@@ -139,7 +139,7 @@ def test_same_course_as_theirs(kind, n_envs):
     ours,their,model,env,kw = courses[kind]
     def weights(cls, **more):
         policy = 'MultiInputPolicy' if kind in ('dict','her') else 'MlpPolicy'
-        m = model(policy, DummyVecEnv([env]*n_envs), learning_starts=50, train_freq=2, seed=0, buffer_size=130,
+        m = model(policy, DummyVecEnv([env]*n_envs), learning_starts=50, train_freq=2, seed=0, buffer_size=130, policy_kwargs=dict(net_arch=[16]),
                   replay_buffer_class=cls, replay_buffer_kwargs={**kw, **more})
         m.learn(300)
         return torch.cat([o.flatten() for o in m.policy.state_dict().values()])
