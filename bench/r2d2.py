@@ -9,8 +9,8 @@ from .report import folder, machine, write
 
 page = folder.parents[1]/'nbs'/'tutorials'/'r2d2.ipynb'
 tasks = { # name: environment, arguments of `r2d2_learner`, the return that solves it
-    'T-maze with a corridor of 30': ('TMaze', dict(n=8000, T=31, rescaled=False), .95),
-    'CartPole without velocities': ('Positions', dict(n=50_000, T=15, burn_in=5, bs=64, updates=3, eval_every=5000), 475)}
+    'T-maze with a corridor of 30': ('TMaze', dict(n=8000, T=31, hidden=32, rescaled=False), .95),
+    'CartPole without velocities': ('Positions', dict(n=50_000, T=30, burn_in=10, lr=5e-4, eval_every=1000), 475)}
 variants = { # name: what is taken away, seeds at most
     'R2D2': ({}, 10), 'feed-forward': (dict(recurrent=False), 3), 'no stored state': (dict(stored=False), 3),
     'no burn-in': (dict(burn_in=0), 3), 'no priorities': (dict(prioritized=False), 3), 'one-step targets': (dict(n_step=1), 3),
@@ -68,7 +68,7 @@ def table(rows):
     return '\n'.join([*res, f"Seeds from {seeds[0]} on; a training took {mean(r['seconds'] for r in rows):.0f} s of a processor on average, on a machine that did other things, too. "
         f"{m['cpu']} ({m['cores']} cores), Python {m['python']}, {', '.join(f'{k} {v}' for k,v in m['versions'].items() if k in ('fastrl','torch','numpy'))}.", ''])
 
-def main(first=8000, seeds=10, jobs=None, only=''):
+def main(first=9000, seeds=10, jobs=None, only=''):
     "Train what is not stored yet; `only` those whose name has it, such as 'CartPole without velocities, R2D2'"
     path = folder/'r2d2.json'
     def stored(): return json.loads(path.read_text()) if path.exists() else []

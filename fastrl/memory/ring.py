@@ -111,6 +111,9 @@ def _write_checked(self:Ring, data, one):
 @patch
 def _make_room(self:Ring, fields):
     "Fix the `fields` and make room"
+    if any(f.path==('serial',) for f in fields):
+        warnings.warn('a batch has a column `serial` of its own, the numbers of its rows: yours is stored, and batches '
+                      'do not show it. Give it another name, or leave it out of a batch that you add', stacklevel=2)
     self.place.make(fields, self.capacity or 1024)
     if self.place.path: self.serials.opened() # another process may have been quicker
 
