@@ -190,9 +190,9 @@ class Readers:
 
     @property
     def nbytes(self):
-        "What the readers keep for themselves"
+        "What the readers keep for themselves; one that gave back a page keeps nothing"
         self.ask(0)
-        return sum(o.recv() for o in self.pipes)
+        return sum(max(0, o.recv()) for o in self.pipes)
     def close(self):
         self.ask(None)
         for p in self.ps: p.join()

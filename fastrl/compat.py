@@ -31,7 +31,8 @@ from .memory.vector import unchanged
 # %% ../nbs/29_compat.ipynb #810600db
 class ReplayBuffer:
     "The replay buffer of cleanrl and SB3, over an `ExperienceReplay`"
-    memory,sb3_draws = None,False # before there is one
+    memory = None # before there is one
+    sb3_draws = False # Do NumPy's generator and SB3's order decide what is drawn?
     def __init__(self,
         buffer_size:int, # The most steps it holds, of all environments together
         observation_space, action_space,
@@ -232,24 +233,29 @@ ReplayBuffer.samples_as = ReplayBufferSamples
 @patch
 def sample(self:ReplayBuffer, batch_size:int, env=None):
     "Draw `batch_size` steps"
-    if self.sb3_draws and self.size():
-        self.drawn = None
-        return self._get_samples(np.random.randint(self.size(), size=batch_size), env)
+    if self.sb3_draws and self.size(): return self._get_samples(self._sb3_steps(batch_size), env)
     plain = env is None and self.n_steps==1 and not self.optimize_memory_usage
     batch,idxs = self.memory.sample(batch_size, self.device if plain else None)
-    self.drawn = BD(idxs=idxs, **{k: batch[k] for k in ('serial','weight') if k in batch})
     return self._batch(batch, idxs, env)
+
+@patch
+def _sb3_steps(self:ReplayBuffer, n):
+    "`n` steps as SB3 draws them; it leaves out the oldest where it stores observations once"
+    if not (self.optimize_memory_usage and self.full): return np.random.randint(self.size(), size=n)
+    return (np.random.randint(1, self.buffer_size, size=n)+self.pos)%self.buffer_size
 
 @patch
 def _get_samples(self:ReplayBuffer, batch_inds, env=None):
     "The steps at the positions `batch_inds`, each of any environment"
     idxs = torch.as_tensor(batch_inds*self.n_envs+np.random.randint(self.n_envs, size=len(batch_inds)))
-    return self._batch(self.memory.ring.gather(idxs), idxs, env)
+    ring = self.memory.ring
+    return self._batch(BD(ring.gather(idxs), serial=ring.serial(idxs)[:,None]), idxs, env)
 
 # %% ../nbs/29_compat.ipynb #659d97c9
 @patch
 def _batch(self:ReplayBuffer, batch, idxs, env):
     "The rows `idxs` as a named tuple"
+    self.drawn = BD(idxs=idxs, **{k: batch[k] for k in ('serial','weight') if k in batch})
     last,end,discounts = idxs,batch,None
     if self.n_steps==1: rew = self._normal_reward(batch['reward'], env)
     else:
@@ -281,6 +287,7 @@ def update_td(self:ReplayBuffer,
 ):
     """Note the TD errors of the steps that `sample` gave last
     - `td_errors`: `(batch_size, 1)`"""
+    if self.drawn is None: raise ValueError('errors belong to a batch of `sample`: draw one first')
     self.memory.update_td(td_errors.detach().cpu().float(), self.drawn['idxs'].cpu(), self.drawn['serial'].cpu())
 
 # %% ../nbs/29_compat.ipynb #d67ca955

@@ -23,7 +23,7 @@ __all__ = ['ReplayBuffer', 'ReplayBufferSamples', 'from_minari', 'to_minari', 'f
 class ReplayBuffer:
     """The replay buffer of cleanrl and SB3, over an `ExperienceReplay`"""
     memory: Any
-    sb3_draws: Any
+    sb3_draws: bool
     observation_space: Any
     action_space: Any
     n_envs: int

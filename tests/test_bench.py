@@ -16,7 +16,7 @@ def test_toy(case):
 def test_curve(curve):
     f = curve.make('fastrl', *curve.toy)
     f()
-    assert getattr(f, 'nbytes', 0)>-1e6 # a toy's may have shrunk by some pages in between
+    assert getattr(f, 'nbytes', 0)>=0
     getattr(f, 'close', int)()
 
 def test_points(tmp_path):

@@ -677,14 +677,13 @@ def test_two_machines(tmp_path):
         for p in reversed(started): p.terminate()
         for p in started: p.wait(30)
 
-@pytest.mark.parametrize('kind,most', [('embedded',2),*(pytest.param(o, 40, marks=pytest.mark.long) for o in ('embedded','dask','asyncflow'))])
-def test_example(kind, most, tmp_path):
-    "The DQN on four environments runs and, given time, learns to balance the pole, on each engine"
-    p = subprocess.run([sys.executable, root/'examples'/'parallel_cartpole'/'run_me.py', kind, tmp_path/'run', str(most)],
-                       cwd=tmp_path, capture_output=True, text=True, timeout=900)
+@pytest.mark.parametrize('kind', ['embedded',long('dask'),long('asyncflow')])
+def test_example(kind, tmp_path):
+    "The DQN on four environments learns to balance the pole, on each engine"
+    p = subprocess.run([sys.executable, root/'examples'/'parallel_cartpole'/'run_me.py', kind, tmp_path/'run'], cwd=tmp_path, capture_output=True, text=True, timeout=900)
     assert p.returncode==0, p.stderr
     n = read_run(tmp_path/'run'/'experience')
-    assert n['metric']>(200 if most>2 else 8) and len(BankFolder(tmp_path/'run'/'experience').merged())==n['iterations']*2400
+    assert n['metric']>200 and len(BankFolder(tmp_path/'run'/'experience').merged())==n['iterations']*2400
     assert f'After {n["iterations"]} iterations' in p.stdout
 
 def started(folder, body, name='driver.py', **env):

@@ -130,7 +130,7 @@ class Line(Arm):
     def step(self, action): return super().step([action-.5])
 
 courses = dict(plain=(ReplayBuffer, theirs.ReplayBuffer, DQN, Line, {}), steps=(NStepReplayBuffer, theirs.NStepReplayBuffer, DQN, Line, dict(n_steps=3, gamma=.9)),
-               dict=(DictReplayBuffer, theirs.DictReplayBuffer, SAC, Arm, {}), her=(HerReplayBuffer, TheirHer, DQN, lambda: BitFlippingEnv(n_bits=4), {}))
+               dict=(DictReplayBuffer, theirs.DictReplayBuffer, SAC, Arm, {}), once=(ReplayBuffer, theirs.ReplayBuffer, DQN, Line, dict(handle_timeout_termination=False)), her=(HerReplayBuffer, TheirHer, DQN, lambda: BitFlippingEnv(n_bits=4), {}))
 
 @pytest.mark.parametrize('n_envs', (1, 3))
 @pytest.mark.parametrize('kind', courses)
@@ -139,11 +139,23 @@ def test_same_course_as_theirs(kind, n_envs):
     ours,their,model,env,kw = courses[kind]
     def weights(cls, **more):
         policy = 'MultiInputPolicy' if kind in ('dict','her') else 'MlpPolicy'
-        m = model(policy, DummyVecEnv([env]*n_envs), learning_starts=50, train_freq=2, seed=0, buffer_size=130, policy_kwargs=dict(net_arch=[16]),
+        m = model(policy, DummyVecEnv([env]*n_envs), learning_starts=50, train_freq=2, seed=0, buffer_size=130, policy_kwargs=dict(net_arch=[16]), optimize_memory_usage=kind=='once',
                   replay_buffer_class=cls, replay_buffer_kwargs={**kw, **more})
         m.learn(300)
         return torch.cat([o.flatten() for o in m.policy.state_dict().values()])
     assert torch.equal(weights(ours, seed=np.random), weights(their))
+
+def test_errors_of_their_draws():
+    "The errors belong to the rows that were drawn last, also by number"
+    b,s = ReplayBuffer(40, line, either, 'cpu', 2, seed=np.random),Stream(0, 2)
+    with pytest.raises(ValueError, match='draw one first'): b.update_td(torch.ones(1,1))
+    for _ in range(20): b.add(*s.step())
+    for draw in (lambda: b.sample(6), lambda: b._get_samples(np.arange(6))):
+        obs = draw().observations
+        b.update_td(obs[:,:1]*1000)
+        i = b.drawn['idxs']
+        torch.testing.assert_close(b.memory.ring['td_error'][i,0], b.memory.ring['state'][i,0]*1000)
+        assert torch.equal(b.memory.ring['state'][i], obs)
 
 def test_their_draws_are_even():
     with pytest.raises(ValueError, match='drawn evenly'): ReplayBuffer(6, line, either, sampler=Prioritized(), seed=np.random)

@@ -1,4 +1,4 @@
-"One DQN learns from four environments that explore differently: `run_me.py [embedded|dask|asyncflow] [folder] [iterations]`"
+"One DQN learns from four environments that explore differently: `run_me.py [embedded|dask|asyncflow]`"
 import asyncio, logging, sys
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -20,7 +20,7 @@ async def engine_of(kind):
         finally: await engine.shutdown()
     else: raise SystemExit(f'the engine should be embedded, dask or asyncflow, got {kind!r}')
 
-async def main(kind='embedded', work_dir='parallel_cartpole', iterations=40):
+async def main(kind='embedded', work_dir='parallel_cartpole'):
     async with engine_of(kind) as engine:
         pe = ParallelExperience(engine, work_dir=work_dir, timeout=60)
 
@@ -39,7 +39,7 @@ async def main(kind='embedded', work_dir='parallel_cartpole', iterations=40):
         @pe.as_stop_criterion(metric_name='MODEL_REWARD', threshold=200, operator=GREATER_THAN_THRESHOLD)
         async def check_reward(*args): return f'{code_path}/check_reward.py'
 
-        return await pe.learn(int(iterations))
+        return await pe.learn(40)
 
 if __name__=='__main__':
     logging.basicConfig(level=logging.INFO, format='%(message)s')

@@ -77,7 +77,7 @@ def _lazy_clone(t):
     try:
         if not t.is_cpu: return
         res = torch._lazy_clone(t)
-        t.third = res.third = torch._lazy_clone(t) # see below
+        t.third = res.third = torch._lazy_clone(t) # else two threads that write at once fail
     except (AttributeError, RuntimeError): return # another torch, or memory that is not torch's own
     return res
 
