@@ -13,6 +13,7 @@ __all__ = ['as_main', 'run_command', 'run_function']
 import ctypes, json, math, os, select, signal, socket, subprocess, sys, tempfile, threading, time, traceback
 import cloudpickle
 from contextlib import suppress
+from functools import cache
 from importlib import import_module
 from multiprocessing.connection import wait
 from pathlib import Path
@@ -146,11 +147,17 @@ def _supervise(spec, task, out, err, reply, life):
     with suppress(OSError): os.write(reply, (why or str(code)).encode()) # perhaps nobody reads it
 
 # %% ../nbs/11_supervisor.ipynb #14510eda
+@cache
+def _load_compiler(numba):
+    "What numba imports when something compiled is called first: half a second that each child would take"
+    with suppress(BaseException): numba.njit(lambda: None)()
+
 def _read_spec(task):
     "The first line of the file `task`, with the modules that it names imported; the pickled call follows"
     spec = json.loads(task.readline())
     for o in spec['preload']:
         with suppress(BaseException): import_module(o) # the child fails where it needs it, and says why
+    if numba := sys.modules.get('numba'): _load_compiler(numba)
     return spec
 
 def _fork_supervisor(task, fds, sent):
