@@ -1,13 +1,27 @@
 "The command `fastrl`, as a process: it is stopped, killed, started again"
-import json, os, signal, subprocess, sys, time
+import io, json, os, signal, subprocess, sys, time
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
+from subprocess import CompletedProcess
 import pytest
+from fastcore.xtras import working_directory
+from fastrl.cli import main
 from fastrl.memory.disk import Saved, verify
 
 root = Path(__file__).parent.parent
 command = [sys.executable, '-m', 'fastrl.cli']
 
 def fastrl(*args, cwd): return subprocess.run([*command, *map(str, args)], cwd=cwd, capture_output=True, text=True)
+def here(*args, cwd):
+    "The same in this process, which has imported all of it"
+    out,err = io.StringIO(),io.StringIO()
+    with working_directory(cwd), redirect_stdout(out), redirect_stderr(err):
+        try: code = main(map(str, args))
+        except SystemExit as e:
+            code = e.code
+            if isinstance(code, str): code = print(code, file=err) or 1 # as Python ends with it
+    return CompletedProcess(args, code or 0, out.getvalue(), err.getvalue())
+
 def training(folder): return Saved(folder/'memory').state()['extra']['cbs']
 def train(out, steps): return ['train','CartPole-v1','--out',str(out),'--steps',str(steps),'--every','50']
 
@@ -46,29 +60,29 @@ def test_stopped(tmp_path):
     assert code==0 and 'The same command resumes' in said and 'Traceback' not in said
     steps = training(tmp_path/'run')['score']['steps']
     assert f'Stopped after {steps:,} of 1,000,000 steps' in said # to the last batch, not to the last checkpoint
-    assert 'a training' in fastrl('info', tmp_path/'run', cwd=tmp_path).stdout
+    assert 'a training' in here('info', tmp_path/'run', cwd=tmp_path).stdout
 
 def test_info_and_verify(tmp_path):
     "What `info --json` prints is JSON and nothing else, and a failure leaves the output empty; `verify` finds one wrong bit"
     settings = '--n-envs', 2, '--max-sz', 1000, '--lr', .002
-    fastrl(*train(tmp_path/'run', 1100), *settings, cwd=tmp_path)
+    here(*train(tmp_path/'run', 1100), *settings, cwd=tmp_path)
     said = json.loads(fastrl('info', tmp_path/'run', '--json', cwd=tmp_path).stdout)
     assert (said['rows'], said['capacity'], said['kind']) == (1000, 1000, 'ExperienceReplay') and said['training']['steps']>=1100
-    other = fastrl(*train(tmp_path/'run', 2000), cwd=tmp_path)
+    other = here(*train(tmp_path/'run', 2000), cwd=tmp_path)
     assert other.returncode==1 and 'begun with lr 0.002, not 0.001, n_envs 2, not 1, max_sz 1000, not 50000' in other.stderr
     none = fastrl('info', tmp_path/'none', '--json', cwd=tmp_path)
     assert none.returncode==1 and none.stdout=='' and len(none.stderr.splitlines())==1
-    whole = fastrl('verify', tmp_path/'run', cwd=tmp_path)
+    whole = here('verify', tmp_path/'run', cwd=tmp_path)
     assert whole.returncode==0 and 'as they were written' in whole.stdout
     piece = max((tmp_path/'run'/'memory').glob('rows-*'), key=lambda o: o.stat().st_size)
     raw = bytearray(piece.read_bytes())
     raw[-1] ^= 1
     piece.write_bytes(raw)
-    broken = fastrl('verify', tmp_path/'run', cwd=tmp_path)
+    broken = here('verify', tmp_path/'run', cwd=tmp_path)
     assert broken.returncode==1 and f'{piece.name} is damaged' in broken.stdout
-    refused = fastrl('explore', tmp_path/'run', cwd=tmp_path)
+    refused = here('explore', tmp_path/'run', cwd=tmp_path)
     assert refused.returncode==1 and refused.stderr.startswith('fastrl: ') and len(refused.stderr.splitlines())==1
-    refused = fastrl(*train(tmp_path/'run', 2000), *settings, cwd=tmp_path) # nor does it resume
+    refused = here(*train(tmp_path/'run', 2000), *settings, cwd=tmp_path) # nor does it resume
     assert refused.returncode==1 and f'{piece.name} is damaged' in refused.stderr and 'Traceback' not in refused.stderr
 
 def test_installed():
@@ -85,5 +99,5 @@ def test_title(tmp_path):
     er.add(x=1.)
     for folder,title in (('run','run'), ('run/memory','run/memory')):
         er.save(tmp_path/'run'/'memory')
-        fastrl('explore', tmp_path/folder, '--out', 'r.html', cwd=tmp_path)
+        here('explore', tmp_path/folder, '--out', 'r.html', cwd=tmp_path)
         assert f'<h1>What is in {title}</h1>' in (tmp_path/'r.html').read_text(encoding='utf-8')

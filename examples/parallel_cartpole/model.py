@@ -11,6 +11,7 @@ def network(): return nn.Sequential(nn.Linear(4, 128), nn.ReLU(), nn.Linear(128,
 
 def learnt():
     "The network, with the weights of the last update"
+    torch.manual_seed(0) # before the first one, too, all environments play with the same weights
     net = network()
     if path.exists(): net.load_state_dict(torch.load(path, weights_only=True)['online'])
     return net

@@ -1,11 +1,13 @@
 "Update a double DQN from everything collected so far"
 import os
-import torch
+import numpy as np, torch
 from torch.nn import functional as F
 from fastrl.memory.bank import ExperienceBank
 from model import network, path
 
-bank,gamma = ExperienceBank.load(os.environ['FASTRL_BANK']),.99
+bank,gamma,seed = ExperienceBank.load(os.environ['FASTRL_BANK']),.99,int(os.environ['FASTRL_SEED'])
+torch.manual_seed(seed)
+bank.rng = np.random.default_rng(seed)
 online,target = network(),network()
 opt = torch.optim.Adam(online.parameters(), lr=1e-3)
 if path.exists():
