@@ -1,4 +1,4 @@
-"The command `fastrl`, as a process: it is stopped, killed, started again"
+"The command `fastrl`: stopped, killed and started again as a process, in this one where that makes no difference"
 import io, json, os, signal, subprocess, sys, time
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path

@@ -22,7 +22,7 @@ async def engine_of(kind):
 
 async def main(kind='embedded', work_dir='parallel_cartpole'):
     async with engine_of(kind) as engine:
-        pe = ParallelExperience(engine, work_dir=work_dir, timeout=60, seed=1) # the same run again learns the same
+        pe = ParallelExperience(engine, work_dir=work_dir, timeout=60, seed=1)
 
         @pe.environment_task(name='calm')
         async def calm(*args): return f'{code_path}/environment.py eps=0.02'
