@@ -111,7 +111,15 @@ def by_priority(rows, n, B, T, burn_in):
 
 def prioritized_sequences(n=10**6, B=16, T=64, burn_in=16, peers=(TorchrlPrioritizedSlices,)):
     rows,td = ended(n),torch.rand(B*(burn_in+T))
-    return {'fastrl': by_priority(rows, n, B, T, burn_in), **stores.open_all(peers, rows, n, B*(burn_in+T), lambda s: lambda: s.turn(td))}
+    res = {'fastrl': by_priority(rows, n, B, T, burn_in), **stores.open_all(peers, rows, n, B*(burn_in+T), lambda s: lambda: s.turn(td))}
+    if peers and not callable(res['torchrl']) and torchrl_python.exists():
+        res['torchrl'] = Apart(str(torchrl_python)).begin('priority', 'slices_by_priority', (n, B*(burn_in+T)))
+    return res
+
+def slices_by_priority(n, rows):
+    "The same of torchrl alone, in a process with the torch that its wheel wants"
+    s,td = TorchrlPrioritizedSlices(ended(n), n, rows),torch.rand(rows)
+    return lambda: s.turn(td)
 
 def against_uniform(n=10**6, B=16, T=64, burn_in=16):
     rows = ended(n)

@@ -486,3 +486,14 @@ def test_beside_the_rest(seed):
             torch.testing.assert_close(there.tree[:], anew.tree[:], rtol=1e-6, atol=1e-9)
         with er.loader(4) as ahead: check(*next(ahead))
     assert (len(er)<40)==short
+
+def test_put_refuses_frames():
+    "Rows have frames in common, so none is overwritten, not by its number either; other columns are"
+    er = ExperienceReplay(4, max_sz=20, warmup_sz=1, frame_stack=2, seed=0)
+    for t in range(30): er.add(state=torch.full((1,3), t, dtype=torch.uint8), next_state=torch.full((1,3), t+1, dtype=torch.uint8), value=0., terminated=t%5==4, truncated=False, env_id=0)
+    before = er.memory['state'].clone(),er.memory['next_state'].clone()
+    batch,idxs = er.sample()
+    for o in (batch['state'], torch.zeros(4, 2, dtype=torch.int32)):
+        with pytest.raises(ExperienceReplayException, match='cannot be overwritten'): er.put('state', idxs, o, batch['serial'])
+    assert all(map(torch.equal, before, (er.memory['state'], er.memory['next_state'])))
+    assert er.put('value', idxs, torch.ones(4,1), batch['serial'])==0 and (er.memory['value'][idxs]==1).all()

@@ -1,5 +1,5 @@
 "Sequences against an oracle that keeps every row and knows nothing of the inside: who is drawn, how often, with what in front"
-import copy, random, threading, time
+import copy, random, threading, time, warnings
 from collections import Counter
 from concurrent.futures import Future, ThreadPoolExecutor
 import pytest, torch
@@ -439,3 +439,22 @@ def test_own_sampler(tmp_path):
     back = ExperienceReplay.load(tmp_path/'er', sampler=mine)
     assert back.sampler is mine
     for o in (er, back): same(o.sample_sequences(8, T=3)[1], tensor([[4,5,6]]*8))
+
+def test_put_keeps_links():
+    "What says which row follows which is not overwritten, before or after the first draw: a loaded memory links its rows as this one"
+    er = ExperienceReplay(4, max_sz=20, warmup_sz=1, seed=0)
+    for t in range(20): er.add(x=t, step=t%5, terminated=t%5==4, truncated=False, env_id=0, episode_id=t//5)
+    for _ in range(2):
+        for name in ('terminated','truncated','env_id','episode_id','step'):
+            with refused('says which row follows which'): er.put(name, torch.arange(20), torch.zeros_like(er.memory[name]))
+        assert {o[0] for o in er.sample_sequences(200, T=5)[1].tolist()}=={0,5,10,15}
+
+def test_own_weight():
+    "A stored `weight` is told once that batches drawn by priority show another; it stays as it is"
+    er = ExperienceReplay(4, max_sz=20, warmup_sz=1, sampler=Prioritized(seed=0))
+    er.add(x=1., weight=7.)
+    with pytest.warns(UserWarning, match='a column `weight` of their own') as told: batch,_ = er.sample()
+    with warnings.catch_warnings():
+        warnings.simplefilter('error')
+        er.sample(), er.add(x=2., weight=8.), er.sample()
+    assert len(told)==1 and (batch['weight']==1).all() and er['weight'][:,0].tolist()==[7,8]

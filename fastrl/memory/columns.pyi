@@ -5,7 +5,7 @@ A reward of shape `(n,)` minus a value of shape `(n,1)` is an `(n,n)` matrix, an
 Docs: https://fastrl.github.io/fastrl/memory.columns.html.md"""
 from typing import Any, overload
 from ..core import *
-__all__ = ['other_words', 'as_column', 'as_rows', 'later_columns', 'with_later', 'row_schema', 'one_row', 'refuse_positions', 'Columns']
+__all__ = ['other_words', 'as_column', 'as_rows', 'later_columns', 'with_later', 'check_put', 'row_schema', 'one_row', 'refuse_positions', 'Columns']
 
 def as_column(v):
     """One number per row as a column
@@ -29,6 +29,12 @@ def with_later(rows: dict, zeros: dict) -> dict:
     """`rows` with zeros for the columns that they lack
     - `rows`: Columns `(n, …)`
     - `zeros`: From `later_columns`"""
+    ...
+
+def check_put(name: str, frame_stack: int | None=None):
+    """Raise if a change of this column in some rows would change others
+    - `name`: The column that is to be overwritten
+    - `frame_stack`: Are states stacks of frames?"""
     ...
 
 def row_schema(schema: dict) -> dict:

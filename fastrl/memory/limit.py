@@ -11,6 +11,7 @@ __all__ = ['RateLimiter']
 
 # %% ../../nbs/05q_memory.limit.ipynb #6f613780
 import threading
+from numbers import Real
 from contextlib import contextmanager
 from fastcore.basics import patch
 from ..core import *
@@ -27,9 +28,11 @@ class RateLimiter:
         - `min_size_to_sample`: Rows before the first draw
         - `error_buffer`: How many draws the two may be apart, either way; or the pair of these limits"""
         spi,n = samples_per_insert,whole_number('min_size_to_sample', min_size_to_sample)
-        if not spi>0: raise ValueError(f'`samples_per_insert` should be above 0, got {spi}')
+        if not isinstance(spi, Real) or not spi>0:
+            raise ValueError(f'`samples_per_insert` should be a number above 0, got {spi!r}')
         if error_buffer is None: error_buffer = max(1., spi)
-        least,most = error_buffer if isinstance(error_buffer, tuple) else (spi*n-error_buffer, spi*n+error_buffer)
+        pair = isinstance(error_buffer, (tuple, list))
+        least,most = error_buffer if pair else (spi*n-error_buffer, spi*n+error_buffer)
         if not least<=spi*n<=most:
             raise ValueError(f'`error_buffer` should hold {spi*n}, the draws that the first {n} rows are worth, '
                              f'got {least} to {most}')
@@ -136,8 +139,10 @@ def delete(self:RateLimiter,
 ):
     """`n` rows were removed, and none came in their place
     - `n`: Rows"""
+    n = whole_number('n', n)
     with self.change:
-        self.done['delete'] += whole_number('n', n)
+        if n>self.size+self.doing['insert']: raise ValueError(f'{n} rows cannot be removed: there are {self.size}')
+        self.done['delete'] += n
         self.change.notify_all()
 
 @patch

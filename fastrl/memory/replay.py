@@ -168,7 +168,7 @@ def sample(self:ExperienceReplay,
     if bs is None: bs = self.bs
     elif type(bs) is not int or bs<1: bs = _positive('bs', bs)
     if n_batches is not None: n_batches = _positive('n_batches', n_batches)
-    self._check_warm()
+    self.check_warm()
     read = getattr(self.sampler, 'read', None)
     if self.n_step: read = folds_of(self) if read is None else _refuse_fold(self.sampler)
     try: return self.ring.draw(self.sampler, bs, device, read, n_batches)
@@ -179,7 +179,8 @@ def _refuse_fold(sampler):
                                     'give no `n_step`')
 
 @patch
-def _check_warm(self:ExperienceReplay):
+def check_warm(self:ExperienceReplay):
+    "Raise a `MemoryNotWarm` if batches are not drawn yet"
     n,need = len(self.ring),self.warmup_sz if self.warmup_sz>0 else 1
     if n<need:
         raise MemoryNotWarm(f'{n} rows are stored, and {need} are needed before the first batch: '
@@ -227,8 +228,6 @@ def add(self:ExperienceReplay,
         except ValueError: pass # lists and the like, or a row to be refused
     return self+one_row(row, not self.ring.fields)
 
-
-
 # %% ../../nbs/06_memory.replay.ipynb #06000102
 @patch
 def _extend_to_full(self:ExperienceReplay, rows):
@@ -255,7 +254,7 @@ def update_td(self:ExperienceReplay,
     - `serials`: The batch's column `serial`; without it the rows are taken as they are now"""
     with self.ring as ring:
         if self.learn_there(td_errors, idxs, serials): return
-        if getattr(idxs, 'ndim', 1)==2:
+        if np.ndim(idxs)==2:
             if type(self.sampler) is Prioritized and self.sampler.learn(ring, td_errors, idxs, serials): return
             try: td_errors,idxs,serials = steps_as_rows(td_errors, idxs, serials)
             except ValueError as e: raise ExperienceReplayException(str(e)) from e
@@ -338,9 +337,9 @@ def put(self:ExperienceReplay,
     - `values`: Their shape, followed by that of a row
     - `serials`: The batch's column `serial`; without it the rows are taken as they are now
     - returns: How many rows are gone"""
-    if name=='td_error':
-        raise ExperienceReplayException('write TD errors with `update_td`, which also tells the sampler')
-    try: return self.ring.put(name, idxs, values, serials)
+    try:
+        check_put(name, self.frame_stack)
+        return self.ring.put(name, idxs, values, serials)
     except (ValueError, IndexError, KeyError) as e: raise ExperienceReplayException(e.args[0]) from e
 
 # %% ../../nbs/06_memory.replay.ipynb #12e7c825
@@ -412,10 +411,9 @@ def sample_sequences(self:ExperienceReplay,
     if burn_in and T is None:
         raise ExperienceReplayException('no step comes before a whole episode: give `T`, or no `burn_in`')
     if n_batches is not None: n_batches = _positive('n_batches', n_batches)
-    self._check_warm()
-    by = self.sampler if hasattr(self.sampler, 'draw_starts') else None
-    runs = Runs(self.walk, self.runs.gen, T, pad, burn_in, by)
-    try: return self.ring.draw(runs, bs, device, n_batches=n_batches)
+    self.check_warm()
+    runs = Runs(self.walk, self.runs.gen, T, pad, burn_in, getattr(self.sampler, 'draw_starts', None) and self.sampler)
+    try: return self.ring.draw(runs, bs, device if device is None else usable_device(device), n_batches=n_batches)
     except ValueError as e: raise ExperienceReplayException(str(e)) from e
 
 # %% ../../nbs/06_memory.replay.ipynb #922f3ec8
@@ -478,7 +476,8 @@ def _add_rows_of(self:ExperienceReplay, source, idxs, rows=None, **columns):
     try:
         if rows is None and isinstance(of, FrameRing) and self._takes_frames_of(of): ring.copy_rows(of, idxs, **columns)
         else:
-            rows = as_rows({**of.gather(idxs.to(of.device)), **columns} if rows is None else rows, ring.fields)
+            rows = {**of.gather(idxs.to(of.device)), **columns} if rows is None else rows
+            rows = with_later(as_rows(rows, ring.fields), self.later)
             if self.freeze_memory: rows = self._extend_to_full(rows)
             else: ring.extend(rows, **(dict(strict=False) if isinstance(ring, FrameRing) else {}))
             idxs = idxs[:BD(rows).bs()]

@@ -86,6 +86,10 @@ class ExperienceReplay(Savable, DrawsAhead, LearnsOnDevice):
     - returns: the batch and the numbers of its rows, or so many such pairs"""
         ...
 
+    def check_warm(self):
+        """Raise a `MemoryNotWarm` if batches are not drawn yet"""
+        ...
+
     @property
     def memory(self) -> BD:
         """The stored columns, in the order of the ring; `None` before the first row"""

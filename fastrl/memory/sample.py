@@ -10,7 +10,7 @@ Docs: https://fastrl.github.io/fastrl/memory.sample.html.md"""
 __all__ = ['Chains', 'Uniform', 'Prioritized', 'HER', 'sampler_of', 'Walk', 'Mixture']
 
 # %% ../../nbs/03_memory.sample.ipynb #1ab440b3
-import zlib, numpy as np, torch
+import warnings, zlib, numpy as np, torch
 from torch import Tensor
 from fastcore.basics import patch
 from ..core import *
@@ -202,6 +202,9 @@ def follow(self:Prioritized, ring:Ring):
     if (total := ring.total)==self.seen: return
     cap,base = len(ring.place),ring.seams.first
     if base!=self.base: self.tree,self.seen,self.base = None,base,base # it was reset
+    if self.tree is None and ('weight',) in (ring.place.columns or ()): warnings.warn(
+        'batches drawn by priority have a column `weight` of their own: yours is stored, and they do not show it. '
+        'Give it another name', stacklevel=2)
     if self.tree is None or len(self.tree)<cap: # the first time, or the ring has grown
         old,self.tree = self.tree,SumTree(cap, ring.device, ring.place.by_loops)
         if old is not None: self.tree.update(torch.arange(len(old), device=ring.device), old[:])
@@ -270,12 +273,6 @@ def learn(self:Prioritized,
 
 # %% ../../nbs/03_memory.sample.ipynb #7570cbd4
 @patch
-def _least(self:Prioritized, n):
-    "The least priority of `n` rows"
-    p = self.tree[:n]
-    return p[p>0].min().item() if self.tree.numba else torch.where(p>0, p, torch.inf).amin()
-
-@patch
 def _betas(self:Prioritized, k):
     "`beta` for each of the next `k` batches"
     return [self.beta] if k==1 else [self._beta_at(self.draws+i) for i in range(k)]
@@ -293,7 +290,7 @@ def draw(self:Prioritized,
     - returns: row numbers `(bs*n_batches,)`, and the column `weight`"""
     if not ring.total: raise ValueError('there are no rows to draw from yet: add some first')
     self.follow(ring)
-    least = 0. if self.normalize=='batch' else self._least(len(ring))
+    least = 0. if self.normalize=='batch' else self.tree.least
     # the number of rows and the total priority are in all weights, and cancel out
     idxs,weight = self.tree.throw(*self.skip(bs*n_batches), bs, self._betas(n_batches), least)
     self.draws += n_batches

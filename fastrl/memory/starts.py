@@ -289,6 +289,8 @@ def steps_as_rows(
         raise ValueError(f'`serials` should have one number for each of the {idxs.numel()} `idxs`, got {len(cols[1])}: '
                          'pass those that came with these rows')
     idxs = idxs.reshape(-1)
+    if (idxs<-1).any():
+        raise ValueError(f'`idxs` should be numbers of rows, or -1 where there is none, got {idxs.min()}')
     there = idxs>=0
     if not there.all(): idxs,*cols = (o if o is None else o[there.to(o.device)] for o in (idxs, *cols))
     return cols[0],idxs,cols[1]
@@ -307,8 +309,7 @@ def draw(self:Starts,
     - `beta`: How far weights make up for being drawn more often
     - `whole`: Is the largest weight of all sequences 1? By default that of the batch is
     - returns: rows `(bs,)`, their weights `(bs,1)`"""
-    if whole: p = self.tree[:]
-    try: return self.tree.throw(key, first, bs, [beta], p[p>0].min().item() if whole and p.any() else 0.)
+    try: return self.tree.throw(key, first, bs, [beta], self.tree.least if whole else 0.)
     except ValueError as e:
         raise ValueError(f'no episode has {self.T} rows in a row among those that are stored: '
                          'ask for fewer, or `pad`') from e

@@ -1,6 +1,6 @@
 """Consecutive chunks of episodes, with the state carried from one batch to the next
 
-A robot's episode never ends, and no batch is long enough for it. A `Stream` gives it chunk by chunk: row `b` of each batch continues where row `b` of the batch before ended, so that a recurrent network keeps its state from one to the next. Where that is not possible, because the episode ended or its rows were overwritten, the row begins elsewhere, and `continues` says so.
+A robot's episode never ends, and no batch is long enough for it. A `Stream` gives it chunk by chunk: row `b` of each batch continues where row `b` of the batch before ended, so that a recurrent network keeps its state from one to the next. Where that is not possible, because the episode ended, its rows were overwritten, or the next one is not there yet, the row begins elsewhere, and `continues` says so. A learner that is faster than its robot therefore loses the state often: a [`RateLimiter`](05q_memory.limit.ipynb) makes it wait.
 
 Docs: https://fastrl.github.io/fastrl/memory.stream.html.md"""
 
@@ -39,6 +39,7 @@ class Stream:
     def __iter__(self): return self
     def __next__(self): # -> a batch `(bs, T, …)`, row numbers `(bs, T)`, -1 where there is none
         """- returns: a batch `(bs, T, …)`, row numbers `(bs, T)`, -1 where there is none"""
+        self.memory.check_warm()
         try: batch,idxs = self.memory.ring.draw(self, self.bs, self.device)
         except ValueError as e: raise ExperienceReplayException(str(e)) from e
         self.last = batch['serial'].amax((1,2)).cpu().numpy()
@@ -80,6 +81,7 @@ def stream(self:ExperienceReplay,
     - `seed`: Makes the places reproducible where sequences begin
     - `device`: Where batches should be
     - returns: An iterator of pairs, a batch `(bs, T, …)` and row numbers `(bs, T)`"""
+    if device is not None: device = usable_device(device)
     return Stream(self, self.bs if bs is None else bs, T, seed, device)
 
 # %% ../../nbs/06ab_memory.stream.ipynb #d4c81a5f

@@ -120,6 +120,21 @@ def _refuse_priority(self:SumTree, idx, priority):
     if not 0<=idx<self.n: raise IndexError(f'there are {self.n} priorities, so none has number {idx}')
     raise ValueError(f'a priority should be finite and not negative, got {priority} for number {idx}')
 
+# %% ../../nbs/02_memory.tree.ipynb #02a1ea51
+
+@compiled
+def _least_bits(bits): # of positive floats, in the floats' order: whole numbers are compared four at a time
+    res = np.uint64(2**64-1)
+    for b in bits: res = min(res, b-np.uint64(1)) # 0 comes last
+    return res+np.uint64(1)
+
+@patch(as_prop=True)
+def least(self:SumTree):
+    "The least priority above 0, or 0 without one; on a device it stays there"
+    p = self.sums[:self.n]
+    if self.numba: return np.uint64(_least_bits(p.view(np.uint64))).view(np.float64).item()
+    return torch.where(p>0, p, torch.inf).amin()
+
 # %% ../../nbs/02_memory.tree.ipynb #0345fd27
 @patch
 def update_td(self:SumTree,

@@ -53,6 +53,11 @@ class SumTree:
     - `priorities`: `(k,)`, finite and not negative"""
         ...
 
+    @property
+    def least(self):
+        """The least priority above 0, or 0 without one; on a device it stays there"""
+        ...
+
     def update_td(self, idxs, td_errors, alpha: float, eps: float):
         """Set the priorities of `idxs` to `(|td_errors|+eps)**alpha`
     - `idxs`: `(k,)` of int64: a tensor, or on the cpu also an array

@@ -494,7 +494,9 @@ class Runs:
             if 'mask' in own: raise ValueError('sequences of unequal length have a column `mask` of their own: '
                                                'call the stored column `mask` another name')
         T,more = self.T,{}
-        if not T: begin,T = walk._draw_whole(ring, bs, self.gen)
+        if not T:
+            begin,T = walk._draw_whole(ring, bs, self.gen)
+            if self.by is not None: more = dict(weight=torch.ones(bs, 1, device=ring.device)) # all are equally likely
         elif self.by is not None: begin,more = self.by.draw_starts(ring, bs, walk, T, self.pad)
         else: begin = walk._starts(ring, bs, T, self.pad, self.gen)
         base,oldest = walk.bounds(ring)[:2] if self.burn_in else (0,0)
