@@ -2,6 +2,7 @@
 import json, os, platform
 from datetime import date
 from pathlib import Path
+from textwrap import fill
 from . import stores
 
 folder = Path(__file__).parent/'results'
@@ -84,7 +85,8 @@ def plot(cases, path):
     import matplotlib.pyplot as plt
     cases = [c for c in cases if any(p in c['ratios'] for p in peers)]
     if not cases: return
-    fig,ax = plt.subplots(figsize=(8, 1.3+.5*len(cases)), dpi=110, layout='constrained')
+    names = [fill(c['name'], 55, break_on_hyphens=False) for c in cases] # a long one would leave no room for the figures
+    fig,ax = plt.subplots(figsize=(8, 1.3+.5*len(cases)+.2*sum(o.count('\n') for o in names)), dpi=110, layout='constrained')
     for i,c in enumerate(cases):
         rs = {p: c['ratios'][p] for p in peers if p in c['ratios']}
         ax.plot([1, max(rs.values())], [i,i], color='#dddddd', lw=1, zorder=1)
@@ -97,7 +99,7 @@ def plot(cases, path):
     ticks = [t for t in (.25,.5,1,2,5,10,20,50,100,200,500,1000) if lo/1.15<t<hi*1.3]
     ax.set_xticks(ticks, ['fastrl' if t==1 else f'{t:g}×' for t in ticks])
     ax.minorticks_off()
-    ax.set_yticks(range(len(cases)), [f"{c['name']}\nfastrl: {show(c['us'][c['ours']], c['unit'])}" for c in cases], fontsize=9)
+    ax.set_yticks(range(len(cases)), [f"{o}\nfastrl: {show(c['us'][c['ours']], c['unit'])}" for o,c in zip(names, cases)], fontsize=9)
     for o in ('top','right','left'): ax.spines[o].set_visible(False)
     ax.tick_params(axis='y', length=0)
     ax.grid(axis='x', color='#eeeeee', zorder=0)
