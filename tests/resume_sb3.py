@@ -1,6 +1,7 @@
 """Run SB3's DQN and SAC with our buffers, go on where `folder` stands, and tell what came of it.
 
-`python tests/resume_sb3.py folder 130 0`: DQN kills itself by SIGKILL at step 130; the recipe is that of the how-to page."""
+`python tests/resume_sb3.py '["folder", 130, 0]' '["folder", 0, 0]'`: DQN kills itself by SIGKILL at step 130, and is resumed.
+Each run is a process of its own, forked when all is imported; the recipe is that of the how-to page."""
 import hashlib, json, os, signal, sys
 from pathlib import Path
 import gymnasium as gym, torch
@@ -42,11 +43,16 @@ def outcome(model):
 def main(folder, *kills):
     torch.set_num_threads(1)
     res = {}
-    for name,kill in zip(('dqn','sac'), map(int, kills)):
+    for name,kill in zip(('dqn','sac'), kills):
         path = Path(folder)/name
         model = resumed(ByPriority if name=='dqn' else SAC, path) if path.exists() else new(name)
         model.learn(steps-model.num_timesteps, reset_num_timesteps=False, callback=[Resumable(path, 50), Die(kill)])
         res[name] = outcome(model)
-    print(json.dumps(res))
+    print(json.dumps(res), flush=True)
 
-if __name__=='__main__': main(*sys.argv[1:])
+if __name__=='__main__':
+    for o in sys.argv[1:]:
+        if pid := os.fork(): print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
+        else:
+            main(*json.loads(o))
+            break

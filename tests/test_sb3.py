@@ -309,16 +309,14 @@ def test_her():
 
 def test_killed_and_resumed(tmp_path):
     "DQN and SAC, killed at random steps and resumed as the how-to page says, end bit for bit as unbroken ones"
-    def run(folder, *kills):
-        (tmp_path/folder).mkdir(exist_ok=True)
-        p = subprocess.run([sys.executable, 'tests/resume_sb3.py', tmp_path/folder, *map(str, kills)], cwd=Path(__file__).parent.parent,
-                           capture_output=True, text=True)
-        assert p.returncode==(-9 if any(kills) else 0), p.stderr
-        return p.stdout and json.loads(p.stdout)
-    rng = random.Random(0)
-    unbroken = run('once', 0, 0)
-    for kills in ((rng.randint(60, 240), 0), (0, rng.randint(1, 120)), (0, rng.randint(121, 240))): run('often', *kills)
-    assert run('often', 0, 0)==unbroken
+    rng,folders = random.Random(0),[tmp_path/o for o in ('once','often')]
+    for o in folders: o.mkdir()
+    kills = [(rng.randint(60, 240), 0), (0, rng.randint(1, 120)), (0, rng.randint(121, 240))]
+    runs = [(folders[0], 0, 0), *((folders[1], *o) for o in kills), (folders[1], 0, 0)]
+    p = subprocess.run([sys.executable, 'tests/resume_sb3.py', *(json.dumps(o, default=str) for o in runs)], cwd=Path(__file__).parent.parent, capture_output=True, text=True)
+    unbroken,*codes,resumed,end = map(json.loads, p.stdout.splitlines())
+    assert (codes, end, p.returncode)==([0,-9,-9,-9], 0, 0), p.stderr
+    assert resumed==unbroken
 
 def test_resumed_without_the_environment_s_state(tmp_path, capsys):
     "An environment that pickles without its state begins a new episode, which nothing is joined to"
