@@ -1,5 +1,6 @@
 "Batches: drawn in one compiled step or the general way, alone or by the dozen, now or ahead"
-import copy, gc, pickle, random, subprocess, sys, threading, time, weakref, pytest, torch
+import copy, gc, json, pickle, random, subprocess, sys, threading, time, weakref, pytest, torch
+from pathlib import Path
 from torch import tensor
 from fastrl.core import BD, leaves, test_same as same
 from fastrl.memory.replay import ExperienceReplay, ExperienceReplayException, MemoryNotWarm
@@ -387,24 +388,36 @@ def test_ahead_beside_own_draws():
     loader.close()
     same(er.sampler.state_dict(), was)
 
-script = '''
-import os, signal, sys, threading, time, torch
-from fastrl import BD, ExperienceReplay
+begin = '''
 def memory(): return ExperienceReplay(4, 20, 1, seed=0, memory=BD(x=torch.arange(20.)[:,None]))
 er = memory()
 loader = er.loader()
 next(loader)
 '''
-@pytest.mark.parametrize('then,code', (('', 0), ('raise SystemExit(3)', 3), ('del loader', 0), ('1/0', 1), (
+endings = (('', 0), ('raise SystemExit(3)', 3), ('del loader', 0), ('1/0', 1), (
 # Python 3.11 looks up who catches an interrupt at the end of a loop by what stands before it: something within the `try`
 'threading.Timer(1, lambda: os.kill(os.getpid(), signal.SIGINT)).start()\\ntry:\\n    n = 0\\n    while True: next(loader)\\n'
 'except KeyboardInterrupt: loader.close(); print(len(threading.enumerate())<3); sys.exit(7)', 7), (
 # a forked child draws what its parent draws, whatever its thread was about
 'other = memory()\\nother.sample()\\nfor _ in range(25):\\n    want = [other.sample()[1].tolist() for _ in range(5)]\\n'
 '    if (pid := os.fork())==0: os._exit([next(loader)[1].tolist() for _ in range(5)]!=want)\\n'
-'    assert [next(loader)[1].tolist() for _ in range(5)]==want\\n    assert not os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])', 0)))
-def test_ahead_interpreter_ends(then, code):
+'    assert [next(loader)[1].tolist() for _ in range(5)]==want\\n    assert not os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])', 0))
+each = '''
+import json, os, signal, sys, threading, time, torch
+from fastrl import BD, ExperienceReplay
+for at,code in json.loads(sys.argv[1]).items(): # each in a process of its own, which ends as Python does
+    if pid := os.fork(): print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
+    else:
+        os.dup2(os.open(at, os.O_WRONLY|os.O_CREAT), 2)
+        exec(code)
+        break
+'''
+def test_ahead_interpreter_ends(tmp_path):
     "At exit, after an error, Ctrl-C or in a forked child: nothing hangs, nothing crashes"
-    res = subprocess.run([sys.executable, '-c', script+then.replace('\\n', '\n')], capture_output=True, text=True, timeout=120)
-    assert res.returncode==code, res.stderr
-    assert 'Fatal' not in res.stderr and ('Traceback' in res.stderr)==(code==1), res.stderr
+    programs = {str(tmp_path/str(i)): begin+then.replace('\\n', '\n') for i,(then,_) in enumerate(endings)}
+    res = subprocess.run([sys.executable, '-c', each, json.dumps(programs)], stdout=subprocess.PIPE, text=True, timeout=120)
+    codes = [int(o) for o in res.stdout.splitlines() if o!='True']
+    assert codes==[code for _,code in endings] and 'True' in res.stdout.splitlines()
+    for at,code in zip(programs, codes):
+        said = Path(at).read_text()
+        assert 'Fatal' not in said and ('Traceback' in said)==(code==1), said
