@@ -130,7 +130,7 @@ def _least_bits(bits): # of positive floats, in the floats' order: whole numbers
 
 @patch(as_prop=True)
 def least(self:SumTree):
-    "The least priority above 0, or 0 without one; on a device it stays there"
+    "The least priority above 0; without one 0, or on a device, where it stays, infinity"
     p = self.sums[:self.n]
     if self.numba: return np.uint64(_least_bits(p.view(np.uint64))).view(np.float64).item()
     return torch.where(p>0, p, torch.inf).amin()

@@ -55,7 +55,7 @@ class SumTree:
 
     @property
     def least(self):
-        """The least priority above 0, or 0 without one; on a device it stays there"""
+        """The least priority above 0; without one 0, or on a device, where it stays, infinity"""
         ...
 
     def update_td(self, idxs, td_errors, alpha: float, eps: float):
