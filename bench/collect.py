@@ -34,20 +34,34 @@ def net():
     return mlp(4, 2, (64,64))
 
 def agent_source(bs, n, k, mode):
-    from fastrl.agents.dqn import EpsilonGreedy, QNet
     from fastrl.data.gym import FirstLast, GymLoop, Source
-    agent = EpsilonGreedy(QNet(net()), (.1,.1), seed=0)
-    src = Source([GymLoop('CartPole-v1', agent, seed=0, n_envs=k, autoreset=mode), FirstLast])
+    src = Source([GymLoop('CartPole-v1', epsilon_greedy(), seed=0, n_envs=k, autoreset=mode), FirstLast])
     def f():
         for _ in range(n//bs): src.take(bs)
     return f
 
-def bare_vector(n, k, mode):
+def by_hand(k):
+    "Epsilon-greedy, as short as one can write it"
+    model,rng = net(),np.random.default_rng(0)
+    def act(states):
+        with torch.no_grad(): a = model(torch.from_numpy(states)).argmax(1).numpy()
+        return np.where(rng.random(k)<.1, rng.integers(2, size=k), a)
+    return act
+
+def epsilon_greedy():
+    from fastrl.agents.dqn import EpsilonGreedy, QNet
+    return EpsilonGreedy(QNet(net()), (.1,.1), seed=0)
+
+def same_agent():
+    agent = epsilon_greedy()
+    return lambda states: agent(torch.from_numpy(states)).numpy()
+
+def bare_vector(n, k, mode, act):
     "`next_step`: a step that only reset an environment is left out; `same_step`: last observations come from the infos"
     import gymnasium as gym
     from fastrl.data.envs import autoreset_modes
     envs = gym.vector.SyncVectorEnv([lambda: gym.make('CartPole-v1')]*k, autoreset_mode=autoreset_modes[mode])
-    model,rng,m = net(),np.random.default_rng(0),n+k
+    m = n+k
     state,nxt,action = np.empty((m,4), np.float32),np.empty((m,4), np.float32),np.empty(m, np.int64)
     reward,terminated = np.empty(m, np.float32),np.empty(m, bool)
     now,_ = envs.reset(seed=0)
@@ -56,8 +70,7 @@ def bare_vector(n, k, mode):
         nonlocal now,due
         i = 0
         while i<n:
-            with torch.no_grad(): a = model(torch.from_numpy(now)).argmax(1).numpy()
-            a = np.where(rng.random(k)<.1, rng.integers(2, size=k), a)
+            a = act(now)
             obs,r,te,tr,infos = envs.step(a)
             over,after = te|tr,obs
             if mode=='same_step' and over.any():
@@ -75,12 +88,15 @@ def bare_vector(n, k, mode):
     return f
 
 def vectors(bs, mode, n=512, k=8, peers=None):
-    return {'fastrl': agent_source(bs, n, k, mode), 'bare loop': bare_vector(n, k, mode)}
+    return {'fastrl': agent_source(bs, n, k, mode), 'bare loop': bare_vector(n, k, mode, by_hand(k)),
+            'bare loop, same agent': bare_vector(n, k, mode, same_agent())}
 
-same = 'an `EpsilonGreedy` in training mode, and the same network of two layers of 64 in a bare `SyncVectorEnv` loop'
+same = ('an `EpsilonGreedy` in training mode; the same network of two layers of 64 in a bare `SyncVectorEnv` loop, '
+        'with the agent written by hand, and with the same `EpsilonGreedy`')
 cases = [
     *(Case(f'Collect CartPole through `Source`, {bs} a batch', lambda bs=bs, **kw: collect(bs, **kw), goal=.8, per=1024,
            unit='steps/s', toy=dict(n=64), note=f'{bs} rows at a time, 15 columns; the bare loop stores 5') for bs in (16, 64)),
     *(Case(f'Collect 8 CartPoles with an agent, {mode.upper()}, {bs} a batch', lambda bs=bs, mode=mode, **kw: vectors(bs, mode, **kw),
-           goal=1, per=512, unit='steps/s', toy=dict(n=64), note=same) for mode in ('next_step','same_step') for bs in (16, 64)),
+           goal=1, per=512, unit='steps/s', toy=dict(n=64), beside=('bare loop, same agent',),
+           note=same) for mode in ('next_step','same_step') for bs in (16, 64)),
 ]

@@ -459,9 +459,9 @@ def test_step_rows():
             here,spent = [e for e in range(n) if not due[e]],due if due.any() else None
             at = slice(rows.stop, rows.stop+len(here))
             values = rng.integers(0, 3, len(here))
-            rows.writer('state')(at, values[:,None]+t*10)
-            rows.writer('action')(at, values)
-            rows.writer('next_state')(at, values[:,None]+t*10+1)
+            rows.column('state')[at] = values[:,None]+t*10
+            rows.column('action')[at] = values
+            rows.column('next_state')[at] = values[:,None]+t*10+1
             ends,gain = rng.random((2, len(here)))<.15,rng.integers(-3, 4, len(here)).astype(float)
             rows.cols['env_id'][at],rows.cols['terminated'][at],rows.cols['truncated'][at],rows.gain[at] = here,*ends,gain
             rows.stop = at.stop

@@ -63,7 +63,9 @@ class Dueling(nn.Module):
 # %% ../../nbs/10_agents.dqn.ipynb #e172c164
 class Flat(nn.Flatten):
     "Rows of floats, whatever numbers the environment shows"
-    def forward(self, x): return super().forward(x if x.is_floating_point() else x.float())
+    def forward(self, x):
+        if not x.is_floating_point(): x = x.float()
+        return x if x.ndim==2 else super().forward(x)
 
 def mlp(
     n_in:int, # Numbers in a state
@@ -133,7 +135,7 @@ class EpsilonGreedy:
     ): # -> actions `(n,)`
         """- `states`: `(n, …)`, one state per environment
         - returns: actions `(n,)`"""
-        n = len(states) if isinstance(states, Tensor) else len(next(leaves(states))[1])
+        n = (states if isinstance(states, Tensor) else next(leaves(states))[1]).shape[0]
         explore = self.rng.random(n)<self.epsilon # NumPy is quicker than torch for a few numbers
         k = np.count_nonzero(explore)
         self.steps += n

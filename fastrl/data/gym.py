@@ -112,20 +112,20 @@ def collect(self:GymLoop, n):
 @patch
 def _step_one(self:GymLoop, T):
     "`T` steps of one environment, which no callback watches"
-    rows,env,i = self._written,self.env,self._written.stop
-    cols,came = [rows.writer(o) for o in ('state','action','next_state')],[]
-    state,action,nxt = cols
-    for i in range(i, i+T):
-        state(i, self.obs)
-        a = env.action_space.sample() if self.agent is None else self._choose()
-        action(i, a)
-        obs,r,te,tr,_ = env.step(a)
-        nxt(i, obs)
-        came.append((r,te,tr))
-        self.obs = env.reset()[0] if te or tr else obs
-    new = slice(rows.stop, i+1)
-    r,rows.cols['terminated'][new],rows.cols['truncated'][new] = zip(*came)
-    rows.gain[new],rows.stop = np.reshape(r, -1),i+1
+    rows,env,rewards = self._written,self.env,[]
+    state,action,nxt = (rows.column(o) for o in ('state','action','next_state'))
+    choose,step = env.action_space.sample if self.agent is None else self._choose,env.step
+    for i in range(rows.stop, rows.stop+T):
+        state[i] = self.obs
+        action[i] = a = choose()
+        obs,r,te,tr,_ = step(a)
+        nxt[i] = obs
+        rewards.append(r)
+        if te or tr: # the columns hold `False`
+            rows.cols['terminated'][i],rows.cols['truncated'][i] = te,tr
+            obs,_ = env.reset()
+        self.obs = obs
+    rows.gain[rows.stop:i+1],rows.stop = np.reshape(rewards, -1),i+1
     rows.count()
 
 # %% ../../nbs/05b_data.gym.ipynb #37107789
@@ -133,21 +133,21 @@ def _step_one(self:GymLoop, T):
 def _step_all(self:GymLoop, T, before, after):
     "`T` steps of all environments; where one was only reset, there is no row"
     rows,env,n,cols,images,extras,kept = self._written,self.env,self.n_envs,self._written.cols,[],[],[]
-    state,action,nxt,env_id = (rows.writer(o) for o in ('state','action','next_state','env_id'))
+    state,action,nxt,env_id = (rows.column(o) for o in ('state','action','next_state','env_id'))
     gain,terminated,truncated,all = rows.gain,cols['terminated'],cols['truncated'],np.arange(n)
     for _ in range(T):
         obs,spent = self.obs,self._due
         keep = None if spent is None else (~spent).nonzero()[0]
         new = slice(rows.stop, rows.stop+(n if keep is None else len(keep)))
         if self.mode=='rgb_array': images.append(env.render())
-        state(new, obs if keep is None else rows.only('state', obs, keep))
-        env_id(new, all if keep is None else keep)
+        state[new] = obs if keep is None else rows.only('state', obs, keep)
+        env_id[new] = all if keep is None else keep
         a = env.action_space.sample() if self.agent is None else self._choose()
         if before: a = self._tell('before_step', obs=self._shown_rows('state', new, obs, keep), action=a).action
-        action(new, a if keep is None else rows.only('action', a, keep))
+        action[new] = a if keep is None else rows.only('action', a, keep)
         if after: was = self._shown_rows('state', new, obs, keep) # the step may write over `obs`
         obs,r,te,tr,info = env.step(a)
-        nxt(new, obs if keep is None else rows.only('next_state', obs, keep))
+        nxt[new] = obs if keep is None else rows.only('next_state', obs, keep)
         over = te|tr if self._mode else te or tr
         some = np.count_nonzero(over)
         if some and self._mode==AutoresetMode.SAME_STEP: self._put_final(new.start, over, info)
@@ -156,8 +156,8 @@ def _step_all(self:GymLoop, T, before, after):
                              reward=r, terminated=te, truncated=tr, info=info, extra={})
             r = now.reward
             if now.extra: extras.append(now.extra)
-        if keep is None: gain[new],terminated[new],truncated[new] = r,te,tr
-        else: gain[new],terminated[new],truncated[new] = r[keep] if np.ndim(r) else r,te[keep],tr[keep]
+        gain[new] = r if keep is None or not np.ndim(r) else r[keep]
+        if some: terminated[new],truncated[new] = (te,tr) if keep is None else (te[keep],tr[keep])
         rows.stop = new.stop
         if images or extras: kept.append(np.ones(n, bool) if spent is None else ~spent)
         self._due = over if some and self._mode==AutoresetMode.NEXT_STEP else None
@@ -189,7 +189,7 @@ def _choose(self:GymLoop):
     device,grad = self.source.device,torch.is_grad_enabled()
     def state(form, v): # the form decides where leaves are
         v,shape = np.array(v),(self.n_envs, *(form[0] or (1,)))
-        t = torch.from_numpy(v if v.shape==shape else v.reshape(shape))
+        t = from_numpy(v if v.shape==shape else v.reshape(shape))
         return t if device is None else t.to(device)
     def action(form, v):
         if isinstance(v, Tensor): v = v.numpy() if v.is_cpu and not v.requires_grad else v.detach().cpu().numpy()
@@ -200,7 +200,7 @@ def _choose(self:GymLoop):
         if v.dtype!=form[1] and not np.can_cast(v.dtype, form[1], 'same_kind'):
             raise ValueError(f'an agent should return actions of dtype {form[1]}, got {v.dtype}: '
                              'round or convert them')
-        v = v.reshape(shape).astype(form[1])
+        v = (v if v.shape==shape else v.reshape(shape)).astype(form[1])
         return v if self._mode else v[0]
     try: # `no_grad`, in a third of the time
         torch.set_grad_enabled(False)

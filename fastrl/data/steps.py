@@ -112,12 +112,10 @@ class StepRows:
 
     def __len__(self)->int: return self.stop-self.first
 
-    def writer(self, name):
-        "`f(rows, value)`, which copies `value` into a column, at one row or at a slice"
+    def column(self, name):
+        "`rows.column('state')[i] = value` copies into a column, at one row or at a slice"
         (path,a),*_ = leaves = self.leaves[name]
-        def put(rows, value):
-            for path,a in leaves: a[rows] = functools.reduce(lambda v,k: v[k], path, value)
-        return put if path else a.__setitem__
+        return _Nested(leaves) if path else a
 
     def only(self, name, value, envs):
         "What `value` has for these environments; if it has no axis of environments, it is for all"
@@ -129,6 +127,11 @@ class StepRows:
     def at(self, name, row):
         "A copy of a column at `row`, a number or a slice"
         return map_leaves(lambda a: np.array(a[row]), self.cols[name])
+
+class _Nested:
+    def __init__(self, leaves): self.leaves = leaves
+    def __setitem__(self, rows, value):
+        for path,a in self.leaves: a[rows] = functools.reduce(lambda v,k: v[k], path, value)
 
 # %% ../../nbs/05aa_data.steps.ipynb #d022d621
 _number_types = dict(reward=np.float32, terminated=bool, truncated=bool, done=bool, step=np.int64, episode_id=np.int64,

@@ -77,8 +77,8 @@ class StepRows:
     def __len__(self) -> int:
         ...
 
-    def writer(self, name):
-        """`f(rows, value)`, which copies `value` into a column, at one row or at a slice"""
+    def column(self, name):
+        """`rows.column('state')[i] = value` copies into a column, at one row or at a slice"""
         ...
 
     def only(self, name, value, envs):
@@ -108,4 +108,13 @@ class StepRows:
     def take(self, n: int) -> BD:
         """The oldest `n` rows, once they are counted
     - `n`: How many"""
+        ...
+
+class _Nested:
+    leaves: Any
+
+    def __init__(self, leaves):
+        ...
+
+    def __setitem__(self, rows, value):
         ...
