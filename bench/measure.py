@@ -1,6 +1,8 @@
-"Time several ways to do one thing, in turns, so that a slow moment of the machine hits all of them alike"
+"""Time several ways to do one thing, in turns and in changing order: a slow moment of the machine, and what one leaves
+to the next, hit all of them alike"""
 import gc
 from dataclasses import dataclass, field
+from random import Random
 from statistics import median
 from time import perf_counter_ns
 
@@ -50,8 +52,8 @@ def time_turns(
     each=lambda it: it, # Wraps the turns, to show progress
     clock=perf_counter_ns, # What counts
 ): # -> {column: µs a call, one for each turn}, {column: why there is none}
-    "Time the columns one after the other, `reps` times"
-    ks,failed,times = {},{},{}
+    "Time the columns one after the other, `reps` times, each time in another order"
+    ks,failed,times,order = {},{},{},Random(0)
     for c,f in fs.items():
         if isinstance(f, str): failed[c] = f; continue
         try: ks[c],times[c] = calls_in(f, secs, warm),[]
@@ -59,7 +61,7 @@ def time_turns(
     gc.collect()
     gc.freeze() # a collection should not walk through all that was imported
     for _ in each(range(reps)):
-        for c,k in ks.items(): times[c].append(clocked(fs[c], k, clock)/1000/k)
+        for c in order.sample(list(ks), len(ks)): times[c].append(clocked(fs[c], ks[c], clock)/1000/ks[c])
     gc.unfreeze()
     return times,failed
 
