@@ -12,7 +12,7 @@ export PLOTLY_RENDERER := plotly_mimetype
 export MPLBACKEND := agg
 export SDL_VIDEODRIVER := dummy
 
-.PHONY: help install test test-long demo learn bench docs dist export readme save check clean
+.PHONY: help install test test-slow test-long demo learn bench docs dist export readme save check clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-10s %s\n", $$1, $$2}' Makefile
@@ -32,8 +32,12 @@ test: export OMP_NUM_THREADS = 1
 test: install ## run the notebooks and the repository's tests, side by side in `PROCS=2` processes
 	$(BIN)/python -m pytest -n $(PROCS) --maxschedchunk=1
 
+test-slow: export OMP_NUM_THREADS = 1
+test-slow: install ## run the checks that take seconds each: trainings, clusters, kills, a browser
+	$(BIN)/python -m pytest -m 'slow and not long' -n $(PROCS) --maxschedchunk=1
+
 test-long: export OMP_NUM_THREADS = 1
-test-long: install ## run the slow checks
+test-long: install ## run the checks that take minutes each
 	$(BIN)/python -m pytest -m long -n $(PROCS) --maxschedchunk=1
 
 demo: install ## run examples/demo.py

@@ -412,6 +412,7 @@ for at,code in json.loads(sys.argv[1]).items(): # each in a process of its own, 
         exec(code)
         break
 '''
+@pytest.mark.slow
 def test_ahead_interpreter_ends(tmp_path):
     "At exit, after an error, Ctrl-C or in a forked child: nothing hangs, nothing crashes"
     programs = {str(tmp_path/str(i)): begin+then.replace('\\n', '\n') for i,(then,_) in enumerate(endings)}

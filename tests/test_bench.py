@@ -5,13 +5,15 @@ from bench import add, ahead, bank, collect, disk, episodes, frames, growth, par
 from bench.measure import Case, measure, ratios
 from bench.rows import make_rows
 
-cases = [*add.cases, *sample.cases, *frames.cases, *ahead.cases, *growth.cases, *priority.cases, *episodes.cases, *bank.cases, *collect.cases, *parallel.cases, *disk.cases, *train.cases]
+cases = [*add.cases, *sample.cases, *frames.cases, *ahead.cases, *growth.cases, *priority.cases, *episodes.cases]
+slow = [*bank.cases, *collect.cases, *parallel.cases, *disk.cases, *train.cases]
 
-@pytest.mark.parametrize('case', cases, ids=lambda c: c.name)
+@pytest.mark.parametrize('case', [*cases, *(pytest.param(c, marks=pytest.mark.slow) for c in slow)], ids=lambda c: c.name)
 def test_toy(case):
     res = measure(case, toy=True)
     assert not res['failed'] and res['us'][res['ours']]>0
 
+@pytest.mark.slow
 @pytest.mark.parametrize('curve', [c for c in scaling.curves if c.toy], ids=lambda c: c.name)
 def test_curve(curve):
     f = curve.make('fastrl', *curve.toy)
@@ -19,6 +21,7 @@ def test_curve(curve):
     assert getattr(f, 'nbytes', 0)>=0
     getattr(f, 'close', int)()
 
+@pytest.mark.slow
 def test_points(tmp_path):
     "Points of a run that was stopped are kept; a full set is measured anew. Each store is alone in its process, and one that is missing has no figure"
     few = [scaling.Curve('rows', 'capacity', (1000, 100_000, 10**6), scaling.sampled, ('fastrl','absent'), tiny=256, nbytes=lambda n: 10**14*(n==10**6))]

@@ -38,6 +38,7 @@ def stopped_after(folder, steps, sig, cwd):
     p.send_signal(sig)
     return p.communicate(timeout=60)[0], p.returncode
 
+@pytest.mark.slow
 def test_killed_and_resumed(tmp_path):
     run = tmp_path/'run'
     _,code = stopped_after(run, 2400, signal.SIGKILL, tmp_path)
@@ -53,6 +54,7 @@ def test_killed_and_resumed(tmp_path):
     assert after['score']['curve'][:len(before['score']['curve'])].tolist()==before['score']['curve'].tolist()
     assert 'How it learnt' in (run/'report.html').read_text()
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name=='nt', reason='there are other signals')
 def test_stopped(tmp_path):
     "Ctrl-C: it ends by itself, keeps everything, and says how to resume"
@@ -85,6 +87,7 @@ def test_info_and_verify(tmp_path):
     refused = here(*train(tmp_path/'run', 2000), *settings, cwd=tmp_path) # nor does it resume
     assert refused.returncode==1 and f'{piece.name} is damaged' in refused.stderr and 'Traceback' not in refused.stderr
 
+@pytest.mark.slow
 def test_installed():
     "The command is there by its name, and says its version"
     def said(*args): return subprocess.run([Path(sys.executable).parent/'fastrl', *args], capture_output=True, text=True).stdout

@@ -18,6 +18,7 @@ def test_killed(): killed(20, 0)
 @needs_fork
 def test_killed_often(): killed(300, 1)
 
+@pytest.mark.slow
 @needs_fork
 def test_banks(): killed(8, 0, 1499, what='crash_banks')
 

@@ -48,6 +48,7 @@ print(len(Ring.load(folder+'/ring', mapped=True)), len(ReplayBuffer.load(folder+
 ''')
     assert out=='4\n4\n4\n40 1 1\n'
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path('/proc/self/status').exists(), reason='the system does not say how much memory was taken at most')
 def test_memory(tmp_path):
     "Saving a memory of 600 MB takes a few MB more, and so does a checkpoint of everything"
@@ -278,7 +279,7 @@ class Life:
             assert torch.equal(v[...,None].contiguous().view(torch.uint8), want[...,None].contiguous().view(torch.uint8)), k
 
 @pytest.mark.parametrize('where', [None,'shared','path'])
-@pytest.mark.parametrize('cap', [1,7,30,None])
+@pytest.mark.parametrize('cap', [*(pytest.param(o, marks=pytest.mark.slow) for o in (1,30)), 7, None])
 def test_put_back(tmp_path, cap, where):
     if cap is None and where: return
     for seed in range(3):

@@ -56,6 +56,7 @@ def recipes():
 
 calls = Path(__file__).parent/'calls.txt' # a checker that reads tests/ should not stumble over the wrong ones
 
+@pytest.mark.slow
 def test_pyright(tmp_path):
     "README, recipes and right calls have no error; each wrong call has one"
     readme = re.search(r'```python\n(.*?)```', (root/'README.md').read_text(encoding='utf-8'), flags=re.S)[1]

@@ -115,7 +115,8 @@ def history(tmp_path, cap, most, scored, n, rng):
 
 histories = [*itertools.product((1,3,20), (None,1,3), (False,True,'own'))]
 
-@pytest.mark.parametrize('cap,most,scored', [(1,None,False),(3,None,True),(20,None,False),(20,None,True),(20,3,True),(20,None,'own'),(3,3,'own')])
+@pytest.mark.parametrize('cap,most,scored', [(1,None,False), (3,None,True), (20,3,'own'), *(
+    pytest.param(*o, marks=pytest.mark.slow) for o in ((20,None,False), (20,None,True), (20,3,True), (20,None,'own'), (3,3,'own')))])
 def test_history(tmp_path, cap, most, scored): history(tmp_path, cap, most, scored, 6, np.random.default_rng(0))
 
 @pytest.mark.long
@@ -671,6 +672,7 @@ def test_blocks():
         b.close()
     same(take(ds.get_loader(8, 30, num_workers=1, seed=3, **fork), 12), take(ds.get_loader(8, 30, seed=3), 12))
 
+@pytest.mark.slow
 def test_workers_end():
     "When a replay is closed or let go; an error if they find nothing any more"
     replay = EpisodeReplay(large_shared(), 8, 30, num_workers=1, **fork); replay.sample(); assert len(workers())==1
@@ -738,6 +740,7 @@ def gone(pid, patience=20):
 def segments(pids):
     return [o for o in os.listdir('/dev/shm') if any(f'_{pid}_' in o for pid in pids)] if os.path.exists('/dev/shm') else []
 
+@pytest.mark.slow
 def test_processes_end(tmp_path):
     "Workers by each start method, Ctrl-C, a parent that is killed: no process, no segment is left"
     (tmp_path/'script.py').write_text(script)
@@ -752,6 +755,7 @@ def test_processes_end(tmp_path):
     assert all(gone(o) for os_ in pids.values() for o in os_)
     assert segments([*itertools.chain(*pids.values()), *(p.pid for p in ps.values()), os.getpid()])==[]
 
+@pytest.mark.slow
 def test_killed_workers_of_the_larger_one():
     "An error, and then new ones"
     small,large = RingBufferDataset(4),RingBufferDataset(100, shared=True); small.extend(large, 2, 1)
@@ -976,6 +980,7 @@ ran = []
 class Evil:
     def __reduce__(self): return (ran.append, ('!',))
 
+@pytest.mark.slow
 def test_files_of_the_original(tmp_path):
     "Compressed, with a pickle inside, with a wrong bit, and beside new ones"
     d = tmp_path

@@ -304,6 +304,7 @@ def test_interrupted_fit():
         eq((er.ring.total-before, len(learn.recorder.losses)), (200, 20-max(0, cold)))
 
 # %% Another machine
+@pytest.mark.slow
 def test_exported_learner_acts_elsewhere(tmp_path):
     "A process that knows nothing but the file"
     learn = fit(dqn_learner('CartPole-v1', n=200, train_every=10, warmup_sz=50, eval_episodes=1, seed=0, path=tmp_path))

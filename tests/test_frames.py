@@ -253,6 +253,7 @@ def test_batches_travel():
         assert torch.equal(b[k], c[k]) and torch.equal(b[k][:2], d[k])
         assert torch.equal(b[k].to(torch.float32), b[k].float()) and torch.equal(b[k].contiguous(), b[k].clone())
 
+@pytest.mark.slow
 def test_two_threads_write():
     "Each into its own stack, at the same time"
     from threading import Barrier, Thread
@@ -450,6 +451,7 @@ def test_frame_stack_observation():
         def step(self, a): self.t += 1; return self.obs(), 0., False, self.t==8, {}
     check_env(lambda stacked: FrameStackObservation(Bright(), 4) if stacked else Bright(), 60)
 
+@pytest.mark.slow
 def test_atari():
     "A real game, where ale-py and OpenCV are installed"
     gym,ale,_ = pytest.importorskip('gymnasium'),pytest.importorskip('ale_py'),pytest.importorskip('cv2')

@@ -25,6 +25,7 @@ def test_imports():
     anew = "for k in [k for k in sys.modules if k.split('.')[0]=='fastrl']: del sys.modules[k]\n"
     without(anew.join(f'import fastrl.{o}\n' for o in light))
 
+@pytest.mark.slow
 def test_without_sb3():
     "Only `fastrl.sb3` wants stable-baselines3, and says how to get it"
     out = without('''
@@ -33,6 +34,7 @@ try: import fastrl.sb3
 except ImportError as e: print(e)''', ['stable_baselines3'])
     assert "pip install 'fastrl[sb3]'" in out
 
+@pytest.mark.slow
 def test_no_locks():
     "Everything that runs imports without `fcntl`, which Windows lacks; there a lock is always free, and nothing is swept"
     out = without('''
@@ -50,6 +52,7 @@ with tempfile.TemporaryDirectory() as d, FileLock(d), FileLock(d):
 '''.replace('import fastrl.cli', 'import os, fastrl.cli'), ['fcntl'])
     assert out=='True True False False True 0\n'
 
+@pytest.mark.slow
 def test_works():
     code = '''
 import torch
@@ -63,10 +66,12 @@ print(len(memory), *batch['state'].shape)
 '''
     assert without(code)=='8 4 2\n'
 
+@pytest.mark.slow
 def test_blocked():
     "The blocking works: what needs fastai does not import without it"
     with pytest.raises(AssertionError, match='fastai'): without('import fastrl.memory.experience_replay')
 
+@pytest.mark.slow
 def test_plain_torch():
     "The example needs no fastai, and learns"
     out = without(f'''

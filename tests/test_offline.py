@@ -207,7 +207,7 @@ def arrays_of(eps, nexts):
     return {**res, 'next_observations':np.array([e['obs'][t+1] for e,t in steps])} if nexts else res
 
 @pytest.mark.parametrize('nexts', [True, False])
-@pytest.mark.parametrize('seed,n', [(0,1), (1,9), (2,40), (3,5000)])
+@pytest.mark.parametrize('seed,n', [(0,1), (1,9), (2,40), pytest.param(3, 5000, marks=pytest.mark.slow)])
 def test_d4rl(seed, n, nexts, tmp_path):
     "Dicts and HDF5 files, also of more rows than are read at a time; rows whose next observation nobody knows are left out"
     eps = numbered(episodes(spaces.Box(-1, 1, (2,)), spaces.Box(-1, 1, (2,)), seed, n))

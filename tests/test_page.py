@@ -38,6 +38,7 @@ def page(tmp_path_factory):
     assert 'fresh episodes without exploring' in run.stdout and run.stdout.rstrip().endswith('demo/report.html')
     return folder/'demo'/'report.html'
 
+@pytest.mark.slow
 def test_page(page, tmp_path):
     "The page is made once: its size, then what a browser sees"
     check_size(page)

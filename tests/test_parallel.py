@@ -120,8 +120,9 @@ def check_seven(state, size):
     for k,says in dict(raises='on purpose', exits='exit code 3', killed='signal 9', hangs='took longer than').items(): assert says in why[k]
 
 def long(*args): return pytest.param(*args, marks=pytest.mark.long)
+def slow(*args): return pytest.param(*args, marks=pytest.mark.slow)
 
-@pytest.mark.parametrize('kind,n', [('embedded',2), ('dask',2), ('asyncflow',1), ('asyncflow on dask',1), *(
+@pytest.mark.parametrize('kind,n', [('embedded',2), slow('dask',2), ('asyncflow',1), slow('asyncflow on dask',1), *(
     long(o, 2) for o in ('executor','asyncflow','asyncflow by commands','asyncflow on dask'))])
 def test_seven(kind, n, cluster, tmp_path):
     got,pe = states(seven, kind, cluster, tmp_path, n, timeout=200, min_envs=3)
@@ -137,6 +138,7 @@ def test_seven_commands(copied, tmp_path):
     pe.min_envs = 4
     with pytest.raises(RuntimeError, match='3 of 7 environments brought something'): asyncio.run(pe.learn(2))
 
+@pytest.mark.slow
 def test_by_commands(tmp_path):
     "Functions on an engine that takes commands only: each is a Python of its own there"
     def fill(pe):
@@ -521,6 +523,7 @@ def test_banks(tmp_path):
     found = ExperienceBank.list_saved_banks(tmp_path/'custom')
     assert len(found)==3 and sorted(held(merge_banks(found)))==[0.,1.,10.,11.,20.,21.]
 
+@pytest.mark.slow
 def test_full_disk(tmp_path):
     "Sources are never deleted, no bank is half written, and whatever fits is there afterwards"
     full = tmp_path/'full.py'
@@ -569,6 +572,7 @@ def test_cancelled(where, copied, tmp_path):
     assert gone('sleep 298')
     assert (len(pe.memory), read_run(pe.banks.folder))==(2, {'iterations':0})
 
+@pytest.mark.slow
 def test_dead_worker(cluster, client, tmp_path):
     "A task whose worker dies is run again, and counts once"
     begun = tmp_path/'begun'
@@ -585,6 +589,7 @@ def test_dead_worker(cluster, client, tmp_path):
         (state,),_ = run.result()
     assert (state.size, state.failures, begun.read_text())==(5, [], 'xx')
 
+@pytest.mark.slow
 @pytest.mark.parametrize('kind', ['asyncflow on dask',long('dask')])
 def test_two_drivers(kind, cluster, tmp_path):
     "Two that use one scheduler at one time get what is theirs"
@@ -638,6 +643,7 @@ def ends(pid, secs):
     "Does a process end?"
     return in_time(lambda: subprocess.run(['ps', '-o', 'stat=', '-p', str(pid)], capture_output=True, text=True).stdout[:1] in ('','Z'), secs)
 
+@pytest.mark.slow
 @pytest.mark.parametrize('kind,sig,group', [
     ('dask','SIGKILL',False), ('asyncflow on dask','SIGKILL',False), # on the workers, too
     ('embedded','SIGINT',True), ('embedded','SIGTERM',True), long('embedded','SIGHUP',True), ('threads','SIGINT',True), long('processes','SIGINT',True),
@@ -650,6 +656,7 @@ def test_signals(kind, sig, group, drivers, request):
     (os.killpg if group else os.kill)(p.pid, getattr(signal, sig))
     assert p.wait(30) and ends(task, 30)
 
+@pytest.mark.slow
 def test_two_machines(tmp_path):
     "The documentation's lines for a scheduler and a worker, and a driver that finds the scheduler by its address"
     text = ''.join(o for c in json.loads((root/'nbs'/'12_parallel.ipynb').read_text())['cells'] for o in c['source']+['\n'])
@@ -677,6 +684,7 @@ def test_two_machines(tmp_path):
         for p in reversed(started): p.terminate()
         for p in started: p.wait(30)
 
+@pytest.mark.slow
 @pytest.mark.parametrize('kind', ['embedded',long('dask'),long('asyncflow')])
 def test_example(kind, tmp_path):
     "The DQN on four environments learns to balance the pole, on each engine"
@@ -708,6 +716,7 @@ endless = dict(python='while True: sum(range(1000))', c='time.sleep(300)', caugh
         while True: sum(range(1000))
     except KeyboardInterrupt: print('cleaned up', flush=True)""")
 
+@pytest.mark.slow
 @pytest.mark.parametrize('what,times', [('python',1), ('c',2), long('python',2), long('c',1), ('caught',1)])
 @pytest.mark.parametrize('task', ['update_task',long("as_stop_criterion('m', 1)")])
 def test_interrupted(what, times, task, tmp_path):
@@ -732,6 +741,7 @@ run(pe)""")
     state,pe = one(tmp_path/'run', columns)
     assert state.iteration==0 and len(pe.memory)==5
 
+@pytest.mark.slow
 @pytest.mark.parametrize('method', ['fork',long('spawn'),long('forkserver')])
 def test_orphans(method, tmp_path):
     "A driver that is killed while a pool of processes works for it: the next one resumes at once, and the pool ends"
@@ -754,6 +764,7 @@ if __name__=='__main__':
     assert in_time(lambda: len(subprocess.run(['pgrep', '-g', str(p.pid)], capture_output=True, text=True).stdout.split())==0, 10)
     assert ends((tmp_path/'begun').read_text(), 10)
 
+@pytest.mark.slow
 @pytest.mark.parametrize('method,runs', [('forkserver',1), *(long(o, 3) for o in ('forkserver','spawn','fork'))])
 def test_start_methods(method, runs, tmp_path):
     "However processes begin, by the pool's choice or as Python's default: tasks run, their functions may be of the program itself, and it resumes"
@@ -864,11 +875,13 @@ asyncio.run(main())
         for o in pids.iterdir(): o.unlink()
     assert told[0][0]>times-2 # each resumed
 
+@pytest.mark.slow
 def test_killed(tmp_path): killed(2, 0, tmp_path)
 
 @pytest.mark.long
 def test_killed_often(tmp_path): killed(60, 1, tmp_path)
 
+@pytest.mark.slow
 def test_results_run_code(tmp_path):
     "What a worker of Dask sends back can run code on the driver: the documentation says so beside the other direction"
     protocol = pytest.importorskip('distributed.protocol')

@@ -52,6 +52,7 @@ sys.exit(pytest.main(sys.argv[1:], plugins=[]))'''
     return subprocess.run([sys.executable, '-c', code, '-p', 'fastrl.pytest_plugin', '-p', 'no:cacheprovider', *args], cwd=cwd, text=True,
                           capture_output=True, env={'PYTHONPATH':str(root), 'PATH':''})
 
+@pytest.mark.slow
 def test_without_torch():
     "NumPy is enough, in a run of other tests even that is not asked for"
     res = run('--fastrl-memory', 'broken:Right', '-v', '-c', '/dev/null', cwd=root/'tests', blocked=['torch','fastcore','fastai','numba'])

@@ -35,6 +35,7 @@ def test_in_sync(tmp_path):
     new,old = (o/'README.md' for o in (d, root))
     assert new.read_text(encoding='utf-8')==old.read_text(encoding='utf-8'), 'run `make readme`'
 
+@pytest.mark.slow
 def test_readme_runs(tmp_path):
     "The code of README.md does what stands below it, in an empty folder"
     code,out = re.search(r'```python\n(.*?)```\n\n```\n(.*?)```', (root/'README.md').read_text(encoding='utf-8'), flags=re.S).groups()
@@ -65,6 +66,7 @@ def test_readme_counts():
     kills = re.search(r'def test_killed_often\(\): killed\((\d+),', (root/'tests/test_crash.py').read_text(encoding='utf-8'))[1]
     assert f'Killed at {kills} random moments' in text
 
+@pytest.mark.slow
 def test_recipes(tmp_path, monkeypatch):
     "Each recipe runs by itself, after the first cell"
     monkeypatch.setattr(tempfile, 'tempdir', str(tmp_path))

@@ -307,6 +307,7 @@ def test_her():
     assert ((goal>=achieved)&(goal//1000==achieved//1000))[new].all() and torch.equal(b.rewards[new], (achieved*2+goal)[new])
     assert (b.rewards[~new]==0).all() and (b.dones==0).all()
 
+@pytest.mark.slow
 def test_killed_and_resumed(tmp_path):
     "DQN and SAC, killed at random steps and resumed as the how-to page says, end bit for bit as unbroken ones"
     rng,folders = random.Random(0),[tmp_path/o for o in ('once','often')]

@@ -118,6 +118,7 @@ def lines_of(code, folder):
     env = {**os.environ, 'PYTHONPATH':str(root)}
     return subprocess.run([sys.executable, folder/'prog.py'], capture_output=True, text=True, env=env).stdout.splitlines()
 
+@pytest.mark.slow
 def test_new_process(tmp_path):
     "A process of its own, not a fork, sees and writes the same rows"
     same(lines_of(spawn, tmp_path), ['[1.0, 2.0]', 'refused True'])
