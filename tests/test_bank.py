@@ -859,6 +859,7 @@ def test_interrupted(tmp_path, cap, n, name, every):
         same(b[-1], numbered(50))
     assert k>20
 
+@pytest.mark.slow
 @pytest.mark.parametrize('cap,n,name,every', [(4,9,'add',37), (4,9,'batch',291),
     *(pytest.param(*o, 3, marks=pytest.mark.long) for o in itertools.product((4,None), (9,), interrupted))])
 def test_interrupted_twice(cap, n, name, every):

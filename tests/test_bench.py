@@ -5,8 +5,7 @@ from bench import add, ahead, bank, collect, disk, episodes, frames, growth, par
 from bench.measure import Case, measure, ratios
 from bench.rows import make_rows
 
-cases = [*add.cases, *sample.cases, *frames.cases, *ahead.cases, *growth.cases, *priority.cases, *episodes.cases]
-slow = [*bank.cases, *collect.cases, *parallel.cases, *disk.cases, *train.cases]
+cases,slow = [*add.cases, *sample.cases[:2]],[*sample.cases[2:], *(c for topic in (frames, ahead, growth, priority, episodes, bank, collect, parallel, disk, train) for c in topic.cases)]
 
 @pytest.mark.parametrize('case', [*cases, *(pytest.param(c, marks=pytest.mark.slow) for c in slow)], ids=lambda c: c.name)
 def test_toy(case):

@@ -127,6 +127,7 @@ print(look()==before)
     said = [ring+'PermissionError True\n'*2, ring+'ValueError True\n'*2, '[4.0, 5.0, 2.0, 3.0]\n', *['[[0, 1, 2, 3]]\nPermissionError True\n']*2, 'True\n']
     assert out==''.join(said)
 
+@pytest.mark.slow
 def test_opened_exclusively(tmp_path):
     "Whatever is written to be renamed is opened as a new file: no link that was planted is followed"
     out = run(f'folder = {str(tmp_path)!r}\n'+memory+'''

@@ -22,6 +22,7 @@ def completed(module, name):
     code = f'from {module} import {name}\nx: {name}\nx.'
     return {o.name for o in jedi.Script(code, project=jedi.Project(root)).complete(3, 2)}
 
+@pytest.mark.slow
 @pytest.mark.parametrize('name', ['ExperienceReplay', 'Ring', 'ReplayBuffer', 'EpisodeReplay', 'ExperienceBank', 'Source'])
 def test_main_names_complete(name):
     assert not public(getattr(fastrl, name))-completed('fastrl', name)

@@ -376,7 +376,7 @@ def replays(tmp_path, n, scored, how, steps, cap, p, seed):
 
 both_kinds = [(1,False,'ring'),(3,False,'ring'),(3,True,'ring'),(2,'own','ring'),(3,False,'files'),(2,'own','files')]
 
-@pytest.mark.parametrize('n,scored,how', both_kinds)
+@pytest.mark.parametrize('n,scored,how', [*both_kinds[:2], *(pytest.param(*o, marks=pytest.mark.slow) for o in both_kinds[2:5]), both_kinds[5]])
 def test_replays(tmp_path, n, scored, how): replays(tmp_path, n, scored, how, 90 if how=='ring' else 40, 25, .15, 0)
 
 @pytest.mark.long
@@ -592,7 +592,7 @@ hammers = dict(shared=(lambda d: RingBufferDataset(60, shared=True), 4, 250),
     path=(lambda d: RingBufferDataset(60, path=d/'ring'), 4, 150), files=(lambda d: IndividualFileDataset(60, d), 4, 40),
     scored_files=(lambda d: IndividualFileDataset(60, d, ScoreEvictor(old_first)), None, 40))
 
-@pytest.mark.parametrize('kind', hammers)
+@pytest.mark.parametrize('kind', ['shared', 'scored_files', *(pytest.param(o, marks=pytest.mark.slow) for o in ('one','scored','path','files'))])
 def test_draw_while_others_add(tmp_path, kind):
     make,T,n = hammers[kind]
     hammer(make(tmp_path), T, n, 1 if kind=='scored_files' else 2)
@@ -920,7 +920,7 @@ def interrupted(tmp_path, kind, scored, ks):
 
 by_kind = pytest.mark.parametrize('kind,scored', itertools.product(('ring','path','files'), (False,True)))
 
-@by_kind
+@pytest.mark.parametrize('kind,scored', [('ring',True), ('files',False), *(pytest.param(*o, marks=pytest.mark.slow) for o in (('ring',False), ('path',False), ('path',True), ('files',True)))])
 def test_interrupted(tmp_path, kind, scored):
     step = 5 if kind=='ring' else 9
     assert interrupted(tmp_path, kind, scored, itertools.count(scored, step))>40//step

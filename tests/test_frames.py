@@ -279,6 +279,7 @@ def read(memory, want, at, todo):
             if bits(a)!=want[s][0] or bits(n)!=want[s][1]: at.put(f'row {s} is another one'); return
     at.put('fine')
 
+@pytest.mark.slow
 @pytest.mark.parametrize('place', ('shared', pytest.param('path', marks=pytest.mark.long)))
 def test_reader_in_another_process(place, tmp_path):
     "It sees the rows and frames that come later, and never mixes two"

@@ -15,8 +15,8 @@ from oracle import *
 modes = dict(next_step=AutoresetMode.NEXT_STEP, same_step=AutoresetMode.SAME_STEP, disabled=AutoresetMode.DISABLED)
 long,by_mode = pytest.mark.long,pytest.mark.parametrize('mode', modes)
 def seeds(few, many):
-    "Few histories by default, the others in `make test-long`"
-    cases = pytest.param(range(few), id='few'),pytest.param(range(few, many), id='many', marks=long)
+    "Half of the few by default, all of them in `make test-slow`, the many in `make test-long`"
+    cases = pytest.param(range(few//2), id='half'),pytest.param(range(few//2, few), id='few', marks=pytest.mark.slow),pytest.param(range(few, many), id='many', marks=long)
     return pytest.mark.parametrize('seeds', cases)
 
 # %% source → memory → draw

@@ -22,11 +22,11 @@ def draws_alike(a, b, n=20):
     for i in range(n): same(draw(a, i), draw(b, i))
 
 def few_of(cases, n):
-    "The parameters of `cases`; all but a random sample of `n` that has every value are for `make test-long`"
+    "The parameters of `cases`: half of a random sample of `n` that has every value; the other half for `make test-slow`, the rest for `make test-long`"
     cases = list(cases)
     few = random.Random(0).sample(cases, n)
     assert [set(o) for o in zip(*few)]==[set(o) for o in zip(*cases)]
-    return [pytest.param(*o, id='-'.join(map(str, o)), marks=() if o in few else long) for o in cases]
+    return [pytest.param(*o, id='-'.join(map(str, o)), marks=() if o in few[::2] else pytest.mark.slow if o in few else long) for o in cases]
 
 # %% Adding batches
 @pytest.fixture

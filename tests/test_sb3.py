@@ -132,7 +132,7 @@ class Line(Arm):
 courses = dict(plain=(ReplayBuffer, theirs.ReplayBuffer, DQN, Line, {}), steps=(NStepReplayBuffer, theirs.NStepReplayBuffer, DQN, Line, dict(n_steps=3, gamma=.9)),
                dict=(DictReplayBuffer, theirs.DictReplayBuffer, SAC, Arm, {}), once=(ReplayBuffer, theirs.ReplayBuffer, DQN, Line, dict(handle_timeout_termination=False)), her=(HerReplayBuffer, TheirHer, DQN, lambda: BitFlippingEnv(n_bits=4), {}))
 
-@pytest.mark.parametrize('n_envs', (1, 3))
+@pytest.mark.parametrize('n_envs', (1, pytest.param(3, marks=pytest.mark.slow)))
 @pytest.mark.parametrize('kind', courses)
 def test_same_course_as_theirs(kind, n_envs):
     "With `seed=np.random` a training ends with the weights that SB3's own buffer gives, bit for bit, around the ring"
