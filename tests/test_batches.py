@@ -71,7 +71,7 @@ def test_even():
     a,b = (Uniform(seed=o).draw(ring, 20_000)[0].double() for o in (0, 1))
     assert abs(torch.corrcoef(torch.stack([a, b]))[0,1])<5/20_000**.5 # samplers of neighbouring seeds are independent
 
-class Newest(Uniform):
+class Latest(Uniform):
     def draw(self, ring, bs): return torch.arange(bs)%len(ring), dict(mark=torch.ones(bs, 1))
 
 class Doubled(Uniform):
@@ -81,7 +81,7 @@ class Doubled(Uniform):
         return idxs.sort()[0],cols
 
 def test_own_draw_wins():
-    er = ExperienceReplay(5, 20, 1, sampler=Newest(0), memory=steps(0, 20))
+    er = ExperienceReplay(5, 20, 1, sampler=Latest(0), memory=steps(0, 20))
     batch,idxs = er.sample()
     assert idxs.tolist()==[0,1,2,3,4] and bool((batch['mark']==1).all())
     er.sampler = Doubled(0)

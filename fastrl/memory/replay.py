@@ -17,6 +17,7 @@ from torch import Tensor
 from fastcore.basics import patch
 from ..core import *
 from .ahead import DrawsAhead
+from .alike import *
 from .columns import *
 from .disk import Savable
 from .folds import folds_of
@@ -135,12 +136,12 @@ def __add__(self:ExperienceReplay,
     - `batch`: A `BD`, a dict, or a tuple that holds just one of them"""
     if isinstance(batch, tuple) and len(batch)==1: batch = batch[0]
     if not isinstance(batch, dict):
-        of = f' of {len(batch)}' if isinstance(batch, tuple) else ''
-        raise ExperienceReplayException('a memory takes a `BD`, a dict, or a tuple of just one, '
-                                        f'got a {type(batch).__name__}{of}')
-    source = batch.of() if isinstance(batch, Columns) else None
-    if source is not None: return self._add_rows_of(source, torch.arange(len(source)), batch)
+        got = type(batch).__name__+(f' of {len(batch)}' if isinstance(batch, tuple) else '')
+        raise ExperienceReplayException(f'a memory takes a `BD`, a dict, or a tuple of just one, got a {got}')
+    if isinstance(batch, Columns) and (source := batch.of()) is not None:
+        return self._add_rows_of(source, torch.arange(len(source)), batch)
     try:
+        if not self.freeze_memory and self.frame_stack is None and add_alike(self.ring, batch, steps=True): return self
         rows = with_later(as_rows(batch, self.ring.fields), self.later)
         if self.freeze_memory: self._extend_to_full(rows)
         else: self.ring.extend(rows)

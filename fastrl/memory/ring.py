@@ -21,6 +21,7 @@ from ..core import *
 from .place import *
 from .row import *
 from .serial import *
+from .alike import *
 from .tensors import numbers_of
 
 # %% ../../nbs/01_memory.ring.ipynb #86bcfca6
@@ -89,7 +90,7 @@ def extend(self:Ring,
 ):
     """Write the rows of `batch`, in order
     - `batch`: Columns that share their first axis, like a `BD`"""
-    self._write_checked(batch, one=False)
+    if not (isinstance(batch, dict) and add_alike(self, batch)): self._write_checked(batch, one=False)
 
 # %% ../../nbs/01_memory.ring.ipynb #22f12ee9
 @patch

@@ -1,0 +1,26 @@
+"""A batch whose columns have the store's names, dtypes and shapes is copied, and not looked at twice
+
+A store takes lists, NumPy arrays and tensors of many dtypes, nested or flat, and looks at each column before it writes one. A loop that adds to a memory sends the same kind of batch each time, and of 64 rows the looking takes longer than the copying. Here is the short way: nothing but comparisons, and wherever one of them fails, the general way looks closely.
+
+Docs: https://fastrl.github.io/fastrl/memory.alike.html.md"""
+from typing import Any, overload
+from .row import *
+__all__ = ['same_items', 'add_alike']
+
+def same_items(v, field: Field, col, whole, single=False):
+    """The bytes of `v` as items of a column, without a copy
+    - `v`: Values, one for each row
+    - `field`: The store's
+    - `col`: Its column, an array
+    - `whole`: That column with one item per row
+    - `single`: May numbers `(n,)` stand for a column `(n,1)`?
+    - returns: the values with one item per row; `None` if they need a closer look"""
+    ...
+
+def add_alike(ring, batch: dict, steps=False) -> bool:
+    """Add the rows of `batch` if they can be copied as they are
+    - `ring`: A `Ring`
+    - `batch`: Columns that share their first axis
+    - `steps`: Of a replay memory: numbers may come as `(n,)`, and a `td_error` may be missing?
+    - returns: Were they added? If not, nothing has changed"""
+    ...
