@@ -35,6 +35,13 @@ def test_in_sync(tmp_path):
     new,old = (o/'README.md' for o in (d, root))
     assert new.read_text(encoding='utf-8')==old.read_text(encoding='utf-8'), 'run `make readme`'
 
+def test_pages_have_places():
+    "Each notebook stands in the site's table of contents: a new one that doesn't would only fail when the site is built"
+    fs = [p.relative_to(root/'nbs').with_suffix('').as_posix() for p in (root/'nbs').rglob('*.ipynb') if '.ipynb_checkpoints' not in p.parts]
+    code = f'import stage; print(len(stage.toctrees({{stage.page(stage.cfg.nbs_path/f"{{o}}.ipynb").with_suffix("").as_posix(): o for o in {fs}}})))'
+    run = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True, cwd=root, env={**os.environ, 'PYTHONPATH':str(root/'docs')})
+    assert run.returncode==0 and int(run.stdout)>1, run.stderr
+
 @pytest.mark.slow
 def test_readme_runs(tmp_path):
     "The code of README.md does what stands below it, in an empty folder"
