@@ -9,11 +9,11 @@ Docs: https://fastrl.github.io/fastrl/core.html.md"""
 # %% auto #0
 __all__ = ['leaves', 'map_leaves', 'path_name', 'printable', 'difference', 'test_same', 'test_in', 'test_len', 'test_lt',
            'row_index', 'TensorBatch', 'in_lines', 'BD', 'columns_html', 'rows_text', 'whole_number', 'refuse_words',
-           'usable_device', 'sent', 'Progress', 'signals_held', 'compiled', 'check_idxs', 'aligned_zeros',
+           'usable_device', 'sent', 'warn_user', 'Progress', 'signals_held', 'compiled', 'check_idxs', 'aligned_zeros',
            'in_large_pages']
 
 # %% ../nbs/00_core.ipynb #4703f0cd
-import ctypes, math, mmap, numba, signal, sys, threading, time
+import ctypes, math, mmap, numba, signal, sys, threading, time, warnings
 from contextlib import contextmanager
 from html import escape
 from operator import index
@@ -358,6 +358,17 @@ def sent(
     to = torch.device(device).type
     if t.is_cpu and to=='cuda': t = t.pin_memory()
     return t.to(device, non_blocking=to!='cpu') # whoever gets it on the CPU reads it at once
+
+# %% ../nbs/00_core.ipynb #4a754fcc
+def warn_user(
+    message:str, # What happened, and what to do
+):
+    """Warn at the line that called fastrl
+    - `message`: What happened, and what to do"""
+    level,frame = 2,sys._getframe(1)
+    while frame.f_back and frame.f_globals.get('__name__', '').startswith('fastrl.'):
+        level,frame = level+1,frame.f_back
+    warnings.warn(message, stacklevel=level)
 
 # %% ../nbs/00_core.ipynb #e565a95c
 class Progress:

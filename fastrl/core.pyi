@@ -7,7 +7,7 @@ from typing import Any, overload
 from contextlib import contextmanager
 import numpy as np, torch
 from torch import Tensor
-__all__ = ['leaves', 'map_leaves', 'path_name', 'printable', 'difference', 'test_same', 'test_in', 'test_len', 'test_lt', 'row_index', 'TensorBatch', 'in_lines', 'BD', 'columns_html', 'rows_text', 'whole_number', 'refuse_words', 'usable_device', 'sent', 'Progress', 'signals_held', 'compiled', 'check_idxs', 'aligned_zeros', 'in_large_pages']
+__all__ = ['leaves', 'map_leaves', 'path_name', 'printable', 'difference', 'test_same', 'test_in', 'test_len', 'test_lt', 'row_index', 'TensorBatch', 'in_lines', 'BD', 'columns_html', 'rows_text', 'whole_number', 'refuse_words', 'usable_device', 'sent', 'warn_user', 'Progress', 'signals_held', 'compiled', 'check_idxs', 'aligned_zeros', 'in_large_pages']
 
 def leaves(o, path: tuple=()):
     """Each `(path, leaf)` of `o`, in order
@@ -173,6 +173,11 @@ def sent(t, device):
     """`t` on a `device`; what goes to a GPU goes from memory that the GPU reads itself, so that nobody waits
     - `t`: A tensor
     - `device`: Where it should be"""
+    ...
+
+def warn_user(message: str):
+    """Warn at the line that called fastrl
+    - `message`: What happened, and what to do"""
     ...
 
 class Progress:

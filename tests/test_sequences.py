@@ -458,3 +458,32 @@ def test_own_weight():
         warnings.simplefilter('error')
         er.sample(), er.add(x=2., weight=8.), er.sample()
     assert len(told)==1 and (batch['weight']==1).all() and er['weight'][:,0].tolist()==[7,8]
+
+def of_lengths(lengths, prioritized=False):
+    "A memory of one environment's whole episodes"
+    over = [t==n for n in lengths for t in range(1, n+1)]
+    m = ExperienceReplay(bs=4, max_sz=len(over), warmup_sz=0, sampler=Prioritized() if prioritized else None, seed=0)
+    return m+dict(reward=torch.ones(len(over)), terminated=tensor(over), truncated=torch.zeros(len(over)).bool(), env_id=torch.zeros(len(over)),
+                  episode_id=torch.arange(len(lengths)).repeat_interleave(tensor(lengths)))
+
+@pytest.mark.parametrize('prioritized', [False, True])
+def test_short_episodes_are_told(prioritized):
+    "Once for each length, at the user's line; again after as many rows more only if nothing was short before"
+    m = of_lengths([7,3,6,4], prioritized)
+    with pytest.warns(UserWarning, match='2 of 4 episodes .50%. are shorter than 5 steps, and are never drawn; they have 35% of all') as told:
+        for _ in range(9): m.sample_sequences(4, 5)
+        m.sample_sequences(4, 3)
+        m.sample_sequences(4, 7, pad=True)
+        m.sample_sequences(4)
+    assert [o.filename for o in told]==[__file__]
+    with pytest.warns(UserWarning, match='3 of 4 .* shorter than 7'): m.sample_sequences(4, 7)
+
+def test_few_starts():
+    "One row in 50 begins a run: all of these are drawn, equally often"
+    m = of_lengths(([5]*39+[13])*100)
+    every = Counter()
+    for _ in range(40): every.update(m.sample_sequences(1000, 10)[1][:,0].tolist())
+    starts = {k*208+195+i for k in range(100) for i in range(4)}
+    assert set(every)==starts
+    chi2 = sum((every[s]-100)**2/100 for s in starts) # 399 degrees of freedom: 399 ± 28
+    assert 250<chi2<560, chi2

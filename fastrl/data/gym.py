@@ -12,7 +12,7 @@ __all__ = ['GymLoop', 'FirstLast', 'windows', 'ResReduce', 'show_source', 'Sourc
            'reward_loss', 'fake_gym_learner']
 
 # %% ../../nbs/05b_data.gym.ipynb #a9d9750a
-import functools, warnings
+import functools
 from types import SimpleNamespace
 import numpy as np, torch
 from fastcore.basics import patch, store_attr
@@ -239,7 +239,7 @@ def _check_final(self:GymLoop, before, last, first, i):
             "with `autoreset_mode='NextStep'`")
     # floats that moved do not come back to the last bit by chance; whole numbers and constants do
     if any(a.dtype.kind=='f' and a.tobytes()!=b.tobytes() for a,b in zip(before, last)): raise ValueError(says)
-    if not self._warned: warnings.warn(says)
+    if not self._warned: warn_user(says)
     self._warned = True
 
 # %% ../../nbs/05b_data.gym.ipynb #1d24ba8e

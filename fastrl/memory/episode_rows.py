@@ -10,7 +10,7 @@ Docs: https://fastrl.github.io/fastrl/memory.episode_rows.html.md"""
 __all__ = ['RingBufferDataset']
 
 # %% ../../nbs/05f_memory.episode_rows.ipynb #4748b782
-import errno, os, warnings
+import errno, os
 from contextlib import contextmanager
 from pathlib import Path
 import numpy as np, torch
@@ -216,7 +216,7 @@ def lock_files(self:RingBufferDataset):
 def share(self:RingBufferDataset)->bool:
     "Move what is stored to shared memory, where workers see it; not from another device"
     if self.device.type!='cpu':
-        warnings.warn(f'workers cannot see what is stored on {self.device}: this process draws', stacklevel=3)
+        warn_user(f'workers cannot see what is stored on {self.device}: this process draws')
         return False
     with self.lock, self.ring:
         if self.ring.place.others: return True

@@ -10,7 +10,7 @@ Docs: https://fastrl.github.io/fastrl/memory.frames.html.md"""
 __all__ = ['FrameRing', 'pool_path', 'stored']
 
 # %% ../../nbs/03a_memory.frames.ipynb #9c9d912e
-import math, warnings
+import math
 from functools import partial
 from pathlib import Path
 import numpy as np, torch
@@ -261,9 +261,9 @@ def _warn_of_few(self:FrameRing):
     "Say once that there are fewer rows than could be"
     if self.warned or self.n_held==len(self): return
     self.warned = True
-    warnings.warn(f'{self.n_held} rows are kept, of {self.capacity}: their frames fill the pool of '
-                  f'{self.pool.capacity}, since episodes are short, or environments many. '
-                  'Give a larger `frame_margin` to keep more', stacklevel=4)
+    warn_user(f'{self.n_held} rows are kept, of {self.capacity}: their frames fill the pool of '
+              f'{self.pool.capacity}, since episodes are short, or environments many. '
+              'Give a larger `frame_margin` to keep more')
 
 # %% ../../nbs/03a_memory.frames.ipynb #d27d32ae
 @patch(as_prop=True)

@@ -10,7 +10,7 @@ Docs: https://fastrl.github.io/fastrl/memory.loader.html.md"""
 __all__ = ['EpisodeLoader', 'concat']
 
 # %% ../../nbs/05h_memory.loader.ipynb #fc86b980
-import math, os, threading, time, warnings
+import math, os, threading, time
 from fractions import Fraction
 from multiprocessing import parent_process
 import numpy as np, torch
@@ -21,7 +21,7 @@ from ..core import *
 from .dataset import EpisodeDataset
 from .slots import Slots, use_slots
 from .stacks import *
-from .walk import sequence_names
+from .walk import sequence_names, warn_of_short
 
 # %% ../../nbs/05h_memory.loader.ipynb #af8d8fde
 _wait_s = 10 # seconds that a reader waits for a writer to finish
@@ -245,10 +245,7 @@ def _look_for_short(self:EpisodeLoader):
     self.ends = [o.table.end for o in drawn]
     if self.ends==was or not any(o.table.has_shorter(T, e) for o,e in zip(drawn, was or [0]*len(drawn))): return
     self.ends,ns = None,[n for o in drawn for n in o.episode_lengths]
-    short = [n for n in ns if n<T]
-    warnings.warn(f'{len(short)} of {len(ns)} episodes ({len(short)/len(ns):.0%}) are shorter than {T} steps, and are '
-                  f'never drawn; they have {sum(short)/sum(ns):.0%} of all steps. `pad=True` draws them too',
-                  stacklevel=3)
+    warn_of_short(ns, T)
 
 # %% ../../nbs/05h_memory.loader.ipynb #21e776ba
 @patch

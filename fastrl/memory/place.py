@@ -11,7 +11,7 @@ __all__ = ['head_words', 'Place', 'machine_memory', 'nbytes_when_full', 'frames_
            'row_writer']
 
 # %% ../../nbs/00b_memory.place.ipynb #d6c733b4
-import errno, json, math, os, shutil, struct, threading, warnings
+import errno, json, math, os, shutil, struct, threading
 from multiprocessing.context import get_spawning_popen
 from pathlib import Path
 import numpy as np, torch
@@ -101,8 +101,8 @@ def check_room(self:Place,
     if self.device.type!='cpu' or self.path: return
     has = shutil.disk_usage('/dev/shm').free if self.shared and os.path.exists('/dev/shm') else machine_memory()
     if nbytes>has:
-        warnings.warn(f'{nbytes:,} bytes when full, and {"shared memory has" if self.shared else "there are"} {has:,}: '
-                      'lower the `capacity`, or give the ring a `path` to live in a file', stacklevel=2)
+        warn_user(f'{nbytes:,} bytes when full, and {"shared memory has" if self.shared else "there are"} {has:,}: '
+                  'lower the `capacity`, or give the ring a `path` to live in a file')
 
 # %% ../../nbs/00b_memory.place.ipynb #f78b0851
 @patch

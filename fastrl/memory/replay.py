@@ -10,7 +10,7 @@ Docs: https://fastrl.github.io/fastrl/memory.replay.html.md"""
 __all__ = ['ExperienceReplay', 'ExperienceReplayException', 'MemoryNotWarm', 'NoSuchRow', 'Columns']
 
 # %% ../../nbs/06_memory.replay.ipynb #88a93cec
-import copy, warnings, weakref
+import copy, weakref
 from contextlib import contextmanager
 import numpy as np, torch
 from torch import Tensor
@@ -91,8 +91,7 @@ class ExperienceReplay(Savable, DrawsAhead, LearnsOnDevice):
         if memory is None: return
         self+memory
         if self.ring.total>max_sz:
-            warnings.warn(f'of {self.ring.total} rows the newest {max_sz} are kept: give a larger `max_sz`',
-                          stacklevel=2)
+            warn_user(f'of {self.ring.total} rows the newest {max_sz} are kept: give a larger `max_sz`')
 
     @property
     def pointer(self)->int:

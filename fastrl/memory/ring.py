@@ -11,7 +11,7 @@ __all__ = ['log', 'Ring', 'Field', 'schema_fields', 'pack_fields', 'nest', 'chec
            'machine_memory', 'compiled', 'Seams']
 
 # %% ../../nbs/01_memory.ring.ipynb #1968ead8
-import logging, os, threading, time, warnings, weakref
+import logging, os, threading, time, weakref
 from functools import lru_cache
 from inspect import signature
 import numpy as np, torch
@@ -113,8 +113,8 @@ def _write_checked(self:Ring, data, one):
 def _make_room(self:Ring, fields):
     "Fix the `fields` and make room"
     if any(f.path==('serial',) for f in fields):
-        warnings.warn('a batch has a column `serial` of its own, the numbers of its rows: yours is stored, and batches '
-                      'do not show it. Give it another name, or leave it out of a batch that you add', stacklevel=2)
+        warn_user('a batch has a column `serial` of its own, the numbers of its rows: yours is stored, and batches '
+                  'do not show it. Give it another name, or leave it out of a batch that you add')
     self.place.make(fields, self.capacity or 1024)
     if self.place.path: self.serials.opened() # another process may have been quicker
 

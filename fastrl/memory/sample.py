@@ -10,7 +10,7 @@ Docs: https://fastrl.github.io/fastrl/memory.sample.html.md"""
 __all__ = ['Chains', 'Uniform', 'Prioritized', 'HER', 'sampler_of', 'Walk', 'Mixture']
 
 # %% ../../nbs/03_memory.sample.ipynb #1ab440b3
-import warnings, zlib, numpy as np, torch
+import zlib, numpy as np, torch
 from torch import Tensor
 from fastcore.basics import patch
 from ..core import *
@@ -202,9 +202,9 @@ def follow(self:Prioritized, ring:Ring):
     if (total := ring.total)==self.seen: return
     cap,base = len(ring.place),ring.seams.first
     if base!=self.base: self.tree,self.seen,self.base = None,base,base # it was reset
-    if self.tree is None and ('weight',) in (ring.place.columns or ()): warnings.warn(
+    if self.tree is None and ('weight',) in (ring.place.columns or ()): warn_user(
         'batches drawn by priority have a column `weight` of their own: yours is stored, and they do not show it. '
-        'Give it another name', stacklevel=2)
+        'Give it another name')
     if self.tree is None or len(self.tree)<cap: # the first time, or the ring has grown
         old,self.tree = self.tree,SumTree(cap, ring.device, ring.place.by_loops)
         if old is not None: self.tree.update(torch.arange(len(old), device=ring.device), old[:])

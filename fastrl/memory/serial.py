@@ -10,7 +10,7 @@ Docs: https://fastrl.github.io/fastrl/memory.serial.html.md"""
 __all__ = ['Serials', 'Seams']
 
 # %% ../../nbs/00c_memory.serial.ipynb #3a7d5e5b
-import threading, time, warnings
+import threading, time
 from typing import NamedTuple
 import numpy as np, torch
 from fastcore.basics import patch
@@ -297,8 +297,8 @@ def sound(self:Serials)->bool:
             if head[_written]!=written: return self.sound()
         self._warned_of = begun,written
         n = len(self.torn)
-        if n: warnings.warn(f'{n} of {self.capacity} rows are half written, because their writer was interrupted '
-                            'or has ended. They count as overwritten until they are written anew', stacklevel=2)
+        if n: warn_user(f'{n} of {self.capacity} rows are half written, because their writer was interrupted '
+                        'or has ended. They count as overwritten until they are written anew')
         return False
     return head[_begun]<=head[_written]
 

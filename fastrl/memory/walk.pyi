@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from ..core import *
 from .ring import Field, Ring
-__all__ = ['sequence_names', 'Walk', 'links', 'reward_of', 'Runs']
+__all__ = ['sequence_names', 'Walk', 'links', 'reward_of', 'warn_of_short', 'Runs']
 
 class Walk:
     """By row: the next one of its episode (-1: none yet, -2: it ended), the one before (-1: it began here, -3: unknown)"""
@@ -27,6 +27,7 @@ class Walk:
     last: Any
     episodes: Any
     steps: Any
+    look_at: Any
 
     def __init__(self):
         ...
@@ -90,6 +91,12 @@ class Walk:
     - returns: row numbers `(bs, T)` with the longest's `T`, steps `(bs,)`"""
         ...
 
+    def look_for_short(self, ring: Ring, T: int):
+        """Warn of whole episodes that are shorter, once; looks whenever there are twice as many rows as the last time
+    - `ring`: Whose rows they are
+    - `T`: Steps in a sequence"""
+        ...
+
     def state_dict(self, ring: Ring) -> dict:
         """What the rows of `ring` do not say about the rows before and after them
     - `ring`: Whose rows were followed"""
@@ -112,6 +119,13 @@ def links(chain, over, episode: Any=(), step: Any=()) -> Walk:
 def reward_of(ring: Ring) -> Field:
     """The field `reward`, if it can be summed up
     - `ring`: Whose rows they are"""
+    ...
+
+def warn_of_short(lengths, T: int) -> bool:
+    """Warn if some episodes are never drawn, as they are too short
+    - `lengths`: Of all episodes
+    - `T`: Steps in a sequence
+    - returns: Did it?"""
     ...
 sequence_names: Any
 
