@@ -487,3 +487,15 @@ def test_few_starts():
     assert set(every)==starts
     chi2 = sum((every[s]-100)**2/100 for s in starts) # 399 degrees of freedom: 399 ± 28
     assert 250<chi2<560, chi2
+
+def test_whole_episodes_of_many():
+    "Episodes of any length are equally likely; those that began before the memory, or go on, don't come"
+    m = of_lengths([1,2,9]*700)
+    every = Counter()
+    for _ in range(30): every.update(m.sample_sequences(100)[1][:,0].tolist())
+    assert {k%12 for k in every}=={0,1,3} and len(every)>1500 # of 2,100 that 3,000 draws may find, 1,597 on average
+    by = Counter(k%12 for k in every.elements())
+    assert all(900<by[o]<1100 for o in (0,1,3)), by # 1,000 ± 26
+    for _ in range(3): m.add(reward=1., terminated=False, truncated=False, env_id=0., episode_id=2100) # goes on, and part of the first is gone
+    every = Counter(k for _ in range(30) for k in m.sample_sequences(100)[1][:,0].tolist())
+    assert not {0,1,2}&{*every} and {k%12 for k in every}=={0,1,3}

@@ -436,10 +436,11 @@ def draw_runs(self:Walk,
 
 # %% ../../nbs/02a_memory.walk.ipynb #dcbf71c0
 @compiled
-def _whole_episodes(nxt, prv, n, base, oldest, total, cap):
-    "Where whole episodes begin, and how long they are"
-    begin,length,k,cursor = np.empty(n, np.int64),np.empty(n, np.int64),0,(total-base)%cap
-    for i in range(n):
+def _whole_episodes(nxt, prv, tries, most, base, oldest, total, cap):
+    "Which of the rows `tries` begin a whole episode, at `most` so many, and how long these are"
+    begin,length,k,cursor = np.empty(most, np.int64),np.empty(most, np.int64),0,(total-base)%cap
+    for i in tries:
+        if k==most: break
         if prv[i]!=-1 or _number_at(i, cap, cursor, total)<oldest: continue
         at,m = i,1
         while nxt[at]>=0: at,m = nxt[at],m+1
@@ -448,10 +449,21 @@ def _whole_episodes(nxt, prv, n, base, oldest, total, cap):
 
 # %% ../../nbs/02a_memory.walk.ipynb #41fb2808
 @patch
+def _all_whole(self:Walk, ring):
+    "Where whole episodes begin, and how long they are"
+    where,n = self.bounds(ring),len(ring)
+    return _whole_episodes(self.nxt, self.prv, np.arange(n), n, *where)
+
+@patch
 def _draw_whole(self:Walk, ring, bs, gen):
     "Where `bs` whole episodes begin, and the length of the longest"
-    where,n = self.bounds(ring),len(ring)
-    begin,length = _whole_episodes(self.nxt, self.prv, n, *where)
+    where,n,tries = self.bounds(ring),len(ring),64*bs
+    while tries<n: # many tries are quicker than a look at all rows
+        some = torch.randint(n, (tries,), generator=gen).numpy()
+        begin,length = _whole_episodes(self.nxt, self.prv, some, bs, *where)
+        if len(begin)==bs: return begin,int(length.max())
+        tries *= 8
+    begin,length = self._all_whole(ring)
     if not len(begin): raise ValueError(f'no episode is stored whole among the {n} rows: '
                                         'give the ring a larger `capacity`, or draw runs')
     k = torch.randint(len(begin), (bs,), generator=gen).numpy()
@@ -497,7 +509,7 @@ def look_for_short(self:Walk,
     - `T`: Steps in a sequence"""
     self.follow(ring)
     if self.seen<self.look_at.get(T, 0): return
-    lengths = _whole_episodes(self.nxt, self.prv, len(ring), *self.bounds(ring))[1].tolist()
+    lengths = self._all_whole(ring)[1].tolist()
     self.look_at[T] = math.inf if warn_of_short(lengths, T) else 2*self.seen
 
 # %% ../../nbs/02a_memory.walk.ipynb #eb89ca29
