@@ -91,12 +91,6 @@ class Walk:
     - returns: row numbers `(bs, T)` with the longest's `T`, steps `(bs,)`"""
         ...
 
-    def look_for_short(self, ring: Ring, T: int):
-        """Warn of whole episodes that are shorter, once; looks whenever there are twice as many rows as the last time
-    - `ring`: Whose rows they are
-    - `T`: Steps in a sequence"""
-        ...
-
     def state_dict(self, ring: Ring) -> dict:
         """What the rows of `ring` do not say about the rows before and after them
     - `ring`: Whose rows were followed"""
