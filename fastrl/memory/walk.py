@@ -500,7 +500,7 @@ def warn_of_short(
     return bool(short)
 
 @patch
-def _look_for_short(self:Walk, ring, T):
+def _tell_of_short(self:Walk, ring, T):
     "Warn of whole episodes that are shorter, once; looks whenever there are twice as many rows as the last time"
     self.follow(ring)
     if self.seen<self.look_at.get(T, 0): return
@@ -539,7 +539,7 @@ class Runs:
             if self.by is not None: more = dict(weight=torch.ones(bs, 1, device=ring.device)) # all are equally likely
         elif self.by is not None: begin,more = self.by.draw_starts(ring, bs, walk, T, self.pad)
         else: begin = walk._starts(ring, bs, T, self.pad, self.gen)
-        if self.T and not self.pad: walk._look_for_short(ring, T)
+        if self.T and not self.pad: walk._tell_of_short(ring, T)
         base,oldest = walk.bounds(ring)[:2] if self.burn_in else (0,0)
         idxs,_,*flags = _run_rows(walk.nxt, walk.prv, begin, T, True, self.burn_in, base, oldest)
         cols = {**more, **{k: from_numpy(v) for k,v in zip(sequence_names[:2+padded], flags) if k not in own}}
