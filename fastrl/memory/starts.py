@@ -10,7 +10,7 @@ Docs: https://fastrl.github.io/fastrl/memory.starts.html.md"""
 __all__ = ['Starts', 'steps_as_rows']
 
 # %% ../../nbs/02b_memory.starts.ipynb #f04e4e32
-import math, numpy as np, torch
+import numpy as np, torch
 from fastcore.basics import patch
 from torch import Tensor
 from ..core import *
@@ -107,8 +107,8 @@ def follow(self:Starts,
     else:
         if at!=was: self._come_and_go(rows, was, at)
         for o in self.pending:
-            tree = self.tree.sums,self.tree.tops,self.tree.starts
-            _set_around(w.nxt, w.prv, self.errors, o, at, *self.how, *tree)
+            found,p = _around(w.nxt, w.prv, self.errors, o, at, self.T, self.pad, self.eta)
+            set_leaves(self.tree.sums, self.tree.tops, self.tree.starts, cap, found, p**self.alpha) # quicker in NumPy
     self.pending,self.n_pending,self.at = [],0,at
 
 @patch
@@ -188,13 +188,6 @@ def _note_errors(errors, idxs, td_errors, eps):
     check_idxs(idxs, len(errors) if len(idxs)==len(td_errors) else 0)
     for j in range(len(idxs)): errors[idxs[j]] = abs(np.float64(td_errors[j]))+eps
 
-@compiled
-def _set_around(nxt, prv, errors, idxs, at, T, pad, eta, alpha, sums, tops, levels):
-    found,p = _around(nxt, prv, errors, idxs, at, T, pad, eta)
-    for j in range(len(p)): p[j] = math.exp(alpha*math.log(p[j])) # takes less time than a power
-    set_leaves(sums, tops, levels, len(nxt), found, p)
-
-
 # %% ../../nbs/02b_memory.starts.ipynb #5c1d7e02
 @patch
 def update(self:Starts,
@@ -221,10 +214,9 @@ def _await(self:Starts, idxs):
     self.pending.append(idxs)
     self.n_pending += len(idxs)
 
-
 # %% ../../nbs/02b_memory.starts.ipynb #e2f81c57
 @compiled
-def _learn(idxs, td_errors, serials, col, errors, at, n, alpha, eps, sums, tops, levels):
+def _learn(idxs, td_errors, sizes, priorities, serials, col, errors, at, n, sums, tops, levels):
     "The rows that learnt, one after another; none, and nothing changes, if something is unusual"
     rows,p,k,cap,(base,oldest,total) = np.empty(idxs.size, np.int64),np.empty(idxs.size),0,len(errors),at
     cursor = (total-base)%cap
@@ -233,17 +225,16 @@ def _learn(idxs, td_errors, serials, col, errors, at, n, alpha, eps, sums, tops,
             i,s = idxs[b,t],serials[b,t]
             if i==-1: continue
             same = 0<=i<n and oldest<=s<total and s==i+total-cursor-(cap if i>=cursor else 0)
-            rows[k],p[k] = i,math.exp(alpha*math.log(abs(np.float64(td_errors[b,t]))+eps)) # faster than a power
+            rows[k],p[k] = i,priorities[b,t]
             if not (same and p[k]<np.inf): return rows[:0]
             k += 1
     k = 0
     for b in range(idxs.shape[0]):
         for t in range(idxs.shape[1]):
             if idxs[b,t]==-1: continue
-            col[rows[k],0],errors[rows[k]],k = td_errors[b,t],abs(np.float64(td_errors[b,t]))+eps,k+1
+            col[rows[k],0],errors[rows[k]],k = td_errors[b,t],sizes[b,t],k+1
     set_leaves(sums, tops, levels, n, rows[:k], p[:k])
     return rows[:k]
-
 
 # %% ../../nbs/02b_memory.starts.ipynb #41ac9d70
 @patch
@@ -261,13 +252,13 @@ def learn(self:Starts,
     - returns: Did it?"""
     at,w = self.walk.bounds(ring)[:3],self.walk
     if not self._has_room() or len(w.nxt)!=len(self.errors): return False
-    done = _learn(idxs, td_errors, serials, ring.place.arrays[('td_error',)], self.errors, at, rows.n,
-                  self.alpha, eps, rows.sums, rows.tops, rows.starts)
+    sizes = np.abs(td_errors.astype(np.float64))+eps
+    done = _learn(idxs, td_errors, sizes, sizes**self.alpha, serials, ring.place.arrays[('td_error',)], self.errors, at,
+                  rows.n, rows.sums, rows.tops, rows.starts)
     if not len(done): return False
     self._await(done)
     if ring.place.changed is not None: ring.place.mark_changed('td_error', torch.from_numpy(done))
     return True
-
 
 # %% ../../nbs/02b_memory.starts.ipynb #9fa5db26
 def steps_as_rows(
@@ -313,4 +304,3 @@ def draw(self:Starts,
     except ValueError as e:
         raise ValueError(f'no episode has {self.T} rows in a row among those that are stored: '
                          'ask for fewer, or `pad`') from e
-
