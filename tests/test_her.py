@@ -208,3 +208,14 @@ def test_fields_of_other_names():
     r = {k: {names[i]: o for i,o in v.items()} if isinstance(v, dict) else v for k,v in rollout(10).items()}
     batch,_ = (er+r).sample()
     assert (batch['state']['aim']>=0).all() and torch.equal(batch['state']['aim'], batch['next_state']['aim'])
+
+def test_sequences_are_as_stored():
+    "Goals are for single rows: a sequence has those of its steps, and their rewards"
+    er = filled()
+    assert (er.sample()[0]['relabelled']).any()
+    for batch,idxs in (er.sample_sequences(16, 3), er.sample_sequences(16), er.sample_sequences(16, 2, pad=True, burn_in=2)):
+        there = idxs>=0
+        assert 'relabelled' not in batch and (batch['reward'][there]==-1).all()
+        for k in ('state','next_state'):
+            assert torch.equal(batch[k]['desired_goal'][there], er[k]['desired_goal'][idxs[there]])
+            assert (batch[k]['desired_goal'][there]>=10**6).all()
