@@ -468,7 +468,7 @@ def of_lengths(lengths, prioritized=False):
 
 @pytest.mark.parametrize('prioritized', [False, True])
 def test_short_episodes_are_told(prioritized):
-    "Once for each length, at the user's line; again after as many rows more only if nothing was short before"
+    "Once for each length, at the user's line"
     m = of_lengths([7,3,6,4], prioritized)
     with pytest.warns(UserWarning, match='2 of 4 episodes .50%. are shorter than 5 steps, and are never drawn; they have 35% of all') as told:
         for _ in range(9): m.sample_sequences(4, 5)
@@ -477,6 +477,20 @@ def test_short_episodes_are_told(prioritized):
         m.sample_sequences(4)
     assert [o.filename for o in told]==[__file__]
     with pytest.warns(UserWarning, match='3 of 4 .* shorter than 7'): m.sample_sequences(4, 7)
+
+def test_short_episodes_that_come_later():
+    "They are told when there are twice as many rows as at the last look; a warning that is an error comes once, too"
+    m = ExperienceReplay(bs=4, max_sz=100, warmup_sz=0, seed=0)
+    def add(episode, n): m+dict(reward=torch.ones(n), terminated=torch.arange(n)==n-1, truncated=torch.zeros(n).bool(),
+                                env_id=torch.zeros(n), episode_id=torch.full((n,), episode))
+    with warnings.catch_warnings():
+        warnings.simplefilter('error')
+        add(0, 8), m.sample_sequences(4, 5)
+        add(1, 3), m.sample_sequences(4, 5) # 11 rows: not yet
+        add(2, 5)
+        with pytest.raises(UserWarning, match='1 of 3 episodes'): m.sample_sequences(4, 5)
+        assert m.sample_sequences(4, 5)[1].shape==(4,5)
+        for k in range(3, 20): add(k, 3+k%2*4), m.sample_sequences(4, 5) # many more are short: you know that
 
 def test_few_starts():
     "One row in 50 begins a run: all of these are drawn, equally often"

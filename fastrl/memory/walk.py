@@ -28,7 +28,8 @@ class Walk:
         self.missed_at,self.named = 0,True # where rows were last missed; do rows name their environment?
         self.nxt = self.prv = np.zeros(0, np.int64)
         self.ids,self.last,self.episodes,self.steps = {},np.zeros(0, np.int64),np.zeros(0, np.int64),np.zeros(0)
-        self.there,self.look_at = None,{} # by steps of a sequence: at which row to look for shorter episodes
+        self.there = None
+        self.look_at = {} # by steps of a sequence: how many rows there are when somebody looks for shorter episodes
 
 # %% ../../nbs/02a_memory.walk.ipynb #7b069028
 # instead of the row before: the last episode had ended; none is stored (a cut, the very first row); rows are missing
@@ -385,7 +386,8 @@ def _begins(nxt, prv, i, T, pad, base, oldest, total, cap):
 def _pick(nxt, prv, tries, bs, T, pad, base, oldest, total, cap):
     found,k = np.empty(bs, np.int64),0
     for i in tries:
-        if k<bs and _begins(nxt, prv, i, T, pad, base, oldest, total, cap): found[k],k = i,k+1
+        if k==bs: break
+        if _begins(nxt, prv, i, T, pad, base, oldest, total, cap): found[k],k = i,k+1
     return found[:k]
 
 # %% ../../nbs/02a_memory.walk.ipynb #123dc336
@@ -404,14 +406,14 @@ def bounds(self:Walk,
 def _starts(self:Walk, ring, bs, T, pad, gen):
     "Where `bs` runs of `T` begin"
     where,n = self.bounds(ring),len(ring)
-    found,tries = np.empty(0, np.int64),4*bs+16
-    while True: # where few rows begin a run, many more tries are quicker than a look at all rows
-        some = torch.randint(n, (tries,), generator=gen).numpy()
-        found = np.append(found, _pick(self.nxt, self.prv, some, bs-len(found), T, pad, *where))
-        if len(found)==bs: return found
-        tries *= 4
-        if tries>n: break
-    every = _pick(self.nxt, self.prv, np.arange(n), n, T, pad, *where)
+    def pick(rows, most): return _pick(self.nxt, self.prv, rows, most, T, pad, *where)
+    def some(): return torch.randint(n, (tries,), generator=gen).numpy()
+    tries = 4*bs+16
+    found = pick(some(), bs)
+    while len(found)<bs and (tries := 4*tries)<=n: # many more tries are quicker than a look at all rows
+        found = np.append(found, pick(some(), bs-len(found)))
+    if len(found)==bs: return found
+    every = pick(np.arange(n), n)
     if not len(every):
         raise ValueError(f'no episode has {T} rows in a row among the {n} that are stored: ask for fewer, or `pad`')
     return np.concatenate([found, every[torch.randint(len(every), (bs-len(found),), generator=gen).numpy()]])
@@ -487,17 +489,15 @@ def draw_episodes(self:Walk,
 # %% ../../nbs/02a_memory.walk.ipynb #3f15c34f
 def warn_of_short(
     lengths, # Of all episodes
-    T:int, # Steps in a sequence
-)->bool: # Did it?
-    """Warn if some episodes are never drawn, as they are too short
+    T:int, # Steps in a sequence; some episodes are shorter
+):
+    """Warn that these are never drawn
     - `lengths`: Of all episodes
-    - `T`: Steps in a sequence
-    - returns: Did it?"""
+    - `T`: Steps in a sequence; some episodes are shorter"""
     short = [n for n in lengths if n<T]
-    if short: warn_user(f'{len(short)} of {len(lengths)} episodes ({len(short)/len(lengths):.0%}) are shorter than {T} '
-                        f'steps, and are never drawn; they have {sum(short)/sum(lengths):.0%} of all steps. '
-                        '`pad=True` draws them too')
-    return bool(short)
+    warn_user(f'{len(short)} of {len(lengths)} episodes ({len(short)/len(lengths):.0%}) are shorter than {T} '
+              f'steps, and are never drawn; they have {sum(short)/sum(lengths):.0%} of all steps. '
+              '`pad=True` draws them too')
 
 @patch
 def _tell_of_short(self:Walk, ring, T):
@@ -505,7 +505,9 @@ def _tell_of_short(self:Walk, ring, T):
     self.follow(ring)
     if self.seen<self.look_at.get(T, 0): return
     lengths = self._all_whole(ring)[1].tolist()
-    self.look_at[T] = math.inf if warn_of_short(lengths, T) else 2*self.seen
+    short = any(n<T for n in lengths)
+    self.look_at[T] = math.inf if short else 2*self.seen # before the warning, which may be made an error
+    if short: warn_of_short(lengths, T)
 
 # %% ../../nbs/02a_memory.walk.ipynb #eb89ca29
 sequence_names = ('is_first','is_last','mask') # columns that batches of sequences have beside the fields

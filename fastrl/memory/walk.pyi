@@ -115,11 +115,10 @@ def reward_of(ring: Ring) -> Field:
     - `ring`: Whose rows they are"""
     ...
 
-def warn_of_short(lengths, T: int) -> bool:
-    """Warn if some episodes are never drawn, as they are too short
+def warn_of_short(lengths, T: int):
+    """Warn that these are never drawn
     - `lengths`: Of all episodes
-    - `T`: Steps in a sequence
-    - returns: Did it?"""
+    - `T`: Steps in a sequence; some episodes are shorter"""
     ...
 sequence_names: Any
 
