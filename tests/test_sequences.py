@@ -134,6 +134,27 @@ def test_histories(seed, tmp_path): history(seed, saves=tmp_path/'er' if seed%3=
 def test_many_histories(tmp_path):
     for seed in range(1000, 3000): history(seed, saves=tmp_path/str(seed) if seed%20==0 else None)
 
+@pytest.mark.parametrize('seed', range(4))
+def test_lengths_in_turns(seed):
+    "Whatever lengths are drawn in turns, each hears of every new error and every new row, and four need no second look"
+    rng,er = random.Random(seed),ExperienceReplay(4, max_sz=200, warmup_sz=1, seed=seed, sampler=Prioritized(eps=.01))
+    def add(t): er.add(x=t, env_id=t%2, terminated=rng.random()<.1, truncated=False)
+    for t in range(200): add(t)
+    hows = [(2,False),(3,True),(5,False),(1,False),(7,True)][:5 if seed%2 else 4]
+    known = {}
+    for t in range(200, 320):
+        add(t)
+        T,pad = rng.choice(hows)
+        batch,idxs = er.sample_sequences(2, T, pad=pad)
+        td = torch.rand(2, T, dtype=rng.choice((torch.float32,torch.float64))) # only the first is learnt in one compiled step
+        er.update_td(td, idxs, batch['serial'])
+        for o in (s := er.sampler).starts,*s.resting:
+            if len(hows)==4: assert known.setdefault((o.T, o.pad), o) is o
+            anew = copy.deepcopy(o)
+            for each in (o, anew) if rng.random()<.5 else (): each.follow(er.ring, s.tree)
+            if anew.at: torch.testing.assert_close(o.tree[:], anew.tree[:], rtol=1e-6, atol=1e-9)
+        assert len(s.resting)<=3
+
 # %% Streams
 def streamed(seed, saves=None):
     rng = random.Random(seed)

@@ -193,7 +193,8 @@ class Prioritized(Uniform):
         self._beta = value
     _beta = None # what was set
     forgotten = 0 # rows below this one have lost their priority
-    eta,starts = .9,None # pickles from before sequences had priorities have none; `starts` comes with the first draw
+    # pickles from before sequences had priorities have no `eta`; `starts` comes with the first draw of sequences
+    eta,starts,resting = .9,None,() # `resting`: those of other lengths
 
 # %% ../../nbs/03_memory.sample.ipynb #a9633841
 @patch
@@ -232,7 +233,8 @@ def update(self:Prioritized, ring, idxs, td_errors):
     self.follow(ring)
     self.tree.update_td(idxs, td_errors, self.alpha, self.eps)
     if not starts: return
-    starts.update(*(torch.as_tensor(o).cpu().numpy().reshape(-1) for o in (idxs, td_errors)), self.eps)
+    idxs,td_errors = (torch.as_tensor(o).cpu().numpy().reshape(-1) for o in (idxs, td_errors))
+    for o in (starts, *self.resting): o.update(idxs, td_errors, self.eps)
     self.starts = starts
 
 @patch
@@ -267,7 +269,11 @@ def learn(self:Prioritized,
     if not (s.shape==(*i.shape,1) and td.shape in (i.shape, s.shape)): return False
     self.starts = None # if this is interrupted, they are made anew
     self.follow(ring)
-    done = starts.learn(ring, self.tree, td.reshape(i.shape), i, s[:,:,0], self.eps)
+    td = td.reshape(i.shape)
+    done = starts.learn(ring, self.tree, td, i, s[:,:,0], self.eps)
+    if done and self.resting:
+        there = i>=0
+        for o in self.resting: o.update(i[there], td[there], self.eps)
     self.starts = starts
     return done
 
@@ -313,11 +319,19 @@ def draw_starts(self:Prioritized,
     - returns: row numbers `(bs,)`, an array, and the column `weight`"""
     self.follow(ring)
     s,how = self.starts,(T, pad, self.eta, self.alpha)
-    if not s or s.walk is not walk or s.how!=how: s = self.starts = Starts(walk, *how)
+    if not s or s.walk is not walk or s.how!=how: s = self._other_starts(walk, how)
     s.follow(ring, self.tree)
     begin,weight = s.draw(*self.skip(bs), bs, self.beta, self.normalize=='memory')
     self.draws += 1
     return begin.numpy(), dict(weight=weight)
+
+@patch
+def _other_starts(self:Prioritized, walk, how):
+    "Those of another length, new or of an earlier draw: four lengths in turns need no new look at all rows"
+    known = [self.starts, *self.resting] if self.starts else []
+    s = next((o for o in known if o.walk is walk and o.how==how), None) or Starts(walk, *how)
+    self.starts,self.resting = s,[o for o in known if o is not s][:3]
+    return s
 
 # %% ../../nbs/03_memory.sample.ipynb #39400ace
 @patch(as_prop=True)

@@ -94,6 +94,7 @@ class Prioritized(Uniform):
     forgotten: int
     eta: Any
     starts: Any
+    resting: Any
     alpha: float
     beta0: float
     beta_steps: int
