@@ -219,3 +219,13 @@ def test_sequences_are_as_stored():
         for k in ('state','next_state'):
             assert torch.equal(batch[k]['desired_goal'][there], er[k]['desired_goal'][idxs[there]])
             assert (batch[k]['desired_goal'][there]>=10**6).all()
+
+@pytest.mark.parametrize('strategy', ['future','final','episode'])
+def test_batches_at_once(strategy):
+    "Several batches at once are those that as many calls would give, goals and rewards included"
+    a,b = (filled(strategy=strategy) for _ in range(2))
+    for _ in range(3):
+        for (p,i),(q,j) in zip([a.sample() for _ in range(3)], b.sample(n_batches=3), strict=True):
+            assert torch.equal(i, j) and all(torch.equal(x, y) for (_,x),(_,y) in zip(leaves(p), leaves(q), strict=True))
+    (p,i),(q,j) = a.sample(5),b.sample(5)
+    assert torch.equal(i, j) and torch.equal(p['reward'], q['reward'])

@@ -134,3 +134,24 @@ def test_in_fastai(tmp_path):
     _,again = fit(1, tmp_path/'a') # nothing left to do: it loads
     same(again['td_error'].clone(), offline['td_error'].clone())
     same(again.sampler.state_dict(), offline.sampler.state_dict())
+
+def test_forgotten_rows():
+    "Where the frames of rows are gone, TD errors still belong to the rows that were drawn, also after loading"
+    def frames(n, margin):
+        er = ExperienceReplay(8, 20, 1, frame_stack=4, frame_margin=margin, seed=0)
+        for e in range(n):
+            def f(t): return np.full((5,5), e*3+t, np.uint8)
+            for t in range(2): er.add(state=f(t), next_state=f(t+1), reward=0., terminated=t==1, truncated=False)
+        return er
+    def two(): return frames(40, 2),frames(10, 40)
+    with pytest.warns(UserWarning, match='rows are kept'): (a,b),(c,d) = two(),two()
+    assert len(a)<len(a.ring)==20
+    mix,other = Mixture({a:.5, b:.5}),Mixture({c:.5, d:.5})
+    for k in range(5):
+        batch,idxs = mix.sample()
+        td = torch.arange(1., 9)[:,None]+10*k
+        mix.update_td(td, idxs, batch['serial'] if k%2 else None)
+        want = dict(zip(idxs[:4].tolist(), td[:4,0].tolist()))
+        assert want=={i: a.ring.place.columns['td_error',][i,0].item() for i in want}
+    other.load_state_dict(mix.state_dict())
+    assert a['td_error'].tolist()==c['td_error'].tolist() and a['td_error'].any()

@@ -1,5 +1,5 @@
 "`ExperienceReplay` with every form of row, setting and refusal, and saved at any moment to any place"
-import copy, gc, itertools, pickle, random, re, weakref
+import copy, gc, itertools, pickle, random, re, threading, weakref
 from array import array
 from collections import deque
 from contextlib import suppress
@@ -349,6 +349,60 @@ def test_no_such_row(o):
     "Rows and columns that are not there"
     er = ExperienceReplay(max_sz=3, warmup_sz=1, memory=steps(1,2,3))
     with refused(): er[o]
+
+# %% Merging
+def test_merge_beside_draws():
+    "Rows of another memory are joined in one act: whoever draws, or saves, beside it never sees steps of two memories as one"
+    def rows(a, n=30):
+        i,no = torch.arange(a, a+n)[:,None],torch.zeros(n, 1, dtype=torch.bool)
+        return BD(state=i.float(), next_state=i+1., reward=torch.ones(n, 1), terminated=no, truncated=no, env_id=i*0)
+    er,stop,drawn = ExperienceReplay(64, 200, 1, seed=0, n_step=5, memory=rows(90_000)),threading.Event(),[]
+    parts = [ExperienceReplay(8, 30, 1, memory=rows(a)) for a in range(0, 3000, 1000)]
+    def draw():
+        while not stop.is_set(): drawn.append(er.sample()[0])
+    t = threading.Thread(target=draw)
+    t.start()
+    try:
+        for k in range(600): er.extend(parts[k%3]) if k%2 else er+parts[k%3].memory
+    finally: stop.set(); t.join()
+    assert len(drawn)>20 and all(torch.equal(b['next_state']-b['state'], b['n_steps'].float()) for b in drawn)
+
+def test_merge_both_ways():
+    "Two threads merge two memories into one another, and none waits for ever"
+    a,b = (ExperienceReplay(2, 40, 1, memory=BD(x=torch.arange(10.))) for _ in range(2))
+    def merge(a, b):
+        for _ in range(300): a+b.memory; a.extend(b)
+    ts = [threading.Thread(target=merge, args=o, daemon=True) for o in ((a, b), (b, a))]
+    for t in ts: t.start()
+    for t in ts: t.join(60)
+    assert not any(t.is_alive() for t in ts) and len(a)==len(b)==40
+
+def frames_of(n, **kwargs):
+    er = ExperienceReplay(4, 40, 1, frame_stack=3, **kwargs)
+    def f(t): return np.full((5,5), t, np.uint8)
+    for e,t in itertools.product(range(n), range(8)):
+        er.add(state=f(10*e+t), next_state=f(10*e+t+1), reward=0., terminated=t==7, truncated=False)
+    return er
+
+def test_frozen_frames():
+    "A frozen memory of frames gives and takes any rows, as others do"
+    free,frozen = (frames_of(4, freeze_memory=o) for o in (False, True))
+    for o in (slice(3, 12), [3,12], [12,3]): same(frozen[o]['state'], free[o]['state'])
+    to = ExperienceReplay(4, 40, 1, frame_stack=3, freeze_memory=True)
+    to.extend(free[3:5])
+    to.extend(free[[3,12]])
+    assert to['state'][:,-1,0,0].tolist()==[3,4,3,14]
+
+def test_later_columns_of_frames():
+    "Rows that lack a column for later come from another memory of frames, too"
+    shape = (3,5,5),torch.uint8
+    schema = dict(state=shape, next_state=shape, reward=((), torch.float32), terminated=((), torch.bool),
+                  truncated=((), torch.bool), adv=((2,), torch.float32, 'later'))
+    for add in (ExperienceReplay.extend, lambda a, b: a+b.memory):
+        er,other = ExperienceReplay(4, 40, 1, frame_stack=3, schema=schema),frames_of(2)
+        add(er, other)
+        same(er['state'], other['state'])
+        assert er['adv'].shape==(16,2) and not er['adv'].any()
 
 # %% TD errors
 @pytest.fixture

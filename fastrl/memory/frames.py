@@ -20,7 +20,6 @@ from ..core import *
 from .place import *
 from .ring import Ring, Seams
 from .row import *
-from .serial import pick_evenly, rows_at
 from .stacks import *
 
 # %% ../../nbs/03a_memory.frames.ipynb #3a5bbef2
@@ -317,24 +316,6 @@ def _frames_at(self:FrameRing, slots):
     parts = [as_words(o[None], 1)[0] for o in self._pixels(slots.reshape(-1).to(self.device), True)]
     return [tuple(o[k].copy() for o in parts) for k in range(slots.shape[1])]
 
-# %% ../../nbs/03a_memory.frames.ipynb #ebd5b7ed
-@compiled
-def _slots_of_rows(rows, idxs, state, nxt, S, k):
-    "Of packed `rows` the slots of their frames: one window of `k = S+1`, or two, `k = 2*S`; and are any missing?"
-    res,least,rows,nxt = np.empty(len(rows)*k, np.int64),0,rows.view(np.int32),nxt+2*S-k
-    for j in range(len(rows)):
-        for i in range(k):
-            slot = -1 if idxs[j]<0 else rows[j,state+i] if i<S else rows[j,nxt+i-S]
-            res[j*k+i],least = slot,min(least, slot)
-    return res,least<0
-
-@compiled
-def _pick_windows(rows, state, nxt, S, key, first, n, stored, slots, base, total):
-    "Row numbers, serial numbers, packed rows, and as `_slots_of_rows`"
-    idxs,serials = pick_evenly(key, first, n, stored, slots, base, total)
-    got = rows_at(rows, idxs)
-    return idxs,serials,got,*_slots_of_rows(got.reshape(n, rows.shape[1]), idxs, state, nxt, S, S+1)
-
 # %% ../../nbs/03a_memory.frames.ipynb #0eca2808
 @patch
 def _slots_in(self:FrameRing, rows, idxs, k):
@@ -343,7 +324,7 @@ def _slots_in(self:FrameRing, rows, idxs, k):
     S = self.stack
     if type(rows) is not list and (type(rows) is np.ndarray or rows.is_cpu):
         if type(rows) is not np.ndarray: rows = rows.numpy()
-        slots,lacks = _slots_of_rows(rows.reshape(len(idxs), -1), idxs.numpy(), start, nxt, S, k)
+        slots,lacks = slots_of_rows(rows.reshape(len(idxs), -1), idxs.numpy(), start, nxt, S, k)
         return torch.from_numpy(slots),lacks
     cols = rows if isinstance(rows, list) else self.fields.columns(rows)
     slots = torch.cat([cols[i], cols[j][:,2*S-k:]], 1).long()
@@ -399,7 +380,7 @@ def _windows_evenly(self:FrameRing, at, n):
     counts = stored,*_ = self.serials.counts()
     if not stored: return
     _,state,_,nxt = self._at or self._find_numbers()
-    idxs,serials,rows,slots,lacks = _pick_windows(self.place.array, state, nxt, self.stack, *at, n, *counts)
+    idxs,serials,rows,slots,lacks = pick_windows(self.place.array, state, nxt, self.stack, *at, n, *counts)
     return from_numpy(idxs),rows,self._with_pixels({'serial':from_numpy(serials)}, from_numpy(slots), lacks)
 
 @patch
@@ -534,14 +515,16 @@ def _check_alike(self:FrameRing, source, rows):
 @patch
 def room_for(self:FrameRing,
     batch:dict, # Columns that share their first axis
+    strict:bool=True, # As `extend` takes it
 )->int:
     """How many rows of `batch` fit without one that is stored being lost
-    - `batch`: Columns that share their first axis"""
+    - `batch`: Columns that share their first axis
+    - `strict`: As `extend` takes it"""
     with self:
         steps,said = self._parse(batch, False)
         self._look()
         free = self.pool.capacity-len(self.pool)
-        counts = planned(self, steps, said, True).counts
+        counts = planned(self, steps, said, strict).counts
         return min(self.capacity-len(self), int(np.searchsorted(counts, free, 'right')))
 
 # %% ../../nbs/03a_memory.frames.ipynb #e1e81132

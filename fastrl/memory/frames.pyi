@@ -96,9 +96,10 @@ class FrameRing(Ring):
     - `**columns`: Columns that should have other values here"""
         ...
 
-    def room_for(self, batch: dict) -> int:
+    def room_for(self, batch: dict, strict: bool=True) -> int:
         """How many rows of `batch` fit without one that is stored being lost
-    - `batch`: Columns that share their first axis"""
+    - `batch`: Columns that share their first axis
+    - `strict`: As `extend` takes it"""
         ...
 
     def state_dict(self) -> dict:

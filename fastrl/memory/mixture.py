@@ -59,8 +59,8 @@ def sample(self:Mixture,
     - returns: The batch, and numbers of its rows for `update_td`"""
     ns,starts = self.counts(self.bs if bs is None else whole_number('bs', bs)),self._numbers_from()
     of = [o for o in zip(range(len(ns)), self.memories, ns) if o[2]]
-    for _,m,n in of: # an error comes before any memory has used random numbers
-        if len(m)<max(m.warmup_sz, 1): m.sample(n)
+    for _,m,_ in of: # an error comes before any memory has used random numbers
+        m.check_warm()
     if len(folds := {(m.n_step, m.n_step and m.gamma) for _,m,_ in of})>1:
         raise ValueError(f'memories of a mixture fold alike, got {sorted(map(str, folds))} as `n_step` and `gamma`: '
                          'set both of them')
@@ -104,7 +104,7 @@ def update_td(self:Mixture,
     starts = self._numbers_from()
     of = torch.bucketize(idxs, torch.tensor(starts[1:]), right=True)
     own = idxs-torch.tensor(starts)[of]
-    most = torch.tensor([len(m) if serials is None else m.max_sz for m in self.memories]+[0])
+    most = torch.tensor([len(m.ring) if serials is None else m.max_sz for m in self.memories]+[0])
     if not td.isfinite().all() or (own<0).any() or (own>=most[of]).any():
         raise ValueError(f'`td_errors` should be finite, and `idxs` from 0 to {starts[-1]-1}, each of a row that is '
                          'stored; got others, and no memory has changed')
@@ -116,8 +116,10 @@ def update_td(self:Mixture,
 @patch
 def state_dict(self:Mixture)->list:
     "For each memory but the last: the sampler's state, its priorities, the TD errors"
-    return [dict(sampler=m.sampler_state(), beside=m.sampler.beside(m.ring), td_error=m.ring['td_error'].clone())
+    return [dict(sampler=m.sampler_state(), beside=m.sampler.beside(m.ring), td_error=_all_errors(m.ring).clone())
             for m in self.memories[:-1]]
+
+def _all_errors(ring): return ring.place.columns['td_error',][:len(ring)] # by slot, also of rows whose frames are gone
 
 @patch
 def load_state_dict(self:Mixture,
@@ -125,8 +127,8 @@ def load_state_dict(self:Mixture,
 ):
     """Resume drawing where another mixture of the same rows was
     - `state`: From `state_dict`"""
-    if (ours := [len(m) for m in self.memories[:-1]])!=(theirs := [len(o['td_error']) for o in state]):
+    if (ours := [len(m.ring) for m in self.memories[:-1]])!=(theirs := [len(o['td_error']) for o in state]):
         raise ValueError(f'the memories but the last should have {theirs} rows, as they had, got {ours}')
     for m,o in zip(self.memories, state):
-        m.ring.put('td_error', torch.arange(len(m)), o['td_error'])
+        m.ring.put('td_error', torch.arange(len(m.ring)), o['td_error'])
         m.sampler.load_state_dict(o['sampler'], m.ring, o['beside'])

@@ -28,11 +28,11 @@ from .ring import Ring
 from .row import batch_len, tensors_of
 from .sample import *
 from .starts import steps_as_rows
-from .vector import *
+from .vector import TakesVectors, VectorSteps
 from .walk import Runs, Walk
 
 # %% ../../nbs/06_memory.replay.ipynb #a5aebbf6
-class ExperienceReplay(Savable, DrawsAhead, LearnsOnDevice):
+class ExperienceReplay(Savable, DrawsAhead, LearnsOnDevice, TakesVectors):
     "The last `max_sz` rows, and batches of `bs` drawn from them"
     __array_ufunc__ = None # so that `array + memory` comes to `__radd__`, too
     kind,freeze_memory,later = 'ExperienceReplay',False,{} # older pickles have none of these
@@ -230,14 +230,14 @@ def add(self:ExperienceReplay,
 
 # %% ../../nbs/06_memory.replay.ipynb #06000102
 @patch
-def _extend_to_full(self:ExperienceReplay, rows):
+def _extend_to_full(self:ExperienceReplay, rows, strict=True):
     "Write the first of `rows` as long as there is room, and return these"
     with self.ring as ring:
         n,room = batch_len(ts := tensors_of(rows)),self.max_sz-len(self)
-        if isinstance(ring, FrameRing): room = min(room, ring.room_for(rows))
+        if framed := isinstance(ring, FrameRing): room = min(room, ring.room_for(rows, strict))
         if n>room: rows = map_leaves(lambda o: o[:room], rows)
-        if room: ring.extend(rows)
-        elif not isinstance(ring, FrameRing): ring.fields.fit(ts, one=False) # refuse what doesn't fit
+        if room: ring.extend(rows, **(dict(strict=strict) if framed else {}))
+        elif not framed: ring.fields.fit(ts, one=False) # refuse what doesn't fit
         if n>room: ring.cut(gap=True)
     return rows
 
@@ -342,50 +342,6 @@ def put(self:ExperienceReplay,
         return self.ring.put(name, idxs, values, serials)
     except (ValueError, IndexError, KeyError) as e: raise ExperienceReplayException(e.args[0]) from e
 
-# %% ../../nbs/06_memory.replay.ipynb #12e7c825
-@patch
-def add_vector(self:ExperienceReplay,
-    *,
-    obs, # What the environments showed before the step, `(n_envs, …)`, also nested
-    actions, rewards, terminated, truncated, # The actions taken, and their results
-    next_obs, # What they showed after it, as `step` gave it
-    infos:dict=None, # As `step` gave it: in SAME_STEP mode it has `final_obs`
-    autoreset=None, # The vector environment, its `autoreset_mode`, or the name of it, `'next_step'`
-    **more # Other columns, `(n_envs, …)`
-)->ExperienceReplay:
-    """Add what one `step` of a vector environment gave
-    - `obs`: What the environments showed before the step, `(n_envs, …)`, also nested
-    - `truncated`: The actions taken, and their results
-    - `next_obs`: What they showed after it, as `step` gave it
-    - `infos`: As `step` gave it: in SAME_STEP mode it has `final_obs`
-    - `autoreset`: The vector environment, its `autoreset_mode`, or the name of it, `'next_step'`
-    - `**more`: Other columns, `(n_envs, …)`"""
-    terminated,truncated = np.asarray(terminated, bool),np.asarray(truncated, bool)
-    over = terminated|truncated
-    try:
-        mode = autoreset_name(autoreset)
-        if not len(self.vectors): self._first_vector()
-        s = self.vectors.look(autoreset, mode, obs, over)
-        nxt = true_next(next_obs, over, infos or {}) if mode=='same_step' and over.any() else next_obs
-    except ValueError as e: raise ExperienceReplayException(str(e)) from e
-    rows = dict(state=obs, action=actions, reward=np.asarray(rewards, np.float32), next_state=nxt,
-                terminated=terminated, truncated=truncated, env_id=s.env_id, episode_id=s.episode_id,
-                step=s.step, **more)
-    fields = {f.path[0] for f in self.ring.fields or ()}
-    rows = {k: o for k,o in rows.items() if not fields or k in fields or k not in ('episode_id','step')}
-    if s.left.any() and 'episode_id' not in rows: self.ring.cut() # no column says that episodes were left off
-    if not s.lost.all(): self+map_leaves(lambda o: np.asarray(o)[~s.lost], rows)
-    self.vectors.commit(s, next_obs)
-    return self
-
-# %% ../../nbs/06_memory.replay.ipynb #2c85a4bf
-@patch
-def _first_vector(self:ExperienceReplay):
-    "Number episodes after those that are stored; nothing follows these"
-    self.ring.cut()
-    stored = self.ring['episode_id'] if len(self) and ('episode_id',) in self.ring.place.columns else torch.zeros(1)
-    self.vectors.next_episode = max(self.ring.total, int(stored.max())+1)
-
 # %% ../../nbs/06_memory.replay.ipynb #32cd25f1
 @patch
 def sample_sequences(self:ExperienceReplay,
@@ -471,20 +427,38 @@ def _sampler_alike(self:ExperienceReplay):
 def _add_rows_of(self:ExperienceReplay, source, idxs, rows=None, **columns):
     "Add the rows `idxs` of `source`, or `rows` that were made of all; they are joined as they are there"
     ring,of = self.ring,source.ring
-    first,several = ring.total,ring.seams.several
-    if isinstance(of, FrameRing) and rows is not None: idxs,rows = of.held,None
-    try:
-        if rows is None and isinstance(of, FrameRing) and self._takes_frames_of(of): ring.copy_rows(of, idxs, **columns)
-        else:
-            rows = {**of.gather(idxs.to(of.device)), **columns} if rows is None else rows
-            rows = with_later(as_rows(rows, ring.fields), self.later)
-            if self.freeze_memory: rows = self._extend_to_full(rows)
-            else: ring.extend(rows, **(dict(strict=False) if isinstance(ring, FrameRing) else {}))
-            idxs = idxs[:BD(rows).bs()]
-    except ValueError as e: raise ExperienceReplayException(str(e)) from e
-    if len(idxs): join_rows(ring, of, idxs, first, several)
-    self.walk = Walk()
+    with _both(ring, of): # until the rows are joined, nobody may see them
+        first,several = ring.total,ring.seams.several
+        if isinstance(of, FrameRing) and rows is not None: idxs,rows = of.held,None
+        try:
+            if rows is None and isinstance(of, FrameRing) and self._takes_frames_of(of):
+                ring.copy_rows(of, idxs, **self._lacking(of, len(idxs)), **columns)
+            else:
+                rows = {**of.gather(idxs.to(of.device)), **columns} if rows is None else rows
+                idxs = idxs[:self._extend_apart(with_later(as_rows(rows, ring.fields), self.later))]
+        except ValueError as e: raise ExperienceReplayException(str(e)) from e
+        if len(idxs): join_rows(ring, of, idxs, first, several)
+        self.walk = Walk()
     return self
+
+@contextmanager
+def _both(a, b):
+    "Hold both rings, in an order in which no two threads wait for one another"
+    first,second = sorted((a, b), key=id)
+    with first,second: yield
+
+@patch
+def _lacking(self:ExperienceReplay, of, n):
+    "Zeros for the columns for later that `n` rows of the ring `of` lack"
+    have = {f.path[0] for f in of.fields}
+    return {k: o.expand(n, *o.shape) for k,o in self.later.items() if k not in have}
+
+@patch
+def _extend_apart(self:ExperienceReplay, rows):
+    "Write `rows` that need not continue one another, and say how many"
+    if self.freeze_memory: return BD(self._extend_to_full(rows, strict=False)).bs()
+    self.ring.extend(rows, **(dict(strict=False) if isinstance(self.ring, FrameRing) else {}))
+    return BD(rows).bs()
 
 @patch
 def _takes_frames_of(self:ExperienceReplay, of):
@@ -500,7 +474,7 @@ def extend(self:ExperienceReplay,
     if not isinstance(other, ExperienceReplay) or other is self:
         raise ExperienceReplayException(f'`other` should be another ExperienceReplay, got {other!r:.60}')
     if not len(other): return self
-    with other.ring as ring:
+    with _both(self.ring, ring := other.ring):
         i = torch.arange(ring.total-len(ring), ring.total)
         i = ring.seams.slots_of(i, ring.capacity)
         i = i[ring.holds(i)] # without any that are half written
@@ -509,8 +483,8 @@ def extend(self:ExperienceReplay,
         if ids is not None and 'episode_id' in self.ring.columns() and len(self):
             ids = ids-ids.min()+self.ring['episode_id'].max()+1
         self._add_rows_of(other, i, **({} if ids is None else dict(episode_id=ids)))
-    self.ring.cut()
-    if ids is not None: self.vectors.next_episode = max(self.vectors.next_episode, int(ids.max())+1)
+        self.ring.cut()
+        if ids is not None: self.vectors.next_episode = max(self.vectors.next_episode, int(ids.max())+1)
     return self
 
 # %% ../../nbs/06_memory.replay.ipynb #a1033c34

@@ -15,11 +15,11 @@ from .disk import Savable
 from .on_device import LearnsOnDevice
 from .ring import Ring
 from .sample import *
-from .vector import *
+from .vector import TakesVectors, VectorSteps
 from .walk import Walk
 __all__ = ['ExperienceReplay', 'ExperienceReplayException', 'MemoryNotWarm', 'NoSuchRow', 'Columns']
 
-class ExperienceReplay(Savable, DrawsAhead, LearnsOnDevice):
+class ExperienceReplay(Savable, DrawsAhead, LearnsOnDevice, TakesVectors):
     """The last `max_sz` rows, and batches of `bs` drawn from them"""
     __array_ufunc__: Any
     kind: Any
@@ -127,16 +127,6 @@ class ExperienceReplay(Savable, DrawsAhead, LearnsOnDevice):
     - `values`: Their shape, followed by that of a row
     - `serials`: The batch's column `serial`; without it the rows are taken as they are now
     - returns: How many rows are gone"""
-        ...
-
-    def add_vector(self, *, obs, actions, rewards, terminated, truncated, next_obs, infos: dict | None=None, autoreset: Any=None, **more) -> ExperienceReplay:
-        """Add what one `step` of a vector environment gave
-    - `obs`: What the environments showed before the step, `(n_envs, …)`, also nested
-    - `truncated`: The actions taken, and their results
-    - `next_obs`: What they showed after it, as `step` gave it
-    - `infos`: As `step` gave it: in SAME_STEP mode it has `final_obs`
-    - `autoreset`: The vector environment, its `autoreset_mode`, or the name of it, `'next_step'`
-    - `**more`: Other columns, `(n_envs, …)`"""
         ...
 
     def sample_sequences(self, bs: int | None=None, T: int | None=None, pad: bool=False, burn_in: int=0, device: Any=None, n_batches: int | None=None):

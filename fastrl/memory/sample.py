@@ -377,6 +377,7 @@ _strategies = ('future','final','episode')
 
 class HER(Uniform):
     "Draw rows, most of them with a goal that their own episode achieved"
+    bs = None # rows in each batch of the last draw
     def __init__(self,
         strategy:str='future', # Whose achieved goal: a `'future'` row's, the `'final'` one's, or any of the `'episode'`
         k:int=4, # Rows with another goal for each that keeps its own
@@ -401,6 +402,19 @@ class HER(Uniform):
         self.strategy,self.k,self.reward,self.walk = strategy,whole_number('k', k, 0),reward,Walk()
         self.goal,self.achieved = goal,achieved
 
+@patch
+def draw(self:HER,
+    ring:Ring,
+    bs:int, # How many to draw
+    n_batches:int=1, # Of so many batches, one after the other
+): # -> row numbers `(bs*n_batches,)`, and columns that the draw adds to the batch
+    """Choose the rows of the next batch, as `Uniform` does
+    - `bs`: How many to draw
+    - `n_batches`: Of so many batches, one after the other
+    - returns: row numbers `(bs*n_batches,)`, and columns that the draw adds to the batch"""
+    self.bs = bs
+    return Uniform.draw(self, ring, bs, n_batches)
+
 # %% ../../nbs/03_memory.sample.ipynb #2e9da716
 @compiled
 def _hindsight(nxt, prv, idxs, u, back, final, base, oldest, cap):
@@ -418,11 +432,11 @@ def _hindsight(nxt, prv, idxs, u, back, final, base, oldest, cap):
     return res
 
 @patch
-def _achievers(self:HER, ring, idxs):
+def _achievers(self:HER, ring, idxs, units):
     "The rows whose achieved goals become those of the rows `idxs`"
     self.walk.follow(ring)
-    w,u = self.walk,torch.rand(len(idxs), generator=self.gen, dtype=torch.float64, device=self.gen.device)
-    rows = _hindsight(w.nxt, w.prv, idxs.cpu().numpy(), u.cpu().numpy(), self.strategy=='episode',
+    w = self.walk
+    rows = _hindsight(w.nxt, w.prv, idxs.cpu().numpy(), units.cpu().numpy(), self.strategy=='episode',
                       self.strategy=='final', w.base, max(ring.seams.oldest, 0), ring.capacity or len(ring.place))
     return torch.from_numpy(rows).to(ring.device)
 
@@ -435,19 +449,25 @@ def read(self:HER,
     """Copy the rows `idxs`, with their new goals and rewards
     - `idxs`: `(bs,)`
     - returns: packed rows, or a list of columns, and the column `relabelled`"""
-    mask = torch.rand(len(idxs), generator=self.gen, device=self.gen.device)<self.k/(self.k+1)
-    rows = ring.place.take(idxs)
+    masks,units = zip(*(self._chosen(len(o)) for o in idxs.split(self.bs or len(idxs)))) # each batch as if drawn alone
+    mask,rows = torch.cat(masks),ring.place.take(idxs)
     cols = dict(zip((f.path for f in ring.fields), rows if isinstance(rows, list) else ring.fields.columns(rows)))
-    if mask.any(): self._relabel(ring, cols, mask.to(ring.device), idxs[mask])
+    if mask.any(): self._relabel(ring, cols, mask.to(ring.device), idxs[mask], torch.cat(units))
     return rows,dict(relabelled=mask[:,None])
 
 @patch
-def _relabel(self:HER, ring, cols, mask, idxs):
+def _chosen(self:HER, n):
+    "Which of `n` rows get another goal, and for each of these a number that chooses whose"
+    mask = torch.rand(n, generator=self.gen, device=self.gen.device)<self.k/(self.k+1)
+    return mask,torch.rand(int(mask.sum()), generator=self.gen, dtype=torch.float64, device=self.gen.device)
+
+@patch
+def _relabel(self:HER, ring, cols, mask, idxs, units):
     "Write new goals and rewards into `cols` where `mask` is true, the rows `idxs`"
     source = ('next_state',self.achieved)
     goals = [v for p,v in cols.items() if p[-1]==self.goal]
     if self.reward is None or not goals or source not in cols or ('reward',) not in cols: self._cannot_relabel(ring)
-    goal,rew = ring.place.columns[source][self._achievers(ring, idxs)],cols[('reward',)]
+    goal,rew = ring.place.columns[source][self._achievers(ring, idxs, units)],cols[('reward',)]
     for v in goals: v[mask] = goal
     new = torch.as_tensor(self.reward(cols[source][mask], goal, idxs)).to(rew)
     if new.numel()!=len(idxs):

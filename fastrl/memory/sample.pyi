@@ -190,6 +190,7 @@ class Prioritized(Uniform):
 
 class HER(Uniform):
     """Draw rows, most of them with a goal that their own episode achieved"""
+    bs: Any
     strategy: str
     k: Any
     reward: Any
@@ -205,6 +206,13 @@ class HER(Uniform):
         - `achieved`: The field of `next_state` that says what a step achieved
         - `seed`: Makes the draws reproducible
         - `device`: Where the rows live"""
+        ...
+
+    def draw(self, ring: Ring, bs: int, n_batches: int=1):
+        """Choose the rows of the next batch, as `Uniform` does
+    - `bs`: How many to draw
+    - `n_batches`: Of so many batches, one after the other
+    - returns: row numbers `(bs*n_batches,)`, and columns that the draw adds to the batch"""
         ...
 
     def read(self, ring: Ring, idxs):

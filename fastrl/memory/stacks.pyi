@@ -9,7 +9,7 @@ from torch import Tensor
 from ..core import *
 from .place import *
 from .row import *
-__all__ = ['check_frames', 'is_image', 'stack_sequences', 'two_stacks', 'with_stacks', 'with_numbers', 'Newest', 'Latest', 'said_of', 'as_words', 'Steps', 'same_frames', 'barrier_in', 'planned', 'words_of', 'continued']
+__all__ = ['check_frames', 'is_image', 'stack_sequences', 'two_stacks', 'with_stacks', 'with_numbers', 'slots_of_rows', 'pick_windows', 'Newest', 'Latest', 'said_of', 'as_words', 'Steps', 'same_frames', 'barrier_in', 'planned', 'words_of', 'continued']
 
 def check_frames(fields, stack: int):
     """A `ValueError` unless `state` and `next_state` have the same frames, and rows say where episodes end
@@ -54,6 +54,23 @@ def with_numbers(data, fields, numbers, rows: Any=slice(None)) -> dict:
     - `fields`: Of a frame
     - `numbers`: `(stack+1,)` of a step, `(n, stack+1)` of columns
     - `rows`: Which rows of the columns"""
+    ...
+
+def slots_of_rows(rows, idxs, state, nxt, S, k):
+    """Where the frames of packed rows lie in the pool
+    - `rows`: Packed, `(n, words)`
+    - `idxs`: Their numbers; below 0: a row without frames
+    - `nxt`: Where the slots of a row's frames begin, counted in `int32`
+    - `S`: Frames in a stack
+    - `k`: `S+1` for one window of frames, `2*S` for two stacks
+    - returns: slots `(n*k,)`, -1 for none; and are any missing?"""
+    ...
+
+def pick_windows(rows, state, nxt, S, key, first, n, stored, slots, base, total):
+    """Rows drawn evenly, and where the windows of their frames lie
+    - `S`: As `slots_of_rows` takes them
+    - `total`: As `pick_evenly` takes them
+    - returns: row numbers, serial numbers, packed rows, slots, and are any missing?"""
     ...
 
 class Newest:

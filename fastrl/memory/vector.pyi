@@ -7,7 +7,7 @@ from typing import Any, overload
 import numpy as np
 from types import SimpleNamespace
 from ..core import *
-__all__ = ['unchanged', 'VectorSteps', 'autoreset_name', 'true_next']
+__all__ = ['unchanged', 'VectorSteps', 'autoreset_name', 'true_next', 'check_mode', 'per_env', 'check_envs', 'TakesVectors']
 
 def unchanged(obs, before, n: int) -> np.ndarray:
     """Is the observation of each environment the one from `before`?
@@ -19,6 +19,7 @@ def unchanged(obs, before, n: int) -> np.ndarray:
 
 class VectorSteps:
     """What is known of each vector environment between two of its steps"""
+    told: Any
     vectors: Any
     next_episode: int
 
@@ -69,3 +70,40 @@ def true_next(next_obs, over, infos: dict):
     - `infos`: As `step` gave it
     - returns: the same form as `next_obs`, copied"""
     ...
+
+def check_mode(mode: str, over, infos: dict):
+    """A `ValueError` if `infos` has the last observations of episodes, as only SAME_STEP gives them, in another `mode`
+    - `mode`: Name of the autoreset mode
+    - `over`: `(n,)` bools: did their episodes end?
+    - `infos`: As `step` gave it"""
+    ...
+
+def per_env(name: str, values, n: int, dtype: Any=None) -> np.ndarray:
+    """One number for each environment, or a `ValueError`
+    - `name`: For errors
+    - `values`: One for each environment, `(n,)` or `(n,1)`
+    - `n`: Environments
+    - returns: `(n,)`"""
+    ...
+
+def check_envs(n: int, **columns):
+    """A `ValueError` unless each of `columns` has a row for each environment
+    - `n`: Environments
+    - `**columns`: `(n, …)`, also nested"""
+    ...
+
+class TakesVectors:
+    """A memory with `add_vector`; it has `ring`, `vectors`, `refused` (its exception), and takes batches by `+`"""
+
+    def add_vector(self, *, obs, actions, rewards, terminated, truncated, next_obs, infos: dict | None=None, autoreset: Any=None, **more):
+        """Add what one `step` of a vector environment gave
+    - `obs`: What the environments showed before the step, `(n_envs, …)`, also nested
+    - `actions`: The actions taken, `(n_envs, …)`
+    - `rewards`: One for each environment
+    - `terminated`: Bools: did the episode end?
+    - `truncated`: Bools: did a time limit cut it off?
+    - `next_obs`: What the environments showed after the step, as `step` gave it
+    - `infos`: As `step` gave it: in SAME_STEP mode it has `final_obs`
+    - `autoreset`: Required: the vector environment, its `autoreset_mode`, or the name of it, `'next_step'`
+    - `**more`: Other columns, `(n_envs, …)`"""
+        ...
