@@ -8,7 +8,7 @@ from torch import Tensor
 from ..core import *
 from .ring import Ring
 from .walk import Walk
-__all__ = ['Folds', 'folds_of']
+__all__ = ['Folds', 'folds_of', 'outcome_of']
 
 class Folds:
     """A `read` for `Ring.draw`: rows into each of which up to `n` steps are folded"""
@@ -47,4 +47,10 @@ class Folds:
 def folds_of(memory) -> Folds:
     """How a memory reads rows with `n_step`, kept from draw to draw
     - `memory`: Has a `walk`, `n_step` and `gamma`"""
+    ...
+
+def outcome_of(fields) -> set:
+    """The columns that a folded row has from its last step: flags, and what a step led to, as `next_obs` beside `obs`
+    - `fields`: Of a row
+    - returns: Names"""
     ...

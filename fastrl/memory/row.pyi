@@ -8,7 +8,7 @@ import torch
 from dataclasses import dataclass
 from torch import Tensor
 from ..core import *
-__all__ = ['like', 'Field', 'schema_fields', 'pack_fields', 'nest', 'Fields', 'Batches', 'as_tensor', 'fits', 'tensors_of', 'fields_of', 'check_column', 'check_names', 'batch_len', 'check_paths', 'torch_dtype']
+__all__ = ['observed', 'like', 'Field', 'schema_fields', 'pack_fields', 'nest', 'Fields', 'Batches', 'as_tensor', 'fits', 'tensors_of', 'fields_of', 'check_column', 'check_names', 'batch_len', 'follower', 'check_paths', 'torch_dtype']
 
 def like(shape, dtype) -> str:
     """A shape and a dtype as errors and tables show them: `float32[4]`"""
@@ -173,6 +173,13 @@ def check_names(have, want, of: str='a row here'):
 def batch_len(ts: dict) -> int:
     """The common length of all columns
     - `ts`: From `tensors_of`"""
+    ...
+observed: Any
+
+def follower(name: str, names) -> str:
+    """The column that shows after a step what `name` shows before it, `next_obs` for `obs`; `None` if there is none
+    - `name`: Of a column
+    - `names`: Of all columns"""
     ...
 
 def check_paths(paths):

@@ -16,6 +16,7 @@ from fastcore.basics import patch
 from ..core import *
 from . import tensors
 from .ring import Field, Ring
+from .row import follower, observed
 
 # %% ../../nbs/02a_memory.walk.ipynb #91af7ddf
 class Walk:
@@ -150,11 +151,10 @@ def _forget(self:Walk, oldest):
     self.last,self.episodes,self.steps = (o[at] for o in (self.last, self.episodes, self.steps))
     if self.named: self.missed = True
 
-# %% ../../nbs/02a_memory.walk.ipynb #850f3038
+# %% ../../nbs/02a_memory.walk.ipynb #c6ae6248
 
 def _names_env(ring): return ('env_id',) in ring.place.columns or ('worker_id',) in ring.place.columns
 
-# %% ../../nbs/02a_memory.walk.ipynb #c6ae6248
 def _column_of(ring, name, idxs):
     "Column `name` of the rows `idxs`, `(rows, numbers)`, as an array"
     place = ring.place
@@ -165,12 +165,11 @@ def _column_of(ring, name, idxs):
         res = (t.double() if t.is_floating_point() else t).numpy()
     return res.reshape(len(idxs), math.prod(res.shape[1:]))
 
-# %% ../../nbs/02a_memory.walk.ipynb #018fc539
+# %% ../../nbs/02a_memory.walk.ipynb #1be27c60
 
 def _exact_ints(a): # the bits of a float, so that no two numbers become one
     return a.astype(np.int64) if a.dtype.kind in 'iub' else a.astype(np.float64).view(np.int64)
 
-# %% ../../nbs/02a_memory.walk.ipynb #1be27c60
 @patch
 def _row_columns(self:Walk, ring, idxs):
     "Of the rows `idxs`: what names their environment, whether they end an episode, their episode and their step"
@@ -190,8 +189,9 @@ def _row_columns(self:Walk, ring, idxs):
 
 # %% ../../nbs/02a_memory.walk.ipynb #f1174ef4
 def _comparable(cols):
-    "The columns of `state` that can be compared with one of `next_state`"
-    return [(p, q) for p in cols if p[0]=='state' and (q := ('next_state', *p[1:])) in cols
+    "The columns of observations that can be compared with one of the next observation"
+    names = {p[0] for p in cols}
+    return [(p, q) for p in cols if p[0] in observed and (q := (follower(p[0], names), *p[1:])) in cols
             and cols[p].shape==cols[q].shape and cols[p][:1].numel()]
 
 # %% ../../nbs/02a_memory.walk.ipynb #dd3a4202
@@ -211,9 +211,9 @@ def _check_single(self:Walk, ring, seams, first):
         for i in range(0, len(new), n := max(1, 2**24//max(1, ring.place.columns[p][:1].nbytes))):
             if ((bad := _differ(ring, p, new[i:i+n], q, before[i:i+n])) is not None
                     and ring.seams.oldest==seams.oldest): self._start_over( # and no other process overwrote them
-                f'row {new[i+bad]} should follow row {before[i+bad]}, and its `state` is not the `next_state` there: '
+                f'row {new[i+bad]} should follow row {before[i+bad]}, and its `{p[0]}` is not the `{q[0]}` there: '
                 f'if these are rows of several environments, {_give_env_id}; if an '
-                f'episode was abandoned there, call `ring.cut()` when that happens')
+                f'episode was abandoned there, call `cut()` when that happens')
 
 # %% ../../nbs/02a_memory.walk.ipynb #693fde31
 _give_env_id = 'give each row its `env_id`, or 0 if there is just one environment'
