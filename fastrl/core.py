@@ -15,7 +15,9 @@ __all__ = ['leaves', 'map_leaves', 'path_name', 'printable', 'difference', 'test
 # %% ../nbs/00_core.ipynb #4703f0cd
 import ctypes, math, mmap, numba, signal, sys, threading, time, warnings
 from contextlib import contextmanager
+from difflib import get_close_matches
 from html import escape
+from inspect import signature
 from operator import index
 from textwrap import fill
 import numpy as np, torch
@@ -324,14 +326,18 @@ def whole_number(
 def refuse_words(
     where:str, # The function
     got:dict, # Its keywords that it has no parameter for
+    of=None, # The function itself: its parameter that is spelt nearly alike is proposed
+    /,
     **ours, # A word of another library, and what to write here
 ):
     """Raise a `TypeError` for the first keyword in `got`, with the word used here
     - `where`: The function
     - `got`: Its keywords that it has no parameter for
+    - `of`: The function itself: its parameter that is spelt nearly alike is proposed
     - `**ours`: A word of another library, and what to write here"""
     k = next(iter(got))
-    raise TypeError(f'{where}() got an unexpected keyword argument {k!r}'+(f': write `{ours[k]}`' if k in ours else ''))
+    like = ours.get(k) or next(iter(get_close_matches(k, signature(of).parameters, 1, .7)) if of else iter(()), None)
+    raise TypeError(f'{where}() got an unexpected keyword argument {k!r}'+(f': write `{like}`' if like else ''))
 
 # %% ../nbs/00_core.ipynb #fb7d2053
 def usable_device(

@@ -157,10 +157,11 @@ def whole_number(name: str, n, least: int=1, most: int | None=None) -> int:
     - `most`: Without it there is no upper limit"""
     ...
 
-def refuse_words(where: str, got: dict, **ours):
+def refuse_words(where: str, got: dict, of: Any=None, /, **ours):
     """Raise a `TypeError` for the first keyword in `got`, with the word used here
     - `where`: The function
     - `got`: Its keywords that it has no parameter for
+    - `of`: The function itself: its parameter that is spelt nearly alike is proposed
     - `**ours`: A word of another library, and what to write here"""
     ...
 

@@ -404,6 +404,50 @@ def test_later_columns_of_frames():
         same(er['state'], other['state'])
         assert er['adv'].shape==(16,2) and not er['adv'].any()
 
+# %% Changing settings
+@pytest.mark.parametrize('k,v', [('n_step',0),('n_step',-3),('n_step',2.5),('gamma',1.5),('gamma',float('nan')),('warmup_sz',21),('bs',0),('max_sz',30)])
+def test_no_change(k, v, tmp_path):
+    "A setting that no memory could be made with is refused when it is set, not when the memory is loaded"
+    er = ExperienceReplay(4, 20, 1, n_step=3, gamma=.9)
+    for t in range(20): er.add(state=[float(t)], next_state=[t+1.], reward=1., terminated=0, truncated=False, env_id=0)
+    was = getattr(er, k)
+    with refused(f'`{k}`'): setattr(er, k, v)
+    assert getattr(er, k)==was
+    er.save(tmp_path)
+    assert getattr(ExperienceReplay.load(tmp_path), k)==was
+
+def test_changes():
+    er = ExperienceReplay(4, 20, 1)
+    er.bs,er.n_step,er.gamma,er.warmup_sz,er.max_sz = 2,3,.5,20,20
+    er.n_step = None
+    assert (copy.deepcopy(er).bs, pickle.loads(pickle.dumps(er)).warmup_sz)==(2, 20)
+
+def test_one_sampler_one_memory():
+    "The TD errors of one memory mean nothing for the rows of another"
+    s = Prioritized(seed=0)
+    a,b = (ExperienceReplay(4, 20, 1, sampler=s) for _ in range(2))
+    for er in (a, b): er+steps(*range(20))
+    a.sample()
+    with refused('a sampler of its own'): b.sample()
+    with refused('a sampler of its own'): b.update_td(torch.ones(1, 1), tensor([0]))
+    same(copy.deepcopy(a).sample(), pickle.loads(pickle.dumps(a)).sample())
+    del a, er
+    gc.collect()
+    b.sample() # nobody else has it now
+
+def test_flags_of_numbers():
+    "Zeros and ones are flags where flags are meant"
+    er = ExperienceReplay(4, 20, 1)
+    er.add(x=1, terminated=0, truncated=1., done=1)
+    er.add(x=1, terminated=1, truncated=False, done=0.)
+    for k in ('terminated','truncated','done'): assert er[k].dtype is torch.bool
+    assert column(er, 'terminated')==[False,True] and (~er['truncated']).any()
+
+@pytest.mark.parametrize('call,says', [(lambda: ExperienceReplay(nstep=3), '`n_step`'), (lambda: ExperienceReplay(gama=.9), '`gamma`'),
+    (lambda: ExperienceReplay().sample(divice='cpu'), '`device`'), (lambda: ExperienceReplay().sample_sequences(burnin=1), '`burn_in`')])
+def test_spelt_nearly_alike(call, says):
+    with refused(says, TypeError): call()
+
 # %% TD errors
 @pytest.fixture
 def numbered():

@@ -104,7 +104,8 @@ def _short(self:Folds, ring):
     self.walk.follow(ring)
     if self.seen is None or self.seen[0] is not ring.place.packed: # the first time, or the ring has grown
         place,f = ring.place,reward_of(ring)
-        fast,mask = place.short and place.arrays is not None and f.dtype in (torch.float32, torch.float64),_outcome_mask(ring)
+        fast = place.short and place.arrays is not None and f.dtype in (torch.float32, torch.float64)
+        mask = _outcome_mask(ring)
         self.seen = place.packed,(place.arrays[f.path].reshape(-1), f.start, place.array, mask) if fast else None
     return self.seen[1]
 

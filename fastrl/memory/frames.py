@@ -25,6 +25,7 @@ from .stacks import *
 # %% ../../nbs/03a_memory.frames.ipynb #3a5bbef2
 class FrameRing(Ring):
     "A ring in which `state` and `next_state` are stacks of frames, each of them stored once"
+    told = False # of frames that look like stacks
     def __init__(self,
         capacity:int, # The most rows it holds
         schema:dict=None, # `{name: (shape, dtype)}`, with stacks or single frames; without it the first row decides
@@ -120,6 +121,8 @@ def _store(self:FrameRing, data, one, strict):
         self._warn_of_few()
 
 # %% ../../nbs/03a_memory.frames.ipynb #585c6cd6
+_closely = 8 # so many rows are looked at, in case they are stacks that should be single frames
+
 @patch
 def _parse(self:FrameRing, data, one):
     "The frames of these steps, what they say of themselves, and where frames are; an error if something doesn't fit"
@@ -135,6 +138,8 @@ def _parse(self:FrameRing, data, one):
     ts.update({(k, *f.path[1:]): (numbers, False) for f in fields for k in ('state','next_state')})
     (self.fields or fields_of(ts, one)).fit(ts, one)
     if self.fields: self.place.check_writable()
+    if len(self)<_closely and pairs[0][0].shape[1]==1 and not self.told:
+        self.told = warn_of_stacks(*(o[:,0] for o in pairs[0]), S)
     steps = Steps(fields, pairs, n, S)
     if (j := steps.alone())>=0: raise ValueError(
         f'the `next_state` of row {j} should be its `state` without the first frame, and a new one behind it: store '
@@ -220,6 +225,7 @@ def _add_next(self:FrameRing, row):
     "Write the usual row, which continues the last one of its environment; was it one?"
     fits,pool,new = getattr(self.writer, 'fits', None),self.pool,self.newest
     if fits is None or self.place.others or list(pool.place.arrays or ())!=[('frame',)]: return False
+    if len(self)<_closely: return False
     with self:
         total,seams,(_,cap,first,number) = self.total,self.seams,pool.serials.counts()
         if new.seen!=total or new.base!=seams.first: return False # rows came from elsewhere

@@ -16,6 +16,7 @@ __all__ = ['FrameRing', 'pool_path', 'stored']
 
 class FrameRing(Ring):
     """A ring in which `state` and `next_state` are stacks of frames, each of them stored once"""
+    told: bool
     stack: Any
     pad: str
     margin: Any

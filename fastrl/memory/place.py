@@ -102,7 +102,7 @@ def check_room(self:Place,
     has = shutil.disk_usage('/dev/shm').free if self.shared and os.path.exists('/dev/shm') else machine_memory()
     if nbytes>has:
         warn_user(f'{nbytes:,} bytes when full, and {"shared memory has" if self.shared else "there are"} {has:,}: '
-                  'lower the `capacity`, or give the ring a `path` to live in a file')
+                  'lower the `capacity` (`max_sz`), or give a `path`, a file for the rows to live in')
 
 # %% ../../nbs/00b_memory.place.ipynb #f78b0851
 @patch

@@ -73,7 +73,7 @@ class ExperienceReplay(Savable, DrawsAhead, LearnsOnDevice, TakesVectors):
         - `frame_stack`: `state` and `next_state` are stacks of so many frames: store each frame once
         - `frame_pad`: Before an episode's first frame, if frames come singly: `'repeat'` it, or `'zeros'`
         - `frame_margin`: Room for more frames than rows: a share of `max_sz`, or an int"""
-        if _: refuse_words('ExperienceReplay', _, **other_words)
+        if _: refuse_words('ExperienceReplay', _, ExperienceReplay, **other_words)
         _check_settings(bs, max_sz, warmup_sz, sampler, n_step, gamma)
         self.bs,self.max_sz,self.warmup_sz,self.n_step,self.gamma = bs,max_sz,warmup_sz,n_step,gamma
         schema,self.later = later_columns(schema)
@@ -97,6 +97,9 @@ class ExperienceReplay(Savable, DrawsAhead, LearnsOnDevice, TakesVectors):
     def pointer(self)->int:
         "Where the newest row ends: 1 after the first, `max_sz` when the memory is just full"
         return self.ring.pointer
+    def __setattr__(self, k, v):
+        if k in _checked and k in vars(self): _check_change(self, k, v)
+        super().__setattr__(k, v)
     def __len__(self)->int: return stored(self.ring)
     def __bool__(self)->bool: return True # also without rows: `memory or ExperienceReplay()` would make a second one
     def __repr__(self): return in_lines(f'ExperienceReplay(bs={self.bs}, warmup_sz={self.warmup_sz}, {self.ring})')
@@ -126,6 +129,15 @@ def _check_settings(bs, max_sz, warmup_sz, sampler, n_step, gamma):
         raise ExperienceReplayException(f'`warmup_sz` ({warmup_sz}) should not exceed `max_sz` ({max_sz}): '
                                         'it would never be warm')
 
+_checked = 'bs','max_sz','warmup_sz','n_step','gamma'
+def _check_change(er, k, v):
+    "Raise unless the setting `k` may become `v`"
+    if k=='max_sz' and v!=er.max_sz:
+        raise ExperienceReplayException(f'`max_sz` stays {er.max_sz}, as there is room for so many rows: make another '
+                                        f'memory with `max_sz={v}`, and give it these rows by `extend`')
+    new = {**{o: getattr(er, o) for o in _checked}, k: v}
+    _check_settings(sampler=er.sampler, **new)
+
 # %% ../../nbs/06_memory.replay.ipynb #0afb667c
 @patch
 def __add__(self:ExperienceReplay,
@@ -136,7 +148,8 @@ def __add__(self:ExperienceReplay,
     if isinstance(batch, tuple) and len(batch)==1: batch = batch[0]
     if not isinstance(batch, dict):
         got = type(batch).__name__+(f' of {len(batch)}' if isinstance(batch, tuple) else '')
-        raise ExperienceReplayException(f'a memory takes a `BD`, a dict, or a tuple of just one, got a {got}')
+        raise ExperienceReplayException(f'a memory takes a `BD`, a dict, or a tuple of just one, got a {got}: '
+                                        'give it columns of many steps, or one step by `add(**step)`')
     if isinstance(batch, Columns) and (source := batch.of()) is not None:
         return self._add_rows_of(source, torch.arange(len(source)), batch)
     try:
@@ -163,7 +176,7 @@ def sample(self:ExperienceReplay,
     - `device`: Where the batch should be; where the rows are by default
     - `n_batches`: So many batches, drawn at once
     - returns: the batch and the numbers of its rows, or so many such pairs"""
-    if _: refuse_words('sample', _, batch_size='bs', sample_size='bs', n='bs')
+    if _: refuse_words('sample', _, self.sample, batch_size='bs', sample_size='bs', n='bs')
     if device is not None and type(device) is not torch.device: device = usable_device(device)
     if bs is None: bs = self.bs
     elif type(bs) is not int or bs<1: bs = _positive('bs', bs)
@@ -296,15 +309,18 @@ def _check_td(self:ExperienceReplay, td_errors, idxs, serials):
     try:
         i = row_index(idxs, n)
         idxs = (torch.arange(n)[i] if isinstance(i, slice) else i).to(ring.device)
-    except (IndexError, TypeError, ValueError) as e: raise ExperienceReplayException(f'`idxs`: {e}') from e
+    except (IndexError, TypeError, ValueError) as e:
+        if isinstance(idxs, dict): e = 'these are the second thing that `sample` returned, the first is the batch'
+        raise ExperienceReplayException(f'`idxs`: {e}') from None
     td_errors = torch.as_tensor(td_errors).detach().as_subclass(Tensor)
     if not torch.can_cast(td_errors.dtype, torch.float32):
         raise ExperienceReplayException(f'`td_errors` should be real numbers, got {td_errors.dtype}')
     if idxs.ndim!=1:
         raise ExperienceReplayException(f'`idxs` should be (n,), as `sample` gives them, got {tuple(idxs.shape)}')
     if td_errors.shape!=(len(idxs),1):
+        flat = ': write `td_errors[:,None]`' if td_errors.shape==(len(idxs),) else ''
         raise ExperienceReplayException(f'`td_errors` should be {(len(idxs),1)}, one for each of `idxs`, '
-                                        f'got {tuple(td_errors.shape)}')
+                                        f'got {tuple(td_errors.shape)}{flat}')
     td_errors = td_errors.to(ring.device, next(f.dtype for f in ring.fields if f.name=='td_error'))
     try: there = ring.holds(idxs, serials)
     except ValueError as e: raise ExperienceReplayException(str(e)) from e
@@ -321,6 +337,12 @@ def is_full(self:ExperienceReplay)->bool:
 def clear(self:ExperienceReplay)->ExperienceReplay:
     "Forget all rows"
     self.ring.reset()
+    return self
+
+@patch
+def cut(self:ExperienceReplay)->ExperienceReplay:
+    "Say that the next row follows nothing that is stored: an episode was abandoned, say"
+    self.ring.cut()
     return self
 
 # %% ../../nbs/06_memory.replay.ipynb #2f3bdac7
@@ -361,7 +383,8 @@ def sample_sequences(self:ExperienceReplay,
     - `device`: Where the batch should be
     - `n_batches`: So many batches, drawn at once; they need a `T`
     - returns: a batch of `(bs, burn_in+T, …)` and row numbers `(bs, burn_in+T)`, -1 where there is none, or so many such pairs"""
-    if _: refuse_words('sample_sequences', _, batch_size='bs', sequence_length='T', seq_len='T', length='T')
+    if _: refuse_words('sample_sequences', _, self.sample_sequences, batch_size='bs',
+                       **dict.fromkeys(('sequence_length','seq_len','length'), 'T'))
     bs,T = self.bs if bs is None else _positive('bs', bs),T if T is None else _positive('T', T)
     burn_in = _positive('burn_in', burn_in, 0)
     if burn_in and T is None:

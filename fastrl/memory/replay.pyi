@@ -65,6 +65,9 @@ class ExperienceReplay(Savable, DrawsAhead, LearnsOnDevice, TakesVectors):
         """Where the newest row ends: 1 after the first, `max_sz` when the memory is just full"""
         ...
 
+    def __setattr__(self, k, v):
+        ...
+
     def __len__(self) -> int:
         ...
 
@@ -118,6 +121,10 @@ class ExperienceReplay(Savable, DrawsAhead, LearnsOnDevice, TakesVectors):
 
     def clear(self) -> ExperienceReplay:
         """Forget all rows"""
+        ...
+
+    def cut(self) -> ExperienceReplay:
+        """Say that the next row follows nothing that is stored: an episode was abandoned, say"""
         ...
 
     def put(self, name: str, idxs, values, serials: Any=None) -> int:

@@ -359,7 +359,7 @@ def batch_len(
     """The common length of all columns
     - `ts`: From `tensors_of`"""
     bare = [path_name(p) for p,(t,_) in ts.items() if not t.ndim]
-    if bare: raise ValueError(f'a batch has a first axis, {bare} have none')
+    if bare: raise ValueError(f'a batch has a first axis, {bare} have none: for one step write `add(**step)`')
     if len(ns := {t.shape[0] for t,_ in ts.values()})>1:
         raise ValueError('the columns of a batch have one length, '
                          f'got { {path_name(p): len(t) for p,(t,_) in ts.items()} }')

@@ -10,7 +10,7 @@ Docs: https://fastrl.github.io/fastrl/memory.sample.html.md"""
 __all__ = ['Chains', 'Uniform', 'Prioritized', 'HER', 'sampler_of', 'Walk', 'Mixture']
 
 # %% ../../nbs/03_memory.sample.ipynb #1ab440b3
-import zlib, numpy as np, torch
+import weakref, zlib, numpy as np, torch
 from torch import Tensor
 from fastcore.basics import patch
 from ..core import *
@@ -26,6 +26,7 @@ from .walk import Walk
 class Uniform:
     "Draw rows with equal chances, with replacement"
     key,drawn = None,0 # the stream of its random numbers, and how many were drawn from it
+    of = None # gives the ring about whose rows it knows something
     def __init__(self,
         seed:int=None, # Makes the draws reproducible; without it they differ each time
         device='cpu', # No longer needed: rows are drawn where they live
@@ -99,6 +100,17 @@ def sure(self:Uniform)->bool:
 def update(self:Uniform, ring, idxs, td_errors):
     "The TD errors of rows are known; `Uniform` ignores them"
 
+# %% ../../nbs/03_memory.sample.ipynb #98b4aa6d
+@patch
+def belong(self:Uniform,
+    ring:Ring,
+):
+    "Know about the rows of `ring`, and of no other as long as that exists"
+    if (of := self.of and self.of()) is ring: return
+    if of is not None:
+        raise ValueError(f'{self} knows the rows of another memory: give each memory a sampler of its own')
+    self.of = weakref.ref(ring)
+
 # %% ../../nbs/03_memory.sample.ipynb #fe0e0e2b
 @patch
 def beside(self:Uniform, ring)->dict:
@@ -142,8 +154,8 @@ def rewind(self:Uniform,
 # %% ../../nbs/03_memory.sample.ipynb #1e8c6203
 
 @patch
-def __getstate__(self:Uniform): # a `Generator` does not reach a new process as it is
-    return {**self.__dict__, 'gen':(self.gen.get_state().numpy(), self.gen.device)}
+def __getstate__(self:Uniform): # a `Generator` does not reach a new process as it is, and a copy gets other rows
+    return {**self.__dict__, 'gen':(self.gen.get_state().numpy(), self.gen.device), 'of':None}
 @patch
 def __setstate__(self:Uniform, state):
     self.__dict__.update(state, gen=torch.Generator(state['gen'][1]))
@@ -200,6 +212,7 @@ class Prioritized(Uniform):
 @patch
 def follow(self:Prioritized, ring:Ring):
     "Give the rows that came since the last time the largest priority of those that were there before"
+    self.belong(ring)
     if (total := ring.total)==self.seen: return
     cap,base = len(ring.place),ring.seams.first
     if base!=self.base: self.tree,self.seen,self.base = None,base,base # it was reset
@@ -366,6 +379,7 @@ def load_state_dict(self:Prioritized,
     - `beside`: From `beside`, for these rows"""
     Uniform.load_state_dict(self, state)
     self.draws,self.seen,self.base,self.tree,self.forgotten,self.starts = int(state['draws']),0,0,None,0,None
+    self.of = None
     if not ring or not beside: return
     self.follow(ring)
     self.tree.update(torch.arange(len(ring)), beside['priority'])
@@ -412,6 +426,7 @@ def draw(self:HER,
     - `bs`: How many to draw
     - `n_batches`: Of so many batches, one after the other
     - returns: row numbers `(bs*n_batches,)`, and columns that the draw adds to the batch"""
+    self.belong(ring)
     self.bs = bs
     return Uniform.draw(self, ring, bs, n_batches)
 
@@ -449,14 +464,14 @@ def read(self:HER,
     """Copy the rows `idxs`, with their new goals and rewards
     - `idxs`: `(bs,)`
     - returns: packed rows, or a list of columns, and the column `relabelled`"""
-    masks,units = zip(*(self._chosen(len(o)) for o in idxs.split(self.bs or len(idxs)))) # each batch as if drawn alone
+    masks,units = zip(*(self._relabelled(len(o)) for o in idxs.split(self.bs or len(idxs)))) # each batch as if drawn alone
     mask,rows = torch.cat(masks),ring.place.take(idxs)
     cols = dict(zip((f.path for f in ring.fields), rows if isinstance(rows, list) else ring.fields.columns(rows)))
     if mask.any(): self._relabel(ring, cols, mask.to(ring.device), idxs[mask], torch.cat(units))
     return rows,dict(relabelled=mask[:,None])
 
 @patch
-def _chosen(self:HER, n):
+def _relabelled(self:HER, n):
     "Which of `n` rows get another goal, and for each of these a number that chooses whose"
     mask = torch.rand(n, generator=self.gen, device=self.gen.device)<self.k/(self.k+1)
     return mask,torch.rand(int(mask.sum()), generator=self.gen, dtype=torch.float64, device=self.gen.device)

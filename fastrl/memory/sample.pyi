@@ -15,6 +15,7 @@ class Uniform:
     """Draw rows with equal chances, with replacement"""
     key: Any
     drawn: Any
+    of: Any
     gen: Any
     seeded: bool
 
@@ -63,6 +64,10 @@ class Uniform:
         """The TD errors of rows are known; `Uniform` ignores them"""
         ...
 
+    def belong(self, ring: Ring):
+        """Know about the rows of `ring`, and of no other as long as that exists"""
+        ...
+
     def beside(self, ring) -> dict:
         """What the sampler keeps for each row, by name"""
         ...
@@ -104,6 +109,7 @@ class Prioritized(Uniform):
     seen: int
     base: int
     tree: Any
+    of: Any
 
     def __init__(self, alpha: float=0.6, beta: float=0.4, beta_steps: int=100000, eps: float=1e-06, normalize: str='batch', seed: int | None=None, device: Any='cpu', eta: float=0.9):
         """- `alpha`: 0 draws uniformly, 1 in proportion to the TD error

@@ -62,7 +62,8 @@ class Saved:
         if unknown := sorted(set(asked)-set(there)):
             raise LoadError(f'a {kind} has the settings {sorted(there)}, but not {unknown}')
         wrong = [f'`{k}` is {there[k]!r} there, not {v!r}' for k,v in asked.items() if there[k]!=v]
-        if wrong: raise LoadError(f'{self.folder} was saved with other settings: {"; ".join(wrong)}')
+        if wrong: raise LoadError(f'{self.folder} was saved with other settings: {"; ".join(wrong)}; load it '
+                                  'without them, and change what can be changed (`n_step`, `gamma`, `bs`) afterwards')
 
 # %% ../../nbs/03e_memory.saved.ipynb #5501e032
 @patch

@@ -9,12 +9,18 @@ from torch import Tensor
 from ..core import *
 from .place import *
 from .row import *
-__all__ = ['check_frames', 'is_image', 'stack_sequences', 'two_stacks', 'with_stacks', 'with_numbers', 'slots_of_rows', 'pick_windows', 'Newest', 'Latest', 'said_of', 'as_words', 'Steps', 'same_frames', 'barrier_in', 'planned', 'words_of', 'continued']
+__all__ = ['check_frames', 'warn_of_stacks', 'is_image', 'stack_sequences', 'two_stacks', 'with_stacks', 'with_numbers', 'slots_of_rows', 'pick_windows', 'Newest', 'Latest', 'said_of', 'as_words', 'Steps', 'same_frames', 'barrier_in', 'planned', 'words_of', 'continued']
 
 def check_frames(fields, stack: int):
     """A `ValueError` unless `state` and `next_state` have the same frames, and rows say where episodes end
     - `fields`: Of a step
     - `stack`: Frames in a state"""
+    ...
+
+def warn_of_stacks(state: Tensor, next_state: Tensor, stack: int) -> bool:
+    """Warn if these frames are themselves stacks: what comes next continues each along an axis. Did it?
+    - `state`: Frames that came singly, `(n, …)`
+    - `stack`: Frames in a state, as you said"""
     ...
 
 def is_image(shape) -> bool:

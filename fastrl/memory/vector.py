@@ -104,13 +104,14 @@ def commit(self:VectorSteps,
     v = s.vector
     if not any(o is v for o in self.vectors): self.vectors.append(v)
     self.next_episode += int(s.new.sum())
-    v.update(key=s.key, episode=s.episode_id, step=s.step, begins=s.begins, due=s.due, obs=map_leaves(np.array, next_obs),
-             alone=v.get('alone', 0)+1 if s.left.all() else 0)
-    if v['alone']==3: self._warn('in three steps no environment continued from where the last one had led: `obs` should '
-        'be what the step before returned as `next_obs`, and the vector should not write over it (`copy=True`)')
-    if s.stale.any(): self._warn(f"environment {s.env_id[s.stale.argmax()]} continues from the last observation of an "
-        "episode that is over, as if nobody had reset it: with `autoreset='disabled'` you do; if the vector does, pass "
-        'it as `autoreset`')
+    alone = v.get('alone', 0)+1 if s.left.all() else 0
+    v.update(key=s.key, episode=s.episode_id, step=s.step, begins=s.begins, due=s.due, alone=alone,
+             obs=map_leaves(np.array, next_obs))
+    if alone==3: self._warn('in three steps no environment continued from where the last one had led: `obs` should be '
+        'what the step before returned as `next_obs`, and the vector should not write over it (`copy=True`)')
+    if s.stale.any(): self._warn(f'environment {s.env_id[s.stale.argmax()]} continues from the last observation of an '
+        "episode that is over: with `autoreset='disabled'` you reset it before the next step; if the vector does, pass "
+        'the vector itself as `autoreset`')
 
 @patch
 def _warn(self:VectorSteps, says):
@@ -132,7 +133,8 @@ def autoreset_name(
     names = dict(nextstep='next_step', samestep='same_step', disabled='disabled')
     if name in names: return names[name]
     raise ValueError("`autoreset` should be the vector environment, its autoreset mode, or one of "
-                     f"{list(names.values())}, got {mode!r}: each mode gives other observations at an ending")
+                     f"{list(names.values())}, got {mode!r}: each mode gives other observations at an ending. "
+                     'Pass the vector environment, `autoreset=envs`')
 
 # %% ../../nbs/05n_memory.vector.ipynb #63078215
 def true_next(
@@ -167,8 +169,8 @@ def check_mode(
     - `over`: `(n,)` bools: did their episodes end?
     - `infos`: As `step` gave it"""
     if mode!='same_step' and over.any() and infos.get('final_obs') is not None:
-        raise ValueError(f"`infos` has `final_obs`, as vectors give it that reset in the same step, and `autoreset` says "
-                         f'{mode!r}: pass the vector environment itself as `autoreset`')
+        raise ValueError('`infos` has `final_obs`, as vectors give it that reset in the same step, and `autoreset` '
+                         f'says {mode!r}: pass the vector environment itself as `autoreset`')
 
 # %% ../../nbs/05n_memory.vector.ipynb #70d15aa3
 def per_env(
@@ -243,7 +245,7 @@ def add_vector(self:TakesVectors,
                 env_id=s.env_id, episode_id=s.episode_id, step=s.step, **more)
     fields = {f.path[0] for f in self.ring.fields or ()}
     rows = {k: o for k,o in rows.items() if not fields or k in fields or k not in ('episode_id','step')}
-    # nothing follows the rows from before the first vector; and where no column says that episodes were left off, a cut does
+    # nothing follows the rows from before the first vector; without an `episode_id`, a cut says who was left off
     cut = first or s.left.any() and 'episode_id' not in rows
     if not s.lost.all(): self._add_after(map_leaves(lambda o: np.asarray(o)[~s.lost], rows), cut)
     self.vectors.commit(s, next_obs)

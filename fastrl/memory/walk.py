@@ -175,8 +175,9 @@ def _row_columns(self:Walk, ring, idxs):
     "Of the rows `idxs`: what names their environment, whether they end an episode, their episode and their step"
     def column(name): return _column_of(ring, name, idxs)
     def has(name): return (name,) in ring.place.columns
-    if missing := [o for o in ('terminated','truncated') if not has(o)]:
-        raise ValueError(f'episodes cannot be told apart without the columns {missing}: store them with each row')
+    if missing := [o for o in ('terminated','truncated') if not has(o)]: raise ValueError(
+        f'episodes cannot be told apart without the columns {missing}: store them with each row'
+        +(', instead of `done`; where no time limit cuts episodes, `truncated` is False' if has('done') else ''))
     if has('n_steps') and (column('n_steps')>1).any():
         raise ValueError('these rows are of several steps already (`n_steps` is above 1): '
                          'store single steps to make runs of them')
@@ -367,13 +368,12 @@ def next_there(self:Walk,
     self.sent = self.seen
     return self.there[1]
 
-# %% ../../nbs/02a_memory.walk.ipynb #a23d35f7
+# %% ../../nbs/02a_memory.walk.ipynb #e058b58e
 
 @compiled
 def _number_at(i, cap, cursor, total): # slots from the cursor on are one round behind
     return i+total-cursor-(cap if i>=cursor else 0)
 
-# %% ../../nbs/02a_memory.walk.ipynb #e058b58e
 @compiled
 def _begins(nxt, prv, i, T, pad, base, oldest, total, cap):
     "May a run of `T` begin at `i`?"
@@ -415,7 +415,7 @@ def _starts(self:Walk, ring, bs, T, pad, gen):
     if len(found)==bs: return found
     every = pick(np.arange(n), n)
     if not len(every):
-        raise ValueError(f'no episode has {T} rows in a row among the {n} that are stored: ask for fewer, or `pad`')
+        raise ValueError(f'no episode has {T} rows in a row among the {n} that are stored: ask for less, or `pad=True`')
     return np.concatenate([found, every[torch.randint(len(every), (bs-len(found),), generator=gen).numpy()]])
 
 # %% ../../nbs/02a_memory.walk.ipynb #8b4b5eb0
