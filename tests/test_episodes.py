@@ -368,8 +368,10 @@ def replays(tmp_path, n, scored, how, steps, cap, p, seed):
             if how=='ring': replay = saved_replay(rng, replay, d, ev)
             else:
                 replay.checkpoint(d)
+                drawn = None if replay.is_empty else replay.sample()
                 replay = ev.dataset = None; gc.collect() # one at a time may write
-                replay,m.full = EpisodeReplay.load(d, evictor=ev),False # which a folder does not say
+                replay = EpisodeReplay.load(d, evictor=ev)
+                if drawn is not None: same(replay.sample(), drawn)
             ev.dataset = replay.dataset
         if t%5==0: agree(replay.dataset, m)
     agree(replay.dataset, m)
@@ -433,6 +435,35 @@ def test_saved_elsewhere(tmp_path):
     workers_.sample(); workers_.save(d/'w'); workers_.close()
     again = EpisodeReplay.load(d/'w', **fork); assert again.sample()['x'].shape==(2,1); again.close()
     assert EpisodeReplay.load(d/'w', num_workers=0).loader.num_workers==0
+
+def test_files_are_drawn_as_before(tmp_path):
+    "The order of the files is saved; where it cannot be that of the folder, it is the age of the episodes"
+    ev,d = ScoreEvictor(lambda e: float(e['x'][0]*7%10)),tmp_path
+    live = EpisodeReplay(IndividualFileDataset(15, d/'f', ev), 8, 2, seed=0)
+    for t in range(60): live.add_step(dict(x=tensor(t//3)), done=t%3==2)
+    live.checkpoint(d/'s')
+    def begun(**kw): return EpisodeReplay.load(d/'s', **kw)
+    again = begun(evictor=ev); t = again.dataset.table
+    assert (again.dataset.is_full, t.next_id)==(True, live.dataset.table.next_id)
+    drawn = live.sample(); same(again.sample(), drawn)
+    with live.belongings() as o: ring,config,state = o['ring'],o['config'],o['state']
+    lines,counts = state['lines'],state['counts']
+    for o in (dict(lines=5), dict(lines=lines[:,:3]), dict(lines=lines.astype(float)), dict(counts=counts[:2]), dict(counts=-counts-1)):
+        save_memory(d/'bad', 'EpisodeReplay', config, ring, {**state, **o})
+        with pytest.raises(LoadError): EpisodeReplay.load(d/'bad', evictor=ev)
+    earlier = {k: v for k,v in state.items() if k not in ('lines','counts')} # as it was saved before
+    for o in (earlier, {**state, 'lines':lines[:-1]}): # another folder by now
+        save_memory(d/'other', 'EpisodeReplay', config, ring, o)
+        by_age = EpisodeReplay.load(d/'other', evictor=ev)
+        assert by_age.dataset.episode_lengths==[3]*5 and by_age.sample()['x'].shape==(8,2)
+    roomy = begun(dataset=IndividualFileDataset(99, d/'f', ev)); same(roomy.sample(), drawn)
+    tight = begun(dataset=IndividualFileDataset(15, d/'f', ev, max_episodes=5)) # has no lines for all that were
+    assert tight.sample()['x'].shape==(8,2)
+    oldest = begun(dataset=IndividualFileDataset(15, d/'f')) # by age is the only order that it knows
+    assert oldest.dataset[0]['x'].tolist()==live.dataset[0]['x'].tolist()
+    del live; gc.collect() # one at a time may write
+    for e in range(20,30): again.dataset.add_episode(dict(x=torch.full((3,), e)))
+    assert again.dataset.num_timesteps==15 and again.sample()['x'].shape==(8,2)
 
 def test_steps_that_cannot_wait(tmp_path):
     "A folder that says what cannot be of them is refused"

@@ -93,6 +93,13 @@ class IndividualFileDataset(EpisodeDataset):
         """What `read_steps` gave, as columns"""
         ...
 
+    def restore_order(self, counts, lines) -> bool:
+        """Put the episodes into the order of a saved table, so that draws continue as they would have
+    - `counts`: Of the table when it was saved
+    - `lines`: Of that table
+    - returns: Does the folder hold just these episodes? If not, nothing changes"""
+        ...
+
     def settle(self):
         """Judge the files that readers could not read"""
         ...

@@ -204,8 +204,10 @@ def _episodes_to_save(ds):
         with ds.belongings() as o: yield o
     else:
         about = {k: getattr(ds, k) for k in ('capacity','max_episodes')}
-        with ds.lock: yield dict(ring=_no_rows_here, state={}, config=dict(
-            about, scored=ds.any_order, directory=str(getattr(ds, 'directory', ''))))
+        with ds.lock:
+            order = dict(lines=ds.table.lines(), counts=ds.table.counts) if isinstance(ds, IndividualFileDataset) else {}
+            yield dict(ring=_no_rows_here, state=order, config=dict(
+                about, scored=ds.any_order, directory=str(getattr(ds, 'directory', ''))))
 
 @patch(as_prop=True)
 def ring(self:EpisodeReplay)->Ring:
@@ -289,9 +291,12 @@ def empty(cls:EpisodeReplay, saved, dataset, evictor, keep, num_workers, context
 @patch
 def restored(self:EpisodeReplay, saved, ring, beside, state)->EpisodeReplay:
     "The replay over the rows that were loaded"
-    if isinstance(self.dataset, RingBufferDataset): self.dataset.restored(saved, ring, beside, state)
+    ds = self.dataset
+    if isinstance(ds, RingBufferDataset): ds.restored(saved, ring, beside, state)
+    elif 'lines' in state and isinstance(ds, IndividualFileDataset) and saved.config['scored']==ds.any_order:
+        ds.restore_order(state['counts'], state['lines'])
     keep,r,draws = self.__dict__.pop('_keep'),state['running'] and resume_running(state['running']),state['draws']
-    if r and self.dataset.schema and r.fields!=dict(self.dataset.schema):
+    if r and ds.schema and r.fields!=dict(ds.schema):
         raise ValueError('its steps that wait have other fields than its episodes')
     if r: self.running = r if keep else Running(r.lead, r.fields)
     s = self.loader.sequences
