@@ -206,7 +206,7 @@ def _read_at(path, begins, at, k, spans, data):
 
 # %% ../../nbs/05g_memory.episode_files.ipynb #b9c4bc6f
 class IndividualFileDataset(EpisodeDataset):
-    "Episodes in files, one each"
+    "Episodes in files, one each; `get_loader` batches them, a plain `DataLoader` needs `batch_size=None`"
     def __init__(self,
         capacity:int, # The most steps
         directory='individual_file_dataset', # Made if need be; existing episodes are taken over

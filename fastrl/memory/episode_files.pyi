@@ -43,7 +43,7 @@ def write_episode_file(path: Path, cols: dict):
     ...
 
 class IndividualFileDataset(EpisodeDataset):
-    """Episodes in files, one each"""
+    """Episodes in files, one each; `get_loader` batches them, a plain `DataLoader` needs `batch_size=None`"""
     directory: Any
 
     def __init__(self, capacity: int, directory: Any='individual_file_dataset', evictor: Any=None, max_episodes: int=2 ** 20):
