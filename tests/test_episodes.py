@@ -550,6 +550,17 @@ def test_arguments(tmp_path):
     with raises('`score` should be'): ScoreEvictor(3)
     with raises('episodes have numbers', TypeError): ds['x']
     with raises('`dataset` should be of episodes'): EpisodeReplay(8, 16)
+    for k in ('capacity','max_episodes','evictor','device'):
+        with raises(f'EpisodeReplay() got an unexpected keyword argument {k!r}: it belongs to the dataset', TypeError): EpisodeReplay(ds, 4, **{k:3})
+    with raises('`EpisodeReplay(RingBufferDataset(3), …)`', TypeError): EpisodeReplay(ds, 4, capacity=3)
+    for k,ours in dict(seq_len='sequence_length', bs='batch_size', n_envs='num_envs').items():
+        with raises(f'EpisodeReplay() got an unexpected keyword argument {k!r}: write `{ours}`', TypeError): EpisodeReplay(ds, 4, **{k:3})
+    with raises("EpisodeReplay() got an unexpected keyword argument 'speed'", TypeError): EpisodeReplay(ds, 4, speed=3)
+    EpisodeReplay(ds, 4, pad=True, seed=0, by='episode', pin_memory=False, context=None)
+    for k in ('done','was_done'): assert f'`{k}=`' in EpisodeReplay.add_step.__doc__
+    for o in (EpisodeDataset, RingBufferDataset.__iter__, IndividualFileDataset): assert 'get_loader' in o.__doc__ and '`batch_size=None`' in o.__doc__
+    unequal = RingBufferDataset(9); unequal.add_episode(columns([1,2])); unequal.add_episode(columns([3]))
+    assert {len(next(iter(o))['x']) for _ in range(20) for o in [torch.utils.data.DataLoader(unequal, batch_size=None)]}=={1,2}
     assert (repr(FIFOEvictor()), repr(ScoreEvictor(worth)))==('FIFOEvictor()', 'ScoreEvictor(worth)')
     with raises('NaN'): RingBufferDataset(4, evictor=ScoreEvictor(lambda e: float('nan'))).add_episode(dict(x=torch.zeros(2)))
 
