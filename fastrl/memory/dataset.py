@@ -105,7 +105,7 @@ def oldest_first(
 
 # %% ../../nbs/05d_memory.dataset.ipynb #8bff2be1
 class EpisodeDataset(IterableDataset):
-    "Whole episodes of at most `capacity` steps; `get_loader` batches them, a plain `DataLoader` needs `batch_size=None`"
+    "Whole episodes, `capacity` steps at most; `get_loader` batches them, a plain `DataLoader` needs `batch_size=None`"
     _waited = 0 # episodes that came since some of `other` were taken
     def __init__(self,
         capacity:int, # The most steps

@@ -76,7 +76,7 @@ def oldest_first(evictor) -> bool:
     ...
 
 class EpisodeDataset(IterableDataset):
-    """Whole episodes of at most `capacity` steps; `get_loader` batches them, a plain `DataLoader` needs `batch_size=None`"""
+    """Whole episodes, `capacity` steps at most; `get_loader` batches them, a plain `DataLoader` needs `batch_size=None`"""
     capacity: Any
     evictor: Any
     max_episodes: Any
