@@ -206,7 +206,7 @@ def train(
     - `every`: Batches between checkpoints"""
     from fastrl.agents.dqn import dqn_learner
     from fastrl.memory.experience_replay import Resume
-    _check_settings(lr, gamma, max_sz, steps=steps, every=every, n_envs=n_envs)
+    _check_training(lr, gamma, max_sz, steps=steps, every=every, n_envs=n_envs)
     torch.set_num_threads(1) # the network is small: more threads would only wait
     folder = Path(out or f'runs/{env.replace("/", "-")}').expanduser()
     settings = dict(env=env, seed=seed, prioritized=prioritized, n_step=n_step, gamma=gamma, lr=lr, n_envs=n_envs,
@@ -264,7 +264,7 @@ def _rounded(v):
 
 # %% ../nbs/20_cli.ipynb #20a00002
 
-def _check_settings(lr, gamma, max_sz, **counts):
+def _check_training(lr, gamma, max_sz, **counts):
     for k,v in counts.items(): whole_number(k, v)
     whole_number('max_sz', max_sz, 1000) # the first update comes after so many steps
     if not lr>0: raise ValueError(f'`lr` should be above 0, got {lr}')

@@ -62,7 +62,7 @@ class EpisodeReplay(Savable):
         - `**kwargs`: For `get_loader`: `pad`, `seed`, `by`, `pin_memory`, `context`"""
         if not hasattr(dataset, 'get_loader'):
             raise ValueError(f'`dataset` should be of episodes, like `RingBufferDataset(1000)`, got {dataset!r:.60}')
-        if more := {k: v for k,v in kwargs.items() if k not in _of_loader}: _refuse(more)
+        if more := {k: v for k,v in kwargs.items() if k not in _of_loader}: _refuse_keywords(more)
         self.dataset,self.running = dataset,None # a `Running` from the first step on
         self.loader = dataset.get_loader(batch_size, sequence_length, chunk_size, num_workers, frame_stack=frame_stack,
                                          frame_pad=frame_pad, **kwargs)
@@ -91,7 +91,7 @@ class EpisodeReplay(Savable):
 _of_loader = 'pad','seed','by','pin_memory','context'
 _of_dataset = 'capacity','max_episodes','evictor','device','half_precision','shared','path'
 
-def _refuse(words):
+def _refuse_keywords(words):
     if k := next((k for k in words if k in _of_dataset), None):
         how = f'{words[k]!r:.30}' if k=='capacity' else f'capacity, {k}=…'
         raise TypeError(f'EpisodeReplay() got an unexpected keyword argument {k!r}: it belongs to the dataset, '
