@@ -185,6 +185,7 @@ def train(
     seed:int=0, # Makes the training reproducible
     prioritized:bool=False, # Prioritized replay?
     n_step:int=3, # Steps of a target
+    gamma:float=.998, # Discount factor
     lr:float=1e-3, # Learning rate
     n_envs:int=1, # Environments that step side by side
     max_sz:int=50_000, # Steps that the memory holds
@@ -197,34 +198,28 @@ def train(
     - `seed`: Makes the training reproducible
     - `prioritized`: Prioritized replay?
     - `n_step`: Steps of a target
+    - `gamma`: Discount factor
     - `lr`: Learning rate
     - `n_envs`: Environments that step side by side
     - `max_sz`: Steps that the memory holds
     - `out`: Folder for everything it keeps (default: runs/ENV)
     - `every`: Batches between checkpoints"""
-    from fastai.basics import Callback, CancelFitException
     from fastrl.agents.dqn import dqn_learner
     from fastrl.memory.experience_replay import Resume
-    _check_counts(lr, max_sz, steps=steps, every=every, n_envs=n_envs)
+    _check_training(lr, gamma, max_sz, steps=steps, every=every, n_envs=n_envs)
     torch.set_num_threads(1) # the network is small: more threads would only wait
     folder = Path(out or f'runs/{env.replace("/", "-")}').expanduser()
-    settings = dict(env=env, seed=seed, prioritized=prioritized, n_step=n_step, lr=lr, n_envs=n_envs, max_sz=max_sz)
+    settings = dict(env=env, seed=seed, prioritized=prioritized, n_step=n_step, gamma=gamma, lr=lr, n_envs=n_envs,
+                    max_sz=max_sz)
     begun = _same_run(folder, settings)
-    class Until(Callback):
-        "End after `steps` steps, or when somebody asks for it"
-        order,run_valid,once_per_batch = 80,False,True # `Resume` has counted the batch
-        def before_epoch(self): # a finished run does nothing more
-            if asked.stop or self.score.steps>=steps: raise CancelFitException
-        def after_batch(self):
-            if self.iter<self.n_iter-1: self.before_epoch() # validation plays after the last one
     with _stoppable() as asked:
-        learn = dqn_learner(n=5000, fast=True, cbs=Until(), **settings)
+        learn = dqn_learner(n=5000, fast=True, cbs=_until(steps, asked), **settings)
         if not begun: _write_settings(folder, settings)
         if (folder/'memory').exists(): print(f'Resuming {folder}')
-        with nullcontext() if sys.stdout.isatty() else learn.no_bar(): # a bar would fill a log file
+        with nullcontext() if sys.stdout.isatty() else _lines_only(learn):
             learn.fit_flat_cos(-(-steps//5000), cbs=Resume(folder/'memory', every))
     print(_training_result(learn, env, steps, seed))
-    explore(folder)
+    if len(_saved(folder)): explore(folder) # it may have been stopped before its first step
 
 def _training_result(learn, env, steps, seed):
     "How far the training came, and how well its best network plays if it is complete"
@@ -236,12 +231,44 @@ def _training_result(learn, env, steps, seed):
     return (f'{done:,} steps. 100 fresh episodes without exploring return {returns.mean():.4g} on average, '
             f'the worst {returns.min():.4g}.')
 
+# %% ../nbs/20_cli.ipynb #0aea34b4
+def _until(steps, asked):
+    "A callback that ends a fit after `steps` steps, or when somebody asks for it"
+    from fastai.basics import Callback, CancelFitException
+    class Until(Callback):
+        order,run_valid,once_per_batch = 80,False,True # `Resume` has counted the batch
+        def before_epoch(self): # a finished run does nothing more
+            if asked.stop or self.score.steps>=steps: raise CancelFitException
+        def after_batch(self):
+            if self.iter<self.n_iter-1: self.before_epoch() # validation plays after the last one
+    return Until()
+
+# %% ../nbs/20_cli.ipynb #aece2e66
+@contextmanager
+def _lines_only(learn):
+    "No bar: one line per epoch, below the names"
+    first = iter([True])
+    def show(words): print(*(f'{v:>{max(7, len(k))}}' for k,v in zip(learn.recorder.metric_names, words)), flush=True)
+    def write(log):
+        names = learn.recorder.metric_names
+        if len(log)<len(names): log = [log[0], learn.smooth_loss, *log[1:]] # `Resume` cut the epoch short
+        if next(first, False): show(names)
+        show(map(_rounded, log))
+    with learn.no_bar():
+        learn.logger = write
+        yield
+
+def _rounded(v):
+    if not isinstance(v, (float, torch.Tensor)): return str(v)
+    return f'{float(v):.0f}' if abs(v)>=1000 else f'{float(v):.4g}'
+
 # %% ../nbs/20_cli.ipynb #20a00002
 
-def _check_counts(lr, max_sz, **counts):
+def _check_training(lr, gamma, max_sz, **counts):
     for k,v in counts.items(): whole_number(k, v)
     whole_number('max_sz', max_sz, 1000) # the first update comes after so many steps
     if not lr>0: raise ValueError(f'`lr` should be above 0, got {lr}')
+    if not 0<=gamma<=1: raise ValueError(f'`gamma` should be from 0 to 1, got {gamma}')
 
 def _same_run(folder, settings):
     "Does `folder` hold a run? Raise an error if it began with other `settings`"
@@ -256,7 +283,7 @@ def _same_run(folder, settings):
                          'give another folder, `--out FOLDER`, or remove this one')
     return True
 
-_were = dict(lr=1e-3, n_envs=1, max_sz=50_000) # in runs that were begun before these were settings
+_were = dict(lr=1e-3, gamma=.998, n_envs=1, max_sz=50_000) # in runs that were begun before these were settings
 
 def _write_settings(folder, settings):
     folder.mkdir(parents=True, exist_ok=True)
@@ -291,15 +318,28 @@ def main(
     if not args or args[0] not in commands: return _help(args)
     f = commands[args[0]]
     parser = anno_parser(f, prog=f'fastrl {args[0]}')
+    parser.register('type', int, _int_of)
     parser.description = _summary(f)
     parser.error = lambda says: parser.exit(2, f'fastrl {args[0]}: {says}\n')
-    kwargs = vars(parser.parse_args(args[1:]))
+    kwargs = vars(parser.parse_args(map(_with_hyphens, args[1:])))
     try: code = f(**{k:v for k,v in kwargs.items() if k in f.__code__.co_varnames[:f.__code__.co_argcount]})
     except KeyboardInterrupt: sys.exit('\nfastrl: interrupted; the last checkpoint is kept')
     except Exception as e:
         if os.environ.get('FASTRL_DEBUG'): raise
         sys.exit(printable(f'fastrl: {" ".join(str(e).split()) or type(e).__name__}'))
     if code: sys.exit(code)
+
+def _int_of(word):
+    "A whole number, also written as `2e4`"
+    try: return int(word)
+    except ValueError:
+        if not float(word).is_integer(): raise
+        return int(float(word))
+
+def _with_hyphens(word):
+    "`--n_step=3` as `--n-step=3`"
+    name,equals,value = word.partition('=')
+    return (name.replace('_', '-') if name.startswith('--') else name)+equals+value
 
 def _summary(f): return (f.__doc__ or '').partition('\n')[0] # below it stand the parameters
 

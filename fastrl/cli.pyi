@@ -33,13 +33,14 @@ def merge(files: Annotated[str, {'nargs': '+'}], out: str | None=None, max_size:
     - `on_error`: `skip` leaves out what cannot be read, and merges the others"""
     ...
 
-def train(env: str, steps: int=50000, seed: int=0, prioritized: bool=False, n_step: int=3, lr: float=0.001, n_envs: int=1, max_sz: int=50000, out: str | None=None, every: int=300):
+def train(env: str, steps: int=50000, seed: int=0, prioritized: bool=False, n_step: int=3, gamma: float=0.998, lr: float=0.001, n_envs: int=1, max_sz: int=50000, out: str | None=None, every: int=300):
     """Train a DQN, or resume its training
     - `env`: Name of a gymnasium environment with discrete actions
     - `steps`: Steps in all, including those before a stop
     - `seed`: Makes the training reproducible
     - `prioritized`: Prioritized replay?
     - `n_step`: Steps of a target
+    - `gamma`: Discount factor
     - `lr`: Learning rate
     - `n_envs`: Environments that step side by side
     - `max_sz`: Steps that the memory holds

@@ -1,8 +1,9 @@
 "The command `fastrl`: stopped, killed and started again as a process, in this one where that makes no difference"
-import io, json, os, signal, subprocess, sys, time
+import io, json, os, re, signal, subprocess, sys, time
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from subprocess import CompletedProcess
+from unittest.mock import patch
 import pytest
 from fastcore.xtras import working_directory
 from fastrl.cli import main
@@ -86,6 +87,38 @@ def test_info_and_verify(tmp_path):
     assert refused.returncode==1 and refused.stderr.startswith('fastrl: ') and len(refused.stderr.splitlines())==1
     refused = here(*train(tmp_path/'run', 2000), *settings, cwd=tmp_path) # nor does it resume
     assert refused.returncode==1 and f'{piece.name} is damaged' in refused.stderr and 'Traceback' not in refused.stderr
+
+def test_words():
+    "Options are spelled with `-` or `_`, and counts may be written as `2e4`"
+    from fastrl import cli
+    def trained(*args):
+        seen = []
+        def train(env:str, steps:int=1, n_step:int=3, gamma:float=.9, name:str='a_b'): seen.append((steps, n_step, gamma, name))
+        with patch.dict(cli.commands, train=train): said = here('train', 'E_1', *args, cwd='.')
+        return seen[0] if seen else said.stderr
+    assert trained('--steps', '2e4', '--n_step', 5, '--gamma', .5)==(20_000, 5, .5, 'a_b')
+    assert trained('--n_step=5', '--name=c_d', '--steps=1_000')==(1000, 5, .9, 'c_d') and trained('--n-step', 5)[1]==5
+    for o in ('2.5','many','inf','nan'): assert 'argument --steps: invalid int value' in trained('--steps', o)
+
+def test_log(tmp_path):
+    "In a file: names once, then lines of the same columns with rounded numbers, also where an epoch is resumed in its middle"
+    for steps,epochs in ((2000,[]), (5100,['0']), (10100,['1'])):
+        said = here(*train(tmp_path/'run', steps), cwd=tmp_path)
+        assert not said.returncode, said.stderr
+        names,*rows = [o.split() for o in said.stdout.splitlines() if re.search(r'\b\d\d:\d\d$|^ *epoch', o)] or [[]]
+        assert [o[0] for o in rows]==epochs and {len(o) for o in rows}<={len(names)}, said.stdout
+    assert names[:4]==['epoch','train_loss','valid_loss','steps'] and 10_000<=int(rows[0][3])<10_032
+    assert all(len(v)<=9 and float(v)>0 for v in rows[0][1:-1])
+
+def test_stopped_at_once(tmp_path):
+    "Ctrl-C before the first step: it says so, shows no page of an empty memory, and the same command resumes"
+    from fastrl import cli
+    was = signal.getsignal(signal.SIGINT)
+    with patch('fastrl.agents.dqn.Score.before_fit', lambda self: os.kill(os.getpid(), signal.SIGINT), create=True):
+        said = here(*train(tmp_path/'run', 2000), cwd=tmp_path)
+    assert (said.returncode, said.stderr)==(0, '') and said.stdout=='Stopped after 0 of 2,000 steps. The same command resumes.\n'
+    assert signal.getsignal(signal.SIGINT) is was and not (tmp_path/'run/report.html').exists()
+    assert '2,000 steps. 100 fresh' in here(*train(tmp_path/'run', 2000), cwd=tmp_path).stdout
 
 @pytest.mark.slow
 def test_installed():

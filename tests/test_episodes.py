@@ -368,8 +368,10 @@ def replays(tmp_path, n, scored, how, steps, cap, p, seed):
             if how=='ring': replay = saved_replay(rng, replay, d, ev)
             else:
                 replay.checkpoint(d)
+                drawn = None if replay.is_empty else replay.sample()
                 replay = ev.dataset = None; gc.collect() # one at a time may write
-                replay,m.full = EpisodeReplay.load(d, evictor=ev),False # which a folder does not say
+                replay = EpisodeReplay.load(d, evictor=ev)
+                if drawn is not None: same(replay.sample(), drawn)
             ev.dataset = replay.dataset
         if t%5==0: agree(replay.dataset, m)
     agree(replay.dataset, m)
@@ -433,6 +435,35 @@ def test_saved_elsewhere(tmp_path):
     workers_.sample(); workers_.save(d/'w'); workers_.close()
     again = EpisodeReplay.load(d/'w', **fork); assert again.sample()['x'].shape==(2,1); again.close()
     assert EpisodeReplay.load(d/'w', num_workers=0).loader.num_workers==0
+
+def test_files_are_drawn_as_before(tmp_path):
+    "The order of the files is saved; where it cannot be that of the folder, it is the age of the episodes"
+    ev,d = ScoreEvictor(lambda e: float(e['x'][0]*7%10)),tmp_path
+    live = EpisodeReplay(IndividualFileDataset(15, d/'f', ev), 8, 2, seed=0)
+    for t in range(60): live.add_step(dict(x=tensor(t//3)), done=t%3==2)
+    live.checkpoint(d/'s')
+    def begun(**kw): return EpisodeReplay.load(d/'s', **kw)
+    again = begun(evictor=ev); t = again.dataset.table
+    assert (again.dataset.is_full, t.next_id)==(True, live.dataset.table.next_id)
+    drawn = live.sample(); same(again.sample(), drawn)
+    with live.belongings() as o: ring,config,state = o['ring'],o['config'],o['state']
+    lines,counts = state['lines'],state['counts']
+    for o in (dict(lines=5), dict(lines=lines[:,:3]), dict(lines=lines.astype(float)), dict(counts=counts[:2]), dict(counts=-counts-1)):
+        save_memory(d/'bad', 'EpisodeReplay', config, ring, {**state, **o})
+        with pytest.raises(LoadError): EpisodeReplay.load(d/'bad', evictor=ev)
+    earlier = {k: v for k,v in state.items() if k not in ('lines','counts')} # as it was saved before
+    for o in (earlier, {**state, 'lines':lines[:-1]}): # another folder by now
+        save_memory(d/'other', 'EpisodeReplay', config, ring, o)
+        by_age = EpisodeReplay.load(d/'other', evictor=ev)
+        assert by_age.dataset.episode_lengths==[3]*5 and by_age.sample()['x'].shape==(8,2)
+    roomy = begun(dataset=IndividualFileDataset(99, d/'f', ev)); same(roomy.sample(), drawn)
+    tight = begun(dataset=IndividualFileDataset(15, d/'f', ev, max_episodes=5)) # has no lines for all that were
+    assert tight.sample()['x'].shape==(8,2)
+    oldest = begun(dataset=IndividualFileDataset(15, d/'f')) # by age is the only order that it knows
+    assert oldest.dataset[0]['x'].tolist()==live.dataset[0]['x'].tolist()
+    del live; gc.collect() # one at a time may write
+    for e in range(20,30): again.dataset.add_episode(dict(x=torch.full((3,), e)))
+    assert again.dataset.num_timesteps==15 and again.sample()['x'].shape==(8,2)
 
 def test_steps_that_cannot_wait(tmp_path):
     "A folder that says what cannot be of them is refused"
@@ -519,6 +550,17 @@ def test_arguments(tmp_path):
     with raises('`score` should be'): ScoreEvictor(3)
     with raises('episodes have numbers', TypeError): ds['x']
     with raises('`dataset` should be of episodes'): EpisodeReplay(8, 16)
+    for k in ('capacity','max_episodes','evictor','device'):
+        with raises(f'EpisodeReplay() got an unexpected keyword argument {k!r}: it belongs to the dataset', TypeError): EpisodeReplay(ds, 4, **{k:3})
+    with raises('`EpisodeReplay(RingBufferDataset(3), …)`', TypeError): EpisodeReplay(ds, 4, capacity=3)
+    for k,ours in dict(seq_len='sequence_length', bs='batch_size', n_envs='num_envs').items():
+        with raises(f'EpisodeReplay() got an unexpected keyword argument {k!r}: write `{ours}`', TypeError): EpisodeReplay(ds, 4, **{k:3})
+    with raises("EpisodeReplay() got an unexpected keyword argument 'speed'", TypeError): EpisodeReplay(ds, 4, speed=3)
+    EpisodeReplay(ds, 4, pad=True, seed=0, by='episode', pin_memory=False, context=None)
+    for k in ('done','was_done'): assert f'`{k}=`' in EpisodeReplay.add_step.__doc__
+    for o in (EpisodeDataset, RingBufferDataset.__iter__, IndividualFileDataset): assert 'get_loader' in o.__doc__ and '`batch_size=None`' in o.__doc__
+    unequal = RingBufferDataset(9); unequal.add_episode(columns([1,2])); unequal.add_episode(columns([3]))
+    assert {len(next(iter(o))['x']) for _ in range(20) for o in [torch.utils.data.DataLoader(unequal, batch_size=None)]}=={1,2}
     assert (repr(FIFOEvictor()), repr(ScoreEvictor(worth)))==('FIFOEvictor()', 'ScoreEvictor(worth)')
     with raises('NaN'): RingBufferDataset(4, evictor=ScoreEvictor(lambda e: float('nan'))).add_episode(dict(x=torch.zeros(2)))
 

@@ -45,6 +45,11 @@ def check_memory(
     for f in known_mistakes.values():
         try: f(trial)
         except NotThere: pass
+        except Exception as e:
+            if isinstance(e, Mistake) or not isinstance(make, type): raise
+            raise ValueError(f'{_pass}, got {make!r}, which raised {type(e).__name__}: {e}') from e
+
+_pass = 'pass a function `capacity → memory`, for example `lambda n: ExperienceReplay(max_sz=n, warmup_sz=1)`'
 
 # %% ../../nbs/07_memory.check.ipynb #d4536ce6
 def tiny_steps(
@@ -154,7 +159,9 @@ def _joint(steps, x, y, where):
 # %% ../../nbs/07_memory.check.ipynb #7c00002e
 class Trial:
     "Memories that `make` gives, and the rows and the joints of sequences that were drawn from them"
-    def __init__(self, make, cases=tiny_cases, samples=2): self.make,self.cases,self.samples = make,cases,samples
+    def __init__(self, make, cases=tiny_cases, samples=2):
+        if not callable(make): raise ValueError(f'{_pass}, got {make!r:.60}')
+        self.make,self.cases,self.samples = make,cases,samples
     def all_of(self, what, several): return list(what(self.make, self.cases, self.samples, several))
     @cached_property
     def rows(self): return self.all_of(rows_of, False)

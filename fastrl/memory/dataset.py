@@ -105,7 +105,7 @@ def oldest_first(
 
 # %% ../../nbs/05d_memory.dataset.ipynb #8bff2be1
 class EpisodeDataset(IterableDataset):
-    "Whole episodes, of at most `capacity` steps in all"
+    "Whole episodes, `capacity` steps at most; `get_loader` batches them, a plain `DataLoader` needs `batch_size=None`"
     _waited = 0 # episodes that came since some of `other` were taken
     def __init__(self,
         capacity:int, # The most steps
@@ -135,7 +135,8 @@ class EpisodeDataset(IterableDataset):
     @property
     def other_dataset(self): return self.other # that `extend` joined; `None` without
     def __len__(self): return self.num_timesteps
-    def __iter__(self): # whole episodes at random, without end
+    def __iter__(self):
+        "Whole episodes at random, without end; `get_loader` batches them, a plain `DataLoader` needs `batch_size=None`"
         return (map_leaves(lambda t: t[0], o) for o in self.get_loader(1))
 
 def _check_evictor(o):

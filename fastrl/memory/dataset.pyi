@@ -76,7 +76,7 @@ def oldest_first(evictor) -> bool:
     ...
 
 class EpisodeDataset(IterableDataset):
-    """Whole episodes, of at most `capacity` steps in all"""
+    """Whole episodes, `capacity` steps at most; `get_loader` batches them, a plain `DataLoader` needs `batch_size=None`"""
     capacity: Any
     evictor: Any
     max_episodes: Any
@@ -112,6 +112,7 @@ class EpisodeDataset(IterableDataset):
         ...
 
     def __iter__(self):
+        """Whole episodes at random, without end; `get_loader` batches them, a plain `DataLoader` needs `batch_size=None`"""
         ...
 
     def check_storable(self, schema, cols):

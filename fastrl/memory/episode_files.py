@@ -206,7 +206,7 @@ def _read_at(path, begins, at, k, spans, data):
 
 # %% ../../nbs/05g_memory.episode_files.ipynb #b9c4bc6f
 class IndividualFileDataset(EpisodeDataset):
-    "Episodes in files, one each"
+    "Episodes in files, one each; `get_loader` batches them, a plain `DataLoader` needs `batch_size=None`"
     def __init__(self,
         capacity:int, # The most steps
         directory='individual_file_dataset', # Made if need be; existing episodes are taken over
@@ -373,6 +373,24 @@ def columns_of(self:IndividualFileDataset, block):
                             (8*T*words//size, math.prod(f.shape), *torch.empty(f.shape, device='meta').stride()),
                             8*T*start//size)
     return [column(f, start) for f,(_,_,start) in zip(self.schema.values(), self._layout)]
+
+# %% ../../nbs/05g_memory.episode_files.ipynb #9548177c
+@patch
+def restore_order(self:IndividualFileDataset,
+    counts, # Of the table when it was saved
+    lines, # Of that table
+)->bool: # Does the folder hold just these episodes? If not, nothing changes
+    """Put the episodes into the order of a saved table, so that draws continue as they would have
+    - `counts`: Of the table when it was saved
+    - `lines`: Of that table
+    - returns: Does the folder hold just these episodes? If not, nothing changes"""
+    t = self.table
+    with self.lock:
+        if len(lines)>=t.slots or _in_table(lines[lines[:,1]!=0])!=_in_table(t.live()[1]): return False
+        t.restore(counts, np.abs(lines)) # they were read just now: none is in doubt
+        t.check(self.capacity)
+        self.score_all()
+    return True
 
 # %% ../../nbs/05g_memory.episode_files.ipynb #a5aa6062
 @patch

@@ -43,7 +43,7 @@ def write_episode_file(path: Path, cols: dict):
     ...
 
 class IndividualFileDataset(EpisodeDataset):
-    """Episodes in files, one each"""
+    """Episodes in files, one each; `get_loader` batches them, a plain `DataLoader` needs `batch_size=None`"""
     directory: Any
 
     def __init__(self, capacity: int, directory: Any='individual_file_dataset', evictor: Any=None, max_episodes: int=2 ** 20):
@@ -91,6 +91,13 @@ class IndividualFileDataset(EpisodeDataset):
 
     def columns_of(self, block):
         """What `read_steps` gave, as columns"""
+        ...
+
+    def restore_order(self, counts, lines) -> bool:
+        """Put the episodes into the order of a saved table, so that draws continue as they would have
+    - `counts`: Of the table when it was saved
+    - `lines`: Of that table
+    - returns: Does the folder hold just these episodes? If not, nothing changes"""
         ...
 
     def settle(self):

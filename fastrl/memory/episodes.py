@@ -62,6 +62,7 @@ class EpisodeReplay(Savable):
         - `**kwargs`: For `get_loader`: `pad`, `seed`, `by`, `pin_memory`, `context`"""
         if not hasattr(dataset, 'get_loader'):
             raise ValueError(f'`dataset` should be of episodes, like `RingBufferDataset(1000)`, got {dataset!r:.60}')
+        if more := {k: v for k,v in kwargs.items() if k not in _of_loader}: _refuse_keywords(more)
         self.dataset,self.running = dataset,None # a `Running` from the first step on
         self.loader = dataset.get_loader(batch_size, sequence_length, chunk_size, num_workers, frame_stack=frame_stack,
                                          frame_pad=frame_pad, **kwargs)
@@ -86,20 +87,32 @@ class EpisodeReplay(Savable):
         stacks = f', images in stacks of {self.loader.stack}' if self.loader.stack else ''
         return in_lines(f'EpisodeReplay({self.dataset}{stacks})')
 
+# %% ../../nbs/06d_memory.episodes.ipynb #5ac0f1e2
+_of_loader = 'pad','seed','by','pin_memory','context'
+_of_dataset = 'capacity','max_episodes','evictor','device','half_precision','shared','path'
+
+def _refuse_keywords(words):
+    if k := next((k for k in words if k in _of_dataset), None):
+        how = f'{words[k]!r:.30}' if k=='capacity' else f'capacity, {k}=…'
+        raise TypeError(f'EpisodeReplay() got an unexpected keyword argument {k!r}: it belongs to the dataset, '
+                        f'`EpisodeReplay(RingBufferDataset({how}), …)`')
+    refuse_words('EpisodeReplay', words, bs='batch_size', seq_len='sequence_length', T='sequence_length',
+                 n_envs='num_envs')
+
 # %% ../../nbs/06d_memory.episodes.ipynb #db7484d9
 @patch
 def add_step(self:EpisodeReplay,
     step_data:dict, # The fields of a step; each with a first axis if there are several environments
-    over=None, # A bool: did the episode end with this step? One for each environment: did it end with the one before?
+    over=None, # Use `done=` (ended with this step) or `was_done=` (with the one before), whichever your loop knows
     *,
-    done=None, # Or say which: did it end with this step?
-    was_done=None, # Did it end with the step before, so that this one begins the next?
+    done=None, # Did the episode end with this step? One flag, or one per environment; a nameless bool means this
+    was_done=None, # Did it end with the step before? A nameless array or list, one per environment, means this
 ):
     """Add a step of one environment or of many
     - `step_data`: The fields of a step; each with a first axis if there are several environments
-    - `over`: A bool: did the episode end with this step? One for each environment: did it end with the one before?
-    - `done`: Or say which: did it end with this step?
-    - `was_done`: Did it end with the step before, so that this one begins the next?"""
+    - `over`: Use `done=` (ended with this step) or `was_done=` (with the one before), whichever your loop knows
+    - `done`: Did the episode end with this step? One flag, or one per environment; a nameless bool means this
+    - `was_done`: Did it end with the step before? A nameless array or list, one per environment, means this"""
     given = [o for o in (over, done, was_done) if o is not None]
     if len(given)!=1:
         raise ValueError('`add_step` takes one flag, or one for each environment: give one of `done` and `was_done`')
@@ -204,8 +217,11 @@ def _episodes_to_save(ds):
         with ds.belongings() as o: yield o
     else:
         about = {k: getattr(ds, k) for k in ('capacity','max_episodes')}
-        with ds.lock: yield dict(ring=_no_rows_here, state={}, config=dict(
-            about, scored=ds.any_order, directory=str(getattr(ds, 'directory', ''))))
+        with ds.lock:
+            t = ds.table
+            order = dict(lines=t.lines(), counts=t.counts) if isinstance(ds, IndividualFileDataset) else {}
+            yield dict(ring=_no_rows_here, state=order, config=dict(
+                about, scored=ds.any_order, directory=str(getattr(ds, 'directory', ''))))
 
 @patch(as_prop=True)
 def ring(self:EpisodeReplay)->Ring:
@@ -289,9 +305,12 @@ def empty(cls:EpisodeReplay, saved, dataset, evictor, keep, num_workers, context
 @patch
 def restored(self:EpisodeReplay, saved, ring, beside, state)->EpisodeReplay:
     "The replay over the rows that were loaded"
-    if isinstance(self.dataset, RingBufferDataset): self.dataset.restored(saved, ring, beside, state)
+    ds = self.dataset
+    if isinstance(ds, RingBufferDataset): ds.restored(saved, ring, beside, state)
+    elif 'lines' in state and isinstance(ds, IndividualFileDataset) and saved.config['scored']==ds.any_order:
+        ds.restore_order(state['counts'], state['lines'])
     keep,r,draws = self.__dict__.pop('_keep'),state['running'] and resume_running(state['running']),state['draws']
-    if r and self.dataset.schema and r.fields!=dict(self.dataset.schema):
+    if r and ds.schema and r.fields!=dict(ds.schema):
         raise ValueError('its steps that wait have other fields than its episodes')
     if r: self.running = r if keep else Running(r.lead, r.fields)
     s = self.loader.sequences

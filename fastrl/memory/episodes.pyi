@@ -62,9 +62,9 @@ class EpisodeReplay(Savable):
     def add_step(self, step_data: dict, over: Any=None, *, done: Any=None, was_done: Any=None):
         """Add a step of one environment or of many
     - `step_data`: The fields of a step; each with a first axis if there are several environments
-    - `over`: A bool: did the episode end with this step? One for each environment: did it end with the one before?
-    - `done`: Or say which: did it end with this step?
-    - `was_done`: Did it end with the step before, so that this one begins the next?"""
+    - `over`: Use `done=` (ended with this step) or `was_done=` (with the one before), whichever your loop knows
+    - `done`: Did the episode end with this step? One flag, or one per environment; a nameless bool means this
+    - `was_done`: Did it end with the step before? A nameless array or list, one per environment, means this"""
         ...
 
     def sample(self) -> BD:
