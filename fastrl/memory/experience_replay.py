@@ -14,6 +14,7 @@ __all__ = ['refused', 'ExperienceReplayCallback', 'Tally', 'stateful', 'Resume',
 
 # %% ../../nbs/06a_memory.experience_replay.ipynb #713c7814
 import copy
+from contextlib import contextmanager
 from pathlib import Path
 import numpy as np, torch
 from fastai.basics import Callback, CancelBatchException, CancelEpochException, CancelTrainException
@@ -25,7 +26,7 @@ from fastcore.basics import patch
 from fastcore.imports import noop
 from ..core import *
 from ..data.learner import add_return, without_targets
-from .disk import LoadError, Saved
+from .disk import LoadError, Saved, move_files, remove_files
 from .explore import *
 from .replay import *
 from .sample import Prioritized, Uniform
@@ -313,30 +314,43 @@ def save(self:Resume):
 def _load_training(self:Resume):
     "Check that the folder holds this training, and load it"
     learn,cb = self.learn,self.learn.experience_replay
-    er = cb.experience_replay
-    asked = {k: getattr(er, k) for k in ('bs','max_sz','warmup_sz','n_step','gamma')}
-    saved = Saved(self.folder)
-    saved.expect('ExperienceReplay', sampler=type(er.sampler).__name__, sampler_settings=er.sampler.settings, **asked)
-    extra = saved.state()['extra']
-    if not extra: raise LoadError(f'{self.folder} should hold a training, but holds only a memory: give another folder')
-    self._load_memory(er.ring)
-    learn.model.load_state_dict(extra['model'])
-    learn.opt.load_state_dict(extra['opt'])
+    extra = self._checked(cb.experience_replay)
+    with self._load_memory(cb.experience_replay) as er:
+        learn.model.load_state_dict(extra['model'])
+        learn.opt.load_state_dict(extra['opt'])
+    # not `setattr`: fastai would warn, since the learner has an attribute of this name
+    vars(cb).update(experience_replay=er, tally=Tally())
     for k,o in stateful(learn).items():
         if k in extra['cbs']: o.load_state_dict(extra['cbs'][k])
     self.epoch_at,self.iter_at = extra['epoch'],extra['iter']
     self._skip = self.iter_at
     for o in getattr(learn.dls.train.dataset, 'cbs', []):
-        if hasattr(o, 'go_on'): o.go_on(cb.experience_replay.ring.total)
+        if hasattr(o, 'go_on'): o.go_on(er.ring.total)
 
 @patch
-def _load_memory(self:Resume, ring):
-    "Put the saved memory into the callback, where `ring` lives"
-    # a file may hold more rows than the checkpoint, which makes it anew
-    if ring.place.path: ring.place.path.unlink(missing_ok=True)
-    er = ExperienceReplay.load(self.folder, device=ring.device, shared=ring.place.shared, path=ring.place.path)
-    # not `setattr`: fastai would warn, since the learner has an attribute of this name
-    vars(self.learn.experience_replay).update(experience_replay=er, tally=Tally())
+def _checked(self:Resume, er):
+    "What was saved beside the memory, if that has the settings of `er`"
+    asked = {k: getattr(er, k) for k in ('bs','max_sz','warmup_sz','n_step','gamma')}
+    saved = Saved(self.folder)
+    saved.expect('ExperienceReplay', sampler=type(er.sampler).__name__, sampler_settings=er.sampler.settings, **asked)
+    if not (extra := saved.state()['extra']):
+        raise LoadError(f'{self.folder} should hold a training, but holds only a memory: give another folder')
+    return extra
+
+@patch
+@contextmanager
+def _load_memory(self:Resume, er):
+    "The saved memory, with the sampler of `er`, and where it is if nothing fails"
+    # a file may hold more rows than the checkpoint: it is replaced
+    ring,path = er.ring,er.ring.place.path
+    beside = path and path.with_name(f'{path.name}.resumed')
+    try:
+        if beside: remove_files(beside)
+        new = ExperienceReplay.load(self.folder, er.sampler, device=ring.device, shared=ring.place.shared, path=beside)
+        yield new
+        if beside: move_files(new.ring, path)
+    finally:
+        if beside: remove_files(beside)
 
 # %% ../../nbs/06a_memory.experience_replay.ipynb #5e1b2fa5
 _all_ = ['ExperienceReplay', 'ExperienceReplayException', 'MemoryNotWarm', 'get_steps', 'plot_replay_stats',
