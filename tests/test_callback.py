@@ -132,13 +132,33 @@ def test_resumes_with_what_was_saved(tmp_path):
     eq((ring.total, ring.seams.cuts, learn.dls.train.dataset.cbs[0].n), (45, [45], 45))
     assert learn.experience_replay.tally is not tally
 
-@pytest.mark.parametrize('kw', (dict(max_sz=31), dict(warmup_sz=2), dict(n_step=2), dict(gamma=.5), dict(sampler=Prioritized())),
-                         ids=lambda o: next(iter(o)))
+@pytest.mark.parametrize('kw', (dict(max_sz=31), dict(warmup_sz=2), dict(n_step=2), dict(gamma=.5), dict(sampler=Prioritized()),
+                                dict(freeze_memory=True), dict(frame_stack=4)), ids=lambda o: next(iter(o)))
 def test_another_training(tmp_path, kw):
     "A training with other settings does not resume this one"
     start(tmp_path, 10)
     other = toy_learner(**{**dict(bs=5, max_sz=30, warmup_sz=1), **kw})
-    with expect_fail(LoadError, contains=f'`{list(kw)[0]}` is'): fit(other, 4, cbs=Resume(tmp_path))
+    with expect_fail(LoadError, contains=f'`{list(kw)[0]}` was'): fit(other, 4, cbs=Resume(tmp_path))
+
+def test_the_same_in_another_type(tmp_path):
+    "Settings are compared by value"
+    start(tmp_path, 10)
+    eq(start(tmp_path, gamma=np.float64(.99)).kill.steps, 32)
+
+@pytest.mark.parametrize('was,now,says', [
+    (dict(max_sz=30), dict(max_sz=31), '`max_sz` was 30, got 31'),
+    (dict(n_step=3), {}, '`n_step` was 3, got None (single steps)'), # `dqn_learner(n_step=1)` folds nothing
+    ({}, dict(n_step=3, gamma=.5), '`n_step` was None (single steps), got 3; `gamma` was 0.99, got 0.5: resume'),
+    (dict(sampler=Prioritized(alpha=.5)), {}, "`sampler` was Prioritized with {'alpha': 0.5, 'beta': 0.4, "),
+    ({}, dict(sampler=Prioritized()), "`sampler` was Uniform, got Prioritized with {'alpha': 0.6, ")],
+    ids=lambda o: ' '.join(o) if isinstance(o, dict) else '')
+def test_says_what_differs(tmp_path, was, now, says):
+    "The message has what was saved, what came, and what to do"
+    usual = dict(n=40, max_sz=30, warmup_sz=1, rows=Goals)
+    with suppress(Killed): fit(toy_learner(**{**usual, **was}), 1, cbs=[Resume(tmp_path, every=1), Kill(2)])
+    with expect_fail(LoadError, contains=says): fit(toy_learner(**{**usual, **now}), 1, cbs=Resume(tmp_path))
+    with expect_fail(LoadError, contains='resume it with the settings that it was saved with, or give another folder'):
+        fit(toy_learner(**{**usual, **now}), 1, cbs=Resume(tmp_path))
 
 def test_no_training(tmp_path):
     "Nor does a folder without a training"

@@ -330,12 +330,21 @@ def _load_training(self:Resume):
 @patch
 def _checked(self:Resume, er):
     "What was saved beside the memory, if that has the settings of `er`"
-    asked = {k: getattr(er, k) for k in ('bs','max_sz','warmup_sz','n_step','gamma')}
     saved = Saved(self.folder)
-    saved.expect('ExperienceReplay', sampler=type(er.sampler).__name__, sampler_settings=er.sampler.settings, **asked)
+    saved.expect('ExperienceReplay')
+    was = {**saved.config, 'sampler': (saved.config['sampler'], saved.config['sampler_settings'])}
+    now = dict(sampler=(type(er.sampler).__name__, er.sampler.settings), **{k: getattr(er, k) for k in saved_settings})
+    if wrong := [f'`{k}` was {_said(k, was[k])}, got {_said(k, v)}' for k,v in now.items() if was.get(k, v)!=v]:
+        raise LoadError(f'{self.folder} holds a training with other settings: {"; ".join(wrong)}: '
+                        'resume it with the settings that it was saved with, or give another folder')
     if not (extra := saved.state()['extra']):
         raise LoadError(f'{self.folder} should hold a training, but holds only a memory: give another folder')
     return extra
+
+def _said(k, v):
+    "A setting in words"
+    if k=='sampler': return f'{v[0]} with {v[1]}' if v[1] else v[0]
+    return 'None (single steps)' if k=='n_step' and v is None else repr(v)
 
 @patch
 @contextmanager

@@ -17,7 +17,7 @@ from .ring import Ring
 from .sample import *
 from .vector import *
 from .walk import Walk
-__all__ = ['ExperienceReplay', 'ExperienceReplayException', 'MemoryNotWarm', 'NoSuchRow', 'Columns']
+__all__ = ['saved_settings', 'ExperienceReplay', 'ExperienceReplayException', 'MemoryNotWarm', 'NoSuchRow', 'Columns']
 
 class ExperienceReplay(Savable, DrawsAhead, LearnsOnDevice):
     """The last `max_sz` rows, and batches of `bs` drawn from them"""
@@ -210,3 +210,4 @@ class MemoryNotWarm(ExperienceReplayException):
 
 class NoSuchRow(ExperienceReplayException, IndexError):
     """A memory was asked for rows that it does not have"""
+saved_settings: Any
