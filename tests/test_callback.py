@@ -95,6 +95,22 @@ def test_exported(tmp_path):
     fit(back, 1)
     eq(len(er), 20)
 
+# %% In validation
+@pytest.mark.parametrize('reward', [torch.ones(4, 1, dtype=torch.int64), torch.ones(4, 1, dtype=torch.float64), torch.ones(4)])
+def test_columns_of_validation(reward):
+    "They are those of drawn batches, whatever the dtype and shape of rewards"
+    er = ExperienceReplay(bs=4, warmup_sz=1, n_step=1, gamma=.9, sampler=Prioritized())
+    over = torch.ones(4, 1, dtype=torch.bool)
+    er+BD(x=torch.zeros(4, 1), reward=reward, terminated=over, truncated=~over, env_id=over.long())
+    drawn,_ = er.sample()
+    class See(Callback):
+        def after_pred(self): self.seen = self.xb[0]
+    learn = toy_learner(memory=er)
+    with learn.no_bar(): learn.get_preds(dl=[(BD(x=torch.zeros(4, 1), reward=reward),)], cbs=(see := See()), with_loss=False)
+    for k in ('n_steps','discount','weight'): eq((see.seen[k].dtype, see.seen[k].shape), (drawn[k].dtype, drawn[k].shape))
+    eq((see.seen['n_steps'].unique().item(), see.seen['weight'].unique().item()), (1, 1))
+    same(see.seen['discount'], torch.full((4,1), .9))
+
 # %% Stopped and resumed
 class Killed(Exception): pass
 class Kill(Callback):

@@ -108,8 +108,9 @@ def complete(self:ExperienceReplayCallback):
     "Give validation's rows the columns that drawn ones have, so that the same callback sets targets for both"
     er,b = self.experience_replay,self.learn.xb[0]
     if not isinstance(b, dict) or 'reward' not in b: return
-    def all_of(v): return torch.full_like(b['reward'], v)
-    more = dict(n_steps=all_of(1).long(), discount=all_of(er.gamma)) if er.n_step else {}
+    def all_of(v, dtype=torch.float32):
+        return torch.full((len(b['reward']), 1), v, dtype=dtype, device=b['reward'].device)
+    more = dict(n_steps=all_of(1, torch.int64), discount=all_of(er.gamma)) if er.n_step else {}
     if isinstance(er.sampler, Prioritized): more['weight'] = all_of(1)
     self.learn.xb = (BD({**more, **b}),)
 
