@@ -95,6 +95,45 @@ def test_exported(tmp_path):
     fit(back, 1)
     eq(len(er), 20)
 
+def exported(tmp_path, cb):
+    "The memory of a learner that was exported with `cb`, and loaded"
+    learn = Learner(Source(Count()).dataloaders(20, 5), OneWeight(), loss_func=y_loss, path=tmp_path, cbs=cb)
+    learn.export()
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore')
+        return load_learner(tmp_path/'export.pkl').experience_replay.experience_replay
+
+settings = dict(bs=3, max_sz=30, warmup_sz=6, n_step=2, gamma=.5, freeze_memory=True, frame_stack=4, frame_pad='zeros',
+                frame_margin=60)
+@pytest.mark.parametrize('handed_in', [True, False])
+def test_exported_settings(tmp_path, handed_in):
+    "Every setting comes back, whether the callback made its memory or was given it"
+    kw = dict(settings, seed=7, sampler=Prioritized(alpha=.3, seed=5),
+              schema=dict(state=((4,5,5), torch.uint8), next_state=((4,5,5), torch.uint8), reward=((), torch.float16),
+                          terminated=((), torch.bool), truncated=((), torch.bool), noted=((), torch.int16, 'later')))
+    er = ExperienceReplay(**kw)
+    back = exported(tmp_path, ExperienceReplayCallback(**(dict(memory=er) if handed_in else kw)))
+    eq({k: getattr(back, k) for k in settings}, settings)
+    same((back.ring.fields, back.later, back.sampler.settings, back.sampler.state_dict(), back.runs.state_dict()),
+         (er.ring.fields, er.later, er.sampler.settings, er.sampler.state_dict(), er.runs.state_dict()))
+
+def test_exported_as_set(tmp_path):
+    "A setting that was changed later comes back as it is"
+    cb = ExperienceReplayCallback(bs=3, max_sz=30, warmup_sz=6)
+    cb.replay.bs = 4
+    eq(exported(tmp_path, cb).bs, 4)
+
+def test_exported_without_a_seed(tmp_path):
+    "Each learner that is loaded draws its own rows, as without a seed"
+    a,b = (exported(tmp_path, cb) for cb in [ExperienceReplayCallback(sampler=Prioritized())]*2)
+    assert not torch.equal(a.sampler.gen.get_state(), b.sampler.gen.get_state())
+
+def test_exported_with_an_own_sampler(tmp_path):
+    "A sampler that cannot be made by its name and settings stays behind"
+    class Own(Uniform):
+        def __init__(self, power): super().__init__()
+    eq(type(exported(tmp_path, ExperienceReplayCallback(sampler=Own(2))).sampler), Uniform)
+
 # %% In validation
 @pytest.mark.parametrize('reward', [torch.ones(4, 1, dtype=torch.int64), torch.ones(4, 1, dtype=torch.float64), torch.ones(4)])
 def test_columns_of_validation(reward):

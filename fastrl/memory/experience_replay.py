@@ -29,7 +29,7 @@ from ..data.learner import add_return, without_targets
 from .disk import LoadError, Saved, move_files, remove_files
 from .explore import *
 from .replay import *
-from .sample import Prioritized, Uniform
+from .sample import Prioritized, Uniform, sampler_of
 
 # %% ../../nbs/06a_memory.experience_replay.ipynb #5ebc1ce3
 class ExperienceReplayCallback(Callback):
@@ -55,9 +55,7 @@ class ExperienceReplayCallback(Callback):
             raise ValueError(f"`event` should be 'after_pred' or 'before_batch', got {event!r}")
         self.event,self.settings = event,dict(bs=bs, max_sz=max_sz, warmup_sz=warmup_sz, **kwargs)
         if isinstance(memory, ExperienceReplay):
-            self.settings.update({k: getattr(memory, k) for k in ('bs','max_sz','warmup_sz','n_step','gamma',
-                                                                  'freeze_memory')})
-            self.experience_replay = memory
+            self.settings,self.experience_replay = dict(schema=memory.schema, seed=_seed_of(memory.runs)),memory
         else: self.experience_replay = ExperienceReplay(memory=memory, **self.settings)
         # the rows of this batch and their serials; how often each row was drawn
         self.drawn,self.serials,self.tally = None,None,Tally()
@@ -241,16 +239,28 @@ def before_train(self:ExperienceReplayCallback):
 
 # %% ../../nbs/06a_memory.experience_replay.ipynb #2e4b248d
 
+def _seed_of(sampler): return sampler.gen.initial_seed() if sampler.seeded else None
+
+def _sampler_again(kind, settings, seed):
+    "A sampler without rows; `None` if it cannot be made by name"
+    try: res = sampler_of(kind, settings)
+    except (TypeError, ValueError): return
+    if seed is not None: Uniform.seed(res, seed)
+    return res
+
 @patch
 def __getstate__(self:ExperienceReplayCallback):
-    # a sampler knows the rows, too
-    settings = {k:v for k,v in self.settings.items() if k!='sampler'}
+    er,s = self.experience_replay,self.experience_replay.sampler # which knows the rows, too
+    how = (type(s).__name__, s.settings, _seed_of(s)) if isinstance(s, Uniform) else None
+    settings = {**self.settings, **{k: getattr(er, k) for k in saved_settings}, 'sampler':how} # as they are by now
     left = 'experience_replay','drawn','serials','tally','_before','_scheduled'
     return {**{k:v for k,v in self.__dict__.items() if k not in left}, 'settings':settings}
 
 @patch
 def __setstate__(self:ExperienceReplayCallback, state):
-    self.__dict__.update(state, experience_replay=ExperienceReplay(**state['settings']),
+    how = state['settings'].get('sampler')
+    settings = {**state['settings'], 'sampler':how and _sampler_again(*how)}
+    self.__dict__.update(state, settings=settings, experience_replay=ExperienceReplay(**settings),
                          drawn=None, serials=None, tally=Tally())
 
 # %% ../../nbs/06a_memory.experience_replay.ipynb #5156ed5c

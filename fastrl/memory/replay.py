@@ -36,7 +36,7 @@ class ExperienceReplay(Savable, DrawsAhead, LearnsOnDevice):
     "The last `max_sz` rows, and batches of `bs` drawn from them"
     __array_ufunc__ = None # so that `array + memory` comes to `__radd__`, too
     kind,freeze_memory,later = 'ExperienceReplay',False,{} # older pickles have none of these
-    frame_stack,frame_pad,frame_margin = None,'repeat',.05
+    schema,frame_stack,frame_pad,frame_margin = None,None,'repeat',.05
     ring:Ring # with `frame_stack` a `FrameRing`
     def __init__(self,
         bs:int=16, # Rows in a batch that is drawn
@@ -76,7 +76,7 @@ class ExperienceReplay(Savable, DrawsAhead, LearnsOnDevice):
         if _: refuse_words('ExperienceReplay', _, **other_words)
         _check_settings(bs, max_sz, warmup_sz, sampler, n_step, gamma)
         self.bs,self.max_sz,self.warmup_sz,self.n_step,self.gamma = bs,max_sz,warmup_sz,n_step,gamma
-        schema,self.later = later_columns(schema)
+        self.schema,(schema,self.later) = schema,later_columns(schema)
         self.frame_stack,self.frame_pad,self.frame_margin = frame_stack,frame_pad,frame_margin
         where = max_sz, schema and row_schema(schema), device, shared, path
         try:

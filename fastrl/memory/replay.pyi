@@ -25,6 +25,7 @@ class ExperienceReplay(Savable, DrawsAhead, LearnsOnDevice):
     kind: Any
     freeze_memory: Any
     later: Any
+    schema: Any
     frame_stack: Any
     frame_pad: Any
     frame_margin: Any
