@@ -12,7 +12,7 @@ __all__ = ['from_minari', 'to_minari', 'from_d4rl']
 # %% ../nbs/28_offline.ipynb #5921d3c5
 import shutil, numpy as np, torch
 from .core import *
-from .memory.frames import pool_path
+from .memory.disk import remove_files
 from .memory.replay import *
 
 # %% ../nbs/28_offline.ipynb #5a984a87
@@ -70,8 +70,7 @@ def _memory_of(parts, n, dtype, kwargs):
             raise ValueError(f'the dataset should have {n} steps, got {er.ring.total}: Minari gives 32,767 steps of an '
                              "episode at most from 'arrow' or 'parquet' files, so write it with `data_format='hdf5'`")
     except BaseException:
-        if path := er.ring.place.path: # it is incomplete
-            for o in (path, pool_path(path)): o.unlink(missing_ok=True)
+        if path := er.ring.place.path: remove_files(path) # it is incomplete
         raise
     return er
 

@@ -1,6 +1,7 @@
 "`ExperienceReplayCallback` and `Resume` among fastai's other callbacks, exported, stopped and resumed"
-import random, warnings
+import os, random, shutil, warnings
 from contextlib import suppress
+from itertools import count
 import numpy as np, pytest, torch
 from fastai.basics import Callback, Learner, load_learner, nn
 from fastai.callback.all import CSVLogger, GradientClip, SaveModelCallback, TerminateOnNaNCallback
@@ -9,8 +10,8 @@ from torch.nn.functional import mse_loss
 from fastrl.core import BD, test_same as same
 from fastrl.data.gym import LoopCallback, NoValidation, Source
 from fastrl.memory.disk import LoadError, Saved
-from fastrl.memory.experience_replay import ExperienceReplayCallback, Prioritized, Resume
-from fastrl.memory.ring import Ring
+from fastrl.memory.experience_replay import ExperienceReplay, ExperienceReplayCallback, Prioritized, Resume, Uniform
+from fastrl.memory.sample import HER
 
 class Count(LoopCallback):
     "Whole numbers, and twice each"
@@ -20,6 +21,23 @@ class Count(LoopCallback):
         x = torch.arange(self.i-n, self.i, dtype=torch.float32)[:,None]
         return BD(x=x, y=2*x)
 
+class Images(Count):
+    "Single frames, five steps an episode"
+    def collect(self, n):
+        i = torch.arange(self.i, self.i+n)
+        def frames(i): return (i%250).to(torch.uint8)[:,None,None].expand(-1, 5, 5)
+        over,at = (i%5==4)[:,None],i+i//5 # each episode has six frames
+        return BD(**super().collect(n), state=frames(at), next_state=frames(at+1), terminated=over, truncated=over&False)
+
+class Goals(Count):
+    "Seven steps to a goal, an episode"
+    def collect(self, n):
+        x = torch.arange(self.i, self.i+n, dtype=torch.float32)[:,None]
+        def state(x): return dict(observation=x, achieved_goal=x, desired_goal=x*0-1)
+        over = x%7==6
+        return BD(**super().collect(n), state=state(x), next_state=state(x+1), reward=x*0, terminated=over,
+                  truncated=over&False, env_id=x.long()*0)
+
 class OneWeight(nn.Module):
     def __init__(self):
         super().__init__()
@@ -28,8 +46,8 @@ class OneWeight(nn.Module):
 
 def y_loss(pred, batch): return mse_loss(pred, batch['y'])
 
-def toy_learner(n=20, bs=5, **kwargs):
-    return Learner(Source(Count()).dataloaders(n, bs), OneWeight(), loss_func=y_loss, lr=1e-3,
+def toy_learner(n=20, bs=5, rows=Count, **kwargs):
+    return Learner(Source(rows()).dataloaders(n, bs), OneWeight(), loss_func=y_loss, lr=1e-3,
                    cbs=[NoValidation, ExperienceReplayCallback(**kwargs)])
 
 def fit(learn, *args, **kwargs):
@@ -77,6 +95,61 @@ def test_exported(tmp_path):
     fit(back, 1)
     eq(len(er), 20)
 
+def exported(tmp_path, cb):
+    "The memory of a learner that was exported with `cb`, and loaded"
+    learn = Learner(Source(Count()).dataloaders(20, 5), OneWeight(), loss_func=y_loss, path=tmp_path, cbs=cb)
+    learn.export()
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore')
+        return load_learner(tmp_path/'export.pkl').experience_replay.experience_replay
+
+settings = dict(bs=3, max_sz=30, warmup_sz=6, n_step=2, gamma=.5, freeze_memory=True, frame_stack=4, frame_pad='zeros',
+                frame_margin=60)
+@pytest.mark.parametrize('handed_in', [True, False])
+def test_exported_settings(tmp_path, handed_in):
+    "Every setting comes back, whether the callback made its memory or was given it"
+    kw = dict(settings, seed=7, sampler=Prioritized(alpha=.3, seed=5),
+              schema=dict(state=((4,5,5), torch.uint8), next_state=((4,5,5), torch.uint8), reward=((), torch.float16),
+                          terminated=((), torch.bool), truncated=((), torch.bool), noted=((), torch.int16, 'later')))
+    er = ExperienceReplay(**kw)
+    back = exported(tmp_path, ExperienceReplayCallback(**(dict(memory=er) if handed_in else kw)))
+    eq({k: getattr(back, k) for k in settings}, settings)
+    same((back.ring.fields, back.later, back.sampler.settings, back.sampler.state_dict(), back.runs.state_dict()),
+         (er.ring.fields, er.later, er.sampler.settings, er.sampler.state_dict(), er.runs.state_dict()))
+
+def test_exported_as_set(tmp_path):
+    "A setting that was changed later comes back as it is"
+    cb = ExperienceReplayCallback(bs=3, max_sz=30, warmup_sz=6)
+    cb.replay.bs = 4
+    eq(exported(tmp_path, cb).bs, 4)
+
+def test_exported_without_a_seed(tmp_path):
+    "Each learner that is loaded draws its own rows, as without a seed"
+    a,b = (exported(tmp_path, cb) for cb in [ExperienceReplayCallback(sampler=Prioritized())]*2)
+    assert not torch.equal(a.sampler.gen.get_state(), b.sampler.gen.get_state())
+
+def test_exported_with_an_own_sampler(tmp_path):
+    "A sampler that cannot be made by its name and settings stays behind"
+    class Own(Uniform):
+        def __init__(self, power): super().__init__()
+    eq(type(exported(tmp_path, ExperienceReplayCallback(sampler=Own(2))).sampler), Uniform)
+
+# %% In validation
+@pytest.mark.parametrize('reward', [torch.ones(4, 1, dtype=torch.int64), torch.ones(4, 1, dtype=torch.float64), torch.ones(4)])
+def test_columns_of_validation(reward):
+    "They are those of drawn batches, whatever the dtype and shape of rewards"
+    er = ExperienceReplay(bs=4, warmup_sz=1, n_step=1, gamma=.9, sampler=Prioritized())
+    over = torch.ones(4, 1, dtype=torch.bool)
+    er+BD(x=torch.zeros(4, 1), reward=reward, terminated=over, truncated=~over, env_id=over.long())
+    drawn,_ = er.sample()
+    class See(Callback):
+        def after_pred(self): self.seen = self.xb[0]
+    learn = toy_learner(memory=er)
+    with learn.no_bar(): learn.get_preds(dl=[(BD(x=torch.zeros(4, 1), reward=reward),)], cbs=(see := See()), with_loss=False)
+    for k in ('n_steps','discount','weight'): eq((see.seen[k].dtype, see.seen[k].shape), (drawn[k].dtype, drawn[k].shape))
+    eq((see.seen['n_steps'].unique().item(), see.seen['weight'].unique().item()), (1, 1))
+    same(see.seen['discount'], torch.full((4,1), .9))
+
 # %% Stopped and resumed
 class Killed(Exception): pass
 class Kill(Callback):
@@ -88,6 +161,12 @@ class Kill(Callback):
     def state_dict(self): return dict(steps=self.steps)
     def load_state_dict(self, state): self.steps = state['steps']
 
+class Begin(Callback):
+    "Stop before anything is done"
+    def before_train(self): raise Killed('at once')
+    def state_dict(self): return {}
+    def load_state_dict(self, state): raise AssertionError('nothing was saved for it')
+
 def start(folder, at=None, **kwargs):
     learn = toy_learner(n=40, bs=5, max_sz=30, warmup_sz=1, **kwargs)
     learn.add_cb(Kill(at))
@@ -98,11 +177,6 @@ def test_resumes_with_what_was_saved(tmp_path):
     "Network, optimizer, rows and a mark behind them; callbacks that are new begin anew"
     class GoesOn(Count):
         def go_on(self, n): self.n = n
-    class Begin(Callback):
-        "Stop before anything is done"
-        def before_train(self): raise Killed('at once')
-        def state_dict(self): return {}
-        def load_state_dict(self, state): raise AssertionError('nothing was saved for it')
     learn = start(tmp_path, 10)
     extra = Saved(tmp_path).state()['extra']
     learn.dls = Source(GoesOn()).dataloaders(40, 5)
@@ -113,13 +187,33 @@ def test_resumes_with_what_was_saved(tmp_path):
     eq((ring.total, ring.seams.cuts, learn.dls.train.dataset.cbs[0].n), (45, [45], 45))
     assert learn.experience_replay.tally is not tally
 
-@pytest.mark.parametrize('kw', (dict(max_sz=31), dict(warmup_sz=2), dict(n_step=2), dict(gamma=.5), dict(sampler=Prioritized())),
-                         ids=lambda o: next(iter(o)))
+@pytest.mark.parametrize('kw', (dict(max_sz=31), dict(warmup_sz=2), dict(n_step=2), dict(gamma=.5), dict(sampler=Prioritized()),
+                                dict(freeze_memory=True), dict(frame_stack=4)), ids=lambda o: next(iter(o)))
 def test_another_training(tmp_path, kw):
     "A training with other settings does not resume this one"
     start(tmp_path, 10)
     other = toy_learner(**{**dict(bs=5, max_sz=30, warmup_sz=1), **kw})
-    with expect_fail(LoadError, contains=f'`{list(kw)[0]}` is'): fit(other, 4, cbs=Resume(tmp_path))
+    with expect_fail(LoadError, contains=f'`{list(kw)[0]}` was'): fit(other, 4, cbs=Resume(tmp_path))
+
+def test_the_same_in_another_type(tmp_path):
+    "Settings are compared by value"
+    start(tmp_path, 10)
+    eq(start(tmp_path, gamma=np.float64(.99)).kill.steps, 32)
+
+@pytest.mark.parametrize('was,now,says', [
+    (dict(max_sz=30), dict(max_sz=31), '`max_sz` was 30, got 31'),
+    (dict(n_step=3), {}, '`n_step` was 3, got None (single steps)'), # `dqn_learner(n_step=1)` folds nothing
+    ({}, dict(n_step=3, gamma=.5), '`n_step` was None (single steps), got 3; `gamma` was 0.99, got 0.5: resume'),
+    (dict(sampler=Prioritized(alpha=.5)), {}, "`sampler` was Prioritized with {'alpha': 0.5, 'beta': 0.4, "),
+    ({}, dict(sampler=Prioritized()), "`sampler` was Uniform, got Prioritized with {'alpha': 0.6, ")],
+    ids=lambda o: ' '.join(o) if isinstance(o, dict) else '')
+def test_says_what_differs(tmp_path, was, now, says):
+    "The message has what was saved, what came, and what to do"
+    usual = dict(n=40, max_sz=30, warmup_sz=1, rows=Goals)
+    with suppress(Killed): fit(toy_learner(**{**usual, **was}), 1, cbs=[Resume(tmp_path, every=1), Kill(2)])
+    with expect_fail(LoadError, contains=says): fit(toy_learner(**{**usual, **now}), 1, cbs=Resume(tmp_path))
+    with expect_fail(LoadError, contains='resume it with the settings that it was saved with, or give another folder'):
+        fit(toy_learner(**{**usual, **now}), 1, cbs=Resume(tmp_path))
 
 def test_no_training(tmp_path):
     "Nor does a folder without a training"
@@ -145,9 +239,104 @@ def test_lr_find(tmp_path):
     with learn.no_bar(), learn.no_logging(): learn.lr_find(num_it=6, show_plot=False, suggest_funcs=())
     eq(Saved(tmp_path/'run').manifest, before)
 
-def test_memory_in_a_file(tmp_path):
-    "A memory in a file resumes in its file"
-    for at in (15, None): learn = start(tmp_path/'run', at, path=tmp_path/'rows.ring')
-    ring = learn.experience_replay.experience_replay.ring
-    eq((ring.place.path, ring.total), ((tmp_path/'rows.ring').absolute(), 160))
-    same(Ring(path=ring.place.path)['x'], ring['x'])
+# %% A memory in a file
+in_files = pytest.mark.parametrize('kw', [{}, dict(rows=Images, frame_stack=4, frame_margin=60)], ids=['rows','frames'])
+
+def files(folder): return {str(o.relative_to(folder)): o.read_bytes() for o in sorted(folder.rglob('*')) if o.is_file()}
+def rows_of(er): return er.ring.gather(torch.arange(len(er)))
+def states_belong(er):
+    "Does each state end with the frame of its row?"
+    rows = rows_of(er)
+    return 'state' not in rows or torch.equal(rows['state'][:,-1,0,0], ((x := rows['x'][:,0].long())+x//5)%250)
+
+@in_files
+def test_memory_in_a_file(tmp_path, kw):
+    "A memory in a file resumes in its file, with those rows that the checkpoint has"
+    path = tmp_path/'rows.ring'
+    learn = start(tmp_path/'run', 14, path=path, **kw)
+    learn.add_cb(Begin())
+    with suppress(Killed): fit(learn, 4, cbs=Resume(tmp_path/'run'))
+    er = learn.experience_replay.experience_replay
+    eq((er.ring.place.path, er.ring.total), (path.absolute(), 60)) # 70 were in the file
+    eq(sorted(o.name for o in tmp_path.iterdir() if o.is_file()), ['rows.ring','rows.ring.frames'][:1+len(kw)//3])
+    same(rows_of(ExperienceReplay(**learn.experience_replay.settings)), rows_of(er))
+    same(rows_of(er), rows_of(ExperienceReplay.load(tmp_path/'run')))
+    learn = start(tmp_path/'run', path=path, **kw)
+    eq((learn.kill.steps, learn.experience_replay.experience_replay.ring.total), (32, 160))
+
+@in_files
+def test_refused_in_a_file(tmp_path, kw):
+    "A checkpoint that is damaged, or of another network, leaves every file as it was"
+    def again(): return start(tmp_path/'run', path=tmp_path/'rows.ring', **kw)
+    start(tmp_path/'run', 14, path=tmp_path/'rows.ring', **kw)
+    whole = files(tmp_path)
+    learn = toy_learner(n=40, bs=5, max_sz=30, warmup_sz=1, path=tmp_path/'rows.ring', **kw)
+    learn.model = nn.Linear(2, 2)
+    with pytest.raises(RuntimeError, match='state_dict'): fit(learn, 4, cbs=Resume(tmp_path/'run'))
+    same(files(tmp_path), whole)
+    for damaged in (o for o in (tmp_path/'run').iterdir() if o.name.startswith(('rows','frames'))):
+        raw = damaged.read_bytes()
+        damaged.write_bytes(raw[:-1]+bytes([raw[-1]^1]))
+        before = files(tmp_path)
+        with expect_fail(LoadError, contains='is damaged'): again()
+        same(files(tmp_path), before)
+        damaged.write_bytes(raw)
+    eq(again().kill.steps, 32)
+
+@pytest.mark.skipif(not hasattr(os, 'fork'), reason='the process that is killed is a fork')
+@in_files
+def test_killed_while_files_are_replaced(tmp_path, kw):
+    "Whichever file has its new name by then, the same command resumes"
+    start(tmp_path/'was/run', 14, path=tmp_path/'was/rows.ring', **kw)
+    def killing(f, left):
+        def g(*args, **kwargs):
+            if 'rows.ring' in str(args[0]):
+                if not left[0]: os._exit(9)
+                left[0] -= 1
+            return f(*args, **kwargs)
+        return g
+    for at in count():
+        shutil.copytree(tmp_path/'was', folder := tmp_path/f'{at}')
+        if not (pid := os.fork()):
+            left = [at]
+            for k in ('replace','unlink','link'): setattr(os, k, killing(getattr(os, k), left))
+            try: start(folder/'run', 13, path=folder/'rows.ring', **kw) # one step
+            finally: os._exit(0)
+        killed = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])==9
+        found = toy_learner(n=40, bs=5, max_sz=30, warmup_sz=1, path=folder/'rows.ring', **kw).experience_replay.replay
+        # old rows, new ones or none, but never with the frames of others
+        if len(found): assert found.ring.total in (70, 60, 65) and states_belong(found)
+        learn = start(folder/'run', path=folder/'rows.ring', **kw)
+        eq((learn.kill.steps, learn.experience_replay.experience_replay.ring.total), (32, 160))
+        same(rows_of(ExperienceReplay(**learn.experience_replay.settings)), rows_of(learn.experience_replay.experience_replay))
+        if not killed: break
+    assert at>5
+
+# %% Other samplers
+def reached(achieved, goal, idxs): return achieved[:,0]-goal[:,0]
+
+class Own(Uniform):
+    "A sampler with something that no file can hold"
+    def __init__(self, weigh, seed=None): super().__init__(seed); self.weigh = weigh
+    def draw(self, ring, bs, n_batches=1):
+        idxs,_ = Uniform.draw(self, ring, bs, n_batches)
+        return idxs,dict(weighed=self.weigh(idxs)[:,None])
+
+@pytest.mark.parametrize('make', [lambda: HER(reward=reached, seed=0), lambda: Prioritized(seed=0), lambda: Own(lambda o: 2*o, seed=0)],
+                         ids=['HER','Prioritized','Own'])
+def test_resumes_with_its_sampler(tmp_path, make):
+    "The callback's own sampler draws what it would have drawn at the checkpoint, be it new or used"
+    used = start(tmp_path/'a', 14, rows=Goals, sampler=make())
+    shutil.copytree(tmp_path/'a', tmp_path/'b')
+    new = toy_learner(n=40, bs=5, max_sz=30, warmup_sz=1, rows=Goals, sampler=make())
+    want = ExperienceReplay.load(tmp_path/'a', sampler=make())
+    batches = [want.sample(16)[0] for _ in range(3)]
+    for learn,d in ((used,'a'), (new,'b')):
+        sampler = learn.experience_replay.experience_replay.sampler
+        learn.add_cb(Begin())
+        with suppress(Killed): fit(learn, 4, cbs=Resume(tmp_path/d))
+        er = learn.experience_replay.experience_replay
+        assert er.sampler is sampler
+        same([er.sample(16)[0] for _ in range(3)], batches)
+        learn.remove_cb(Begin)
+    eq(start(tmp_path/'b', rows=Goals, sampler=make()).kill.steps, 32)

@@ -11,7 +11,7 @@ from .files import *
 from .manifest import *
 from .ring import *
 from .saved import *
-__all__ = ['load_memory', 'Savable']
+__all__ = ['load_memory', 'remove_files', 'Savable', 'move_files']
 
 def load_memory(folder, kind: str, asked: dict, make: Any=noop, restore: Any=None, on_error: str='raise', env_restored: bool=False, mapped: bool=False, **where):
     """Load a memory of any class: the class makes it, and restores what is its own
@@ -25,6 +25,11 @@ def load_memory(folder, kind: str, asked: dict, make: Any=noop, restore: Any=Non
     - `mapped`: Leave the rows in the file?
     - `**where`: `device`, `shared` or `path`, for the `Ring`
     - returns: the memory, its `Saved`"""
+    ...
+
+def remove_files(path):
+    """Remove the file of the rows, and that of their frames
+    - `path`: Where rows live, or not"""
     ...
 
 class Savable:
@@ -65,3 +70,9 @@ class Savable:
     - `where`: For `load_memory`
     - `**how`: For `empty`"""
         ...
+
+def move_files(ring, path):
+    """Rename the files of `ring`; a kill in between leaves no rows rather than rows with frames of others
+    - `ring`: It lives in a file, and stays usable
+    - `path`: Its new one, on the same disk; what is there is replaced"""
+    ...

@@ -14,6 +14,7 @@ __all__ = ['refused', 'ExperienceReplayCallback', 'Tally', 'stateful', 'Resume',
 
 # %% ../../nbs/06a_memory.experience_replay.ipynb #713c7814
 import copy
+from contextlib import contextmanager
 from pathlib import Path
 import numpy as np, torch
 from fastai.basics import Callback, CancelBatchException, CancelEpochException, CancelTrainException
@@ -25,10 +26,10 @@ from fastcore.basics import patch
 from fastcore.imports import noop
 from ..core import *
 from ..data.learner import add_return, without_targets
-from .disk import LoadError, Saved
+from .disk import LoadError, Saved, move_files, remove_files
 from .explore import *
 from .replay import *
-from .sample import Prioritized, Uniform
+from .sample import Prioritized, Uniform, sampler_of
 
 # %% ../../nbs/06a_memory.experience_replay.ipynb #5ebc1ce3
 class ExperienceReplayCallback(Callback):
@@ -54,9 +55,7 @@ class ExperienceReplayCallback(Callback):
             raise ValueError(f"`event` should be 'after_pred' or 'before_batch', got {event!r}")
         self.event,self.settings = event,dict(bs=bs, max_sz=max_sz, warmup_sz=warmup_sz, **kwargs)
         if isinstance(memory, ExperienceReplay):
-            self.settings.update({k: getattr(memory, k) for k in ('bs','max_sz','warmup_sz','n_step','gamma',
-                                                                  'freeze_memory')})
-            self.experience_replay = memory
+            self.settings,self.experience_replay = dict(schema=memory.schema, seed=_seed_of(memory.runs)),memory
         else: self.experience_replay = ExperienceReplay(memory=memory, **self.settings)
         # the rows of this batch and their serials; how often each row was drawn
         self.drawn,self.serials,self.tally = None,None,Tally()
@@ -107,8 +106,9 @@ def complete(self:ExperienceReplayCallback):
     "Give validation's rows the columns that drawn ones have, so that the same callback sets targets for both"
     er,b = self.experience_replay,self.learn.xb[0]
     if not isinstance(b, dict) or 'reward' not in b: return
-    def all_of(v): return torch.full_like(b['reward'], v)
-    more = dict(n_steps=all_of(1).long(), discount=all_of(er.gamma)) if er.n_step else {}
+    def all_of(v, dtype=torch.float32):
+        return torch.full((len(b['reward']), 1), v, dtype=dtype, device=b['reward'].device)
+    more = dict(n_steps=all_of(1, torch.int64), discount=all_of(er.gamma)) if er.n_step else {}
     if isinstance(er.sampler, Prioritized): more['weight'] = all_of(1)
     self.learn.xb = (BD({**more, **b}),)
 
@@ -239,16 +239,28 @@ def before_train(self:ExperienceReplayCallback):
 
 # %% ../../nbs/06a_memory.experience_replay.ipynb #2e4b248d
 
+def _seed_of(sampler): return sampler.gen.initial_seed() if sampler.seeded else None
+
+def _sampler_again(kind, settings, seed):
+    "A sampler without rows; `None` if it cannot be made by name"
+    try: res = sampler_of(kind, settings)
+    except (TypeError, ValueError): return
+    if seed is not None: Uniform.seed(res, seed)
+    return res
+
 @patch
 def __getstate__(self:ExperienceReplayCallback):
-    # a sampler knows the rows, too
-    settings = {k:v for k,v in self.settings.items() if k!='sampler'}
+    er,s = self.experience_replay,self.experience_replay.sampler # which knows the rows, too
+    how = (type(s).__name__, s.settings, _seed_of(s)) if isinstance(s, Uniform) else None
+    settings = {**self.settings, **{k: getattr(er, k) for k in saved_settings}, 'sampler':how} # as they are by now
     left = 'experience_replay','drawn','serials','tally','_before','_scheduled'
     return {**{k:v for k,v in self.__dict__.items() if k not in left}, 'settings':settings}
 
 @patch
 def __setstate__(self:ExperienceReplayCallback, state):
-    self.__dict__.update(state, experience_replay=ExperienceReplay(**state['settings']),
+    how = state['settings'].get('sampler')
+    settings = {**state['settings'], 'sampler':how and _sampler_again(*how)}
+    self.__dict__.update(state, settings=settings, experience_replay=ExperienceReplay(**settings),
                          drawn=None, serials=None, tally=Tally())
 
 # %% ../../nbs/06a_memory.experience_replay.ipynb #5156ed5c
@@ -313,30 +325,52 @@ def save(self:Resume):
 def _load_training(self:Resume):
     "Check that the folder holds this training, and load it"
     learn,cb = self.learn,self.learn.experience_replay
-    er = cb.experience_replay
-    asked = {k: getattr(er, k) for k in ('bs','max_sz','warmup_sz','n_step','gamma')}
-    saved = Saved(self.folder)
-    saved.expect('ExperienceReplay', sampler=type(er.sampler).__name__, sampler_settings=er.sampler.settings, **asked)
-    extra = saved.state()['extra']
-    if not extra: raise LoadError(f'{self.folder} should hold a training, but holds only a memory: give another folder')
-    self._load_memory(er.ring)
-    learn.model.load_state_dict(extra['model'])
-    learn.opt.load_state_dict(extra['opt'])
+    extra = self._checked(cb.experience_replay)
+    with self._load_memory(cb.experience_replay) as er:
+        learn.model.load_state_dict(extra['model'])
+        learn.opt.load_state_dict(extra['opt'])
+    # not `setattr`: fastai would warn, since the learner has an attribute of this name
+    vars(cb).update(experience_replay=er, tally=Tally())
     for k,o in stateful(learn).items():
         if k in extra['cbs']: o.load_state_dict(extra['cbs'][k])
     self.epoch_at,self.iter_at = extra['epoch'],extra['iter']
     self._skip = self.iter_at
     for o in getattr(learn.dls.train.dataset, 'cbs', []):
-        if hasattr(o, 'go_on'): o.go_on(cb.experience_replay.ring.total)
+        if hasattr(o, 'go_on'): o.go_on(er.ring.total)
 
 @patch
-def _load_memory(self:Resume, ring):
-    "Put the saved memory into the callback, where `ring` lives"
-    # a file may hold more rows than the checkpoint, which makes it anew
-    if ring.place.path: ring.place.path.unlink(missing_ok=True)
-    er = ExperienceReplay.load(self.folder, device=ring.device, shared=ring.place.shared, path=ring.place.path)
-    # not `setattr`: fastai would warn, since the learner has an attribute of this name
-    vars(self.learn.experience_replay).update(experience_replay=er, tally=Tally())
+def _checked(self:Resume, er):
+    "What was saved beside the memory, if that has the settings of `er`"
+    saved = Saved(self.folder)
+    saved.expect('ExperienceReplay')
+    was = {**saved.config, 'sampler': (saved.config['sampler'], saved.config['sampler_settings'])}
+    now = dict(sampler=(type(er.sampler).__name__, er.sampler.settings), **{k: getattr(er, k) for k in saved_settings})
+    if wrong := [f'`{k}` was {_said(k, was[k])}, got {_said(k, v)}' for k,v in now.items() if was.get(k, v)!=v]:
+        raise LoadError(f'{self.folder} holds a training with other settings: {"; ".join(wrong)}: '
+                        'resume it with the settings that it was saved with, or give another folder')
+    if not (extra := saved.state()['extra']):
+        raise LoadError(f'{self.folder} should hold a training, but holds only a memory: give another folder')
+    return extra
+
+def _said(k, v):
+    "A setting in words"
+    if k=='sampler': return f'{v[0]} with {v[1]}' if v[1] else v[0]
+    return 'None (single steps)' if k=='n_step' and v is None else repr(v)
+
+@patch
+@contextmanager
+def _load_memory(self:Resume, er):
+    "The saved memory, with the sampler of `er`, and where it is if nothing fails"
+    # a file may hold more rows than the checkpoint: it is replaced
+    ring,path = er.ring,er.ring.place.path
+    beside = path and path.with_name(f'{path.name}.resumed')
+    try:
+        if beside: remove_files(beside)
+        new = ExperienceReplay.load(self.folder, er.sampler, device=ring.device, shared=ring.place.shared, path=beside)
+        yield new
+        if beside: move_files(new.ring, path)
+    finally:
+        if beside: remove_files(beside)
 
 # %% ../../nbs/06a_memory.experience_replay.ipynb #5e1b2fa5
 _all_ = ['ExperienceReplay', 'ExperienceReplayException', 'MemoryNotWarm', 'get_steps', 'plot_replay_stats',

@@ -17,7 +17,7 @@ from .ring import Ring
 from .sample import *
 from .vector import TakesVectors, VectorSteps
 from .walk import Walk
-__all__ = ['ExperienceReplay', 'ExperienceReplayException', 'MemoryNotWarm', 'NoSuchRow', 'Columns']
+__all__ = ['saved_settings', 'ExperienceReplay', 'ExperienceReplayException', 'MemoryNotWarm', 'NoSuchRow', 'Columns']
 
 class ExperienceReplay(Savable, DrawsAhead, LearnsOnDevice, TakesVectors):
     """The last `max_sz` rows, and batches of `bs` drawn from them"""
@@ -25,6 +25,7 @@ class ExperienceReplay(Savable, DrawsAhead, LearnsOnDevice, TakesVectors):
     kind: Any
     freeze_memory: Any
     later: Any
+    schema: Any
     frame_stack: Any
     frame_pad: Any
     frame_margin: Any
@@ -207,3 +208,4 @@ class MemoryNotWarm(ExperienceReplayException):
 
 class NoSuchRow(ExperienceReplayException, IndexError):
     """A memory was asked for rows that it does not have"""
+saved_settings: Any

@@ -504,6 +504,20 @@ def settings(self:HER)->dict:
     "The arguments that make another sampler of this kind, apart from `reward`, which no file can hold"
     return dict(strategy=self.strategy, k=self.k, goal=self.goal, achieved=self.achieved)
 
+# %% ../../nbs/03_memory.sample.ipynb #03a7c002
+@patch
+def load_state_dict(self:HER,
+    state:dict, # From `state_dict`
+    ring:Ring=None, # The rows to draw from
+    beside:dict=None, # Nothing is kept for each row
+):
+    """Resume drawing where another sampler was
+    - `state`: From `state_dict`
+    - `ring`: The rows to draw from
+    - `beside`: Nothing is kept for each row"""
+    Uniform.load_state_dict(self, state)
+    if ring is not None: self.walk = Walk() # these may be other rows
+
 # %% ../../nbs/03_memory.sample.ipynb #ca92570e
 @patch
 def rewind(self:Prioritized,
