@@ -98,7 +98,7 @@ class ExperienceReplay(Savable, DrawsAhead, LearnsOnDevice, TakesVectors):
         "Where the newest row ends: 1 after the first, `max_sz` when the memory is just full"
         return self.ring.pointer
     def __setattr__(self, k, v):
-        if k in _checked and k in vars(self): _check_change(self, k, v)
+        if k in _changeable and k in vars(self): _check_change(self, k, v)
         super().__setattr__(k, v)
     def __len__(self)->int: return stored(self.ring)
     def __bool__(self)->bool: return True # also without rows: `memory or ExperienceReplay()` would make a second one
@@ -129,13 +129,13 @@ def _check_settings(bs, max_sz, warmup_sz, sampler, n_step, gamma):
         raise ExperienceReplayException(f'`warmup_sz` ({warmup_sz}) should not exceed `max_sz` ({max_sz}): '
                                         'it would never be warm')
 
-_checked = 'bs','max_sz','warmup_sz','n_step','gamma'
+_changeable = 'bs','max_sz','warmup_sz','n_step','gamma'
 def _check_change(er, k, v):
     "Raise unless the setting `k` may become `v`"
     if k=='max_sz' and v!=er.max_sz:
         raise ExperienceReplayException(f'`max_sz` stays {er.max_sz}, as there is room for so many rows: make another '
                                         f'memory with `max_sz={v}`, and give it these rows by `extend`')
-    new = {**{o: getattr(er, o) for o in _checked}, k: v}
+    new = {**{o: getattr(er, o) for o in _changeable}, k: v}
     _check_settings(sampler=er.sampler, **new)
 
 # %% ../../nbs/06_memory.replay.ipynb #0afb667c

@@ -134,7 +134,7 @@ def load_state_dict(self:Uniform,
     - `state`: From `state_dict`
     - `ring`: The rows to draw from
     - `beside`: What was kept for each row"""
-    key,drawn = state.get('key'),int(state.get('drawn', 0)) # older states have none
+    key,drawn,self.of = state.get('key'),int(state.get('drawn', 0)),None # older states have no numbers
     if state['device']==self.gen.device.type:
         self.gen.set_state(state['gen'])
         self.key,self.drawn = None if key is None else int(key),drawn
@@ -379,7 +379,6 @@ def load_state_dict(self:Prioritized,
     - `beside`: From `beside`, for these rows"""
     Uniform.load_state_dict(self, state)
     self.draws,self.seen,self.base,self.tree,self.forgotten,self.starts = int(state['draws']),0,0,None,0,None
-    self.of = None
     if not ring or not beside: return
     self.follow(ring)
     self.tree.update(torch.arange(len(ring)), beside['priority'])
@@ -464,7 +463,8 @@ def read(self:HER,
     """Copy the rows `idxs`, with their new goals and rewards
     - `idxs`: `(bs,)`
     - returns: packed rows, or a list of columns, and the column `relabelled`"""
-    masks,units = zip(*(self._relabelled(len(o)) for o in idxs.split(self.bs or len(idxs)))) # each batch as if drawn alone
+    parts = idxs.split(self.bs or len(idxs)) # each batch gets the random numbers that it would get alone
+    masks,units = zip(*(self._relabelled(len(o)) for o in parts))
     mask,rows = torch.cat(masks),ring.place.take(idxs)
     cols = dict(zip((f.path for f in ring.fields), rows if isinstance(rows, list) else ring.fields.columns(rows)))
     if mask.any(): self._relabel(ring, cols, mask.to(ring.device), idxs[mask], torch.cat(units))

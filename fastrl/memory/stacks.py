@@ -48,7 +48,8 @@ def warn_of_stacks(
     - `stack`: Frames in a state, as you said"""
     for axis in (1, -1) if state.ndim==4 else ():
         k,a,b = state.shape[axis],state.movedim(axis, 1),next_state.movedim(axis, 1)
-        if not 1<k<min(9, *a.shape[2:]) or not torch.equal(a[:,1:], b[:,:-1]) or torch.equal(a[:,1:], a[:,:-1]): continue
+        still = torch.equal(a[:,1:], a[:,:-1]) # nothing moves, as where an episode begins
+        if still or not 1<k<min(9, *a.shape[2:]) or not torch.equal(a[:,1:], b[:,:-1]): continue
         warn_user(f'you said `frame_stack={stack}`, and each frame of {list(state.shape[1:])} looks like a stack of '
                   f'{k}, which would be stacked once more: say `frame_stack={k}`'
                   +(', and move that axis to the front' if axis==-1 else ''))
