@@ -71,9 +71,12 @@ __version__ = "0.1.0"
 
 # The main names, each imported when it is first asked for: `import fastrl` itself stays light
 _where = dict(
-    ExperienceReplay='memory.replay', ExperienceReplayCallback='memory.experience_replay', Prioritized='memory.sample',
-    Uniform='memory.sample', Ring='memory.ring', BD='core', Source='data.block', GymLoop='data.gym', FirstLast='data.gym',
-    ReplayBuffer='memory.buffer', EpisodeReplay='memory.episodes', ExperienceBank='memory.bank',
+    ExperienceReplay='memory.replay', ExperienceReplayException='memory.replay', MemoryNotWarm='memory.replay',
+    ExperienceReplayCallback='memory.experience_replay', Resume='memory.experience_replay',
+    Uniform='memory.sample', Prioritized='memory.sample', HER='memory.sample', Mixture='memory.sample',
+    Ring='memory.ring', BD='core', Source='data.block', GymLoop='data.gym', FirstLast='data.gym', ReplayBuffer='memory.buffer',
+    EpisodeReplay='memory.episodes', RingBufferDataset='memory.episodes', IndividualFileDataset='memory.episodes',
+    ExperienceBank='memory.bank', Experience='memory.bank', create_experience='memory.bank',
     ParallelExperience='parallel', check_memory='memory.check', dqn_learner='agents.dqn')
 __all__ = [*_where]
 

@@ -67,9 +67,14 @@
 - `fastrl.supervisor`: Run a command or a Python function in a process of its own that never outlives you, and that leaves nothing behind
 - `fastrl.tasks`: Write an environment, an update or a test as a Python function, or as a command that starts a program of yours"""
 from .memory.replay import ExperienceReplay as ExperienceReplay
+from .memory.replay import ExperienceReplayException as ExperienceReplayException
+from .memory.replay import MemoryNotWarm as MemoryNotWarm
 from .memory.experience_replay import ExperienceReplayCallback as ExperienceReplayCallback
-from .memory.sample import Prioritized as Prioritized
+from .memory.experience_replay import Resume as Resume
 from .memory.sample import Uniform as Uniform
+from .memory.sample import Prioritized as Prioritized
+from .memory.sample import HER as HER
+from .memory.sample import Mixture as Mixture
 from .memory.ring import Ring as Ring
 from .core import BD as BD
 from .data.block import Source as Source
@@ -77,7 +82,11 @@ from .data.gym import GymLoop as GymLoop
 from .data.gym import FirstLast as FirstLast
 from .memory.buffer import ReplayBuffer as ReplayBuffer
 from .memory.episodes import EpisodeReplay as EpisodeReplay
+from .memory.episodes import RingBufferDataset as RingBufferDataset
+from .memory.episodes import IndividualFileDataset as IndividualFileDataset
 from .memory.bank import ExperienceBank as ExperienceBank
+from .memory.bank import Experience as Experience
+from .memory.bank import create_experience as create_experience
 from .parallel import ParallelExperience as ParallelExperience
 from .memory.check import check_memory as check_memory
 from .agents.dqn import dqn_learner as dqn_learner

@@ -179,9 +179,12 @@ class BD(dict):
         raise AttributeError(f'{type(self).__name__!r} object has no attribute {k!r}{self._instead_of(k)}')
 
 # %% ../nbs/00_core.ipynb #2f8fce2a
-
 @patch
-def __missing__(self:BD, k): raise KeyError(f'no column {k!r}; there are {list(self)}')
+def __missing__(self:BD, k):
+    "A leaf of a nested column by the name that errors and tables give it, `'state.arm'`"
+    for path,v in leaves(self):
+        if len(path)>1 and path_name(path)==k: return v
+    raise KeyError(f'no column {k!r}; there are {list(self)}')
 
 @patch
 def _instead_of(self:BD, k):

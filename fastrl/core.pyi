@@ -89,6 +89,7 @@ class BD(dict):
         ...
 
     def __missing__(self, k):
+        """A leaf of a nested column by the name that errors and tables give it, `'state.arm'`"""
         ...
 
     @classmethod

@@ -228,10 +228,10 @@ def __radd__(self:ExperienceReplay, batch):
 @patch
 def add(self:ExperienceReplay,
     *_,
-    **row # The fields of one step; a number makes a column of shape `(n,1)`
+    **row # The fields of one step: arrays keep their dtype, numbers make float32 columns `(n,1)`, actions int64
 )->ExperienceReplay:
     """Add one step
-    - `**row`: The fields of one step; a number makes a column of shape `(n,1)`"""
+    - `**row`: The fields of one step: arrays keep their dtype, numbers make float32 columns `(n,1)`, actions int64"""
     if _: refuse_positions(*_)
     for k,o in self.later.items(): row.setdefault(k, o)
     if type(td := row.setdefault('td_error', 0.)) is int and abs(td)<2**53: row['td_error'] = float(td)
@@ -370,16 +370,16 @@ def sample_sequences(self:ExperienceReplay,
     bs:int=None, # How many; `self.bs` by default
     T:int=None, # Steps in each; without it whole episodes
     pad:bool=False, # Also episodes that are shorter, filled up with zeros?
-    burn_in:int=0, # Steps before each sequence, to warm up a recurrent state
+    burn_in:int=0, # Up to so many earlier steps, to warm up a recurrent state; missing ones are zeros, `mask` False
     device=None, # Where the batch should be
     n_batches:int=None, # So many batches, drawn at once; they need a `T`
     **_
 ): # -> a batch of `(bs, burn_in+T, …)` and row numbers `(bs, burn_in+T)`, -1 where there is none, or so many such pairs
-    """Runs of rows that follow one another in an episode
+    """Runs of rows that follow one another, as they are stored; a `weight` is `(bs,1)`, for errors of shape `(bs,T)`
     - `bs`: How many; `self.bs` by default
     - `T`: Steps in each; without it whole episodes
     - `pad`: Also episodes that are shorter, filled up with zeros?
-    - `burn_in`: Steps before each sequence, to warm up a recurrent state
+    - `burn_in`: Up to so many earlier steps, to warm up a recurrent state; missing ones are zeros, `mask` False
     - `device`: Where the batch should be
     - `n_batches`: So many batches, drawn at once; they need a `T`
     - returns: a batch of `(bs, burn_in+T, …)` and row numbers `(bs, burn_in+T)`, -1 where there is none, or so many such pairs"""

@@ -105,7 +105,7 @@ class ExperienceReplay(Savable, DrawsAhead, LearnsOnDevice, TakesVectors):
 
     def add(self, **row) -> ExperienceReplay:
         """Add one step
-    - `**row`: The fields of one step; a number makes a column of shape `(n,1)`"""
+    - `**row`: The fields of one step: arrays keep their dtype, numbers make float32 columns `(n,1)`, actions int64"""
         ...
 
     def update_td(self, td_errors, idxs, serials: Tensor | None=None):
@@ -138,11 +138,11 @@ class ExperienceReplay(Savable, DrawsAhead, LearnsOnDevice, TakesVectors):
         ...
 
     def sample_sequences(self, bs: int | None=None, T: int | None=None, pad: bool=False, burn_in: int=0, device: Any=None, n_batches: int | None=None):
-        """Runs of rows that follow one another in an episode
+        """Runs of rows that follow one another, as they are stored; a `weight` is `(bs,1)`, for errors of shape `(bs,T)`
     - `bs`: How many; `self.bs` by default
     - `T`: Steps in each; without it whole episodes
     - `pad`: Also episodes that are shorter, filled up with zeros?
-    - `burn_in`: Steps before each sequence, to warm up a recurrent state
+    - `burn_in`: Up to so many earlier steps, to warm up a recurrent state; missing ones are zeros, `mask` False
     - `device`: Where the batch should be
     - `n_batches`: So many batches, drawn at once; they need a `T`
     - returns: a batch of `(bs, burn_in+T, …)` and row numbers `(bs, burn_in+T)`, -1 where there is none, or so many such pairs"""

@@ -167,7 +167,7 @@ class Prioritized(Uniform):
     def __init__(self,
         alpha:float=.6, # 0 draws uniformly, 1 in proportion to the TD error
         beta:float=.4, # How far the weights correct for that at first; 1 corrects in full
-        beta_steps:int=100_000, # Draws until `beta` is 1
+        beta_steps:int=100_000, # Batches until `beta` is 1
         eps:float=1e-6, # Added to each error, so that rows without one are drawn too
         normalize:str='batch', # Where the largest weight is 1: in the `'batch'`, or in the whole `'memory'`
         seed:int=None, # Makes the draws reproducible
@@ -176,7 +176,7 @@ class Prioritized(Uniform):
     ):
         """- `alpha`: 0 draws uniformly, 1 in proportion to the TD error
         - `beta`: How far the weights correct for that at first; 1 corrects in full
-        - `beta_steps`: Draws until `beta` is 1
+        - `beta_steps`: Batches until `beta` is 1
         - `eps`: Added to each error, so that rows without one are drawn too
         - `normalize`: Where the largest weight is 1: in the `'batch'`, or in the whole `'memory'`
         - `seed`: Makes the draws reproducible
@@ -394,7 +394,7 @@ class HER(Uniform):
     def __init__(self,
         strategy:str='future', # Whose achieved goal: a `'future'` row's, the `'final'` one's, or any of the `'episode'`
         k:int=4, # Rows with another goal for each that keeps its own
-        reward=None, # `reward(achieved, goal, idxs)` → one number per row; `idxs` are the numbers of the rows
+        reward=None, # `reward(achieved, goal, idxs)` → one number per row; `idxs` are row numbers, not an `info`
         goal:str='desired_goal', # The field that is replaced, wherever it stands
         achieved:str='achieved_goal', # The field of `next_state` that says what a step achieved
         seed:int=None, # Makes the draws reproducible
@@ -402,7 +402,7 @@ class HER(Uniform):
     ):
         """- `strategy`: Whose achieved goal: a `'future'` row's, the `'final'` one's, or any of the `'episode'`
         - `k`: Rows with another goal for each that keeps its own
-        - `reward`: `reward(achieved, goal, idxs)` → one number per row; `idxs` are the numbers of the rows
+        - `reward`: `reward(achieved, goal, idxs)` → one number per row; `idxs` are row numbers, not an `info`
         - `goal`: The field that is replaced, wherever it stands
         - `achieved`: The field of `next_state` that says what a step achieved
         - `seed`: Makes the draws reproducible

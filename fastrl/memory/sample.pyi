@@ -113,7 +113,7 @@ class Prioritized(Uniform):
     def __init__(self, alpha: float=0.6, beta: float=0.4, beta_steps: int=100000, eps: float=1e-06, normalize: str='batch', seed: int | None=None, device: Any='cpu', eta: float=0.9):
         """- `alpha`: 0 draws uniformly, 1 in proportion to the TD error
         - `beta`: How far the weights correct for that at first; 1 corrects in full
-        - `beta_steps`: Draws until `beta` is 1
+        - `beta_steps`: Batches until `beta` is 1
         - `eps`: Added to each error, so that rows without one are drawn too
         - `normalize`: Where the largest weight is 1: in the `'batch'`, or in the whole `'memory'`
         - `seed`: Makes the draws reproducible
@@ -206,7 +206,7 @@ class HER(Uniform):
     def __init__(self, strategy: str='future', k: int=4, reward: Any=None, goal: str='desired_goal', achieved: str='achieved_goal', seed: int | None=None, device: Any='cpu'):
         """- `strategy`: Whose achieved goal: a `'future'` row's, the `'final'` one's, or any of the `'episode'`
         - `k`: Rows with another goal for each that keeps its own
-        - `reward`: `reward(achieved, goal, idxs)` → one number per row; `idxs` are the numbers of the rows
+        - `reward`: `reward(achieved, goal, idxs)` → one number per row; `idxs` are row numbers, not an `info`
         - `goal`: The field that is replaced, wherever it stands
         - `achieved`: The field of `next_state` that says what a step achieved
         - `seed`: Makes the draws reproducible
