@@ -123,6 +123,12 @@ def test_exported_as_set(tmp_path):
     cb.replay.bs = 4
     eq(exported(tmp_path, cb).bs, 4)
 
+def test_exported_without_its_file(tmp_path):
+    "Rows in a file stay with the memory that has them"
+    cb = ExperienceReplayCallback(bs=3, max_sz=9, warmup_sz=1, memory=BD(x=torch.ones(5, 1), y=torch.ones(5, 1)), path=tmp_path/'rows.bin')
+    back = exported(tmp_path, cb)
+    eq((len(back), back.ring.place.path, len(cb.experience_replay)), (0, None, 5))
+
 def test_exported_without_a_seed(tmp_path):
     "Each learner that is loaded draws its own rows, as without a seed"
     a,b = (exported(tmp_path, cb) for cb in [ExperienceReplayCallback(sampler=Prioritized())]*2)
