@@ -70,17 +70,13 @@ def with_later(
 # %% ../../nbs/05o_memory.columns.ipynb #05o0a002
 def check_put(
     name:str, # The column that is to be overwritten
-    frame_stack:int=None, # Are states stacks of frames?
 ):
     """Raise if a change of this column in some rows would change others
-    - `name`: The column that is to be overwritten
-    - `frame_stack`: Are states stacks of frames?"""
+    - `name`: The column that is to be overwritten"""
     top = name.partition('.')[0]
     if name=='td_error': why = 'write TD errors with `update_td`, which also tells the sampler'
     elif top in ('env_id','worker_id','episode_id','step','terminated','truncated','n_steps'):
         why = f'`{name}` says which row follows which, and stays as it is: add the changed steps as new rows'
-    elif frame_stack and top in ('state','next_state'):
-        why = f'`{name}` cannot be overwritten, as rows have frames in common: add the changed steps as new rows'
     else: return
     raise ValueError(why)
 

@@ -31,10 +31,9 @@ def with_later(rows: dict, zeros: dict) -> dict:
     - `zeros`: From `later_columns`"""
     ...
 
-def check_put(name: str, frame_stack: int | None=None):
+def check_put(name: str):
     """Raise if a change of this column in some rows would change others
-    - `name`: The column that is to be overwritten
-    - `frame_stack`: Are states stacks of frames?"""
+    - `name`: The column that is to be overwritten"""
     ...
 
 def row_schema(schema: dict) -> dict:

@@ -360,7 +360,7 @@ def put(self:ExperienceReplay,
     - `serials`: The batch's column `serial`; without it the rows are taken as they are now
     - returns: How many rows are gone"""
     try:
-        check_put(name, self.frame_stack)
+        check_put(name)
         return self.ring.put(name, idxs, values, serials)
     except (ValueError, IndexError, KeyError) as e: raise ExperienceReplayException(e.args[0]) from e
 
