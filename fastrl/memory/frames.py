@@ -172,7 +172,6 @@ def _portions(self:FrameRing, plan):
         yield a,b
         a = b
 
-# %% ../../nbs/03a_memory.frames.ipynb #a0c30ffb
 @patch
 def _keep(self:FrameRing, fields, frames):
     "Store `frames`, tuples of arrays"
