@@ -205,7 +205,6 @@ def _need(self:FrameRing, slots, serials):
     there = slots>=0
     self.newest.last[slots[there]] = np.broadcast_to(serials[:,None], slots.shape)[there]
 
-# %% ../../nbs/03a_memory.frames.ipynb #0784c045
 @patch
 def _note(self:FrameRing, envs):
     "Remember what is newest, now that it is stored"

@@ -97,9 +97,6 @@ class ExperienceReplay(Savable, DrawsAhead, LearnsOnDevice, TakesVectors):
     def pointer(self)->int:
         "Where the newest row ends: 1 after the first, `max_sz` when the memory is just full"
         return self.ring.pointer
-    def __setattr__(self, k, v):
-        if k in _changeable and k in vars(self): _check_change(self, k, v)
-        super().__setattr__(k, v)
     def __len__(self)->int: return stored(self.ring)
     def __bool__(self)->bool: return True # also without rows: `memory or ExperienceReplay()` would make a second one
     def __repr__(self): return in_lines(f'ExperienceReplay(bs={self.bs}, warmup_sz={self.warmup_sz}, {self.ring})')
@@ -130,6 +127,11 @@ def _check_settings(bs, max_sz, warmup_sz, sampler, n_step, gamma):
                                         'it would never be warm')
 
 _changeable = 'bs','max_sz','warmup_sz','n_step','gamma'
+@patch
+def __setattr__(self:ExperienceReplay, k, v):
+    if k in _changeable and k in vars(self): _check_change(self, k, v)
+    object.__setattr__(self, k, v)
+
 def _check_change(er, k, v):
     "Raise unless the setting `k` may become `v`"
     if k=='max_sz' and v!=er.max_sz:

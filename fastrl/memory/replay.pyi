@@ -66,9 +66,6 @@ class ExperienceReplay(Savable, DrawsAhead, LearnsOnDevice, TakesVectors):
         """Where the newest row ends: 1 after the first, `max_sz` when the memory is just full"""
         ...
 
-    def __setattr__(self, k, v):
-        ...
-
     def __len__(self) -> int:
         ...
 
@@ -76,6 +73,9 @@ class ExperienceReplay(Savable, DrawsAhead, LearnsOnDevice, TakesVectors):
         ...
 
     def __repr__(self):
+        ...
+
+    def __setattr__(self, k, v):
         ...
 
     def __add__(self, batch) -> ExperienceReplay:

@@ -172,14 +172,14 @@ def slots_of_rows(
     idxs, # Their numbers; below 0: a row without frames
     state, nxt, # Where the slots of a row's frames begin, counted in `int32`
     S, # Frames in a stack
-    k, # `S+1` for one window of frames, `2*S` for two stacks
+    k, # `S+1`: a window of frames for each row; `2*S`: two stacks
 ): # -> slots `(n*k,)`, -1 for none; and are any missing?
     """Where the frames of packed rows lie in the pool
     - `rows`: Packed, `(n, words)`
     - `idxs`: Their numbers; below 0: a row without frames
     - `nxt`: Where the slots of a row's frames begin, counted in `int32`
     - `S`: Frames in a stack
-    - `k`: `S+1` for one window of frames, `2*S` for two stacks
+    - `k`: `S+1`: a window of frames for each row; `2*S`: two stacks
     - returns: slots `(n*k,)`, -1 for none; and are any missing?"""
     res,least,rows,nxt = np.empty(len(rows)*k, np.int64),0,rows.view(np.int32),nxt+2*S-k
     for j in range(len(rows)):

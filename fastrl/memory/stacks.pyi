@@ -68,7 +68,7 @@ def slots_of_rows(rows, idxs, state, nxt, S, k):
     - `idxs`: Their numbers; below 0: a row without frames
     - `nxt`: Where the slots of a row's frames begin, counted in `int32`
     - `S`: Frames in a stack
-    - `k`: `S+1` for one window of frames, `2*S` for two stacks
+    - `k`: `S+1`: a window of frames for each row; `2*S`: two stacks
     - returns: slots `(n*k,)`, -1 for none; and are any missing?"""
     ...
 
