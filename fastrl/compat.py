@@ -133,9 +133,14 @@ def add(self:ReplayBuffer, obs, next_obs, action, reward, done, infos):
         for k,v in flags.items(): step[k,][:,0] = v
     rows = self.memory.ring.place.array
     def write(at): rows[at:at+n] = self._step.array
-    self.memory.ring.write_by(n, write)
-    if once: self._keep_next(nxt, begins)
-    self._ends,self._over,self._last = ends,over|late if ends else over,[np.array(o) for o in nxt.values()]
+    def note():
+        if once: self._keep_next(nxt, begins)
+        self._ends,self._over,self._last = ends,over|late if ends else over,[np.array(o) for o in nxt.values()]
+    total = self.memory.ring.total
+    try: self.memory.ring.write_by(n, write); note()
+    except BaseException: # a Ctrl-C, say: what is counted has its next observation
+        if self.memory.ring.total>total: note()
+        raise
 
 @patch
 def _which_begin(self:ReplayBuffer, obs):

@@ -339,8 +339,9 @@ def refuse_words(
     - `of`: The function itself: its parameter that is spelt nearly alike is proposed
     - `**ours`: A word of another library, and what to write here"""
     k = next(iter(got))
-    like = ours.get(k) or next(iter(get_close_matches(k, signature(of).parameters, 1, .7)) if of else iter(()), None)
-    raise TypeError(f'{where}() got an unexpected keyword argument {k!r}'+(f': write `{like}`' if like else ''))
+    own = [o for o in signature(of).parameters if o!='_'] if of else []
+    like = [ours[k]] if k in ours else get_close_matches(k, own, 1, .7)
+    raise TypeError(f'{where}() got an unexpected keyword argument {k!r}'+''.join(f': write `{o}`' for o in like))
 
 # %% ../nbs/00_core.ipynb #fb7d2053
 def usable_device(

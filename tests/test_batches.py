@@ -347,6 +347,17 @@ def test_ahead_errors():
         with pytest.raises(ExperienceReplayException, match='should be'): er.loader(**bad)
     with pytest.raises(TypeError, match='a loader stays in its process'): pickle.dumps(loader)
 
+def test_ahead_error_of_two():
+    "If drawing fails, each of two threads that wait hears of it, and neither waits for ever"
+    it,out = ExperienceReplay(4, max_sz=100, warmup_sz=10, seed=0).loader(),[]
+    def consume():
+        try: next(it)
+        except Exception as e: out.append(type(e))
+    ts = [threading.Thread(target=consume, daemon=True) for _ in range(2)]
+    for t in ts: t.start()
+    for t in ts: t.join(30)
+    assert out==[MemoryNotWarm]*2
+
 def test_ahead_ends():
     "No thread outlives its loader: closed, dropped, replaced by another one, or dropped together with its memory"
     er = memory()

@@ -1,7 +1,7 @@
 """cleanrl's buffer and ours, for one stream of steps
 
 `python tests/test_compat.py`, with cleanrl on the path, records what its buffer gives; the tests need neither it nor SB3."""
-import json, math
+import json, math, sys
 from pathlib import Path
 import gymnasium as gym, numpy as np, torch
 from fastrl.compat import ReplayBuffer
@@ -65,3 +65,30 @@ def test_once():
 if __name__=='__main__':
     from cleanrl_utils.buffers import ReplayBuffer as Theirs
     recorded.write_text(json.dumps(draws(Theirs))+'\n')
+
+def test_interrupted_add():
+    "A Ctrl-C at any line of `add` leaves no row that shows the next observation of another episode"
+    def run(k, n_steps):
+        box = gym.spaces.Box(-1e6, 1e6, (1,), np.float32)
+        rb = ReplayBuffer(20, box, gym.spaces.Discrete(3), 'cpu', optimize_memory_usage=True, handle_timeout_termination=False, n_steps=n_steps, seed=0)
+        left = k
+        def add(v): rb.add(np.array([[v]], np.float32), np.array([[v+1]], np.float32), np.zeros((1,1), int), np.ones(1, np.float32), np.array([False]), [{}])
+        def trace(frame, event, arg):
+            nonlocal left
+            if 'fastrl' not in frame.f_code.co_filename: return
+            if event=='line': left -= 1
+            if not left: raise KeyboardInterrupt
+            return trace
+        for v in range(5): add(float(v))
+        sys.settrace(trace)
+        try: add(5.)
+        except KeyboardInterrupt: pass
+        finally: sys.settrace(None)
+        for v in range(1000, 1005): add(float(v)) # the environment was reset
+        batch = rb.sample(200)
+        assert set((batch.next_observations-batch.observations)[:,0].tolist())<={*map(float, range(1, n_steps+1))}, k
+        return left<=0
+    for n_steps in (1, 3):
+        k = 1
+        while run(k, n_steps): k += 1
+        assert k>40

@@ -500,3 +500,11 @@ def test_put_refuses_frames():
         with pytest.raises(ExperienceReplayException, match='cannot be overwritten'): er.put('state', idxs, o, batch['serial'])
     assert all(map(torch.equal, before, (er.memory['state'], er.memory['next_state'])))
     assert er.put('value', idxs, torch.ones(4,1), batch['serial'])==0 and (er.memory['value'][idxs]==1).all()
+
+@pytest.mark.filterwarnings('error')
+def test_frames_that_are_no_stacks():
+    "Colours, lights that blink, and frames that stand still are no stacks"
+    for moves in (lambda i: np.stack([np.where(np.eye(8)>0, 255*(i%2), 0), np.zeros((8,8)), np.zeros((8,8))]),
+                  lambda i: np.full((3,8,8), i), lambda i: np.zeros((8,8,3))+i%2):
+        er = ExperienceReplay(4, max_sz=60, warmup_sz=1, frame_stack=4)
+        for i in range(12): er.add(state=moves(i).astype(np.uint8), next_state=moves(i+1).astype(np.uint8), reward=0., terminated=False, truncated=False)

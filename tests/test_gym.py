@@ -524,3 +524,9 @@ def test_error_in_a_process():
         warnings.simplefilter('ignore') # those of gymnasium about its workers
         for _ in range(2): fails(lambda: s.take(40), contains='broken')
     s.close()
+
+def test_no_play_in_a_wrapper_of_ones_own():
+    "A ready environment in a wrapper that does not say how it was made cannot be made again, so nobody plays in it"
+    class Doubled(gym.Wrapper): pass
+    src = Source([GymLoop(Doubled(gym.make('CartPole-v1')), seed=0)])
+    assert src.to_play(1) is None and len(src.take(3)['state'])==3

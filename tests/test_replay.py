@@ -438,10 +438,28 @@ def test_one_sampler_one_memory():
 def test_flags_of_numbers():
     "Zeros and ones are flags where flags are meant"
     er = ExperienceReplay(4, 20, 1)
-    er.add(x=1, terminated=0, truncated=1., done=1)
+    er.add(x=1, terminated=0, truncated=1, done=1.)
     er.add(x=1, terminated=1, truncated=False, done=0.)
-    for k in ('terminated','truncated','done'): assert er[k].dtype is torch.bool
-    assert column(er, 'terminated')==[False,True] and (~er['truncated']).any()
+    for o in (0, 1, True):
+        assert er.ring.writer(dict(x=1., terminated=o, truncated=o, done=float(o), td_error=0.)) # the fast way takes both
+    assert not er.ring.writer(dict(x=1., terminated=2, truncated=0, done=0., td_error=0.))
+    for k in ('terminated','truncated'): assert er[k].dtype is torch.bool
+    assert column(er, 'terminated')==[False,True,False,True,True] and er['done'].dtype is torch.float32 # for `1-done`
+
+def test_settings_of_a_subclass():
+    "A class of your own may note a setting before it calls ours"
+    class My(ExperienceReplay):
+        def __init__(self, gamma, bs): self.gamma,self.bs = gamma,bs; super().__init__(gamma=gamma, bs=bs)
+    er = My(.9, 3)
+    with refused('`gamma`'): er.gamma = 2
+
+def test_frames_opened_as_rows(tmp_path):
+    "A file whose rows have their frames beside it is not opened as if these numbers were states"
+    er = frames_of(2, path=tmp_path/'rows')
+    del er
+    gc.collect()
+    with refused('give the `frame_stack`'): ExperienceReplay(4, 40, 1, path=tmp_path/'rows')
+    assert len(ExperienceReplay(4, 40, 1, path=tmp_path/'rows', frame_stack=3))==16
 
 @pytest.mark.parametrize('call,says', [(lambda: ExperienceReplay(nstep=3), '`n_step`'), (lambda: ExperienceReplay(gama=.9), '`gamma`'),
     (lambda: ExperienceReplay().sample(divice='cpu'), '`device`'), (lambda: ExperienceReplay().sample_sequences(burnin=1), '`burn_in`')])

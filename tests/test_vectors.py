@@ -72,3 +72,24 @@ def test_ale(mode, frame_stack):
     check_episodes(m)
     assert m['state'].dtype==torch.uint8 and tuple(m['state'].shape[1:])==(4,20,16)
     assert (m['next_state'][:,:-1]==m['state'][:,1:]).all() and m['truncated'].any()
+
+@pytest.mark.filterwarnings('error')
+def test_no_word_without_reason():
+    "Environments that are reset as they should be are no reason to warn, even if they begin where the last episode ended"
+    envs = gym.vector.SyncVectorEnv([lambda: gym.make('FrozenLake-v1', max_episode_steps=4)]*4, autoreset_mode=AutoresetMode.DISABLED)
+    er,(obs,_) = ExperienceReplay(4, max_sz=2000, warmup_sz=1),envs.reset(seed=0)
+    envs.action_space.seed(0)
+    for _ in range(200):
+        actions = envs.action_space.sample()
+        after,rewards,te,tr,infos = envs.step(actions)
+        er.add_vector(obs=obs, actions=actions, rewards=rewards, terminated=te, truncated=tr, next_obs=after, infos=infos, autoreset=envs)
+        obs = envs.reset(options=dict(reset_mask=te|tr))[0] if (te|tr).any() else after
+    same = np.zeros(3) # a bandit of one state
+    for t in range(20): er2 = ExperienceReplay(4, max_sz=99, warmup_sz=1) if not t else er2.add_vector(obs=same, actions=[0]*3, rewards=[1.]*3,
+        terminated=[True]*3, truncated=[False]*3, next_obs=same, infos=[{}]*3, autoreset='disabled')
+    assert len(er)==800 and len(er2)==57
+
+def test_rewards_of_several_kinds():
+    er = ExperienceReplay(4, max_sz=99, warmup_sz=1)
+    for t in range(3): er.add_vector(obs=np.full(2, t), actions=[0,1], rewards=np.ones((2,3)), terminated=[False]*2, truncated=[False]*2, next_obs=np.full(2, t+1), autoreset='next_step')
+    assert er['reward'].shape==(6,3)

@@ -410,6 +410,7 @@ def to_play(self:GymLoop,
     env = self.env_name
     if not by_name(env): env = getattr(env, 'spec', None)
     if env is None or isinstance(self.env_name, VectorEnv): return None
+    if any(o.kwargs is None for o in getattr(env, 'additional_wrappers', ())): return None # a wrapper of one's own
     if seed is None and self.seed is not None: # half of 32 bits: each next episode counts on from it
         seed = int(np.random.SeedSequence([self.seed, 1]).generate_state(1)[0]//2)
     mode = 'rgb_array' if film and can_draw(env, self.env_kwargs) else self.mode

@@ -84,12 +84,12 @@ class Flight:
 
     def next(self):
         with self.moved:
-            if self.open and not self.thread:
-                self.thread = threading.Thread(target=_draw_on, args=(self,), name='fastrl loader', daemon=True)
-                self.thread.start()
-            while self.open and not (self.pending or self.error): self.moved.wait()
+            self._take_off()
+            while self.open and not self.pending:
+                if self.error: self._raise()
+                self._take_off() # if another consumer was told why the last thread has ended
+                self.moved.wait()
             if not self.open: raise StopIteration
-            if not self.pending: self._raise()
             *_,pair,event = self.pending.popleft()
             self.moved.notify_all()
         return pair if event is None else self._arrived(pair, event)
@@ -99,7 +99,14 @@ class Flight:
 def _raise(self:Flight):
     "The error that ended the thread, once: the next time another one tries"
     error,self.error,self.thread = self.error,None,None
+    self.moved.notify_all()
     raise error
+
+@patch
+def _take_off(self:Flight):
+    if not self.open or self.thread: return
+    self.thread = threading.Thread(target=_draw_on, args=(self,), name='fastrl loader', daemon=True)
+    self.thread.start()
 
 def _draw_on(flight):
     try:

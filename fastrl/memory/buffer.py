@@ -449,6 +449,9 @@ def warm(self:ReplayBuffer,
             with torch.no_grad():
                 actions,hidden = agent.predict(torch.tensor(self._fit_rows('states', states, n), device=dev), hidden,
                                                train_mode=True)
+            if hidden is not None and not isinstance(hidden, Tensor):
+                got = type(hidden).__name__
+                raise ValueError(f'`predict` should return `hidden` as a tensor, or None, got a {got}')
             actions = _as_actions(actions, envs)
             nxt,rewards,terminated,truncated,_ = envs.step(actions)
             over = terminated|truncated

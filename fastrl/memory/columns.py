@@ -94,7 +94,7 @@ def row_schema(
 
 # %% ../../nbs/05o_memory.columns.ipynb #5c01e0a2
 _int64_fields = ('action','step','episode_id','env_id','worker_id')
-_bool_fields = ('terminated','truncated','done') # `~batch['terminated']` needs bools
+_bool_fields = ('terminated','truncated') # `~batch['terminated']` needs bools
 
 def one_row(
     row:dict, # The fields of a step
@@ -107,9 +107,9 @@ def one_row(
     return map_leaves(_batch_of_one, row)
 
 def _first_of(name, v):
-    "A Python number as the column `name` usually has it: ints where ints are meant, and bools of 0 and 1 for flags"
+    "A Python int as the column `name` usually has it: an int where ints are meant, and 0 or 1 as a bool for flags"
     if name in _int64_fields and type(v) is int and abs(v)<2**63: return np.int64(v)
-    return bool(v) if name in _bool_fields and type(v) in (int, float) and v in (0, 1) else v
+    return bool(v) if name in _bool_fields and type(v) is int and 0<=v<=1 else v
 
 def refuse_positions(
     *args # What came without a name

@@ -10,12 +10,12 @@ Docs: https://fastrl.github.io/fastrl/memory.folds.html.md"""
 __all__ = ['Folds', 'folds_of', 'outcome_of']
 
 # %% ../../nbs/02ac_memory.folds.ipynb #c14afb9e
-import math, numpy as np, torch
+import math, weakref, numpy as np, torch
 from torch import Tensor, from_numpy
 from fastcore.basics import patch
 from ..core import *
 from .ring import Ring, schema_fields
-from .row import follower
+from .row import follower, observed
 from .serial import pick_evenly
 from .tensors import joined_rows
 from .walk import Walk, reward_of
@@ -122,21 +122,24 @@ def outcome_of(
 def _outcome_mask(ring):
     "A packed row in which the bits of the outcome are 1"
     mask,outcome = np.zeros(ring.fields.nbytes, np.uint8),outcome_of(ring.fields)
-    _warn_of_names(ring.fields, outcome)
+    if ring not in _told_of: _told_of.add(ring); _warn_of_names(ring.fields)
     for f in ring.fields:
         if f.path[0] in outcome: mask[f.start*f.dtype.itemsize:][:math.prod(f.shape)*f.dtype.itemsize] = 255
     return mask.view(np.int64)
 
 # %% ../../nbs/02ac_memory.folds.ipynb #d0c7190a
-def _warn_of_names(fields, outcome):
-    "Warn where no column is known as the next state, though two look like a state and the next one"
-    if any(o not in ('terminated','truncated','done') for o in outcome): return
-    seen = {}
-    for f in fields:
-        form = f.path[1:],f.shape,f.dtype
-        if math.prod(f.shape)>1 and (a := seen.setdefault(form, f.path[0]))!=f.path[0]: return warn_user(
-            f'`n_step` does not know what `{a}` and `{f.path[0]}` are, and leaves both as they were at the first step: '
-            f'if one is the next state of the other, call it `next_{a}` beside `{a}`')
+_told_of = weakref.WeakSet() # rings
+
+def _warn_of_names(fields):
+    "Warn where no column is known as the one after an observation, though another looks like it"
+    for a in fields:
+        name = a.path[0]
+        if name not in observed or follower(name, {f.path[0] for f in fields}) or math.prod(a.shape)<2: continue
+        form = a.path[1:],a.shape,a.dtype
+        alike = [f.path[0] for f in fields if f.path[0]!=name and (f.path[1:], f.shape, f.dtype)==form]
+        if alike: return warn_user(
+            f'`n_step` knows no column as the next `{name}`, so that `{alike[0]}` stays as it was after the first step: '
+            f'if it is the next one, call it `next_{name}`')
 
 # %% ../../nbs/02ac_memory.folds.ipynb #49f9fb4f
 @patch

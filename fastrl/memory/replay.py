@@ -21,7 +21,7 @@ from .alike import *
 from .columns import *
 from .disk import Savable
 from .folds import folds_of
-from .frames import FrameRing, stored
+from .frames import FrameRing, pool_path, stored
 from .joins import join_rows
 from .on_device import LearnsOnDevice
 from .ring import Ring
@@ -78,6 +78,9 @@ class ExperienceReplay(Savable, DrawsAhead, LearnsOnDevice, TakesVectors):
         self.bs,self.max_sz,self.warmup_sz,self.n_step,self.gamma = bs,max_sz,warmup_sz,n_step,gamma
         self.schema,(schema,self.later) = schema,later_columns(schema)
         self.frame_stack,self.frame_pad,self.frame_margin = frame_stack,frame_pad,frame_margin
+        if frame_stack is None and path is not None and pool_path(path).expanduser().exists():
+            raise ExperienceReplayException(f'the rows in {path} have their frames in {pool_path(path)}: '
+                                            'give the `frame_stack` that they were stored with')
         where = max_sz, schema and row_schema(schema), device, shared, path
         try:
             if frame_stack is None: self.ring = Ring(*where)
@@ -129,7 +132,7 @@ def _check_settings(bs, max_sz, warmup_sz, sampler, n_step, gamma):
 _changeable = 'bs','max_sz','warmup_sz','n_step','gamma'
 @patch
 def __setattr__(self:ExperienceReplay, k, v):
-    if k in _changeable and k in vars(self): _check_change(self, k, v)
+    if k in _changeable and 'freeze_memory' in vars(self): _check_change(self, k, v) # else it is being made
     object.__setattr__(self, k, v)
 
 def _check_change(er, k, v):
@@ -294,7 +297,6 @@ def _as_drawn(self:ExperienceReplay, td_errors, idxs, serials):
     i,td,s = idxs.numpy(),td_errors.numpy(),serials.numpy()
     if i.ndim==1 and td.shape==(len(i),1)==s.shape and _all_usable(i, td[:,0], len(self.ring)): return i,td,s
 
-# %% ../../nbs/06_memory.replay.ipynb #d74d32ac
 @compiled
 def _all_usable(idxs, td_errors, n):
     "Are these numbers of rows, and finite TD errors?"
@@ -312,7 +314,7 @@ def _check_td(self:ExperienceReplay, td_errors, idxs, serials):
         i = row_index(idxs, n)
         idxs = (torch.arange(n)[i] if isinstance(i, slice) else i).to(ring.device)
     except (IndexError, TypeError, ValueError) as e:
-        if isinstance(idxs, dict): e = 'these are the second thing that `sample` returned, the first is the batch'
+        if isinstance(idxs, dict): e = 'they are the second of the pair that `sample` gives, got its batch'
         raise ExperienceReplayException(f'`idxs`: {e}') from None
     td_errors = torch.as_tensor(td_errors).detach().as_subclass(Tensor)
     if not torch.can_cast(td_errors.dtype, torch.float32):

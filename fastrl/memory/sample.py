@@ -94,7 +94,7 @@ def settings(self:Uniform)->dict:
 @patch(as_prop=True)
 def sure(self:Uniform)->bool:
     "Are all rows that `draw` names stored? Then nobody waits for a GPU to look"
-    return type(self).draw in (Uniform.draw, Prioritized.draw) and 'draw' not in vars(self)
+    return type(self).draw in (Uniform.draw, Prioritized.draw, HER.draw) and 'draw' not in vars(self)
 
 @patch
 def update(self:Uniform, ring, idxs, td_errors):
@@ -105,7 +105,7 @@ def update(self:Uniform, ring, idxs, td_errors):
 def belong(self:Uniform,
     ring:Ring,
 ):
-    "Know about the rows of `ring`, and of no other as long as that exists"
+    "Remember that this sampler belongs to `ring`; raise if it belongs to another that still exists"
     if (of := self.of and self.of()) is ring: return
     if of is not None:
         raise ValueError(f'{self} knows the rows of another memory: give each memory a sampler of its own')
@@ -341,8 +341,8 @@ def draw_starts(self:Prioritized,
 @patch
 def _other_starts(self:Prioritized, walk, how):
     "Those of another length, new or of an earlier draw: four lengths in turns need no new look at all rows"
-    known = [self.starts, *self.resting] if self.starts else []
-    s = next((o for o in known if o.walk is walk and o.how==how), None) or Starts(walk, *how)
+    known = [o for o in (self.starts, *self.resting) if o.walk is walk] if self.starts else []
+    s = next((o for o in known if o.how==how), None) or Starts(walk, *how)
     self.starts,self.resting = s,[o for o in known if o is not s][:3]
     return s
 
@@ -463,18 +463,19 @@ def read(self:HER,
     """Copy the rows `idxs`, with their new goals and rewards
     - `idxs`: `(bs,)`
     - returns: packed rows, or a list of columns, and the column `relabelled`"""
-    parts = idxs.split(self.bs or len(idxs)) # each batch gets the random numbers that it would get alone
-    masks,units = zip(*(self._relabelled(len(o)) for o in parts))
-    mask,rows = torch.cat(masks),ring.place.take(idxs)
+    n,bs = len(idxs),self.bs or len(idxs)
+    if n==bs: mask,units = self._relabelled(n)
+    else: mask,units = map(torch.cat, zip(*(self._relabelled(bs) for _ in range(n//bs)))) # each as if drawn alone
+    rows = ring.place.take(idxs)
     cols = dict(zip((f.path for f in ring.fields), rows if isinstance(rows, list) else ring.fields.columns(rows)))
-    if mask.any(): self._relabel(ring, cols, mask.to(ring.device), idxs[mask], torch.cat(units))
+    if mask.any(): self._relabel(ring, cols, mask.to(ring.device), idxs[mask], units)
     return rows,dict(relabelled=mask[:,None])
 
 @patch
 def _relabelled(self:HER, n):
     "Which of `n` rows get another goal, and for each of these a number that chooses whose"
-    mask = torch.rand(n, generator=self.gen, device=self.gen.device)<self.k/(self.k+1)
-    return mask,torch.rand(int(mask.sum()), generator=self.gen, dtype=torch.float64, device=self.gen.device)
+    mask = torch.rand(n, generator=self.gen)<self.k/(self.k+1)
+    return mask,torch.rand(np.count_nonzero(mask.numpy()), generator=self.gen, dtype=torch.float64)
 
 @patch
 def _relabel(self:HER, ring, cols, mask, idxs, units):

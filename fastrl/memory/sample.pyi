@@ -65,7 +65,7 @@ class Uniform:
         ...
 
     def belong(self, ring: Ring):
-        """Know about the rows of `ring`, and of no other as long as that exists"""
+        """Remember that this sampler belongs to `ring`; raise if it belongs to another that still exists"""
         ...
 
     def beside(self, ring) -> dict:

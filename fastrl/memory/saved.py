@@ -63,7 +63,7 @@ class Saved:
             raise LoadError(f'a {kind} has the settings {sorted(there)}, but not {unknown}')
         wrong = [f'`{k}` is {there[k]!r} there, not {v!r}' for k,v in asked.items() if there[k]!=v]
         if wrong: raise LoadError(f'{self.folder} was saved with other settings: {"; ".join(wrong)}; load it '
-                                  'without them, and change what can be changed (`n_step`, `gamma`, `bs`) afterwards')
+                                  'without them (`n_step`, `gamma`, `bs` and `warmup_sz` can be changed afterwards)')
 
 # %% ../../nbs/03e_memory.saved.ipynb #5501e032
 @patch

@@ -42,17 +42,18 @@ def warn_of_stacks(
     state:Tensor, # Frames that came singly, `(n, …)`
     next_state:Tensor,
     stack:int, # Frames in a state, as you said
-)->bool:
-    """Warn if these frames are themselves stacks: what comes next continues each along an axis. Did it?
+)->bool: # Was there a warning?
+    """Warn if these frames are stacks already: the next frame continues each along an axis
     - `state`: Frames that came singly, `(n, …)`
-    - `stack`: Frames in a state, as you said"""
+    - `stack`: Frames in a state, as you said
+    - returns: Was there a warning?"""
     for axis in (1, -1) if state.ndim==4 else ():
         k,a,b = state.shape[axis],state.movedim(axis, 1),next_state.movedim(axis, 1)
-        still = torch.equal(a[:,1:], a[:,:-1]) # nothing moves, as where an episode begins
-        if still or not 1<k<min(9, *a.shape[2:]) or not torch.equal(a[:,1:], b[:,:-1]): continue
+        still = torch.equal(a[:,1:], a[:,:-1]) or a[:,1:].min()==a[:,1:].max() # nothing there that could move
+        if not 1<k<min(9, *a.shape[2:]) or still or not torch.equal(a[:,1:], b[:,:-1]): continue
+        todo = [f'say `frame_stack={k}`']*(k!=stack)+['move that axis to the front']*(axis==-1)
         warn_user(f'you said `frame_stack={stack}`, and each frame of {list(state.shape[1:])} looks like a stack of '
-                  f'{k}, which would be stacked once more: say `frame_stack={k}`'
-                  +(', and move that axis to the front' if axis==-1 else ''))
+                  f'{k}, which would be stacked once more: {", and ".join(todo)}')
         return True
     return False
 

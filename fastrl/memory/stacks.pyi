@@ -18,9 +18,10 @@ def check_frames(fields, stack: int):
     ...
 
 def warn_of_stacks(state: Tensor, next_state: Tensor, stack: int) -> bool:
-    """Warn if these frames are themselves stacks: what comes next continues each along an axis. Did it?
+    """Warn if these frames are stacks already: the next frame continues each along an axis
     - `state`: Frames that came singly, `(n, …)`
-    - `stack`: Frames in a state, as you said"""
+    - `stack`: Frames in a state, as you said
+    - returns: Was there a warning?"""
     ...
 
 def is_image(shape) -> bool:

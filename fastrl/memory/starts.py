@@ -303,4 +303,4 @@ def draw(self:Starts,
     try: return self.tree.throw(key, first, bs, [beta], self.tree.least if whole else 0.)
     except ValueError as e:
         raise ValueError(f'no episode has {self.T} rows in a row among those that are stored: '
-                         'ask for fewer, or pass `pad=True`') from e
+                         'lower `T`, or pass `pad=True`') from e

@@ -88,8 +88,9 @@ def look(self:VectorSteps,
     episode[new] = self.next_episode+np.arange(new.sum())
     waits = mode=='next_step'
     return SimpleNamespace(vector=v, new=new, lost=lost, left=left, env_id=v['env'], episode_id=episode,
-                           stale=v['begins']&same if mode=='disabled' else lost&False, # nobody has reset these
-                           key=id(env) if hasattr(env, 'metadata') else 0,
+                           stale=v['begins']&same, # where you say that you reset them, nobody did
+                           resets=mode=='disabled' and v['begins'].any() and not hasattr(env, 'metadata'),
+                           key=id(env) if hasattr(env, 'metadata') else 0, obs=obs,
                            step=np.where(new, 1, v['step']+1), begins=lost if waits else over, due=over&~lost&waits)
 
 # %% ../../nbs/05n_memory.vector.ipynb #665a88a0
@@ -109,9 +110,9 @@ def commit(self:VectorSteps,
              obs=map_leaves(np.array, next_obs))
     if alone==3: self._warn('in three steps no environment continued from where the last one had led: `obs` should be '
         'what the step before returned as `next_obs`, and the vector should not write over it (`copy=True`)')
-    if s.stale.any(): self._warn(f'environment {s.env_id[s.stale.argmax()]} continues from the last observation of an '
-        "episode that is over: with `autoreset='disabled'` you reset it before the next step; if the vector does, pass "
-        'the vector itself as `autoreset`')
+    if s.resets: v['stale'] = v.get('stale', 0)+1 if (s.stale&~unchanged(next_obs, s.obs, len(s.stale))).any() else 0
+    if v.get('stale')==3: self._warn('three episodes began with the last observation of the one before: with '
+        "`autoreset='disabled'` you reset environments; if the vector does, pass the vector itself as `autoreset`")
 
 @patch
 def _warn(self:VectorSteps, says):
@@ -168,7 +169,7 @@ def check_mode(
     - `mode`: Name of the autoreset mode
     - `over`: `(n,)` bools: did their episodes end?
     - `infos`: As `step` gave it"""
-    if mode!='same_step' and over.any() and infos.get('final_obs') is not None:
+    if mode!='same_step' and over.any() and isinstance(infos, dict) and infos.get('final_obs') is not None:
         raise ValueError('`infos` has `final_obs`, as vectors give it that reset in the same step, and `autoreset` '
                          f'says {mode!r}: pass the vector environment itself as `autoreset`')
 
@@ -233,14 +234,14 @@ def add_vector(self:TakesVectors,
         mode = autoreset_name(autoreset)
         n = next((np.shape(o)[0] for _,o in leaves(obs) if np.ndim(o)), 0)
         terminated,truncated = per_env('terminated', terminated, n, bool),per_env('truncated', truncated, n, bool)
-        rewards,over = per_env('rewards', rewards, n, np.float32),terminated|truncated
-        check_envs(n, obs=obs, actions=actions, next_obs=next_obs, **more)
-        check_mode(mode, over, infos or {})
+        rewards,over = np.asarray(rewards, np.float32),terminated|truncated
+        if rewards.shape==(n,1): rewards = rewards[:,0]
+        check_envs(n, obs=obs, actions=actions, rewards=rewards, next_obs=next_obs, **more)
+        check_mode(mode, over, infos)
         nxt = true_next(next_obs, over, infos or {}) if mode=='same_step' and over.any() else next_obs
+        if first := not len(self.vectors): self.vectors.next_episode = _first_episode(self.ring)
+        s = self.vectors.look(autoreset, mode, obs, over)
     except ValueError as e: raise self.refused(str(e)) from e
-    first = not len(self.vectors)
-    if first: self.vectors.next_episode = _first_episode(self.ring)
-    s = self.vectors.look(autoreset, mode, obs, over)
     rows = dict(state=obs, action=actions, reward=rewards, next_state=nxt, terminated=terminated, truncated=truncated,
                 env_id=s.env_id, episode_id=s.episode_id, step=s.step, **more)
     fields = {f.path[0] for f in self.ring.fields or ()}
@@ -260,8 +261,9 @@ def _first_episode(ring):
 @patch
 def _add_after(self:TakesVectors, rows, cut):
     "Add `rows`, after a cut if need be; if they are refused, the cut is taken back"
+    if not cut: self+rows; return
     with self.ring as ring:
-        if cut := cut and ring.total not in ring.seams.cuts: ring.cut()
+        if cut := ring.total not in ring.seams.cuts: ring.cut()
         try: self+rows
         except BaseException:
             if cut: ring.cut(False)

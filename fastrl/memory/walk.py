@@ -190,10 +190,11 @@ def _row_columns(self:Walk, ring, idxs):
 
 # %% ../../nbs/02a_memory.walk.ipynb #f1174ef4
 def _comparable(cols):
-    "The columns of observations that can be compared with one of the next observation"
+    "The columns of the first kind of observation that can be compared with one of the next observation"
     names = {p[0] for p in cols}
-    return [(p, q) for p in cols if p[0] in observed and (q := (follower(p[0], names), *p[1:])) in cols
-            and cols[p].shape==cols[q].shape and cols[p][:1].numel()]
+    pairs = [(p, q) for o in observed for p in cols if p[0]==o and (q := (follower(o, names), *p[1:])) in cols
+             and cols[p].shape==cols[q].shape and cols[p][:1].numel()]
+    return [o for o in pairs if o[0][0]==pairs[0][0][0]]
 
 # %% ../../nbs/02a_memory.walk.ipynb #dd3a4202
 @patch
@@ -224,7 +225,6 @@ def _start_over(self:Walk, why):
     self.__init__() # all rows are looked at again the next time
     raise ValueError(why)
 
-# %% ../../nbs/02a_memory.walk.ipynb #3a79fdee
 def _differ(ring, p, idxs, q, before):
     "The first of `idxs` whose column `p` differs from column `q` of `before`; `None` if all agree"
     a,b = ring.place.columns[p],ring.place.columns[q]
@@ -415,7 +415,7 @@ def _starts(self:Walk, ring, bs, T, pad, gen):
     if len(found)==bs: return found
     every = pick(np.arange(n), n)
     if not len(every):
-        raise ValueError(f'no episode has {T} rows in a row among the {n} that are stored: ask for less, or `pad=True`')
+        raise ValueError(f'no episode has {T} rows in a row among the {n} that are stored: lower `T`, or `pad=True`')
     return np.concatenate([found, every[torch.randint(len(every), (bs-len(found),), generator=gen).numpy()]])
 
 # %% ../../nbs/02a_memory.walk.ipynb #8b4b5eb0
