@@ -1,5 +1,5 @@
 "`ExperienceReplayCallback` and `Resume` among fastai's other callbacks, exported, stopped and resumed"
-import os, random, shutil, warnings
+import copy, os, random, shutil, warnings
 from contextlib import suppress
 from itertools import count
 import numpy as np, pytest, torch
@@ -346,3 +346,18 @@ def test_resumes_with_its_sampler(tmp_path, make):
         same([er.sample(16)[0] for _ in range(3)], batches)
         learn.remove_cb(Begin)
     eq(start(tmp_path/'b', rows=Goals, sampler=make()).kill.steps, 32)
+
+@pytest.mark.parametrize('sampler', [lambda: None, lambda: Prioritized(seed=0)])
+def test_refused_resume_changes_no_draw(tmp_path, sampler):
+    "A training that cannot be resumed, as its network is another, leaves the memory drawing as it drew"
+    def toy(): return toy_learner(max_sz=40, warmup_sz=5, seed=0, sampler=sampler())
+    fit(toy(), 2, cbs=Resume(tmp_path))
+    learn = toy()
+    er = learn.experience_replay.experience_replay
+    for k in range(25): er+BD(x=torch.ones(1, 1)*k, y=torch.ones(1, 1))
+    er.sample(); er.update_td(torch.arange(25.)[:,None], torch.arange(25))
+    other = copy.deepcopy(er)
+    learn.model = nn.Linear(2, 2)
+    with pytest.raises(RuntimeError, match='state_dict'): fit(learn, 4, cbs=Resume(tmp_path))
+    assert learn.experience_replay.experience_replay is er
+    for _ in range(3): same(er.sample(), other.sample())

@@ -361,15 +361,20 @@ def _said(k, v):
 @patch
 @contextmanager
 def _load_memory(self:Resume, er):
-    "The saved memory, with the sampler of `er`, and where it is if nothing fails"
+    "The saved memory, with the sampler of `er`, and where it is if nothing fails; else all stays as it was"
     # a file may hold more rows than the checkpoint: it is replaced
-    ring,path = er.ring,er.ring.place.path
-    beside = path and path.with_name(f'{path.name}.resumed')
+    ring,path,s = er.ring,er.ring.place.path,er.sampler
+    beside,was,state = path and path.with_name(f'{path.name}.resumed'),dict(vars(s)),er.sampler_state()
     try:
         if beside: remove_files(beside)
         new = ExperienceReplay.load(self.folder, er.sampler, device=ring.device, shared=ring.place.shared, path=beside)
         yield new
         if beside: move_files(new.ring, path)
+    except BaseException:
+        vars(s).clear()
+        vars(s).update(was)
+        if hasattr(s, 'rewind'): s.rewind(state)
+        raise
     finally:
         if beside: remove_files(beside)
 

@@ -138,7 +138,7 @@ def _warn_of_names(fields):
         form = a.path[1:],a.shape,a.dtype
         alike = [f.path[0] for f in fields if f.path[0]!=name and (f.path[1:], f.shape, f.dtype)==form]
         if alike: return warn_user(
-            f'`n_step` knows no column as the next `{name}`, so that `{alike[0]}` stays as it was after the first step: '
+            f'`n_step` knows no column as the next `{name}`, and leaves `{alike[0]}` as it was after the first step: '
             f'if it is the next one, call it `next_{name}`')
 
 # %% ../../nbs/02ac_memory.folds.ipynb #49f9fb4f
