@@ -263,6 +263,84 @@ def test_told(copied, tmp_path):
     pe.update = None
     assert asyncio.run(pe.learn(2)).collected=={'told':14}
 
+# %% The policy that an iteration begins with
+def counts(folder, fails=(), kept=True, in_place=False):
+    "A driver whose policy counts the updates it went through, and whose test gives that number; `fails` has errors that the test raises once each"
+    pe = ParallelExperience(work_dir=folder)
+    def policy(n): return dict(updates=n) if kept else (lambda: n) # a function cannot be saved
+    def count(policy): return 0 if policy is None else policy['updates'] if isinstance(policy, dict) else policy()
+    @pe.environment_task(name='e')
+    def env(ctx): return [create_experience(float(ctx.iteration), 0, 0., 0., True)]
+    @pe.update_task
+    def update(ctx):
+        if not in_place or ctx.policy is None: return policy(count(ctx.policy)+1)
+        ctx.policy['updates'] += 1
+        return ctx.policy
+    @pe.as_stop_criterion('UPDATES', 1e9)
+    def test(ctx):
+        assert count(pe.policy)==count(ctx.policy) # the driver shows what is being tested
+        if ctx.iteration==1 and fails: raise fails.pop()
+        return count(ctx.policy)
+    return pe
+
+def metrics(pe, max_iter): return asyncio.run(pe.learn(max_iter)).metric_history
+
+@pytest.mark.parametrize('error', [KeyboardInterrupt, ValueError])
+@pytest.mark.parametrize('anew,kept,in_place', [(False,True,False), (True,True,False), (False,False,False)])
+def test_update_counts_once(error, anew, kept, in_place, tmp_path):
+    "A test that is interrupted, or fails: the iteration is done again with the policy it began with, by the same object and by a new one"
+    fails = [error()]
+    pe = counts(tmp_path, fails, kept, in_place)
+    with pytest.raises(error): metrics(pe, 3)
+    assert metrics(counts(tmp_path) if anew else pe, 3)==[1,2,3]
+
+@pytest.mark.parametrize('kept', [True,False])
+def test_update_counts_once_if_unsaved(kept, tmp_path, monkeypatch):
+    "An iteration whose end could not be written is done again, too; of one whose end was written, nothing is lost"
+    import fastrl.parallel
+    finish,when = fastrl.parallel.finish,[]
+    def fails(*args):
+        if when.pop()=='after': finish(*args)
+        raise OSError('the disk is full')
+    for o,want in (('before',[1,2,3]), ('after',[1,2,3])):
+        pe = counts(tmp_path/o, kept=kept)
+        assert metrics(pe, 1)==[1]
+        when.append(o)
+        with monkeypatch.context() as m:
+            m.setattr(fastrl.parallel, 'finish', fails)
+            with pytest.raises(OSError): metrics(pe, 3)
+        assert metrics(pe, 3)==want
+
+def test_cancelled_while_testing(tmp_path):
+    "A cancelled test takes its update back, too"
+    pe = counts(tmp_path)
+    begun,test = [],pe.criterion.f
+    @pe.as_stop_criterion('UPDATES', 1e9)
+    def slow(ctx):
+        if ctx.iteration==1 and not begun:
+            begun.append(1)
+            time.sleep(.5)
+        return test(ctx)
+    async def cancelled():
+        task = asyncio.create_task(pe.learn(3))
+        while not begun: await asyncio.sleep(.01)
+        task.cancel()
+        with suppress(asyncio.CancelledError): await task
+    asyncio.run(cancelled())
+    assert metrics(pe, 3)==[1,2,3]
+
+def test_policy_set_in_a_failing_test(tmp_path):
+    "A policy that you set meanwhile is kept"
+    pe = counts(tmp_path)
+    test = pe.criterion.f
+    @pe.as_stop_criterion('UPDATES', 1e9)
+    def sets(ctx):
+        if ctx.iteration!=1 or ctx.policy['updates']>9: return test(ctx)
+        pe.policy = dict(updates=40)
+        raise ValueError
+    with pytest.raises(ValueError): metrics(pe, 3)
+    assert metrics(pe, 3)==[1,41,42]
+
 # %% What an iteration costs
 def counted(monkeypatch, folder, n, size=3, **kwargs):
     "What each iteration of four environments loads, and how many bytes it leaves"
