@@ -84,7 +84,7 @@ class ParallelExperience(Registry):
     def work_dir(self, path):
         if self._busy:
             raise ValueError(f'an iteration is running in {self.work_dir}: set `work_dir` before or after it')
-        self._work_dir = Path(path).expanduser().absolute()
+        self._work_dir,self._read = Path(path).expanduser().absolute(),None # `_read`: which policy we have of it
         self.banks,self.metric_values_per_iteration = BankFolder(self._work_dir/'experience'),{}
         if isinstance(self.engine, Workflow): self.engine.folder = self.banks.folder
 
@@ -98,7 +98,7 @@ class ParallelExperience(Registry):
         return self._policy
 
     @policy.setter
-    def policy(self, policy): self._policy,self._given = policy,policy is not None
+    def policy(self, policy): self._policy,self._given,self._read = policy,policy is not None,None
 
     @property
     def memory(self):
@@ -341,9 +341,11 @@ async def _iterate(self:ParallelExperience, submit, iteration, count, collect, u
 # %% ../nbs/12_parallel.ipynb #a46b4490
 @patch
 def _resume(self:ParallelExperience):
-    "How many iterations are over; take over the last saved policy unless one was set"
+    "How many iterations are over; take over the last saved policy unless one was set, or we have it"
     run = read_run(self.banks.folder)
-    if self.policy is None: self._policy = read_policy(self.banks.folder, run)
+    if not self._given and self._read!=(last := (run['iterations'], run.get('policy'))):
+        if (policy := read_policy(self.banks.folder, run)) is not None: self._policy = policy
+        self._read = last
     self.metric_values_per_iteration |= run.get('metrics', {})
     return run['iterations']
 
@@ -352,8 +354,11 @@ def _resume(self:ParallelExperience):
 @contextmanager
 def _all_or_nothing(self:ParallelExperience, iteration):
     "Take an update back if its iteration does not end: the next run does all of it again"
-    before = self._policy,self._given
-    try: yield
+    before,self._read = (self._policy,self._given),None # the update may change it in place
+    try:
+        yield
+        run = read_run(self.banks.folder)
+        self._read = run['iterations'],run.get('policy')
     except BaseException:
         if not self._given and read_run(self.banks.folder)['iterations']==iteration: self._policy,self._given = before
         raise
