@@ -84,13 +84,21 @@ class ParallelExperience(Registry):
     def work_dir(self, path):
         if self._busy:
             raise ValueError(f'an iteration is running in {self.work_dir}: set `work_dir` before or after it')
-        self._work_dir = Path(path).expanduser().absolute()
+        self._work_dir,self._read = Path(path).expanduser().absolute(),None # `_read`: which policy we have of it
         self.banks,self.metric_values_per_iteration = BankFolder(self._work_dir/'experience'),{}
         if isinstance(self.engine, Workflow): self.engine.folder = self.banks.folder
 
     def stop(self):
         "Stop after the iteration that is running"
         self._stopped.set()
+
+    @property
+    def policy(self):
+        "The result of the last update, for the next one; set your own, or `None` for the one that was saved"
+        return self._policy
+
+    @policy.setter
+    def policy(self, policy): self._policy,self._given,self._read = policy,policy is not None,None
 
     @property
     def memory(self):
@@ -285,7 +293,7 @@ async def _learn_and_test(self:ParallelExperience, state, update):
         before = tuple(self._results.values()) if self._single else ()
         res = await task(self.update, name='update').run_here(ctx, 'update', self._wanted, before)
         self._updated = (res,)
-        if not self.update.is_command: self.policy = ctx.policy = res
+        if not self.update.is_command: self._policy,self._given,ctx.policy = res,False,res
     if c := self.criterion:
         got = await task(c.task, name='criterion').run_here(ctx, 'test', self._wanted, self._updated)
         self._tested = (got,)
@@ -322,9 +330,10 @@ async def _iterate(self:ParallelExperience, submit, iteration, count, collect, u
     failures += bad
     state = State(iteration, self._collected(iteration, failures) if collect else {}, failures, size,
                   current_config=self._config)
-    await self._learn_and_test(state, update)
-    self._note_state(state)
-    finish(self.banks.folder, state, self.policy, self.metric_values_per_iteration)
+    with self._all_or_nothing(iteration):
+        await self._learn_and_test(state, update)
+        self._note_state(state)
+        finish(self.banks.folder, state, self.policy, self.metric_values_per_iteration)
     log.info('iteration %s: %s experiences of %s environments, %s in all%s', iteration, sum(state.collected.values()),
              len(state.collected), size, f'; {state.metric_name} {state.metric:g}' if self.criterion else '')
     return state
@@ -332,11 +341,27 @@ async def _iterate(self:ParallelExperience, submit, iteration, count, collect, u
 # %% ../nbs/12_parallel.ipynb #a46b4490
 @patch
 def _resume(self:ParallelExperience):
-    "How many iterations are over; take over the last saved policy unless one was set"
+    "How many iterations are over; take over the last saved policy unless one was set, or we have it"
     run = read_run(self.banks.folder)
-    if self.policy is None: self.policy = read_policy(self.banks.folder, run)
+    if not self._given and self._read!=(last := (run['iterations'], run.get('policy'))):
+        if (policy := read_policy(self.banks.folder, run)) is not None: self._policy = policy
+        self._read = last
     self.metric_values_per_iteration |= run.get('metrics', {})
     return run['iterations']
+
+# %% ../nbs/12_parallel.ipynb #5e1f7c3a
+@patch
+@contextmanager
+def _all_or_nothing(self:ParallelExperience, iteration):
+    "Take an update back if its iteration does not end: the next run does all of it again"
+    before,self._read = (self._policy,self._given),None # the update may change it in place
+    try:
+        yield
+        run = read_run(self.banks.folder)
+        self._read = run['iterations'],run.get('policy')
+    except BaseException:
+        if not self._given and read_run(self.banks.folder)['iterations']==iteration: self._policy,self._given = before
+        raise
 
 # %% ../nbs/12_parallel.ipynb #5dd91dee
 @patch

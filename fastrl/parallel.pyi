@@ -24,7 +24,6 @@ class ParallelExperience(Registry):
     environments: Any
     update: Any
     criterion: Any
-    policy: Any
     asyncflow: Any
     engine: Any
     banks: BankFolder
@@ -51,6 +50,15 @@ class ParallelExperience(Registry):
 
     def stop(self):
         """Stop after the iteration that is running"""
+        ...
+
+    @property
+    def policy(self):
+        """The result of the last update, for the next one; set your own, or `None` for the one that was saved"""
+        ...
+
+    @policy.setter
+    def policy(self, policy):
         ...
 
     @property

@@ -263,6 +263,149 @@ def test_told(copied, tmp_path):
     pe.update = None
     assert asyncio.run(pe.learn(2)).collected=={'told':14}
 
+# %% The policy that an iteration begins with
+def counts(folder, fails=(), kept=True, in_place=False):
+    "A driver whose policy counts the updates it went through, and whose test gives that number; `fails` has errors that the test raises once each"
+    pe = ParallelExperience(work_dir=folder)
+    def policy(n): return dict(updates=n) if kept else (lambda: n) # a function cannot be saved
+    def count(policy): return 0 if policy is None else policy['updates'] if isinstance(policy, dict) else policy()
+    @pe.environment_task(name='e')
+    def env(ctx): return [create_experience(float(ctx.iteration), 0, 0., 0., True)]
+    @pe.update_task
+    def update(ctx):
+        if not in_place or ctx.policy is None: return policy(count(ctx.policy)+1)
+        ctx.policy['updates'] += 1
+        return ctx.policy
+    @pe.as_stop_criterion('UPDATES', 1e9)
+    def test(ctx):
+        assert count(pe.policy)==count(ctx.policy) # the driver shows what is being tested
+        if ctx.iteration==1 and fails: raise fails.pop()
+        return count(ctx.policy)
+    return pe
+
+def metrics(pe, max_iter): return asyncio.run(pe.learn(max_iter)).metric_history
+
+@pytest.mark.parametrize('error', [KeyboardInterrupt, ValueError])
+@pytest.mark.parametrize('anew,kept,in_place', [(False,True,False), (True,True,False), (False,False,False), (False,True,True)])
+def test_update_counts_once(error, anew, kept, in_place, tmp_path):
+    "A test that is interrupted, or fails: the iteration is done again with the policy it began with, by the same object and by a new one"
+    fails = [error()]
+    pe = counts(tmp_path, fails, kept, in_place)
+    with pytest.raises(error): metrics(pe, 3)
+    assert metrics(counts(tmp_path) if anew else pe, 3)==[1,2,3]
+
+@pytest.mark.parametrize('kept', [True,False])
+def test_update_counts_once_if_unsaved(kept, tmp_path, monkeypatch):
+    "An iteration whose end could not be written is done again, too; of one whose end was written, nothing is lost"
+    import fastrl.parallel
+    finish,when = fastrl.parallel.finish,[]
+    def fails(*args):
+        if when.pop()=='after': finish(*args)
+        raise OSError('the disk is full')
+    for o,want in (('before',[1,2,3]), ('after',[1,2,3])):
+        pe = counts(tmp_path/o, kept=kept)
+        assert metrics(pe, 1)==[1]
+        when.append(o)
+        with monkeypatch.context() as m:
+            m.setattr(fastrl.parallel, 'finish', fails)
+            with pytest.raises(OSError): metrics(pe, 3)
+        assert metrics(pe, 3)==want
+
+def test_cancelled_while_testing(tmp_path):
+    "A cancelled test takes its update back, too"
+    pe = counts(tmp_path)
+    begun,test = [],pe.criterion.f
+    @pe.as_stop_criterion('UPDATES', 1e9)
+    def slow(ctx):
+        if ctx.iteration==1 and not begun:
+            begun.append(1)
+            time.sleep(.5)
+        return test(ctx)
+    async def cancelled():
+        task = asyncio.create_task(pe.learn(3))
+        while not begun: await asyncio.sleep(.01)
+        task.cancel()
+        with suppress(asyncio.CancelledError): await task
+    asyncio.run(cancelled())
+    assert metrics(pe, 3)==[1,2,3]
+
+def test_policy_set_in_a_failing_test(tmp_path):
+    "A policy that you set meanwhile is kept"
+    pe = counts(tmp_path)
+    test = pe.criterion.f
+    @pe.as_stop_criterion('UPDATES', 1e9)
+    def sets(ctx):
+        if ctx.iteration!=1 or ctx.policy['updates']>9: return test(ctx)
+        pe.policy = dict(updates=40)
+        raise ValueError
+    with pytest.raises(ValueError): metrics(pe, 3)
+    assert metrics(pe, 3)==[1,41,42]
+
+def in_turns(steps, *pes, then=lambda i: None):
+    "The metrics of drivers that do one iteration each, by turns; `then(i)` comes before step `i`"
+    async def go():
+        runs,res = [o.start(99) for o in pes],[]
+        for i,it in zip(range(steps), itertools.cycle(runs)):
+            then(i)
+            res.append((await anext(it)).metric)
+        for o in runs: await o.aclose()
+        return res
+    return asyncio.run(go())
+
+def test_drivers_in_turns(tmp_path):
+    "Each driver of a folder resumes with the policy of the last iteration, whoever did it"
+    assert in_turns(6, counts(tmp_path), counts(tmp_path))==[1,2,3,4,5,6]
+    a,b = counts(tmp_path/'b'),counts(tmp_path/'b')
+    assert (metrics(a, 1), metrics(b, 3), metrics(a, 4))==([1], [1,2,3], [1,2,3,4])
+    assert (asyncio.run(b.learn(4)), b.policy)==(None, dict(updates=4)) # nothing left to do
+
+def test_set_policy_wins(tmp_path):
+    "A policy that you set is the one that the next iteration begins with, whatever was saved; `None` takes the saved one"
+    a,b = counts(tmp_path),counts(tmp_path)
+    a.policy = dict(updates=10)
+    def then(i):
+        if i==3: b.policy = dict(updates=50)
+        if i==6: a.policy = None
+    assert in_turns(8, a, b, then=then)==[11,12,13,51,52,53,54,55]
+    held = a.policy
+    metrics(b, 10)
+    a.policy = held # also if it was the last one
+    assert metrics(a, 11)[-1]==held['updates']+1
+
+def test_set_policy_stays_without_an_update(tmp_path):
+    "A policy that you set and no update replaces is not exchanged for that of another driver"
+    a,b = counts(tmp_path),counts(tmp_path)
+    for o,n in ((a,3), (b,7)): o.update,o.policy = None,dict(updates=n)
+    assert in_turns(6, a, b)==[3,7]*3
+
+def test_policies_that_cannot_be_saved_stay(tmp_path):
+    "Each driver keeps its own, as there is no other one"
+    assert in_turns(6, counts(tmp_path, kept=False), counts(tmp_path, kept=False))==[1,1,2,2,3,3]
+
+def test_policy_of_another_folder(tmp_path):
+    "A driver that moves to the folder of another run resumes that run; to a new folder it takes its policy along"
+    a = counts(tmp_path/'a')
+    metrics(a, 2)
+    metrics(b := counts(tmp_path/'b'), 5)
+    b.work_dir = a.work_dir
+    assert metrics(b, 3)==[1,2,3]
+    b.work_dir = tmp_path/'c'
+    assert metrics(b, 1)==[4]
+    same = counts(tmp_path/'d')
+    same.policy = dict(updates=20)
+    metrics(same, 1)
+    same.work_dir = tmp_path/'c' # as many iterations
+    assert metrics(same, 2)==[4,5]
+
+def test_policy_is_read_once(tmp_path, monkeypatch):
+    "A driver alone reads the saved policy when it begins, and not in each iteration"
+    import fastrl.parallel
+    read,reads = fastrl.parallel.read_policy,[]
+    monkeypatch.setattr(fastrl.parallel, 'read_policy', lambda *args: reads.append(args) or read(*args))
+    metrics(counts(tmp_path), 2)
+    reads.clear()
+    assert (metrics(counts(tmp_path), 5), len(reads))==([1,2,3,4,5], 1)
+
 # %% What an iteration costs
 def counted(monkeypatch, folder, n, size=3, **kwargs):
     "What each iteration of four environments loads, and how many bytes it leaves"
