@@ -149,7 +149,7 @@ def merge(
     - `on_error`: `skip` leaves out what cannot be read, and merges the others"""
     if not out: raise ValueError('name the result, `--out FILE`')
     out,files = Path(out).expanduser(),[Path(o).expanduser() for o in files]
-    if any(o.exists() and out.exists() and o.samefile(out) for o in files):
+    if any(_same(a, b) for o in files for a in (o, _memory_folder(o)) for b in (out, _memory_folder(out))):
         raise ValueError(f'{out} is one of those to merge: name another one, `--out FILE`')
     if on_error not in ('raise','skip'): raise ValueError(f"`on_error` should be 'raise' or 'skip', got {on_error!r}")
     folders = [o for o in files if o.is_dir()]
@@ -158,6 +158,8 @@ def merge(
     n,left_out,what = (_merge_memories if folders else _merge_files)(files, out, max_size, on_error)
     for o in left_out: print(printable(f'left out: {o}'))
     print(printable(f'{out}: {n:,} {what} from {len(files)-len(left_out)} {"folders" if folders else "files"}'))
+
+def _same(a, b): return a.exists() and b.exists() and a.samefile(b) # also by another name, or a link
 
 def _merge_files(files, out, max_size, on_error):
     union = BankUnion(max_size or None)

@@ -137,3 +137,22 @@ def test_title(tmp_path):
         er.save(tmp_path/'run'/'memory')
         here('explore', tmp_path/folder, '--out', 'r.html', cwd=tmp_path)
         assert f'<h1>What is in {title}</h1>' in (tmp_path/'r.html').read_text(encoding='utf-8')
+
+def _rows(n, state=None, **settings):
+    from fastrl.memory.replay import ExperienceReplay
+    er = ExperienceReplay(max_sz=max(n, 1), warmup_sz=0, **settings)
+    for o in range(n): er.add(**(state(o) if state else dict(state=[float(o)])), reward=o, terminated=o==n-1, truncated=False)
+    return er
+
+def test_merge_keeps_inputs(tmp_path):
+    "The result replaces none of those to merge, by whatever name, and is not hidden beside the memory of a training"
+    _rows(3).save(tmp_path/'run/memory', extra={'cbs': {}})
+    _rows(2).save(tmp_path/'b')
+    (tmp_path/'link').symlink_to('run')
+    (tmp_path/'b2').symlink_to('b')
+    for files,out in ((('run','b'),'run'), (('run','b'),'run/memory'), (('run/memory','b'),'run'), (('link','b'),'run/memory'),
+                      (('run','b'),'link/memory'), (('run','b'),'b/../run/memory'), (('b2','run'),'b'), (('b','run'),'b2')):
+        said = here('merge', *files, '--out', out, cwd=tmp_path)
+        assert said.returncode==1 and f'{out} is one of those to merge' in said.stderr, (files, out)
+        assert Saved(tmp_path/'run/memory').state()['extra']=={'cbs': {}} and len(Saved(tmp_path/'b'))==2
+    assert not here('merge', 'run', 'b', '--out', 'run/both', cwd=tmp_path).returncode and len(Saved(tmp_path/'run/both'))==5
