@@ -22,6 +22,7 @@ from . import __version__
 from .core import printable, whole_number
 from .memory.bank import BankUnion, ExperienceBank, bank_about
 from .memory.disk import Saved, put_file, verify as problems_of
+from .memory.place import frames_when_full
 from .memory.replay import ExperienceReplay
 from .memory.ring import Field, Ring, torch_dtype
 
@@ -168,17 +169,47 @@ def _merge_files(files, out, max_size, on_error):
     return len(union.bank),[*union.left_out.values()],'experiences'
 
 def _merge_memories(folders, out, max_size, on_error):
-    found,left_out = [],[]
+    found,left_out = {},[]
     for o in sorted({_memory_folder(o).resolve() for o in folders}):
-        try: found.append(ExperienceReplay.load(o))
+        try: found[o] = ExperienceReplay.load(o)
         except (ValueError, OSError) as e:
             if on_error=='raise': raise
             left_out.append(e)
     if not found: raise ValueError(f'none of the folders holds a memory: {left_out[0]}')
-    res = ExperienceReplay(found[0].bs, max_size or max(1, sum(map(len, found))), 0)
-    for o in found: res.extend(o)
+    res = _empty_like(found, max_size or max(1, sum(map(len, found.values()))))
+    for o in found.values(): res.extend(o)
     res.save(out)
     return len(res),left_out,'rows'
+
+# %% ../nbs/20_cli.ipynb #20c0ab02
+def _empty_like(found, n):
+    "An empty memory for `n` rows, with the settings on which the memories `found`, by folder, agree"
+    found = {k: o for k,o in found.items() if len(o)} or found
+    first = _check_stacks(found)
+    same = {k: getattr(first, k) for k in ('n_step','gamma','frame_pad','frame_margin')
+            if len({getattr(o, k) for o in found.values()})==1}
+    if S := first.frame_stack:
+        frames = min(sum(_n_frames(o.ring) for o in found.values()), n*(S+1))
+        if frames>frames_when_full(n, S, same.get('frame_margin', .05)): same['frame_margin'] = frames-n+17*(S+1)
+    res = ExperienceReplay(first.bs, n, 0, frame_stack=S, **same)
+    res.later = {k: v for o in found.values() for k,v in o.later.items()}
+    return res
+
+def _check_stacks(found):
+    "The first memory of `found`; an error if another one has another `frame_stack`"
+    (at,first),*more = found.items()
+    if other := next(((k, o.frame_stack) for k,o in more if o.frame_stack!=first.frame_stack), None):
+        raise ValueError(f'{at} has `frame_stack` {first.frame_stack}, and {other[0]} {other[1]}: merge only memories '
+                         'with the same one; in Python, a memory that has one takes stacks stored whole by '
+                         '`extend(ExperienceReplay.load(folder))`')
+    return first
+
+def _n_frames(ring):
+    "How many frames the rows of a `FrameRing` need"
+    if not len(ring): return 0
+    named,there = ring.pool.fields[0].path[1:],ring.held
+    slots = torch.cat([ring.place.columns[k, *named][there] for k in ('state','next_state')], 1)
+    return len(slots[slots>=0].unique())
 
 # %% ../nbs/20_cli.ipynb #96d1df53
 def train(

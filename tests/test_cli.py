@@ -156,3 +156,68 @@ def test_merge_keeps_inputs(tmp_path):
         assert said.returncode==1 and f'{out} is one of those to merge' in said.stderr, (files, out)
         assert Saved(tmp_path/'run/memory').state()['extra']=={'cbs': {}} and len(Saved(tmp_path/'b'))==2
     assert not here('merge', 'run', 'b', '--out', 'run/both', cwd=tmp_path).returncode and len(Saved(tmp_path/'run/both'))==5
+
+def _frame_rows(folder, base=0, episodes=4, **settings):
+    "Save a memory of frames in stacks of four"
+    import torch
+    from fastrl.memory.replay import ExperienceReplay
+    er = ExperienceReplay(**{**dict(max_sz=200, warmup_sz=0, frame_stack=4), **settings})
+    for e in range(episodes):
+        def stack(i): return torch.stack([torch.full((8,8), (base+e*10+max(0, i-j))%256, dtype=torch.uint8) for j in (3,2,1,0)])
+        for i in range(5): er.add(state=stack(i), next_state=stack(i+1), reward=i, terminated=i==4, truncated=False)
+    er.save(folder)
+    return er
+
+def test_merge_keeps_settings(tmp_path):
+    "Frames stay stored once, and settings on which all agree stay"
+    import torch
+    from fastrl.memory.replay import ExperienceReplay
+    settings = dict(n_step=3, gamma=.9, frame_pad='zeros', frame_margin=.2)
+    a,b = _frame_rows(tmp_path/'a', **settings),_frame_rows(tmp_path/'b', 100, 40, **settings)
+    assert not here('merge', 'a', 'b', '--out', 'both', cwd=tmp_path).returncode
+    er = ExperienceReplay.load(tmp_path/'both')
+    assert er.frame_stack==4 and len(er)==220 and {k: getattr(er, k) for k in settings}==settings
+    for k in ('state','next_state'): assert torch.equal(er.ring[k], torch.cat([a.ring[k], b.ring[k]]))
+    def size(k): return sum(o.stat().st_size for o in (tmp_path/k).iterdir())
+    assert size('both')<1.2*(size('a')+size('b'))
+    _frame_rows(tmp_path/'c', 200, 3, n_step=1, gamma=.9)
+    assert not here('merge', 'a', 'c', '--out', 'some', '--max-size', 20, cwd=tmp_path).returncode
+    er = ExperienceReplay.load(tmp_path/'some')
+    assert (er.frame_stack, er.n_step, er.gamma, er.frame_pad, len(er))==(4, None, .9, 'repeat', 20)
+
+def test_merge_loses_no_rows(tmp_path):
+    "Where episodes are short, there is room for the frames of all rows"
+    from fastrl.memory.replay import ExperienceReplay
+    for k in 'ab':
+        er = ExperienceReplay(max_sz=200, warmup_sz=0, frame_stack=4, frame_margin=250)
+        for o in range(200):
+            er.add(state=[[float(o), 0.]], next_state=[[o+.5, 1.]], reward=o, terminated=True, truncated=False)
+        assert len(er)==200
+        er.save(tmp_path/k)
+    assert not here('merge', 'a', 'b', '--out', 'both', cwd=tmp_path).returncode
+    assert len(ExperienceReplay.load(tmp_path/'both'))==400
+
+def test_merge_of_other_stacks(tmp_path):
+    "Memories that store their frames otherwise are refused, with what to do"
+    from fastrl.memory.replay import ExperienceReplay
+    _frame_rows(tmp_path/'a')
+    _frame_rows(tmp_path/'plain', frame_stack=None)
+    said = here('merge', 'a', 'plain', '--out', 'both', cwd=tmp_path)
+    assert said.returncode==1 and 'a has `frame_stack` 4' in said.stderr and 'plain None' in said.stderr
+    assert 'merge only' in said.stderr and not (tmp_path/'both').exists()
+    er = ExperienceReplay(max_sz=40, warmup_sz=0, frame_stack=4) # as it says
+    for k in ('a','plain'): er.extend(ExperienceReplay.load(tmp_path/k))
+    assert len(er)==40
+
+def test_merge_keeps_later(tmp_path):
+    "Columns for later are for later in the result, too, with zeros where a memory lacked them"
+    import torch
+    from fastrl.memory.replay import ExperienceReplay
+    _rows(2).save(tmp_path/'a')
+    er = _rows(3, schema=dict(state=((1,), torch.float32), reward=((1,), torch.float32), terminated=((1,), torch.bool),
+                              truncated=((1,), torch.bool), ret=((1,), torch.float32, 'later')))
+    er.put('ret', [0,1,2], torch.ones(3, 1))
+    er.save(tmp_path/'b')
+    assert not here('merge', 'a', 'b', '--out', 'both', cwd=tmp_path).returncode
+    er = ExperienceReplay.load(tmp_path/'both')
+    assert [*er.later]==['ret'] and er.ring['ret'].view(-1).tolist()==[0, 0, 1, 1, 1]
