@@ -221,3 +221,63 @@ def test_merge_keeps_later(tmp_path):
     assert not here('merge', 'a', 'b', '--out', 'both', cwd=tmp_path).returncode
     er = ExperienceReplay.load(tmp_path/'both')
     assert [*er.later]==['ret'] and er.ring['ret'].view(-1).tolist()==[0, 0, 1, 1, 1]
+
+def test_verify_episode_files(tmp_path):
+    "The episodes that a saved replay has in files are checked, too: damaged and missing ones are named"
+    from fastrl.memory.episodes import EpisodeReplay, IndividualFileDataset, RingBufferDataset
+    def episodes(er, n):
+        for e in range(n):
+            for i in range(4): er.add_step(dict(obs=float(i)), done=i==3)
+    er = EpisodeReplay(IndividualFileDataset(40, tmp_path/'files'), 2)
+    episodes(er, 3)
+    er.save(tmp_path/'m')
+    def said(command='verify', folder='m'):
+        o = here(command, folder, cwd=tmp_path)
+        assert not o.stderr
+        return o.returncode,o.stdout
+    code,text = said()
+    assert code==0 and f'3 episodes of 12 steps in {tmp_path/"files"}, as they were written' in text
+    assert 'EpisodeReplay: 12 rows of 40\n' in said('info')[1] and f'3 episodes in {tmp_path/"files"}' in said('info')[1]
+    about = json.loads(said_json := here('info', 'm', '--json', cwd=tmp_path).stdout)
+    assert (about['rows'], about['capacity'], about['episodes']['n'])==(12, 40, 3), said_json
+    first,second,third = sorted((tmp_path/'files').glob('*.safetensors'))
+    raw = bytearray(second.read_bytes())
+    raw[-1] ^= 1
+    second.write_bytes(raw)
+    code,text = said()
+    assert code==1 and f'{second} is damaged' in text and '2 of 3 episodes' in text and 'as they were' not in text
+    first.unlink()
+    second.rename(f'{second}.damaged') # as an opened dataset sets it aside
+    code,text = said()
+    assert code==2 and f'{first} is missing' in text and f'{second} is missing: it was set aside as damaged' in text
+    third.rename(tmp_path/'third')
+    assert said()[0]==3
+    for o in (tmp_path/'files').iterdir(): o.unlink()
+    (tmp_path/'files').rmdir()
+    code,text = said()
+    assert code==1 and f'the folder of its episodes is gone: {tmp_path/"files"}' in text and 'sound' not in text
+    ring = EpisodeReplay(RingBufferDataset(40), 2) # its rows are in the folder
+    episodes(ring, 3)
+    ring.save(tmp_path/'ring')
+    assert said(folder='ring')[0]==0 and '12 rows of 40' in said('info', 'ring')[1]
+
+def test_verify_evicted_episodes(tmp_path):
+    "An episode that has gone may have made room for those that came since, and `verify` says so"
+    from fastrl.memory.episodes import EpisodeReplay, IndividualFileDataset
+    er = EpisodeReplay(IndividualFileDataset(12, tmp_path/'files'), 2)
+    for e in range(4):
+        for i in range(4): er.add_step(dict(obs=float(i)), done=i==3)
+        if e==2: er.save(tmp_path/'m')
+    code = here('verify', 'm', cwd=tmp_path)
+    assert code.returncode==1 and 'may have made room for the 1 that came since' in code.stdout
+    er.save(tmp_path/'m')
+    assert here('verify', 'm', cwd=tmp_path).returncode==0
+
+def test_verify_other_datasets(tmp_path):
+    "Episodes in a dataset of the user's own are not checked, and `verify` says that instead of calling them sound"
+    from fastrl.memory.episodes import EpisodeReplay, IndividualFileDataset
+    er = EpisodeReplay(IndividualFileDataset(12, tmp_path/'files'), 2)
+    er.save(tmp_path/'m')
+    with patch.object(Saved, '__init__', lambda self, folder, was=Saved.__init__: (
+            was(self, folder), self.config.update(dataset='Mine'))[0]):
+        assert 'in a Mine, and were not checked' in here('verify', 'm', cwd=tmp_path).stdout
