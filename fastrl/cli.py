@@ -22,6 +22,8 @@ from . import __version__
 from .core import printable, whole_number
 from .memory.bank import BankUnion, ExperienceBank, bank_about
 from .memory.disk import Saved, put_file, verify as problems_of
+from .memory.episodes import episode_problems, saved_episodes
+from .memory.place import frames_when_full
 from .memory.replay import ExperienceReplay
 from .memory.ring import Field, Ring, torch_dtype
 
@@ -49,6 +51,10 @@ def _saved_about(saved):
     fields = [Field(tuple(p), tuple(s), torch_dtype(d)) for p,s,d,_ in saved.ring['fields']]
     pieces,run = saved.manifest['pieces'],_training(saved)
     more = {'training': {k: run['cbs']['score'][k] for k in ('steps','episodes')}} if run else {}
+    if (files := saved_episodes(saved)) is not None:
+        n,c = sum(n for _,n in files),saved.config
+        return _rows_about(saved.kind, n, c['capacity'], None, fields, settings=c,
+                           episodes=dict(n=len(files), directory=c['directory']), **more)
     return _rows_about(saved.kind, len(saved), saved.ring['capacity'], saved.total, fields, files=len(pieces),
                        nbytes=sum(p['nbytes'] for p in pieces), settings=saved.config, **more)
 
@@ -63,12 +69,14 @@ def _about_text(a):
     bank = a['kind']=='ExperienceBank'
     what = f'{a["kind"]} {a["session_id"]}: {a["rows"]:,} experiences' if bank else f'{a["kind"]}: {a["rows"]:,} rows'
     of = f' of {a["capacity"]:,}' if a['capacity'] else ''
-    lines = [what + of + ('' if bank else f', {a["total"]:,} written in all')]
+    lines = [what + of + ('' if bank or a['total'] is None else f', {a["total"]:,} written in all')]
     lines += [f'  {o["name"]} {o["dtype"]}{o["shape"] or ""}' for o in a['columns']]
     if bank: lines.append('; '.join(f'{n:,} from {k}' for k,n in a['sources'].items()) or 'no experiences yet')
-    if 'files' in a:
+    if 'settings' in a:
         settings = ', '.join(f'{k} {v}' for k,v in a['settings'].items()) or 'no settings'
-        lines.append(f'{a["files"]} file(s), {a["nbytes"]:,} bytes; {settings}')
+        there = (f'{a["episodes"]["n"]:,} episodes in {a["episodes"]["directory"]}' if 'episodes' in a
+                 else f'{a["files"]} file(s), {a["nbytes"]:,} bytes')
+        lines.append(f'{there}; {settings}')
     if run := a.get('training'): lines.append(f'a training: {run["steps"]:,} steps, {run["episodes"]:,} episodes')
     return '\n'.join(map(printable, lines))
 
@@ -97,10 +105,22 @@ def verify(
         print(printable(f'{path}: all {len(ExperienceBank.load(path)):,} experiences are as they were written'))
         return 0
     path = _memory_folder(path)
-    found = problems_of(path)
+    found,sound = problems_of(path),None
+    if not found: found,sound = _files_found(Saved(path))
     for o in found: print(printable(o))
-    if not found: print(printable(f'{path}: {len(Saved(path).manifest["pieces"])} file(s), as they were written'))
+    if sound: print(printable(f'{path}: {sound}'))
     return min(len(found), 100)
+
+def _files_found(saved):
+    "Problems of episodes that lie elsewhere, and what is sound, in words"
+    found,files,c = episode_problems(saved),saved_episodes(saved),saved.config
+    if files is None:
+        if saved.kind=='EpisodeReplay' and 'half_precision' not in c:
+            return found,f'its episodes are in a {c["dataset"]}, and were not checked'
+        return found,f'{len(saved.manifest["pieces"])} file(s), as they were written'
+    n,at = len(files),c['directory']
+    if not found: return found,f'{n:,} episodes of {sum(n for _,n in files):,} steps in {at}, as they were written'
+    return found,f'{n-len(found):,} of {n:,} episodes in {at} are sound' if Path(at).is_dir() else ''
 
 # %% ../nbs/20_cli.ipynb #88ce504e
 def explore(
@@ -149,7 +169,7 @@ def merge(
     - `on_error`: `skip` leaves out what cannot be read, and merges the others"""
     if not out: raise ValueError('name the result, `--out FILE`')
     out,files = Path(out).expanduser(),[Path(o).expanduser() for o in files]
-    if any(o.exists() and out.exists() and o.samefile(out) for o in files):
+    if any(_same_place(a, b) for o in files for a in (o, _memory_folder(o)) for b in (out, _memory_folder(out))):
         raise ValueError(f'{out} is one of those to merge: name another one, `--out FILE`')
     if on_error not in ('raise','skip'): raise ValueError(f"`on_error` should be 'raise' or 'skip', got {on_error!r}")
     folders = [o for o in files if o.is_dir()]
@@ -159,6 +179,8 @@ def merge(
     for o in left_out: print(printable(f'left out: {o}'))
     print(printable(f'{out}: {n:,} {what} from {len(files)-len(left_out)} {"folders" if folders else "files"}'))
 
+def _same_place(a, b): return a.exists() and b.exists() and a.samefile(b) # also by another name, or a link
+
 def _merge_files(files, out, max_size, on_error):
     union = BankUnion(max_size or None)
     union.add_files(files, on_error)
@@ -166,17 +188,47 @@ def _merge_files(files, out, max_size, on_error):
     return len(union.bank),[*union.left_out.values()],'experiences'
 
 def _merge_memories(folders, out, max_size, on_error):
-    found,left_out = [],[]
+    found,left_out = {},[]
     for o in sorted({_memory_folder(o).resolve() for o in folders}):
-        try: found.append(ExperienceReplay.load(o))
+        try: found[o] = ExperienceReplay.load(o)
         except (ValueError, OSError) as e:
             if on_error=='raise': raise
             left_out.append(e)
     if not found: raise ValueError(f'none of the folders holds a memory: {left_out[0]}')
-    res = ExperienceReplay(found[0].bs, max_size or max(1, sum(map(len, found))), 0)
-    for o in found: res.extend(o)
+    res = _empty_like(found, max_size or max(1, sum(map(len, found.values()))))
+    for o in found.values(): res.extend(o)
     res.save(out)
     return len(res),left_out,'rows'
+
+# %% ../nbs/20_cli.ipynb #20c0ab02
+def _empty_like(found, n):
+    "An empty memory for `n` rows, with the settings on which the memories `found`, by folder, agree"
+    found = {k: o for k,o in found.items() if len(o)} or found
+    first = _check_stacks(found)
+    same = {k: getattr(first, k) for k in ('n_step','gamma','frame_pad','frame_margin')
+            if len({getattr(o, k) for o in found.values()})==1}
+    if S := first.frame_stack:
+        frames = min(sum(_n_frames(o.ring) for o in found.values()), n*(S+1))
+        if frames>frames_when_full(n, S, same.get('frame_margin', .05)): same['frame_margin'] = frames-n+17*(S+1)
+    res = ExperienceReplay(first.bs, n, 0, frame_stack=S, **same)
+    res.later = {k: v for o in found.values() for k,v in o.later.items()}
+    return res
+
+def _check_stacks(found):
+    "The first memory of `found`; an error if another one has another `frame_stack`"
+    (at,first),*more = found.items()
+    if other := next(((k, o.frame_stack) for k,o in more if o.frame_stack!=first.frame_stack), None):
+        raise ValueError(f'{at} has `frame_stack` {first.frame_stack}, and {other[0]} {other[1]}: merge only memories '
+                         'with the same one; in Python, a memory that has one takes stacks stored whole by '
+                         '`extend(ExperienceReplay.load(folder))`')
+    return first
+
+def _n_frames(ring):
+    "How many frames the rows of a `FrameRing` need"
+    if not len(ring): return 0
+    named,there = ring.pool.fields[0].path[1:],ring.held
+    slots = torch.cat([ring.place.columns[k, *named][there] for k in ('state','next_state')], 1)
+    return len(slots[slots>=0].unique())
 
 # %% ../nbs/20_cli.ipynb #96d1df53
 def train(

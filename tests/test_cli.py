@@ -137,3 +137,147 @@ def test_title(tmp_path):
         er.save(tmp_path/'run'/'memory')
         here('explore', tmp_path/folder, '--out', 'r.html', cwd=tmp_path)
         assert f'<h1>What is in {title}</h1>' in (tmp_path/'r.html').read_text(encoding='utf-8')
+
+def _rows(n, state=None, **settings):
+    from fastrl.memory.replay import ExperienceReplay
+    er = ExperienceReplay(max_sz=max(n, 1), warmup_sz=0, **settings)
+    for o in range(n): er.add(**(state(o) if state else dict(state=[float(o)])), reward=o, terminated=o==n-1, truncated=False)
+    return er
+
+def test_merge_keeps_inputs(tmp_path):
+    "The result replaces none of those to merge, by whatever name, and is not hidden beside the memory of a training"
+    _rows(3).save(tmp_path/'run/memory', extra={'cbs': {}})
+    _rows(2).save(tmp_path/'b')
+    (tmp_path/'link').symlink_to('run')
+    (tmp_path/'b2').symlink_to('b')
+    for files,out in ((('run','b'),'run'), (('run','b'),'run/memory'), (('run/memory','b'),'run'), (('link','b'),'run/memory'),
+                      (('run','b'),'link/memory'), (('run','b'),'b/../run/memory'), (('b2','run'),'b'), (('b','run'),'b2')):
+        said = here('merge', *files, '--out', out, cwd=tmp_path)
+        assert said.returncode==1 and f'{out} is one of those to merge' in said.stderr, (files, out)
+        assert Saved(tmp_path/'run/memory').state()['extra']=={'cbs': {}} and len(Saved(tmp_path/'b'))==2
+    assert not here('merge', 'run', 'b', '--out', 'run/both', cwd=tmp_path).returncode and len(Saved(tmp_path/'run/both'))==5
+
+def _frame_rows(folder, base=0, episodes=4, **settings):
+    "Save a memory of frames in stacks of four"
+    import torch
+    from fastrl.memory.replay import ExperienceReplay
+    er = ExperienceReplay(**{**dict(max_sz=200, warmup_sz=0, frame_stack=4), **settings})
+    for e in range(episodes):
+        def stack(i): return torch.stack([torch.full((8,8), (base+e*10+max(0, i-j))%256, dtype=torch.uint8) for j in (3,2,1,0)])
+        for i in range(5): er.add(state=stack(i), next_state=stack(i+1), reward=i, terminated=i==4, truncated=False)
+    er.save(folder)
+    return er
+
+def test_merge_keeps_settings(tmp_path):
+    "Frames stay stored once, and settings on which all agree stay"
+    import torch
+    from fastrl.memory.replay import ExperienceReplay
+    settings = dict(n_step=3, gamma=.9, frame_pad='zeros', frame_margin=.2)
+    a,b = _frame_rows(tmp_path/'a', **settings),_frame_rows(tmp_path/'b', 100, 40, **settings)
+    assert not here('merge', 'a', 'b', '--out', 'both', cwd=tmp_path).returncode
+    er = ExperienceReplay.load(tmp_path/'both')
+    assert er.frame_stack==4 and len(er)==220 and {k: getattr(er, k) for k in settings}==settings
+    for k in ('state','next_state'): assert torch.equal(er.ring[k], torch.cat([a.ring[k], b.ring[k]]))
+    def size(k): return sum(o.stat().st_size for o in (tmp_path/k).iterdir())
+    assert size('both')<1.2*(size('a')+size('b'))
+    _frame_rows(tmp_path/'c', 200, 3, n_step=1, gamma=.9)
+    assert not here('merge', 'a', 'c', '--out', 'some', '--max-size', 20, cwd=tmp_path).returncode
+    er = ExperienceReplay.load(tmp_path/'some')
+    assert (er.frame_stack, er.n_step, er.gamma, er.frame_pad, len(er))==(4, None, .9, 'repeat', 20)
+
+def test_merge_loses_no_rows(tmp_path):
+    "Where episodes are short, there is room for the frames of all rows"
+    from fastrl.memory.replay import ExperienceReplay
+    for k in 'ab':
+        er = ExperienceReplay(max_sz=200, warmup_sz=0, frame_stack=4, frame_margin=250)
+        for o in range(200):
+            er.add(state=[[float(o), 0.]], next_state=[[o+.5, 1.]], reward=o, terminated=True, truncated=False)
+        assert len(er)==200
+        er.save(tmp_path/k)
+    assert not here('merge', 'a', 'b', '--out', 'both', cwd=tmp_path).returncode
+    assert len(ExperienceReplay.load(tmp_path/'both'))==400
+
+def test_merge_of_other_stacks(tmp_path):
+    "Memories that store their frames otherwise are refused, with what to do"
+    from fastrl.memory.replay import ExperienceReplay
+    _frame_rows(tmp_path/'a')
+    _frame_rows(tmp_path/'plain', frame_stack=None)
+    said = here('merge', 'a', 'plain', '--out', 'both', cwd=tmp_path)
+    assert said.returncode==1 and 'a has `frame_stack` 4' in said.stderr and 'plain None' in said.stderr
+    assert 'merge only' in said.stderr and not (tmp_path/'both').exists()
+    er = ExperienceReplay(max_sz=40, warmup_sz=0, frame_stack=4) # as it says
+    for k in ('a','plain'): er.extend(ExperienceReplay.load(tmp_path/k))
+    assert len(er)==40
+
+def test_merge_keeps_later(tmp_path):
+    "Columns for later are for later in the result, too, with zeros where a memory lacked them"
+    import torch
+    from fastrl.memory.replay import ExperienceReplay
+    _rows(2).save(tmp_path/'a')
+    er = _rows(3, schema=dict(state=((1,), torch.float32), reward=((1,), torch.float32), terminated=((1,), torch.bool),
+                              truncated=((1,), torch.bool), ret=((1,), torch.float32, 'later')))
+    er.put('ret', [0,1,2], torch.ones(3, 1))
+    er.save(tmp_path/'b')
+    assert not here('merge', 'a', 'b', '--out', 'both', cwd=tmp_path).returncode
+    er = ExperienceReplay.load(tmp_path/'both')
+    assert [*er.later]==['ret'] and er.ring['ret'].view(-1).tolist()==[0, 0, 1, 1, 1]
+
+def test_verify_episode_files(tmp_path):
+    "The episodes that a saved replay has in files are checked, too: damaged and missing ones are named"
+    from fastrl.memory.episodes import EpisodeReplay, IndividualFileDataset, RingBufferDataset
+    def episodes(er, n):
+        for e in range(n):
+            for i in range(4): er.add_step(dict(obs=float(i)), done=i==3)
+    er = EpisodeReplay(IndividualFileDataset(40, tmp_path/'files'), 2)
+    episodes(er, 3)
+    er.save(tmp_path/'m')
+    def said(command='verify', folder='m'):
+        o = here(command, folder, cwd=tmp_path)
+        assert not o.stderr
+        return o.returncode,o.stdout
+    code,text = said()
+    assert code==0 and f'3 episodes of 12 steps in {tmp_path/"files"}, as they were written' in text
+    assert 'EpisodeReplay: 12 rows of 40\n' in said('info')[1] and f'3 episodes in {tmp_path/"files"}' in said('info')[1]
+    about = json.loads(said_json := here('info', 'm', '--json', cwd=tmp_path).stdout)
+    assert (about['rows'], about['capacity'], about['episodes']['n'])==(12, 40, 3), said_json
+    first,second,third = sorted((tmp_path/'files').glob('*.safetensors'))
+    raw = bytearray(second.read_bytes())
+    raw[-1] ^= 1
+    second.write_bytes(raw)
+    code,text = said()
+    assert code==1 and f'{second} is damaged' in text and '2 of 3 episodes' in text and 'as they were' not in text
+    first.unlink()
+    second.rename(f'{second}.damaged') # as an opened dataset sets it aside
+    code,text = said()
+    assert code==2 and f'{first} is missing' in text and f'{second} is missing: it was set aside as damaged' in text
+    third.rename(tmp_path/'third')
+    assert said()[0]==3
+    for o in (tmp_path/'files').iterdir(): o.unlink()
+    (tmp_path/'files').rmdir()
+    code,text = said()
+    assert code==1 and f'the folder of its episodes is gone: {tmp_path/"files"}' in text and 'sound' not in text
+    ring = EpisodeReplay(RingBufferDataset(40), 2) # its rows are in the folder
+    episodes(ring, 3)
+    ring.save(tmp_path/'ring')
+    assert said(folder='ring')[0]==0 and '12 rows of 40' in said('info', 'ring')[1]
+
+def test_verify_evicted_episodes(tmp_path):
+    "An episode that has gone may have made room for those that came since, and `verify` says so"
+    from fastrl.memory.episodes import EpisodeReplay, IndividualFileDataset
+    er = EpisodeReplay(IndividualFileDataset(12, tmp_path/'files'), 2)
+    for e in range(4):
+        for i in range(4): er.add_step(dict(obs=float(i)), done=i==3)
+        if e==2: er.save(tmp_path/'m')
+    code = here('verify', 'm', cwd=tmp_path)
+    assert code.returncode==1 and 'may have made room for the 1 that came since' in code.stdout
+    er.save(tmp_path/'m')
+    assert here('verify', 'm', cwd=tmp_path).returncode==0
+
+def test_verify_other_datasets(tmp_path):
+    "Episodes in a dataset of the user's own are not checked, and `verify` says that instead of calling them sound"
+    from fastrl.memory.episodes import EpisodeReplay, IndividualFileDataset
+    er = EpisodeReplay(IndividualFileDataset(12, tmp_path/'files'), 2)
+    er.save(tmp_path/'m')
+    with patch.object(Saved, '__init__', lambda self, folder, was=Saved.__init__: (
+            was(self, folder), self.config.update(dataset='Mine'))[0]):
+        assert 'in a Mine, and were not checked' in here('verify', 'm', cwd=tmp_path).stdout

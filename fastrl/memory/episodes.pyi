@@ -7,12 +7,12 @@ from typing import Any, overload
 from contextlib import contextmanager
 from ..core import *
 from .dataset import EpisodeDataset, Evictor, FIFOEvictor, FieldType, ScoreEvictor
-from .disk import Savable
+from .disk import Savable, Saved
 from .episode_files import IndividualFileDataset, log
 from .episode_rows import RingBufferDataset
 from .loader import EpisodeLoader, concat
 from .ring import Ring
-__all__ = ['ReplayBuffer', 'EpisodeReplay', 'to_torch', 'Evictor', 'FIFOEvictor', 'FieldType', 'ScoreEvictor', 'EpisodeDataset', 'EpisodeLoader', 'IndividualFileDataset', 'RingBufferDataset', 'concat', 'log']
+__all__ = ['ReplayBuffer', 'EpisodeReplay', 'saved_episodes', 'episode_problems', 'to_torch', 'Evictor', 'FIFOEvictor', 'FieldType', 'ScoreEvictor', 'EpisodeDataset', 'EpisodeLoader', 'IndividualFileDataset', 'RingBufferDataset', 'concat', 'log']
 
 class EpisodeReplay(Savable):
     """Steps in, whole episodes kept, batches of sequences out"""
@@ -113,6 +113,18 @@ class EpisodeReplay(Savable):
     def restored(self, saved, ring, beside, state) -> EpisodeReplay:
         """The replay over the rows that were loaded"""
         ...
+
+def saved_episodes(saved: Saved) -> list:
+    """The episode files on which a saved replay counts
+    - `saved`: Of a replay
+    - returns: Paths and lengths, oldest first; `None` if no files belong to it"""
+    ...
+
+def episode_problems(saved: Saved) -> list:
+    """Read each of the `saved_episodes`, compare its checksum, and say which are damaged or missing
+    - `saved`: Of a replay
+    - returns: In words; empty if all are sound"""
+    ...
 ReplayBuffer = EpisodeReplay
 
 def to_torch(o):
