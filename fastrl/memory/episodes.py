@@ -64,7 +64,8 @@ class EpisodeReplay(Savable):
         - `**kwargs`: For `get_loader`: `pad`, `seed`, `by`, `pin_memory`, `context`"""
         if not hasattr(dataset, 'get_loader'):
             raise ValueError(f'`dataset` should be of episodes, like `RingBufferDataset(1000)`, got {dataset!r:.60}')
-        if more := {k: v for k,v in kwargs.items() if k not in _of_loader}: _refuse_keywords(more)
+        more = {k: v for k,v in kwargs.items() if k not in _of_loader}
+        if more and isinstance(dataset, EpisodeDataset): _refuse_keywords(more) # one of your own may take other words
         self.dataset,self.running = dataset,None # a `Running` from the first step on
         self.loader = dataset.get_loader(batch_size, sequence_length, chunk_size, num_workers, frame_stack=frame_stack,
                                          frame_pad=frame_pad, **kwargs)
