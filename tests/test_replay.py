@@ -458,7 +458,7 @@ def test_frames_opened_as_rows(tmp_path):
     er = frames_of(2, path=tmp_path/'rows')
     del er
     gc.collect()
-    with refused('give the `frame_stack`'): ExperienceReplay(4, 40, 1, path=tmp_path/'rows')
+    with refused('give their `frame_stack`'): ExperienceReplay(4, 40, 1, path=tmp_path/'rows')
     assert len(ExperienceReplay(4, 40, 1, path=tmp_path/'rows', frame_stack=3))==16
 
 @pytest.mark.parametrize('call,says', [(lambda: ExperienceReplay(nstep=3), '`n_step`'), (lambda: ExperienceReplay(gama=.9), '`gamma`'),

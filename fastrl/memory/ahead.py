@@ -87,7 +87,7 @@ class Flight:
             self._take_off()
             while self.open and not self.pending:
                 if self.error: self._raise()
-                self._take_off() # if another consumer was told why the last thread has ended
+                self._take_off() # if another consumer heard why the last thread has ended
                 self.moved.wait()
             if not self.open: raise StopIteration
             *_,pair,event = self.pending.popleft()

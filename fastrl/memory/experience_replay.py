@@ -358,6 +358,7 @@ def _said(k, v):
     if k=='sampler': return f'{v[0]} with {v[1]}' if v[1] else v[0]
     return 'None (single steps)' if k=='n_step' and v is None else repr(v)
 
+# %% ../../nbs/06a_memory.experience_replay.ipynb #7837274b
 @patch
 @contextmanager
 def _load_memory(self:Resume, er):

@@ -78,14 +78,8 @@ class ExperienceReplay(Savable, DrawsAhead, LearnsOnDevice, TakesVectors):
         self.bs,self.max_sz,self.warmup_sz,self.n_step,self.gamma = bs,max_sz,warmup_sz,n_step,gamma
         self.schema,(schema,self.later) = schema,later_columns(schema)
         self.frame_stack,self.frame_pad,self.frame_margin = frame_stack,frame_pad,frame_margin
-        if frame_stack is None and path is not None and pool_path(path).expanduser().exists():
-            raise ExperienceReplayException(f'the rows in {path} have their frames in {pool_path(path)}: '
-                                            'give the `frame_stack` that they were stored with')
         where = max_sz, schema and row_schema(schema), device, shared, path
-        try:
-            if frame_stack is None: self.ring = Ring(*where)
-            else: self.ring = FrameRing(*where, frame_stack, frame_pad, frame_margin)
-        except ValueError as e: raise ExperienceReplayException(str(e)) from e
+        self.ring = _ring_of(where, None if frame_stack is None else (frame_stack, frame_pad, frame_margin))
         self.sampler = Uniform(seed, device) if sampler is None else sampler
         if seed is not None and isinstance(self.sampler, Uniform) and not self.sampler.seeded:
             Uniform.seed(self.sampler, seed)
@@ -128,6 +122,15 @@ def _check_settings(bs, max_sz, warmup_sz, sampler, n_step, gamma):
     if warmup_sz>max_sz:
         raise ExperienceReplayException(f'`warmup_sz` ({warmup_sz}) should not exceed `max_sz` ({max_sz}): '
                                         'it would never be warm')
+
+def _ring_of(where, frames):
+    "The ring of a new memory"
+    try:
+        if frames: return FrameRing(*where, *frames)
+        if (path := where[-1]) is not None and pool_path(path).expanduser().exists(): raise ValueError(
+            f'the rows in {path} have their frames in {pool_path(path)}: give their `frame_stack`')
+        return Ring(*where)
+    except ValueError as e: raise ExperienceReplayException(str(e)) from e
 
 _changeable = 'bs','max_sz','warmup_sz','n_step','gamma'
 @patch
@@ -423,7 +426,6 @@ def __getitem__(self:ExperienceReplay,
             res.sampler.load_state_dict(self.sampler.state_dict(), res.ring, beside)
     return res
 
-# %% ../../nbs/06_memory.replay.ipynb #eea618bd
 class NoSuchRow(ExperienceReplayException, IndexError):
     "A memory was asked for rows that it does not have"
 
@@ -573,7 +575,6 @@ def empty(cls:ExperienceReplay, saved, sampler=None, device='cpu')->ExperienceRe
         raise ValueError(f'`max_sz` is {c["max_sz"]}, but there is room for {saved.ring["capacity"]} rows')
     return cls(**{k: c[k] for k in saved_settings}, sampler=new)
 
-# %% ../../nbs/06_memory.replay.ipynb #fc4e6a3a
 @patch
 def restored(self:ExperienceReplay, saved, ring, beside, state)->ExperienceReplay:
     "The memory over the rows that were loaded"
