@@ -325,9 +325,8 @@ def _check_td(self:ExperienceReplay, td_errors, idxs, serials):
     if idxs.ndim!=1:
         raise ExperienceReplayException(f'`idxs` should be (n,), as `sample` gives them, got {tuple(idxs.shape)}')
     if td_errors.shape!=(len(idxs),1):
-        flat = ': write `td_errors[:,None]`' if td_errors.shape==(len(idxs),) else ''
-        raise ExperienceReplayException(f'`td_errors` should be {(len(idxs),1)}, one for each of `idxs`, '
-                                        f'got {tuple(td_errors.shape)}{flat}')
+        raise ExperienceReplayException(f'`td_errors` should be {(len(idxs),1)}, one for each of `idxs`, got '
+                                        f'{tuple(td_errors.shape)}'+': write `td_errors[:,None]`'*(td_errors.ndim==1))
     td_errors = td_errors.to(ring.device, next(f.dtype for f in ring.fields if f.name=='td_error'))
     try: there = ring.holds(idxs, serials)
     except ValueError as e: raise ExperienceReplayException(str(e)) from e
