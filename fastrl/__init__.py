@@ -71,8 +71,7 @@ __version__ = "0.1.0"
 
 # The main names, each imported when it is first asked for: `import fastrl` itself stays light
 _where = dict(
-    ExperienceReplay='memory.stream', # which gives it `stream`, too
-    ExperienceReplayException='memory.replay', MemoryNotWarm='memory.replay',
+    ExperienceReplay='memory.replay', ExperienceReplayException='memory.replay', MemoryNotWarm='memory.replay',
     ExperienceReplayCallback='memory.experience_replay', Resume='memory.experience_replay',
     Uniform='memory.sample', Prioritized='memory.sample', HER='memory.sample', Mixture='memory.sample',
     Ring='memory.ring', BD='core', Source='data.block', GymLoop='data.gym', FirstLast='data.gym', ReplayBuffer='memory.buffer',
@@ -84,6 +83,7 @@ __all__ = [*_where]
 def __getattr__(name):
     if name not in _where: raise AttributeError(f'module {__name__!r} has no attribute {name!r}')
     from importlib import import_module
+    if name=='ExperienceReplay': import_module(f'{__name__}.memory.stream') # its method `stream`
     return getattr(import_module(f'{__name__}.{_where[name]}'), name)
 
 def __dir__(): return sorted({*globals(), *_where})

@@ -66,7 +66,7 @@
 - `fastrl.sb3`: The replay buffers of stable-baselines3, with priorities, n-step returns of any observation, and hindsight
 - `fastrl.supervisor`: Run a command or a Python function in a process of its own that never outlives you, and that leaves nothing behind
 - `fastrl.tasks`: Write an environment, an update or a test as a Python function, or as a command that starts a program of yours"""
-from .memory.stream import ExperienceReplay as ExperienceReplay
+from .memory.replay import ExperienceReplay as ExperienceReplay
 from .memory.replay import ExperienceReplayException as ExperienceReplayException
 from .memory.replay import MemoryNotWarm as MemoryNotWarm
 from .memory.experience_replay import ExperienceReplayCallback as ExperienceReplayCallback
