@@ -192,11 +192,13 @@ def slots_of_rows(
 @compiled
 def pick_windows(
     rows, state, nxt, S, # As `slots_of_rows` takes them
-    key, first, n, stored, slots, base, total, # As `pick_evenly` takes them
+    key, first, n, # The stream of random numbers, the place of the first one, and how many rows
+    stored, slots, base, total, # From `Serials.counts`
 ): # -> row numbers, serial numbers, packed rows, slots, and are any missing?
     """Rows drawn evenly, and where the windows of their frames lie
     - `S`: As `slots_of_rows` takes them
-    - `total`: As `pick_evenly` takes them
+    - `n`: The stream of random numbers, the place of the first one, and how many rows
+    - `total`: From `Serials.counts`
     - returns: row numbers, serial numbers, packed rows, slots, and are any missing?"""
     idxs,serials = pick_evenly(key, first, n, stored, slots, base, total)
     got = rows_at(rows, idxs)

@@ -76,7 +76,8 @@ def slots_of_rows(rows, idxs, state, nxt, S, k):
 def pick_windows(rows, state, nxt, S, key, first, n, stored, slots, base, total):
     """Rows drawn evenly, and where the windows of their frames lie
     - `S`: As `slots_of_rows` takes them
-    - `total`: As `pick_evenly` takes them
+    - `n`: The stream of random numbers, the place of the first one, and how many rows
+    - `total`: From `Serials.counts`
     - returns: row numbers, serial numbers, packed rows, slots, and are any missing?"""
     ...
 
