@@ -14,7 +14,7 @@ import math, weakref, numpy as np, torch
 from torch import Tensor, from_numpy
 from fastcore.basics import patch
 from ..core import *
-from .ring import Ring, schema_fields
+from .ring import Ring
 from .row import follower, observed
 from .serial import pick_evenly
 from .tensors import joined_rows
