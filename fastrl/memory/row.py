@@ -14,6 +14,7 @@ __all__ = ['observed', 'like', 'Field', 'schema_fields', 'pack_fields', 'nest', 
 # %% ../../nbs/00a_memory.row.ipynb #94f11a55
 import math, numpy as np, torch
 from dataclasses import dataclass
+from operator import itemgetter
 from fastcore.basics import patch
 from torch import Tensor, from_numpy
 from ..core import *
@@ -93,7 +94,8 @@ class Fields(list):
         if not fields: raise ValueError('a row has at least one field, got none')
         super().__init__(fields)
         self.flat = [f.path[0] for f in self] if all(len(f.path)==1 for f in self) else None
-        self.record,self.names = _record(self),[f'f{i}' for i in range(len(self))]
+        self.record,names = _record(self),[f'f{i}' for i in range(len(self))]
+        self.apart = itemgetter(*names) if len(self)>1 else lambda o: (o['f0'],) # columns of an array of `record`
         self.form = None if self.flat else nest({f.path: f for f in self})
 
     def __reduce__(self): return Fields,(list(self),)
@@ -117,7 +119,7 @@ def columns(self:Fields,
     if self.record is not None and (isinstance(rows, np.ndarray) or rows.device.type=='cpu'):
         rec = (rows if isinstance(rows, np.ndarray) else rows.numpy()).view(self.record)
         if rec.ndim>1 or len(shape)>1: rec = rec.reshape(shape)
-        return [from_numpy(rec[o]) for o in self.names]
+        return [from_numpy(o) for o in self.apart(rec)]
     if isinstance(rows, np.ndarray): rows = from_numpy(rows).view(-1, self.nbytes//8)
     n,words,cols = len(rows),8*rows.stride(0),[]
     for f in self:
@@ -150,9 +152,10 @@ def batch(self:Fields,
     - `shape`: Axes of the batch, `(B,T)` for sequences
     - `device`: Where the batch should be
     - `cols`: Columns beside the fields, or in the place of some, there already"""
-    if device is None and self.flat and type(rows) is np.ndarray and len(shape)==1 and self.record:
-        rec = rows.reshape(-1).view(self.record) # the usual case, without a detour
-        return BD({k: cols[k] if k in cols else from_numpy(rec[o]) for k,o in zip(self.flat, self.names)} | cols)
+    if device is None and self.flat and type(rows) is np.ndarray and self.record: # the usual case, without a detour
+        own = self.apart(np.ndarray(shape, self.record, np.ascontiguousarray(rows)))
+        if cols.keys().isdisjoint(self.flat): return BD(zip(self.flat, map(from_numpy, own)), **cols)
+        return BD({k: cols[k] if k in cols else from_numpy(o) for k,o in zip(self.flat, own)} | cols)
     if device is not None: rows = self.moved(rows, device)
     if not isinstance(rows, list): rows = self.columns(rows, shape)
     elif len(shape)>1: rows = [o.unflatten(0, shape) for o in rows]
@@ -180,13 +183,12 @@ class Batches:
         if device is not None: rows,cols = fields.moved(rows, device),fields.moved(cols, device)
         self.n,shape = len(idxs)//k,(k, len(idxs)//k, *idxs.shape[1:])
         if isinstance(rows, np.ndarray) and fields.record:
-            rows = rows.reshape(-1).view(fields.record).reshape(shape)
-            own = [rows[o] for o in fields.names]
+            own = fields.apart(np.ndarray(shape, fields.record, np.ascontiguousarray(rows)))
         else:
             own = rows if isinstance(rows, list) else fields.columns(rows)
             own = [_by_batch(o, (*shape, *o.shape[1:])) for o in own]
-        self.parts = [_by_batch(o, (k, len(o)//k, *o.shape[1:])) for o in (idxs, *cols.values())]
-        self.parts[1:1] = own
+        first,*more = [_by_batch(o, (k, o.shape[0]//k, *o.shape[1:])) for o in (idxs, *cols.values())]
+        self.parts = [first, *own, *more]
         self.names = [*fields.flat, *cols] if fields.flat else None
         self.paths = None if fields.flat else [*(f.path for f in fields), *((c,) for c in cols)]
         self.plain = Tensor not in map(type, self.parts)

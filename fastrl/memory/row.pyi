@@ -57,7 +57,7 @@ class Fields(list):
     nbytes: Any
     flat: Any
     record: Any
-    names: Any
+    apart: Any
     form: Any
 
     def __init__(self, fields):
