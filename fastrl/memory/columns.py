@@ -135,9 +135,8 @@ other_words = {
 # %% ../../nbs/05o_memory.columns.ipynb #c5faefad
 class Columns(BD):
     "The columns of a memory, which know whose they are as long as nothing was taken from them"
-    of = None # gives the memory
+    of = None # the memory
     def __missing__(self, k): # of frames that are stored once, whoever wants stacks asks for them by name
-        memory = self.of and self.of()
-        if memory is not None and k in {f.path[0] for f in memory.ring.fields}: return memory[k]
+        if self.of is not None and k in {f.path[0] for f in self.of.ring.fields}: return self.of[k]
         return BD.__missing__(self, k)
     def __reduce__(self): return BD,(dict(self),)
