@@ -350,6 +350,7 @@ def test_no_such_row(o):
     er = ExperienceReplay(max_sz=3, warmup_sz=1, memory=steps(1,2,3))
     with refused(): er[o]
 
+# %% Merging
 def test_merge_of_a_loaded(tmp_path):
     "A memory that went round is known by its columns, also if nobody else holds it"
     er = ExperienceReplay(9, 10, 1)
@@ -359,7 +360,6 @@ def test_merge_of_a_loaded(tmp_path):
     batch,_ = both.sample(300)
     assert ((batch['next_state']-batch['state']).long()==batch['n_steps']).all(), 'the oldest row follows the newest'
 
-# %% Merging
 def test_merge_beside_draws():
     "Rows of another memory are joined in one act: whoever draws, or saves, beside it never sees steps of two memories as one"
     def rows(a, n=30):
