@@ -22,7 +22,7 @@ def as_column(
     - `v`: `(n,)` numbers: a tensor, an array, a list, or anything that NumPy reads
     - returns: `(n,1)`; anything else as it came"""
     if isinstance(v, (np.ndarray, torch.Tensor)): return v[:,None] if v.ndim==1 else v
-    if isinstance(v, list) and all(hasattr(o, 'dtype') for o in v):
+    if isinstance(v, list) and all(hasattr(o, 'dtype') and not isinstance(o, float) for o in v):
         return [o.reshape(1) if o.ndim==0 else o for o in v]
     if isinstance(v, (str, bytes)) or np.ndim(v)!=1: return v
     return [[o] for o in v] if isinstance(v, list) else np.asarray(v)[:,None] # a range, a column of a table
@@ -121,7 +121,7 @@ def refuse_positions(
     raise TypeError(f'`add` takes the fields of a step by name: write {write}')
 
 def _batch_of_one(v):
-    if type(v) in (bool, int, float): return [[v]]
+    if type(v) in (bool, int, float, np.float64): return [[v]]
     if isinstance(v, list): return [v]
     return v.reshape(1, *(v.shape or (1,))) if hasattr(v, 'reshape') else v
 
