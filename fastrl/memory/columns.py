@@ -117,7 +117,7 @@ def _batch_of_one(v):
     return v.reshape(1, *(v.shape or (1,))) if hasattr(v, 'reshape') else v
 
 # %% ../../nbs/05o_memory.columns.ipynb #b8a13bc6
-def _whole(v):
+def _as_batch(v):
     "How `v`, which has named columns, is written as a batch"
     if isinstance(v, dict): return 'batch'
     return 'batch.to_dict()' if hasattr(v, 'to_dict') and hasattr(v, 'batch_size') else '{**batch}' # a TensorDict
@@ -129,7 +129,7 @@ def what_came(
     - `v`: In the place of a batch
     - returns: It, and what to write instead"""
     name = type(v).__name__+(f' of {len(v)}' if isinstance(v, tuple) else '')
-    if hasattr(v, 'keys'): return f'a {name}: write `memory + {_whole(v)}` to add its steps'
+    if hasattr(v, 'keys'): return f'a {name}: write `memory + {_as_batch(v)}` to add its steps'
     return f'a {name}: give the memory columns of many steps, by `memory + batch`, or one step by `add(**step)`'
 
 def refuse_positions(
@@ -137,7 +137,7 @@ def refuse_positions(
 ):
     """A `TypeError` that says how to write it
     - `*args`: What came without a name"""
-    write = (f'`add(**step)` for one step, `memory + {_whole(args[0])}` for several' if hasattr(args[0], 'keys')
+    write = (f'`add(**step)` for one step, `memory + {_as_batch(args[0])}` for several' if hasattr(args[0], 'keys')
              else '`add(state=…, action=…, reward=…)`, with the names that your network uses')
     raise TypeError(f'`add` takes the fields of a step by name: write {write}')
 

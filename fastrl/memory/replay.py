@@ -155,7 +155,8 @@ def __add__(self:ExperienceReplay,
     - `batch`: A `BD`, a dict, or a tuple that holds just one of them"""
     if isinstance(batch, tuple) and len(batch)==1: batch = batch[0]
     if not isinstance(batch, dict):
-        raise ExperienceReplayException(f'a memory takes a `BD`, a dict, or a tuple of just one, got {what_came(batch)}')
+        raise ExperienceReplayException('a memory takes a `BD`, a dict, or a tuple of just one, got '
+                                        +what_came(batch))
     if isinstance(batch, Columns) and (source := batch.of()) is not None:
         return self._add_rows_of(source, torch.arange(len(source)), batch)
     try:
