@@ -155,9 +155,8 @@ def __add__(self:ExperienceReplay,
     - `batch`: A `BD`, a dict, or a tuple that holds just one of them"""
     if isinstance(batch, tuple) and len(batch)==1: batch = batch[0]
     if not isinstance(batch, dict):
-        got = type(batch).__name__+(f' of {len(batch)}' if isinstance(batch, tuple) else '')
-        raise ExperienceReplayException(f'a memory takes a `BD`, a dict, or a tuple of just one, got a {got}: '
-                                        'give it columns of many steps, or one step by `add(**step)`')
+        raise ExperienceReplayException('a memory takes a `BD`, a dict, or a tuple of just one, got '
+                                        +what_came(batch))
     if isinstance(batch, Columns) and batch.of is not None:
         return self._add_rows_of(batch.of, torch.arange(len(batch.of)), batch)
     try:
@@ -501,7 +500,8 @@ def extend(self:ExperienceReplay,
     """Add the rows of another memory, oldest first, and keep the episodes of both apart
     - `other`: Another memory, with the same columns"""
     if not isinstance(other, ExperienceReplay) or other is self:
-        raise ExperienceReplayException(f'`other` should be another ExperienceReplay, got {other!r:.60}')
+        raise ExperienceReplayException('`other` should be another ExperienceReplay, got '
+                                        +('this one' if other is self else what_came(other)))
     if not len(other): return self
     with _both(self.ring, ring := other.ring):
         i = torch.arange(ring.total-len(ring), ring.total)
