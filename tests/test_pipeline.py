@@ -221,9 +221,9 @@ def test_merged(only, way, seeds):
         rng,er,o,source = filled(seed, only, max_sz=random.Random(seed).choice((30,400)), warmup_sz=0, n_step=3)
         _,b,other,others = filled(f'other {seed}', only, max_sz=random.Random(seed+1).choice((9,400)), warmup_sz=0)
         parts = [(k, 0) for k in other.keys]
-        if rng.random()<.5: # an episode was abandoned
+        if rng.random()<.7: # an episode was abandoned
             b.cut()
-            if rng.random()<.5: give(b, other, others, rng.randint(1, 9), only)
+            if rng.random()<.8: give(b, other, others, rng.randint(1, 9), only)
             parts += [(k, 1) for k in other.keys[len(parts):]]
         part = dict(parts)
         there = [(k, part[k]) for k in (in_ring if way=='plus' else stored)(other)]
