@@ -5,11 +5,12 @@ A stack of four frames brings one new frame, if it continues the last one of its
 Docs: https://fastrl.github.io/fastrl/memory.stacks.html.md"""
 from typing import Any, overload
 import numpy as np
+from pathlib import Path
 from torch import Tensor
 from ..core import *
 from .place import *
 from .row import *
-__all__ = ['check_frames', 'warn_of_stacks', 'is_image', 'stack_sequences', 'two_stacks', 'with_stacks', 'with_numbers', 'slots_of_rows', 'pick_windows', 'Newest', 'Latest', 'said_of', 'as_words', 'Steps', 'same_frames', 'barrier_in', 'planned', 'words_of', 'continued']
+__all__ = ['check_frames', 'warn_of_stacks', 'pool_path', 'pool_file', 'is_image', 'stack_sequences', 'two_stacks', 'with_stacks', 'with_numbers', 'slots_of_rows', 'pick_windows', 'Newest', 'Latest', 'said_of', 'as_words', 'Steps', 'same_frames', 'barrier_in', 'planned', 'words_of', 'continued']
 
 def check_frames(fields, stack: int):
     """A `ValueError` unless `state` and `next_state` have the same frames, and rows say where episodes end
@@ -22,6 +23,16 @@ def warn_of_stacks(state: Tensor, next_state: Tensor, stack: int) -> bool:
     - `state`: Frames that came singly, `(n, …)`
     - `stack`: Frames in a state, as you said
     - returns: Was there a warning?"""
+    ...
+
+def pool_path(path) -> Path:
+    """The file for their frames
+    - `path`: Where rows live"""
+    ...
+
+def pool_file(path) -> Path:
+    """The file for their frames, which should be there if the rows are
+    - `path`: Where rows live, or are to live; `None` if they don't in a file"""
     ...
 
 def is_image(shape) -> bool:
