@@ -57,7 +57,7 @@ class FrameRing(Ring):
         self.pool = Ring(frames_when_full(capacity, self.stack, margin), frames, device, shared, pool_file(path))
         super().__init__(capacity, rows, device, shared, path, {**(about or {}), 'frame_pad':pad})
         if (was := self.place.about['frame_pad'])!=pad:
-            raise ValueError(f'{path} was made with `frame_pad={was!r}`, got {pad!r}: open it with the one it was made with')
+            raise ValueError(f'{path} was made with `frame_pad={was!r}`, got {pad!r}: open it with {was!r}')
         self._before = self.seams.forgotten
 
     @property
