@@ -117,6 +117,20 @@ def test_exported_settings(tmp_path, handed_in):
     same((back.ring.fields, back.later, back.sampler.settings, back.sampler.state_dict(), back.runs.state_dict()),
          (er.ring.fields, er.later, er.sampler.settings, er.sampler.state_dict(), er.runs.state_dict()))
 
+@pytest.mark.parametrize('how', ['slice', 'load', 'open'])
+def test_exported_schema(tmp_path, how):
+    "A memory that was sliced, loaded or opened has the schema of the first one, and so has an exported learner"
+    schema = dict(state=((), torch.int64), noted=((2,), torch.int16, 'later'))
+    er = ExperienceReplay(2, 4, 1, schema=schema, path=tmp_path/'rows')
+    er.add(state=1)
+    er.save(tmp_path/'saved')
+    er = (er[:1] if how=='slice' else ExperienceReplay.load(tmp_path/'saved') if how=='load'
+          else ExperienceReplay(2, 4, 1, path=tmp_path/'rows'))
+    back = exported(tmp_path, ExperienceReplayCallback(memory=er))
+    eq(back.schema, schema)
+    back.add(state=2)
+    same(back['noted'], torch.zeros(1, 2, dtype=torch.int16))
+
 def test_exported_as_set(tmp_path):
     "A setting that was changed later comes back as it is"
     cb = ExperienceReplayCallback(bs=3, max_sz=30, warmup_sz=6)

@@ -252,7 +252,8 @@ def _sampler_again(kind, settings, seed):
 def __getstate__(self:ExperienceReplayCallback):
     er,s = self.experience_replay,self.experience_replay.sampler # which knows the rows, too
     how = (type(s).__name__, s.settings, _seed_of(s)) if isinstance(s, Uniform) else None
-    settings = {**self.settings, **{k: getattr(er, k) for k in saved_settings}, 'sampler':how} # as they are by now
+    now = {k: getattr(er, k) for k in ('schema', *saved_settings)} # they may have changed
+    settings = {**self.settings, **now, 'sampler':how}
     settings.pop('path', None) # its rows are this memory's
     left = 'experience_replay','drawn','serials','tally','_before','_scheduled'
     return {**{k:v for k,v in self.__dict__.items() if k not in left}, 'settings':settings}
