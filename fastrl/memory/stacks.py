@@ -8,8 +8,8 @@ Docs: https://fastrl.github.io/fastrl/memory.stacks.html.md"""
 
 # %% auto #0
 __all__ = ['check_frames', 'warn_of_stacks', 'pool_path', 'pool_file', 'is_image', 'stack_sequences', 'two_stacks', 'with_stacks',
-           'with_numbers', 'slots_of_rows', 'pick_windows', 'Newest', 'Latest', 'said_of', 'as_words', 'Steps',
-           'same_frames', 'barrier_in', 'planned', 'words_of', 'continued']
+           'with_numbers', 'fields_with_stacks', 'slots_of_rows', 'pick_windows', 'Newest', 'Latest', 'said_of',
+           'as_words', 'Steps', 'same_frames', 'barrier_in', 'planned', 'words_of', 'continued']
 
 # %% ../../nbs/02c_memory.stacks.ipynb #3d87d1c6
 import math, numpy as np, torch
@@ -185,6 +185,19 @@ def with_numbers(
     def part(v): return v if rows==slice(None) else v[rows]
     if paths==[()]: return {k: own[k] if k in own else part(v) for k,v in data.items()}
     return nest({p: own[p[0]] if p[0] in own and p[1:] in paths else part(v) for p,v in leaves(data)})
+
+# %% ../../nbs/02c_memory.stacks.ipynb #0e4d37d5
+def fields_with_stacks(
+    fields, # Of rows with numbers of frames
+    frames, # The fields of a frame
+    stack:int, # Frames in a stack
+)->list:
+    """The fields as batches show them, with stacks in the place of these numbers
+    - `fields`: Of rows with numbers of frames
+    - `frames`: The fields of a frame
+    - `stack`: Frames in a stack"""
+    of = {(k, *f.path[1:]): f for f in frames for k in ('state','next_state')}
+    return [Field(o.path, (stack, *of[o.path].shape), of[o.path].dtype) if o.path in of else o for o in fields]
 
 # %% ../../nbs/02c_memory.stacks.ipynb #ebd5b7ed
 @compiled

@@ -10,7 +10,7 @@ from torch import Tensor
 from ..core import *
 from .place import *
 from .row import *
-__all__ = ['check_frames', 'warn_of_stacks', 'pool_path', 'pool_file', 'is_image', 'stack_sequences', 'two_stacks', 'with_stacks', 'with_numbers', 'slots_of_rows', 'pick_windows', 'Newest', 'Latest', 'said_of', 'as_words', 'Steps', 'same_frames', 'barrier_in', 'planned', 'words_of', 'continued']
+__all__ = ['check_frames', 'warn_of_stacks', 'pool_path', 'pool_file', 'is_image', 'stack_sequences', 'two_stacks', 'with_stacks', 'with_numbers', 'fields_with_stacks', 'slots_of_rows', 'pick_windows', 'Newest', 'Latest', 'said_of', 'as_words', 'Steps', 'same_frames', 'barrier_in', 'planned', 'words_of', 'continued']
 
 def check_frames(fields, stack: int):
     """A `ValueError` unless `state` and `next_state` have the same frames, and rows say where episodes end
@@ -72,6 +72,13 @@ def with_numbers(data, fields, numbers, rows: Any=slice(None)) -> dict:
     - `fields`: Of a frame
     - `numbers`: `(stack+1,)` of a step, `(n, stack+1)` of columns
     - `rows`: Which rows of the columns"""
+    ...
+
+def fields_with_stacks(fields, frames, stack: int) -> list:
+    """The fields as batches show them, with stacks in the place of these numbers
+    - `fields`: Of rows with numbers of frames
+    - `frames`: The fields of a frame
+    - `stack`: Frames in a stack"""
     ...
 
 def slots_of_rows(rows, idxs, state, nxt, S, k):
