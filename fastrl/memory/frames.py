@@ -132,7 +132,7 @@ def _parse(self:FrameRing, data, one):
     if self.fields: self.place.check_writable()
     if len(self)<_closely and pairs[0][0].shape[1]==1 and not self.told:
         self.told = warn_of_stacks(*(o[:,0] for o in pairs[0]), S)
-    steps = Steps(fields, pairs, n, S)
+    steps = Steps(fields, pairs, n, S, [k for k in ('env_id','worker_id') if (k,) in ts])
     if (j := steps.alone())>=0: raise ValueError(
         f'the `next_state` of row {j} should be its `state` without the first frame, and a new one behind it: store '
         f'single steps, and let `n_step` fold them when you sample. A first axis of {S} is that of a stack; if your '

@@ -270,8 +270,9 @@ def as_words(t, n):
 
 class Steps:
     "The frames of `n` rows: `frame(j, k)` is number `k` of row `j`, the newest of its state is number `stack-1`"
-    def __init__(self, fields, pairs, n, stack):
+    def __init__(self, fields, pairs, n, stack, names=()): # of the columns that tell environments apart
         self.fields,self.n,self.stack,self.parts = fields,n,stack,[(as_words(a, n), as_words(b, n)) for a,b in pairs]
+        self.names = names
         self.whole = self.parts[0][0].shape[1]==stack and stack>1 # do rows come as stacks?
     def frame(self, j, k):
         S = self.stack
@@ -324,22 +325,28 @@ class _Plan:
 
 # %% ../../nbs/02c_memory.stacks.ipynb #8429c334
 @patch
-def continues(self:_Plan, j, was, episode, step, strict):
-    "Does row `j` continue the row `was`? An error if it should, and does not"
+def continues(self:_Plan, j, key, was, episode, step, strict):
+    "Does row `j`, of environment `key`, continue the row `was`? An error if it should, and does not"
     s,S = self.steps,self.steps.stack
     if was is None or episode is not None and episode[j]!=was.episode: return False
     if step is not None and step[j]!=was.step+1:
         if not s.whole and (episode is not None or step[j]>was.step): raise ValueError(
-            f'row {j} has the step {step[j]:g}, after {was.step:g}, and the frames between them are missing: give '
-            'stacks instead of single frames, or begin a new episode')
+            f'row {j} has the step {step[j]:g}, after {was.step:g} in {self.environment(key)}, and the frames between '
+            'them are missing: give stacks instead of single frames, or begin a new episode')
         return False
     if all(same_frames(s.frame(j, k), was.frames[k]) for k in (range(S) if s.whole else (S-1,))): return True
     if not s.whole or strict and not self.like_a_start(j): raise ValueError(
-        f'the `state` of row {j} does not continue the `next_state` of the last row of its environment: if these are '
-        'rows of several environments, give each its `env_id`; if an episode was abandoned, give rows an `episode_id`, '
-        'or call `cut()` when that happens')
+        f'the `state` of row {j} does not continue the `next_state` of the last row of {self.environment(key)}: if '
+        'these are rows of several environments, give each an `env_id` of its own; if an episode was abandoned, '
+        'give rows an `episode_id`, or call `cut()` when that happens')
     if strict: self.cuts.add(j)
     return False
+
+@patch
+def environment(self:_Plan, key):
+    "An environment in words, by what its rows say"
+    return 'the environment with '+' and '.join(f'`{k}` {o:g}' for k,o in zip(self.steps.names, key)) \
+        if self.steps.names else 'its environment'
 
 @patch
 def like_a_start(self:_Plan, j):
@@ -359,7 +366,7 @@ def planned(ring, steps, said, strict):
     for j,key in enumerate(keys):
         was = plan.envs[key] if key in plan.envs else newest.get(key)
         if was is not None and was.serial<barrier: was = None
-        resumes = plan.continues(j, was, episode, step, strict)
+        resumes = plan.continues(j, key, was, episode, step, strict)
         numbers,frames = plan.resume(j, was) if resumes else plan.begin(j)
         plan.numbers[j],plan.counts[j] = numbers,len(plan.frames)
         plan.envs[key] = None if over[j] else Latest(total+j, episode and episode[j], step and step[j],

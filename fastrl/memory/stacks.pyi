@@ -134,9 +134,10 @@ class Steps:
     n: Any
     stack: Any
     parts: Any
+    names: Any
     whole: Any
 
-    def __init__(self, fields, pairs, n, stack):
+    def __init__(self, fields, pairs, n, stack, names: Any=()):
         ...
 
     def frame(self, j, k):
@@ -176,8 +177,12 @@ class _Plan:
         """Numbers and frames of row `j`, which continues `was`; frames that will soon be overwritten are stored anew"""
         ...
 
-    def continues(self, j, was, episode, step, strict):
-        """Does row `j` continue the row `was`? An error if it should, and does not"""
+    def continues(self, j, key, was, episode, step, strict):
+        """Does row `j`, of environment `key`, continue the row `was`? An error if it should, and does not"""
+        ...
+
+    def environment(self, key):
+        """An environment in words, by what its rows say"""
         ...
 
     def like_a_start(self, j):
