@@ -22,7 +22,7 @@ from .columns import *
 from .disk import Savable
 from .folds import folds_of
 from .frames import FrameRing, pool_path, stored
-from .joins import join_rows
+from .joins import holding, join_rows
 from .on_device import LearnsOnDevice
 from .ring import Ring
 from .row import batch_len, tensors_of
@@ -76,10 +76,10 @@ class ExperienceReplay(Savable, DrawsAhead, LearnsOnDevice, TakesVectors):
         if _: refuse_words('ExperienceReplay', _, ExperienceReplay, **other_words)
         _check_settings(bs, max_sz, warmup_sz, sampler, n_step, gamma)
         self.bs,self.max_sz,self.warmup_sz,self.n_step,self.gamma = bs,max_sz,warmup_sz,n_step,gamma
-        self.schema,(schema,self.later) = schema,later_columns(schema)
         self.frame_stack,self.frame_pad,self.frame_margin = frame_stack,frame_pad,frame_margin
-        where = max_sz, schema and row_schema(schema), device, shared, path
-        self.ring = _ring_of(where, None if frame_stack is None else (frame_stack, frame_pad, frame_margin))
+        frames = () if frame_stack is None else (frame_stack, frame_pad, frame_margin)
+        self.ring = _ring_of(max_sz, schema, device, shared, path, frames)
+        self.schema,self.later = kept_schema(schema, self.ring.place)
         self.sampler = Uniform(seed, device) if sampler is None else sampler
         if seed is not None and isinstance(self.sampler, Uniform) and not self.sampler.seeded:
             Uniform.seed(self.sampler, seed)
@@ -123,13 +123,15 @@ def _check_settings(bs, max_sz, warmup_sz, sampler, n_step, gamma):
         raise ExperienceReplayException(f'`warmup_sz` ({warmup_sz}) should not exceed `max_sz` ({max_sz}): '
                                         'it would never be warm')
 
-def _ring_of(where, frames):
+def _ring_of(max_sz, schema, device, shared, path, frames):
     "The ring of a new memory"
     try:
-        if frames: return FrameRing(*where, *frames)
-        if (path := where[-1]) is not None and pool_path(path).expanduser().exists(): raise ValueError(
+        about = {} if schema is None else dict(schema=schema_data(schema))
+        where = max_sz, schema and row_schema(later_columns(schema)[0]), device, shared, path
+        if frames: return FrameRing(*where, *frames, about)
+        if path is not None and pool_path(path).expanduser().exists(): raise ValueError(
             f'the rows in {path} have their frames in {pool_path(path)}: give their `frame_stack`')
-        return Ring(*where)
+        return Ring(*where, about)
     except ValueError as e: raise ExperienceReplayException(str(e)) from e
 
 _changeable = 'bs','max_sz','warmup_sz','n_step','gamma'
@@ -415,7 +417,7 @@ def __getitem__(self:ExperienceReplay,
         # room for all frames, should each row need others
         frames = dict(frame_margin=len(i)*(2*self.frame_stack+1)+16) if self.frame_stack else {}
         res = ExperienceReplay(self.bs, len(i), min(self.warmup_sz, len(i)), None, self._sampler_alike(), self.n_step,
-                               self.gamma, device=ring.device, freeze_memory=self.freeze_memory,
+                               self.gamma, device=ring.device, schema=self.schema, freeze_memory=self.freeze_memory,
                                frame_stack=self.frame_stack, frame_pad=self.frame_pad, **frames)
         res.later = self.later
         res._add_rows_of(self, i, go_on=True)
@@ -454,7 +456,7 @@ def _sampler_alike(self:ExperienceReplay):
 def _add_rows_of(self:ExperienceReplay, source, idxs, rows=None, go_on=False, **columns):
     "Add the rows `idxs` of `source`, or `rows` made of all, joined as they are there; may later rows go on from them?"
     ring,of = self.ring,source.ring
-    with _both(ring, of): # until the rows are joined, nobody may see them
+    with holding(ring, of): # until the rows are joined, nobody may see them
         first,several = ring.total,ring.seams.several
         if isinstance(of, FrameRing) and rows is not None: idxs,rows = of.held,None
         try:
@@ -468,12 +470,6 @@ def _add_rows_of(self:ExperienceReplay, source, idxs, rows=None, go_on=False, **
         if not go_on: ring.cut(gap=True) # later rows go on from those before the merge
         self.walk = Walk()
     return self
-
-@contextmanager
-def _both(a, b):
-    "Hold both rings, in an order in which no two threads wait for one another"
-    first,second = sorted((a, b), key=id)
-    with first,second: yield
 
 @patch
 def _lacking(self:ExperienceReplay, of, n):
@@ -503,7 +499,7 @@ def extend(self:ExperienceReplay,
         raise ExperienceReplayException('`other` should be another ExperienceReplay, got '
                                         +('this one' if other is self else what_came(other)))
     if not len(other): return self
-    with _both(self.ring, ring := other.ring):
+    with holding(self.ring, ring := other.ring):
         i = torch.arange(ring.total-len(ring), ring.total)
         i = ring.seams.slots_of(i, ring.capacity)
         i = i[ring.holds(i)] # without any that are half written
@@ -578,8 +574,7 @@ def empty(cls:ExperienceReplay, saved, sampler=None, device='cpu')->ExperienceRe
 def restored(self:ExperienceReplay, saved, ring, beside, state)->ExperienceReplay:
     "The memory over the rows that were loaded"
     self.ring,self.runs,self.skipped = ring,Uniform(),saved.skipped
-    self.later = {f.name: torch.zeros(f.shape, dtype=f.dtype)
-                  for f in ring.fields or () if f.name in saved.config.get('later', ())}
+    self.schema,self.later = kept_schema(None, ring.place, saved.config.get('later', ()))
     self.sampler.load_state_dict(state['sampler'] if state else self.sampler.state_dict(), ring, beside)
     if not state: return self
     self.runs.load_state_dict(state['runs'])
