@@ -59,9 +59,11 @@ class VectorSteps:
         - `obs`: What they show now, by which a vector is recognized after loading
         - returns: Its entry in `vectors`"""
         key = id(env) if hasattr(env, 'metadata') else 0
-        for v in self.vectors:
-            if len(v['step'])!=n: continue
-            if v['key']==key or v['key']==-1 and unchanged(obs, v['obs'], n).all(): return v # -1: it was loaded
+        vectors = [v for v in self.vectors if len(v['step'])==n]
+        if v := next((v for v in vectors if v['key']==key), None): return v
+        loaded = [(unchanged(obs, v['obs'], n), v) for v in vectors if v['key']==-1]
+        fit = [(same.sum(), v) for same,v in loaded if (same|v['begins']).all()] # others were reset by hand
+        if fit: return max(fit, key=lambda o: o[0])[1]
         ids = np.arange(n)+sum(len(o['step']) for o in self.vectors)
         return dict(key=key, env=ids, begins=np.ones(n, bool), due=np.zeros(n, bool), obs=None, alone=0,
                     step=np.zeros(n, np.int64), episode=np.zeros(n, np.int64))
@@ -204,8 +206,32 @@ def check_envs(
                                                        f'environments that `obs` shows, got shape {tuple(np.shape(a))}')
 
 # %% ../../nbs/05n_memory.vector.ipynb #5e9563a9
+@patch
+def read(self:VectorSteps,
+    *,
+    obs, rewards, terminated, truncated, next_obs, infos=None, autoreset=None, # As `add_vector` takes them
+    **columns # Others, `(n, …)`
+)->SimpleNamespace: # What `look` gives, and `rewards`, `terminated`, `truncated`, `over`, `next_obs`, `true_next`
+    """What one step of a vector was, checked; it counts once you `commit` it
+    - `autoreset`: As `add_vector` takes them
+    - `**columns`: Others, `(n, …)`
+    - returns: What `look` gives, and `rewards`, `terminated`, `truncated`, `over`, `next_obs`, `true_next`"""
+    mode = autoreset_name(autoreset)
+    n = next((np.shape(o)[0] for _,o in leaves(obs) if np.ndim(o)), 0)
+    terminated,truncated = per_env('terminated', terminated, n, bool),per_env('truncated', truncated, n, bool)
+    rewards,over = np.asarray(rewards, np.float32),terminated|truncated
+    if rewards.shape==(n,1): rewards = rewards[:,0]
+    check_envs(n, obs=obs, rewards=rewards, next_obs=next_obs, **columns)
+    check_mode(mode, over, infos)
+    nxt = true_next(next_obs, over, infos or {}) if mode=='same_step' and over.any() else next_obs
+    s = self.look(autoreset, mode, obs, over)
+    vars(s).update(rewards=rewards, terminated=terminated, truncated=truncated, over=over, next_obs=next_obs,
+                   true_next=nxt)
+    return s
+
+# %% ../../nbs/05n_memory.vector.ipynb #05ec7a01
 class TakesVectors:
-    "A memory with `add_vector`; it has `ring`, `vectors`, `refused` (its exception), and takes batches by `+`"
+    "A memory with `add_vector`; it has `vectors`, `refused` (its exception), and `store_vector`"
 
 @patch
 def add_vector(self:TakesVectors,
@@ -230,27 +256,34 @@ def add_vector(self:TakesVectors,
     - `infos`: As `step` gave it: in SAME_STEP mode it has `final_obs`
     - `autoreset`: Required: the vector environment, its `autoreset_mode`, or the name of it, `'next_step'`
     - `**more`: Other columns, `(n_envs, …)`"""
-    try:
-        mode = autoreset_name(autoreset)
-        n = next((np.shape(o)[0] for _,o in leaves(obs) if np.ndim(o)), 0)
-        terminated,truncated = per_env('terminated', terminated, n, bool),per_env('truncated', truncated, n, bool)
-        rewards,over = np.asarray(rewards, np.float32),terminated|truncated
-        if rewards.shape==(n,1): rewards = rewards[:,0]
-        check_envs(n, obs=obs, actions=actions, rewards=rewards, next_obs=next_obs, **more)
-        check_mode(mode, over, infos)
-        nxt = true_next(next_obs, over, infos or {}) if mode=='same_step' and over.any() else next_obs
-        if first := not len(self.vectors): self.vectors.next_episode = _first_episode(self.ring)
-        s = self.vectors.look(autoreset, mode, obs, over)
+    try: s = self.vectors.read(obs=obs, actions=actions, rewards=rewards, terminated=terminated, truncated=truncated,
+                               next_obs=next_obs, infos=infos, autoreset=autoreset, **more)
     except ValueError as e: raise self.refused(str(e)) from e
-    rows = dict(state=obs, action=actions, reward=rewards, next_state=nxt, terminated=terminated, truncated=truncated,
-                env_id=s.env_id, episode_id=s.episode_id, step=s.step, **more)
+    self.store_vector(s, actions, more)
+    return self
+
+# %% ../../nbs/05n_memory.vector.ipynb #05ec7a02
+@patch
+def store_vector(self:TakesVectors,
+    s, # From `VectorSteps.read`
+    actions, # As they came
+    more:dict, # Other columns
+):
+    """Add the true steps as rows, by `+` to the `ring`; then the step counts
+    - `s`: From `VectorSteps.read`
+    - `actions`: As they came
+    - `more`: Other columns"""
+    if first := not len(self.vectors): # no stored episode has its number
+        begin = _first_episode(self.ring)
+        s.episode_id,self.vectors.next_episode = s.episode_id+begin-self.vectors.next_episode,begin
+    rows = dict(state=s.obs, action=actions, reward=s.rewards, next_state=s.true_next, terminated=s.terminated,
+                truncated=s.truncated, env_id=s.env_id, episode_id=s.episode_id, step=s.step, **more)
     fields = {f.path[0] for f in self.ring.fields or ()}
     rows = {k: o for k,o in rows.items() if not fields or k in fields or k not in ('episode_id','step')}
     # nothing follows the rows from before the first vector; without an `episode_id`, a cut says who was left off
     cut = first or s.left.any() and 'episode_id' not in rows
     if not s.lost.all(): self._add_after(map_leaves(lambda o: np.asarray(o)[~s.lost], rows), cut)
-    self.vectors.commit(s, next_obs)
-    return self
+    self.vectors.commit(s, s.next_obs)
 
 # %% ../../nbs/05n_memory.vector.ipynb #a88d81eb
 def _first_episode(ring):
