@@ -169,3 +169,105 @@ cases = [pytest.param(range(3), id='few'), pytest.param(range(3, 20), id='more',
 def test_episodes_as_they_were(mode, how, seeds, tmp_path):
     "Each episode that is held is one that an environment had, in the order in which they ended"
     for seed in seeds: History(seed, mode, how, tmp_path/str(seed)).run(60 if how=='ring' else 40)
+
+# %% One thing at a time: numbers count the steps, and 100 begins another episode
+def give(replay, obs, nxt, over=(), **kw):
+    n = len(obs)
+    kw = dict(actions=np.zeros(n, int), rewards=np.ones(n), terminated=np.isin(range(n), over), truncated=np.zeros(n, bool), autoreset='next_step')|kw
+    replay.add_vector(obs=np.array(obs), next_obs=np.array(nxt), **kw)
+
+def held(replay): return [replay.dataset[i]['obs'].tolist() for i in range(replay.num_episodes)]
+def a_replay(ds=None): return EpisodeReplay(RingBufferDataset(99) if ds is None else ds, 2)
+
+class Named:
+    def __init__(self, mode='NextStep'): self.metadata = dict(autoreset_mode=mode)
+
+def test_interrupted_where_the_next_episode_has_begun(tmp_path):
+    "Episodes that were over when Ctrl-C came get their own last observation, and not the first one of the next episode"
+    class Stops(RingBufferDataset):
+        def add_episode(self, episode):
+            if self.num_episodes==1: self.capacity += 1; raise KeyboardInterrupt
+            super().add_episode(episode)
+    for saved in (False,True):
+        replay,all_over = a_replay(Stops(99)),dict(over=[0,1,2], autoreset='same_step', infos=dict(final_obs=np.array([2,12,22])))
+        give(replay, [0,10,20], [1,11,21], autoreset='same_step')
+        with pytest.raises(KeyboardInterrupt): give(replay, [1,11,21], [100,110,120], **all_over)
+        RingBufferDataset.add_episode(replay.dataset, replay.dataset[0]) # so that it stops no more
+        if saved: replay.save(tmp_path); replay = EpisodeReplay.load(tmp_path)
+        give(replay, [100,110,120], [101,111,121], autoreset='same_step')
+        assert held(replay)==[[0,1,2], [0,1,2], [20,21,22]] # that of environment 1 was lost with its error
+
+def test_an_episode_that_is_not_taken():
+    "An error of the dataset comes when all other environments have their step, and the next step continues them"
+    def broken(e):
+        if e['obs'][0]==0: raise OSError('the disk is full')
+        return 0
+    replay = a_replay(RingBufferDataset(99, evictor=ScoreEvictor(broken)))
+    with raises('full', OSError): give(replay, [0,10], [1,11], over=[0])
+    give(replay, [1,11], [100,12])
+    give(replay, [100,12], [101,13], over=[0,1])
+    assert held(replay)==[[100,101], [10,11,12,13]]
+
+def test_a_new_vector_beside_a_loaded_one(tmp_path):
+    "It ends the running episodes of the loaded one, which may come late: its step that only resets is none, and nothing is joined"
+    old,new = Named(),Named()
+    replay = a_replay()
+    give(replay, [0,10], [1,11], over=[0], autoreset=old)
+    replay.save(tmp_path)
+    replay = EpisodeReplay.load(tmp_path)
+    give(replay, [50,60], [51,61], autoreset=new)
+    assert held(replay)==[[0,1], [10,11]]
+    give(replay, [1,11], [100,12], autoreset=old)
+    give(replay, [100,12], [101,13], over=[0,1], autoreset=old)
+    assert held(replay)==[[0,1], [10,11], [100,101], [11,12,13]]
+    give(replay, [51,61], [52,62], over=[0,1], autoreset=new)
+    assert held(replay)[4:]==[[50,51,52], [60,61,62]]
+
+def test_not_restored(tmp_path):
+    "`env_restored=False` leaves the steps out that wait"
+    replay = a_replay()
+    give(replay, [0,10], [1,11])
+    replay.save(tmp_path)
+    replay = EpisodeReplay.load(tmp_path, env_restored=False)
+    give(replay, [100,110], [101,111], over=[0,1])
+    assert held(replay)==[[100,101], [110,111]]
+
+def test_saved_by_add_step(tmp_path):
+    "A replay takes both, each with steps of its own that wait"
+    replay = a_replay()
+    give(replay, [0,10], [1,11])
+    own = dict(action=tensor([0,0]), reward=torch.ones(2), terminated=tensor([False]*2), truncated=tensor([False]*2))
+    replay.add_step(dict(own, obs=tensor([70,80])), done=False)
+    replay.save(tmp_path)
+    replay = EpisodeReplay.load(tmp_path)
+    replay.add_step(dict(own, obs=tensor([71,81])), done=True)
+    give(replay, [1,11], [2,12], over=[0,1])
+    assert held(replay)==[[70,71], [80,81], [0,1,2], [10,11,12]]
+
+def test_told_what_is_wrong():
+    "The errors and warnings of `ExperienceReplay.add_vector`"
+    with pytest.warns(UserWarning, match='in three steps no environment continued'):
+        for t in range(5): give(replay := a_replay() if not t else replay, [t,t], [t+2,t+2])
+    with pytest.warns(UserWarning, match='three episodes began with the last observation'):
+        for t in range(9): give(replay := a_replay() if not t else replay, [t,t], [t+1,t+1], over=[t%2], autoreset='disabled')
+    replay = a_replay()
+    give(replay, [0,10], [1,11])
+    final = dict(final_obs=np.array([2,12]))
+    for kw,says in ((dict(infos=final), '`infos` has `final_obs`'), (dict(autoreset='same_step'), 'environment 0 has none there'),
+                    (dict(autoreset=None), '`autoreset` should be the vector environment'), (dict(rewards=[1.]), '`rewards` should have a row'),
+                    (dict(truncated=[True]), '`truncated` should be one for each'), (dict(actions=[0]), '`actions` should have a row'),
+                    (dict(actions=[.5,.5]), '`action` should be int64'), (dict(more=[1,2]), 'unknown')):
+        with raises(says): give(replay, [1,11], [2,12], **dict(dict(over=[0,1]), **kw))
+    with raises('`next_obs` should be int64'): give(replay, [1,11], [[2],[12]], over=[0,1])
+    assert held(replay)==[]
+    give(replay, [1,11], [2,12], over=[0,1])
+    assert held(replay)==[[0,1,2], [10,11,12]]
+
+def test_nothing_is_the_environments():
+    "A vector that writes over its observations changes nothing that is stored or waits"
+    replay,obs,nxt = a_replay(),np.array([0,10]),np.array([1,11])
+    for t in range(3):
+        replay.add_vector(obs=obs, actions=np.zeros(2, int), rewards=np.ones(2), terminated=np.full(2, t==2), truncated=np.zeros(2, bool), next_obs=nxt, autoreset='next_step')
+        obs += 1; nxt += 1
+    nxt[:] = -1
+    assert held(replay)==[[0,1,2,3], [10,11,12,13]]

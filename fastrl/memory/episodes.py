@@ -143,18 +143,24 @@ def _declare(self:EpisodeReplay, schema):
     return fields
 
 @patch
+def _known(self:EpisodeReplay):
+    "The fields of a step by path, if anybody said or showed them"
+    waiting = (self.running, *(v['running'] for v in self.vectors.vectors))
+    return self.dataset.schema or self._declared or next((r.fields for r in waiting if r), None)
+
+@patch
 def _fit(self:EpisodeReplay, step, done):
     "One flag for each environment, and the tensors of `step`; with the first one `running` begins"
     r = self.running
     done,lead = dones_of(done, r.lead if r else None, self.num_envs)
-    if not (r or lead): done = np.broadcast_to(done, lead := lead_of(step, self.dataset.schema or self._declared))
+    if not (r or lead): done = np.broadcast_to(done, lead := lead_of(step, self._known()))
     self.running,cols = self._fit_step(step, r, lead)
     return done,cols
 
 @patch
 def _fit_step(self:EpisodeReplay, step, r, lead):
     "Where `step` goes, a new `Running` if `r` is none yet, and its tensors"
-    fields,cols = fit_schema(step, r.fields if r else self.dataset.schema or self._declared, lead)
+    fields,cols = fit_schema(step, r.fields if r else self._known(), lead)
     if r: return r,cols
     check_padding(self.loader.mask, [p[0] for p in fields])
     if not self.dataset.schema: fields = {p: replace(f, device=cols[p].device) for p,f in fields.items()}
