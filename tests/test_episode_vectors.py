@@ -196,6 +196,14 @@ def test_interrupted_where_the_next_episode_has_begun(tmp_path):
         if saved: replay.save(tmp_path); replay = EpisodeReplay.load(tmp_path)
         give(replay, [100,110,120], [101,111,121], autoreset='same_step')
         assert held(replay)==[[0,1,2], [0,1,2], [20,21,22]] # that of environment 1 was lost with its error
+        replay = a_replay(Stops(99))
+        give(replay, [0,10,20], [1,11,21])
+        with pytest.raises(KeyboardInterrupt): give(replay, [1,11,21], [2,12,22], over=[0,1,2])
+        RingBufferDataset.add_episode(replay.dataset, replay.dataset[0])
+        if saved: replay.save(tmp_path); replay = EpisodeReplay.load(tmp_path)
+        give(replay, [2,12,22], [100,110,120]) # which only resets
+        give(replay, [100,110,120], [101,111,121], over=[1])
+        assert held(replay)==[[0,1,2], [0,1,2], [20,21,22], [110,111]]
 
 def test_an_episode_that_is_not_taken():
     "An error of the dataset comes when all other environments have their step, and the next step continues them"
@@ -271,3 +279,10 @@ def test_nothing_is_the_environments():
         obs += 1; nxt += 1
     nxt[:] = -1
     assert held(replay)==[[0,1,2,3], [10,11,12,13]]
+    give(replay, [3,13], [100,110])
+    nxt = np.array([101,111])
+    kw = dict(actions=np.zeros(2, int), rewards=np.ones(2), terminated=np.zeros(2, bool), truncated=np.zeros(2, bool), autoreset='next_step')
+    replay.add_vector(obs=np.array([100,110]), next_obs=nxt, **kw)
+    nxt[:] = -1
+    give(replay, [200,210], [201,211]) # reset by hand
+    assert held(replay)[2:]==[[100,101], [110,111]]
