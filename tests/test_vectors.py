@@ -2,6 +2,7 @@
 import gymnasium as gym, numpy as np, pytest, torch
 from ale_py.vector_env import AtariVectorEnv
 from gymnasium.vector import AutoresetMode
+from fastrl.memory.episodes import EpisodeReplay, RingBufferDataset
 from fastrl.memory.replay import ExperienceReplay
 
 def fill(envs, memory, steps, seed=0):
@@ -39,25 +40,44 @@ def check_episodes(m):
 
 by_vector = [('sync', o) for o in AutoresetMode]+[('async', o) for o in AutoresetMode]+[('vector_entry_point', None)]
 
-@pytest.mark.parametrize('kind,mode', by_vector, ids=lambda o: getattr(o, 'value', o))
-def test_make_vec(kind, mode):
-    "Each stored row is a transition of CartPole's own physics, also at its ends, and none is missing"
-    n,steps,limit = 3,60,15
+def cartpoles(kind, mode, n, limit):
     kwargs = {} if mode is None else dict(vector_kwargs=dict(autoreset_mode=mode))
-    envs = gym.make_vec('CartPole-v1', n, vectorization_mode=kind, **(kwargs or dict(max_episode_steps=limit)),
+    return gym.make_vec('CartPole-v1', n, vectorization_mode=kind, **(kwargs or dict(max_episode_steps=limit)),
                         **({} if mode is None else dict(wrappers=[lambda e: gym.wrappers.TimeLimit(e, limit)])))
-    memory = ExperienceReplay(bs=8, max_sz=1000, warmup_sz=1, seed=0)
-    overs = fill(envs, memory, steps)
-    resets = overs.sum() if mode in (None, AutoresetMode.NEXT_STEP) else 0 # of which a step may still be to come
-    assert n*steps-resets <= len(memory) <= n*steps-resets+n
-    m,alone = in_order(memory),gym.make('CartPole-v1').unwrapped
-    check_episodes(m)
-    assert m['truncated'].any() and m['terminated'].any() and m['step'].max()==limit
+
+def check_physics(m):
+    alone = gym.make('CartPole-v1').unwrapped
     alone.reset()
     for s,a,nxt,te in zip(m['state'], m['action'], m['next_state'], m['terminated']):
         alone.state,alone.steps_beyond_terminated = tuple(s.double().tolist()),None
         got,_,terminated,*_ = alone.step(int(a))
         assert np.allclose(got, nxt, atol=1e-4) and terminated==bool(te)
+
+@pytest.mark.parametrize('kind,mode', by_vector, ids=lambda o: getattr(o, 'value', o))
+def test_make_vec(kind, mode):
+    "Each stored row is a transition of CartPole's own physics, also at its ends, and none is missing"
+    n,steps,limit = 3,60,15
+    envs = cartpoles(kind, mode, n, limit)
+    memory = ExperienceReplay(bs=8, max_sz=1000, warmup_sz=1, seed=0)
+    overs = fill(envs, memory, steps)
+    resets = overs.sum() if mode in (None, AutoresetMode.NEXT_STEP) else 0 # of which a step may still be to come
+    assert n*steps-resets <= len(memory) <= n*steps-resets+n
+    m = in_order(memory)
+    check_episodes(m)
+    assert m['truncated'].any() and m['terminated'].any() and m['step'].max()==limit
+    check_physics(m)
+
+@pytest.mark.parametrize('kind,mode', by_vector, ids=lambda o: getattr(o, 'value', o))
+def test_episodes_of_make_vec(kind, mode):
+    "Each step of an episode leads to the next one by CartPole's own physics, up to its last observation, and no episode is missing"
+    replay,limit = EpisodeReplay(RingBufferDataset(1000), 8),15
+    overs = fill(cartpoles(kind, mode, 3, limit), replay, 60)
+    episodes = [replay.dataset[i] for i in range(replay.num_episodes)]
+    assert len(episodes)==overs.sum() and max(replay.dataset.episode_lengths)==limit+1
+    for e in episodes:
+        check_physics(dict(state=e['obs'][:-1], action=e['action'], next_state=e['obs'][1:], terminated=e['terminated']))
+        assert (e['terminated']|e['truncated']).tolist()==[False]*(len(e['obs'])-2)+[True,False]
+    assert any(e['truncated'].any() for e in episodes) and any(e['terminated'].any() for e in episodes)
 
 @pytest.mark.parametrize('frame_stack', (None,4))
 @pytest.mark.parametrize('mode', (AutoresetMode.NEXT_STEP,AutoresetMode.SAME_STEP), ids=lambda o: o.value) # it has no third one

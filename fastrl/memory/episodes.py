@@ -33,11 +33,13 @@ from .row import nest, schema_fields, torch_dtype
 from .running import Running, dones_of, flags_of, lead_of, resume_running
 from .slots import Slots
 from .table import Table
+from .vector import TakesVectors, VectorSteps, with_more
 
 # %% ../../nbs/06d_memory.episodes.ipynb #53e420ca
-class EpisodeReplay(Savable):
+class EpisodeReplay(TakesVectors, Savable):
     "Steps in, whole episodes kept, batches of sequences out"
     kind = 'EpisodeReplay'
+    refused = ValueError # what `add_vector` raises
     _declared = None # by `schema`
     def __init__(self,
         dataset:EpisodeDataset, # Where episodes are kept
@@ -76,6 +78,7 @@ class EpisodeReplay(Savable):
     def __setstate__(self, state):
         self.__dict__.update(state, lock=threading.RLock(), adding=threading.RLock())
         self._drawing = self._rng = None # once `sample` has begun: an iterator over `loader`, and what it draws from
+        self.__dict__.setdefault('vectors', VectorSteps()) # each with a `Running` of its own
     def __getstate__(self):
         return {k:v for k,v in self.__dict__.items() if k not in ('lock','adding','_drawing','_rng')}
 
@@ -123,9 +126,10 @@ def add_step(self:EpisodeReplay,
     before = was_done is not None or done is None and flags.ndim>0
     with self.adding:
         flags,cols = self._fit(step_data, flags)
-        errors = self._end(flags&before)
-        errors += self._put(cols)
-        errors += self._end(flags&(not before))
+        r = self.running
+        errors = self._end(r, flags&before)
+        errors += self._put(r, cols)
+        errors += self._end(r, flags&(not before))
     if errors: raise errors[0] # now that all other environments have their step
 
 # %% ../../nbs/06d_memory.episodes.ipynb #38db2065
@@ -139,23 +143,34 @@ def _declare(self:EpisodeReplay, schema):
     return fields
 
 @patch
+def _known(self:EpisodeReplay):
+    "The fields of a step by path, if anybody said or showed them"
+    waiting = (self.running, *(v['running'] for v in self.vectors.vectors))
+    return self.dataset.schema or self._declared or next((r.fields for r in waiting if r), None)
+
+@patch
 def _fit(self:EpisodeReplay, step, done):
     "One flag for each environment, and the tensors of `step`; with the first one `running` begins"
-    r,known = self.running,self.dataset.schema or self._declared
+    r = self.running
     done,lead = dones_of(done, r.lead if r else None, self.num_envs)
-    if not (r or lead): done = np.broadcast_to(done, lead := lead_of(step, known))
-    fields,cols = fit_schema(step, r.fields if r else known, lead)
-    if r: return done,cols
+    if not (r or lead): done = np.broadcast_to(done, lead := lead_of(step, self._known()))
+    self.running,cols = self._fit_step(step, r, lead)
+    return done,cols
+
+@patch
+def _fit_step(self:EpisodeReplay, step, r, lead):
+    "Where `step` goes, a new `Running` if `r` is none yet, and its tensors"
+    fields,cols = fit_schema(step, r.fields if r else self._known(), lead)
+    if r: return r,cols
     check_padding(self.loader.mask, [p[0] for p in fields])
     if not self.dataset.schema: fields = {p: replace(f, device=cols[p].device) for p,f in fields.items()}
-    self.running = Running(lead, fields)
-    return done,cols
+    return Running(lead, fields),cols
 
 # %% ../../nbs/06d_memory.episodes.ipynb #3e51aa0c
 @patch
-def _end(self:EpisodeReplay, done):
+def _end(self:EpisodeReplay, r, done):
     "Give the dataset the episodes of the environments that are `done`; the errors of those that it does not take"
-    r,errors = self.running,[]
+    errors = []
     r.pending |= done
     for i in r.pending.nonzero()[0]: # if this is interrupted, the next step resumes it
         keep = not r.out[i] and r.t>r.start[i]
@@ -168,17 +183,55 @@ def _end(self:EpisodeReplay, done):
 
 # %% ../../nbs/06d_memory.episodes.ipynb #3c405ef9
 @patch
-def _put(self:EpisodeReplay, cols):
-    "Store the step in `running`, but not of an episode that is too long; an error if one has just become so"
-    r,most = self.running,self.dataset.longest
-    long = ~r.out&(r.t-r.start>=most)
+def _put(self:EpisodeReplay, r, cols):
+    "Store the step in `r`, but not of an episode that is too long; an error if one has just become so"
+    most = self.dataset.longest
+    long = ~r.out&(r.t-r.start>=most-(r.last is not None))
     r.put(cols)
-    r.out |= long # left out up to its `done`
+    r.out |= long # left out up to its end
     r.start[r.out] = r.t
     if not long.any(): return []
-    return [ValueError(f'the episode{f" of environment {long.argmax()}" if r.lead else ""} has {most+1} steps '
-                       f'by now, and the capacity is {most}: it is left out up to its `done`. '
+    end,more = ('`done`','') if r.last is None else ('end',' with its last observation')
+    return [ValueError(f'the episode{f" of environment {long.argmax()}" if r.lead else ""} has {most+1} steps{more} '
+                       f'by now, and the capacity is {most}: it is left out up to its {end}. '
                        'Give the dataset a larger `capacity`, or end episodes earlier')]
+
+# %% ../../nbs/06d_memory.episodes.ipynb #05ec7a21
+@patch
+def store_vector(self:EpisodeReplay,
+    s, # From `VectorSteps.read`
+    actions, # As they came
+    more:dict, # Other columns
+):
+    """Append the true steps to the running episodes of their environments, and end those that are over
+    - `s`: From `VectorSteps.read`
+    - `actions`: As they came
+    - `more`: Other columns"""
+    lead,r = (len(s.over),),s.vector.get('running')
+    if self.num_envs not in (None, *lead):
+        raise ValueError(f'`obs` should be of {self.num_envs} environments, as `num_envs` says, got {lead[0]}')
+    rows = with_more(dict(obs=s.obs, action=actions, reward=s.rewards, terminated=s.terminated,
+                          truncated=s.truncated), more)
+    with self.adding:
+        r,cols = self._fit_step(map_leaves(np.asarray, rows), r, lead)
+        last = {('next_obs', *p[1:]): f for p,f in r.fields.items() if p[0]=='obs'}
+        last = fit_schema(map_leaves(np.asarray, dict(next_obs=s.true_next)), last, lead)[1]
+        errors = self._end_loaded(s)+self._end(r, s.left)
+        r.put_last({('obs', *p[1:]): t for p,t in last.items()})
+        errors += self._put(r, cols)
+        r.start[s.lost] = r.t
+        s.vector['running'] = r
+        self.vectors.commit(s, s.next_obs)
+        errors += self._end(r, s.over&~s.lost)
+    if errors: raise errors[0] # now that all other environments have their step
+
+@patch
+def _end_loaded(self:EpisodeReplay, s):
+    "If a new vector comes, those of its size that were saved may not resume: their episodes end where they were"
+    vs = self.vectors.vectors
+    if any(v is s.vector for v in vs): return []
+    loaded = [v['running'] for v in vs if v['key']==-1 and len(v['step'])==len(s.over)]
+    return [e for r in loaded for e in self._end(r, True)]
 
 # %% ../../nbs/06d_memory.episodes.ipynb #1a14f592
 @patch
@@ -237,7 +290,8 @@ def belongings(self:EpisodeReplay, extra=None):
     "Everything to save, while nobody writes"
     with self.adding, _episodes_to_save(self.dataset) as o:
         with self.lock: s = self.loader.sequences; rng = self._rng or s.resumed
-        state = dict(running=self.running and self.running.waiting(), extra=extra,
+        vectors = [{**v, 'key':-1, 'running':v['running'].waiting()} for v in self.vectors.vectors]
+        state = dict(running=self.running and self.running.waiting(), vectors=vectors, extra=extra,
                      draws=dict(entropy=s.entropy, round=s.round, rng=rng and rng.bit_generator.state))
         schema = [[list(p), list(f.shape), str(f.dtype).split('.')[-1]] for p,f in (self._declared or {}).items()]
         yield dict(ring=o['ring'], state={**o['state'], **state}, config={
@@ -313,9 +367,11 @@ def restored(self:EpisodeReplay, saved, ring, beside, state)->EpisodeReplay:
     elif 'lines' in state and isinstance(ds, IndividualFileDataset) and saved.config['scored']==ds.any_order:
         ds.restore_order(state['counts'], state['lines'])
     keep,r,draws = self.__dict__.pop('_keep'),state['running'] and resume_running(state['running']),state['draws']
-    if r and ds.schema and r.fields!=dict(ds.schema):
+    vectors = [{**v, 'running':resume_running(v['running'])} for v in state.get('vectors', ())]
+    if ds.schema and any(o.fields!=dict(ds.schema) for o in (r, *(v['running'] for v in vectors)) if o):
         raise ValueError('its steps that wait have other fields than its episodes')
     if r: self.running = r if keep else Running(r.lead, r.fields)
+    if keep: self.vectors = VectorSteps(vectors)
     s = self.loader.sequences
     s.entropy,s.round = draws['entropy'],whole_number('round', draws['round'], 0)
     np.random.SeedSequence(s.entropy)

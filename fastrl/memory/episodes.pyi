@@ -12,15 +12,18 @@ from .episode_files import IndividualFileDataset, log
 from .episode_rows import RingBufferDataset
 from .loader import EpisodeLoader, concat
 from .ring import Ring
+from .vector import TakesVectors, VectorSteps
 __all__ = ['ReplayBuffer', 'EpisodeReplay', 'saved_episodes', 'episode_problems', 'to_torch', 'Evictor', 'FIFOEvictor', 'FieldType', 'ScoreEvictor', 'EpisodeDataset', 'EpisodeLoader', 'IndividualFileDataset', 'RingBufferDataset', 'concat', 'log']
 
-class EpisodeReplay(Savable):
+class EpisodeReplay(TakesVectors, Savable):
     """Steps in, whole episodes kept, batches of sequences out"""
     kind: str
+    refused = ValueError
     dataset: EpisodeDataset
     running: Any
     loader: Any
     num_envs: Any
+    vectors: VectorSteps
 
     def __init__(self, dataset: EpisodeDataset, batch_size: int, sequence_length: int=1, chunk_size: int | None=None, num_workers: int | None=None, *, num_envs: int | None=None, schema: dict | None=None, frame_stack: int | None=None, frame_pad: str='repeat', **kwargs):
         """- `dataset`: Where episodes are kept
@@ -65,6 +68,13 @@ class EpisodeReplay(Savable):
     - `over`: Use `done=` (ended with this step) or `was_done=` (with the one before), whichever your loop knows
     - `done`: Did the episode end with this step? One flag, or one per environment; a nameless bool means this
     - `was_done`: Did it end with the step before? A nameless array or list, one per environment, means this"""
+        ...
+
+    def store_vector(self, s, actions, more: dict):
+        """Append the true steps to the running episodes of their environments, and end those that are over
+    - `s`: From `VectorSteps.read`
+    - `actions`: As they came
+    - `more`: Other columns"""
         ...
 
     def sample(self) -> BD:

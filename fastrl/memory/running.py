@@ -20,6 +20,7 @@ from .row import nest, tensors_of
 # %% ../../nbs/05i_memory.running.ipynb #1243b1f8
 class Running:
     "The steps of episodes that have not ended"
+    last = None # by path: the step that each of them gets behind its others when it ends, if it gets one
     @torch.inference_mode(False) # what is made in that mode cannot be written outside of it
     def __init__(self,
         lead, # Axes in front of each field: `()` for one environment, `(n,)` for `n`
@@ -60,12 +61,27 @@ def take(self:Running,
     i:int, # Number of the environment
     stop:int, # The first step that is not part of it
 )->dict:
-    """The episode of environment `i` up to `stop`; the next one begins there
+    """The episode of environment `i` up to `stop`, and its `last` step; the next one begins there
     - `i`: Number of the environment
     - `stop`: The first step that is not part of it"""
     when = torch.arange(self.start[i], stop)%self.room
     self.start[i],self.out[i] = stop,False
-    return nest({p: v[when.to(v.device),i] for p,v in self.steps.items()})
+    res = {p: v[when.to(v.device),i] for p,v in self.steps.items()}
+    if self.last is not None: res = {p: torch.cat([v, self.last[p][None,i]]) for p,v in res.items()}
+    return nest(res)
+
+# %% ../../nbs/05i_memory.running.ipynb #05ec7a12
+@patch
+@torch.inference_mode(False)
+def put_last(self:Running,
+    cols, # What the environments show now: some of the fields, by path
+):
+    """An episode that is taken from now on gets one step more, with these fields
+    - `cols`: What the environments show now: some of the fields, by path"""
+    n = math.prod(self.lead)
+    if self.last is None:
+        self.last = {p: torch.zeros(n, *f.shape, dtype=f.dtype, device=f.device) for p,f in self.fields.items()}
+    for p,t in cols.items(): self.last[p].copy_(t)
 
 # %% ../../nbs/05i_memory.running.ipynb #e2e91c3f
 def flags_of(
@@ -134,7 +150,8 @@ def waiting(self:Running)->dict:
     when = torch.arange(first, self.t)%max(1, self.room)
     return dict(lead=list(self.lead), t=self.t, start=self.start.copy(), out=self.out.copy(),
                 pending=self.pending.copy(), fields=[[list(p), str(f.device)] for p,f in self.fields.items()],
-                steps=[v[when.to(v.device)].cpu() for v in self.steps.values()])
+                steps=[v[when.to(v.device)].cpu() for v in self.steps.values()],
+                last=self.last and [v.cpu().clone() for v in self.last.values()])
 
 def resume_running(
     state:dict, # From `waiting`
@@ -142,11 +159,12 @@ def resume_running(
     """The steps that waited, or a `ValueError` if they cannot be
     - `state`: From `waiting`"""
     lead,t,steps = tuple(state['lead']),state['t'],state['steps']
-    n,marks = math.prod(lead),[state[k] for k in ('start','out','pending')]
+    n,marks,last = math.prod(lead),[state[k] for k in ('start','out','pending')],state.get('last')
     if not (len(lead)<2 and all(type(o) is int and o>=0 for o in (*lead, t)) and n and len(steps)==len(state['fields'])
             and all(o.shape==(n,) and o.dtype==dt for o,dt in zip(marks, (np.int64, bool, bool)))
             and (0<=marks[0]).all() and (marks[0]<=t).all()
-            and all(v.shape[:2]==(t-marks[0].min(), n) for v in steps)):
+            and all(v.shape[:2]==(t-marks[0].min(), n) for v in steps)
+            and (last is None or [(v.shape, v.dtype) for v in last]==[(v.shape[1:], v.dtype) for v in steps])):
         raise ValueError('its steps that wait are damaged')
     fields = {tuple(p): FieldType(tuple(v.shape[2:]), v.dtype, device_or_cpu(o))
               for (p,o),v in zip(state['fields'], steps)}
@@ -156,4 +174,5 @@ def resume_running(
     r.start = np.minimum(r.start, r.t) # for now all of them wait from there on
     for cols in zip(*steps): r.put(dict(zip(fields, cols)))
     r.start = marks[0].copy()
+    if last is not None: r.put_last(dict(zip(fields, last)))
     return r

@@ -10,6 +10,7 @@ __all__ = ['Running', 'flags_of', 'dones_of', 'lead_of', 'resume_running']
 
 class Running:
     """The steps of episodes that have not ended"""
+    last: Any
     lead: Any
     fields: Any
     t: int
@@ -33,9 +34,14 @@ class Running:
         ...
 
     def take(self, i: int, stop: int) -> dict:
-        """The episode of environment `i` up to `stop`; the next one begins there
+        """The episode of environment `i` up to `stop`, and its `last` step; the next one begins there
     - `i`: Number of the environment
     - `stop`: The first step that is not part of it"""
+        ...
+
+    def put_last(self, cols):
+        """An episode that is taken from now on gets one step more, with these fields
+    - `cols`: What the environments show now: some of the fields, by path"""
         ...
 
     def waiting(self) -> dict:

@@ -7,7 +7,7 @@ from typing import Any, overload
 import numpy as np
 from types import SimpleNamespace
 from ..core import *
-__all__ = ['unchanged', 'VectorSteps', 'autoreset_name', 'true_next', 'check_mode', 'per_env', 'check_envs', 'TakesVectors']
+__all__ = ['unchanged', 'VectorSteps', 'autoreset_name', 'true_next', 'check_mode', 'per_env', 'check_envs', 'with_more', 'TakesVectors']
 
 def unchanged(obs, before, n: int) -> np.ndarray:
     """Is the observation of each environment the one from `before`?
@@ -57,6 +57,13 @@ class VectorSteps:
     - `next_obs`: What the environments showed after the step"""
         ...
 
+    def read(self, *, obs, rewards, terminated, truncated, next_obs, infos: Any=None, autoreset: Any=None, **columns) -> SimpleNamespace:
+        """What one step of a vector was, checked; it counts once you `commit` it
+    - `autoreset`: As `add_vector` takes them
+    - `**columns`: Others, `(n, …)`
+    - returns: What `look` gives, and `rewards`, `terminated`, `truncated`, `over`, `next_obs`, `true_next`"""
+        ...
+
 def autoreset_name(mode) -> str:
     """The autoreset mode by its name
     - `mode`: A vector environment, its `autoreset_mode`, or the name of it
@@ -92,8 +99,12 @@ def check_envs(n: int, **columns):
     - `**columns`: `(n, …)`, also nested"""
     ...
 
+def with_more(own: dict, more: dict) -> dict:
+    """The columns that `add_vector` writes, and those that you gave; a `ValueError` if you gave one of the first"""
+    ...
+
 class TakesVectors:
-    """A memory with `add_vector`; it has `ring`, `vectors`, `refused` (its exception), and takes batches by `+`"""
+    """A memory with `add_vector`; it has `vectors`, `refused` (its exception), and `store_vector`"""
 
     def add_vector(self, *, obs, actions, rewards, terminated, truncated, next_obs, infos: dict | None=None, autoreset: Any=None, **more):
         """Add what one `step` of a vector environment gave
@@ -106,4 +117,11 @@ class TakesVectors:
     - `infos`: As `step` gave it: in SAME_STEP mode it has `final_obs`
     - `autoreset`: Required: the vector environment, its `autoreset_mode`, or the name of it, `'next_step'`
     - `**more`: Other columns, `(n_envs, …)`"""
+        ...
+
+    def store_vector(self, s, actions, more: dict):
+        """Add the true steps as rows, by `+` to the `ring`; then the step counts
+    - `s`: From `VectorSteps.read`
+    - `actions`: As they came
+    - `more`: Other columns"""
         ...
