@@ -8,7 +8,7 @@ Docs: https://fastrl.github.io/fastrl/memory.columns.html.md"""
 
 # %% auto #0
 __all__ = ['other_words', 'as_column', 'as_rows', 'later_columns', 'with_later', 'check_put', 'row_schema', 'schema_data',
-           'kept_schema', 'one_row', 'refuse_positions', 'Columns']
+           'kept_schema', 'one_row', 'what_came', 'refuse_positions', 'Columns']
 
 # %% ../../nbs/05o_memory.columns.ipynb #e6b73aa0
 import numpy as np, torch
@@ -23,7 +23,7 @@ def as_column(
     - `v`: `(n,)` numbers: a tensor, an array, a list, or anything that NumPy reads
     - returns: `(n,1)`; anything else as it came"""
     if isinstance(v, (np.ndarray, torch.Tensor)): return v[:,None] if v.ndim==1 else v
-    if isinstance(v, list) and all(hasattr(o, 'dtype') for o in v):
+    if isinstance(v, list) and all(hasattr(o, 'dtype') and not isinstance(o, float) for o in v):
         return [o.reshape(1) if o.ndim==0 else o for o in v]
     if isinstance(v, (str, bytes)) or np.ndim(v)!=1: return v
     return [[o] for o in v] if isinstance(v, list) else np.asarray(v)[:,None] # a range, a column of a table
@@ -148,19 +148,35 @@ def _first_of(name, v):
     if name in _int64_fields and type(v) is int and abs(v)<2**63: return np.int64(v)
     return bool(v) if name in _bool_fields and type(v) is int and 0<=v<=1 else v
 
+def _batch_of_one(v):
+    if type(v) in (bool, int, float, np.float64): return [[v]]
+    if isinstance(v, list): return [v]
+    return v.reshape(1, *(v.shape or (1,))) if hasattr(v, 'reshape') else v
+
+# %% ../../nbs/05o_memory.columns.ipynb #b8a13bc6
+def _as_batch(v):
+    "How `v`, which has named columns, is written as a batch"
+    if isinstance(v, dict): return 'batch'
+    return 'batch.to_dict()' if hasattr(v, 'to_dict') and hasattr(v, 'batch_size') else '{**batch}' # a TensorDict
+
+def what_came(
+    v, # In the place of a batch
+)->str: # It, and what to write instead
+    """What came where a memory takes a batch, for an error
+    - `v`: In the place of a batch
+    - returns: It, and what to write instead"""
+    name = type(v).__name__+(f' of {len(v)}' if isinstance(v, tuple) else '')
+    if hasattr(v, 'keys'): return f'a {name}: write `memory + {_as_batch(v)}` to add its steps'
+    return f'a {name}: give the memory columns of many steps, by `memory + batch`, or one step by `add(**step)`'
+
 def refuse_positions(
     *args # What came without a name
 ):
     """A `TypeError` that says how to write it
     - `*args`: What came without a name"""
-    write = '`add(**step)` for one step, `memory + batch` for several' if isinstance(args[0], dict) \
-        else '`add(state=…, action=…, reward=…)`, with the names that your network uses'
+    write = (f'`add(**step)` for one step, `memory + {_as_batch(args[0])}` for several' if hasattr(args[0], 'keys')
+             else '`add(state=…, action=…, reward=…)`, with the names that your network uses')
     raise TypeError(f'`add` takes the fields of a step by name: write {write}')
-
-def _batch_of_one(v):
-    if type(v) in (bool, int, float): return [[v]]
-    if isinstance(v, list): return [v]
-    return v.reshape(1, *(v.shape or (1,))) if hasattr(v, 'reshape') else v
 
 # %% ../../nbs/05o_memory.columns.ipynb #5c01e0a5
 other_words = {
@@ -172,9 +188,8 @@ other_words = {
 # %% ../../nbs/05o_memory.columns.ipynb #c5faefad
 class Columns(BD):
     "The columns of a memory, which know whose they are as long as nothing was taken from them"
-    of = None # gives the memory
+    of = None # the memory
     def __missing__(self, k): # of frames that are stored once, whoever wants stacks asks for them by name
-        memory = self.of and self.of()
-        if memory is not None and k in {f.path[0] for f in memory.ring.fields}: return memory[k]
+        if self.of is not None and k in {f.path[0] for f in self.of.ring.fields}: return self.of[k]
         return BD.__missing__(self, k)
     def __reduce__(self): return BD,(dict(self),)

@@ -31,8 +31,8 @@ def join_rows(
     - `first`: The serial number of the first copy
     - `several`: `ring.seams.several` from before they were written"""
     there,n,was = source.serial(idxs).cpu().numpy(),len(idxs),source.seams
-    apart = 1+np.flatnonzero((np.diff(there)!=1)|np.isin(there[1:], [*was.cuts, *was.gaps]))
-    ends = {first}
+    apart = 1+np.flatnonzero(np.diff(there)!=1)
+    ends = {first, *(first+1+np.flatnonzero(np.isin(there[1:], [*was.cuts, *was.gaps]))).tolist()}
     if len(apart) or there[-1]!=source.total-1 or source.total in was.cuts: ends.add(first+n)
     alone = np.flatnonzero(there<was.lone)
     gaps = {*ring.seams.gaps, *ends, *(first+np.concatenate([alone, alone+1])).tolist()}

@@ -10,7 +10,7 @@ Docs: https://fastrl.github.io/fastrl/memory.replay.html.md"""
 __all__ = ['saved_settings', 'ExperienceReplay', 'ExperienceReplayException', 'MemoryNotWarm', 'NoSuchRow', 'Columns']
 
 # %% ../../nbs/06_memory.replay.ipynb #88a93cec
-import copy, weakref
+import copy
 from contextlib import contextmanager
 import numpy as np, torch
 from torch import Tensor
@@ -157,11 +157,10 @@ def __add__(self:ExperienceReplay,
     - `batch`: A `BD`, a dict, or a tuple that holds just one of them"""
     if isinstance(batch, tuple) and len(batch)==1: batch = batch[0]
     if not isinstance(batch, dict):
-        got = type(batch).__name__+(f' of {len(batch)}' if isinstance(batch, tuple) else '')
-        raise ExperienceReplayException(f'a memory takes a `BD`, a dict, or a tuple of just one, got a {got}: '
-                                        'give it columns of many steps, or one step by `add(**step)`')
-    if isinstance(batch, Columns) and (source := batch.of()) is not None:
-        return self._add_rows_of(source, torch.arange(len(source)), batch)
+        raise ExperienceReplayException('a memory takes a `BD`, a dict, or a tuple of just one, got '
+                                        +what_came(batch))
+    if isinstance(batch, Columns) and batch.of is not None:
+        return self._add_rows_of(batch.of, torch.arange(len(batch.of)), batch)
     try:
         if not self.freeze_memory and self.frame_stack is None and add_alike(self.ring, batch, steps=True): return self
         rows = with_later(as_rows(batch, self.ring.fields), self.later)
@@ -217,7 +216,7 @@ def memory(self:ExperienceReplay)->BD:
     "The stored columns, in the order of the ring; `None` before the first row"
     if not len(self): return None
     res = Columns(self.ring.columns())
-    res.of = weakref.ref(self)
+    res.of = self # not weakly: `memory + ExperienceReplay.load(folder).memory` needs it, too
     return res
 
 # %% ../../nbs/06_memory.replay.ipynb #6e0c0002
@@ -421,7 +420,7 @@ def __getitem__(self:ExperienceReplay,
                                self.gamma, device=ring.device, schema=self.schema, freeze_memory=self.freeze_memory,
                                frame_stack=self.frame_stack, frame_pad=self.frame_pad, **frames)
         res.later = self.later
-        res._add_rows_of(self, i)
+        res._add_rows_of(self, i, go_on=True)
         if hasattr(self.sampler, 'beside'):
             beside = {k: torch.as_tensor(v)[i.to(ring.device)] for k,v in self.sampler.beside(ring).items()}
             res.sampler.load_state_dict(self.sampler.state_dict(), res.ring, beside)
@@ -454,8 +453,8 @@ def _sampler_alike(self:ExperienceReplay):
 
 # %% ../../nbs/06_memory.replay.ipynb #fe07a126
 @patch
-def _add_rows_of(self:ExperienceReplay, source, idxs, rows=None, **columns):
-    "Add the rows `idxs` of `source`, or `rows` that were made of all; they are joined as they are there"
+def _add_rows_of(self:ExperienceReplay, source, idxs, rows=None, go_on=False, **columns):
+    "Add the rows `idxs` of `source`, or `rows` made of all, joined as they are there; may later rows go on from them?"
     ring,of = self.ring,source.ring
     with holding(ring, of): # until the rows are joined, nobody may see them
         first,several = ring.total,ring.seams.several
@@ -468,6 +467,7 @@ def _add_rows_of(self:ExperienceReplay, source, idxs, rows=None, **columns):
                 idxs = idxs[:self._extend_apart(with_later(as_rows(rows, ring.fields), self.later))]
         except ValueError as e: raise ExperienceReplayException(str(e)) from e
         if len(idxs): join_rows(ring, of, idxs, first, several)
+        if not go_on: ring.cut(gap=True) # later rows go on from those before the merge
         self.walk = Walk()
     return self
 
@@ -496,7 +496,8 @@ def extend(self:ExperienceReplay,
     """Add the rows of another memory, oldest first, and keep the episodes of both apart
     - `other`: Another memory, with the same columns"""
     if not isinstance(other, ExperienceReplay) or other is self:
-        raise ExperienceReplayException(f'`other` should be another ExperienceReplay, got {other!r:.60}')
+        raise ExperienceReplayException('`other` should be another ExperienceReplay, got '
+                                        +('this one' if other is self else what_came(other)))
     if not len(other): return self
     with holding(self.ring, ring := other.ring):
         i = torch.arange(ring.total-len(ring), ring.total)
@@ -507,7 +508,6 @@ def extend(self:ExperienceReplay,
         if ids is not None and 'episode_id' in self.ring.columns() and len(self):
             ids = ids-ids.min()+self.ring['episode_id'].max()+1
         self._add_rows_of(other, i, **({} if ids is None else dict(episode_id=ids)))
-        self.ring.cut()
         if ids is not None: self.vectors.next_episode = max(self.vectors.next_episode, int(ids.max())+1)
     return self
 

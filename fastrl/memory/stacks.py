@@ -14,6 +14,7 @@ __all__ = ['check_frames', 'warn_of_stacks', 'pool_path', 'pool_file', 'is_image
 # %% ../../nbs/02c_memory.stacks.ipynb #3d87d1c6
 import math, numpy as np, torch
 from functools import lru_cache
+from itertools import product
 from pathlib import Path
 from fastcore.basics import patch
 from torch import Tensor
@@ -44,15 +45,18 @@ def warn_of_stacks(
     next_state:Tensor,
     stack:int, # Frames in a state, as you said
 )->bool: # Was there a warning?
-    """Warn if these frames are stacks already: the next frame continues each along an axis
+    """Warn if these frames are stacks already: the next frame continues each along an axis, maybe that of channels
     - `state`: Frames that came singly, `(n, …)`
     - `stack`: Frames in a state, as you said
     - returns: Was there a warning?"""
-    for axis in (1, -1) if state.ndim==4 else ():
-        k,a,b = state.shape[axis],state.movedim(axis, 1),next_state.movedim(axis, 1)
-        still = torch.equal(a[:,1:], a[:,:-1]) or a[:,1:].min()==a[:,1:].max() # nothing there that could move
-        if not 1<k<min(9, *a.shape[2:]) or still or not torch.equal(a[:,1:], b[:,:-1]): continue
-        todo = [f'say `frame_stack={k}`']*(k!=stack)+['move that axis to the front']*(axis==-1)
+    for axis,c in product((1, -1), (1, 3, 4)) if state.ndim in (4, 5) else (): # `c` channels a frame
+        a,b = state.movedim(axis, 1),next_state.movedim(axis, 1)
+        k,rest = a.shape[1]//c,a.shape[2:]
+        if a.shape[1]%c or not 1<k<9 or k*c>=max(rest): continue
+        still = torch.equal(a[:,c:], a[:,:-c]) or a[:,c:].min()==a[:,c:].max() # nothing there that could move
+        if still or not torch.equal(a[:,c:], b[:,:-c]): continue
+        form = [k, *([c]*(c>1 and axis==1)), *rest, *([c]*(c>1 and axis==-1))]
+        todo = [f'say `frame_stack={k}`']*(k!=stack)+[f'give each as {form}']*(form!=[*state.shape[1:]])
         warn_user(f'you said `frame_stack={stack}`, and each frame of {list(state.shape[1:])} looks like a stack of '
                   f'{k}, which would be stacked once more: {", and ".join(todo)}')
         return True

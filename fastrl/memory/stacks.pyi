@@ -19,7 +19,7 @@ def check_frames(fields, stack: int):
     ...
 
 def warn_of_stacks(state: Tensor, next_state: Tensor, stack: int) -> bool:
-    """Warn if these frames are stacks already: the next frame continues each along an axis
+    """Warn if these frames are stacks already: the next frame continues each along an axis, maybe that of channels
     - `state`: Frames that came singly, `(n, …)`
     - `stack`: Frames in a state, as you said
     - returns: Was there a warning?"""
