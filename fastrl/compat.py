@@ -32,6 +32,7 @@ from .memory.vector import unchanged
 class ReplayBuffer:
     "The replay buffer of cleanrl and SB3, over an `ExperienceReplay`"
     memory = None # before there is one
+    samples_as = None # the class of batches, set below
     sb3_draws = False # Do NumPy's generator and SB3's order decide what is drawn?
     def __init__(self,
         buffer_size:int, # The most steps it holds, of all environments together
@@ -235,8 +236,12 @@ def next_observations(self:ReplayBuffer):
     raise AttributeError('with `optimize_memory_usage` there are no `next_observations`')
 @patch(as_prop=True)
 def actions(self:ReplayBuffer): return self._steps_of('action', (self.action_dim,))
-for o in ('rewards','dones','timeouts'):
-    setattr(ReplayBuffer, o, property(lambda self, name='reward' if o=='rewards' else o: self._steps_of(name, ())))
+@patch(as_prop=True)
+def rewards(self:ReplayBuffer): return self._steps_of('reward', ())
+@patch(as_prop=True)
+def dones(self:ReplayBuffer): return self._steps_of('dones', ())
+@patch(as_prop=True)
+def timeouts(self:ReplayBuffer): return self._steps_of('timeouts', ())
 
 # %% ../nbs/29_compat.ipynb #0ff77270
 class ReplayBufferSamples(NamedTuple):

@@ -23,6 +23,7 @@ __all__ = ['ReplayBuffer', 'ReplayBufferSamples', 'from_minari', 'to_minari', 'f
 class ReplayBuffer:
     """The replay buffer of cleanrl and SB3, over an `ExperienceReplay`"""
     memory: Any
+    samples_as: Any
     sb3_draws: bool
     observation_space: Any
     action_space: Any
@@ -96,6 +97,18 @@ class ReplayBuffer:
 
     @property
     def actions(self):
+        ...
+
+    @property
+    def rewards(self):
+        ...
+
+    @property
+    def dones(self):
+        ...
+
+    @property
+    def timeouts(self):
         ...
 
     def sample(self, batch_size: int, env: Any=None):

@@ -414,11 +414,12 @@ def _while_busy(self:ParallelExperience):
 
 # %% ../nbs/12_parallel.ipynb #48a29579
 @patch
-async def _next(self:ParallelExperience, pool, count, max_iter, collect, update):
+async def _next(self:ParallelExperience, pool, count, max_iter, collect, update, begins):
     "The next iteration, unless another run has done them all"
     self.banks.folder.mkdir(parents=True, exist_ok=True)
     with FileLock(self.banks.folder, alone=True), self._while_busy():
         self.banks.sweep()
+        if begins: self._warn_if_met(max_iter)
         done = self._resume()
         if max_iter and done>=max_iter: return
         if max_iter: count.bar.total = count.done+(max_iter-done-(not collect))*len(self.environments)
@@ -446,13 +447,12 @@ async def start(self:ParallelExperience,
     sweep_scratch()
     check_config(initial_config, self._task_names())
     self._config = initial_config
-    self._warn_if_met(max_iter)
-    done,count,first = self._resume(),_Count(self.patience),skip_pre_loop
+    done,count,first = None,_Count(self.patience),skip_pre_loop
     pool = self.engine or ThreadPoolExecutor(len(self.environments) or 1)
     try:
         with while_wanted() as self._wanted:
-            while not self._stopped.is_set() and (not max_iter or done<max_iter):
-                state = await self._next(pool, count, max_iter, collect and not first, not first)
+            while not self._stopped.is_set() and not (max_iter and done and done>=max_iter):
+                state = await self._next(pool, count, max_iter, collect and not first, not first, done is None)
                 first = False
                 if state is None: return
                 done = state.iteration+1

@@ -352,6 +352,23 @@ def in_turns(steps, *pes, then=lambda i: None):
         return res
     return asyncio.run(go())
 
+def test_locked_before_it_looks(tmp_path, monkeypatch):
+    "A driver looks at the run of its folder only once it has the lock: another one may be writing there"
+    import fastrl.parallel as parallel
+    from fastrl.memory.files import FileLock
+    assert in_turns(2, counts(tmp_path))==[1,2]
+    folder,looks = counts(tmp_path).banks.folder,[]
+    def locked():
+        try: FileLock(folder).let_go()
+        except ValueError: return True
+        return False
+    def look(of, was=parallel.read_run): looks.append(locked()); return was(of)
+    monkeypatch.setattr(parallel, 'read_run', look)
+    with FileLock(folder), pytest.raises(ValueError, match='only one may write at a time'): in_turns(1, counts(tmp_path))
+    assert not looks
+    assert in_turns(1, counts(tmp_path))==[3]
+    assert looks and looks[0] is True
+
 def test_drivers_in_turns(tmp_path):
     "Each driver of a folder resumes with the policy of the last iteration, whoever did it"
     assert in_turns(6, counts(tmp_path), counts(tmp_path))==[1,2,3,4,5,6]

@@ -464,20 +464,6 @@ def _stacks(self:FrameRing, top, rest):
         if path_name((top, *p))==f'{top}.{rest}': return v
     raise KeyError(f'no field {top}.{rest}')
 
-# %% ../../nbs/03a_memory.frames.ipynb #4c4804b7
-@patch
-def put(self:FrameRing,
-    name:str, # The column, no frames
-    idxs, values, serials=None, # As `Ring.put` takes them
-)->int: # How many rows were gone
-    """Write `values` into rows that are still the ones they were
-    - `name`: The column, no frames
-    - `serials`: As `Ring.put` takes them
-    - returns: How many rows were gone"""
-    if name.partition('.')[0] in ('state','next_state'): raise ValueError(
-        f'`{name}` cannot be overwritten, as rows have frames in common: add the changed steps as new rows')
-    return Ring.put(self, name, idxs, values, serials)
-
 # %% ../../nbs/03a_memory.frames.ipynb #270b19f3
 @patch
 def copy_rows(self:FrameRing,

@@ -90,13 +90,6 @@ class FrameRing(Ring):
         """A column by name, of stacks a copy; or a copy of the rows that anything else names"""
         ...
 
-    def put(self, name: str, idxs, values, serials: Any=None) -> int:
-        """Write `values` into rows that are still the ones they were
-    - `name`: The column, no frames
-    - `serials`: As `Ring.put` takes them
-    - returns: How many rows were gone"""
-        ...
-
     def copy_rows(self, source: FrameRing, idxs: Tensor, **columns):
         """Write rows of `source`, with their frames
     - `source`: Another one, with the same frames

@@ -73,7 +73,8 @@ def _show(self:Place, columns=None):
     arrays = {p: v.numpy() for p,v in cols.items()} if self.fields.record and cpu else None
     wholes = {f.path: _as_items(f, array if arrays else None) for f in self.fields}
     # of `a.b` and `a` › `b` the first
-    by_name = {f.name: f for f in sorted(self.fields, key=lambda f: -len(f.path))}
+    put = [f for f in self.fields if not ('frame_pad' in self.about and f.path[0] in ('state','next_state'))]
+    by_name = {f.name: f for f in sorted(put, key=lambda f: -len(f.path))} # without numbers of frames
     vars(self).update(array=array, columns=cols, arrays=arrays, wholes=wholes, by_name=by_name, # in one step,
                       short=array is not None and self.fields.nbytes<=1024) # whatever interrupts
     if not cpu: self.tell()
