@@ -14,6 +14,7 @@ import functools, numpy as np, torch
 from types import SimpleNamespace
 from fastcore.basics import patch
 from ..core import *
+from .row import final_of
 
 # %% ../../nbs/05n_memory.vector.ipynb #16487c0b
 def unchanged(
@@ -141,35 +142,31 @@ def autoreset_name(
 def true_next(
     next_obs, # What the environments showed after the step
     over, # `(n,)` bools: did their episodes end with it?
-    infos:dict, # As `step` gave it
+    infos, # As `step` gave it, a dict or a list of dicts
 ): # -> the same form as `next_obs`, copied
     """`next_obs`, with the last observation of each episode that ended
     - `next_obs`: What the environments showed after the step
     - `over`: `(n,)` bools: did their episodes end with it?
-    - `infos`: As `step` gave it
+    - `infos`: As `step` gave it, a dict or a list of dicts
     - returns: the same form as `next_obs`, copied"""
-    final = infos.get('final_obs', infos.get('final_observation')) # its name before gymnasium 1.1
-    each = isinstance(final, np.ndarray) and final.dtype==object
     nxt = map_leaves(np.array, next_obs)
     for i in np.flatnonzero(over):
-        if final is None or each and final[i] is None:
+        if (final := final_of(infos, i)) is None:
             raise ValueError('a vector that resets in the same step gives the last observation in '
                              f'`infos["final_obs"]`, but environment {i} has none there: pass `infos`')
-        for path,a in leaves(nxt):
-            last = functools.reduce(lambda o,k: o[k], path, final[i] if each else final)
-            a[i] = last if each else last[i]
+        for path,a in leaves(nxt): a[i] = functools.reduce(lambda o,k: o[k], path, final)
     return nxt
 
 def check_mode(
     mode:str, # Name of the autoreset mode
     over, # `(n,)` bools: did their episodes end?
-    infos:dict, # As `step` gave it
+    infos, # As `step` gave it
 ):
     """A `ValueError` if `infos` has the last observations of episodes, as only SAME_STEP gives them, in another `mode`
     - `mode`: Name of the autoreset mode
     - `over`: `(n,)` bools: did their episodes end?
     - `infos`: As `step` gave it"""
-    if mode!='same_step' and over.any() and isinstance(infos, dict) and infos.get('final_obs') is not None:
+    if mode!='same_step' and any(final_of(infos, i) is not None for i in np.flatnonzero(over)):
         raise ValueError('`infos` has `final_obs`, as vectors give it that reset in the same step, and `autoreset` '
                          f'says {mode!r}: pass the vector environment itself as `autoreset`')
 
@@ -216,7 +213,7 @@ def add_vector(self:TakesVectors,
     terminated, # Bools: did the episode end?
     truncated, # Bools: did a time limit cut it off?
     next_obs, # What the environments showed after the step, as `step` gave it
-    infos:dict=None, # As `step` gave it: in SAME_STEP mode it has `final_obs`
+    infos=None, # As `step` gave it, a dict or a list of dicts: in SAME_STEP mode it has `final_obs`
     autoreset=None, # Required: the vector environment, its `autoreset_mode`, or the name of it, `'next_step'`
     **more # Other columns, `(n_envs, …)`
 ):
@@ -227,7 +224,7 @@ def add_vector(self:TakesVectors,
     - `terminated`: Bools: did the episode end?
     - `truncated`: Bools: did a time limit cut it off?
     - `next_obs`: What the environments showed after the step, as `step` gave it
-    - `infos`: As `step` gave it: in SAME_STEP mode it has `final_obs`
+    - `infos`: As `step` gave it, a dict or a list of dicts: in SAME_STEP mode it has `final_obs`
     - `autoreset`: Required: the vector environment, its `autoreset_mode`, or the name of it, `'next_step'`
     - `**more`: Other columns, `(n_envs, …)`"""
     try:
