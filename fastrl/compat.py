@@ -33,6 +33,7 @@ class ReplayBuffer:
     "The replay buffer of cleanrl and SB3, over an `ExperienceReplay`"
     memory = None # before there is one
     sb3_draws = False # Do NumPy's generator and SB3's order decide what is drawn?
+    _reset_apart,_resets = False,0 # might the next step only reset what ended? How often did one look so?
     def __init__(self,
         buffer_size:int, # The most steps it holds, of all environments together
         observation_space, action_space,
@@ -127,6 +128,16 @@ def _late(infos, over):
         if ended is not None: late |= flags(ended)&~over
     return late.tolist()
 
+@patch
+def _watch(self:ReplayBuffer, now, nxt, reward, over):
+    "Warn if a vector resets in the next step: that row leads from the end of an episode to the start of another"
+    def same(obs): return unchanged(tuple(obs), tuple(now), self.n_envs)
+    if not (self._over&same(self._last)&~same(nxt)&~over&(reward[:,0]==0)).any(): return
+    self._resets += 1
+    if self._resets==3: warn_user(
+        'three steps after an ending did nothing but reset, and are stored as transitions, from the last observation '
+        'of an episode to the first one of the next: make the vector with `autoreset_mode="SameStep"`, and take the '
+        'last observations from `infos["final_obs"]`')
 
 # %% ../nbs/29_compat.ipynb #29466e5d
 @patch
@@ -142,6 +153,7 @@ def add(self:ReplayBuffer, obs, next_obs, action, reward, done, infos):
     step['action',][...],step['reward',][...] = action,reward
     if True in begins.tolist():
         self._leave(begins&~self._over)
+        if self._reset_apart: self._watch([*now.values()], [*nxt.values()], reward, over)
         step['episode_id',][begins] += n
     if ends or self._ends: # else nothing is new
         self._ends,late = True,np.array(late)
@@ -152,6 +164,7 @@ def add(self:ReplayBuffer, obs, next_obs, action, reward, done, infos):
     def note():
         if once: self._keep_next(nxt, begins)
         self._ends,self._over,self._last = ends,over|late if ends else over,[np.array(o) for o in nxt.values()]
+        if ends: self._reset_apart = isinstance(infos, dict) and not any('final' in k for k in infos)
     total = self.memory.ring.total
     try: self.memory.ring.write_by(n, write); note()
     except BaseException: # a Ctrl-C, say: what is counted has its next observation
