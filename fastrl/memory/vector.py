@@ -151,7 +151,7 @@ def true_next(
     - returns: the same form as `next_obs`, copied"""
     nxt = map_leaves(np.array, next_obs)
     for i in np.flatnonzero(over):
-        if (final := final_of(infos, i)) is None:
+        if (final := _here(final_of(infos, i))) is None:
             raise ValueError('a vector that resets in the same step gives the last observation in '
                              f'`infos["final_obs"]`, but environment {i} has none there: pass `infos`')
         for path,a in leaves(nxt): a[i] = functools.reduce(lambda o,k: o[k], path, final)
@@ -169,6 +169,11 @@ def check_mode(
     if mode!='same_step' and any(final_of(infos, i) is not None for i in np.flatnonzero(over)):
         raise ValueError('`infos` has `final_obs`, as vectors give it that reset in the same step, and `autoreset` '
                          f'says {mode!r}: pass the vector environment itself as `autoreset`')
+
+def _here(o):
+    "Tensors, also nested, without a gradient and in ordinary memory"
+    if type(o) is np.ndarray: return o
+    return map_leaves(lambda v: v.detach().cpu() if isinstance(v, torch.Tensor) else v, o)
 
 # %% ../../nbs/05n_memory.vector.ipynb #70d15aa3
 def per_env(
@@ -227,6 +232,8 @@ def add_vector(self:TakesVectors,
     - `infos`: As `step` gave it, a dict or a list of dicts: in SAME_STEP mode it has `final_obs`
     - `autoreset`: Required: the vector environment, its `autoreset_mode`, or the name of it, `'next_step'`
     - `**more`: Other columns, `(n_envs, …)`"""
+    obs,actions,rewards,next_obs = map(_here, (obs, actions, rewards, next_obs))
+    terminated,truncated,more = _here(terminated),_here(truncated),{k: _here(o) for k,o in more.items()}
     try:
         mode = autoreset_name(autoreset)
         n = next((np.shape(o)[0] for _,o in leaves(obs) if np.ndim(o)), 0)
