@@ -55,7 +55,7 @@ class ReplayBuffer:
         - `sampler`: `Prioritized()`, for example, of which each buffer has a copy
         - `seed`: Makes draws reproducible, by default one of NumPy's generator; `np.random`: draw as SB3 does"""
         self.observation_space,self.action_space,self.n_envs = observation_space,action_space,n_envs
-        self.obs_shape,self.action_dim = _shape_of(observation_space),math.prod(action_space.shape)
+        self.obs_shape,self.action_dim = _shape_of(observation_space),math.prod(_shape_of(action_space, False))
         if str(device)=='auto': device = 'cuda' if torch.cuda.is_available() else 'cpu'
         self.device,self.buffer_size = torch.device(device),max(buffer_size//n_envs, 1)
         self.optimize_memory_usage = optimize_memory_usage
@@ -91,10 +91,12 @@ def _observed(self:ReplayBuffer, name, obs):
     if not isinstance(self.obs_shape, dict): return {(name,): self._column_value((name,), obs)}
     return {(name,k): self._column_value((name,k), obs[k]) for k in self.obs_shape}
 
-def _shape_of(space):
-    "The shape of observations, a dict of them for a Dict space; a number has `(1,)`"
-    if hasattr(space, 'spaces'): return {k: _shape_of(o) for k,o in space.spaces.items()}
-    return space.shape or (1,)
+def _shape_of(space, nests=True):
+    "The shape of values in `space`, a dict of them for a Dict space; a number has `(1,)`"
+    if nests and isinstance(getattr(space, 'spaces', None), dict): return {k: _shape_of(o) for k,o in space.items()}
+    if space.shape is not None: return space.shape or (1,)
+    raise ValueError('a space should be Box, Discrete, MultiDiscrete or MultiBinary'
+                     f'{", or a Dict of them" if nests else ""}, got {space}: wrap the environment')
 
 def _schema_of(space, shape):
     "The schema of observations, nested as they are"
