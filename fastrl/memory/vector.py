@@ -149,14 +149,34 @@ def true_next(
     - `over`: `(n,)` bools: did their episodes end with it?
     - `infos`: As `step` gave it, a dict or a list of dicts
     - returns: the same form as `next_obs`, copied"""
+    if not _readable(infos, len(over)):
+        raise ValueError('`infos` should be what `step` of the vector gave, a dict or a list of '
+                         f'{len(over)} dicts, got a {type(infos).__name__}')
     nxt = map_leaves(np.array, next_obs)
+    (_,a),*_ = leaves(nxt)
     for i in np.flatnonzero(over):
-        if (final := _here(final_of(infos, i))) is None:
+        try:
+            final = _here(final_of(infos, i))
+            for path,a in leaves(nxt) if final is not None else ():
+                last = functools.reduce(lambda o,k: o[k], path, final)
+                if np.shape(last)!=a.shape[1:]: raise ValueError(f'got shape {np.shape(last)}')
+                a[i] = last
+        except (KeyError, IndexError, TypeError, ValueError) as e:
+            raise ValueError(f'`infos["final_obs"]` should have the last observation of environment {i}, like '
+                             f'those of `next_obs` of shape {a.shape[1:]}: {e}') from None
+        if final is None:
             raise ValueError('a vector that resets in the same step gives the last observation in '
                              f'`infos["final_obs"]`, but environment {i} has none there: pass `infos`')
-        for path,a in leaves(nxt): a[i] = functools.reduce(lambda o,k: o[k], path, final)
     return nxt
 
+def _here(o):
+    "Tensors, also nested, without a gradient and in ordinary memory"
+    if type(o) is np.ndarray: return o
+    return map_leaves(lambda v: v.detach().cpu() if isinstance(v, torch.Tensor) else v, o)
+
+def _readable(infos, n): return isinstance(infos, dict) or isinstance(infos, (list, tuple)) and len(infos)==n
+
+# %% ../../nbs/05n_memory.vector.ipynb #8a9cdf0a
 def check_mode(
     mode:str, # Name of the autoreset mode
     over, # `(n,)` bools: did their episodes end?
@@ -166,14 +186,10 @@ def check_mode(
     - `mode`: Name of the autoreset mode
     - `over`: `(n,)` bools: did their episodes end?
     - `infos`: As `step` gave it"""
-    if mode!='same_step' and any(final_of(infos, i) is not None for i in np.flatnonzero(over)):
+    if mode=='same_step' or not _readable(infos, len(over)): return
+    if any(final_of(infos, i) is not None for i in np.flatnonzero(over)):
         raise ValueError('`infos` has `final_obs`, as vectors give it that reset in the same step, and `autoreset` '
                          f'says {mode!r}: pass the vector environment itself as `autoreset`')
-
-def _here(o):
-    "Tensors, also nested, without a gradient and in ordinary memory"
-    if type(o) is np.ndarray: return o
-    return map_leaves(lambda v: v.detach().cpu() if isinstance(v, torch.Tensor) else v, o)
 
 # %% ../../nbs/05n_memory.vector.ipynb #70d15aa3
 def per_env(
@@ -235,6 +251,7 @@ def add_vector(self:TakesVectors,
     obs,actions,rewards,next_obs = map(_here, (obs, actions, rewards, next_obs))
     terminated,truncated,more = _here(terminated),_here(truncated),{k: _here(o) for k,o in more.items()}
     try:
+        _check_names(more)
         mode = autoreset_name(autoreset)
         n = next((np.shape(o)[0] for _,o in leaves(obs) if np.ndim(o)), 0)
         terminated,truncated = per_env('terminated', terminated, n, bool),per_env('truncated', truncated, n, bool)
@@ -257,6 +274,11 @@ def add_vector(self:TakesVectors,
     return self
 
 # %% ../../nbs/05n_memory.vector.ipynb #a88d81eb
+
+def _check_names(more):
+    if ours := [k for k in ('state','action','reward','next_state','env_id','episode_id','step') if k in more]:
+        raise ValueError(f'`add_vector` itself writes the columns {ours}: leave them out')
+
 def _first_episode(ring):
     "A number that no stored episode has"
     stored = ring['episode_id'] if len(ring) and ('episode_id',) in ring.place.columns else torch.zeros(1)
