@@ -34,6 +34,7 @@ class ReplayBuffer:
     memory = None # before there is one
     samples_as = None # the class of batches, set below
     sb3_draws = False # Do NumPy's generator and SB3's order decide what is drawn?
+    _reset_apart,_resets = False,0 # might the next step only reset what ended? How often did one look so?
     def __init__(self,
         buffer_size:int, # The most steps it holds, of all environments together
         observation_space, action_space,
@@ -55,7 +56,7 @@ class ReplayBuffer:
         - `sampler`: `Prioritized()`, for example, of which each buffer has a copy
         - `seed`: Makes draws reproducible, by default one of NumPy's generator; `np.random`: draw as SB3 does"""
         self.observation_space,self.action_space,self.n_envs = observation_space,action_space,n_envs
-        self.obs_shape,self.action_dim = _shape_of(observation_space),math.prod(action_space.shape)
+        self.obs_shape,self.action_dim = _shape_of(observation_space),math.prod(_shape_of(action_space, False))
         if str(device)=='auto': device = 'cuda' if torch.cuda.is_available() else 'cpu'
         self.device,self.buffer_size = torch.device(device),max(buffer_size//n_envs, 1)
         self.optimize_memory_usage = optimize_memory_usage
@@ -91,10 +92,12 @@ def _observed(self:ReplayBuffer, name, obs):
     if not isinstance(self.obs_shape, dict): return {(name,): self._column_value((name,), obs)}
     return {(name,k): self._column_value((name,k), obs[k]) for k in self.obs_shape}
 
-def _shape_of(space):
-    "The shape of observations, a dict of them for a Dict space; a number has `(1,)`"
-    if hasattr(space, 'spaces'): return {k: _shape_of(o) for k,o in space.spaces.items()}
-    return space.shape or (1,)
+def _shape_of(space, nests=True):
+    "The shape of values in `space`, a dict of them for a Dict space; a number has `(1,)`"
+    if nests and isinstance(getattr(space, 'spaces', None), dict): return {k: _shape_of(o) for k,o in space.items()}
+    if space.shape is not None: return space.shape or (1,)
+    raise ValueError('a space should be Box, Discrete, MultiDiscrete or MultiBinary'
+                     f'{", or a Dict of them" if nests else ""}, got {space}: wrap the environment')
 
 def _schema_of(space, shape):
     "The schema of observations, nested as they are"
@@ -128,6 +131,16 @@ def _late(infos, over):
         if ended is not None: late |= flags(ended)&~over
     return late.tolist()
 
+@patch
+def _watch(self:ReplayBuffer, now, nxt, reward, over):
+    "Warn if a vector resets in the next step: that row leads from the end of an episode to the start of another"
+    def same(obs): return unchanged(tuple(obs), tuple(now), self.n_envs)
+    if not (self._over&same(self._last)&~same(nxt)&~over&(reward[:,0]==0)).any(): return
+    self._resets += 1
+    if self._resets==3: warn_user(
+        'three steps after an ending did nothing but reset, and are stored as transitions, from the last observation '
+        'of an episode to the first one of the next: make the vector with `autoreset_mode="SameStep"`, and take the '
+        'last observations from `infos["final_obs"]`')
 
 # %% ../nbs/29_compat.ipynb #29466e5d
 @patch
@@ -143,6 +156,7 @@ def add(self:ReplayBuffer, obs, next_obs, action, reward, done, infos):
     step['action',][...],step['reward',][...] = action,reward
     if True in begins.tolist():
         self._leave(begins&~self._over)
+        if self._reset_apart: self._watch([*now.values()], [*nxt.values()], reward, over)
         step['episode_id',][begins] += n
     if ends or self._ends: # else nothing is new
         self._ends,late = True,np.array(late)
@@ -153,6 +167,7 @@ def add(self:ReplayBuffer, obs, next_obs, action, reward, done, infos):
     def note():
         if once: self._keep_next(nxt, begins)
         self._ends,self._over,self._last = ends,over|late if ends else over,[np.array(o) for o in nxt.values()]
+        if ends: self._reset_apart = isinstance(infos, dict) and not any('final' in k for k in infos)
     total = self.memory.ring.total
     try: self.memory.ring.write_by(n, write); note()
     except BaseException: # a Ctrl-C, say: what is counted has its next observation

@@ -87,4 +87,8 @@ class _Weighted(TorchFunctionMode):
 class Priorities:
     "Before a model class of SB3: its `train` weights losses, and writes priorities back"
     def train(self, *args, **kwargs):
-        with _Weighted(self.replay_buffer): super().train(*args, **kwargs)
+        was = self.replay_buffer.drawn
+        with _Weighted(self.replay_buffer) as w: super().train(*args, **kwargs)
+        if w.drawn is None and self.replay_buffer.drawn is not was: raise ValueError(
+            f'`Priorities` weights `mse_loss` and `smooth_l1_loss`, and {type(self).__name__} has neither, so that '
+            'nothing would change its draws: take another algorithm, or give `update_td` the errors yourself')

@@ -79,6 +79,21 @@ def test_ended_by_the_infos_of_a_vector():
     except ValueError as e: assert 'a dict for each of 2 environments, got 1' in str(e)
     else: raise AssertionError
 
+def test_steps_that_only_reset(recwarn):
+    "cleanrl's loop with gymnasium's vectors: a warning for those that reset in the next step, and for no others"
+    for mode,words in (('NextStep',1), ('SameStep',0)):
+        envs = gym.make_vec('CartPole-v1', num_envs=2, vectorization_mode='sync', vector_kwargs=dict(autoreset_mode=mode), max_episode_steps=9)
+        b = ReplayBuffer(300, envs.single_observation_space, envs.single_action_space, 'cpu', 2, handle_timeout_termination=False)
+        recwarn.clear()
+        obs,_ = envs.reset(seed=0)
+        for _ in range(100):
+            actions = np.ones(2, int)
+            nxt,rewards,over,late,infos = envs.step(actions)
+            b.add(obs, nxt, actions, rewards, over|late, infos)
+            obs = nxt
+        ours = [o for o in recwarn if 'did nothing but reset' in str(o.message)]
+        assert len(ours)==words and all(o.filename==__file__ for o in ours), mode
+
 def test_once():
     "Stored once or twice: the same batches, Dict observations too"
     for nested in (False, True):

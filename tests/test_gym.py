@@ -362,7 +362,7 @@ class Dense(gym.vector.VectorWrapper):
             info = {'final_obs': np.stack([np.full(1, np.nan) if f is None else f for f in info['final_obs']])}
         return *o,info
 
-@pytest.mark.parametrize('wrap', (Old, Dense))
+@pytest.mark.parametrize('wrap', (Old, Dense, gym.wrappers.vector.DictInfoToList))
 def test_forms_of_final_obs(wrap):
     same_step = [lambda n=n: CopyObs(Toy(n)) for n in (1,3,4)]
     b = Source(GymLoop(wrap(SyncVectorEnv(same_step, autoreset_mode='SameStep')))).take(60)

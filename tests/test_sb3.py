@@ -8,7 +8,7 @@ from stable_baselines3 import DQN, SAC, TD3, HerReplayBuffer as TheirHer
 from stable_baselines3.common import buffers as theirs
 from stable_baselines3.common.envs import BitFlippingEnv
 from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
-from fastrl.memory.replay import MemoryNotWarm
+from fastrl.memory.replay import ExperienceReplay, ExperienceReplayException, MemoryNotWarm
 from fastrl.memory.sample import Prioritized
 from fastrl.sb3 import DictReplayBuffer, HerReplayBuffer, NStepReplayBuffer, Priorities, ReplayBuffer
 
@@ -305,6 +305,24 @@ def test_her():
     assert torch.equal(goal[new], b.observations['desired_goal'][new]) and .7<new.float().mean()<.9
     assert ((goal>=achieved)&(goal//1000==achieved//1000))[new].all() and torch.equal(b.rewards[new], (achieved*2+goal)[new])
     assert (b.rewards[~new]==0).all() and (b.dones==0).all()
+
+def test_their_vectors_in_our_memory():
+    "`add_vector` takes what an SB3 `VecEnv` gives: the last observation of an episode stands in a list of infos"
+    envs,memory = DummyVecEnv([Line]*2),ExperienceReplay(warmup_sz=1, max_sz=500, n_step=3, seed=0)
+    obs = envs.reset()
+    for _ in range(60):
+        actions = np.ones(2, int) # always to the right
+        nxt,rewards,over,infos = envs.step(actions)
+        late = np.array([o['TimeLimit.truncated'] for o in infos])
+        step = dict(obs=obs, actions=actions, rewards=rewards, terminated=over&~late, truncated=late, next_obs=nxt, infos=infos)
+        if over.any():
+            with pytest.raises(ExperienceReplayException, match='pass the vector'): memory.add_vector(**step, autoreset='next_step')
+        memory.add_vector(**step, autoreset='same_step')
+        obs = nxt
+    m = memory.memory
+    assert torch.equal(m['next_state'][:,1], m['state'][:,1]+1) and m['terminated'].any()
+    b,_ = memory.sample(200)
+    assert torch.equal(b['next_state'][:,1:], b['state'][:,1:]+b['n_steps'])
 
 @pytest.mark.slow
 def test_killed_and_resumed(tmp_path):

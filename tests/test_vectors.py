@@ -113,3 +113,13 @@ def test_rewards_of_several_kinds():
     er = ExperienceReplay(4, max_sz=99, warmup_sz=1)
     for t in range(3): er.add_vector(obs=np.full(2, t), actions=[0,1], rewards=np.ones((2,3)), terminated=[False]*2, truncated=[False]*2, next_obs=np.full(2, t+1), autoreset='next_step')
     assert er['reward'].shape==(6,3)
+
+def test_tensors_with_a_gradient():
+    "Whatever an agent made stays with it: rows have no gradient, and `add_vector` takes what `add` takes"
+    def grown(v): return torch.tensor(v, requires_grad=True)*1
+    er = ExperienceReplay(4, max_sz=99, warmup_sz=1)
+    for t in range(3): er.add_vector(obs=dict(a=grown([[t+0.],[t]])), actions=grown([.5,.25]), rewards=grown([1.,2.]), terminated=torch.tensor([t==2,False]),
+        truncated=torch.zeros(2, dtype=torch.bool), next_obs=dict(a=grown([[t+1.],[t+1]])), logp=grown([-1.,-2.]), infos=[dict(final_obs=dict(a=grown([9.]))),{}], autoreset='same_step')
+    m = er.memory
+    assert not any(o.requires_grad for o in m.values() if isinstance(o, torch.Tensor)) and m['logp'][:,0].tolist()==[-1,-2]*3
+    assert m['next_state']['a'][:,0].tolist()==[1,1,2,2,9,3] and m['reward'][:,0].tolist()==[1,2]*3

@@ -94,6 +94,9 @@ def nature_cnn(
     """The network of [Mnih et al. 2015](https://doi.org/10.1038/nature14236) for images
     - `shape`: Of a stack of frames: channels, height, width
     - `dueling`: With a `Dueling` head?"""
+    if min(shape[1:])<36: raise ValueError(
+        f'images should be channels, height and width, both at least 36, got {tuple(shape)}: give your own `net`, or '
+        'wrap the environment, for example in `AtariPreprocessing` and `FrameStackObservation`')
     body = nn.Sequential(Scale(), nn.Conv2d(shape[0], 32, 8, 4), nn.ReLU(), nn.Conv2d(32, 64, 4, 2), nn.ReLU(),
                          nn.Conv2d(64, 64, 3, 1), nn.ReLU(), nn.Flatten())
     with torch.no_grad(): n = body(torch.zeros(1, *shape)).shape[1]

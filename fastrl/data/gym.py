@@ -23,6 +23,7 @@ from .block import *
 from .envs import *
 from .learner import *
 from .steps import *
+from ..memory.row import final_of
 from ..memory.walk import links
 
 # %% ../../nbs/05b_data.gym.ipynb #471138d9
@@ -211,17 +212,14 @@ def _choose(self:GymLoop):
 @patch
 def _put_final(self:GymLoop, new, over, info):
     "Put the last observations into the rows from `new` on, over the first ones of the next episodes"
-    final = info.get('final_obs', info.get('final_observation')) # the second is the name before gymnasium 1.1
-    each = isinstance(final, np.ndarray) and final.dtype==object
     for i in np.flatnonzero(over):
-        if final is None or each and final[i] is None:
+        if (final := final_of(info, i)) is None:
             raise ValueError(f'{self.env} resets in the same step, and its infos should have the `final_obs` '
                              f'of environment {i}, but they lack it: what the last action led to is lost. '
                              'Pass the infos on, or use another autoreset mode')
         first = self._written.at('next_state', new+i)
         for path,a in self._written.leaves['next_state']:
-            v = functools.reduce(lambda v,k: v[k], path, final[i] if each else final)
-            a[new+i] = v if each else v[i]
+            a[new+i] = functools.reduce(lambda v,k: v[k], path, final)
         # a worker of gymnasium resets before it sends the `final_obs`
         if self.env is self.env_name and isinstance(self.env.unwrapped, AsyncVectorEnv):
             self._check_final(*(self._written.at(o, new+i) for o in ('state','next_state')), first, i)

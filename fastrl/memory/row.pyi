@@ -8,7 +8,7 @@ import torch
 from dataclasses import dataclass
 from torch import Tensor
 from ..core import *
-__all__ = ['observed', 'like', 'Field', 'schema_fields', 'pack_fields', 'nest', 'Fields', 'Batches', 'as_tensor', 'fits', 'tensors_of', 'fields_of', 'check_column', 'check_names', 'batch_len', 'follower', 'check_paths', 'torch_dtype']
+__all__ = ['observed', 'final_names', 'like', 'Field', 'schema_fields', 'pack_fields', 'nest', 'Fields', 'Batches', 'as_tensor', 'fits', 'tensors_of', 'fields_of', 'check_column', 'check_names', 'batch_len', 'follower', 'final_of', 'check_paths', 'torch_dtype']
 
 def like(shape, dtype) -> str:
     """A shape and a dtype as errors and tables show them: `float32[4]`"""
@@ -180,6 +180,14 @@ def follower(name: str, names) -> str:
     """The column that shows after a step what `name` shows before it, `next_obs` for `obs`; `None` if there is none
     - `name`: Of a column
     - `names`: Of all columns"""
+    ...
+final_names: Any
+
+def final_of(infos, i: int):
+    """What environment `i` showed last, before it was reset in the same step
+    - `infos`: What `step` of a vector environment gave: a dict of arrays, or a list of dicts
+    - `i`: Which environment
+    - returns: an observation, or `None`"""
     ...
 
 def check_paths(paths):

@@ -15,6 +15,7 @@ import functools, numpy as np, torch
 from types import SimpleNamespace
 from fastcore.basics import patch
 from ..core import *
+from .row import final_of
 
 # %% ../../nbs/05n_memory.vector.ipynb #16487c0b
 def unchanged(
@@ -144,42 +145,52 @@ def autoreset_name(
 def true_next(
     next_obs, # What the environments showed after the step
     over, # `(n,)` bools: did their episodes end with it?
-    infos:dict, # As `step` gave it
+    infos, # As `step` gave it, a dict or a list of dicts
 ): # -> the same form as `next_obs`, copied
     """`next_obs`, with the last observation of each episode that ended
     - `next_obs`: What the environments showed after the step
     - `over`: `(n,)` bools: did their episodes end with it?
-    - `infos`: As `step` gave it
+    - `infos`: As `step` gave it, a dict or a list of dicts
     - returns: the same form as `next_obs`, copied"""
-    if not isinstance(infos, dict):
-        raise ValueError(f'`infos` should be the dict that `step` of the vector gave, got a {type(infos).__name__}')
-    final = infos.get('final_obs', infos.get('final_observation')) # its name before gymnasium 1.1
-    each = isinstance(final, np.ndarray) and final.dtype==object
+    if not _readable(infos, len(over)):
+        raise ValueError('`infos` should be what `step` of the vector gave, a dict or a list of '
+                         f'{len(over)} dicts, got a {type(infos).__name__}')
     nxt = map_leaves(np.array, next_obs)
+    (_,a),*_ = leaves(nxt)
     for i in np.flatnonzero(over):
-        if final is None or each and final[i] is None:
+        try:
+            final = _here(final_of(infos, i))
+            for path,a in leaves(nxt) if final is not None else ():
+                last = functools.reduce(lambda o,k: o[k], path, final)
+                if np.shape(last)!=a.shape[1:]: raise ValueError(f'got shape {np.shape(last)}')
+                a[i] = last
+        except (KeyError, IndexError, TypeError, ValueError) as e:
+            raise ValueError(f'`infos["final_obs"]` should have the last observation of environment {i}, like '
+                             f'those of `next_obs` of shape {a.shape[1:]}: {e}') from None
+        if final is None:
             raise ValueError('a vector that resets in the same step gives the last observation in '
                              f'`infos["final_obs"]`, but environment {i} has none there: pass `infos`')
-        for path,a in leaves(nxt):
-            try:
-                last = functools.reduce(lambda o,k: o[k], path, final[i] if each else final)
-                if np.shape(last if each else last[i])!=a.shape[1:]: raise ValueError(f'got shape {np.shape(last)}')
-                a[i] = last if each else last[i]
-            except (KeyError, IndexError, TypeError, ValueError) as e:
-                raise ValueError(f'`infos["final_obs"]` should have the last observation of environment {i}, like '
-                                 f'those of `next_obs` of shape {a.shape[1:]}: {e}') from None
     return nxt
 
+def _here(o):
+    "Tensors, also nested, without a gradient and in ordinary memory"
+    if type(o) is np.ndarray: return o
+    return map_leaves(lambda v: v.detach().cpu() if isinstance(v, torch.Tensor) else v, o)
+
+def _readable(infos, n): return isinstance(infos, dict) or isinstance(infos, (list, tuple)) and len(infos)==n
+
+# %% ../../nbs/05n_memory.vector.ipynb #8a9cdf0a
 def check_mode(
     mode:str, # Name of the autoreset mode
     over, # `(n,)` bools: did their episodes end?
-    infos:dict, # As `step` gave it
+    infos, # As `step` gave it
 ):
     """A `ValueError` if `infos` has the last observations of episodes, as only SAME_STEP gives them, in another `mode`
     - `mode`: Name of the autoreset mode
     - `over`: `(n,)` bools: did their episodes end?
     - `infos`: As `step` gave it"""
-    if mode!='same_step' and over.any() and isinstance(infos, dict) and infos.get('final_obs') is not None:
+    if mode=='same_step' or not _readable(infos, len(over)): return
+    if any(final_of(infos, i) is not None for i in np.flatnonzero(over)):
         raise ValueError('`infos` has `final_obs`, as vectors give it that reset in the same step, and `autoreset` '
                          f'says {mode!r}: pass the vector environment itself as `autoreset`')
 
@@ -256,7 +267,7 @@ def add_vector(self:TakesVectors,
     terminated, # Bools: did the episode end?
     truncated, # Bools: did a time limit cut it off?
     next_obs, # What the environments showed after the step, as `step` gave it
-    infos:dict=None, # As `step` gave it: in SAME_STEP mode it has `final_obs`
+    infos=None, # As `step` gave it, a dict or a list of dicts: in SAME_STEP mode it has `final_obs`
     autoreset=None, # Required: the vector environment, its `autoreset_mode`, or the name of it, `'next_step'`
     **more # Other columns, `(n_envs, …)`
 ):
@@ -267,9 +278,11 @@ def add_vector(self:TakesVectors,
     - `terminated`: Bools: did the episode end?
     - `truncated`: Bools: did a time limit cut it off?
     - `next_obs`: What the environments showed after the step, as `step` gave it
-    - `infos`: As `step` gave it: in SAME_STEP mode it has `final_obs`
+    - `infos`: As `step` gave it, a dict or a list of dicts: in SAME_STEP mode it has `final_obs`
     - `autoreset`: Required: the vector environment, its `autoreset_mode`, or the name of it, `'next_step'`
     - `**more`: Other columns, `(n_envs, …)`"""
+    obs,actions,rewards,next_obs = map(_here, (obs, actions, rewards, next_obs))
+    terminated,truncated,more = _here(terminated),_here(truncated),{k: _here(o) for k,o in more.items()}
     try: s = self.vectors.read(obs=obs, actions=actions, rewards=rewards, terminated=terminated, truncated=truncated,
                                next_obs=next_obs, infos=infos, autoreset=autoreset, **more)
     except ValueError as e: raise self.refused(str(e)) from e

@@ -70,15 +70,15 @@ def autoreset_name(mode) -> str:
     - returns: `'next_step'`, `'same_step'` or `'disabled'`"""
     ...
 
-def true_next(next_obs, over, infos: dict):
+def true_next(next_obs, over, infos):
     """`next_obs`, with the last observation of each episode that ended
     - `next_obs`: What the environments showed after the step
     - `over`: `(n,)` bools: did their episodes end with it?
-    - `infos`: As `step` gave it
+    - `infos`: As `step` gave it, a dict or a list of dicts
     - returns: the same form as `next_obs`, copied"""
     ...
 
-def check_mode(mode: str, over, infos: dict):
+def check_mode(mode: str, over, infos):
     """A `ValueError` if `infos` has the last observations of episodes, as only SAME_STEP gives them, in another `mode`
     - `mode`: Name of the autoreset mode
     - `over`: `(n,)` bools: did their episodes end?
@@ -106,7 +106,7 @@ def with_more(own: dict, more: dict) -> dict:
 class TakesVectors:
     """A memory with `add_vector`; it has `vectors`, `refused` (its exception), and `store_vector`"""
 
-    def add_vector(self, *, obs, actions, rewards, terminated, truncated, next_obs, infos: dict | None=None, autoreset: Any=None, **more):
+    def add_vector(self, *, obs, actions, rewards, terminated, truncated, next_obs, infos: Any=None, autoreset: Any=None, **more):
         """Add what one `step` of a vector environment gave
     - `obs`: What the environments showed before the step, `(n_envs, …)`, also nested
     - `actions`: The actions taken, `(n_envs, …)`
@@ -114,7 +114,7 @@ class TakesVectors:
     - `terminated`: Bools: did the episode end?
     - `truncated`: Bools: did a time limit cut it off?
     - `next_obs`: What the environments showed after the step, as `step` gave it
-    - `infos`: As `step` gave it: in SAME_STEP mode it has `final_obs`
+    - `infos`: As `step` gave it, a dict or a list of dicts: in SAME_STEP mode it has `final_obs`
     - `autoreset`: Required: the vector environment, its `autoreset_mode`, or the name of it, `'next_step'`
     - `**more`: Other columns, `(n_envs, …)`"""
         ...
