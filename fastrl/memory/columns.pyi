@@ -5,12 +5,18 @@ A reward of shape `(n,)` minus a value of shape `(n,1)` is an `(n,n)` matrix, an
 Docs: https://fastrl.github.io/fastrl/memory.columns.html.md"""
 from typing import Any, overload
 from ..core import *
-__all__ = ['other_words', 'as_column', 'as_rows', 'later_columns', 'with_later', 'check_put', 'row_schema', 'one_row', 'refuse_positions', 'Columns']
+__all__ = ['other_words', 'other_names', 'as_column', 'as_flags', 'as_rows', 'later_columns', 'with_later', 'check_put', 'row_schema', 'one_row', 'refuse_positions', 'no_batch', 'OtherNames', 'Columns']
 
 def as_column(v):
     """One number per row as a column
     - `v`: `(n,)` numbers: a tensor, an array, a list, or anything that NumPy reads
     - returns: `(n,1)`; anything else as it came"""
+    ...
+
+def as_flags(v):
+    """The whole numbers 0 and 1 as `False` and `True`
+    - `v`: A column: a tensor, an array or a list
+    - returns: bools, if these are whole numbers, each 0 or 1; else as it came"""
     ...
 
 def as_rows(batch: dict, fields: Any=None) -> dict:
@@ -51,7 +57,16 @@ def refuse_positions(*args):
     """A `TypeError` that says how to write it
     - `*args`: What came without a name"""
     ...
+
+def no_batch(o) -> str:
+    """What to give a memory instead
+    - `o`: What came instead of columns"""
+    ...
 other_words: Any
+other_names: Any
+
+class OtherNames:
+    """Settings and methods by the names of other libraries: the error says what to write"""
 
 class Columns(BD):
     """The columns of a memory, which know whose they are as long as nothing was taken from them"""

@@ -19,7 +19,7 @@ from ..core import *
 from .ahead import DrawsAhead
 from .alike import *
 from .columns import *
-from .disk import Savable
+from .disk import OfClass, Savable
 from .folds import folds_of
 from .frames import FrameRing, pool_path, stored
 from .joins import join_rows
@@ -32,7 +32,7 @@ from .vector import TakesVectors, VectorSteps
 from .walk import Runs, Walk
 
 # %% ../../nbs/06_memory.replay.ipynb #a5aebbf6
-class ExperienceReplay(Savable, DrawsAhead, LearnsOnDevice, TakesVectors):
+class ExperienceReplay(Savable, DrawsAhead, LearnsOnDevice, TakesVectors, OtherNames):
     "The last `max_sz` rows, and batches of `bs` drawn from them"
     __array_ufunc__ = None # so that `array + memory` comes to `__radd__`, too
     kind,freeze_memory,later = 'ExperienceReplay',False,{} # older pickles have none of these
@@ -75,6 +75,7 @@ class ExperienceReplay(Savable, DrawsAhead, LearnsOnDevice, TakesVectors):
         - `frame_margin`: Room for more frames than rows: a share of `max_sz`, or an int"""
         if _: refuse_words('ExperienceReplay', _, ExperienceReplay, **other_words)
         _check_settings(bs, max_sz, warmup_sz, sampler, n_step, gamma)
+        if bs>max_sz==200: warn_user(f'`bs` is {bs}, and `max_sz` the usual 200: give both by name')
         self.bs,self.max_sz,self.warmup_sz,self.n_step,self.gamma = bs,max_sz,warmup_sz,n_step,gamma
         self.schema,(schema,self.later) = schema,later_columns(schema)
         self.frame_stack,self.frame_pad,self.frame_margin = frame_stack,frame_pad,frame_margin
@@ -135,6 +136,7 @@ def _ring_of(where, frames):
 _changeable = 'bs','max_sz','warmup_sz','n_step','gamma'
 @patch
 def __setattr__(self:ExperienceReplay, k, v):
+    if k in other_words: getattr(self, k) # says what to write
     if k in _changeable and 'freeze_memory' in vars(self): _check_change(self, k, v) # else it is being made
     object.__setattr__(self, k, v)
 
@@ -154,10 +156,7 @@ def __add__(self:ExperienceReplay,
     """Add the rows of `batch` in place
     - `batch`: A `BD`, a dict, or a tuple that holds just one of them"""
     if isinstance(batch, tuple) and len(batch)==1: batch = batch[0]
-    if not isinstance(batch, dict):
-        got = type(batch).__name__+(f' of {len(batch)}' if isinstance(batch, tuple) else '')
-        raise ExperienceReplayException(f'a memory takes a `BD`, a dict, or a tuple of just one, got a {got}: '
-                                        'give it columns of many steps, or one step by `add(**step)`')
+    if not isinstance(batch, dict): raise ExperienceReplayException(no_batch(batch))
     if isinstance(batch, Columns) and (source := batch.of()) is not None:
         return self._add_rows_of(source, torch.arange(len(source)), batch)
     try:
@@ -559,6 +558,7 @@ def load(cls:ExperienceReplay,
     - `**asked`: Settings; an error unless it was saved with them"""
     return cls.load_as(folder, asked, on_error, env_restored, mapped, dict(device=device, shared=shared, path=path),
                        sampler=sampler, device=device)
+ExperienceReplay.load = OfClass(ExperienceReplay.load.__func__)
 
 # %% ../../nbs/06_memory.replay.ipynb #d0b281cc
 @patch(cls_method=True)

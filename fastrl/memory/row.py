@@ -248,11 +248,17 @@ def as_tensor(
     except (ValueError, TypeError, RuntimeError) as e:
         raise ValueError(f'`{path_name(path)}` should be numbers in a regular shape: {e}') from None
     if a.dtype.kind not in 'biufc':
-        raise ValueError(f'`{path_name(path)}` should be numbers, got {type(v).__name__} of dtype {a.dtype}')
+        raise ValueError(f'`{path_name(path)}` should be numbers, got '+_no_numbers(path, v, a))
     try:
         return (torch.from_numpy(a.astype(a.dtype.newbyteorder('='), order='C')),
                 not hasattr(v, 'dtype') and not (isinstance(v, list) and v and hasattr(v[0], 'dtype')))
     except TypeError as e: raise ValueError(f'`{path_name(path)}` is of no dtype that torch has: {e}') from None
+
+def _no_numbers(path, v, a):
+    "What `v` is instead, and what to do"
+    got = f'{type(v).__name__} of dtype {a.dtype}'
+    if v is None: return 'None'+': an ending has a next observation, too'*(str(path[0])[:4]=='next')
+    return got+': `np.stack` makes one array of these arrays'*(a.dtype==object and a.size>0 and np.ndim(a.flat[0])>0)
 
 # %% ../../nbs/00a_memory.row.ipynb #9b35d913
 def fits(
