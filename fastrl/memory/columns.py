@@ -155,6 +155,7 @@ def no_batch(
     write = 'give it columns of many steps, or one step by `add(**step)`'
     if hasattr(o, 'keys'): write = 'write `memory + dict(…)`'
     elif hasattr(o, 'update_td'): write = 'write `memory.extend(other)`'
+    elif hasattr(o, 'sample_batch'): write = 'add its steps by `add(state=…, …)`, and call `cut` after the last one'
     return f'a memory takes a `BD`, a dict, or a tuple of just one, got a {got}: {write}'
 
 def _batch_of_one(v):
