@@ -151,3 +151,20 @@ def test_plots_of_a_learner(learner):
     assert len(plot_summary(learn.experience_replay.replay).layout.annotations)==2
     for o in (learner(None), memory().sample, 3):
         with pytest.raises(ValueError, match='a learner that has one; got a'): plot_replay_stats(o)
+
+def test_a_dataset_that_does_not_fit():
+    rows = dict(vector, reward=np.ones(n))
+    m,said = warned(lambda: memory(max_sz=3)+rows)
+    assert (len(m), [o for o,_ in said])==(3, ['of 4 rows the newest 3 are kept: give a larger `max_sz`'])
+    assert said[0][1]==__file__
+    assert not warned(lambda: m+rows)[1] # it is full, as memories are
+    assert not warned(lambda: memory(max_sz=3, freeze_memory=True)+rows)[1]
+    assert len(warned(lambda: memory(max_sz=3, memory=rows))[1])==len(warned(lambda: memory(max_sz=2, memory=m.memory))[1])==1
+
+def test_columns_of_a_table():
+    pd = pytest.importorskip('pandas')
+    table = pd.DataFrame(dict(state=[*np.ones((4,3))], terminated=[0,0,0,1], reward=1., action=[0,1,0,1]))
+    with pytest.raises(ExperienceReplayException, match=r'got a DataFrame: write `memory \+ dict'): memory()+table
+    with pytest.raises(ExperienceReplayException, match='`state`.*`np.stack`'): memory()+dict(table)
+    m = memory()+dict(dict(table), state=np.stack(table['state']))
+    assert m['state'].shape==(4,3) and (~m['terminated']).sum()==3 and m['action'].dtype is torch.int64

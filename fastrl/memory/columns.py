@@ -8,7 +8,7 @@ Docs: https://fastrl.github.io/fastrl/memory.columns.html.md"""
 
 # %% auto #0
 __all__ = ['other_words', 'other_names', 'as_column', 'as_flags', 'as_rows', 'later_columns', 'with_later', 'check_put',
-           'row_schema', 'one_row', 'refuse_positions', 'no_batch', 'OtherNames', 'Columns']
+           'row_schema', 'one_row', 'warn_of_rest', 'refuse_positions', 'no_batch', 'OtherNames', 'Columns']
 
 # %% ../../nbs/05o_memory.columns.ipynb #e6b73aa0
 import numpy as np, torch
@@ -31,14 +31,15 @@ def as_column(
 _bool_fields = ('terminated','truncated','done')
 
 def as_flags(
-    v, # A column: a tensor, an array or a list
+    v, # A column: a tensor, an array, a list, or a column of a table
 ): # -> bools, if these are whole numbers, each 0 or 1; else as it came
     """The whole numbers 0 and 1 as `False` and `True`
-    - `v`: A column: a tensor, an array or a list
+    - `v`: A column: a tensor, an array, a list, or a column of a table
     - returns: bools, if these are whole numbers, each 0 or 1; else as it came"""
-    a = np.asarray(v) if isinstance(v, list) and all(type(o) is int for o in v) else v
-    whole = a.dtype.kind in 'iu' if isinstance(a, np.ndarray) else isinstance(a, torch.Tensor) and not (
-        a.is_floating_point() or a.is_complex() or a.dtype is torch.bool)
+    if isinstance(v, torch.Tensor): a,whole = v,not (v.is_floating_point() or v.is_complex() or v.dtype is torch.bool)
+    else:
+        a = np.asarray(v) if hasattr(v, '__array__') or isinstance(v, list) and all(type(o) is int for o in v) else None
+        whole = a is not None and a.dtype.kind in 'iu'
     return a==1 if whole and bool(((a==0)|(a==1)).all()) else v
 
 # %% ../../nbs/05o_memory.columns.ipynb #462ac79d
@@ -127,6 +128,15 @@ def _first_of(name, v):
     if name in _int64_fields and type(v) is int and abs(v)<2**63: return np.int64(v)
     return bool(v) if name in _bool_fields and type(v) is int and 0<=v<=1 else v
 
+def warn_of_rest(
+    rows:dict, # From `as_rows`
+    room:int, # Rows that a memory has room for
+):
+    """Warn if not all rows stay
+    - `rows`: From `as_rows`
+    - `room`: Rows that a memory has room for"""
+    if (n := len(rows['td_error']))>room: warn_user(f'of {n} rows the newest {room} are kept: give a larger `max_sz`')
+
 def refuse_positions(
     *args # What came without a name
 ):
@@ -155,6 +165,7 @@ def no_batch(
     write = 'give it columns of many steps, or one step by `add(**step)`'
     if hasattr(o, 'keys'): write = 'write `memory + dict(…)`'
     elif hasattr(o, 'update_td'): write = 'write `memory.extend(other)`'
+    elif hasattr(o, 'show_loop'): write = 'write `memory + source.take(n)`'
     elif hasattr(o, 'sample_batch'): write = 'add its steps by `add(state=…, …)`, and call `cut` after the last one'
     return f'a memory takes a `BD`, a dict, or a tuple of just one, got a {got}: {write}'
 

@@ -5,7 +5,7 @@ A reward of shape `(n,)` minus a value of shape `(n,1)` is an `(n,n)` matrix, an
 Docs: https://fastrl.github.io/fastrl/memory.columns.html.md"""
 from typing import Any, overload
 from ..core import *
-__all__ = ['other_words', 'other_names', 'as_column', 'as_flags', 'as_rows', 'later_columns', 'with_later', 'check_put', 'row_schema', 'one_row', 'refuse_positions', 'no_batch', 'OtherNames', 'Columns']
+__all__ = ['other_words', 'other_names', 'as_column', 'as_flags', 'as_rows', 'later_columns', 'with_later', 'check_put', 'row_schema', 'one_row', 'warn_of_rest', 'refuse_positions', 'no_batch', 'OtherNames', 'Columns']
 
 def as_column(v):
     """One number per row as a column
@@ -15,7 +15,7 @@ def as_column(v):
 
 def as_flags(v):
     """The whole numbers 0 and 1 as `False` and `True`
-    - `v`: A column: a tensor, an array or a list
+    - `v`: A column: a tensor, an array, a list, or a column of a table
     - returns: bools, if these are whole numbers, each 0 or 1; else as it came"""
     ...
 
@@ -51,6 +51,12 @@ def one_row(row: dict, first: bool=False) -> dict:
     """One step as a batch of one row
     - `row`: The fields of a step
     - `first`: Does it decide what the columns hold?"""
+    ...
+
+def warn_of_rest(rows: dict, room: int):
+    """Warn if not all rows stay
+    - `rows`: From `as_rows`
+    - `room`: Rows that a memory has room for"""
     ...
 
 def refuse_positions(*args):

@@ -86,9 +86,8 @@ class ExperienceReplay(Savable, DrawsAhead, LearnsOnDevice, TakesVectors, OtherN
             Uniform.seed(self.sampler, seed)
         self.runs,self.walk,self.vectors,self.dropped_updates = Uniform(seed),Walk(),VectorSteps(),0
         self.freeze_memory = bool(freeze_memory)
-        if memory is None: return
-        self+memory
-        if self.ring.total>max_sz:
+        if memory is not None: self+memory
+        if isinstance(memory, Columns) and self.ring.total>max_sz:
             warn_user(f'of {self.ring.total} rows the newest {max_sz} are kept: give a larger `max_sz`')
 
     @property
@@ -162,6 +161,7 @@ def __add__(self:ExperienceReplay,
     try:
         if not self.freeze_memory and self.frame_stack is None and add_alike(self.ring, batch, steps=True): return self
         rows = with_later(as_rows(batch, self.ring.fields), self.later)
+        if not (len(self) or self.freeze_memory): warn_of_rest(rows, self.max_sz)
         if self.freeze_memory: self._extend_to_full(rows)
         else: self.ring.extend(rows)
     except ValueError as e: raise ExperienceReplayException(str(e)) from e
