@@ -167,7 +167,7 @@ def no_batch(
     elif hasattr(o, 'update_td'): write = 'write `memory.extend(other)`'
     elif hasattr(o, 'show_loop'): write = 'write `memory + source.take(n)`'
     elif hasattr(o, 'sample_batch'): write = 'add its steps by `add(state=…, …)`, and call `cut` after the last one'
-    return f'a memory takes a `BD`, a dict, or a tuple of just one, got a {got}: {write}'
+    return f"a memory takes a `BD`, a dict, or a tuple of just one, got a{'n'*(got[0] in 'AEIO')} {got}: {write}"
 
 def _batch_of_one(v):
     if type(v) in (bool, int, float): return [[v]]
