@@ -1,5 +1,6 @@
 "A new user's first hour: mistakes that would be silent, or whose error would not say what to do"
 import copy, pickle, sys, warnings
+from types import SimpleNamespace
 from functools import partial
 import numpy as np, pytest, torch
 from fastcore.basics import patch_to
@@ -168,3 +169,42 @@ def test_columns_of_a_table():
     with pytest.raises(ExperienceReplayException, match='`state`.*`np.stack`'): memory()+dict(table)
     m = memory()+dict(dict(table), state=np.stack(table['state']))
     assert m['state'].shape==(4,3) and (~m['terminated']).sum()==3 and m['action'].dtype is torch.int64
+
+# In other processes
+
+schema = dict(state=((3,), torch.float32), reward=((), torch.float32))
+def add_two(m, to):
+    "What two rows bring, in a process that has `m`"
+    step = dict(state=np.zeros(3, np.float32), reward=1.)
+    def add(by_batch):
+        if by_batch: return m+{k: np.stack([o]) for k,o in step.items()}
+        return m.add(**step)
+    to.put([warned(lambda: add(by_batch))[1] for by_batch in (True, False, False)]+[len(m)])
+
+def forked(m):
+    import multiprocessing as mp
+    ctx = mp.get_context('fork')
+    q = ctx.SimpleQueue()
+    p = ctx.Process(target=add_two, args=(m, q))
+    p.start(); res = q.get(); p.join()
+    return res
+
+@pytest.mark.skipif(sys.platform!='linux', reason='fork')
+@pytest.mark.parametrize('m', [memory(), memory().add(state=np.zeros(3, np.float32), reward=1.), memory(shared=True)])
+def test_rows_that_a_forked_process_adds_to_its_copy(m):
+    before = len(m)
+    (first,*later,n) = forked(m)
+    (text,file), = first
+    assert text.startswith('this process was forked with a copy of the memory') and file==__file__
+    assert (later, n, len(m))==([[],[]], before+3, before)
+    assert forked(m)[0] # each process hears it
+    add_two(m, SimpleNamespace(put=lambda res: None)) # and this one can go on
+    assert not warned(lambda: m+dict(state=np.zeros((1,3), np.float32), reward=np.ones(1, np.float32)))[1]
+
+@pytest.mark.skipif(sys.platform!='linux', reason='fork')
+def test_forked_processes_that_need_no_warning(tmp_path):
+    shared,mapped = memory(shared=True, schema=schema),memory(path=tmp_path/'rows', schema=schema)
+    for m in (shared, mapped): assert (forked(m), len(m))==([[],[],[],3], 3)
+    part = (memory()+dict(state=np.zeros((2,3), np.float32), reward=np.ones(2)))[:1]
+    part.save(tmp_path/'saved')
+    for m in (part, ExperienceReplay.load(tmp_path/'saved')): assert forked(m)[0]

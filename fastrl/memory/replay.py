@@ -27,6 +27,7 @@ from .on_device import LearnsOnDevice
 from .ring import Ring
 from .row import batch_len, tensors_of
 from .sample import *
+from .serial import telling
 from .starts import steps_as_rows
 from .vector import TakesVectors, VectorSteps
 from .walk import Runs, Walk
@@ -126,10 +127,10 @@ def _check_settings(bs, max_sz, warmup_sz, sampler, n_step, gamma):
 def _ring_of(where, frames):
     "The ring of a new memory"
     try:
-        if frames: return FrameRing(*where, *frames)
+        if frames: return telling(FrameRing(*where, *frames))
         if (path := where[-1]) is not None and pool_path(path).expanduser().exists(): raise ValueError(
             f'the rows in {path} have their frames in {pool_path(path)}: give their `frame_stack`')
-        return Ring(*where)
+        return telling(Ring(*where))
     except ValueError as e: raise ExperienceReplayException(str(e)) from e
 
 _changeable = 'bs','max_sz','warmup_sz','n_step','gamma'
@@ -144,8 +145,7 @@ def _check_change(er, k, v):
     if k=='max_sz' and v!=er.max_sz:
         raise ExperienceReplayException(f'`max_sz` stays {er.max_sz}, as there is room for so many rows: make another '
                                         f'memory with `max_sz={v}`, and give it these rows by `extend`')
-    new = {**{o: getattr(er, o) for o in _changeable}, k: v}
-    _check_settings(sampler=er.sampler, **new)
+    _check_settings(**{o: getattr(er, o) for o in ('sampler', *_changeable)}|{k: v})
 
 # %% ../../nbs/06_memory.replay.ipynb #0afb667c
 @patch
@@ -577,7 +577,7 @@ def empty(cls:ExperienceReplay, saved, sampler=None, device='cpu')->ExperienceRe
 @patch
 def restored(self:ExperienceReplay, saved, ring, beside, state)->ExperienceReplay:
     "The memory over the rows that were loaded"
-    self.ring,self.runs,self.skipped = ring,Uniform(),saved.skipped
+    self.ring,self.runs,self.skipped = telling(ring),Uniform(),saved.skipped
     self.later = {f.name: torch.zeros(f.shape, dtype=f.dtype)
                   for f in ring.fields or () if f.name in saved.config.get('later', ())}
     self.sampler.load_state_dict(state['sampler'] if state else self.sampler.state_dict(), ring, beside)

@@ -51,7 +51,7 @@ def schema_fields(
     if isinstance(schema, tuple) and len(schema)==2 and isinstance(schema[1], torch.dtype):
         yield Field(path, tuple(map(int, schema[0])), schema[1])
     elif not isinstance(schema, dict) and not (
-            isinstance(schema, tuple) and all(isinstance(o, (dict, tuple)) for o in schema)): # a pair with NumPy's dtype, say
+            isinstance(schema, tuple) and all(isinstance(o, (dict, tuple)) for o in schema)): # NumPy's dtype, say
         raise ValueError(f'the schema of `{path_name(path)}` should be `(shape, torch.dtype)`, got {schema!r}')
     else:
         for k,v in schema.items() if isinstance(schema, dict) else enumerate(schema):
