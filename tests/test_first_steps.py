@@ -101,7 +101,7 @@ def test_copies_know_no_other_names(how):
 def test_what_a_memory_is_given(tmp_path):
     np.savez(tmp_path/'rows.npz', **vector)
     rows = np.load(tmp_path/'rows.npz')
-    with pytest.raises(ExperienceReplayException, match=r'got a NpzFile: write `memory \+ dict'): memory()+rows
+    with pytest.raises(ExperienceReplayException, match=r'got a NpzFile: write `memory \+ {\*\*batch}'): memory()+rows
     m = memory()+dict(rows)
     with pytest.raises(ExperienceReplayException, match=r'write `memory.extend\(other\)`'): m+m
     lists = np.empty(2, object)
@@ -165,7 +165,7 @@ def test_a_dataset_that_does_not_fit():
 def test_columns_of_a_table():
     pd = pytest.importorskip('pandas')
     table = pd.DataFrame(dict(state=[*np.ones((4,3))], terminated=[0,0,0,1], reward=1., action=[0,1,0,1]))
-    with pytest.raises(ExperienceReplayException, match=r'got a DataFrame: write `memory \+ dict'): memory()+table
+    with pytest.raises(ExperienceReplayException, match=r'got a DataFrame: write `memory \+ {\*\*batch}'): memory()+table
     with pytest.raises(ExperienceReplayException, match='`state`.*`np.stack`'): memory()+dict(table)
     m = memory()+dict(dict(table), state=np.stack(table['state']))
     assert m['state'].shape==(4,3) and (~m['terminated']).sum()==3 and m['action'].dtype is torch.int64

@@ -187,6 +187,61 @@ def test_slices(only, seeds):
             look_loosely(s, p, rng)
         source.close()
 
+def check_merged(er, rows, at, exact):
+    "Draw in all ways: rows are joined if one goes on with the other in `rows`, pairs of a key and its part of the history"
+    place = {k:i for i,(k,_) in enumerate(rows)}
+    def run(key, n):
+        res = [key]
+        while len(res)<n and not did[res[-1]]['over']:
+            key,after = res[-1],(res[-1][0], res[-1][1]+1)
+            if place.get(after, -1)<place[key] or rows[place[after]][1]!=rows[place[key]][1]: break
+            res.append(after)
+        return res
+    batch = er.sample(60)[0]
+    for key,nxt,(k,),(r,) in zip(*(map(tuple, batch[o].tolist()) for o in ('state','next_state','n_steps','reward'))):
+        want = run(key, 3)
+        assert k==len(want) if exact else k<=len(want), f'{at}: {key} has {k} steps folded, and should have {want}'
+        got = folded(want[:k], er.gamma)
+        assert list(nxt)==got['next_state'] and near([r], got['reward']), f'{at}: {key} has {nxt}, {r}, not {got}'
+    for T,pad in ((2,False), (3,True), (None,False)):
+        try: batch,idxs = er.sample_sequences(20, T, pad=pad)
+        except ExperienceReplayException: continue
+        for states,first,on in zip(*(o.tolist() for o in (batch['state'], batch['is_first'], idxs>=0))):
+            keys = [tuple(o) for o,is_on in zip(states, on) if is_on]
+            assert keys==run(keys[0], len(keys)), f'{at}, T={T}: {keys} should be {run(keys[0], len(keys))}'
+            assert not any(f and k[1] for f,k in zip(first, keys)), f'{at}, T={T}: {keys} begin an episode at {first}'
+            assert T or not keys[0][1] and did[keys[-1]]['over'], f'{at}: {keys} is no whole episode'
+
+@seeds(40, 1000)
+@pytest.mark.parametrize('way', ('plus','extend'))
+@pytest.mark.parametrize('only', (None,plain), ids=('all','plain'))
+def test_merged(only, way, seeds):
+    "Rows of another memory are joined as they were there; what comes later, from either source, follows none of them"
+    for seed in seeds:
+        rng,er,o,source = filled(seed, only, max_sz=random.Random(seed).choice((30,400)), warmup_sz=0, n_step=3)
+        _,b,other,others = filled(f'other {seed}', only, max_sz=random.Random(seed+1).choice((9,400)), warmup_sz=0)
+        parts = [(k, 0) for k in other.keys]
+        if rng.random()<.7: # an episode was abandoned
+            b.cut()
+            if rng.random()<.8: give(b, other, others, rng.randint(1, 9), only)
+            parts += [(k, 1) for k in other.keys[len(parts):]]
+        part = dict(parts)
+        there = [(k, part[k]) for k in (in_ring if way=='plus' else stored)(other)]
+        if fresh := rng.random()<.3: er = ExperienceReplay(max_sz=er.max_sz, warmup_sz=0, n_step=3, gamma=er.gamma)
+        rows = ([] if fresh else [(k, 'before') for k in o.keys])+there
+        at = f'{o.where}, {way}, {len(other.keys)} rows of another of {b.max_sz}, fresh={fresh}'
+        exact = way=='extend' or len(other.keys)<=b.max_sz
+        if way=='plus': er + b.memory
+        else: er.extend(b)
+        check_merged(er, rows[-er.max_sz:], at, exact)
+        who,src = rng.choice(((o,source), (other,others)))
+        n = len(who.keys)
+        for _ in range(3):
+            give(er, who, src, rng.randint(1, 9), only)
+            check_merged(er, (rows+[(k, 'after') for k in who.keys[n:]])[-er.max_sz:], at, exact)
+        source.close()
+        others.close()
+
 @seeds(40, 1000)
 @pytest.mark.parametrize('only', (None,plain), ids=('all','plain'))
 def test_wrapped(only, seeds):

@@ -8,11 +8,13 @@ Docs: https://fastrl.github.io/fastrl/memory.columns.html.md"""
 
 # %% auto #0
 __all__ = ['other_words', 'other_names', 'as_column', 'as_flags', 'as_rows', 'later_columns', 'with_later', 'check_put',
-           'row_schema', 'one_row', 'warn_of_rest', 'refuse_positions', 'no_batch', 'OtherNames', 'Columns']
+           'row_schema', 'schema_data', 'kept_schema', 'one_row', 'warn_of_rest', 'what_came', 'refuse_positions',
+           'OtherNames', 'Columns']
 
 # %% ../../nbs/05o_memory.columns.ipynb #e6b73aa0
 import numpy as np, torch
 from ..core import *
+from .row import check_paths, nest, schema_fields, torch_dtype
 
 # %% ../../nbs/05o_memory.columns.ipynb #cc83f681
 def as_column(
@@ -22,7 +24,7 @@ def as_column(
     - `v`: `(n,)` numbers: a tensor, an array, a list, or anything that NumPy reads
     - returns: `(n,1)`; anything else as it came"""
     if isinstance(v, (np.ndarray, torch.Tensor)): return v[:,None] if v.ndim==1 else v
-    if isinstance(v, list) and all(hasattr(o, 'dtype') for o in v):
+    if isinstance(v, list) and all(hasattr(o, 'dtype') and not isinstance(o, float) for o in v):
         return [o.reshape(1) if o.ndim==0 else o for o in v]
     if isinstance(v, (str, bytes)) or np.ndim(v)!=1: return v
     return [[o] for o in v] if isinstance(v, list) else np.asarray(v)[:,None] # a range, a column of a table
@@ -68,9 +70,11 @@ def later_columns(
     """The columns that `put` will write
     - `schema`: `{name: (shape, dtype)}`, or `(shape, dtype, 'later')` for a column that rows need not have
     - returns: the schema without these marks, and a row of zeros for each marked column, by name"""
-    marked = {k: o for k,o in (schema or {}).items() if isinstance(o, tuple) and len(o)==3 and o[2]=='later'}
+    marked = {k: o for k,o in (schema or {}).items() if _is_later(o)}
     zeros = {k: torch.zeros(tuple(shape) or (1,), dtype=dtype) for k,(shape,dtype,_) in marked.items()}
     return schema and {k: o[:2] if k in marked else o for k,o in schema.items()},zeros
+
+def _is_later(o): return isinstance(o, tuple) and len(o)==3 and o[2]=='later'
 
 def with_later(
     rows:dict, # Columns `(n, …)`
@@ -108,6 +112,40 @@ def row_schema(
         return tuple(map(column, o)) if isinstance(o, tuple) else o # the ring refuses it
     return {**column(schema), 'td_error': ((1,), torch.float32)}
 
+# %% ../../nbs/05o_memory.columns.ipynb #b0d66601
+def schema_data(
+    schema:dict, # `{name: (shape, dtype)}`, nested as a step is; with columns for later
+)->list: # Per field its path, shape and dtype, and perhaps the mark `'later'`
+    """`schema` as data for JSON
+    - `schema`: `{name: (shape, dtype)}`, nested as a step is; with columns for later
+    - returns: Per field its path, shape and dtype, and perhaps the mark `'later'`"""
+    plain,later = later_columns(schema)
+    return [[[*f.path], [*f.shape], str(f.dtype).split('.')[-1], *['later']*(f.path[0] in later)]
+            for f in schema_fields(plain)]
+
+def _schema_from(data):
+    check_paths([p for p,*_ in data])
+    return dict(nest({tuple(p): (tuple(shape), torch_dtype(dtype), *later) for p,shape,dtype,*later in data}))
+
+# %% ../../nbs/05o_memory.columns.ipynb #fff6134d
+def kept_schema(
+    schema, # Of a memory; `None` if you gave none
+    place, # Where its rows are
+    later=(), # Names of columns for later that a folder from before names
+): # -> the schema, a row of zeros for each column for later, by name
+    """The schema that you gave, or else the one that was given when these rows were new
+    - `schema`: Of a memory; `None` if you gave none
+    - `place`: Where its rows are
+    - `later`: Names of columns for later that a folder from before names
+    - returns: the schema, a row of zeros for each column for later, by name"""
+    if schema is not None: place.about = {**place.about, 'schema':schema_data(schema)}
+    elif data := place.about.get('schema'):
+        try: schema = _schema_from(data)
+        except (ValueError, TypeError, AttributeError) as e:
+            raise ValueError(f'the schema of these rows is damaged ({e}): give their `schema`') from None
+    later = {*later, *(k for k,o in (schema or {}).items() if _is_later(o))}
+    return schema,{f.name: torch.zeros(f.shape, dtype=f.dtype) for f in place.fields or () if f.name in later}
+
 # %% ../../nbs/05o_memory.columns.ipynb #5c01e0a2
 _int64_fields = ('action','step','episode_id','env_id','worker_id')
 
@@ -137,15 +175,6 @@ def warn_of_rest(
     - `room`: Rows that a memory has room for"""
     if (n := len(rows['td_error']))>room: warn_user(f'of {n} rows the newest {room} are kept: give a larger `max_sz`')
 
-def refuse_positions(
-    *args # What came without a name
-):
-    """A `TypeError` that says how to write it
-    - `*args`: What came without a name"""
-    write = '`add(**step)` for one step, `memory + batch` for several' if isinstance(args[0], dict) \
-        else '`add(state=…, action=…, reward=…)`, with the names that your network uses'
-    raise TypeError(f'`add` takes the fields of a step by name: write {write}')
-
 def _warn_of_vector(row):
     "Warn if a step has a flag for each of several environments"
     try: arrays = {k: np.shape(o) for (k,*_),o in leaves(row) if np.ndim(o)}
@@ -156,23 +185,37 @@ def _warn_of_vector(row):
         f'`add` takes one step, and stored {[*arrays]} with a first axis of {n}: give steps of several environments to '
         '`add_vector`, or to `memory + {…}` with an `env_id` for each; a single one has no such axis')
 
-def no_batch(
-    o, # What came instead of columns
-)->str:
-    """What to give a memory instead
-    - `o`: What came instead of columns"""
-    got = type(o).__name__+(f' of {len(o)}' if isinstance(o, tuple) else '')
-    write = 'give it columns of many steps, or one step by `add(**step)`'
-    if hasattr(o, 'keys'): write = 'write `memory + dict(…)`'
-    elif hasattr(o, 'update_td'): write = 'write `memory.extend(other)`'
-    elif hasattr(o, 'show_loop'): write = 'write `memory + source.take(n)`'
-    elif hasattr(o, 'sample_batch'): write = 'add its steps by `add(state=…, …)`, and call `cut` after the last one'
-    return f"a memory takes a `BD`, a dict, or a tuple of just one, got a{'n'*(got[0] in 'AEIO')} {got}: {write}"
-
 def _batch_of_one(v):
-    if type(v) in (bool, int, float): return [[v]]
+    if type(v) in (bool, int, float, np.float64): return [[v]]
     if isinstance(v, list): return [v]
     return v.reshape(1, *(v.shape or (1,))) if hasattr(v, 'reshape') else v
+
+# %% ../../nbs/05o_memory.columns.ipynb #b8a13bc6
+def _as_batch(v):
+    "How `v`, which has named columns, is written as a batch"
+    if isinstance(v, dict): return 'batch'
+    return 'batch.to_dict()' if hasattr(v, 'to_dict') and hasattr(v, 'batch_size') else '{**batch}' # a TensorDict
+
+def what_came(
+    v, # In the place of a batch
+)->str: # It, and what to write instead
+    """What came where a memory takes a batch, for an error
+    - `v`: In the place of a batch
+    - returns: It, and what to write instead"""
+    name = type(v).__name__+(f' of {len(v)}' if isinstance(v, tuple) else '')
+    if hasattr(v, 'keys'): return f'a {name}: write `memory + {_as_batch(v)}` to add its steps'
+    if hasattr(v, 'update_td'): return f'another memory, a {name}: write `memory.extend(other)`'
+    if hasattr(v, 'show_loop'): return f'a {name}: write `memory + source.take(n)`'
+    return f'a {name}: give the memory columns of many steps, by `memory + batch`, or one step by `add(**step)`'
+
+def refuse_positions(
+    *args # What came without a name
+):
+    """A `TypeError` that says how to write it
+    - `*args`: What came without a name"""
+    write = (f'`add(**step)` for one step, `memory + {_as_batch(args[0])}` for several' if hasattr(args[0], 'keys')
+             else '`add(state=…, action=…, reward=…)`, with the names that your network uses')
+    raise TypeError(f'`add` takes the fields of a step by name: write {write}')
 
 # %% ../../nbs/05o_memory.columns.ipynb #5c01e0a5
 other_words = {
@@ -202,9 +245,8 @@ class OtherNames:
 # %% ../../nbs/05o_memory.columns.ipynb #c5faefad
 class Columns(BD):
     "The columns of a memory, which know whose they are as long as nothing was taken from them"
-    of = None # gives the memory
+    of = None # the memory
     def __missing__(self, k): # of frames that are stored once, whoever wants stacks asks for them by name
-        memory = self.of and self.of()
-        if memory is not None and k in {f.path[0] for f in memory.ring.fields}: return memory[k]
+        if self.of is not None and k in {f.path[0] for f in self.of.ring.fields}: return self.of[k]
         return BD.__missing__(self, k)
     def __reduce__(self): return BD,(dict(self),)

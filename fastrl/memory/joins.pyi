@@ -4,9 +4,10 @@ A slice of a memory, or the rows of another one, lie side by side in their new r
 
 Docs: https://fastrl.github.io/fastrl/memory.joins.html.md"""
 from typing import Any, overload
+from contextlib import contextmanager
 from ..core import *
 from .ring import Ring
-__all__ = ['join_rows']
+__all__ = ['join_rows', 'holding']
 
 def join_rows(ring: Ring, source: Ring, idxs, first: int, several: int):
     """Join the copies in `ring` as the originals are joined in `source`
@@ -15,4 +16,10 @@ def join_rows(ring: Ring, source: Ring, idxs, first: int, several: int):
     - `idxs`: Their row numbers, in the order of the copies
     - `first`: The serial number of the first copy
     - `several`: `ring.seams.several` from before they were written"""
+    ...
+
+@contextmanager
+def holding(a: Ring, b: Ring):
+    """Hold both rings, in an order in which no two threads wait for one another
+    - `b`: Another one, or the same"""
     ...
