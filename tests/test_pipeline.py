@@ -20,9 +20,9 @@ def seeds(few, many):
     return pytest.mark.parametrize('seeds', cases)
 
 # %% source → memory → draw
-def a_source(rng, mode, **kwargs):
-    "A source of 1 to 4 toys, made by name or ready, with an agent or at random"
-    n,seed = rng.randint(1, 4),rng.randrange(1000)
+def a_source(rng, mode, most=4, **kwargs):
+    "A source of 1 to `most` toys, made by name or ready, with an agent or at random"
+    n,seed = rng.randint(1, most),rng.randrange(1000)
     agent = rng.choice([None, lambda s: np.random.default_rng(int(s.sum())).integers(0, 5, len(s))])
     if rng.random()<.3:
         ready = SyncVectorEnv([Toy]*n, autoreset_mode=modes[mode])
@@ -126,12 +126,14 @@ def test_after_step(mode, seeds):
         assert len(witness.saw)>=100 and not wrong, f'seed {seed}, {mode}, {envs} environments: {wrong[:5]}'
 
 # %% Slices, and a memory made of another one's rows
-plain = ('state','action','next_state','reward','terminated','truncated','env_id')
+single = ('state','action','next_state','reward','terminated','truncated')
+plain = (*single,'env_id')
+parts_of_rows = pytest.mark.parametrize('only', (None,plain,single), ids=('all','plain','single'))
 
 def filled(seed, only=None, **kwargs):
     "A memory, what it should hold, and the source of it"
     rng = random.Random(f'filled {seed}')
-    (source,envs),(er,how) = a_source(rng, rng.choice(list(modes))),a_memory(rng, **kwargs)
+    (source,envs),(er,how) = a_source(rng, rng.choice(list(modes)), 1 if only==single else 4),a_memory(rng, **kwargs)
     o = oracle(er.max_sz, f'seed {seed}, {envs} environments, {only or "all columns"}, {how}')
     for _ in range(rng.randint(1, 8)): give(er, o, source, rng.randint(1, 15), only)
     return rng, er, o, source
@@ -169,7 +171,7 @@ def look_loosely(er, o, rng):
         except ExperienceReplayException: pass
 
 @seeds(20, 500)
-@pytest.mark.parametrize('only', (None,plain), ids=('all','plain'))
+@parts_of_rows
 def test_slices(only, seeds):
     "Rows join in a slice only if they were adjacent in their episode, also with those that are added to it"
     for seed in seeds:
@@ -214,7 +216,7 @@ def check_merged(er, rows, at, exact):
 
 @seeds(40, 1000)
 @pytest.mark.parametrize('way', ('plus','extend'))
-@pytest.mark.parametrize('only', (None,plain), ids=('all','plain'))
+@parts_of_rows
 def test_merged(only, way, seeds):
     "Rows of another memory are joined as they were there; what comes later, from either source, follows none of them"
     for seed in seeds:
@@ -243,7 +245,7 @@ def test_merged(only, way, seeds):
         others.close()
 
 @seeds(40, 1000)
-@pytest.mark.parametrize('only', (None,plain), ids=('all','plain'))
+@parts_of_rows
 def test_wrapped(only, seeds):
     "The columns of a memory that went round, as the first rows of another"
     for seed in seeds:

@@ -369,6 +369,21 @@ def test_merge_of_a_loaded(tmp_path):
     batch,_ = both.sample(300)
     assert ((batch['next_state']-batch['state']).long()==batch['n_steps']).all(), 'the oldest row follows the newest'
 
+@pytest.mark.parametrize('columns', (('env_id',), ()), ids=('env_id','single'))
+def test_merge_of_many_pieces(columns):
+    "More pieces than a ring has marks for: rows that stand alone there do so in the copy"
+    er,n = ExperienceReplay(9, 1400, 1, n_step=3, seed=0),1400
+    for i in range(0, n, 2):
+        row = dict(state=[i,i+1], next_state=[i+1,i+2], reward=[1.,1.], terminated=[False]*2, truncated=[False]*2, env_id=[0,0])
+        er + {k: v for k,v in row.items() if k in columns or k!='env_id'}
+        er.cut()
+    alone = er.ring.seams.lone
+    assert alone>100
+    for copy in (er[:], er[1:], er[::2], ExperienceReplay(9, 2000, 1, n_step=3, seed=0).extend(er)):
+        batch,_ = copy.sample(4000)
+        i,k = batch['state'].long(),batch['n_steps']
+        assert (k<=2).all() and not (k==2)[(i<alone)|(i%2==1)].any(), 'pieces are joined'
+
 def test_merge_beside_draws():
     "Rows of another memory are joined in one act: whoever draws, or saves, beside it never sees steps of two memories as one"
     def rows(a, n=30):
