@@ -77,6 +77,8 @@ _where = dict(
     Ring='memory.ring', BD='core', Source='data.block', GymLoop='data.gym', FirstLast='data.gym', ReplayBuffer='memory.buffer',
     EpisodeReplay='memory.episodes', RingBufferDataset='memory.episodes', IndividualFileDataset='memory.episodes',
     ExperienceBank='memory.bank', Experience='memory.bank', create_experience='memory.bank',
+    plot_summary='memory.explore', plot_replay_stats='memory.explore', plot_images='memory.explore',
+    replay_report='memory.explore',
     ParallelExperience='parallel', check_memory='memory.check', dqn_learner='agents.dqn')
 __all__ = [*_where]
 

@@ -87,6 +87,10 @@ from .memory.episodes import IndividualFileDataset as IndividualFileDataset
 from .memory.bank import ExperienceBank as ExperienceBank
 from .memory.bank import Experience as Experience
 from .memory.bank import create_experience as create_experience
+from .memory.explore import plot_summary as plot_summary
+from .memory.explore import plot_replay_stats as plot_replay_stats
+from .memory.explore import plot_images as plot_images
+from .memory.explore import replay_report as replay_report
 from .parallel import ParallelExperience as ParallelExperience
 from .memory.check import check_memory as check_memory
 from .agents.dqn import dqn_learner as dqn_learner

@@ -11,6 +11,7 @@ __all__ = ['from_minari', 'to_minari', 'from_d4rl']
 
 # %% ../nbs/28_offline.ipynb #5921d3c5
 import shutil, numpy as np, torch
+from pathlib import Path
 from .core import *
 from .memory.disk import remove_files
 from .memory.replay import *
@@ -174,6 +175,8 @@ def from_d4rl(
     - `data`: Arrays by name: a dict, or an open HDF5 file; perhaps with `next_observations`
     - `dtype`: What floats become, for example `torch.float32`; without it they stay as they are
     - `**kwargs`: For `ExperienceReplay`: `bs`, `sampler`, `n_step`, `path`, …"""
+    if isinstance(data, (str, Path)): raise ValueError(f'give arrays by name, got the path {str(data)!r}: open it by '
+                                                       '`h5py.File(path)` or `np.load(path)`')
     if missing := [o for o in _d4rl if o not in data]:
         raise ValueError(f'D4RL has the arrays {[*_d4rl]}, and {missing} are missing among {[*data]}: take them from '
                          '`env.get_dataset()`. `timeouts` say where a time limit ended an episode; they are all False '

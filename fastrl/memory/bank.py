@@ -268,6 +268,8 @@ def save(self:ExperienceBank,
     - `bank_file`: The name of the file, if you want another one
     - returns: Its path"""
     name = re.sub('[^A-Za-z0-9_.-]', '_', self.session_id)[:100]
+    if bank_file is None and Path(work_dir).suffix in ('.pkl','.safetensors') and not Path(work_dir).is_dir():
+        raise ValueError(f"`work_dir` is a folder, got '{work_dir}': name the file by `bank_file`")
     path = Path(work_dir).expanduser()/(bank_file or f'experience_bank_{self.date}_{name}.pkl')
     path.parent.mkdir(parents=True, exist_ok=True)
     rows = self._rows
@@ -493,7 +495,11 @@ def merge_banks(
     - `files`: Of banks
     - `max_size`: The limit of the new one; the oldest experiences go first
     - `on_error`: `'skip'` leaves files out that cannot be read, logs why, and lets them be"""
-    if isinstance(files, (str,Path)): raise ValueError(f'files should be a list, got {str(files)!r}')
+    if isinstance(files, (str,Path)): raise ValueError(f'files should be a list, got {str(files)!r}: '
+        'those of a folder are in `ExperienceBank.list_saved_banks(folder)`')
+    files = list(files)
+    if any(isinstance(o, ExperienceBank) for o in files):
+        raise ValueError('files should be paths, got banks: merge these by `bank.merge(other)`')
     union = BankUnion(max_size)
     union.add_files(files, on_error)
     return union.bank

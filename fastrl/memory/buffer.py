@@ -328,7 +328,8 @@ def _meta_beside(path):
     "What the `.json` beside the file of the columns holds"
     meta = path.with_name(path.name.removesuffix('state.safetensors')+'metadata.json')
     if not path.is_file() or not meta.is_file():
-        raise FileNotFoundError(f'there is no {meta if path.is_file() else path}')
+        hint = f": give {path.with_suffix('')/'buffer_state'}" if path.with_suffix('').is_dir() else ''
+        raise FileNotFoundError(f'there is no {meta if path.is_file() else path}{hint}')
     try: return json.loads(meta.read_text())
     except ValueError as e: raise ValueError(f'{meta} is damaged: {e}') from None
 

@@ -5,12 +5,18 @@ A reward of shape `(n,)` minus a value of shape `(n,1)` is an `(n,n)` matrix, an
 Docs: https://fastrl.github.io/fastrl/memory.columns.html.md"""
 from typing import Any, overload
 from ..core import *
-__all__ = ['other_words', 'as_column', 'as_rows', 'later_columns', 'with_later', 'check_put', 'row_schema', 'schema_data', 'kept_schema', 'one_row', 'what_came', 'refuse_positions', 'Columns']
+__all__ = ['other_words', 'other_names', 'as_column', 'as_flags', 'as_rows', 'later_columns', 'with_later', 'check_put', 'row_schema', 'schema_data', 'kept_schema', 'one_row', 'warn_of_rest', 'what_came', 'refuse_positions', 'OtherNames', 'Columns']
 
 def as_column(v):
     """One number per row as a column
     - `v`: `(n,)` numbers: a tensor, an array, a list, or anything that NumPy reads
     - returns: `(n,1)`; anything else as it came"""
+    ...
+
+def as_flags(v):
+    """The whole numbers 0 and 1 as `False` and `True`
+    - `v`: A column: a tensor, an array, a list, or a column of a table
+    - returns: bools, if these are whole numbers, each 0 or 1; else as it came"""
     ...
 
 def as_rows(batch: dict, fields: Any=None) -> dict:
@@ -61,6 +67,12 @@ def one_row(row: dict, first: bool=False) -> dict:
     - `first`: Does it decide what the columns hold?"""
     ...
 
+def warn_of_rest(rows: dict, room: int):
+    """Warn if not all rows stay
+    - `rows`: From `as_rows`
+    - `room`: Rows that a memory has room for"""
+    ...
+
 def what_came(v) -> str:
     """What came where a memory takes a batch, for an error
     - `v`: In the place of a batch
@@ -72,6 +84,10 @@ def refuse_positions(*args):
     - `*args`: What came without a name"""
     ...
 other_words: Any
+other_names: Any
+
+class OtherNames:
+    """Settings and methods by the names of other libraries: the error says what to write"""
 
 class Columns(BD):
     """The columns of a memory, which know whose they are as long as nothing was taken from them"""

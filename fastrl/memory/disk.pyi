@@ -11,7 +11,7 @@ from .files import *
 from .manifest import *
 from .ring import *
 from .saved import *
-__all__ = ['load_memory', 'remove_files', 'Savable', 'ring_at', 'move_files']
+__all__ = ['load_memory', 'remove_files', 'Savable', 'OfClass', 'ring_at', 'move_files']
 
 def load_memory(folder, kind: str, asked: dict, make: Any=noop, restore: Any=None, on_error: str='raise', env_restored: bool=False, mapped: bool=False, **where):
     """Load a memory of any class: the class makes it, and restores what is its own
@@ -69,6 +69,17 @@ class Savable:
     - `asked`: Its expected settings
     - `where`: For `load_memory`
     - `**how`: For `empty`"""
+        ...
+
+class OfClass:
+    """A method that makes a new object; an object that is there does not have it"""
+    f: Any
+
+    def __init__(self, f):
+        """- `f`: Called with the class"""
+        ...
+
+    def __get__(self, obj, cls):
         ...
 
 def ring_at(path) -> Ring:

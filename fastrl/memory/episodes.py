@@ -23,7 +23,7 @@ from torch import Tensor
 from ..core import *
 from .dataset import EpisodeDataset, Evictor, FIFOEvictor, FieldType, ScoreEvictor
 from .dataset import fit_schema, oldest_first
-from .disk import LoadError, Savable, Saved
+from .disk import LoadError, OfClass, Savable, Saved
 from .episode_files import IndividualFileDataset, log
 from .episode_files import check_episode_file, episode_file, episode_files
 from .episode_rows import RingBufferDataset
@@ -336,6 +336,7 @@ def load(cls:EpisodeReplay,
     asked = {} if dataset is not None else dict(scored=not oldest_first(evictor))
     return cls.load_as(folder, asked, env_restored=True, where=where, **where, dataset=dataset, evictor=evictor,
                        keep=env_restored, num_workers=num_workers, context=context)
+EpisodeReplay.load = OfClass(EpisodeReplay.load.__func__)
 
 # %% ../../nbs/06d_memory.episodes.ipynb #c6291b60
 @patch(cls_method=True)

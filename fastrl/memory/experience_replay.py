@@ -37,6 +37,7 @@ class ExperienceReplayCallback(Callback):
     "Remember each live batch, and train on one drawn from the memory instead"
     order = -8 # before callbacks that look at the prediction, such as mixed precision
     _before,_scheduled = {},{} # states before `lr_find`; settings with a schedule, and whose they are
+    waited = 0 # batches of this fit that came before the memory was warm
 
     def __init__(self,
         bs:int=16, # Rows in a drawn batch
@@ -56,6 +57,7 @@ class ExperienceReplayCallback(Callback):
             raise ValueError(f"`event` should be 'after_pred' or 'before_batch', got {event!r}")
         self.event,self.settings = event,dict(bs=bs, max_sz=max_sz, warmup_sz=warmup_sz, **kwargs)
         if isinstance(memory, ExperienceReplay):
+            _warn_of_ignored(self.settings, memory)
             self.settings,self.experience_replay = dict(schema=memory.schema, seed=_seed_of(memory.runs)),memory
         else: self.experience_replay = ExperienceReplay(memory=memory, **self.settings)
         # the rows of this batch and their serials; how often each row was drawn
@@ -65,6 +67,13 @@ class ExperienceReplayCallback(Callback):
     def __repr__(self): return in_lines(f'ExperienceReplayCallback({self.experience_replay})')
     # fastai's first asks the learner, the model and all its modules whether they have the name, too
     def __setattr__(self, name, value): object.__setattr__(self, name, value)
+
+def _warn_of_ignored(settings, memory):
+    "Warn of settings that are given beside a memory with others"
+    usual = dict(bs=16, max_sz=200, warmup_sz=100)
+    odd = [k for k,v in settings.items() if hasattr(memory, k) and v not in (usual.get(k), getattr(memory, k))]
+    if odd: warn_user(f'{odd} are ignored: the memory that is given has its own, '
+                      + ', '.join(f'`memory.{k}` is {getattr(memory, k)!r}' for k in odd))
 
 # %% ../../nbs/06a_memory.experience_replay.ipynb #6a000001
 
@@ -95,6 +104,7 @@ def swap(self:ExperienceReplayCallback,
     if first is None or len(first): self.experience_replay+learn.xb # one of several updates brings no new rows
     try: self.draw()
     except MemoryNotWarm as e:
+        self.waited += 1
         learn.yb = () # without targets, no loss of 0 is logged
         if not predicted: learn.pred = None
         if not hasattr(learn, 'smooth_loss'): learn.smooth_loss = torch.tensor(float('nan')) # `lr_find` looks at it
@@ -197,6 +207,7 @@ def before_fit(self:ExperienceReplayCallback):
                 raise ValueError(f'`{cb}` means nothing beside a replay memory: {why}. '
                                  'Remove it with `learn.remove_cb`')
     add_return(self.learn)
+    self.waited,self.drawn = 0,None
     was = stateful(self.learn).values() if hasattr(self.learn, 'lr_finder') else ()
     self._before = {o: copy.deepcopy(o.state_dict()) for o in was}
     if hasattr(self.learn, 'lr_finder'): self.warm_up()
@@ -224,6 +235,9 @@ def stateful(learn):
 def after_fit(self:ExperienceReplayCallback):
     self._predicted = False
     for o,state in self._before.items(): o.load_state_dict(state)
+    er = self.experience_replay
+    if self.waited and self.drawn is None: warn_user(f'nothing was trained: {len(er)} rows are stored, and '
+        f'{er.warmup_sz} are needed before the first batch (`warmup_sz`). Fit for longer, or lower it')
 
 # %% ../../nbs/06a_memory.experience_replay.ipynb #422b979f
 @patch
@@ -282,6 +296,9 @@ class Resume(Callback):
     def before_fit(self):
         # `validate` and `get_preds` hold the learner's lock; neither they nor `lr_find` are a training
         self.run = not (hasattr(self.learn, 'lr_finder') or self.learn.lock.locked())
+        if not any(isinstance(o, ExperienceReplayCallback) for o in self.learn.cbs):
+            raise ValueError('`Resume` saves a replay memory, and this learner has none: give it an '
+                             '`ExperienceReplayCallback`, too')
         # how far the training has come; batches of this epoch done by an earlier run; batches since the last checkpoint
         self.epoch_at,self.iter_at,self._skip,self._unsaved = 0,0,0,0
         if self.run and (self.folder/'manifest.json').exists(): self._load_training()

@@ -18,6 +18,7 @@ __all__ = ['refused', 'ExperienceReplayCallback', 'Tally', 'stateful', 'Resume',
 class ExperienceReplayCallback(Callback):
     """Remember each live batch, and train on one drawn from the memory instead"""
     order: Any
+    waited: int
     event: str
     settings: Any
     drawn: Any

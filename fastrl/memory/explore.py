@@ -66,10 +66,15 @@ _blue,_orange,_grey = '#0072B2','#D55E00','#666666' # from Okabe and Ito's palet
 _fig_layout = dict(showlegend=False, template='plotly_white')
 
 def _memory_and_draws(experience_replay):
-    "The memory, or that of a callback, which also counts how often each row was drawn"
-    er = getattr(experience_replay, 'experience_replay', experience_replay)
+    "The memory, or that of a callback or a learner; the callback also counts how often each row was drawn"
+    er,times = experience_replay,()
+    while inner := getattr(er, 'experience_replay', None): # of a learner the callback, of that the memory
+        er,times = inner,getattr(getattr(er, 'tally', None), 'times', ())
+    if not hasattr(er, 'memory') or not hasattr(er, 'ring'):
+        raise ValueError('give an `ExperienceReplay`, or a callback or a learner that has one; '
+                         f'got a {type(er).__name__}')
     if er.memory is None: raise ValueError('the memory is empty: add rows before you plot them')
-    return er,getattr(getattr(experience_replay, 'tally', None), 'times', ())
+    return er,times
 
 def _series(memory, name):
     "The numbers to draw of column `name`, and its title"
@@ -90,13 +95,13 @@ def _controls(names, labels, settings):
 
 # %% ../../nbs/06b_memory.explore.ipynb #7212fec8
 def plot_replay_stats(
-    experience_replay, # A memory, or the callback that has one
+    experience_replay, # A memory, or the callback or learner that has one
     columns='td_error', # Names, as a list or separated by commas; `state.arm` in a nested column
     n_cols:int=2, # Panels side by side
     most:int=500, # Frames; a longer memory shows rows at even distances
 )->go.Figure:
     """Columns of the memory row by row, with a marker that a slider moves
-    - `experience_replay`: A memory, or the callback that has one
+    - `experience_replay`: A memory, or the callback or learner that has one
     - `columns`: Names, as a list or separated by commas; `state.arm` in a nested column
     - `n_cols`: Panels side by side
     - `most`: Frames; a longer memory shows rows at even distances"""
@@ -124,10 +129,10 @@ def plot_replay_stats(
 
 # %% ../../nbs/06b_memory.explore.ipynb #b57b9d16
 def plot_summary(
-    experience_replay, # A memory, or the callback that has one and counts its draws
+    experience_replay, # A memory, or the callback or learner that has one and counts its draws
 )->go.Figure:
     """The steps that a memory holds, how often rows are drawn, how wrong the network was, how the episodes ended
-    - `experience_replay`: A memory, or the callback that has one and counts its draws"""
+    - `experience_replay`: A memory, or the callback or learner that has one and counts its draws"""
     er,times = _memory_and_draws(experience_replay)
     panels = [_held_panel(er)]
     if len(times)>=len(er): panels.append(_draws_panel(er, times))
@@ -356,13 +361,13 @@ addEventListener('keydown', e => {
 
 # %% ../../nbs/06b_memory.explore.ipynb #04443aad
 def replay_report(
-    experience_replay, # A memory, or the callback that has one
+    experience_replay, # A memory, or the callback or learner that has one
     path='report.html', # File for the page
     title:str=None, # By default the kind of memory and its size
     more=(), # Figures to show first
 )->Path:
     """Write a page with pictures of the memory, which needs no network, to `path`
-    - `experience_replay`: A memory, or the callback that has one
+    - `experience_replay`: A memory, or the callback or learner that has one
     - `path`: File for the page
     - `title`: By default the kind of memory and its size
     - `more`: Figures to show first"""
@@ -424,12 +429,12 @@ def _facts(er, times=()):
 
 # %% ../../nbs/06b_memory.explore.ipynb #fdc817f8
 def plot_images(
-    experience_replay, # A memory with a column of `(n,H,W,C)` images, or the callback that has it
+    experience_replay, # A memory with a column of `(n,H,W,C)` images, or the callback or learner that has it
     column:str='image',
     most:int=500, # Frames; a longer memory shows rows at even distances
 )->go.Figure:
     """The images of the memory as an animation
-    - `experience_replay`: A memory with a column of `(n,H,W,C)` images, or the callback that has it
+    - `experience_replay`: A memory with a column of `(n,H,W,C)` images, or the callback or learner that has it
     - `most`: Frames; a longer memory shows rows at even distances"""
     er,_ = _memory_and_draws(experience_replay)
     rows = frame_rows(len(er), most)

@@ -32,7 +32,7 @@ def thin(y: np.ndarray, most: int=5000) -> np.ndarray:
 
 def plot_replay_stats(experience_replay, columns: Any='td_error', n_cols: int=2, most: int=500) -> go.Figure:
     """Columns of the memory row by row, with a marker that a slider moves
-    - `experience_replay`: A memory, or the callback that has one
+    - `experience_replay`: A memory, or the callback or learner that has one
     - `columns`: Names, as a list or separated by commas; `state.arm` in a nested column
     - `n_cols`: Panels side by side
     - `most`: Frames; a longer memory shows rows at even distances"""
@@ -40,7 +40,7 @@ def plot_replay_stats(experience_replay, columns: Any='td_error', n_cols: int=2,
 
 def plot_summary(experience_replay) -> go.Figure:
     """The steps that a memory holds, how often rows are drawn, how wrong the network was, how the episodes ended
-    - `experience_replay`: A memory, or the callback that has one and counts its draws"""
+    - `experience_replay`: A memory, or the callback or learner that has one and counts its draws"""
     ...
 
 class Page(str):
@@ -57,7 +57,7 @@ plot_script: Any
 
 def replay_report(experience_replay, path: Any='report.html', title: str | None=None, more: Any=()) -> Path:
     """Write a page with pictures of the memory, which needs no network, to `path`
-    - `experience_replay`: A memory, or the callback that has one
+    - `experience_replay`: A memory, or the callback or learner that has one
     - `path`: File for the page
     - `title`: By default the kind of memory and its size
     - `more`: Figures to show first"""
@@ -65,6 +65,6 @@ def replay_report(experience_replay, path: Any='report.html', title: str | None=
 
 def plot_images(experience_replay, column: str='image', most: int=500) -> go.Figure:
     """The images of the memory as an animation
-    - `experience_replay`: A memory with a column of `(n,H,W,C)` images, or the callback that has it
+    - `experience_replay`: A memory with a column of `(n,H,W,C)` images, or the callback or learner that has it
     - `most`: Frames; a longer memory shows rows at even distances"""
     ...

@@ -146,7 +146,8 @@ def experience_form(
     - returns: A form for each field"""
     try: forms = [form_of(getattr(e, k)) for k in experience_fields]
     except AttributeError:
-        raise ValueError(f'an experience should have {", ".join(experience_fields)} and info, got {e!r:.60}') from None
+        raise ValueError(f'an experience should have {", ".join(experience_fields)} and info, got {e!r:.60}: make one '
+                         'by `create_experience(state, action, reward, next_state, done)`') from None
     return tuple(map(_or_text, forms))
 
 def _or_text(form): return form if isinstance(form, str) or has_numbers(form) else 'text'

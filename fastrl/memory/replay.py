@@ -19,7 +19,7 @@ from ..core import *
 from .ahead import DrawsAhead
 from .alike import *
 from .columns import *
-from .disk import Savable
+from .disk import OfClass, Savable
 from .folds import folds_of
 from .frames import FrameRing, pool_path, stored
 from .joins import holding, join_rows
@@ -27,12 +27,13 @@ from .on_device import LearnsOnDevice
 from .ring import Ring
 from .row import batch_len, tensors_of
 from .sample import *
+from .serial import telling
 from .starts import steps_as_rows
 from .vector import TakesVectors, VectorSteps
 from .walk import Runs, Walk
 
 # %% ../../nbs/06_memory.replay.ipynb #a5aebbf6
-class ExperienceReplay(Savable, DrawsAhead, LearnsOnDevice, TakesVectors):
+class ExperienceReplay(Savable, DrawsAhead, LearnsOnDevice, TakesVectors, OtherNames):
     "The last `max_sz` rows, and batches of `bs` drawn from them"
     __array_ufunc__ = None # so that `array + memory` comes to `__radd__`, too
     kind,freeze_memory,later = 'ExperienceReplay',False,{} # older pickles have none of these
@@ -75,6 +76,7 @@ class ExperienceReplay(Savable, DrawsAhead, LearnsOnDevice, TakesVectors):
         - `frame_margin`: Room for more frames than rows: a share of `max_sz`, or an int"""
         if _: refuse_words('ExperienceReplay', _, ExperienceReplay, **other_words)
         _check_settings(bs, max_sz, warmup_sz, sampler, n_step, gamma)
+        if bs>max_sz==200: warn_user(f'`bs` is {bs}, and `max_sz` the usual 200: give both by name')
         self.bs,self.max_sz,self.warmup_sz,self.n_step,self.gamma = bs,max_sz,warmup_sz,n_step,gamma
         self.frame_stack,self.frame_pad,self.frame_margin = frame_stack,frame_pad,frame_margin
         frames = () if frame_stack is None else (frame_stack, frame_pad, frame_margin)
@@ -85,9 +87,8 @@ class ExperienceReplay(Savable, DrawsAhead, LearnsOnDevice, TakesVectors):
             Uniform.seed(self.sampler, seed)
         self.runs,self.walk,self.vectors,self.dropped_updates = Uniform(seed),Walk(),VectorSteps(),0
         self.freeze_memory = bool(freeze_memory)
-        if memory is None: return
-        self+memory
-        if self.ring.total>max_sz:
+        if memory is not None: self+memory
+        if isinstance(memory, Columns) and self.ring.total>max_sz:
             warn_user(f'of {self.ring.total} rows the newest {max_sz} are kept: give a larger `max_sz`')
 
     @property
@@ -128,15 +129,16 @@ def _ring_of(max_sz, schema, device, shared, path, frames):
     try:
         about = {} if schema is None else dict(schema=schema_data(schema))
         where = max_sz, schema and row_schema(later_columns(schema)[0]), device, shared, path
-        if frames: return FrameRing(*where, *frames, about)
+        if frames: return telling(FrameRing(*where, *frames, about))
         if path is not None and pool_path(path).expanduser().exists(): raise ValueError(
             f'the rows in {path} have their frames in {pool_path(path)}: give their `frame_stack`')
-        return Ring(*where, about)
+        return telling(Ring(*where, about))
     except ValueError as e: raise ExperienceReplayException(str(e)) from e
 
 _changeable = 'bs','max_sz','warmup_sz','n_step','gamma'
 @patch
 def __setattr__(self:ExperienceReplay, k, v):
+    if k in other_words: getattr(self, k) # says what to write
     if k in _changeable and 'freeze_memory' in vars(self): _check_change(self, k, v) # else it is being made
     object.__setattr__(self, k, v)
 
@@ -145,8 +147,7 @@ def _check_change(er, k, v):
     if k=='max_sz' and v!=er.max_sz:
         raise ExperienceReplayException(f'`max_sz` stays {er.max_sz}, as there is room for so many rows: make another '
                                         f'memory with `max_sz={v}`, and give it these rows by `extend`')
-    new = {**{o: getattr(er, o) for o in _changeable}, k: v}
-    _check_settings(sampler=er.sampler, **new)
+    _check_settings(**{o: getattr(er, o) for o in ('sampler', *_changeable)}|{k: v})
 
 # %% ../../nbs/06_memory.replay.ipynb #0afb667c
 @patch
@@ -164,6 +165,7 @@ def __add__(self:ExperienceReplay,
     try:
         if not self.freeze_memory and self.frame_stack is None and add_alike(self.ring, batch, steps=True): return self
         rows = with_later(as_rows(batch, self.ring.fields), self.later)
+        if not (len(self) or self.freeze_memory): warn_of_rest(rows, self.max_sz)
         if self.freeze_memory: self._extend_to_full(rows)
         else: self.ring.extend(rows)
     except ValueError as e: raise ExperienceReplayException(str(e)) from e
@@ -555,6 +557,7 @@ def load(cls:ExperienceReplay,
     - `**asked`: Settings; an error unless it was saved with them"""
     return cls.load_as(folder, asked, on_error, env_restored, mapped, dict(device=device, shared=shared, path=path),
                        sampler=sampler, device=device)
+ExperienceReplay.load = OfClass(ExperienceReplay.load.__func__)
 
 # %% ../../nbs/06_memory.replay.ipynb #d0b281cc
 @patch(cls_method=True)
@@ -573,7 +576,7 @@ def empty(cls:ExperienceReplay, saved, sampler=None, device='cpu')->ExperienceRe
 @patch
 def restored(self:ExperienceReplay, saved, ring, beside, state)->ExperienceReplay:
     "The memory over the rows that were loaded"
-    self.ring,self.runs,self.skipped = ring,Uniform(),saved.skipped
+    self.ring,self.runs,self.skipped = telling(ring),Uniform(),saved.skipped
     self.schema,self.later = kept_schema(None, ring.place, saved.config.get('later', ()))
     self.sampler.load_state_dict(state['sampler'] if state else self.sampler.state_dict(), ring, beside)
     if not state: return self

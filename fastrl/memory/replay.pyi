@@ -19,7 +19,7 @@ from .vector import TakesVectors, VectorSteps
 from .walk import Walk
 __all__ = ['saved_settings', 'ExperienceReplay', 'ExperienceReplayException', 'MemoryNotWarm', 'NoSuchRow', 'Columns']
 
-class ExperienceReplay(Savable, DrawsAhead, LearnsOnDevice, TakesVectors):
+class ExperienceReplay(Savable, DrawsAhead, LearnsOnDevice, TakesVectors, OtherNames):
     """The last `max_sz` rows, and batches of `bs` drawn from them"""
     __array_ufunc__: Any
     kind: Any

@@ -50,7 +50,8 @@ def schema_fields(
     - returns: iterator of `Field`"""
     if isinstance(schema, tuple) and len(schema)==2 and isinstance(schema[1], torch.dtype):
         yield Field(path, tuple(map(int, schema[0])), schema[1])
-    elif not isinstance(schema, (dict, tuple)):
+    elif not isinstance(schema, dict) and not (
+            isinstance(schema, tuple) and all(isinstance(o, (dict, tuple)) for o in schema)): # NumPy's dtype, say
         raise ValueError(f'the schema of `{path_name(path)}` should be `(shape, torch.dtype)`, got {schema!r}')
     else:
         for k,v in schema.items() if isinstance(schema, dict) else enumerate(schema):
@@ -248,13 +249,19 @@ def as_tensor(
     except (ValueError, TypeError, RuntimeError) as e:
         raise ValueError(f'`{path_name(path)}` should be numbers in a regular shape: {e}') from None
     if a.dtype.kind not in 'biufc':
-        raise ValueError(f'`{path_name(path)}` should be numbers, got {type(v).__name__} of dtype {a.dtype}')
+        raise ValueError(f'`{path_name(path)}` should be numbers, got '+_no_numbers(path, v, a))
     try:
         return (torch.from_numpy(a.astype(a.dtype.newbyteorder('='), order='C')),
                 _is_python(v) and not (isinstance(v, list) and v and not _is_python(v[0])))
     except TypeError as e: raise ValueError(f'`{path_name(path)}` is of no dtype that torch has: {e}') from None
 
 def _is_python(v): return isinstance(v, float) or not hasattr(v, 'dtype') # np.float64 is a float of Python, too
+
+def _no_numbers(path, v, a):
+    "What `v` is instead, and what to do"
+    got = f'{type(v).__name__} of dtype {a.dtype}'
+    if v is None: return 'None'+': an ending has a next observation, too'*(str(path[0])[:4]=='next')
+    return got+': `np.stack` makes one array of these arrays'*(a.dtype==object and a.size>0 and np.ndim(a.flat[0])>0)
 
 # %% ../../nbs/00a_memory.row.ipynb #9b35d913
 def fits(

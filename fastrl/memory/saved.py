@@ -57,10 +57,11 @@ class Saved:
         - `kind`: The expected class
         - `**asked`: Its expected settings"""
         if self.kind!=kind:
-            raise LoadError(f'{self.folder} holds a saved {self.kind}, not a {kind}: load it by `{self.kind}.load`')
+            raise LoadError(f"{self.folder} holds a saved {self.kind}, not a{'n'*(kind[0] in 'AEIO')} {kind}: "
+                            f'load it by `{self.kind}.load`')
         there = {**self.config, 'capacity':self.ring['capacity']}
         if unknown := sorted(set(asked)-set(there)):
-            raise LoadError(f'a {kind} has the settings {sorted(there)}, but not {unknown}')
+            raise LoadError(f'{kind} has the settings {sorted(there)}, but not {unknown}')
         wrong = [f'`{k}` is {there[k]!r} there, not {v!r}' for k,v in asked.items() if there[k]!=v]
         if wrong: raise LoadError(f'{self.folder} was saved with other settings: {"; ".join(wrong)}; load it '
                                   'without them (`n_step`, `gamma`, `bs` and `warmup_sz` can be changed afterwards)')

@@ -9,10 +9,12 @@ import numpy as np
 from torch import Tensor
 from ..core import *
 from .place import *
-__all__ = ['Serials', 'Seams']
+__all__ = ['Serials', 'telling', 'Seams']
 
 class Serials:
     """Which rows a `Place` holds, by serial number: how many rows were written before each"""
+    tells: Any
+    copied: Any
     place: Place
     capacity: int | None
     reopened: Any
@@ -214,6 +216,12 @@ def rows_at(rows, idxs):
     - `rows`: Packed
     - `idxs`: Row numbers, unchecked
     - returns: the rows, one behind the other"""
+    ...
+
+def telling(ring):
+    """A forked process hears that its copy of `ring` is one
+    - `ring`: With `serials`
+    - returns: the same"""
     ...
 
 class Seams(NamedTuple):

@@ -132,11 +132,15 @@ def autoreset_name(
     """The autoreset mode by its name
     - `mode`: A vector environment, its `autoreset_mode`, or the name of it
     - returns: `'next_step'`, `'same_step'` or `'disabled'`"""
+    env = mode
     if hasattr(mode, 'metadata'):
         mode = getattr(getattr(mode, 'unwrapped', mode), 'autoreset_mode', mode.metadata.get('autoreset_mode'))
     name = str(getattr(mode, 'value', mode)).replace('_', '').lower()
     names = dict(nextstep='next_step', samestep='same_step', disabled='disabled')
     if name in names: return names[name]
+    if hasattr(env, 'metadata') and not hasattr(env, 'num_envs'):
+        raise ValueError(f'`autoreset` should be a vector environment, got {env!r:.60}: for the steps of a single one '
+                         'write `add(state=…, action=…)`')
     raise ValueError("`autoreset` should be the vector environment, its autoreset mode, or one of "
                      f"{list(names.values())}, got {mode!r}: each mode gives other observations at an ending. "
                      'Pass the vector environment, `autoreset=envs`')

@@ -1,0 +1,210 @@
+"A new user's first hour: mistakes that would be silent, or whose error would not say what to do"
+import copy, pickle, sys, warnings
+from types import SimpleNamespace
+from functools import partial
+import numpy as np, pytest, torch
+from fastcore.basics import patch_to
+from fastrl import *
+from fastrl.core import BD
+
+n = 4
+vector = dict(state=np.zeros((n,3), np.float32), action=np.zeros(n, int), reward=np.ones(n), terminated=np.zeros(n, bool))
+def memory(**kwargs): return ExperienceReplay(**dict(bs=2, max_sz=50, warmup_sz=1, seed=0) | kwargs)
+def warned(f):
+    "What `f` gives, and what it warns of, with the file of the line that is blamed"
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter('always')
+        res = f()
+    return res,[(str(o.message), o.filename) for o in said if o.category is UserWarning]
+
+# One step of several environments
+
+names = dict(state='obs', terminated='done', reward='rewards')
+@pytest.mark.parametrize('step', [
+    vector, {names.get(k, k): o for k,o in vector.items()}, {k: torch.as_tensor(o) for k,o in vector.items()},
+    {k: o.tolist() for k,o in vector.items()}, dict(vector, terminated=vector['terminated'][:,None]),
+    dict(vector, state=dict(arm=vector['state'], eye=np.zeros((n,5,5)))), dict(vector, env_id=np.arange(n)),
+    dict(vector, state=np.zeros(n, int)), {k: o[:1] for k,o in vector.items()}])
+def test_a_vectors_step_given_to_add(step):
+    (m,said) = warned(lambda: memory().add(**step))
+    assert len(m)==1 and [f for _,f in said]==[__file__] and '`add_vector`' in said[0][0]
+    assert not warned(lambda: m.add(**step))[1] # once, by the row that decides what a column holds
+
+@pytest.mark.parametrize('step', [
+    {k: o[0] for k,o in vector.items()}, dict(vector, terminated=False), dict(vector, terminated=False, reward=1.),
+    dict(vector, env_id=3), # one of several environments with four agents each
+    dict(state=np.zeros(1), action=0, reward=np.ones(1), terminated=np.zeros(1, bool)),
+    dict(state=np.zeros((1,8,8)), reward=np.ones(1), terminated=np.zeros(1, bool)), # a grey image
+    dict(state=np.zeros((n,3)), legal=np.ones(n, bool), reward=1., terminated=np.array(False)), dict(step=3)])
+def test_a_step_that_is_one(step): assert warned(lambda: len(memory().add(**step)))==(1, [])
+
+def test_a_vectors_step_as_a_batch():
+    m,said = warned(lambda: memory()+dict(vector, env_id=np.arange(n)))
+    assert (len(m), said)==(n, [])
+
+# Flags that are ints: `~1` is -2
+
+ints = [np.array([0,1,1]), np.array([0,1,1], np.uint8), torch.tensor([0,1,1]), torch.tensor([0,1,1], dtype=torch.int32), [0,1,1]]
+@pytest.mark.parametrize('flags', ints)
+@pytest.mark.parametrize('name', ['terminated','truncated','done'])
+def test_flags_of_ints(flags, name):
+    m = memory()
+    for _ in range(2): m+{'reward': np.ones(3, np.float32), name: flags}
+    for o in flags: m.add(**{name: o}, reward=1.)
+    assert (~m[name]).flatten().tolist()==[True,False,False]*3
+
+def test_flags_that_are_none():
+    assert (memory()+dict(terminated=torch.tensor([0,2])))['terminated'].dtype is torch.int64
+    assert (memory()+dict(terminated=torch.tensor([0.,1.])))['terminated'].dtype is torch.float32
+    assert (memory()+dict(alive=np.array([0,1])))['alive'].dtype is torch.int64
+    kept = memory(schema=dict(terminated=((), torch.uint8)))+dict(terminated=np.array([0,1]))
+    assert (kept['terminated'].dtype, kept['terminated'].flatten().tolist())==(torch.uint8, [0,1])
+
+def test_flags_of_ints_fold_as_bools():
+    rows = dict(reward=np.ones(6, np.float32), truncated=np.zeros(6, int), env_id=np.zeros(6, int))
+    a,b = (memory(bs=20, n_step=3)+dict(rows, terminated=np.array([0,0,1,0,0,0], t)) for t in (int, bool))
+    x,y = a.sample()[0],b.sample()[0]
+    assert all(torch.equal(x[k], y[k]) and x[k].dtype is y[k].dtype for k in x)
+
+# Nothing is silently left out
+
+def test_load_makes_a_new_memory(tmp_path):
+    m = memory()+vector
+    m.save(tmp_path)
+    with pytest.raises(AttributeError, match='write `memory = ExperienceReplay.load'): memory().load(tmp_path)
+    assert len(ExperienceReplay.load(tmp_path))==n and not hasattr(m, 'load')
+    class Mine(ExperienceReplay): pass
+    assert type(Mine.load(tmp_path)) is Mine
+    replay = EpisodeReplay(RingBufferDataset(9), 1)
+    with pytest.raises(AttributeError, match='write `memory = EpisodeReplay.load'): replay.load(tmp_path)
+
+@pytest.mark.parametrize('name', ['batch_size','capacity','n_steps','discount','beta'])
+def test_a_setting_by_another_name(name):
+    m = memory(sampler=Prioritized())
+    with pytest.raises(AttributeError, match='write `memory.'): setattr(m, name, 3)
+    with pytest.raises(AttributeError, match='write `memory.'): getattr(m, name)
+    m.note = 'mine' # an attribute of your own
+    assert m.note=='mine' and not hasattr(m, name)
+
+def test_a_capacity_where_bs_stands():
+    assert [o[:15] for o,_ in warned(lambda: ExperienceReplay(10_000))[1]]==['`bs` is 10000, ']
+    assert not warned(lambda: ExperienceReplay(10_000, 100_000))[1]
+
+@pytest.mark.parametrize('how', [copy.copy, copy.deepcopy, lambda o: pickle.loads(pickle.dumps(o))])
+def test_copies_know_no_other_names(how):
+    m = how(memory()+vector)
+    assert len(m)==n
+    with pytest.raises(AttributeError, match='no attribute .push.: write `memory.add'): m.push
+
+# Columns as tables and files have them
+
+def test_what_a_memory_is_given(tmp_path):
+    np.savez(tmp_path/'rows.npz', **vector)
+    rows = np.load(tmp_path/'rows.npz')
+    with pytest.raises(ExperienceReplayException, match=r'got a NpzFile: write `memory \+ {\*\*batch}'): memory()+rows
+    m = memory()+dict(rows)
+    with pytest.raises(ExperienceReplayException, match=r'write `memory.extend\(other\)`'): m+m
+    lists = np.empty(2, object)
+    lists[:] = [np.zeros(3), np.ones(3)]
+    with pytest.raises(ExperienceReplayException, match='`state` should be numbers.*`np.stack`'): memory()+dict(state=lists)
+    assert (memory()+dict(state=np.stack(lists)))['state'].shape==(2,3)
+    with pytest.raises(ExperienceReplayException, match='`next_state`.*got None: an ending has a next'):
+        memory().add(state=np.zeros(3), next_state=None)
+
+# In a learner
+
+@pytest.fixture
+def learner():
+    from fastai.basics import Learner, nn
+    class Net(nn.Module):
+        def __init__(self): super().__init__(); self.w = nn.Parameter(torch.zeros(1))
+        def forward(self, b): return self.w*b['reward']
+    def make(cb, n=60):
+        source = Source([GymLoop('CartPole-v1', seed=0)])
+        return Learner(source.dataloaders(n, bs=10, episodes=1), Net(), cbs=cb,
+                       loss_func=lambda pred, b: ((pred-(b['reward'] if isinstance(b, dict) else 1.))**2).mean())
+    return make
+
+def fit(learn, n=1):
+    def run():
+        with learn.no_bar(), learn.no_logging(): learn.fit(n)
+    return warned(run)[1]
+
+def test_a_fit_that_trains_nothing_says_so(learner):
+    learn = learner(ExperienceReplayCallback(bs=4, warmup_sz=100))
+    (text,file), = fit(learn)
+    assert text.startswith('nothing was trained: 60 rows are stored, and 100 are needed') and file==__file__
+    assert not fit(learn) and learn.recorder.losses # warm in its second epoch
+    assert not fit(learn)
+
+def test_fits_that_need_no_warning(learner):
+    assert not fit(learner(ExperienceReplayCallback(bs=4, warmup_sz=60)))
+    learn = learner(ExperienceReplayCallback(bs=4, warmup_sz=100))
+    assert not fit(learn, 0)
+    with learn.no_bar(): assert not warned(learn.validate)[1]
+    with learn.no_bar(): assert not warned(partial(learn.lr_find, num_it=5, show_plot=False, suggest_funcs=None))[1]
+
+def test_plots_of_a_learner(learner):
+    learn = learner(ExperienceReplayCallback(bs=4, warmup_sz=10))
+    fit(learn)
+    for o in (learn, learn.experience_replay):
+        assert len(plot_summary(o).layout.annotations)==3 # how often rows were drawn is known
+    assert len(plot_summary(learn.experience_replay.replay).layout.annotations)==2
+    for o in (learner(None), memory().sample, 3):
+        with pytest.raises(ValueError, match='a learner that has one; got a'): plot_replay_stats(o)
+
+def test_a_dataset_that_does_not_fit():
+    rows = dict(vector, reward=np.ones(n))
+    m,said = warned(lambda: memory(max_sz=3)+rows)
+    assert (len(m), [o for o,_ in said])==(3, ['of 4 rows the newest 3 are kept: give a larger `max_sz`'])
+    assert said[0][1]==__file__
+    assert not warned(lambda: m+rows)[1] # it is full, as memories are
+    assert not warned(lambda: memory(max_sz=3, freeze_memory=True)+rows)[1]
+    assert len(warned(lambda: memory(max_sz=3, memory=rows))[1])==len(warned(lambda: memory(max_sz=2, memory=m.memory))[1])==1
+
+def test_columns_of_a_table():
+    pd = pytest.importorskip('pandas')
+    table = pd.DataFrame(dict(state=[*np.ones((4,3))], terminated=[0,0,0,1], reward=1., action=[0,1,0,1]))
+    with pytest.raises(ExperienceReplayException, match=r'got a DataFrame: write `memory \+ {\*\*batch}'): memory()+table
+    with pytest.raises(ExperienceReplayException, match='`state`.*`np.stack`'): memory()+dict(table)
+    m = memory()+dict(dict(table), state=np.stack(table['state']))
+    assert m['state'].shape==(4,3) and (~m['terminated']).sum()==3 and m['action'].dtype is torch.int64
+
+# In other processes
+
+schema = dict(state=((3,), torch.float32), reward=((), torch.float32))
+def add_two(m, to):
+    "What two rows bring, in a process that has `m`"
+    step = dict(state=np.zeros(3, np.float32), reward=1.)
+    def add(by_batch):
+        if by_batch: return m+{k: np.stack([o]) for k,o in step.items()}
+        return m.add(**step)
+    to.put([warned(lambda: add(by_batch))[1] for by_batch in (True, False, False)]+[len(m)])
+
+def forked(m):
+    import multiprocessing as mp
+    ctx = mp.get_context('fork')
+    q = ctx.SimpleQueue()
+    p = ctx.Process(target=add_two, args=(m, q))
+    p.start(); res = q.get(); p.join()
+    return res
+
+@pytest.mark.skipif(sys.platform!='linux', reason='fork')
+@pytest.mark.parametrize('m', [memory(), memory().add(state=np.zeros(3, np.float32), reward=1.), memory(shared=True)])
+def test_rows_that_a_forked_process_adds_to_its_copy(m):
+    before = len(m)
+    (first,*later,n) = forked(m)
+    (text,file), = first
+    assert text.startswith('this process was forked with a copy of the memory') and file==__file__
+    assert (later, n, len(m))==([[],[]], before+3, before)
+    assert forked(m)[0] # each process hears it
+    add_two(m, SimpleNamespace(put=lambda res: None)) # and this one can go on
+    assert not warned(lambda: m+dict(state=np.zeros((1,3), np.float32), reward=np.ones(1, np.float32)))[1]
+
+@pytest.mark.skipif(sys.platform!='linux', reason='fork')
+def test_forked_processes_that_need_no_warning(tmp_path):
+    shared,mapped = memory(shared=True, schema=schema),memory(path=tmp_path/'rows', schema=schema)
+    for m in (shared, mapped): assert (forked(m), len(m))==([[],[],[],3], 3)
+    part = (memory()+dict(state=np.zeros((2,3), np.float32), reward=np.ones(2)))[:1]
+    part.save(tmp_path/'saved')
+    for m in (part, ExperienceReplay.load(tmp_path/'saved')): assert forked(m)[0]
