@@ -187,8 +187,8 @@ def _make_way(self:FrameRing, n):
     if (over := pool.total+n-pool.capacity)<=pool.serials.base: return
     slots = pool.seams.slots_of(np.arange(max(over-n, pool.seams.first), over), pool.capacity)
     before = int(last[slots].max())+1
-    last[slots] = -1
     if before>self.seams.oldest: self.reset(before=before)
+    last[slots] = -1 # last, whatever interrupts
 
 # %% ../../nbs/03a_memory.frames.ipynb #3943090b
 @patch
@@ -252,12 +252,12 @@ def reset(self:FrameRing,
     """Forget all rows and their frames
     - `first`: As `Ring.reset` takes them
     - `before`: Forget only the rows below this serial number"""
-    Ring.reset(self, first, stop, before)
-    if before is None:
+    with self: # a thread that adds a row meanwhile would store its frames in a pool that then forgets them
+        if before is not None: self._before = max(self._before, min(before, self.total))
+        Ring.reset(self, first, stop, before)
+        if before is not None: return
         self._before = 0
         if first is None: self.pool.reset()
-        return
-    self._before = max(self._before, min(before, self.total))
 
 @patch
 def _warn_of_few(self:FrameRing):
@@ -274,8 +274,7 @@ def n_held(self:FrameRing)->int:
     "How many rows are stored with all of their frames"
     n,others = len(self),self.place.others
     if not (self._before or others): return n
-    forgotten = self.seams.forgotten if others else self._before
-    return n-min(n, max(0, forgotten-(self.total-n)))
+    return n-min(n, max(0, (self.seams.forgotten if others else self._before)-(self.total-n)))
 
 @patch(as_prop=True)
 def held(self:FrameRing)->Tensor:
@@ -448,8 +447,9 @@ def _leaf_at(batch, path):
 def columns(self:FrameRing)->BD:
     "All columns but the frames, of the rows that are held; ask for a column of frames by its name"
     if not self.fields: return BD()
-    cols = BD({k: v for k,v in Ring.columns(self).items() if k not in ('state','next_state')})
-    return cols if self.n_held==len(self) else cols[self.held]
+    with self:
+        cols = BD({k: v for k,v in Ring.columns(self).items() if k not in ('state','next_state')})
+        return cols if self.n_held==len(self) else cols[self.held]
 
 @patch
 def __getitem__(self:FrameRing, o):
@@ -457,8 +457,9 @@ def __getitem__(self:FrameRing, o):
     if not isinstance(o, str) or not self.fields: return Ring.__getitem__(self, o)
     top,_,rest = o.partition('.')
     if top in ('state','next_state'): return self._stacks(top, rest)
-    res = Ring.__getitem__(self, o)
-    return res if self.n_held==len(self) or not isinstance(res, Tensor) else res[self.held]
+    with self:
+        res = Ring.__getitem__(self, o)
+        return res if self.n_held==len(self) or not isinstance(res, Tensor) else res[self.held]
 
 @patch
 def _stacks(self:FrameRing, top, rest):
@@ -551,8 +552,7 @@ def state_dict(self:FrameRing)->dict:
     "What the next row of each environment continues"
     if not self.fields: return {}
     self._look()
-    envs = self.newest.envs
-    frames = [o.frames for o in envs.values()]
+    envs,frames = self.newest.envs,[o.frames for o in self.newest.envs.values()]
     parts = [np.stack([f[i] for fs in frames for f in fs]) for i in range(len(self.pool.fields))] if frames else []
     return dict(frames=parts, envs=[[list(k), o.serial, o.episode, o.step, [*map(int, o.numbers)]]
                                     for k,o in envs.items()])

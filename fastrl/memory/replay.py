@@ -193,7 +193,7 @@ def sample(self:ExperienceReplay,
     read = getattr(self.sampler, 'read', None)
     if self.n_step: read = folds_of(self) if read is None else _refuse_fold(self.sampler)
     try: return self.ring.draw(self.sampler, bs, device, read, n_batches)
-    except ValueError as e: raise ExperienceReplayException(str(e)) from e
+    except ValueError as e: raise self.check_warm() or ExperienceReplayException(str(e)) from e # cleared meanwhile?
 
 def _refuse_fold(sampler):
     raise ExperienceReplayException(f'{sampler} changes the rewards of single rows, which cannot be folded then: '
@@ -399,7 +399,7 @@ def sample_sequences(self:ExperienceReplay,
     self.check_warm()
     runs = Runs(self.walk, self.runs.gen, T, pad, burn_in, getattr(self.sampler, 'draw_starts', None) and self.sampler)
     try: return self.ring.draw(runs, bs, device if device is None else usable_device(device), n_batches=n_batches)
-    except ValueError as e: raise ExperienceReplayException(str(e)) from e
+    except ValueError as e: raise self.check_warm() or ExperienceReplayException(str(e)) from e
 
 # %% ../../nbs/06_memory.replay.ipynb #922f3ec8
 @patch
