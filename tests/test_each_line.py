@@ -109,6 +109,39 @@ def test_saved_after_clear(tmp_path):
     er.clear().save(tmp_path)
     same(len(ExperienceReplay.load(tmp_path)), 0)
 
+copies = dict(slice=lambda o: o[3:11], extend=lambda o: ExperienceReplay(bs=6, max_sz=40, warmup_sz=1, n_step=3, gamma=.5,
+                                                                        frame_stack=o.frame_stack, frame_margin=99).extend(o))
+@pytest.mark.parametrize('name', copies)
+@pytest.mark.parametrize('frames', [False, True])
+def test_copied_beside(name, frames, tmp_path):
+    "Rows that are overwritten while they are copied are left out, and the others are joined as they were"
+    for k in itertools.count(1, 229 if frames else 61):
+        writer,reader = pair(tmp_path, k, Uniform, frames)
+        writer+steps(13, 23, frames)
+        res,met = at_line(k, lambda: writer+steps(23, 29, frames), lambda: copies[name](reader))
+        if not met: break
+        check(res.sample(40)[0], 3)
+        res.n_step = None
+        check(res.sample(40)[0])
+    assert k>200
+
+def test_read_while_frames_are_forgotten(tmp_path):
+    "Rows come with their own frames, or not at all"
+    n = 0
+    for k in itertools.count(1, 3):
+        new = lambda: ExperienceReplay(max_sz=20, warmup_sz=1, path=tmp_path/str(k), frame_stack=2, frame_margin=1)
+        writer = new()
+        with warnings.catch_warnings():
+            warnings.simplefilter('ignore')
+            writer+steps(0, 13, True)
+            reader = new()
+            try: res,met = at_line(k, lambda: writer+steps(13, 23, True), lambda: reader.ring[2:9])
+            except IndexError as e: n += 'frames of some of these rows' in str(e)
+            else:
+                if not met: break
+                check(res)
+    assert n>1
+
 def test_marks_beside(tmp_path):
     "Marks move up when another process cuts; whoever reads them meanwhile misses none that is still needed"
     for k in itertools.count(1):
@@ -123,6 +156,16 @@ def test_marks_beside(tmp_path):
         if not met: break
         assert {o for o in range(5, 10)}<={*seams.cuts}, (k, seams)
     assert k>9
+
+@pytest.mark.filterwarnings('ignore:15 of 20 rows are half written')
+def test_drawn_beside_half_written_rows():
+    "A killed writer has left most rows half written: those that are whole are drawn"
+    er = ExperienceReplay(bs=16, max_sz=20, warmup_sz=1, sampler=Prioritized(seed=0), shared=True)
+    er+steps(0, 20)
+    er.ring.place.head[1] += 15 # as the writer of a batch leaves it
+    for _ in range(30):
+        batch,idxs = er.sample()
+        assert batch['n'].min()>=15 and idxs.min()>=15
 
 # %% Ctrl-C
 def test_interrupted_clear(tmp_path):

@@ -11,7 +11,7 @@ __all__ = ['FrameRing', 'pool_path', 'stored']
 
 # %% ../../nbs/03a_memory.frames.ipynb #9c9d912e
 import math
-from functools import partial
+from functools import partial, reduce
 from pathlib import Path
 import numpy as np, torch
 from fastcore.basics import patch
@@ -429,18 +429,18 @@ def gather(self:FrameRing,
     flat = idxs.reshape(-1)
     while True:
         with self:
-            serials = self.serial(flat)
-            batch,named = Ring.gather(self, flat),self.pool.fields[0].path
+            serials,batch,named = self.serial(flat),Ring.gather(self, flat),self.pool.fields[0].path
             a,b = (_leaf_at(batch, (k, *named[1:])) for k in ('state','next_state'))
             frames = self._pixels(torch.cat([a, b[:,-1:]], 1).long().view(-1), True)
-            if not self.place.others or bool((self.holds(flat, serials)|~self.holds(flat)).all()): break
+            there = self.holds(flat)
+            if (~there&(serials.view(-1)<self.seams.forgotten)).any(): raise IndexError(
+                'another process needed the frames of some of these rows while they were read: name rows that it holds')
+            if not self.place.others or bool((self.holds(flat, serials)|~there).all()): break
     batch.update({f'#{i}': o for i,o in enumerate(frames)})
     batch = map_leaves(lambda o: o.unflatten(0, idxs.shape), with_stacks(self.pool.fields, self.stack, batch, flat))
     return batch if device is None else batch.to(device)
 
-def _leaf_at(batch, path):
-    for k in path: batch = batch[k]
-    return batch
+def _leaf_at(batch, path): return reduce(lambda o, k: o[k], path, batch)
 
 # %% ../../nbs/03a_memory.frames.ipynb #609dcb60
 @patch

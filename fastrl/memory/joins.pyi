@@ -4,9 +4,10 @@ A slice of a memory, or the rows of another one, lie side by side in their new r
 
 Docs: https://fastrl.github.io/fastrl/memory.joins.html.md"""
 from typing import Any, overload
+from contextlib import contextmanager
 from ..core import *
 from .ring import Ring
-__all__ = ['join_rows']
+__all__ = ['join_rows', 'hold_both', 'oldest_first', 'copy_held']
 
 def join_rows(ring: Ring, source: Ring, idxs, first: int, several: int):
     """Join the copies in `ring` as the originals are joined in `source`
@@ -15,4 +16,22 @@ def join_rows(ring: Ring, source: Ring, idxs, first: int, several: int):
     - `idxs`: Their row numbers, in the order of the copies
     - `first`: The serial number of the first copy
     - `several`: `ring.seams.several` from before they were written"""
+    ...
+
+@contextmanager
+def hold_both(a: Ring, b: Ring):
+    """Hold both rings, in an order in which no two threads wait for one another
+    - `b`: Perhaps the same one"""
+    ...
+
+def oldest_first(ring: Ring):
+    """The rows that are stored, without any that are half written
+    - returns: row numbers, a tensor"""
+    ...
+
+def copy_held(ring: Ring, name, copy):
+    """A copy of rows, without those that another process has overwritten meanwhile
+    - `ring`: Another process may write to it
+    - `name`: `name()` gives numbers of rows that are stored, or raises
+    - `copy`: `copy(idxs)` copies these rows; a mask leaves rows out of the result"""
     ...

@@ -22,7 +22,7 @@ from .columns import *
 from .disk import Savable
 from .folds import folds_of
 from .frames import FrameRing, pool_path, stored
-from .joins import join_rows
+from .joins import copy_held, hold_both, join_rows, oldest_first
 from .on_device import LearnsOnDevice
 from .ring import Ring
 from .row import batch_len, tensors_of
@@ -412,17 +412,20 @@ def __getitem__(self:ExperienceReplay,
         try:
             if isinstance(o, str): return ring[o]
         except KeyError as e: raise ExperienceReplayException(e.args[0]) from e
-        i = self._rows_named(o)
-        # room for all frames, should each row need others
-        frames = dict(frame_margin=len(i)*(2*self.frame_stack+1)+16) if self.frame_stack else {}
-        res = ExperienceReplay(self.bs, len(i), min(self.warmup_sz, len(i)), None, self._sampler_alike(), self.n_step,
-                               self.gamma, device=ring.device, freeze_memory=self.freeze_memory,
-                               frame_stack=self.frame_stack, frame_pad=self.frame_pad, **frames)
-        res.later = self.later
-        res._add_rows_of(self, i)
-        if hasattr(self.sampler, 'beside'):
-            beside = {k: torch.as_tensor(v)[i.to(ring.device)] for k,v in self.sampler.beside(ring).items()}
-            res.sampler.load_state_dict(self.sampler.state_dict(), res.ring, beside)
+        return copy_held(ring, lambda: self._rows_named(o), self._slice)
+
+@patch
+def _slice(self:ExperienceReplay, i):
+    # room for all frames, should each row need others
+    frames = dict(frame_margin=len(i)*(2*self.frame_stack+1)+16) if self.frame_stack else {}
+    res = ExperienceReplay(self.bs, len(i), min(self.warmup_sz, len(i)), None, self._sampler_alike(), self.n_step,
+                           self.gamma, device=self.ring.device, freeze_memory=self.freeze_memory,
+                           frame_stack=self.frame_stack, frame_pad=self.frame_pad, **frames)
+    res.later = self.later
+    res._add_rows_of(self, i)
+    if hasattr(self.sampler, 'beside'):
+        beside = {k: torch.as_tensor(v)[i.to(self.ring.device)] for k,v in self.sampler.beside(self.ring).items()}
+        res.sampler.load_state_dict(self.sampler.state_dict(), res.ring, beside)
     return res
 
 class NoSuchRow(ExperienceReplayException, IndexError):
@@ -455,7 +458,7 @@ def _sampler_alike(self:ExperienceReplay):
 def _add_rows_of(self:ExperienceReplay, source, idxs, rows=None, **columns):
     "Add the rows `idxs` of `source`, or `rows` that were made of all; they are joined as they are there"
     ring,of = self.ring,source.ring
-    with _both(ring, of): # until the rows are joined, nobody may see them
+    with hold_both(ring, of): # until the rows are joined, nobody may see them
         first,several = ring.total,ring.seams.several
         if isinstance(of, FrameRing) and rows is not None: idxs,rows = of.held,None
         try:
@@ -468,12 +471,6 @@ def _add_rows_of(self:ExperienceReplay, source, idxs, rows=None, **columns):
         if len(idxs): join_rows(ring, of, idxs, first, several)
         self.walk = Walk()
     return self
-
-@contextmanager
-def _both(a, b):
-    "Hold both rings, in an order in which no two threads wait for one another"
-    first,second = sorted((a, b), key=id)
-    with first,second: yield
 
 @patch
 def _lacking(self:ExperienceReplay, of, n):
@@ -502,10 +499,11 @@ def extend(self:ExperienceReplay,
     if not isinstance(other, ExperienceReplay) or other is self:
         raise ExperienceReplayException(f'`other` should be another ExperienceReplay, got {other!r:.60}')
     if not len(other): return self
-    with _both(self.ring, ring := other.ring):
-        i = torch.arange(ring.total-len(ring), ring.total)
-        i = ring.seams.slots_of(i, ring.capacity)
-        i = i[ring.holds(i)] # without any that are half written
+    if (of := other.ring).place.others: # another process may write while its rows are read
+        try: other = copy_held(of, lambda: other._rows_named(oldest_first(of)), other._slice)
+        except NoSuchRow: return self # it has cleared them
+    with hold_both(self.ring, ring := other.ring):
+        i = oldest_first(ring)
         ids = ring.columns().get('episode_id')
         if ids is not None: ids = ring.place.columns[('episode_id',)][i.to(ring.device)]
         if ids is not None and 'episode_id' in self.ring.columns() and len(self):

@@ -521,7 +521,7 @@ def _without_torn(self:Ring, sampler, bs, idxs, cols, k):
         bad = (~there).nonzero()[:,0][:len(good)]
         idxs = idxs.clone()
         idxs[bad] = more[good[:len(bad)]]
-        for k,v in cols.items(): v[bad] = others[k][good[:len(bad)]]
+        for c,v in cols.items(): v[bad] = others[c][good[:len(bad)]]
     raise ValueError(f'{sampler!r} draws hardly any row but those that are half written or forgotten: '
                      'let it draw rows that `ring.holds`')
 
