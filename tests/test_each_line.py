@@ -167,6 +167,14 @@ def test_drawn_beside_half_written_rows():
         batch,idxs = er.sample()
         assert batch['n'].min()>=15 and idxs.min()>=15
 
+@pytest.mark.filterwarnings('ignore:3 of 20 rows are half written')
+def test_frames_beside_half_written_rows(tmp_path):
+    "The whole column of states is there after a writer was killed; the oldest whole row stands for those that are not"
+    writer,reader = pair(tmp_path, 0, frames=True)
+    writer+steps(13, 20, True)
+    writer.ring.place.head[1] += 3 # as the writer of a batch leaves it
+    same(reader['state'][:,-1,0,0].tolist(), [step(max(i, 3), True)['state'][0,0] for i in range(20)])
+
 # %% Ctrl-C
 def test_interrupted_clear(tmp_path):
     "All rows are there, as they were joined, or none; the next row is there in either case"

@@ -330,9 +330,7 @@ def _slots_in(self:FrameRing, rows, idxs, k):
         slots,lacks = slots_of_rows(rows.reshape(len(idxs), -1), idxs.numpy(), start, nxt, S, k)
         return torch.from_numpy(slots),lacks
     cols = rows if isinstance(rows, list) else self.fields.columns(rows)
-    slots = torch.cat([cols[i], cols[j][:,2*S-k:]], 1).long()
-    slots[idxs<0] = -1
-    return slots.view(-1),True
+    return torch.cat([cols[i], cols[j][:,2*S-k:]], 1).long().masked_fill(idxs[:,None]<0, -1).view(-1),True
 
 # %% ../../nbs/03a_memory.frames.ipynb #d291f608
 @patch
@@ -467,7 +465,10 @@ def _stacks(self:FrameRing, top, rest):
     frames = sum(f.dtype.itemsize*math.prod(f.shape) for f in self.pool.fields)
     if (need := self.n_held*frames*(2*self.stack+1))>machine_memory():
         raise ValueError(f'the stacks of all rows take {need:,} bytes: draw rows, or take some of them, `memory[:100]`')
-    res = self.gather(self.held if self.n_held<len(self) else torch.arange(len(self), device=self.device))[top]
+    i = self.held if self.n_held<len(self) else torch.arange(len(self), device=self.device)
+    there = self.holds(i) # as in other columns, the oldest whole row stands for each that is half written
+    i = torch.where(there, i, self.seams.slots_of(self.seams.oldest, self.capacity)) if there.any() else i[:0]
+    res = self.gather(i)[top]
     if not rest: return res
     for p,v in leaves(res):
         if path_name((top, *p))==f'{top}.{rest}': return v
@@ -499,8 +500,7 @@ def copy_rows(self:FrameRing,
     - `idxs`: Row numbers there, in the order in which they are written here
     - `**columns`: Columns that should have other values here"""
     with source, self:
-        rows,S,P = Ring.gather(source, idxs),self.stack,self.pool.capacity
-        rows.update(columns)
+        rows,S,P = {**Ring.gather(source, idxs), **columns},self.stack,self.pool.capacity
         self._check_alike(source, rows)
         named = source.pool.fields[0].path[1:]
         a,b = (_leaf_at(rows, (k, *named)).cpu().numpy().astype(np.int64) for k in ('state','next_state'))
