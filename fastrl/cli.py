@@ -21,11 +21,14 @@ from fastcore.script import anno_parser
 from . import __version__
 from .core import printable, whole_number
 from .memory.bank import BankUnion, ExperienceBank, bank_about
-from .memory.disk import Saved, put_file, verify as problems_of
+from .memory.disk import LoadError, Saved, put_file, ring_at, verify as problems_of
+from .memory.episode_files import read_episode_file
 from .memory.episodes import episode_problems, saved_episodes
-from .memory.place import frames_when_full
+from .memory.frames import FrameRing, stored
+from .memory.place import frames_when_full, machine_memory
 from .memory.replay import ExperienceReplay
-from .memory.ring import Field, Ring, torch_dtype
+from .memory.ring import Field, Ring, nest, torch_dtype
+from .memory.stacks import fields_with_stacks
 
 # %% ../nbs/20_cli.ipynb #0a1783f8
 def info(
@@ -36,7 +39,7 @@ def info(
     - `path`: Folder of a memory or a training, or file of a ring or a bank
     - `json`: Print JSON?"""
     path = Path(path).expanduser()
-    if path.is_file(): a = _bank_about(ExperienceBank.load(path)) if bank_about(path) else _ring_about(Ring(path=path))
+    if path.is_file(): a = _bank_about(ExperienceBank.load(path)) if bank_about(path) else _ring_about(ring_at(path))
     else: a = _saved_about(_saved(path))
     print(dumps(a) if json else _about_text(a))
 
@@ -44,13 +47,23 @@ def _rows_about(kind, n, capacity, total, fields, **more):
     columns = [dict(name=o.name, shape=list(o.shape), dtype=str(o.dtype).removeprefix('torch.')) for o in fields]
     return dict(kind=kind, rows=n, capacity=capacity, total=total, columns=columns, **more)
 
-def _ring_about(ring): return _rows_about('Ring', len(ring), ring.capacity, ring.total, ring.fields)
+def _ring_about(ring):
+    fields,more = ring.fields,{}
+    if isinstance(ring, FrameRing):
+        fields = fields_with_stacks(fields, ring.pool.fields, ring.stack)
+        more = dict(frames=dict(stack=ring.stack, stored=len(ring.pool), capacity=ring.pool.capacity))
+    return _rows_about('Ring', stored(ring), ring.capacity, ring.total, fields, **more)
+
+def _fields_in(about): return [Field(tuple(p), tuple(s), torch_dtype(d)) for p,s,d,_ in about['fields']]
 
 def _saved_about(saved):
     "What a folder holds, without reading a row"
-    fields = [Field(tuple(p), tuple(s), torch_dtype(d)) for p,s,d,_ in saved.ring['fields']]
-    pieces,run = saved.manifest['pieces'],_training(saved)
+    fields,pieces,run = _fields_in(saved.ring),saved.manifest['pieces'],_training(saved)
     more = {'training': {k: run['cbs']['score'][k] for k in ('steps','episodes')}} if run else {}
+    if frames := saved.manifest.get('frames'):
+        fields = fields_with_stacks(fields, _fields_in(frames), frames['stack'])
+        more['frames'] = dict(stack=frames['stack'], stored=frames['total']-frames['oldest'],
+                              capacity=frames['capacity'])
     if (files := saved_episodes(saved)) is not None:
         n,c = sum(n for _,n in files),saved.config
         return _rows_about(saved.kind, n, c['capacity'], None, fields, settings=c,
@@ -71,6 +84,8 @@ def _about_text(a):
     of = f' of {a["capacity"]:,}' if a['capacity'] else ''
     lines = [what + of + ('' if bank or a['total'] is None else f', {a["total"]:,} written in all')]
     lines += [f'  {o["name"]} {o["dtype"]}{o["shape"] or ""}' for o in a['columns']]
+    if o := a.get('frames'):
+        lines.append(f'stacks of {o["stack"]} frames: {o["stored"]:,} frames of {o["capacity"]:,}, each stored once')
     if bank: lines.append('; '.join(f'{n:,} from {k}' for k,n in a['sources'].items()) or 'no experiences yet')
     if 'settings' in a:
         settings = ', '.join(f'{k} {v}' for k,v in a['settings'].items()) or 'no settings'
@@ -143,11 +158,26 @@ def _open_memory(path):
     "A memory, and its `Saved` if it is a folder"
     er = ExperienceReplay(max_sz=1, warmup_sz=0) # a face for rows of any kind
     if path.is_file():
-        er.ring = ExperienceBank.load(path).ring if bank_about(path) else Ring(path=path)
+        er.ring = ExperienceBank.load(path).ring if bank_about(path) else ring_at(path)
         return er,None
     saved = _saved(path)
-    er.ring,_ = saved.read()
+    er.ring = _episodes_in(saved) if saved.kind=='EpisodeReplay' and not saved.ring['fields'] else saved.read()[0]
     return er,saved
+
+def _episodes_in(saved):
+    "The steps of the episodes that a replay has in files, or of the newest that fit in half of this machine's memory"
+    files,room,found = saved_episodes(saved),machine_memory()//2,[]
+    if files is None: raise ValueError(f'its episodes are in a {saved.config["dataset"]}, and cannot be read here')
+    for path,n in files[::-1]:
+        try:
+            if (room := room-2*path.stat().st_size)<0: print(f'{len(found):,} of {len(files):,} episodes fit'); break
+            found.append(nest(read_episode_file(path, n)))
+        except (LoadError, FileNotFoundError) as e: print(printable(f'left out: {e}'))
+    ring = Ring()
+    for o in found[::-1]: ring.extend(o)
+    at = saved.config['directory']
+    if not len(ring): raise ValueError(f'none of its {len(files):,} episodes can be read in {at}')
+    return ring
 
 def _learning_curve(cbs):
     from fastrl.agents.dqn import plot_learning

@@ -110,6 +110,24 @@ def _schema(self:ReplayBuffer):
     if self.optimize_memory_usage: del res['next_state']
     return res
 
+# %% ../nbs/29_compat.ipynb #5c6388ac
+def _late(infos, over):
+    "Whose time ran out? `infos` is a dict for each environment, as SB3 passes it, or the vector's own, as cleanrl does"
+    n = len(over)
+    def flags(o):
+        if len(o)==n: return np.array(o, bool)
+        raise ValueError(f'`infos` should be a dict for each of {n} environments, got {len(o)}')
+    if isinstance(infos, (list, tuple)): return flags([o.get('TimeLimit.truncated', False) for o in infos]).tolist()
+    if not infos: return [False]*n
+    late = flags(np.ravel(infos.get('TimeLimit.truncated', [False]*n)))
+    for k in ('final_info','final_obs','final_observation'): # of each environment whose episode ended, for any reason
+        ended,last = infos.get('_'+k),infos.get(k)
+        if ended is None and (isinstance(last, (list, tuple)) or getattr(last, 'dtype', None)==object):
+            ended = [o is not None for o in last]
+        if ended is not None: late |= flags(ended)&~over
+    return late.tolist()
+
+
 # %% ../nbs/29_compat.ipynb #29466e5d
 @patch
 def add(self:ReplayBuffer, obs, next_obs, action, reward, done, infos):
@@ -118,9 +136,7 @@ def add(self:ReplayBuffer, obs, next_obs, action, reward, done, infos):
     now,nxt = self._observed('state', obs),self._observed('state' if once else 'next_state', next_obs)
     action,reward = self._column_value(('action',), action),self._column_value(('reward',), reward)
     over = np.array(done, bool).reshape(n)
-    infos = infos if isinstance(infos, (list, tuple)) else [{}]*n # cleanrl passes a dict, and does not count on it
-    if len(infos)!=n: raise ValueError(f'`infos` should be a dict for each of {n} environments, got {len(infos)}')
-    late = [bool(o.get('TimeLimit.truncated', False)) for o in infos]
+    late = _late(infos, over)
     begins,ends = self._which_begin([*now.values()]),True in over.tolist() or True in late
     for p,v in (now if once else now|nxt).items(): step[p][...] = v
     step['action',][...],step['reward',][...] = action,reward
@@ -303,9 +319,9 @@ def _n_step(self:ReplayBuffer, idxs, env):
     walk.follow(ring)
     rows,n = walk.runs(idxs, self.n_steps)
     rew = self._normal_reward(ring.place.columns[('reward',)][:,0][rows], env)
-    k = torch.arange(self.n_steps)
-    gammas = torch.where(k<n[:,None], self.gamma**k.float(), 0)
-    return rows[:,-1],(rew*gammas).sum(1, keepdim=True),(self.gamma**n.float())[:,None]
+    k,n = np.arange(self.n_steps, dtype=np.float32),n.numpy()[:,None]
+    rew = np.where(k<n, rew.numpy()*self.gamma**k, 0).sum(1, keepdims=True) # NumPy, as SB3: the same bits
+    return rows[:,-1],torch.from_numpy(rew),torch.from_numpy(self.gamma**n.astype(np.float32))
 
 # %% ../nbs/29_compat.ipynb #365141c7
 @patch

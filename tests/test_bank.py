@@ -166,7 +166,7 @@ def test_columns():
     b.add_batch(dict(state=torch.arange(4.).view(2,2), action=[1,2], reward=np.ones(2), next_state=torch.zeros(2,2),
                      done=np.array([False,True]), info=[{},{'a':1}]))
     same(b[1], Experience(tensor([2.,3.]), 2, np.float64(1), torch.zeros(2), np.bool_(True), {'a':1}))
-    assert b.sample_batch(1)['reward'].dtype==torch.float64
+    assert b.sample_batch(1)['reward'].dtype==torch.float32 # np.float64 is a Python float
 
 # %% A bank beside a deque, whatever happens
 def happens(rng, bank, model, new, folder):

@@ -117,6 +117,20 @@ def test_exported_settings(tmp_path, handed_in):
     same((back.ring.fields, back.later, back.sampler.settings, back.sampler.state_dict(), back.runs.state_dict()),
          (er.ring.fields, er.later, er.sampler.settings, er.sampler.state_dict(), er.runs.state_dict()))
 
+@pytest.mark.parametrize('how', ['slice', 'load', 'open'])
+def test_exported_schema(tmp_path, how):
+    "A memory that was sliced, loaded or opened has the schema of the first one, and so has an exported learner"
+    schema = dict(state=((), torch.int64), noted=((2,), torch.int16, 'later'))
+    er = ExperienceReplay(2, 4, 1, schema=schema, path=tmp_path/'rows')
+    er.add(state=1)
+    er.save(tmp_path/'saved')
+    er = (er[:1] if how=='slice' else ExperienceReplay.load(tmp_path/'saved') if how=='load'
+          else ExperienceReplay(2, 4, 1, path=tmp_path/'rows'))
+    back = exported(tmp_path, ExperienceReplayCallback(memory=er))
+    eq(back.schema, schema)
+    back.add(state=2)
+    same(back['noted'], torch.zeros(1, 2, dtype=torch.int16))
+
 def test_exported_as_set(tmp_path):
     "A setting that was changed later comes back as it is"
     cb = ExperienceReplayCallback(bs=3, max_sz=30, warmup_sz=6)
@@ -192,6 +206,52 @@ def test_resumes_with_what_was_saved(tmp_path):
     ring = learn.experience_replay.experience_replay.ring
     eq((ring.total, ring.seams.cuts, learn.dls.train.dataset.cbs[0].n), (45, [45], 45))
     assert learn.experience_replay.tally is not tally
+
+def handed_in(folder, at=None, rows=None, sampler=None, **kw):
+    "A training with a memory that was made before it, and that other parts of a program may use"
+    er = ExperienceReplay(16, 30, 1, seed=3, sampler=sampler, **kw)
+    if rows: er+rows
+    learn = toy_learner(n=40, memory=er)
+    learn.add_cb(Kill(at))
+    with suppress(Killed): fit(learn, 4, cbs=Resume(folder, every=3))
+    return learn,er
+
+@pytest.mark.parametrize('prioritized', [False, True])
+@pytest.mark.parametrize('where', [{}, dict(shared=True), dict(path='rows.ring')], ids=lambda o: ''.join(o) or 'in memory')
+def test_resumes_in_the_memory_handed_in(tmp_path, where, prioritized):
+    "It has the rows, cursors, sampler and random state of the checkpoint afterwards, whatever it had before"
+    where = {k: tmp_path/v if k=='path' else v for k,v in where.items()}
+    def sampler(): return Prioritized(seed=7) if prioritized else None
+    handed_in(tmp_path/'b', 14, sampler=sampler(), **where)
+    shutil.copytree(tmp_path/'b', tmp_path/'c')
+    at = ExperienceReplay.load(tmp_path/'b', sampler=sampler())
+    s = sampler()
+    er = ExperienceReplay(16, 30, 1, seed=4, sampler=s, schema={f.name: (f.shape, f.dtype) for f in at.ring.fields}, **where)
+    er+BD(at.memory)[:3]
+    er.sample()
+    loader = er.loader()
+    next(loader)
+    learn = toy_learner(n=40, memory=er)
+    with suppress(Killed): fit(learn, 4, cbs=[Resume(tmp_path/'b'), Kill(0), Begin()])
+    assert learn.experience_replay.replay is er and (s is None or er.sampler is s) and next(loader, None) is None
+    same((er.ring.total, er.pointer, er.ring[:], er.sampler.state_dict()), (at.ring.total, at.pointer, at.ring[:], at.sampler.state_dict()))
+    same((er.sample(), er.runs.state_dict()), (at.sample(), at.runs.state_dict()))
+    learn,er = handed_in(tmp_path/'b', sampler=sampler(), **where)
+    want = start(tmp_path/'c', sampler=sampler()).experience_replay.replay # as in a memory that the callback made
+    assert learn.experience_replay.replay is er and er.ring.total>at.ring.total
+    same((er.ring.total, er.ring[:], er.sample()), (want.ring.total, want.ring[:], want.sample()))
+
+def test_damaged_for_the_memory_handed_in(tmp_path):
+    "A damaged checkpoint leaves it as it was"
+    handed_in(tmp_path, 14)
+    for o in tmp_path.glob('rows-*'): o.write_bytes(o.read_bytes()[:-1])
+    er,twin = (ExperienceReplay(16, 30, 1, seed=4) for _ in range(2))
+    for o in (er, twin): o+BD(x=torch.ones(4,1)); o.sample()
+    before = dict(vars(er))
+    learn = toy_learner(n=40, memory=er)
+    with pytest.raises(LoadError): fit(learn, 4, cbs=Resume(tmp_path))
+    assert vars(er).keys()==before.keys() and all(v is before[k] for k,v in vars(er).items())
+    same((er.ring[:], er.sample()), (twin.ring[:], twin.sample()))
 
 @pytest.mark.parametrize('kw', (dict(max_sz=31), dict(warmup_sz=2), dict(n_step=2), dict(gamma=.5), dict(sampler=Prioritized()),
                                 dict(freeze_memory=True), dict(frame_stack=4)), ids=lambda o: next(iter(o)))

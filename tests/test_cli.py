@@ -4,7 +4,7 @@ from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from subprocess import CompletedProcess
 from unittest.mock import patch
-import pytest
+import numpy as np, pytest
 from fastcore.xtras import working_directory
 from fastrl.cli import main
 from fastrl.memory.disk import Saved, verify
@@ -260,6 +260,53 @@ def test_verify_episode_files(tmp_path):
     episodes(ring, 3)
     ring.save(tmp_path/'ring')
     assert said(folder='ring')[0]==0 and '12 rows of 40' in said('info', 'ring')[1]
+
+def test_frames_shown(tmp_path):
+    "Of a memory of frames, in a file or a folder, the stacks are shown, not the numbers of their frames; `verify` reads the frames"
+    from fastrl.memory.replay import ExperienceReplay
+    er = ExperienceReplay(4, 30, 1, frame_stack=4, path=tmp_path/'rows.ring')
+    for i in range(12):
+        er.add(state=dict(cam=np.full((6,5), i, np.uint8), arm=float(i)), next_state=dict(cam=np.full((6,5), i+1, np.uint8), arm=i+1.),
+               reward=1., terminated=False, truncated=False)
+    er.save(tmp_path/'m')
+    for o in ('rows.ring','m'):
+        text = here('info', o, cwd=tmp_path).stdout
+        assert 'state.cam uint8[4, 6, 5]' in text and 'next_state.cam uint8[4, 6, 5]' in text and 'int32' not in text
+        assert 'stacks of 4 frames: 13 frames of ' in text
+        about = json.loads(here('info', o, '--json', cwd=tmp_path).stdout)
+        assert about['columns'][0]==dict(name='state.cam', shape=[4, 6, 5], dtype='uint8') and about['frames']['stored']==13
+        page = Path(here('explore', o, '--out', 'page.html', cwd=tmp_path).stdout.strip())
+        page = (tmp_path/page).read_text()
+        assert 'state.cam uint8[4, 6, 5]' in page and 'bytes per row and 32 per frame' in page
+    assert here('verify', 'm', cwd=tmp_path).returncode==0
+    frames, = (tmp_path/'m').glob('frames-*')
+    raw = bytearray(frames.read_bytes())
+    raw[-5] ^= 1
+    frames.write_bytes(raw)
+    code = here('verify', 'm', cwd=tmp_path)
+    assert code.returncode==1 and f'{frames} is damaged' in code.stdout
+    (tmp_path/'rows.ring.frames').unlink()
+    code = here('info', 'rows.ring', cwd=tmp_path)
+    assert code.returncode==1 and 'rows.ring.frames is missing' in code.stderr
+
+def test_explore_episode_files(tmp_path):
+    "`explore` shows the steps of episodes in files, and names those that cannot be read, which stay where they are"
+    from fastrl.memory.episodes import EpisodeReplay, IndividualFileDataset
+    er = EpisodeReplay(IndividualFileDataset(40, tmp_path/'files'), 2)
+    for i in range(12): er.add_step(dict(obs=np.full(3, i, np.float32), reward=float(i)), done=i%4==3)
+    er.save(tmp_path/'m')
+    said = here('explore', 'm', cwd=tmp_path)
+    assert said.returncode==0, said.stderr
+    page = (tmp_path/'m/report.html').read_text()
+    assert '12 written in all' in page and 'obs float32[3]' in page
+    files = sorted((tmp_path/'files').glob('*.safetensors'))
+    files[0].write_bytes(files[0].read_bytes()[:-1])
+    said = here('explore', 'm', cwd=tmp_path)
+    assert said.returncode==0 and f'left out: {files[0]}' in said.stdout
+    assert '8 written in all' in (tmp_path/'m/report.html').read_text() and sorted((tmp_path/'files').iterdir())==files
+    for o in files: o.unlink()
+    said = here('explore', 'm', cwd=tmp_path)
+    assert said.returncode==1 and 'none of its 3 episodes can be read' in said.stderr
 
 def test_verify_evicted_episodes(tmp_path):
     "An episode that has gone may have made room for those that came since, and `verify` says so"

@@ -50,6 +50,35 @@ def test_priorities_and_steps():
         assert math.isclose(r, want, abs_tol=1e-5) and d==.5**k
     b.update_td(torch.rand(200, 1))
 
+def test_ended_by_the_infos_of_a_vector():
+    "Observations that never change, in both forms of gymnasium's infos and in envpool's: no return crosses an ending"
+    class Still(gym.Env):
+        observation_space,action_space = gym.spaces.Discrete(1),gym.spaces.Discrete(2)
+        def reset(self, **_): self.t = 0; return 0, {}
+        def step(self, a): self.t += 1; return 0, float(self.t), False, self.t==4+self.k, {}
+    def make(k):
+        env = Still()
+        env.k = k
+        return env
+    envs = gym.vector.SyncVectorEnv([lambda: make(0), lambda: make(1)], autoreset_mode='SameStep')
+    def old(o): return {k.replace('final_obs','final_observation'): v for k,v in o.items()}
+    def without_masks(o): return {k: v for k,v in o.items() if k=='final_obs'}
+    for form in (dict, old, without_masks, lambda o: {'TimeLimit.truncated': o['_final_obs']} if o else {}):
+        b = ReplayBuffer(80, envs.single_observation_space, envs.single_action_space, 'cpu', 2, handle_timeout_termination=False, n_steps=3, gamma=1.)
+        obs,_ = envs.reset()
+        for _ in range(40):
+            nxt,reward,over,late,infos = envs.step(np.zeros(2, int))
+            b.add(obs, nxt, np.zeros(2), reward, over, form(infos))
+            obs = nxt
+        at = torch.arange(40)[None,:]%torch.tensor([[4],[5]])
+        left = torch.minimum(torch.tensor([[4],[5]])-at, torch.tensor(3)).clamp(max=40-torch.arange(40))
+        want = (left*(at+1)+left*(left-1)//2).float()
+        _,sums,_ = b._n_step(torch.arange(80), None)
+        assert torch.equal(sums[:,0].view(40, 2).T, want) and not b.dones.any()
+    try: b.add(obs, nxt, np.zeros(2), reward, over, {'_final_obs':[True]})
+    except ValueError as e: assert 'a dict for each of 2 environments, got 1' in str(e)
+    else: raise AssertionError
+
 def test_once():
     "Stored once or twice: the same batches, Dict observations too"
     for nested in (False, True):

@@ -20,9 +20,9 @@ def seeds(few, many):
     return pytest.mark.parametrize('seeds', cases)
 
 # %% source → memory → draw
-def a_source(rng, mode, **kwargs):
-    "A source of 1 to 4 toys, made by name or ready, with an agent or at random"
-    n,seed = rng.randint(1, 4),rng.randrange(1000)
+def a_source(rng, mode, most=4, **kwargs):
+    "A source of 1 to `most` toys, made by name or ready, with an agent or at random"
+    n,seed = rng.randint(1, most),rng.randrange(1000)
     agent = rng.choice([None, lambda s: np.random.default_rng(int(s.sum())).integers(0, 5, len(s))])
     if rng.random()<.3:
         ready = SyncVectorEnv([Toy]*n, autoreset_mode=modes[mode])
@@ -126,12 +126,14 @@ def test_after_step(mode, seeds):
         assert len(witness.saw)>=100 and not wrong, f'seed {seed}, {mode}, {envs} environments: {wrong[:5]}'
 
 # %% Slices, and a memory made of another one's rows
-plain = ('state','action','next_state','reward','terminated','truncated','env_id')
+single = ('state','action','next_state','reward','terminated','truncated')
+plain = (*single,'env_id')
+parts_of_rows = pytest.mark.parametrize('only', (None,plain,single), ids=('all','plain','single'))
 
 def filled(seed, only=None, **kwargs):
     "A memory, what it should hold, and the source of it"
     rng = random.Random(f'filled {seed}')
-    (source,envs),(er,how) = a_source(rng, rng.choice(list(modes))),a_memory(rng, **kwargs)
+    (source,envs),(er,how) = a_source(rng, rng.choice(list(modes)), 1 if only==single else 4),a_memory(rng, **kwargs)
     o = oracle(er.max_sz, f'seed {seed}, {envs} environments, {only or "all columns"}, {how}')
     for _ in range(rng.randint(1, 8)): give(er, o, source, rng.randint(1, 15), only)
     return rng, er, o, source
@@ -169,7 +171,7 @@ def look_loosely(er, o, rng):
         except ExperienceReplayException: pass
 
 @seeds(20, 500)
-@pytest.mark.parametrize('only', (None,plain), ids=('all','plain'))
+@parts_of_rows
 def test_slices(only, seeds):
     "Rows join in a slice only if they were adjacent in their episode, also with those that are added to it"
     for seed in seeds:
@@ -187,8 +189,63 @@ def test_slices(only, seeds):
             look_loosely(s, p, rng)
         source.close()
 
+def check_merged(er, rows, at, exact):
+    "Draw in all ways: rows are joined if one goes on with the other in `rows`, pairs of a key and its part of the history"
+    place = {k:i for i,(k,_) in enumerate(rows)}
+    def run(key, n):
+        res = [key]
+        while len(res)<n and not did[res[-1]]['over']:
+            key,after = res[-1],(res[-1][0], res[-1][1]+1)
+            if place.get(after, -1)<place[key] or rows[place[after]][1]!=rows[place[key]][1]: break
+            res.append(after)
+        return res
+    batch = er.sample(60)[0]
+    for key,nxt,(k,),(r,) in zip(*(map(tuple, batch[o].tolist()) for o in ('state','next_state','n_steps','reward'))):
+        want = run(key, 3)
+        assert k==len(want) if exact else k<=len(want), f'{at}: {key} has {k} steps folded, and should have {want}'
+        got = folded(want[:k], er.gamma)
+        assert list(nxt)==got['next_state'] and near([r], got['reward']), f'{at}: {key} has {nxt}, {r}, not {got}'
+    for T,pad in ((2,False), (3,True), (None,False)):
+        try: batch,idxs = er.sample_sequences(20, T, pad=pad)
+        except ExperienceReplayException: continue
+        for states,first,on in zip(*(o.tolist() for o in (batch['state'], batch['is_first'], idxs>=0))):
+            keys = [tuple(o) for o,is_on in zip(states, on) if is_on]
+            assert keys==run(keys[0], len(keys)), f'{at}, T={T}: {keys} should be {run(keys[0], len(keys))}'
+            assert not any(f and k[1] for f,k in zip(first, keys)), f'{at}, T={T}: {keys} begin an episode at {first}'
+            assert T or not keys[0][1] and did[keys[-1]]['over'], f'{at}: {keys} is no whole episode'
+
 @seeds(40, 1000)
-@pytest.mark.parametrize('only', (None,plain), ids=('all','plain'))
+@pytest.mark.parametrize('way', ('plus','extend'))
+@parts_of_rows
+def test_merged(only, way, seeds):
+    "Rows of another memory are joined as they were there; what comes later, from either source, follows none of them"
+    for seed in seeds:
+        rng,er,o,source = filled(seed, only, max_sz=random.Random(seed).choice((30,400)), warmup_sz=0, n_step=3)
+        _,b,other,others = filled(f'other {seed}', only, max_sz=random.Random(seed+1).choice((9,400)), warmup_sz=0)
+        parts = [(k, 0) for k in other.keys]
+        if rng.random()<.7: # an episode was abandoned
+            b.cut()
+            if rng.random()<.8: give(b, other, others, rng.randint(1, 9), only)
+            parts += [(k, 1) for k in other.keys[len(parts):]]
+        part = dict(parts)
+        there = [(k, part[k]) for k in (in_ring if way=='plus' else stored)(other)]
+        if fresh := rng.random()<.3: er = ExperienceReplay(max_sz=er.max_sz, warmup_sz=0, n_step=3, gamma=er.gamma)
+        rows = ([] if fresh else [(k, 'before') for k in o.keys])+there
+        at = f'{o.where}, {way}, {len(other.keys)} rows of another of {b.max_sz}, fresh={fresh}'
+        exact = way=='extend' or len(other.keys)<=b.max_sz
+        if way=='plus': er + b.memory
+        else: er.extend(b)
+        check_merged(er, rows[-er.max_sz:], at, exact)
+        who,src = rng.choice(((o,source), (other,others)))
+        n = len(who.keys)
+        for _ in range(3):
+            give(er, who, src, rng.randint(1, 9), only)
+            check_merged(er, (rows+[(k, 'after') for k in who.keys[n:]])[-er.max_sz:], at, exact)
+        source.close()
+        others.close()
+
+@seeds(40, 1000)
+@parts_of_rows
 def test_wrapped(only, seeds):
     "The columns of a memory that went round, as the first rows of another"
     for seed in seeds:

@@ -139,7 +139,7 @@ def test_add_forms():
     er = ExperienceReplay(max_sz=3, warmup_sz=1).add(r=1., n=2, b=True, x=np.ones(2, np.float32), t=tensor(3),
                                                      s=np.float64(4), o=dict(a=(5., [6,7])))
     same(er.memory, BD(r=tensor([[1.]]), n=tensor([[2.]]), b=tensor([[True]]), x=torch.ones(1,2), t=tensor([[3]]),
-                       s=tensor([[4.]]).double(), o=dict(a=(tensor([[5.]]), tensor([[6.,7.]]))),
+                       s=tensor([[4.]]), o=dict(a=(tensor([[5.]]), tensor([[6.,7.]]))),
                        td_error=torch.zeros(1,1)))
     with refused(): er.add(r='x')
 
@@ -151,6 +151,15 @@ def test_int_columns():
         action='int64', env_id='int64', step='int64', reward='float32', x='float32', terminated='bool', td_error='float32')
     assert (er.memory['step'].max(), column(er, 'x'))==(2**24+1, [3,.5])
     with refused('action'): er.add(action=.5, env_id=1, step=0, reward=0, x=0, terminated=True)
+
+@pytest.mark.parametrize('first', [dict(r=np.float64(.1)), dict(r=[np.float64(.1)]), dict(r=.1)])
+def test_rewards_of_environments(first):
+    "`np.float64` is a Python float: alone, in a list and in a batch of lists it begins float32, which arrays do not"
+    for er in (ExperienceReplay(warmup_sz=0).add(**first), ExperienceReplay(warmup_sz=0)+{k: v if isinstance(v, list) else [v] for k,v in first.items()}):
+        er.add(r=.5).add(r=np.float64(.3))
+        same(er.memory['r'], tensor([[.1],[.5],[.3]]))
+    for wide in (np.array([.1]), tensor([.1]).double()): assert ExperienceReplay().add(r=wide).memory['r'].dtype==torch.float64
+    with refused('`r` should be int64'): ExperienceReplay().add(r=np.int64(1)).add(r=np.float64(.5))
 
 @pytest.mark.parametrize('n', [2**63, 2**200], ids=['63','200'])
 def test_int_too_large(n):
@@ -174,7 +183,7 @@ def fast_and_general(first, **kw):
     return a,b
 
 @pytest.mark.parametrize('first', [dict(f=0., i=np.int64(0), b=False, s=state),
-                                   dict(f=np.float64(0), i=np.int8(0), b=np.bool_(0), s=state),
+                                   dict(f=np.zeros(1), i=np.int8(0), b=np.bool_(0), s=state),
                                    dict(f=np.float16(0), i=np.uint8(0), b=False, s=state)], ids=['wide','numpy','small'])
 def test_fast_add(first):
     "Whatever a row is, the fast way ends as the general one does: the same columns, or the same error"
@@ -351,6 +360,30 @@ def test_no_such_row(o):
     with refused(): er[o]
 
 # %% Merging
+def test_merge_of_a_loaded(tmp_path):
+    "A memory that went round is known by its columns, also if nobody else holds it"
+    er = ExperienceReplay(9, 10, 1)
+    for i in range(14): er.add(state=i, reward=1., next_state=i+1, terminated=False, truncated=False, env_id=0)
+    er.save(tmp_path)
+    both = ExperienceReplay(9, 20, 1, n_step=3, seed=0)+ExperienceReplay.load(tmp_path).memory
+    batch,_ = both.sample(300)
+    assert ((batch['next_state']-batch['state']).long()==batch['n_steps']).all(), 'the oldest row follows the newest'
+
+@pytest.mark.parametrize('columns', (('env_id',), ()), ids=('env_id','single'))
+def test_merge_of_many_pieces(columns):
+    "More pieces than a ring has marks for: rows that stand alone there do so in the copy"
+    er,n = ExperienceReplay(9, 1400, 1, n_step=3, seed=0),1400
+    for i in range(0, n, 2):
+        row = dict(state=[i,i+1], next_state=[i+1,i+2], reward=[1.,1.], terminated=[False]*2, truncated=[False]*2, env_id=[0,0])
+        er + {k: v for k,v in row.items() if k in columns or k!='env_id'}
+        er.cut()
+    alone = er.ring.seams.lone
+    assert alone>100
+    for copy in (er[:], er[1:], er[::2], ExperienceReplay(9, 2000, 1, n_step=3, seed=0).extend(er)):
+        batch,_ = copy.sample(4000)
+        i,k = batch['state'].long(),batch['n_steps']
+        assert (k<=2).all() and not (k==2)[(i<alone)|(i%2==1)].any(), 'pieces are joined'
+
 def test_merge_beside_draws():
     "Rows of another memory are joined in one act: whoever draws, or saves, beside it never sees steps of two memories as one"
     def rows(a, n=30):

@@ -447,14 +447,14 @@ def _model_for(env, net, dueling, seed):
         return QNet(net, first)
 
 def _log_columns(agent, replay, score, evaluate, valid):
-    memory = lambda: replay.experience_replay # `Resume` replaces it
+    memory = replay.experience_replay
     def greedy():
         if len(valid.returns): return valid.returns.mean()
         return evaluate.history[-1][1] if evaluate.history else float('nan')
     return [Column('steps', lambda: score.steps), Column('episodes', lambda: score.episodes),
             Column('return', lambda: score.mean),
             Column('greedy', greedy),
-            Column('epsilon', lambda: agent.epsilon), Column('memory', lambda: len(memory())/memory().max_sz),
+            Column('epsilon', lambda: agent.epsilon), Column('memory', lambda: len(memory)/memory.max_sz),
             Column('steps/s', lambda: score.speed)]
 
 # %% ../../nbs/10_agents.dqn.ipynb #c6711279

@@ -253,7 +253,7 @@ def sample_batch(self:ExperienceBank,
                          'a string or of another shape. Draw experiences, with `sample`')
     batch = self._rows.columns_at(self._draw_idxs(batch_size, replace))
     exact = {p for form in self._rows.forms for p,k in kinds_of(form).items()
-             if k in ('array float64','number float64','tensor float64')}
+             if k in ('array float64','tensor float64')}
     return nest({p: v.float() if v.dtype==torch.float64 and p not in exact else v
                  for p,v in field_columns(batch).items()})
 

@@ -121,6 +121,7 @@ def _about(ring, fields):
     seams = sorted([*((n, n) for n in s.cuts), *((n, -1-n) for n in s.gaps)])
     return dict(capacity=ring.capacity, total=total, oldest=oldest, fields=fields,
                 cuts=[o for n,o in seams if n<=total], **(dict(first=s.first) if s.first else {}),
+                **(dict(about=ring.place.about) if ring.place.about else {}),
                 **{k: o for k in ('lone','several','forgotten') if (o := min(getattr(s, k), total))>oldest})
 
 # %% ../../nbs/03d_memory.checkpoint.ipynb #63f9bf4b

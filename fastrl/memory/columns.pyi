@@ -5,7 +5,7 @@ A reward of shape `(n,)` minus a value of shape `(n,1)` is an `(n,n)` matrix, an
 Docs: https://fastrl.github.io/fastrl/memory.columns.html.md"""
 from typing import Any, overload
 from ..core import *
-__all__ = ['other_words', 'as_column', 'as_rows', 'later_columns', 'with_later', 'check_put', 'row_schema', 'one_row', 'refuse_positions', 'Columns']
+__all__ = ['other_words', 'as_column', 'as_rows', 'later_columns', 'with_later', 'check_put', 'row_schema', 'schema_data', 'kept_schema', 'one_row', 'what_came', 'refuse_positions', 'Columns']
 
 def as_column(v):
     """One number per row as a column
@@ -41,10 +41,30 @@ def row_schema(schema: dict) -> dict:
     - `schema`: `{name: (shape, dtype)}`, nested as a step is"""
     ...
 
+def schema_data(schema: dict) -> list:
+    """`schema` as data for JSON
+    - `schema`: `{name: (shape, dtype)}`, nested as a step is; with columns for later
+    - returns: Per field its path, shape and dtype, and perhaps the mark `'later'`"""
+    ...
+
+def kept_schema(schema, place, later: Any=()):
+    """The schema that you gave, or else the one that was given when these rows were new
+    - `schema`: Of a memory; `None` if you gave none
+    - `place`: Where its rows are
+    - `later`: Names of columns for later that a folder from before names
+    - returns: the schema, a row of zeros for each column for later, by name"""
+    ...
+
 def one_row(row: dict, first: bool=False) -> dict:
     """One step as a batch of one row
     - `row`: The fields of a step
     - `first`: Does it decide what the columns hold?"""
+    ...
+
+def what_came(v) -> str:
+    """What came where a memory takes a batch, for an error
+    - `v`: In the place of a batch
+    - returns: It, and what to write instead"""
     ...
 
 def refuse_positions(*args):

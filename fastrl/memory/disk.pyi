@@ -11,7 +11,7 @@ from .files import *
 from .manifest import *
 from .ring import *
 from .saved import *
-__all__ = ['load_memory', 'remove_files', 'Savable', 'move_files']
+__all__ = ['load_memory', 'remove_files', 'Savable', 'ring_at', 'move_files']
 
 def load_memory(folder, kind: str, asked: dict, make: Any=noop, restore: Any=None, on_error: str='raise', env_restored: bool=False, mapped: bool=False, **where):
     """Load a memory of any class: the class makes it, and restores what is its own
@@ -70,6 +70,12 @@ class Savable:
     - `where`: For `load_memory`
     - `**how`: For `empty`"""
         ...
+
+def ring_at(path) -> Ring:
+    """The ring in a file
+    - `path`: A file that a ring left
+    - returns: A `FrameRing` if its frames lie beside it"""
+    ...
 
 def move_files(ring, path):
     """Rename the files of `ring`; a kill in between leaves no rows rather than rows with frames of others

@@ -8,7 +8,7 @@ Docs: https://fastrl.github.io/fastrl/memory.episode_files.html.md"""
 
 # %% auto #0
 __all__ = ['log', 'episode_file', 'episode_files', 'episode_head', 'check_episode_file', 'write_episode_file',
-           'IndividualFileDataset']
+           'read_episode_file', 'IndividualFileDataset']
 
 # %% ../../nbs/05g_memory.episode_files.ipynb #98a25046
 import errno, itertools, json, logging, math, os, pickle, re, stat, time, warnings, zipfile, zlib
@@ -172,6 +172,24 @@ def write_episode_file(
         path.unlink(missing_ok=True)
         raise OSError(e.errno, f'the episode cannot be stored in {path.parent} ({e.strerror or e}); '
                       'nothing that is there has changed') from e
+
+# %% ../../nbs/05g_memory.episode_files.ipynb #2203bb51
+def read_episode_file(
+    path:Path, # Of an episode's file
+    n:int, # Its steps
+)->dict: # Columns by path
+    """All steps of an episode, checked; the file stays where it is, also if it is damaged
+    - `path`: Of an episode's file
+    - `n`: Its steps
+    - returns: Columns by path"""
+    check_episode_file(path, n)
+    if path.suffix=='.npz':
+        with np.load(path, allow_pickle=False) as z:
+            ts = {k: torch.from_numpy(z[k].astype(z[k].dtype.newbyteorder('='), copy=False)) for k in z.files}
+    else: ts = (_pt_tensors if path.suffix=='.pt' else read_tensors)(path)
+    ts = {_field_path(k): t for k,t in ts.items()}
+    order = _meta_of(path).get('fields') or ts
+    return {p: ts[p] for p in order} if {*order}=={*ts} else ts
 
 # %% ../../nbs/05g_memory.episode_files.ipynb #3a7954f3
 

@@ -7,7 +7,7 @@ from typing import Any, overload
 from pathlib import Path
 from ..core import *
 from .dataset import EpisodeDataset
-__all__ = ['log', 'episode_file', 'episode_files', 'episode_head', 'check_episode_file', 'write_episode_file', 'IndividualFileDataset']
+__all__ = ['log', 'episode_file', 'episode_files', 'episode_head', 'check_episode_file', 'write_episode_file', 'read_episode_file', 'IndividualFileDataset']
 log: Any
 
 def episode_file(n: int, id: int, tag: int) -> str:
@@ -40,6 +40,13 @@ def write_episode_file(path: Path, cols: dict):
     """Write an episode, and wait until it is on the disk
     - `path`: A new file
     - `cols`: Tensors by path"""
+    ...
+
+def read_episode_file(path: Path, n: int) -> dict:
+    """All steps of an episode, checked; the file stays where it is, also if it is damaged
+    - `path`: Of an episode's file
+    - `n`: Its steps
+    - returns: Columns by path"""
     ...
 
 class IndividualFileDataset(EpisodeDataset):

@@ -26,6 +26,7 @@ from fastcore.basics import patch
 from fastcore.imports import noop
 from ..core import *
 from ..data.learner import add_return, without_targets
+from .ahead import flight_of
 from .disk import LoadError, Saved, move_files, remove_files
 from .explore import *
 from .replay import *
@@ -252,7 +253,8 @@ def _sampler_again(kind, settings, seed):
 def __getstate__(self:ExperienceReplayCallback):
     er,s = self.experience_replay,self.experience_replay.sampler # which knows the rows, too
     how = (type(s).__name__, s.settings, _seed_of(s)) if isinstance(s, Uniform) else None
-    settings = {**self.settings, **{k: getattr(er, k) for k in saved_settings}, 'sampler':how} # as they are by now
+    now = {k: getattr(er, k) for k in ('schema', *saved_settings)} # they may have changed
+    settings = {**self.settings, **now, 'sampler':how}
     settings.pop('path', None) # its rows are this memory's
     left = 'experience_replay','drawn','serials','tally','_before','_scheduled'
     return {**{k:v for k,v in self.__dict__.items() if k not in left}, 'settings':settings}
@@ -326,12 +328,14 @@ def save(self:Resume):
 def _load_training(self:Resume):
     "Check that the folder holds this training, and load it"
     learn,cb = self.learn,self.learn.experience_replay
-    extra = self._checked(cb.experience_replay)
-    with self._load_memory(cb.experience_replay) as er:
+    er = cb.experience_replay
+    extra = self._checked(er)
+    with self._load_memory(er) as new:
         learn.model.load_state_dict(extra['model'])
         learn.opt.load_state_dict(extra['opt'])
-    # not `setattr`: fastai would warn, since the learner has an attribute of this name
-    vars(cb).update(experience_replay=er, tally=Tally())
+    # the memory may be yours, and stays the same object
+    vars(er).update(vars(new), schema=er.schema if new.schema is None else new.schema)
+    cb.tally = Tally()
     for k,o in stateful(learn).items():
         if k in extra['cbs']: o.load_state_dict(extra['cbs'][k])
     self.epoch_at,self.iter_at = extra['epoch'],extra['iter']
@@ -365,6 +369,7 @@ def _load_memory(self:Resume, er):
     "The saved memory, with the sampler of `er`, and where it is if nothing fails; else all stays as it was"
     # a file may hold more rows than the checkpoint: it is replaced
     ring,path,s = er.ring,er.ring.place.path,er.sampler
+    if flight := flight_of(er): flight.end(wait=True) # what it has drawn are other rows
     beside,was,state = path and path.with_name(f'{path.name}.resumed'),dict(vars(s)),er.sampler_state()
     try:
         if beside: remove_files(beside)

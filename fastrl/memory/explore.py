@@ -19,6 +19,8 @@ from plotly.offline import get_plotlyjs
 from plotly.subplots import make_subplots
 from ..core import *
 from .files import put_file
+from .frames import FrameRing
+from .stacks import fields_with_stacks
 
 # %% ../../nbs/06b_memory.explore.ipynb #a9ecdfb6
 def get_steps(
@@ -400,10 +402,14 @@ def _size_text(n):
 def _facts(er, times=()):
     "The memory in numbers"
     n,ring,m = len(er),er.ring,er.memory
-    size = f'{_size_text(n*ring.fields.nbytes)}, {ring.fields.nbytes:,} bytes per row'
-    if ring.capacity and ring.capacity>n: size += f', {_size_text(ring.capacity*ring.fields.nbytes)} when full'
+    row,fields,held,full,more = ring.fields.nbytes,ring.fields,0,0,''
+    if isinstance(ring, FrameRing):
+        fields,frame = fields_with_stacks(fields, ring.pool.fields, ring.stack),ring.pool.fields.nbytes
+        held,full,more = len(ring.pool)*frame,ring.pool.capacity*frame,f' and {frame:,} per frame'
+    size = f'{_size_text(n*row+held)}, {row:,} bytes per row{more}'
+    if ring.capacity and ring.capacity>n: size += f', {_size_text(ring.capacity*row+full)} when full'
     rows = f'{n:,}{f" of {ring.capacity:,}" if ring.capacity else ""}, {ring.total:,} written in all'
-    res = dict(Rows=rows, Size=size, Columns=', '.join(map(str, ring.fields)))
+    res = dict(Rows=rows, Size=size, Columns=', '.join(map(str, fields)))
     flags = [k for k in ('terminated','truncated') if k in m] or [k for k in ('done',) if k in m]
     flags = [o for o in flags if isinstance(m[o], torch.Tensor) and m[o].numel()==n]
     if flags: res['Endings'] = ', '.join(f'{int(m[o].bool().sum()):,} {o}' for o in flags)

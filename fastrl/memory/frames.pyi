@@ -4,7 +4,6 @@ A stack of four frames shares three with the next one, and a row has two stacks:
 
 Docs: https://fastrl.github.io/fastrl/memory.frames.html.md"""
 from typing import Any, overload
-from pathlib import Path
 import numpy as np
 from torch import Tensor
 from ..core import *
@@ -12,7 +11,7 @@ from .place import *
 from .ring import Ring, Seams
 from .row import *
 from .stacks import *
-__all__ = ['FrameRing', 'pool_path', 'stored']
+__all__ = ['FrameRing', 'stored', 'pool_path']
 
 class FrameRing(Ring):
     """A ring in which `state` and `next_state` are stacks of frames, each of them stored once"""
@@ -24,7 +23,7 @@ class FrameRing(Ring):
     warned: bool
     pool: Ring
 
-    def __init__(self, capacity: int, schema: dict | None=None, device: Any='cpu', shared: bool=False, path: Any=None, stack: int=4, pad: str='repeat', margin=0.05):
+    def __init__(self, capacity: int, schema: dict | None=None, device: Any='cpu', shared: bool=False, path: Any=None, stack: int=4, pad: str='repeat', margin=0.05, about: dict | None=None):
         """- `capacity`: The most rows it holds
         - `schema`: `{name: (shape, dtype)}`, with stacks or single frames; without it the first row decides
         - `device`: Where rows and frames live
@@ -32,7 +31,8 @@ class FrameRing(Ring):
         - `path`: A file to live in; the frames live beside it, in `<path>.frames`
         - `stack`: Frames in a state
         - `pad`: Before the first frame of an episode: `'repeat'` that frame, or `'zeros'`
-        - `margin`: Room for more frames than rows, as `frames_when_full` takes it"""
+        - `margin`: Room for more frames than rows, as `frames_when_full` takes it
+        - `about`: As `Ring` takes it"""
         ...
 
     @property
@@ -130,11 +130,6 @@ class FrameRing(Ring):
 
     def __repr__(self):
         ...
-
-def pool_path(path) -> Path:
-    """The file for their frames
-    - `path`: Where rows live"""
-    ...
 
 def stored(ring) -> int:
     """How many rows of a ring can be drawn"""

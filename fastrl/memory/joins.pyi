@@ -7,7 +7,7 @@ from typing import Any, overload
 from contextlib import contextmanager
 from ..core import *
 from .ring import Ring
-__all__ = ['join_rows', 'hold_both', 'oldest_first', 'copy_held']
+__all__ = ['join_rows', 'holding', 'oldest_first', 'copy_held']
 
 def join_rows(ring: Ring, source: Ring, idxs, first: int, several: int):
     """Join the copies in `ring` as the originals are joined in `source`
@@ -19,9 +19,9 @@ def join_rows(ring: Ring, source: Ring, idxs, first: int, several: int):
     ...
 
 @contextmanager
-def hold_both(a: Ring, b: Ring):
+def holding(a: Ring, b: Ring):
     """Hold both rings, in an order in which no two threads wait for one another
-    - `b`: Perhaps the same one"""
+    - `b`: Another one, or the same"""
     ...
 
 def oldest_first(ring: Ring):

@@ -151,6 +151,7 @@ def _check_rows(ring):
     if not max(first, total-(cap or total))<=oldest<=total: raise ValueError(f'row {oldest} cannot be the oldest')
     if cap and first%cap: raise ValueError(f'row {first} cannot be in the first slot')
     check_paths([p for p,*_ in ring['fields']])
+    if type(ring.get('about', {})) is not dict: raise ValueError('what it says of its rows is not a dict')
     for _,shape,dtype,name in ring['fields']:
         for o in shape: _count(o)
         torch_dtype(dtype)

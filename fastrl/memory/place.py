@@ -29,6 +29,7 @@ class Place:
     head = memoryview(np.zeros(head_words, np.int64)) # before there are rows
     read_only = False # is it a file that can be read, but not written?
     loops = True # may compiled loops work on rows in memory? Places made while it is `False` go a GPU's way, to test it
+    about = {} # what the file of a place says of its rows, beside their fields: data for JSON
     told = None # on a device: what its rows say about their episodes, once more where the host can read it
     def __init__(self,
         device='cpu', # Where the rows live
@@ -459,8 +460,8 @@ def create(self:Place,
     """Make the file, if nobody was quicker, and open it
     - `fields`: Of each row
     - `n`: How many rows"""
-    spec = json.dumps(dict(capacity=n, fields=[[f.path, f.shape, str(f.dtype).split('.')[-1]] for f in fields]))
-    spec = spec.encode()
+    fields_said = [[f.path, f.shape, str(f.dtype).split('.')[-1]] for f in fields]
+    spec = json.dumps(dict(capacity=n, fields=fields_said, about=self.about)).encode()
     size = -(-(8*head_words+len(spec))//4096)*4096
     head = np.zeros(head_words, np.int64)
     head[_own_words] = size,len(spec),_magic
@@ -495,6 +496,7 @@ def open(self:Place,
                                                      *(i for _,s,_ in spec['fields'] for i in s))):
             raise ValueError('a count in it is not a whole number of at least 0')
         have = Fields(Field(tuple(p), tuple(s), torch_dtype(d)) for p,s,d in spec['fields'])
+        self.about = {**self.about, **spec.get('about', {})} # older files say nothing
         need = int(words[2])+spec['capacity']*have.nbytes
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as e:
         raise ValueError(f'the head of {self.path} is damaged ({e}); nothing was changed in it: '
@@ -572,7 +574,7 @@ def __getstate__(self:Place):
     if self.fields and self.packed is None:
         raise RuntimeError('rows that are mapped from a saved memory stay in their process: '
                            'load it where it is needed')
-    state = {k: self.__dict__.get(k) for k in ('device','shared','path','fields','packed','_head')}
+    state = {k: getattr(self, k, None) for k in ('device','shared','path','fields','packed','_head','about')}
     state.update(changed=None, marks={})
     if self.path: state.update(packed=None, _head=None)
     elif self.fields and self._head is None: state['head'] = [*self.head]

@@ -15,6 +15,7 @@ class Place:
     head: Any
     read_only: bool
     loops: bool
+    about: Any
     told: Any
     device: Any
     shared: Any

@@ -10,7 +10,7 @@ Docs: https://fastrl.github.io/fastrl/memory.replay.html.md"""
 __all__ = ['saved_settings', 'ExperienceReplay', 'ExperienceReplayException', 'MemoryNotWarm', 'NoSuchRow', 'Columns']
 
 # %% ../../nbs/06_memory.replay.ipynb #88a93cec
-import copy, weakref
+import copy
 from contextlib import contextmanager
 import numpy as np, torch
 from torch import Tensor
@@ -22,7 +22,7 @@ from .columns import *
 from .disk import Savable
 from .folds import folds_of
 from .frames import FrameRing, pool_path, stored
-from .joins import copy_held, hold_both, join_rows, oldest_first
+from .joins import copy_held, holding, join_rows, oldest_first
 from .on_device import LearnsOnDevice
 from .ring import Ring
 from .row import batch_len, tensors_of
@@ -76,10 +76,10 @@ class ExperienceReplay(Savable, DrawsAhead, LearnsOnDevice, TakesVectors):
         if _: refuse_words('ExperienceReplay', _, ExperienceReplay, **other_words)
         _check_settings(bs, max_sz, warmup_sz, sampler, n_step, gamma)
         self.bs,self.max_sz,self.warmup_sz,self.n_step,self.gamma = bs,max_sz,warmup_sz,n_step,gamma
-        self.schema,(schema,self.later) = schema,later_columns(schema)
         self.frame_stack,self.frame_pad,self.frame_margin = frame_stack,frame_pad,frame_margin
-        where = max_sz, schema and row_schema(schema), device, shared, path
-        self.ring = _ring_of(where, None if frame_stack is None else (frame_stack, frame_pad, frame_margin))
+        frames = () if frame_stack is None else (frame_stack, frame_pad, frame_margin)
+        self.ring = _ring_of(max_sz, schema, device, shared, path, frames)
+        self.schema,self.later = kept_schema(schema, self.ring.place)
         self.sampler = Uniform(seed, device) if sampler is None else sampler
         if seed is not None and isinstance(self.sampler, Uniform) and not self.sampler.seeded:
             Uniform.seed(self.sampler, seed)
@@ -123,13 +123,15 @@ def _check_settings(bs, max_sz, warmup_sz, sampler, n_step, gamma):
         raise ExperienceReplayException(f'`warmup_sz` ({warmup_sz}) should not exceed `max_sz` ({max_sz}): '
                                         'it would never be warm')
 
-def _ring_of(where, frames):
+def _ring_of(max_sz, schema, device, shared, path, frames):
     "The ring of a new memory"
     try:
-        if frames: return FrameRing(*where, *frames)
-        if (path := where[-1]) is not None and pool_path(path).expanduser().exists(): raise ValueError(
+        about = {} if schema is None else dict(schema=schema_data(schema))
+        where = max_sz, schema and row_schema(later_columns(schema)[0]), device, shared, path
+        if frames: return FrameRing(*where, *frames, about)
+        if path is not None and pool_path(path).expanduser().exists(): raise ValueError(
             f'the rows in {path} have their frames in {pool_path(path)}: give their `frame_stack`')
-        return Ring(*where)
+        return Ring(*where, about)
     except ValueError as e: raise ExperienceReplayException(str(e)) from e
 
 _changeable = 'bs','max_sz','warmup_sz','n_step','gamma'
@@ -155,11 +157,10 @@ def __add__(self:ExperienceReplay,
     - `batch`: A `BD`, a dict, or a tuple that holds just one of them"""
     if isinstance(batch, tuple) and len(batch)==1: batch = batch[0]
     if not isinstance(batch, dict):
-        got = type(batch).__name__+(f' of {len(batch)}' if isinstance(batch, tuple) else '')
-        raise ExperienceReplayException(f'a memory takes a `BD`, a dict, or a tuple of just one, got a {got}: '
-                                        'give it columns of many steps, or one step by `add(**step)`')
-    if isinstance(batch, Columns) and (source := batch.of()) is not None:
-        return self._add_rows_of(source, torch.arange(len(source)), batch)
+        raise ExperienceReplayException('a memory takes a `BD`, a dict, or a tuple of just one, got '
+                                        +what_came(batch))
+    if isinstance(batch, Columns) and batch.of is not None:
+        return self._add_rows_of(batch.of, torch.arange(len(batch.of)), batch)
     try:
         if not self.freeze_memory and self.frame_stack is None and add_alike(self.ring, batch, steps=True): return self
         rows = with_later(as_rows(batch, self.ring.fields), self.later)
@@ -215,7 +216,7 @@ def memory(self:ExperienceReplay)->BD:
     "The stored columns, in the order of the ring; `None` before the first row"
     if not len(self): return None
     res = Columns(self.ring.columns())
-    res.of = weakref.ref(self)
+    res.of = self # not weakly: `memory + ExperienceReplay.load(folder).memory` needs it, too
     return res
 
 # %% ../../nbs/06_memory.replay.ipynb #6e0c0002
@@ -419,10 +420,10 @@ def _slice(self:ExperienceReplay, i):
     # room for all frames, should each row need others
     frames = dict(frame_margin=len(i)*(2*self.frame_stack+1)+16) if self.frame_stack else {}
     res = ExperienceReplay(self.bs, len(i), min(self.warmup_sz, len(i)), None, self._sampler_alike(), self.n_step,
-                           self.gamma, device=self.ring.device, freeze_memory=self.freeze_memory,
+                           self.gamma, device=self.ring.device, schema=self.schema, freeze_memory=self.freeze_memory,
                            frame_stack=self.frame_stack, frame_pad=self.frame_pad, **frames)
     res.later = self.later
-    res._add_rows_of(self, i)
+    res._add_rows_of(self, i, go_on=True)
     if hasattr(self.sampler, 'beside'):
         beside = {k: torch.as_tensor(v)[i.to(self.ring.device)] for k,v in self.sampler.beside(self.ring).items()}
         res.sampler.load_state_dict(self.sampler.state_dict(), res.ring, beside)
@@ -455,10 +456,10 @@ def _sampler_alike(self:ExperienceReplay):
 
 # %% ../../nbs/06_memory.replay.ipynb #fe07a126
 @patch
-def _add_rows_of(self:ExperienceReplay, source, idxs, rows=None, **columns):
-    "Add the rows `idxs` of `source`, or `rows` that were made of all; they are joined as they are there"
+def _add_rows_of(self:ExperienceReplay, source, idxs, rows=None, go_on=False, **columns):
+    "Add the rows `idxs` of `source`, or `rows` made of all, joined as they are there; may later rows go on from them?"
     ring,of = self.ring,source.ring
-    with hold_both(ring, of): # until the rows are joined, nobody may see them
+    with holding(ring, of): # until the rows are joined, nobody may see them
         first,several = ring.total,ring.seams.several
         if isinstance(of, FrameRing) and rows is not None: idxs,rows = of.held,None
         try:
@@ -469,6 +470,7 @@ def _add_rows_of(self:ExperienceReplay, source, idxs, rows=None, **columns):
                 idxs = idxs[:self._extend_apart(with_later(as_rows(rows, ring.fields), self.later))]
         except ValueError as e: raise ExperienceReplayException(str(e)) from e
         if len(idxs): join_rows(ring, of, idxs, first, several)
+        if not go_on: ring.cut(gap=True) # later rows go on from those before the merge
         self.walk = Walk()
     return self
 
@@ -497,19 +499,19 @@ def extend(self:ExperienceReplay,
     """Add the rows of another memory, oldest first, and keep the episodes of both apart
     - `other`: Another memory, with the same columns"""
     if not isinstance(other, ExperienceReplay) or other is self:
-        raise ExperienceReplayException(f'`other` should be another ExperienceReplay, got {other!r:.60}')
+        raise ExperienceReplayException('`other` should be another ExperienceReplay, got '
+                                        +('this one' if other is self else what_came(other)))
     if not len(other): return self
     if (of := other.ring).place.others: # another process may write while its rows are read
         try: other = copy_held(of, lambda: other._rows_named(oldest_first(of)), other._slice)
         except NoSuchRow: return self # it has cleared them
-    with hold_both(self.ring, ring := other.ring):
+    with holding(self.ring, ring := other.ring):
         i = oldest_first(ring)
         ids = ring.columns().get('episode_id')
         if ids is not None: ids = ring.place.columns[('episode_id',)][i.to(ring.device)]
         if ids is not None and 'episode_id' in self.ring.columns() and len(self):
             ids = ids-ids.min()+self.ring['episode_id'].max()+1
         self._add_rows_of(other, i, **({} if ids is None else dict(episode_id=ids)))
-        self.ring.cut()
         if ids is not None: self.vectors.next_episode = max(self.vectors.next_episode, int(ids.max())+1)
     return self
 
@@ -576,8 +578,7 @@ def empty(cls:ExperienceReplay, saved, sampler=None, device='cpu')->ExperienceRe
 def restored(self:ExperienceReplay, saved, ring, beside, state)->ExperienceReplay:
     "The memory over the rows that were loaded"
     self.ring,self.runs,self.skipped = ring,Uniform(),saved.skipped
-    self.later = {f.name: torch.zeros(f.shape, dtype=f.dtype)
-                  for f in ring.fields or () if f.name in saved.config.get('later', ())}
+    self.schema,self.later = kept_schema(None, ring.place, saved.config.get('later', ()))
     self.sampler.load_state_dict(state['sampler'] if state else self.sampler.state_dict(), ring, beside)
     if not state: return self
     self.runs.load_state_dict(state['runs'])

@@ -36,14 +36,17 @@ class Ring:
         device='cpu', # Where the rows live
         shared:bool=False, # In shared memory, where other processes see the same rows?
         path=None, # A file to live in; a file that a ring left is opened with its rows
+        about:dict=None, # What a new file should say of its rows; an opened one tells it in `place.about`
     ):
         """- `capacity`: The most rows it holds; without it the ring grows
         - `schema`: `{name: (shape, dtype)}`, nested as a step is; without it the first row decides
         - `device`: Where the rows live
         - `shared`: In shared memory, where other processes see the same rows?
-        - `path`: A file to live in; a file that a ring left is opened with its rows"""
+        - `path`: A file to live in; a file that a ring left is opened with its rows
+        - `about`: What a new file should say of its rows; an opened one tells it in `place.about`"""
         self.capacity = None if capacity is None else whole_number('capacity', capacity)
         self.place = Place(device, shared, path)
+        self.place.about = about or {}
         self._attach_serials()
         fields = None if schema is None else Fields(schema_fields(schema))
         if self.place.path and self.place.path.exists(): self._open_file(fields)

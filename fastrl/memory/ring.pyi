@@ -21,12 +21,13 @@ class Ring:
     serials: Serials
     writer: Any
 
-    def __init__(self, capacity: int | None=None, schema: dict | None=None, device: Any='cpu', shared: bool=False, path: Any=None):
+    def __init__(self, capacity: int | None=None, schema: dict | None=None, device: Any='cpu', shared: bool=False, path: Any=None, about: dict | None=None):
         """- `capacity`: The most rows it holds; without it the ring grows
         - `schema`: `{name: (shape, dtype)}`, nested as a step is; without it the first row decides
         - `device`: Where the rows live
         - `shared`: In shared memory, where other processes see the same rows?
-        - `path`: A file to live in; a file that a ring left is opened with its rows"""
+        - `path`: A file to live in; a file that a ring left is opened with its rows
+        - `about`: What a new file should say of its rows; an opened one tells it in `place.about`"""
         ...
 
     def __len__(self):

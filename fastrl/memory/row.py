@@ -251,8 +251,10 @@ def as_tensor(
         raise ValueError(f'`{path_name(path)}` should be numbers, got {type(v).__name__} of dtype {a.dtype}')
     try:
         return (torch.from_numpy(a.astype(a.dtype.newbyteorder('='), order='C')),
-                not hasattr(v, 'dtype') and not (isinstance(v, list) and v and hasattr(v[0], 'dtype')))
+                _is_python(v) and not (isinstance(v, list) and v and not _is_python(v[0])))
     except TypeError as e: raise ValueError(f'`{path_name(path)}` is of no dtype that torch has: {e}') from None
+
+def _is_python(v): return isinstance(v, float) or not hasattr(v, 'dtype') # np.float64 is a float of Python, too
 
 # %% ../../nbs/00a_memory.row.ipynb #9b35d913
 def fits(

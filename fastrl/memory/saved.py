@@ -313,8 +313,9 @@ def _room(self:Saved, files, rows, mapped, device='cpu', shared=False, path=None
 @patch
 def _empty_ring(self:Saved, capacity, **where):
     "A ring without rows, with room for frames if there were any"
-    if not (about := self.manifest.get('frames')): return Ring(capacity, **where)
-    return FrameRing(capacity, **where, stack=about['stack'], pad=about['pad'], margin=about['capacity']-capacity)
+    where['about'] = self.ring.get('about') # older memories say nothing
+    if not (frames := self.manifest.get('frames')): return Ring(capacity, **where)
+    return FrameRing(capacity, **where, stack=frames['stack'], pad=frames['pad'], margin=frames['capacity']-capacity)
 
 @patch
 def _fill_frames(self:Saved, ring, files, mapped):

@@ -5,11 +5,12 @@ A stack of four frames brings one new frame, if it continues the last one of its
 Docs: https://fastrl.github.io/fastrl/memory.stacks.html.md"""
 from typing import Any, overload
 import numpy as np
+from pathlib import Path
 from torch import Tensor
 from ..core import *
 from .place import *
 from .row import *
-__all__ = ['check_frames', 'warn_of_stacks', 'is_image', 'stack_sequences', 'two_stacks', 'with_stacks', 'with_numbers', 'slots_of_rows', 'pick_windows', 'Newest', 'Latest', 'said_of', 'as_words', 'Steps', 'same_frames', 'barrier_in', 'planned', 'words_of', 'continued']
+__all__ = ['check_frames', 'warn_of_stacks', 'pool_path', 'pool_file', 'is_image', 'stack_sequences', 'two_stacks', 'with_stacks', 'with_numbers', 'fields_with_stacks', 'slots_of_rows', 'pick_windows', 'Newest', 'Latest', 'said_of', 'as_words', 'Steps', 'same_frames', 'barrier_in', 'planned', 'words_of', 'continued']
 
 def check_frames(fields, stack: int):
     """A `ValueError` unless `state` and `next_state` have the same frames, and rows say where episodes end
@@ -18,10 +19,20 @@ def check_frames(fields, stack: int):
     ...
 
 def warn_of_stacks(state: Tensor, next_state: Tensor, stack: int) -> bool:
-    """Warn if these frames are stacks already: the next frame continues each along an axis
+    """Warn if these frames are stacks already: the next frame continues each along an axis, maybe that of channels
     - `state`: Frames that came singly, `(n, …)`
     - `stack`: Frames in a state, as you said
     - returns: Was there a warning?"""
+    ...
+
+def pool_path(path) -> Path:
+    """The file for their frames
+    - `path`: Where rows live"""
+    ...
+
+def pool_file(path) -> Path:
+    """The file for their frames, which should be there if the rows are
+    - `path`: Where rows live, or are to live; `None` if they don't in a file"""
     ...
 
 def is_image(shape) -> bool:
@@ -61,6 +72,13 @@ def with_numbers(data, fields, numbers, rows: Any=slice(None)) -> dict:
     - `fields`: Of a frame
     - `numbers`: `(stack+1,)` of a step, `(n, stack+1)` of columns
     - `rows`: Which rows of the columns"""
+    ...
+
+def fields_with_stacks(fields, frames, stack: int) -> list:
+    """The fields as batches show them, with stacks in the place of these numbers
+    - `fields`: Of rows with numbers of frames
+    - `frames`: The fields of a frame
+    - `stack`: Frames in a stack"""
     ...
 
 def slots_of_rows(rows, idxs, state, nxt, S, k):
@@ -116,9 +134,10 @@ class Steps:
     n: Any
     stack: Any
     parts: Any
+    names: Any
     whole: Any
 
-    def __init__(self, fields, pairs, n, stack):
+    def __init__(self, fields, pairs, n, stack, names: Any=()):
         ...
 
     def frame(self, j, k):
@@ -158,8 +177,12 @@ class _Plan:
         """Numbers and frames of row `j`, which continues `was`; frames that will soon be overwritten are stored anew"""
         ...
 
-    def continues(self, j, was, episode, step, strict):
-        """Does row `j` continue the row `was`? An error if it should, and does not"""
+    def continues(self, j, key, was, episode, step, strict):
+        """Does row `j`, of environment `key`, continue the row `was`? An error if it should, and does not"""
+        ...
+
+    def environment(self, key):
+        """An environment in words, by what its rows say"""
         ...
 
     def like_a_start(self, j):

@@ -148,6 +148,8 @@ def true_next(
     - `over`: `(n,)` bools: did their episodes end with it?
     - `infos`: As `step` gave it
     - returns: the same form as `next_obs`, copied"""
+    if not isinstance(infos, dict):
+        raise ValueError(f'`infos` should be the dict that `step` of the vector gave, got a {type(infos).__name__}')
     final = infos.get('final_obs', infos.get('final_observation')) # its name before gymnasium 1.1
     each = isinstance(final, np.ndarray) and final.dtype==object
     nxt = map_leaves(np.array, next_obs)
@@ -156,8 +158,13 @@ def true_next(
             raise ValueError('a vector that resets in the same step gives the last observation in '
                              f'`infos["final_obs"]`, but environment {i} has none there: pass `infos`')
         for path,a in leaves(nxt):
-            last = functools.reduce(lambda o,k: o[k], path, final[i] if each else final)
-            a[i] = last if each else last[i]
+            try:
+                last = functools.reduce(lambda o,k: o[k], path, final[i] if each else final)
+                if np.shape(last if each else last[i])!=a.shape[1:]: raise ValueError(f'got shape {np.shape(last)}')
+                a[i] = last if each else last[i]
+            except (KeyError, IndexError, TypeError, ValueError) as e:
+                raise ValueError(f'`infos["final_obs"]` should have the last observation of environment {i}, like '
+                                 f'those of `next_obs` of shape {a.shape[1:]}: {e}') from None
     return nxt
 
 def check_mode(
@@ -231,6 +238,7 @@ def add_vector(self:TakesVectors,
     - `autoreset`: Required: the vector environment, its `autoreset_mode`, or the name of it, `'next_step'`
     - `**more`: Other columns, `(n_envs, …)`"""
     try:
+        _check_names(more)
         mode = autoreset_name(autoreset)
         n = next((np.shape(o)[0] for _,o in leaves(obs) if np.ndim(o)), 0)
         terminated,truncated = per_env('terminated', terminated, n, bool),per_env('truncated', truncated, n, bool)
@@ -253,6 +261,11 @@ def add_vector(self:TakesVectors,
     return self
 
 # %% ../../nbs/05n_memory.vector.ipynb #a88d81eb
+
+def _check_names(more):
+    if ours := [k for k in ('state','action','reward','next_state','env_id','episode_id','step') if k in more]:
+        raise ValueError(f'`add_vector` itself writes the columns {ours}: leave them out')
+
 def _first_episode(ring):
     "A number that no stored episode has"
     stored = ring['episode_id'] if len(ring) and ('episode_id',) in ring.place.columns else torch.zeros(1)
