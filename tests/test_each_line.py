@@ -125,17 +125,21 @@ def test_copied_beside(name, frames, tmp_path):
         check(res.sample(40)[0])
     assert k>200
 
-def test_read_while_frames_are_forgotten(tmp_path):
+@pytest.mark.parametrize('clear', [False, True])
+def test_read_while_frames_are_forgotten(clear, tmp_path):
     "Rows come with their own frames, or not at all"
     n = 0
     for k in itertools.count(1, 3):
-        new = lambda: ExperienceReplay(max_sz=20, warmup_sz=1, path=tmp_path/str(k), frame_stack=2, frame_margin=1)
+        new = lambda: ExperienceReplay(max_sz=20, warmup_sz=1, path=tmp_path/str(k), frame_stack=2, frame_margin=10 if clear else 1)
         writer = new()
         with warnings.catch_warnings():
             warnings.simplefilter('ignore')
             writer+steps(0, 13, True)
             reader = new()
-            try: res,met = at_line(k, lambda: writer+steps(13, 23, True), lambda: reader.ring[2:9])
+            def write():
+                if clear: writer.clear()
+                writer+(steps(20, 40, True) if clear else steps(13, 23, True))
+            try: res,met = at_line(k, write, lambda: reader.ring[2:9])
             except IndexError as e: n += 'frames of some of these rows' in str(e)
             else:
                 if not met: break

@@ -423,8 +423,9 @@ def gather(self:FrameRing,
             a,b = (_leaf_at(batch, (k, *named[1:])) for k in ('state','next_state'))
             frames = self._pixels(torch.cat([a, b[:,-1:]], 1).long().view(-1), True)
             there = self.holds(flat)
-            if (~there&(serials.view(-1)<self.seams.forgotten)).any(): raise IndexError(
-                'another process needed the frames of some of these rows while they were read: name rows that it holds')
+            gone = max(self.seams.forgotten, self.serials.base) # rows below this one
+            if (~there&(serials.view(-1)<gone)).any(): raise IndexError('another process cleared the memory, or needed '
+                'the frames of some of these rows, while they were read: name rows that it holds')
             if not self.place.others or bool((self.holds(flat, serials)|~there).all()): break
     batch.update({f'#{i}': o for i,o in enumerate(frames)})
     batch = map_leaves(lambda o: o.unflatten(0, idxs.shape), with_stacks(self.pool.fields, self.stack, batch, flat))
