@@ -12,7 +12,7 @@ __all__ = ['DrawsAhead', 'Prefetch']
 # %% ../../nbs/05q_memory.ahead.ipynb #24cb4331
 import atexit, os, threading, weakref
 from collections import deque
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 import torch
 from fastcore.basics import patch
 from ..core import *
@@ -90,7 +90,8 @@ class Flight:
                 self._take_off() # if another consumer heard why the last thread has ended
                 self.moved.wait()
             if not self.open: raise StopIteration
-            *_,pair,event = self.pending.popleft()
+            try: *_,pair,event = self.pending.popleft()
+            except IndexError: raise StopIteration from None # it was closed just now
             self.moved.notify_all()
         return pair if event is None else self._arrived(pair, event)
 
@@ -163,8 +164,11 @@ def give_back(self:Flight):
     "Take the sampler back to before the batches that wait"
     if not self.pending: return
     now = self.memory.sampler
-    if difference(_position(now), self.after) is None: _rewind(now, *self.pending[0][:2])
-    self.pending.clear()
+    ours = difference(_position(now), self.after) is None
+    with suppress(IndexError): # from the last one on, since a consumer may take the first one meanwhile
+        while True:
+            sampler,before,*_ = self.pending.pop()
+            if ours: _rewind(now, sampler, before)
 
 def _rewind(now, sampler, before):
     if sampler is now and hasattr(now, 'rewind'): now.rewind(before)
@@ -189,5 +193,5 @@ if hasattr(os, 'register_at_fork'): os.register_at_fork(after_in_child=_begin_an
 def sampler_state(self:DrawsAhead)->dict:
     "The sampler's state as if the batches that wait had never been drawn"
     flight = flight_of(self)
-    if flight and flight.pending and flight.pending[0][0] is self.sampler: return flight.pending[0][1]
-    return self.sampler.state_dict()
+    waiting = [*flight.pending] if flight else [] # in one step, since a consumer may take some meanwhile
+    return waiting[0][1] if waiting and waiting[0][0] is self.sampler else self.sampler.state_dict()

@@ -90,6 +90,8 @@ def save_memory(
         manifest = dict(version=VERSION, kind=kind, config=config,
                         ring=_about(ring, fields), beside=list(beside), mutable=mutable, state=frozen,
                         tensors=texts, pieces=rows+frames+changes+large, **pool)
+        if ring.total<ring.serials.base:
+            raise RuntimeError('another process cleared the memory while it was saved: save it again')
         head = write_manifest(folder, manifest, write.new)
         named.update(p['file'] for p in manifest['pieces'])
         return Kept(folder, manifest, head, ring, sampler, sums)
@@ -120,7 +122,7 @@ def _about(ring, fields):
     return dict(capacity=ring.capacity, total=total, oldest=oldest, fields=fields,
                 cuts=[o for n,o in seams if n<=total], **(dict(first=s.first) if s.first else {}),
                 **(dict(about=ring.place.about) if ring.place.about else {}),
-                **{k: o for k in ('lone','several','forgotten') if (o := getattr(s, k))>oldest})
+                **{k: o for k in ('lone','several','forgotten') if (o := min(getattr(s, k), total))>oldest})
 
 # %% ../../nbs/03d_memory.checkpoint.ipynb #63f9bf4b
 def as_text(tensors:dict)->dict:
@@ -179,8 +181,9 @@ def _new_frames(write, ring, old):
     if not isinstance(ring, FrameRing): return [],{}
     fields = named_fields(ring.pool.fields)
     if old and old['frames']['fields']!=fields: old = None
-    files,_ = _new_rows(write, ring.pool, fields, {}, old, 'frames')
-    about = {**_about(ring.pool, fields), 'stack':ring.stack, 'pad':ring.pad}
+    with ring.pool:
+        files,_ = _new_rows(write, ring.pool, fields, {}, old, 'frames')
+        about = {**_about(ring.pool, fields), 'stack':ring.stack, 'pad':ring.pad}
     return files,dict(frames=about)
 
 # %% ../../nbs/03d_memory.checkpoint.ipynb #ca2d2a08

@@ -41,7 +41,15 @@ def save(self:Ring,
 ):
     """Write all rows to `folder`
     - `folder`: Made if need be; a memory that is there is replaced, in one step"""
-    save_memory(folder, 'Ring', {}, self)
+    _undisturbed(self, lambda: save_memory(folder, 'Ring', {}, self))
+
+def _undisturbed(ring, save):
+    "`save()`, and once more if another process cleared `ring` meanwhile"
+    while True:
+        base = ring is not None and ring.serials.base
+        try: return save()
+        except Exception:
+            if ring is None or ring.serials.base==base: raise
 
 # %% ../../nbs/04_memory.disk.ipynb #77a31c0e
 def load_memory(
@@ -164,7 +172,8 @@ def checkpoint(self:Ring,
 ):
     """Write to `folder` what came since the last time
     - `folder`: The same one each time"""
-    with self: _kept_rings[self] = save_memory(folder, 'Ring', {}, self, kept=_kept_rings.get(self))
+    def save(): return save_memory(folder, 'Ring', {}, self, kept=_kept_rings.get(self))
+    _kept_rings[self] = _undisturbed(self, save)
 
 # %% ../../nbs/04_memory.disk.ipynb #c0d0d369
 class Savable:
@@ -195,7 +204,13 @@ def save(self:Savable,
     """Write all of the memory to `folder`
     - `folder`: Made if need be; a memory that is there is replaced, in one step
     - `extra`: More that belongs to this moment, tensors and data; find it in `Saved(folder).state()['extra']`"""
-    with self.belongings(extra) as o: save_memory(folder, kind=self.kind, **o)
+    self._write_to(folder, extra)
+
+@patch
+def _write_to(self:Savable, folder, extra, kept=None):
+    def save():
+        with self.belongings(extra) as o: return save_memory(folder, kind=self.kind, **o, kept=kept)
+    return _undisturbed(getattr(self, 'ring', None), save)
 
 # %% ../../nbs/04_memory.disk.ipynb #dcacea02
 @patch
@@ -206,7 +221,7 @@ def checkpoint(self:Savable,
     """Write to `folder` what changed since the last time
     - `folder`: The same one each time
     - `extra`: More that belongs to this moment"""
-    with self.belongings(extra) as o: self._kept = save_memory(folder, kind=self.kind, **o, kept=self._kept)
+    self._kept = self._write_to(folder, extra, self._kept)
 
 # %% ../../nbs/04_memory.disk.ipynb #5d5380e4
 @patch(cls_method=True)

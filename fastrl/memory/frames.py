@@ -11,7 +11,7 @@ __all__ = ['FrameRing', 'stored', 'pool_path']
 
 # %% ../../nbs/03a_memory.frames.ipynb #9c9d912e
 import math
-from functools import partial
+from functools import partial, reduce
 import numpy as np, torch
 from fastcore.basics import patch
 from torch import Tensor, from_numpy
@@ -179,8 +179,8 @@ def _make_way(self:FrameRing, n):
     if (over := pool.total+n-pool.capacity)<=pool.serials.base: return
     slots = pool.seams.slots_of(np.arange(max(over-n, pool.seams.first), over), pool.capacity)
     before = int(last[slots].max())+1
-    last[slots] = -1
     if before>self.seams.oldest: self.reset(before=before)
+    last[slots] = -1 # last, whatever interrupts
 
 # %% ../../nbs/03a_memory.frames.ipynb #3943090b
 @patch
@@ -244,12 +244,12 @@ def reset(self:FrameRing,
     """Forget all rows and their frames
     - `first`: As `Ring.reset` takes them
     - `before`: Forget only the rows below this serial number"""
-    Ring.reset(self, first, stop, before)
-    if before is None:
+    with self: # a thread that adds a row meanwhile would store its frames in a pool that then forgets them
+        if before is not None: self._before = max(self._before, min(before, self.total))
+        Ring.reset(self, first, stop, before)
+        if before is not None: return
         self._before = 0
         if first is None: self.pool.reset()
-        return
-    self._before = max(self._before, min(before, self.total))
 
 @patch
 def _warn_of_few(self:FrameRing):
@@ -266,8 +266,7 @@ def n_held(self:FrameRing)->int:
     "How many rows are stored with all of their frames"
     n,others = len(self),self.place.others
     if not (self._before or others): return n
-    forgotten = self.seams.forgotten if others else self._before
-    return n-min(n, max(0, forgotten-(self.total-n)))
+    return n-min(n, max(0, (self.seams.forgotten if others else self._before)-(self.total-n)))
 
 @patch(as_prop=True)
 def held(self:FrameRing)->Tensor:
@@ -323,9 +322,7 @@ def _slots_in(self:FrameRing, rows, idxs, k):
         slots,lacks = slots_of_rows(rows.reshape(len(idxs), -1), idxs.numpy(), start, nxt, S, k)
         return torch.from_numpy(slots),lacks
     cols = rows if isinstance(rows, list) else self.fields.columns(rows)
-    slots = torch.cat([cols[i], cols[j][:,2*S-k:]], 1).long()
-    slots[idxs<0] = -1
-    return slots.view(-1),True
+    return torch.cat([cols[i], cols[j][:,2*S-k:]], 1).long().masked_fill(idxs[:,None]<0, -1).view(-1),True
 
 # %% ../../nbs/03a_memory.frames.ipynb #d291f608
 @patch
@@ -422,26 +419,28 @@ def gather(self:FrameRing,
     flat = idxs.reshape(-1)
     while True:
         with self:
-            serials = self.serial(flat)
-            batch,named = Ring.gather(self, flat),self.pool.fields[0].path
+            serials,batch,named = self.serial(flat),Ring.gather(self, flat),self.pool.fields[0].path
             a,b = (_leaf_at(batch, (k, *named[1:])) for k in ('state','next_state'))
             frames = self._pixels(torch.cat([a, b[:,-1:]], 1).long().view(-1), True)
-            if not self.place.others or bool((self.holds(flat, serials)|~self.holds(flat)).all()): break
+            there = self.holds(flat)
+            gone = max(self.seams.forgotten, self.serials.base) # rows below this one
+            if (~there&(serials.view(-1)<gone)).any(): raise IndexError('another process cleared the memory, or needed '
+                'the frames of some of these rows, while they were read: name rows that it holds')
+            if not self.place.others or bool((self.holds(flat, serials)|~there).all()): break
     batch.update({f'#{i}': o for i,o in enumerate(frames)})
     batch = map_leaves(lambda o: o.unflatten(0, idxs.shape), with_stacks(self.pool.fields, self.stack, batch, flat))
     return batch if device is None else batch.to(device)
 
-def _leaf_at(batch, path):
-    for k in path: batch = batch[k]
-    return batch
+def _leaf_at(batch, path): return reduce(lambda o, k: o[k], path, batch)
 
 # %% ../../nbs/03a_memory.frames.ipynb #609dcb60
 @patch
 def columns(self:FrameRing)->BD:
     "All columns but the frames, of the rows that are held; ask for a column of frames by its name"
     if not self.fields: return BD()
-    cols = BD({k: v for k,v in Ring.columns(self).items() if k not in ('state','next_state')})
-    return cols if self.n_held==len(self) else cols[self.held]
+    with self:
+        cols = BD({k: v for k,v in Ring.columns(self).items() if k not in ('state','next_state')})
+        return cols if self.n_held==len(self) else cols[self.held]
 
 @patch
 def __getitem__(self:FrameRing, o):
@@ -449,8 +448,9 @@ def __getitem__(self:FrameRing, o):
     if not isinstance(o, str) or not self.fields: return Ring.__getitem__(self, o)
     top,_,rest = o.partition('.')
     if top in ('state','next_state'): return self._stacks(top, rest)
-    res = Ring.__getitem__(self, o)
-    return res if self.n_held==len(self) or not isinstance(res, Tensor) else res[self.held]
+    with self:
+        res = Ring.__getitem__(self, o)
+        return res if self.n_held==len(self) or not isinstance(res, Tensor) else res[self.held]
 
 @patch
 def _stacks(self:FrameRing, top, rest):
@@ -458,7 +458,10 @@ def _stacks(self:FrameRing, top, rest):
     frames = sum(f.dtype.itemsize*math.prod(f.shape) for f in self.pool.fields)
     if (need := self.n_held*frames*(2*self.stack+1))>machine_memory():
         raise ValueError(f'the stacks of all rows take {need:,} bytes: draw rows, or take some of them, `memory[:100]`')
-    res = self.gather(self.held if self.n_held<len(self) else torch.arange(len(self), device=self.device))[top]
+    i = self.held if self.n_held<len(self) else torch.arange(len(self), device=self.device)
+    there = self.holds(i) # as in other columns, the oldest whole row stands for each that is half written
+    i = torch.where(there, i, self.seams.slots_of(self.seams.oldest, self.capacity)) if there.any() else i[:0]
+    res = self.gather(i)[top]
     if not rest: return res
     for p,v in leaves(res):
         if path_name((top, *p))==f'{top}.{rest}': return v
@@ -476,8 +479,7 @@ def copy_rows(self:FrameRing,
     - `idxs`: Row numbers there, in the order in which they are written here
     - `**columns`: Columns that should have other values here"""
     with source, self:
-        rows,S,P = Ring.gather(source, idxs),self.stack,self.pool.capacity
-        rows.update(columns)
+        rows,S,P = {**Ring.gather(source, idxs), **columns},self.stack,self.pool.capacity
         self._check_alike(source, rows)
         named = source.pool.fields[0].path[1:]
         a,b = (_leaf_at(rows, (k, *named)).cpu().numpy().astype(np.int64) for k in ('state','next_state'))
@@ -529,8 +531,7 @@ def state_dict(self:FrameRing)->dict:
     "What the next row of each environment continues"
     if not self.fields: return {}
     self._look()
-    envs = self.newest.envs
-    frames = [o.frames for o in envs.values()]
+    envs,frames = self.newest.envs,[o.frames for o in self.newest.envs.values()]
     parts = [np.stack([f[i] for fs in frames for f in fs]) for i in range(len(self.pool.fields))] if frames else []
     return dict(frames=parts, envs=[[list(k), o.serial, o.episode, o.step, [*map(int, o.numbers)]]
                                     for k,o in envs.items()])

@@ -7,7 +7,7 @@ from typing import Any, overload
 from contextlib import contextmanager
 from ..core import *
 from .ring import Ring
-__all__ = ['join_rows', 'holding']
+__all__ = ['join_rows', 'holding', 'oldest_first', 'copy_held']
 
 def join_rows(ring: Ring, source: Ring, idxs, first: int, several: int):
     """Join the copies in `ring` as the originals are joined in `source`
@@ -22,4 +22,16 @@ def join_rows(ring: Ring, source: Ring, idxs, first: int, several: int):
 def holding(a: Ring, b: Ring):
     """Hold both rings, in an order in which no two threads wait for one another
     - `b`: Another one, or the same"""
+    ...
+
+def oldest_first(ring: Ring):
+    """The rows that are stored, without any that are half written
+    - returns: row numbers, a tensor"""
+    ...
+
+def copy_held(ring: Ring, name, copy):
+    """A copy of rows, without those that another process has overwritten meanwhile
+    - `ring`: Another process may write to it
+    - `name`: `name()` gives numbers of rows that are stored, or raises
+    - `copy`: `copy(idxs)` copies these rows; a mask leaves rows out of the result"""
     ...

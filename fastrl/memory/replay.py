@@ -22,7 +22,7 @@ from .columns import *
 from .disk import OfClass, Savable
 from .folds import folds_of
 from .frames import FrameRing, pool_path, stored
-from .joins import holding, join_rows
+from .joins import copy_held, holding, join_rows, oldest_first
 from .on_device import LearnsOnDevice
 from .ring import Ring
 from .row import batch_len, tensors_of
@@ -196,7 +196,7 @@ def sample(self:ExperienceReplay,
     read = getattr(self.sampler, 'read', None)
     if self.n_step: read = folds_of(self) if read is None else _refuse_fold(self.sampler)
     try: return self.ring.draw(self.sampler, bs, device, read, n_batches)
-    except ValueError as e: raise ExperienceReplayException(str(e)) from e
+    except ValueError as e: raise self.check_warm() or ExperienceReplayException(str(e)) from e # cleared meanwhile?
 
 def _refuse_fold(sampler):
     raise ExperienceReplayException(f'{sampler} changes the rewards of single rows, which cannot be folded then: '
@@ -402,7 +402,7 @@ def sample_sequences(self:ExperienceReplay,
     self.check_warm()
     runs = Runs(self.walk, self.runs.gen, T, pad, burn_in, getattr(self.sampler, 'draw_starts', None) and self.sampler)
     try: return self.ring.draw(runs, bs, device if device is None else usable_device(device), n_batches=n_batches)
-    except ValueError as e: raise ExperienceReplayException(str(e)) from e
+    except ValueError as e: raise self.check_warm() or ExperienceReplayException(str(e)) from e
 
 # %% ../../nbs/06_memory.replay.ipynb #922f3ec8
 @patch
@@ -415,17 +415,20 @@ def __getitem__(self:ExperienceReplay,
         try:
             if isinstance(o, str): return ring[o]
         except KeyError as e: raise ExperienceReplayException(e.args[0]) from e
-        i = self._rows_named(o)
-        # room for all frames, should each row need others
-        frames = dict(frame_margin=len(i)*(2*self.frame_stack+1)+16) if self.frame_stack else {}
-        res = ExperienceReplay(self.bs, len(i), min(self.warmup_sz, len(i)), None, self._sampler_alike(), self.n_step,
-                               self.gamma, device=ring.device, schema=self.schema, freeze_memory=self.freeze_memory,
-                               frame_stack=self.frame_stack, frame_pad=self.frame_pad, **frames)
-        res.later = self.later
-        res._add_rows_of(self, i, go_on=True)
-        if hasattr(self.sampler, 'beside'):
-            beside = {k: torch.as_tensor(v)[i.to(ring.device)] for k,v in self.sampler.beside(ring).items()}
-            res.sampler.load_state_dict(self.sampler.state_dict(), res.ring, beside)
+        return copy_held(ring, lambda: self._rows_named(o), self._slice)
+
+@patch
+def _slice(self:ExperienceReplay, i):
+    # room for all frames, should each row need others
+    frames = dict(frame_margin=len(i)*(2*self.frame_stack+1)+16) if self.frame_stack else {}
+    res = ExperienceReplay(self.bs, len(i), min(self.warmup_sz, len(i)), None, self._sampler_alike(), self.n_step,
+                           self.gamma, device=self.ring.device, schema=self.schema, freeze_memory=self.freeze_memory,
+                           frame_stack=self.frame_stack, frame_pad=self.frame_pad, **frames)
+    res.later = self.later
+    res._add_rows_of(self, i, go_on=True)
+    if hasattr(self.sampler, 'beside'):
+        beside = {k: torch.as_tensor(v)[i.to(self.ring.device)] for k,v in self.sampler.beside(self.ring).items()}
+        res.sampler.load_state_dict(self.sampler.state_dict(), res.ring, beside)
     return res
 
 class NoSuchRow(ExperienceReplayException, IndexError):
@@ -501,10 +504,11 @@ def extend(self:ExperienceReplay,
         raise ExperienceReplayException('`other` should be another ExperienceReplay, got '
                                         +('this one' if other is self else what_came(other)))
     if not len(other): return self
+    if (of := other.ring).place.others: # another process may write while its rows are read
+        try: other = copy_held(of, lambda: other._rows_named(oldest_first(of)), other._slice)
+        except NoSuchRow: return self # it has cleared them
     with holding(self.ring, ring := other.ring):
-        i = torch.arange(ring.total-len(ring), ring.total)
-        i = ring.seams.slots_of(i, ring.capacity)
-        i = i[ring.holds(i)] # without any that are half written
+        i = oldest_first(ring)
         ids = ring.columns().get('episode_id')
         if ids is not None: ids = ring.place.columns[('episode_id',)][i.to(ring.device)]
         if ids is not None and 'episode_id' in self.ring.columns() and len(self):

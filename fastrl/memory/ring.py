@@ -407,7 +407,7 @@ def put(self:Ring,
         f = self.place.by_name.get(name) if self.fields else None
         if f is not None and self._put_fast(f, idxs, values, serials): return 0
         fs = self._fields_of(name)
-        idxs = self._whole_idxs(idxs)
+        idxs = self._whole_idxs(idxs, len(self) if serials is None else len(self.place)) # serials tell what is gone
         flat = idxs.reshape(-1).long()
         vs = [(f, self._fitting(f, v, idxs.shape)) for f in fs for v in [_leaf_of(values, f, name)]]
         keep = self.holds(flat, serials)
@@ -428,15 +428,14 @@ def _fields_of(self:Ring, name):
 
 # %% ../../nbs/01_memory.ring.ipynb #8bbc95b9
 @patch
-def _whole_idxs(self:Ring, idxs):
-    "Row numbers as a tensor, each of them -1 or of a row that is stored"
+def _whole_idxs(self:Ring, idxs, n):
+    "Row numbers as a tensor, each of them -1 or one of the first `n`"
     if isinstance(idxs, slice): idxs = range(*idxs.indices(len(self)))
     if not isinstance(idxs, Tensor):
         a = np.asarray(idxs)
         idxs = torch.as_tensor(a if a.size and a.dtype.kind!='u' else a.astype(np.int64))
     if idxs.dtype==torch.bool or idxs.is_floating_point() or idxs.is_complex():
         raise ValueError(f'`idxs` should be ints, got {idxs.dtype}')
-    n = len(self)
     if idxs.numel() and not (idxs.min()>=-1 and idxs.max()<n):
         bad = idxs.max() if idxs.max()>=n else idxs.min()
         raise IndexError(f'there are {n} rows, so none has number {bad.item()}')
@@ -527,7 +526,7 @@ def _without_torn(self:Ring, sampler, bs, idxs, cols, k):
         bad = (~there).nonzero()[:,0][:len(good)]
         idxs = idxs.clone()
         idxs[bad] = more[good[:len(bad)]]
-        for k,v in cols.items(): v[bad] = others[k][good[:len(bad)]]
+        for c,v in cols.items(): v[bad] = others[c][good[:len(bad)]]
     raise ValueError(f'{sampler!r} draws hardly any row but those that are half written or forgotten: '
                      'let it draw rows that `ring.holds`')
 
@@ -567,13 +566,17 @@ if hasattr(os, 'register_at_fork'): os.register_at_fork(after_in_child=_unlock)
 def __enter__(self:Ring):
     "No other thread writes until the block ends, and rows that other processes write meanwhile are ignored"
     self._rows_lock.acquire()
-    if self.place.others and self.place.fields: self.serials.pin()
-    return self
+    try:
+        if self.place.others and self.place.fields: self.serials.pin()
+        return self
+    except BaseException:
+        self.__exit__()
+        raise
 
 @patch
 def __exit__(self:Ring, *_):
-    self.serials.unpin()
-    self._rows_lock.release()
+    try: self.serials.unpin()
+    finally: self._rows_lock.release()
 
 # %% ../../nbs/01_memory.ring.ipynb #4ac1d21d
 @patch

@@ -215,6 +215,7 @@ def follow(self:Prioritized, ring:Ring):
     self.belong(ring)
     if (total := ring.total)==self.seen: return
     cap,base = len(ring.place),ring.seams.first
+    total = max(total, base) # another process may have reset it since `total` was looked at
     if base!=self.base: self.tree,self.seen,self.base = None,base,base # it was reset
     if self.tree is None and ('weight',) in (ring.place.columns or ()): warn_user(
         'batches drawn by priority have a column `weight` of their own: yours is stored, and they do not show it. '

@@ -85,7 +85,7 @@ def next_slot(self:Serials)->int:
     head = self.place.head
     if self.reopened: self.cut()
     self.look()
-    total = head[_written]
+    if (total := head[_written])<head[_first]: total = head[_written] = head[_first] # a writer was killed in `reset`
     if head[_begun]>total: # their writer was interrupted, or killed
         self._cut()
         if self.capacity: head[_begun] = min(head[_begun], total+self.capacity)
@@ -412,15 +412,13 @@ def write_held(self:Serials,
 @patch
 def pin(self:Serials):
     "Hold `total` still until `unpin` was called as often"
-    self._pins += 1
-    if self._now is None: self._now = self.place.head[_written]
+    head = self.place.head # both in one step, whatever interrupts; the larger, as a writer may be killed in `reset`
+    self._pins,self._now = self._pins+1,max(head[_written], head[_first]) if self._now is None else self._now
 
 @patch
 def unpin(self:Serials):
     "Let `total` move, if nobody else has pinned it"
-    if not self._pins: return
-    self._pins -= 1
-    if not self._pins: self._now = None
+    if self._pins: self._pins,self._now = self._pins-1,self._now if self._pins>1 else None
 
 # %% ../../nbs/00c_memory.serial.ipynb #ae423b80
 @patch
@@ -472,8 +470,8 @@ class Seams(NamedTuple):
 def seams(self:Serials)->Seams:
     "What the rows themselves do not say about what follows what"
     head,total,oldest = self.place.head,self.total,self.oldest
-    marks = {o for o in head[_marks:_marks+head[_n_marks]] if oldest<=_row_of(o)<=total} if head[_n_marks] else ()
-    marks = sorted(marks, key=_row_of) # while they move up, one may stand in two places
+    marks = head[_marks:_marks+head[_n_marks]][::-1] if head[_n_marks] else () # from the right: they move to the left
+    marks = sorted({o for o in marks if oldest<=_row_of(o)<=total}, key=_row_of) # meanwhile one may stand in two places
     cuts = [o for o in marks if o>=0]
     if self.reopened and total and total not in cuts: cuts.append(total)
     return Seams(head[_first], oldest, cuts, [-1-o for o in marks if o<0], head[_lone], head[_several], self.forgotten)
@@ -487,7 +485,7 @@ def _set_marks(self:Serials, marks, lone):
     head,room = self.place.head,_floor-_marks
     if len(marks)>room: lone,marks = max(lone, _row_of(marks[-room-1])),marks[-room:]
     head[_lone] = lone
-    for i,o in enumerate(marks): head[_marks+i] = o # from the left: whoever reads meanwhile misses none
+    for i,o in enumerate(marks): head[_marks+i] = o # from the left: whoever reads from the right misses none
     head[_n_marks] = len(marks)
 
 @patch
@@ -559,10 +557,15 @@ def reset(self:Serials,
         raise ValueError(f'`first` should be at least {least}, so that no number comes twice, got {first}')
     stop = first if stop is None else stop
     if stop<first: raise ValueError(f'`stop` should be at least `first` ({first}), got {stop}')
-    self._set_marks([], 0)
+    def count(): # whoever reads meanwhile finds all rows or none
+        for k,v in ((_begun,least+1), (_first,base), (_written,stop), (_begun,stop)): head[k] = v
+    try: count()
+    except BaseException:
+        count()
+        raise
     self.reopened = False
+    self._set_marks([], 0) # of rows that are gone
     head[_several] = 0
-    for k,v in ((_begun,stop), (_first,base), (_written,stop)): head[k] = v # whoever reads meanwhile finds no row
     self.look()
 
 # %% ../../nbs/00c_memory.serial.ipynb #c2d74637

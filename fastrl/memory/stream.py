@@ -41,7 +41,7 @@ class Stream:
         """- returns: a batch `(bs, T, …)`, row numbers `(bs, T)`, -1 where there is none"""
         self.memory.check_warm()
         try: batch,idxs = self.memory.ring.draw(self, self.bs, self.device)
-        except ValueError as e: raise ExperienceReplayException(str(e)) from e
+        except ValueError as e: raise self.memory.check_warm() or ExperienceReplayException(str(e)) from e
         self.last = batch['serial'].amax((1,2)).cpu().numpy()
         return batch,idxs
 

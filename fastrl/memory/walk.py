@@ -112,30 +112,30 @@ def follow(self:Walk,
     - `ring`: Whose rows they are"""
     if ring.total==self.seen: return
     seams = ring.seams
-    if seams.first!=self.base: self.__init__() # it was reset
-    self.base,total = seams.first,ring.total
+    if seams.first!=self.base: self.__init__() # it was reset, or the last look was interrupted
+    self.base,base,total = None,seams.first,ring.total
     cap = ring.capacity or len(ring.place)
     if len(self.nxt)<cap:
         self.nxt,self.prv = (np.concatenate([o, np.zeros(cap-len(o), np.int64)]) for o in (self.nxt, self.prv))
     first,(ids,over,episode,step),seams = self._new_columns(ring, seams, total)
-    if first>max(self.seen, self.base):
+    if first>max(self.seen, base):
         self.missed,self.missed_at = True,first
         self.last[:] = _gap_before
     self.named = _names_env(ring)
     if len(step): self.least = min(self.least, max(0., step.min()))
     chain = self._chains(ids)
-    _link(self.nxt, self.prv, self.last, self.episodes, self.steps, first, self.base, chain, over, episode, step,
+    _link(self.nxt, self.prv, self.last, self.episodes, self.steps, first, base, chain, over, episode, step,
           self.least, self.anew, np.array(seams.cuts, np.int64), np.array(seams.gaps, np.int64), seams.lone)
-    self.seen,self.missed = total,self.missed or bool(seams.gaps) and seams.gaps[-1]>=first
-    if not self.named and len(chain): self._check_single(ring, seams, first)
+    if not self.named and len(chain): self._check_single(ring, seams, first, total)
     if len(self.ids)>2*cap+1000: self._forget(total-cap)
+    self.base,self.seen,self.missed = base,total,self.missed or bool(seams.gaps) and seams.gaps[-1]>=first
 
 # %% ../../nbs/02a_memory.walk.ipynb #225de1f3
 @patch
 def _new_columns(self:Walk, ring, seams, total):
     "The number of the first new row, what the rows from there on say, and the seams that belong to it"
     while True: # another process may write over a row while you look at it
-        first = max(self.seen, seams.oldest, self.base)
+        first = max(self.seen, seams.oldest)
         cols = self._row_columns(ring, seams.slots_of(np.arange(first, total), ring.capacity))
         if not ring.place.others: return first,cols,seams
         seams = ring.seams
@@ -198,7 +198,7 @@ def _comparable(cols):
 
 # %% ../../nbs/02a_memory.walk.ipynb #dd3a4202
 @patch
-def _check_single(self:Walk, ring, seams, first):
+def _check_single(self:Walk, ring, seams, first, total):
     "Raise if the rows from `first` on seem to be of several environments"
     if not (pairs := _comparable(ring.place.columns)):
         if seams.several>max(seams.oldest, first): self._start_over(
@@ -206,7 +206,7 @@ def _check_single(self:Walk, ring, seams, first):
             f'`next_state` that would tell whether one environment took these steps or several: {_give_env_id}')
         return
     seams,cap = ring.seams,ring.capacity
-    new = seams.slots_of(np.arange(first, self.seen), cap)
+    new = seams.slots_of(np.arange(first, total), cap)
     new = new[self.prv[new]>=max(0, seams.oldest)]
     before = seams.slots_of(self.prv[new], cap)
     for p,q in pairs:
@@ -407,7 +407,7 @@ def _starts(self:Walk, ring, bs, T, pad, gen):
     "Where `bs` runs of `T` begin"
     where,n = self.bounds(ring),len(ring)
     def pick(rows, most): return _pick(self.nxt, self.prv, rows, most, T, pad, *where)
-    def some(): return torch.randint(n, (tries,), generator=gen).numpy()
+    def some(): return torch.randint(max(n, 1), (tries,), generator=gen).numpy() # 0 after a reset by another process
     tries = 4*bs+16
     found = pick(some(), bs)
     while len(found)<bs and (tries := 4*tries)<=n: # many more tries are quicker than a look at all rows
@@ -592,7 +592,7 @@ def _check_state(state, ring):
     "A `ValueError` unless `state` can be that of the rows of `ring`"
     ids,last,before = (state[k] for k in ('ids','last','before'))
     if (not all(o.dtype==np.int64 for o in (ids, last, before)) or last.ndim!=1 or before.ndim!=1
-            or len({*map(tuple, ids.reshape(len(ids), -1).tolist())})<len(ids)
+            or len({*map(tuple, ids.reshape(len(ids), -1 if len(ids) else 1).tolist())})<len(ids)
             or len(last)!=len(ids) or (last>=ring.total).any()
             or (last<-3).any() or (before<0).any() or (before>=len(ring)).any()):
         raise ValueError(_other_state)

@@ -1,0 +1,251 @@
+"At each line of what one process does, another one writes, wraps or clears, or Ctrl-C comes: no row is wrong, none is lost"
+import copy, itertools, linecache, sys, threading, warnings
+import numpy as np, pytest, torch
+from fastcore.test import test_eq as same
+from fastrl.memory.replay import ExperienceReplay, MemoryNotWarm
+from fastrl.memory.ring import Ring
+from fastrl.memory.sample import Prioritized, Uniform
+from fastrl.memory.walk import Walk
+from torch import tensor
+
+def at_line(k, act, f, only=None):
+    "Call `f`, and `act` at the `k`-th line of this library that runs in it: the result, and the functions whose lines were met"
+    n,met = itertools.count(1),[]
+    def trace(frame, event, _):
+        code = frame.f_code
+        if '/fastrl/' not in code.co_filename and code.co_filename!='<string>' or only and code.co_name not in only: return
+        # the line of a `with` comes once more at its end, where no signal is handled
+        if event=='line' and not linecache.getline(code.co_filename, frame.f_lineno).strip().startswith('with ') and next(n)==k:
+            met.append(code.co_name)
+            sys.settrace(None)
+            act()
+        return trace
+    was = sys.gettrace()
+    sys.settrace(trace)
+    try: return f(),met
+    except KeyboardInterrupt: return None,met
+    finally: sys.settrace(was)
+
+def ctrl_c(): raise KeyboardInterrupt
+
+def step(i, frames=False):
+    "Step `i` of two environments that take turns, with episodes of five steps"
+    e,t = i%2,i//2
+    def see(t): return np.full((3,3), 100*e+t%97, np.uint8) if frames else np.full(3, 1000*e+t, np.float32)
+    return dict(n=i, env_id=e, state=see(t), next_state=see(t+1), reward=1., terminated=t%5==4, truncated=False)
+def steps(a, b, frames=False):
+    rows = [step(i, frames) for i in range(a, b)]
+    return {k: np.stack([np.asarray(o[k]) for o in rows]).reshape(b-a, *(np.shape(rows[0][k]) or (1,))) for k in rows[0]}
+
+def check(batch, n_step=1):
+    "Each row is whole, and is joined to those that followed it"
+    for j,i in enumerate(batch['n'].view(-1).int().tolist()):
+        m = int(batch['n_steps'][j]) if 'n_steps' in batch else 1
+        last,frames = i+2*(m-1),batch['state'].dtype==torch.uint8
+        a,b = step(i, frames),step(last, frames)
+        assert m<=n_step and i//10==last//10, (i, m) # one episode
+        same(((batch['state'][j,-1] if frames else batch['state'][j]).numpy()==a['state']).all(), True)
+        same(((batch['next_state'][j,-1] if frames else batch['next_state'][j]).numpy()==b['next_state']).all(), True)
+        same((batch['reward'][j].item(), batch['terminated'][j].item()), (sum(.5**k for k in range(m)), b['terminated']))
+
+def pair(tmp_path, k, sampler=Uniform, frames=False):
+    "A memory in a file, as its writer and as a reader in another process see it"
+    def new(sampler): return ExperienceReplay(bs=6, max_sz=20, warmup_sz=1, n_step=3, gamma=.5, path=tmp_path/str(k), sampler=sampler(seed=0),
+                                              **(dict(frame_stack=2, frame_margin=10) if frames else {}))
+    writer = new(Uniform)
+    writer+steps(0, 13, frames)
+    return writer,new(sampler)
+
+# %% Another process writes
+reads = dict(sample=lambda o: check(o.sample()[0], 3), sequences=lambda o: o.sample_sequences(4, 2), whole=lambda o: o.sample_sequences(2),
+             put=lambda o: o.put('reward', tensor([3,12]), torch.ones(2,1), tensor([[3],[12]])))
+
+@pytest.mark.parametrize('name,sampler', [('sample',Uniform), ('sample',Prioritized), ('sequences',Uniform), ('sequences',Prioritized),
+                                          ('whole',Uniform), ('put',Uniform)])
+def test_cleared_beside(name, sampler, tmp_path):
+    "A draw gives what is there, or says that the memory is not warm; the next draws know only the new rows"
+    for k in itertools.count(1, 5):
+        writer,reader = pair(tmp_path, k, sampler)
+        if k%2: reader.sample()
+        try: met = at_line(k, writer.clear, lambda: reads[name](reader))[1]
+        except MemoryNotWarm: met = True
+        if not met: break
+        writer+steps(20, 24)
+        for _ in range(3):
+            batch = reader.sample(20)[0]
+            check(batch, 3)
+            assert batch['n'].min()>=20
+    assert k>20
+
+def test_cleared_while_there_are_no_rows(tmp_path):
+    writer,reader = pair(tmp_path, 0)
+    writer.clear()
+    same(reader.put('reward', tensor([3,12]), torch.ones(2,1), tensor([[3],[12]])), 2) # both rows are gone
+    with pytest.raises(IndexError, match='none has number 25'): reader.ring.put('reward', [25], torch.ones(1,1), [25])
+    with pytest.raises(IndexError, match='there are 0 rows'): reader.ring.put('reward', [3], torch.ones(1,1))
+
+@pytest.mark.parametrize('act', ['clears','wraps'])
+@pytest.mark.parametrize('frames', [False, True])
+def test_saved_beside(act, frames, tmp_path):
+    "What is saved can be loaded, and is of one moment"
+    for k in itertools.count(1, 41):
+        writer,reader = pair(tmp_path, k, Prioritized, frames)
+        reader.sample()
+        reader.checkpoint(tmp_path/'saved')
+        def write():
+            if act=='clears': writer.clear()
+            writer+(steps(20, 27, frames) if act=='clears' else steps(13, 38, frames))
+        met = at_line(k, write, lambda: reader.checkpoint(tmp_path/'saved'))[1]
+        if not met: break
+        loaded = ExperienceReplay.load(tmp_path/'saved')
+        if len(loaded): check(loaded.sample(20)[0], 3)
+    assert k>200
+
+def test_saved_after_clear(tmp_path):
+    "Also where episodes were looked at before"
+    er = ExperienceReplay(bs=6, max_sz=20, warmup_sz=1, n_step=3)
+    er+steps(0, 13)
+    er.sample()
+    er.clear().save(tmp_path)
+    same(len(ExperienceReplay.load(tmp_path)), 0)
+
+copies = dict(slice=lambda o: o[3:11], extend=lambda o: ExperienceReplay(bs=6, max_sz=40, warmup_sz=1, n_step=3, gamma=.5,
+                                                                        frame_stack=o.frame_stack, frame_margin=99).extend(o))
+@pytest.mark.parametrize('name', copies)
+@pytest.mark.parametrize('frames', [False, True])
+def test_copied_beside(name, frames, tmp_path):
+    "Rows that are overwritten while they are copied are left out, and the others are joined as they were"
+    for k in itertools.count(1, 229 if frames else 61):
+        writer,reader = pair(tmp_path, k, Uniform, frames)
+        writer+steps(13, 23, frames)
+        res,met = at_line(k, lambda: writer+steps(23, 29, frames), lambda: copies[name](reader))
+        if not met: break
+        check(res.sample(40)[0], 3)
+        res.n_step = None
+        check(res.sample(40)[0])
+    assert k>200
+
+@pytest.mark.parametrize('clear', [False, True])
+def test_read_while_frames_are_forgotten(clear, tmp_path):
+    "Rows come with their own frames, or not at all"
+    n = 0
+    for k in itertools.count(1, 3):
+        new = lambda: ExperienceReplay(max_sz=20, warmup_sz=1, path=tmp_path/str(k), frame_stack=2, frame_margin=10 if clear else 1)
+        writer = new()
+        with warnings.catch_warnings():
+            warnings.simplefilter('ignore')
+            writer+steps(0, 13, True)
+            reader = new()
+            def write():
+                if clear: writer.clear()
+                writer+(steps(20, 40, True) if clear else steps(13, 23, True))
+            try: res,met = at_line(k, write, lambda: reader.ring[2:9])
+            except IndexError as e: n += 'frames of some of these rows' in str(e)
+            else:
+                if not met: break
+                check(res)
+    assert n>1
+
+def test_marks_beside(tmp_path):
+    "Marks move up when another process cuts; whoever reads them meanwhile misses none that is still needed"
+    for k in itertools.count(1):
+        r = Ring(6, path=tmp_path/str(k))
+        for o in range(9):
+            r.add(obs=o)
+            r.cut()
+        reader = Ring(path=r.place.path)
+        def cut():
+            for o in range(2): r.add(obs=o); r.cut()
+        seams,met = at_line(k, cut, lambda: reader.seams)
+        if not met: break
+        assert {o for o in range(5, 10)}<={*seams.cuts}, (k, seams)
+    assert k>9
+
+@pytest.mark.filterwarnings('ignore:15 of 20 rows are half written')
+def test_drawn_beside_half_written_rows():
+    "A killed writer has left most rows half written: those that are whole are drawn"
+    er = ExperienceReplay(bs=16, max_sz=20, warmup_sz=1, sampler=Prioritized(seed=0), shared=True)
+    er+steps(0, 20)
+    er.ring.place.head[1] += 15 # as the writer of a batch leaves it
+    for _ in range(30):
+        batch,idxs = er.sample()
+        assert batch['n'].min()>=15 and idxs.min()>=15
+
+@pytest.mark.filterwarnings('ignore:3 of 20 rows are half written')
+def test_frames_beside_half_written_rows(tmp_path):
+    "The whole column of states is there after a writer was killed; the oldest whole row stands for those that are not"
+    writer,reader = pair(tmp_path, 0, frames=True)
+    writer+steps(13, 20, True)
+    writer.ring.place.head[1] += 3 # as the writer of a batch leaves it
+    same(reader['state'][:,-1,0,0].tolist(), [step(max(i, 3), True)['state'][0,0] for i in range(20)])
+
+# %% Ctrl-C
+def test_interrupted_clear(tmp_path):
+    "All rows are there, as they were joined, or none; the next row is there in either case"
+    for path,k in ((o, k) for o in (None, tmp_path) for k in range(1, 60)):
+        er = ExperienceReplay(max_sz=20, warmup_sz=1, path=path and path/str(k))
+        er+steps(0, 7)
+        er.cut()
+        er+steps(7, 9)
+        at_line(k, ctrl_c, er.clear)
+        n,cuts = len(er),er.ring.seams.cuts
+        assert n==0 or cuts==[7], (k, n, cuts)
+        er.add(**step(9))
+        same((len(er), er.ring['n'][er.ring.pointer-1].item()), (n+1, 9))
+
+def test_interrupted_draw():
+    "What is known of the rows is what another look at them finds"
+    for k in itertools.count(1, 3):
+        er = ExperienceReplay(bs=6, max_sz=20, warmup_sz=1, n_step=3, gamma=.5, seed=0)
+        er+steps(0, 17)
+        er.sample()
+        er+steps(17, 23)
+        met = at_line(k, ctrl_c, lambda: er.sample_sequences(4, 2, burn_in=1))[1]
+        if not met: break
+        er+steps(23, 25)
+        er.sample(), er.sample_sequences(4, 2)
+        anew = Walk()
+        anew.follow(er.ring)
+        oldest = er.ring.seams.oldest
+        same(er.walk.nxt.tolist(), anew.nxt.tolist())
+        same(*[[o if o>=oldest else -1 for o in w.prv.tolist()] for w in (er.walk, anew)])
+    assert k>20
+
+def test_interrupted_frames():
+    "A pool that is too small forgets rows, also where the forgetting was interrupted"
+    full = ExperienceReplay(bs=6, max_sz=20, warmup_sz=1, frame_stack=2, frame_margin=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore')
+        for i in range(0, 70, 7): full+steps(i, i+7, True) # episodes of five steps take six frames and more
+        for k in itertools.count(1):
+            er = copy.deepcopy(full)
+            met = at_line(k, ctrl_c, lambda: er+steps(70, 73, True), only=('_make_way','reset','forget','__enter__'))[1]
+            if not met: break
+            for i in range(int(er.ring['n'].max())+1, 75): er.add(**step(i, True))
+            check(er.ring.gather(er.ring.held))
+            check(er.sample(20)[0])
+    assert k>20
+
+def test_frames_cleared_beside_a_thread():
+    "A thread that adds while another one clears waits until all is done"
+    er,free = ExperienceReplay(bs=6, max_sz=20, warmup_sz=1, frame_stack=2, frame_margin=10),[]
+    er+steps(0, 11, True)
+    def other():
+        t = threading.Thread(target=lambda: free.append(er.ring._rows_lock.acquire(blocking=False)))
+        t.start(); t.join()
+    was = er.ring.pool.reset
+    er.ring.pool.reset = lambda *args: (other(), was(*args))
+    er.clear()
+    same(free, [False])
+
+def test_interrupted_while_it_enters():
+    "`with ring` leaves no lock behind, and no count that stands still"
+    names = ('pin','others')
+    for k in range(1, 20):
+        r = Ring(9, dict(a=((), torch.float32)), shared=True)
+        def use():
+            with r: pass
+        at_line(k, ctrl_c, use, only=names)
+        assert not r._rows_lock._is_owned(), k
+        r.place.head[0] += 1 # as another process counts
+        same((r.total, k), (1, k))
