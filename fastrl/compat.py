@@ -66,7 +66,7 @@ class ReplayBuffer:
             raise ValueError('with `seed=np.random` steps are drawn evenly, as SB3 draws them; '
                              f'leave out {sampler}, or give an int as `seed`')
         seed = 0 if self.sb3_draws else np.random.randint(2**31-1) if seed is None else seed
-        self.memory = ExperienceReplay(256, self.buffer_size*n_envs, 1, sampler=copy.deepcopy(sampler),
+        self.memory = ExperienceReplay(min(256, n := self.buffer_size*n_envs), n, 1, sampler=copy.deepcopy(sampler),
                                        seed=seed, schema=self._schema())
         # one step, packed as the rows are, and does it end an episode? By environment: is its episode over, and what it
         # showed last; by row: a next observation that the next row does not show

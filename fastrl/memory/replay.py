@@ -88,8 +88,6 @@ class ExperienceReplay(Savable, DrawsAhead, LearnsOnDevice, TakesVectors, OtherN
         self.runs,self.walk,self.vectors,self.dropped_updates = Uniform(seed),Walk(),VectorSteps(),0
         self.freeze_memory = bool(freeze_memory)
         if memory is not None: self+memory
-        if isinstance(memory, Columns) and self.ring.total>max_sz:
-            warn_user(f'of {self.ring.total} rows the newest {max_sz} are kept: give a larger `max_sz`')
 
     @property
     def pointer(self)->int:
@@ -158,9 +156,9 @@ def __add__(self:ExperienceReplay,
     - `batch`: A `BD`, a dict, or a tuple that holds just one of them"""
     if isinstance(batch, tuple) and len(batch)==1: batch = batch[0]
     if not isinstance(batch, dict):
-        raise ExperienceReplayException('a memory takes a `BD`, a dict, or a tuple of just one, got '
-                                        +what_came(batch))
+        raise ExperienceReplayException('a memory takes a `BD`, a dict, or a tuple of just one, got '+what_came(batch))
     if isinstance(batch, Columns) and batch.of is not None:
+        if not (len(self) or self.freeze_memory): warn_of_rest(batch, self.max_sz)
         return self._add_rows_of(batch.of, torch.arange(len(batch.of)), batch)
     try:
         if not self.freeze_memory and self.frame_stack is None and add_alike(self.ring, batch, steps=True): return self
