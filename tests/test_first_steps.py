@@ -86,6 +86,14 @@ def test_a_setting_by_another_name(name):
     m.note = 'mine' # an attribute of your own
     assert m.note=='mine' and not hasattr(m, name)
 
+def test_a_class_of_ones_own_may_use_any_name():
+    "`alpha` and `capacity` of a subclass are its own"
+    class Mine(ExperienceReplay):
+        def __init__(self):
+            super().__init__()
+            self.alpha,self.capacity = .6,5
+    assert (Mine().alpha, Mine().capacity)==(.6, 5)
+
 def test_a_capacity_where_bs_stands():
     assert [o[:15] for o,_ in warned(lambda: ExperienceReplay(10_000))[1]]==['`bs` is 10000, ']
     assert not warned(lambda: ExperienceReplay(10_000, 100_000))[1]

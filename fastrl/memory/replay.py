@@ -136,7 +136,7 @@ def _ring_of(max_sz, schema, device, shared, path, frames):
 _changeable = 'bs','max_sz','warmup_sz','n_step','gamma'
 @patch
 def __setattr__(self:ExperienceReplay, k, v):
-    if k in other_words: getattr(self, k) # says what to write
+    if k in other_words and type(self) is ExperienceReplay: getattr(self, k) # says what to write
     if k in _changeable and 'freeze_memory' in vars(self): _check_change(self, k, v) # else it is being made
     object.__setattr__(self, k, v)
 
