@@ -10,7 +10,7 @@ Docs: https://fastrl.github.io/fastrl/core.html.md"""
 __all__ = ['leaves', 'map_leaves', 'path_name', 'printable', 'difference', 'test_same', 'test_in', 'test_len', 'test_lt',
            'row_index', 'TensorBatch', 'in_lines', 'BD', 'columns_html', 'rows_text', 'whole_number', 'refuse_words',
            'usable_device', 'sent', 'warn_user', 'Progress', 'signals_held', 'compiled', 'check_idxs', 'aligned_zeros',
-           'in_large_pages']
+           'prefetch', 'in_large_pages']
 
 # %% ../nbs/00_core.ipynb #4703f0cd
 import ctypes, math, mmap, numba, signal, sys, threading, time, warnings
@@ -23,6 +23,8 @@ from textwrap import fill
 import numpy as np, torch
 from fastcore.basics import bind, merge, patch
 from fastcore.test import test
+from llvmlite import ir
+from numba.extending import intrinsic
 from torch import Tensor
 
 # %% ../nbs/00_core.ipynb #67414393
@@ -466,6 +468,29 @@ def aligned_zeros(
     - `dtype`: Of 8 bytes"""
     a = np.zeros(n+8, dtype)
     return a[-a.ctypes.data%64//8:][:n]
+
+# %% ../nbs/00_core.ipynb #5e1fa0c2
+
+@intrinsic
+def _prefetch(typing, a, i):
+    def code(context, builder, sig, args):
+        word,array = ir.IntType(32),context.make_array(a)(context, builder, args[0])
+        line = builder.bitcast(builder.gep(array.data, [args[1]]), ir.IntType(8).as_pointer())
+        types = [line.type, word, word, word]
+        f = builder.module.declare_intrinsic('llvm.prefetch', [line.type], ir.FunctionType(ir.VoidType(), types))
+        builder.call(f, [line, word(0), word(3), word(1)]) # to be read, into every cache, as data
+        return context.get_dummy_value()
+    return numba.types.void(a, i),code
+
+@compiled
+def prefetch(
+    a, # An array without gaps
+    i:int, # An element, counted from the first as if `a` were flat; one that does not exist does no harm
+):
+    """Have the processor fetch the cache line of an element, and don't wait for it
+    - `a`: An array without gaps
+    - `i`: An element, counted from the first as if `a` were flat; one that does not exist does no harm"""
+    _prefetch(a, i)
 
 # %% ../nbs/00_core.ipynb #737ea9ec
 def in_large_pages(

@@ -7,7 +7,7 @@ from typing import Any, overload
 from contextlib import contextmanager
 import numpy as np, torch
 from torch import Tensor
-__all__ = ['leaves', 'map_leaves', 'path_name', 'printable', 'difference', 'test_same', 'test_in', 'test_len', 'test_lt', 'row_index', 'TensorBatch', 'in_lines', 'BD', 'columns_html', 'rows_text', 'whole_number', 'refuse_words', 'usable_device', 'sent', 'warn_user', 'Progress', 'signals_held', 'compiled', 'check_idxs', 'aligned_zeros', 'in_large_pages']
+__all__ = ['leaves', 'map_leaves', 'path_name', 'printable', 'difference', 'test_same', 'test_in', 'test_len', 'test_lt', 'row_index', 'TensorBatch', 'in_lines', 'BD', 'columns_html', 'rows_text', 'whole_number', 'refuse_words', 'usable_device', 'sent', 'warn_user', 'Progress', 'signals_held', 'compiled', 'check_idxs', 'aligned_zeros', 'prefetch', 'in_large_pages']
 
 def leaves(o, path: tuple=()):
     """Each `(path, leaf)` of `o`, in order
@@ -221,6 +221,12 @@ def aligned_zeros(n: int, dtype: Any=np.float64) -> np.ndarray:
     """`n` zeros that begin at a cache line, so that what is as long as a line, or half as long, lies in one line
     - `n`: How many
     - `dtype`: Of 8 bytes"""
+    ...
+
+def prefetch(a, i: int):
+    """Have the processor fetch the cache line of an element, and don't wait for it
+    - `a`: An array without gaps
+    - `i`: An element, counted from the first as if `a` were flat; one that does not exist does no harm"""
     ...
 
 def in_large_pages(words: Tensor) -> Tensor:

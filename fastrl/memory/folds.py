@@ -16,7 +16,7 @@ from fastcore.basics import patch
 from ..core import *
 from .ring import Ring
 from .row import follower, observed
-from .serial import pick_evenly
+from .serial import pick_evenly, prefetch_row
 from .tensors import joined_rows
 from .walk import Walk, reward_of
 
@@ -51,12 +51,13 @@ def folds_of(
 @compiled
 def _fold_some(nxt, reward, start, rows, mask, n, gamma, at, res, numbers, steps, discount):
     "Fold the rows `at` into `res`, whose `numbers` are the same as floats"
-    step,words = np.empty(len(at), np.int64),rows.shape[1]
-    for j in range(len(at)): step[j],res[j,0] = nxt[at[j]],rows[at[j],0]
-    for _ in range(1, min(n, 8)): # in loops so short that many reads of memory wait side by side, touch what is needed
+    step,words = at.copy(),np.uint64(rows.shape[1])
+    for j in range(len(at)): prefetch(nxt, at[j])
+    for _ in range(min(n, 8)):
         for j in range(len(at)):
-            s = np.uint64(max(step[j], 0))
-            step[j],res[j,0] = nxt[s],rows[s,0]
+            prefetch_row(rows, step[j])
+            step[j] = max(nxt[step[j]], 0)
+            prefetch(nxt, step[j])
     for j in range(len(at)):
         i,k,g,s = at[j],1,gamma,nxt[at[j]]
         last,total = i,np.float64(reward[i])

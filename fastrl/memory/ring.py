@@ -301,7 +301,7 @@ def _draw_rows(self:Ring, sampler, bs, read, k=1):
     if hasattr(sampler, 'evenly') and self.place.short and self.serials.sound():
         if (at := sampler.evenly(bs*k)) is not None: return self._draw_evenly(at, bs*k, read)
     idxs,cols = self._draw_by(sampler, bs) if k==1 else self._draw_several(sampler, bs, k)
-    if read is None and bs*k<=_few and self.place.short and idxs.ndim==1 and idxs.is_cpu and self.serials.sound():
+    if read is None and self.place.short and idxs.ndim==1 and idxs.is_cpu and self.serials.sound():
         serial,least,rows = self.serials.check_rows(idxs, self.place.array)
         if least==0: return idxs,rows,{**cols, 'serial':serial}
     flat,serial,least = self._numbered(sampler, idxs)
@@ -313,14 +313,12 @@ def _draw_rows(self:Ring, sampler, bs, read, k=1):
     return idxs,rows,{**cols, **more, 'serial':serial}
 
 # %% ../../nbs/01_memory.ring.ipynb #91ccaf3c
-_few = 1024 # rows: NumPy's loop copies more of them in less time
-
 @patch
 def _draw_evenly(self:Ring, at, n, read):
     "As `_draw_rows`, with random numbers by their place in a stream; a `read` that has `evenly` may draw itself"
     if hasattr(read, 'evenly') and (drawn := read.evenly(self, at, n)): return drawn
-    idxs,serials,rows = self.serials.pick(at, n, self.place.array if read is None and n<=_few else None)
-    if read is None: return idxs,self.place.take(idxs).reshape(-1) if rows is None else rows,{'serial':serials}
+    idxs,serials,rows = self.serials.pick(at, n, self.place.array if read is None else None)
+    if read is None: return idxs,rows,{'serial':serials}
     rows,cols = read(self, idxs)
     return idxs,rows,{**cols, 'serial':serials}
 

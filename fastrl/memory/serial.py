@@ -202,6 +202,18 @@ def _numbered_rows(rows, idxs, stored, n, base, total):
     return serials,least,rows_at(rows, idxs if least==0 else idxs[:0])
 
 @compiled
+def prefetch_row(
+    rows, # Packed
+    i, # Its number, a `uint64`
+):
+    """Let a row that will be needed soon come from memory
+    - `rows`: Packed
+    - `i`: Its number, a `uint64`"""
+    words = np.uint64(rows.shape[1])
+    for w in range(np.uint64(0), words, np.uint64(8)): prefetch(rows, i*words+w) # a line has 8 words
+    prefetch(rows, (i+np.uint64(1))*words-np.uint64(1)) # it may end in another
+
+@compiled
 def rows_at(
     rows, # Packed
     idxs, # Row numbers, unchecked
@@ -212,9 +224,10 @@ def rows_at(
     - returns: the rows, one behind the other"""
     words,at = np.uint64(rows.shape[1]),idxs.view(np.uint64)
     res = np.empty((len(at), rows.shape[1]), np.int64)
-    for j in range(len(at)): # both ends first: in so short a loop many reads of memory wait side by side
-        res[j,0],res[j,-1] = rows[at[j],0],rows[at[j],words-np.uint64(1)]
+    ahead = min(len(at), 32) # so many rows come from memory while others are copied
+    for j in range(ahead): prefetch_row(rows, at[j])
     for j in range(len(at)):
+        if j+ahead<len(at): prefetch_row(rows, at[j+ahead])
         for w in range(words): res[j,w] = rows[at[j],w]
     return res.reshape(-1)
 

@@ -211,6 +211,12 @@ def pick_evenly(key, first, k, stored, n, base, total):
     - returns: row numbers `(k,)`, serial numbers `(k,1)`"""
     ...
 
+def prefetch_row(rows, i):
+    """Let a row that will be needed soon come from memory
+    - `rows`: Packed
+    - `i`: Its number, a `uint64`"""
+    ...
+
 def rows_at(rows, idxs):
     """A copy of some rows
     - `rows`: Packed

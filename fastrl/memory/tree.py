@@ -80,10 +80,14 @@ def set_leaves(sums, tops, starts, n, idxs, priorities):
     bad = _first_bad(idxs, priorities, n)
     if bad>=0: return bad
     at = idxs.astype(np.uint64)
+    for j in range(len(at)): prefetch(sums, at[j])
     for j in range(len(at)): sums[at[j]] = priorities[j]
     left = len(at)
     for l in range(len(starts)-1):
         left = _to_parents(at, left)
+        for i in at[:left]:
+            prefetch(sums, starts[l+1]+i)
+            prefetch(tops, starts[l+1]-starts[1]+i)
         for i in at[:left]:
             total,top = 0.,0.
             for c in range(_w):
@@ -188,12 +192,12 @@ def _find(sums, starts, left):
 @compiled
 def _descend(sums, starts, left, found, level):
     "From the nodes `found` of a level down to the leaves, by what is `left` of each mass there"
-    first,before = np.empty(len(left)),np.zeros(_children+1)
+    before = np.zeros(_children+1)
+    for j in range(len(left)): prefetch(sums, starts[level-1]+found[j]*_w)
     for l in range(level-1, -1, -1):
-        for j in range(len(left)): # so short a loop that many reads wait side by side
-            first[j] = sums[starts[l]+found[j]*_w]
         for j in range(len(left)):
-            c,run = starts[l]+found[j]*_w,first[j]
+            c = starts[l]+found[j]*_w
+            run = sums[c]
             before[1],k = run,np.uint64(run<=left[j])
             for q in range(np.uint64(1), _w): # a table: the processor would guess a branch, and be wrong half the time
                 run += sums[c+q]
@@ -204,6 +208,7 @@ def _descend(sums, starts, left, found, level):
                 while sums[c+k]==0: k -= np.uint64(1)
                 left[j] = sums[c+k]
             found[j] = found[j]*_w+k
+            if l: prefetch(sums, starts[l-1]+found[j]*_w) # it comes while the other darts fall to this level
     return found.view(np.int64)
 
 # %% ../../nbs/02_memory.tree.ipynb #dbbdad3f
