@@ -171,6 +171,20 @@ def test_drawn_beside_half_written_rows():
         batch,idxs = er.sample()
         assert batch['n'].min()>=15 and idxs.min()>=15
 
+@pytest.mark.filterwarnings('ignore:15 of 20 rows are half written')
+@pytest.mark.parametrize('normalize', ['batch','memory'])
+def test_weights_beside_half_written_rows(normalize):
+    "A row that is drawn twice as often weighs half as much; new rows in the place of half written ones are drawn again"
+    er = ExperienceReplay(bs=16, max_sz=20, warmup_sz=1, sampler=Prioritized(seed=0, beta=1., normalize=normalize), shared=True)
+    er+steps(0, 20)
+    er.update_td(2.**torch.arange(20.)[:,None], torch.arange(20))
+    er.ring.place.head[1] += 15
+    for batch,idxs in (*(er.sample() for _ in range(5)), *er.sample(n_batches=5)):
+        each = batch['weight'][:,0]*er.sampler.tree[idxs]
+        assert idxs.min()>=15 and torch.allclose(each, each[0]), each
+    er+steps(20, 37)
+    assert {i for _ in range(20) for i in er.sample()[1].tolist()}>={*range(17)}
+
 @pytest.mark.filterwarnings('ignore:3 of 20 rows are half written')
 def test_frames_beside_half_written_rows(tmp_path):
     "The whole column of states is there after a writer was killed; the oldest whole row stands for those that are not"

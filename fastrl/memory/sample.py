@@ -239,6 +239,14 @@ def _drop_forgotten(self:Prioritized, ring, stop):
                      torch.zeros(stop-first, dtype=torch.float64, device=ring.device))
     self.forgotten = stop
 
+@patch
+def leave_out(self:Prioritized,
+    slots, # An array of row numbers
+):
+    """These rows are half written: they are not drawn until they are written anew
+    - `slots`: An array of row numbers"""
+    self.tree.update(slots, torch.zeros(len(slots)))
+
 # %% ../../nbs/03_memory.sample.ipynb #d1736568
 @patch
 def update(self:Prioritized, ring, idxs, td_errors):

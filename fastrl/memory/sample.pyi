@@ -134,6 +134,11 @@ class Prioritized(Uniform):
         """Give the rows that came since the last time the largest priority of those that were there before"""
         ...
 
+    def leave_out(self, slots):
+        """These rows are half written: they are not drawn until they are written anew
+    - `slots`: An array of row numbers"""
+        ...
+
     def update(self, ring, idxs, td_errors):
         """Set the priorities of `idxs` by their TD errors"""
         ...
