@@ -518,7 +518,7 @@ def _without_torn(self:Ring, sampler, bs, idxs, cols, k):
     for _ in range(1000):
         there = whole_ones(idxs)
         if there.all(): return idxs,cols
-        if hasattr(sampler, 'leave_out'): sampler.leave_out(self.serials.torn) # weights are relative to those of the same draw
+        if hasattr(sampler, 'leave_out'): sampler.leave_out(self.serials.torn) # weights belong to one draw
         more,others = self._draw_several(sampler, bs, k)
         good = whole_ones(more).nonzero()[:,0]
         if more.shape!=idxs.shape or len(good)==len(more): idxs,cols = more,others; continue
