@@ -21,8 +21,8 @@ from fastcore.script import anno_parser
 from . import __version__
 from .core import printable, whole_number
 from .memory.bank import BankUnion, ExperienceBank, bank_about
-from .memory.disk import LoadError, Saved, put_file, ring_at, verify as problems_of
-from .memory.episode_files import read_episode_file
+from .memory.disk import LoadError, Saved, is_ring, put_file, ring_at, verify as problems_of
+from .memory.episode_files import episode_head, read_episode_file
 from .memory.episodes import episode_problems, saved_episodes
 from .memory.frames import FrameRing, stored
 from .memory.place import frames_when_full, machine_memory
@@ -66,10 +66,17 @@ def _saved_about(saved):
                               capacity=frames['capacity'])
     if (files := saved_episodes(saved)) is not None:
         n,c = sum(n for _,n in files),saved.config
-        return _rows_about(saved.kind, n, c['capacity'], None, fields, settings=c,
+        return _rows_about(saved.kind, n, c['capacity'], None, fields or _episode_fields(files), settings=c,
                            episodes=dict(n=len(files), directory=c['directory']), **more)
     return _rows_about(saved.kind, len(saved), saved.ring['capacity'], saved.total, fields, files=len(pieces),
                        nbytes=sum(p['nbytes'] for p in pieces), settings=saved.config, **more)
+
+def _episode_fields(episodes):
+    "The columns of the newest episode that is there and sound"
+    for path,n in episodes[::-1]:
+        try: return [Field(p, f.shape, f.dtype) for p,f in episode_head(path, n)[0].items()]
+        except (LoadError, OSError): pass
+    return []
 
 def _bank_about(bank):
     of = bank.ring['source'].tolist() if len(bank) else []
@@ -110,21 +117,29 @@ def _training(saved):
 
 # %% ../nbs/20_cli.ipynb #ecab5c0d
 def verify(
-    path:str, # Folder of a memory or a training, or file of a bank
+    path:str, # Folder of a memory or a training, or file of a ring or a bank
 ): # -> the number of problems, which is the exit code
     """Check that all files of a saved memory are as they were written
-    - `path`: Folder of a memory or a training, or file of a bank
+    - `path`: Folder of a memory or a training, or file of a ring or a bank
     - returns: the number of problems, which is the exit code"""
     path = Path(path).expanduser()
-    if path.is_file():
-        print(printable(f'{path}: all {len(ExperienceBank.load(path)):,} experiences are as they were written'))
-        return 0
+    if path.is_file(): return _verify_file(path)
     path = _memory_folder(path)
     found,sound = problems_of(path),None
     if not found: found,sound = _files_found(Saved(path))
     for o in found: print(printable(o))
     if sound: print(printable(f'{path}: {sound}'))
     return min(len(found), 100)
+
+def _verify_file(path):
+    if not is_ring(path):
+        print(printable(f'{path}: all {len(ExperienceBank.load(path)):,} experiences are as they were written'))
+        return 0
+    ring = ring_at(path)
+    torn = len(ring.serials.torn)
+    print(printable(f'{path}: {torn:,} of {len(ring):,} rows are half written' if torn else
+                    f'{path}: its size fits {len(ring):,} rows, all of them whole; rows in use have no checksums'))
+    return torn>0
 
 def _files_found(saved):
     "Problems of episodes that lie elsewhere, and what is sound, in words"
@@ -240,6 +255,7 @@ def _empty_like(found, n):
     if S := first.frame_stack:
         frames = min(sum(_n_frames(o.ring) for o in found.values()), n*(S+1))
         if frames>frames_when_full(n, S, same.get('frame_margin', .05)): same['frame_margin'] = frames-n+17*(S+1)
+    if all(o.schema==first.schema for o in found.values()): same['schema'] = first.schema
     res = ExperienceReplay(first.bs, n, 0, frame_stack=S, **same)
     res.later = {k: v for o in found.values() for k,v in o.later.items()}
     return res

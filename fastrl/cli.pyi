@@ -15,7 +15,7 @@ def info(path: str, json: bool=False):
 
 def verify(path: str):
     """Check that all files of a saved memory are as they were written
-    - `path`: Folder of a memory or a training, or file of a bank
+    - `path`: Folder of a memory or a training, or file of a ring or a bank
     - returns: the number of problems, which is the exit code"""
     ...
 

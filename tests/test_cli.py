@@ -222,6 +222,34 @@ def test_merge_keeps_later(tmp_path):
     er = ExperienceReplay.load(tmp_path/'both')
     assert [*er.later]==['ret'] and er.ring['ret'].view(-1).tolist()==[0, 0, 1, 1, 1]
 
+def test_merge_keeps_schema(tmp_path):
+    "If all memories have one schema, so has the result"
+    import torch
+    from fastrl.memory.replay import ExperienceReplay
+    schema = dict(state=((1,), torch.float32), reward=((1,), torch.float32), terminated=((1,), torch.bool),
+                  truncated=((1,), torch.bool), ret=((1,), torch.float32, 'later'))
+    for k in 'abc': _rows(2, **(dict(schema=schema) if k<'c' else {})).save(tmp_path/k)
+    for names,expected in (('ab', schema), ('abc', None)):
+        assert not here('merge', *names, '--out', names, cwd=tmp_path).returncode
+        assert ExperienceReplay.load(tmp_path/names).schema==expected
+
+def test_verify_ring(tmp_path):
+    "A mapped file is known as one; a file that was cut short, rows half written, and other files are told"
+    from fastrl.memory.replay import ExperienceReplay
+    er = _rows(3, path=tmp_path/'rows')
+    def said():
+        o = here('verify', 'rows', cwd=tmp_path)
+        return o.returncode,o.stdout+o.stderr
+    assert said()==(0, 'rows: its size fits 3 rows, all of them whole; rows in use have no checksums\n')
+    _rows(40, path=tmp_path/'full').ring.place.head[1] += 2 # as a writer leaves it that was killed
+    (tmp_path/'full').rename(tmp_path/'rows')
+    code,text = said()
+    assert code==1 and 'rows: 2 of 40 rows are half written' in text
+    for cut,says in ((10**4, 'rows should have'), (100, 'rows has 100 bytes, fewer than its head'), (30, 'no bank')):
+        with open(tmp_path/'rows', 'r+b') as f: f.truncate(cut)
+        code,text = said()
+        assert code==1 and says in text and len(text.splitlines())==1, text
+
 def test_verify_episode_files(tmp_path):
     "The episodes that a saved replay has in files are checked, too: damaged and missing ones are named"
     from fastrl.memory.episodes import EpisodeReplay, IndividualFileDataset, RingBufferDataset
@@ -237,7 +265,7 @@ def test_verify_episode_files(tmp_path):
         return o.returncode,o.stdout
     code,text = said()
     assert code==0 and f'3 episodes of 12 steps in {tmp_path/"files"}, as they were written' in text
-    assert 'EpisodeReplay: 12 rows of 40\n' in said('info')[1] and f'3 episodes in {tmp_path/"files"}' in said('info')[1]
+    assert 'EpisodeReplay: 12 rows of 40\n  obs float32\n' in said('info')[1] and f'3 episodes in {tmp_path/"files"}' in said('info')[1]
     about = json.loads(said_json := here('info', 'm', '--json', cwd=tmp_path).stdout)
     assert (about['rows'], about['capacity'], about['episodes']['n'])==(12, 40, 3), said_json
     first,second,third = sorted((tmp_path/'files').glob('*.safetensors'))

@@ -11,7 +11,7 @@ from .files import *
 from .manifest import *
 from .ring import *
 from .saved import *
-__all__ = ['load_memory', 'remove_files', 'Savable', 'OfClass', 'ring_at', 'move_files']
+__all__ = ['load_memory', 'remove_files', 'Savable', 'OfClass', 'is_ring', 'ring_at', 'move_files']
 
 def load_memory(folder, kind: str, asked: dict, make: Any=noop, restore: Any=None, on_error: str='raise', env_restored: bool=False, mapped: bool=False, **where):
     """Load a memory of any class: the class makes it, and restores what is its own
@@ -81,6 +81,11 @@ class OfClass:
 
     def __get__(self, obj, cls):
         ...
+
+def is_ring(path) -> bool:
+    """Is it the file of a ring, sound or not?
+    - `path`: A file"""
+    ...
 
 def ring_at(path) -> Ring:
     """The ring in a file

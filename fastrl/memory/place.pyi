@@ -7,7 +7,7 @@ from typing import Any, overload
 from torch import Tensor
 from ..core import *
 from .row import *
-__all__ = ['head_words', 'Place', 'machine_memory', 'nbytes_when_full', 'frames_when_full', 'frame_shape', 'stacked_fields', 'row_writer']
+__all__ = ['head_words', 'ring_mark', 'Place', 'machine_memory', 'nbytes_when_full', 'frames_when_full', 'frame_shape', 'stacked_fields', 'row_writer']
 head_words: int
 
 class Place:
@@ -189,3 +189,4 @@ def row_writer(place: Place, lock, base: int | None=None):
     - `base`: Of a place that grows, the word that has the number of the row in slot 0; others make room
     - returns: `f(row)`, which writes a row that fits as it is: did it? `f.fits(row)` only looks"""
     ...
+ring_mark: Any
