@@ -107,6 +107,7 @@ def oldest_first(
 class EpisodeDataset(IterableDataset):
     "Whole episodes, `capacity` steps at most; `get_loader` batches them, a plain `DataLoader` needs `batch_size=None`"
     _waited = 0 # episodes that came since some of `other` were taken
+    _draws_only = False # did an evictor, or `other`, stay in the process that spawned this one?
     def __init__(self,
         capacity:int, # The most steps
         evictor=None, # Which episode goes when it is full: `FIFOEvictor()` by default, a `ScoreEvictor`, or your own
@@ -124,6 +125,7 @@ class EpisodeDataset(IterableDataset):
         self.table = Table(2*self.max_episodes+2 if self.any_order else self.max_episodes, **where)
         self.lock,self.writing,self.other,self._refill = threading.RLock(),None,None,None
         self._fields,self._flat,self._unsure = None,None,False # was an `add_episode` interrupted?
+        self._changes = self.table.changes # at the end of our last one: others have added since if there are more
         self._queue,self._entry = [],{} # of a `ScoreEvictor`: scores and ages, lowest first; the entry of each age
 
     @property
@@ -274,10 +276,13 @@ def _stack_steps(v):
 def _add_checked(self:EpisodeDataset, schema, cols, n, score):
     "Make room for an episode, store it, enter it into the table"
     with self.lock:
+        if self._draws_only: raise ValueError('a spawned process gets no evictor and no larger dataset, and can only '
+                                              'draw: add episodes in the process that made this dataset')
         self.settle()
         if self.writing is None: self.writing = self.lock_files()
-        self.mend()
         t = self.table
+        if t.changes!=self._changes: self._unsure = True
+        self.mend()
         self.prepare(schema)
         staged = self.stage_steps(cols, n)
         t.changes += 1+t.changes%2 # for a moment there may be nothing to draw; odd already, if a writer was killed
@@ -292,7 +297,7 @@ def _add_checked(self:EpisodeDataset, schema, cols, n, score):
         except BaseException:
             self.recover()
             raise
-        finally: t.changes += 1
+        finally: self._changes = t.changes = t.changes+1
 
 # %% ../../nbs/05d_memory.dataset.ipynb #1a422a71
 
@@ -423,7 +428,8 @@ def read_episode(self:EpisodeDataset, e, line):
 def __getstate__(self:EpisodeDataset):
     state = {k:v for k,v in self.__dict__.items() if k not in ('lock','_refill','writing')}
     if get_spawning_popen() is not None:
-        state.update(evictor=FIFOEvictor(), other=None, _others=None, _queue=[], _entry={})
+        state.update(evictor=FIFOEvictor(), other=None, _others=None, _queue=[], _entry={},
+                     _draws_only=self.any_order or self.other is not None)
     return state
 
 @patch

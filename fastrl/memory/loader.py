@@ -193,6 +193,9 @@ class EpisodeLoader(DataLoader):
                          collate_fn=noop, generator=torch.Generator(),
                          multiprocessing_context=context if num_workers else None)
 
+    def __getstate__(self): return {k: v for k,v in vars(self).items() if k!='generator'} # no draw depends on it
+    def __setstate__(self, state): vars(self).update(state, generator=torch.Generator())
+
     @property
     def settings(self): # for `get_loader`
         s = self.sequences

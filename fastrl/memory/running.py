@@ -83,6 +83,26 @@ def put_last(self:Running,
         self.last = {p: torch.zeros(n, *f.shape, dtype=f.dtype, device=f.device) for p,f in self.fields.items()}
     for p,t in cols.items(): self.last[p].copy_(t)
 
+# %% ../../nbs/05i_memory.running.ipynb #05ec7a14
+
+@patch
+def __getstate__(self:Running): # as bytes: a tensor goes to another process as one that both of them write
+    def raw(ts): return ts and {p: v.cpu().reshape(-1).view(torch.uint8).numpy() for p,v in ts.items()}
+    return {**vars(self), 'steps':raw(self.steps), 'last':raw(self.last)}
+
+@patch
+@torch.inference_mode(False)
+def __setstate__(self:Running, state):
+    def tensor(p, v, lead):
+        if isinstance(v, Tensor): return v # of an older pickle
+        f = state['fields'][p]
+        res = torch.empty(*lead, *f.shape, dtype=f.dtype)
+        res.view(-1).view(torch.uint8).copy_(torch.from_numpy(v))
+        return res.to(f.device)
+    n,last = math.prod(state['lead']),state['last'] if 'last' in state else None
+    vars(self).update(state, steps={p: tensor(p, v, (state['room'], n)) for p,v in state['steps'].items()},
+                      last=last and {p: tensor(p, v, (n,)) for p,v in last.items()})
+
 # %% ../../nbs/05i_memory.running.ipynb #e2e91c3f
 def flags_of(
     done, # As it came with a step

@@ -1,0 +1,83 @@
+"Memories that are handed to other processes, as arguments or through a queue: a copy is a copy, and what is shared is shared"
+import multiprocessing as mp
+import pytest, torch
+from torch import tensor
+from fastrl.core import test_same as same
+from fastrl.memory.episodes import EpisodeReplay, RingBufferDataset, ScoreEvictor
+
+def whole(replay): return [replay.dataset[i]['obs'].tolist() for i in range(replay.num_episodes)]
+def begin(dataset, **kwargs):
+    "A whole episode, and one that runs"
+    res = EpisodeReplay(dataset, 4, 2, **kwargs)
+    for i in range(5): res.add_step(dict(obs=tensor(i), x=torch.ones(2, dtype=torch.bfloat16)), done=i==1)
+    return res
+
+def test_copies_of_running_episodes():
+    "A memory and its copy from a queue go on with the episode that was running, each with its own steps"
+    q = mp.Queue()
+    ours = begin(RingBufferDataset(50))
+    q.put(ours)
+    theirs = q.get()
+    for i in range(3):
+        for o,n in ((ours,10), (theirs,20)): o.add_step(dict(obs=tensor(n+i), x=torch.zeros(2, dtype=torch.bfloat16)), done=i==2)
+    same(whole(ours), [[0,1],[2,3,4,10,11,12]])
+    same(whole(theirs), [[0,1],[2,3,4,20,21,22]])
+
+def add_and_draw(replay, told):
+    "In a process of its own"
+    for i in (5,6): replay.add_step(dict(obs=tensor(i), x=torch.ones(2, dtype=torch.bfloat16)), done=i==6)
+    told.put((whole(replay), sorted({tuple(o) for _ in range(20) for o in replay.sample()['obs'].tolist()})))
+
+@pytest.mark.slow
+def test_spawned_writer_of_episodes():
+    "It gets the running episode, ends it, and draws; this process sees its episodes"
+    replay,ctx = begin(RingBufferDataset(50, shared=True), seed=0),mp.get_context('spawn')
+    told = ctx.Queue()
+    p = ctx.Process(target=add_and_draw, args=(replay, told))
+    p.start()
+    episodes,drawn = told.get(timeout=60)
+    p.join()
+    same(episodes, [[0,1],[2,3,4,5,6]])
+    same(drawn, [(0,1),(2,3),(3,4),(4,5),(5,6)])
+    same(whole(replay), episodes)
+
+def worth(e): return e['obs'][0].item()*7919%13
+def add(dataset, ks):
+    for k in ks: dataset.add_episode(dict(obs=1000*k+torch.arange(k*31%7+1)))
+def kept(scored, ks, capacity=30):
+    "The numbers of the episodes that are there, once all of these came"
+    res,n = [],lambda k: k*31%7+1
+    for k in ks:
+        while sum(map(n, res))+n(k)>capacity: res.remove(min(res, key=lambda o: 1000*o*7919%13) if scored else res[0])
+        res.append(k)
+    return [[1000*k+i for i in range(n(k))] for k in res]
+def episodes(dataset): return [dataset[i]['obs'].tolist() for i in range(dataset.num_episodes)]
+
+@pytest.mark.skipif('fork' not in mp.get_all_start_methods(), reason='this system cannot fork')
+@pytest.mark.parametrize('scored', [False,True])
+def test_writers_in_turns(scored):
+    "A forked process adds episodes, and then this one does: the right ones go, and none gets the steps of another"
+    ds = RingBufferDataset(30, shared=True, evictor=ScoreEvictor(worth) if scored else None)
+    ds.add_episode(dict(obs=tensor([0])))
+    for k in range(1, 60, 10):
+        add(ds, range(k, k+5))
+        p = mp.get_context('fork').Process(target=add, args=(ds, range(k+5, k+10)))
+        p.start(); p.join()
+        same(episodes(ds), kept(scored, range(k+10)))
+
+def spoil(dataset, told):
+    try: add(dataset, [70])
+    except ValueError as e: told.put(str(e))
+
+@pytest.mark.slow
+def test_spawned_writer_without_evictor():
+    "An evictor stays behind, so a spawned process may draw, and not add: other episodes would go"
+    ds,ctx = RingBufferDataset(30, shared=True, evictor=ScoreEvictor(worth)),mp.get_context('spawn')
+    add(ds, range(10))
+    told = ctx.Queue()
+    p = ctx.Process(target=spoil, args=(ds, told))
+    p.start()
+    assert 'evictor' in told.get(timeout=60)
+    p.join()
+    add(ds, range(10, 20))
+    same(episodes(ds), kept(True, range(20)))
