@@ -174,6 +174,7 @@ def test_short_episodes(tmp_path, workers):
     def said(r, n=3):
         with warnings.catch_warnings(record=True) as res:
             warnings.simplefilter('always')
+            warnings.filterwarnings('ignore', 'This process', DeprecationWarning) # of Python, that threads and forks don't go together
             for _ in range(n): r.sample()
         return [str(o.message) for o in res]
     assert [said(o) for o in replays]==[[]]*3
