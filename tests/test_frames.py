@@ -508,3 +508,36 @@ def test_frames_that_are_no_stacks():
                   lambda i: np.full((3,8,8), i), lambda i: np.zeros((8,8,3))+i%2):
         er = ExperienceReplay(4, max_sz=60, warmup_sz=1, frame_stack=4)
         for i in range(12): er.add(state=moves(i).astype(np.uint8), next_state=moves(i+1).astype(np.uint8), reward=0., terminated=False, truncated=False)
+
+def test_rows_of_several_steps():
+    "Whole stacks have one new frame a row; a next state that shows more is refused, and nothing of its batch is stored"
+    world = World(random.Random(0), stack=3, longest=9)
+    rows = [world.step(0) for _ in range(3)]
+    er,batch = ExperienceReplay(4, 20, 1, frame_stack=3),{k: np.stack([o[k] for o in rows]) for k in rows[0]}
+    batch['next_state'][1] = batch['next_state'][2]
+    with pytest.raises(ExperienceReplayException, match='`next_state` of row 1 should be its `state` without the first frame'): er+BD(batch)
+    with pytest.raises(ExperienceReplayException, match='`next_state` of row 0 should be'): er.add(**{k: v[1] for k,v in batch.items()})
+    assert not len(er)
+
+# %% States with several images
+@pytest.mark.parametrize('n_step', (None, 2))
+@pytest.mark.parametrize('pad', ('repeat','zeros'))
+def test_two_cameras(pad, n_step):
+    "Each has its own frames, wherever a batch comes from: an observation is the episode's number and the step"
+    sizes,S,n = dict(left=((2,2), 1), right=((5,7), 101)),3,6
+    def seen(e, t): return {k: np.full(size, 10*e+t+off, np.uint8) for k,(size,off) in sizes.items()}|dict(at=np.float32([10*e+t]))
+    er = ExperienceReplay(40, 20, 1, frame_stack=S, frame_pad=pad, n_step=n_step, seed=0)
+    for e,t in itertools.product(range(4), range(n)): er.add(state=seen(e, t), next_state=seen(e, t+1), reward=1., terminated=t==n-1, truncated=False)
+    def right(batch):
+        for which in ('state','next_state'):
+            at = batch[which]['at'].reshape(-1).int()
+            back = at[:,None]%10-torch.arange(S-1, -1, -1) # step of each frame in the stack
+            for k,(size,off) in sizes.items():
+                want = torch.where(back<0, 0 if pad=='zeros' else (at-at%10+off)[:,None], (at-at%10+off)[:,None]+back)
+                got = batch[which][k].reshape(-1, S, *size).int()
+                assert torch.equal(got, want[...,None,None].expand_as(got))
+        assert '#1' not in batch
+        return len(batch['reward'])
+    assert right(er.sample()[0])==40 and [right(o) for o,_ in er.sample(n_batches=3)]==[40]*3
+    assert right(er[5:9].sample(30)[0])==30 and right(er.ring[:])==20
+    if not n_step: assert right(er.sample_sequences(9, T=4)[0])==9
