@@ -541,3 +541,30 @@ def test_two_cameras(pad, n_step):
     assert right(er.sample()[0])==40 and [right(o) for o,_ in er.sample(n_batches=3)]==[40]*3
     assert right(er[5:9].sample(30)[0])==30 and right(er.ring[:])==20
     if not n_step: assert right(er.sample_sequences(9, T=4)[0])==9
+
+def test_columns_beside_frames():
+    "They show the rows that are held: here the pool has room for 6 frames, and each episode needs 2 for its one row"
+    er = ExperienceReplay(4, 5, 1, frame_stack=2, frame_margin=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore')
+        for i in range(7): er.add(state=np.full((1,3), i+1, np.uint8), next_state=np.full((1,3), i+2, np.uint8), value=float(i), terminated=True, truncated=False)
+    held = er.ring['value'].flatten().tolist()
+    assert 0<len(er)==len(held)<5 and sorted(held)==list(range(7-len(er), 7))
+    cols = er.ring.columns()
+    assert [*cols]==['value','terminated','truncated','td_error'] and cols['value'].flatten().tolist()==held
+
+@pytest.mark.parametrize('margin', (True, 'a', None, -1, float('inf'), float('nan')))
+def test_margins_that_are_none(margin):
+    with pytest.raises(ExperienceReplayException, match='`frame_margin` should be a share like .05'): ExperienceReplay(4, 5, 1, frame_stack=2, frame_margin=margin)
+
+@pytest.mark.parametrize('S', (2,3))
+def test_stacks_of_another_size(S):
+    "Longer or shorter ones are refused, also where they go on from the last row"
+    def stack(t, n=S): return np.stack([np.full((2,5), max(o, 0)+1, np.uint8) for o in range(t-S+1, t-S+1+n)])
+    er = ExperienceReplay(4, 40, 1, frame_stack=S)
+    def add(t, n=S): er.add(state=stack(t, n), next_state=stack(t+1, n), terminated=False, truncated=False)
+    for t in range(20): add(t)
+    for n in (S+1, S-1):
+        with pytest.raises(ExperienceReplayException, match='`state` should be'): add(20, n)
+    add(20)
+    assert len(er)==21 and (er.memory['next_state'][-1].numpy()==stack(21)).all()
