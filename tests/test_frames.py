@@ -522,9 +522,10 @@ def test_rows_of_several_steps():
 # %% States with several images
 @pytest.mark.parametrize('n_step', (None, 2))
 @pytest.mark.parametrize('pad', ('repeat','zeros'))
-def test_two_cameras(pad, n_step):
+@pytest.mark.parametrize('cameras', (('left',), ('left','right')))
+def test_cameras(cameras, pad, n_step):
     "Each has its own frames, wherever a batch comes from: an observation is the episode's number and the step"
-    sizes,S,n = dict(left=((2,2), 1), right=((5,7), 101)),3,6
+    sizes,S,n = {k: dict(left=((2,2), 1), right=((5,7), 101))[k] for k in cameras},3,6
     def seen(e, t): return {k: np.full(size, 10*e+t+off, np.uint8) for k,(size,off) in sizes.items()}|dict(at=np.float32([10*e+t]))
     er = ExperienceReplay(40, 20, 1, frame_stack=S, frame_pad=pad, n_step=n_step, seed=0)
     for e,t in itertools.product(range(4), range(n)): er.add(state=seen(e, t), next_state=seen(e, t+1), reward=1., terminated=t==n-1, truncated=False)
