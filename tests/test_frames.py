@@ -522,16 +522,16 @@ def test_rows_of_several_steps():
 # %% States with several images
 @pytest.mark.parametrize('n_step', (None, 2))
 @pytest.mark.parametrize('pad', ('repeat','zeros'))
-@pytest.mark.parametrize('cameras', (('left',), ('left','right')))
-def test_cameras(cameras, pad, n_step):
+@pytest.mark.parametrize('cameras,wide', ((('left',), 1), (('left','right'), 1), (('left','right'), 3000)))
+def test_cameras(cameras, wide, pad, n_step):
     "Each has its own frames, wherever a batch comes from: an observation is the episode's number and the step"
     sizes,S,n = {k: dict(left=((2,2), 1), right=((5,7), 101))[k] for k in cameras},3,6
-    def seen(e, t): return {k: np.full(size, 10*e+t+off, np.uint8) for k,(size,off) in sizes.items()}|dict(at=np.float32([10*e+t]))
+    def seen(e, t): return {k: np.full(size, 10*e+t+off, np.uint8) for k,(size,off) in sizes.items()}|dict(at=np.full(wide, 10*e+t, np.float32))
     er = ExperienceReplay(40, 20, 1, frame_stack=S, frame_pad=pad, n_step=n_step, seed=0)
     for e,t in itertools.product(range(4), range(n)): er.add(state=seen(e, t), next_state=seen(e, t+1), reward=1., terminated=t==n-1, truncated=False)
     def right(batch):
         for which in ('state','next_state'):
-            at = batch[which]['at'].reshape(-1).int()
+            at = batch[which]['at'][...,0].reshape(-1).int()
             back = at[:,None]%10-torch.arange(S-1, -1, -1) # step of each frame in the stack
             for k,(size,off) in sizes.items():
                 want = torch.where(back<0, 0 if pad=='zeros' else (at-at%10+off)[:,None], (at-at%10+off)[:,None]+back)
@@ -569,3 +569,13 @@ def test_stacks_of_another_size(S):
         with pytest.raises(ExperienceReplayException, match='`state` should be'): add(20, n)
     add(20)
     assert len(er)==21 and (er.memory['next_state'][-1].numpy()==stack(21)).all()
+
+def test_a_camera_stands_still():
+    "Frames are the same, and stacks continue one another, if those of all cameras do"
+    def stacks(t): return dict(left=np.ones((3,2,2), np.uint8), right=np.stack([np.full((2,5), o, np.uint8) for o in (t-2,t-1,t)]))
+    er = ExperienceReplay(4, 20, 1, frame_stack=3)
+    def add(t): er.add(state=stacks(t), next_state=stacks(t+1), terminated=False, truncated=False)
+    for t in range(5, 9): add(t)
+    with pytest.raises(ExperienceReplayException, match='does not continue the `next_state` of the last row'): add(20)
+    for which,off in (('state',5), ('next_state',6)):
+        for k in ('left','right'): assert (er.memory[which][k].numpy()==np.stack([stacks(t+off)[k] for t in range(4)])).all()
