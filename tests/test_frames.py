@@ -508,3 +508,74 @@ def test_frames_that_are_no_stacks():
                   lambda i: np.full((3,8,8), i), lambda i: np.zeros((8,8,3))+i%2):
         er = ExperienceReplay(4, max_sz=60, warmup_sz=1, frame_stack=4)
         for i in range(12): er.add(state=moves(i).astype(np.uint8), next_state=moves(i+1).astype(np.uint8), reward=0., terminated=False, truncated=False)
+
+def test_rows_of_several_steps():
+    "Whole stacks have one new frame a row; a next state that shows more is refused, and nothing of its batch is stored"
+    world = World(random.Random(0), stack=3, longest=9)
+    rows = [world.step(0) for _ in range(3)]
+    er,batch = ExperienceReplay(4, 20, 1, frame_stack=3),{k: np.stack([o[k] for o in rows]) for k in rows[0]}
+    batch['next_state'][1] = batch['next_state'][2]
+    with pytest.raises(ExperienceReplayException, match='`next_state` of row 1 should be its `state` without the first frame'): er+BD(batch)
+    with pytest.raises(ExperienceReplayException, match='`next_state` of row 0 should be'): er.add(**{k: v[1] for k,v in batch.items()})
+    assert not len(er)
+
+# %% States with several images
+@pytest.mark.parametrize('n_step', (None, 2))
+@pytest.mark.parametrize('pad', ('repeat','zeros'))
+@pytest.mark.parametrize('cameras,wide', ((('left',), 1), (('left','right'), 1), (('left','right'), 3000)))
+def test_cameras(cameras, wide, pad, n_step):
+    "Each has its own frames, wherever a batch comes from: an observation is the episode's number and the step"
+    sizes,S,n = {k: dict(left=((2,2), 1), right=((5,7), 101))[k] for k in cameras},3,6
+    def seen(e, t): return {k: np.full(size, 10*e+t+off, np.uint8) for k,(size,off) in sizes.items()}|dict(at=np.full(wide, 10*e+t, np.float32))
+    er = ExperienceReplay(40, 20, 1, frame_stack=S, frame_pad=pad, n_step=n_step, seed=0)
+    for e,t in itertools.product(range(4), range(n)): er.add(state=seen(e, t), next_state=seen(e, t+1), reward=1., terminated=t==n-1, truncated=False)
+    def right(batch):
+        for which in ('state','next_state'):
+            at = batch[which]['at'][...,0].reshape(-1).int()
+            back = at[:,None]%10-torch.arange(S-1, -1, -1) # step of each frame in the stack
+            for k,(size,off) in sizes.items():
+                want = torch.where(back<0, 0 if pad=='zeros' else (at-at%10+off)[:,None], (at-at%10+off)[:,None]+back)
+                got = batch[which][k].reshape(-1, S, *size).int()
+                assert torch.equal(got, want[...,None,None].expand_as(got))
+        assert '#1' not in batch
+        return len(batch['reward'])
+    assert right(er.sample()[0])==40 and [right(o) for o,_ in er.sample(n_batches=3)]==[40]*3
+    assert right(er[5:9].sample(30)[0])==30 and right(er.ring[:])==20
+    if not n_step: assert right(er.sample_sequences(9, T=4)[0])==9
+
+def test_columns_beside_frames():
+    "They show the rows that are held: here the pool has room for 6 frames, and each episode needs 2 for its one row"
+    er = ExperienceReplay(4, 5, 1, frame_stack=2, frame_margin=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore')
+        for i in range(7): er.add(state=np.full((1,3), i+1, np.uint8), next_state=np.full((1,3), i+2, np.uint8), value=float(i), terminated=True, truncated=False)
+    held = er.ring['value'].flatten().tolist()
+    assert 0<len(er)==len(held)<5 and sorted(held)==list(range(7-len(er), 7))
+    cols = er.ring.columns()
+    assert [*cols]==['value','terminated','truncated','td_error'] and cols['value'].flatten().tolist()==held
+
+@pytest.mark.parametrize('margin', (True, 'a', None, -1, float('inf'), float('nan')))
+def test_margins_that_are_none(margin):
+    with pytest.raises(ExperienceReplayException, match='`frame_margin` should be a share like .05'): ExperienceReplay(4, 5, 1, frame_stack=2, frame_margin=margin)
+
+@pytest.mark.parametrize('S', (2,3))
+def test_stacks_of_another_size(S):
+    "Longer or shorter ones are refused, also where they go on from the last row"
+    def stack(t, n=S): return np.stack([np.full((2,5), max(o, 0)+1, np.uint8) for o in range(t-S+1, t-S+1+n)])
+    er = ExperienceReplay(4, 40, 1, frame_stack=S)
+    def add(t, n=S): er.add(state=stack(t, n), next_state=stack(t+1, n), terminated=False, truncated=False)
+    for t in range(20): add(t)
+    for n in (S+1, S-1):
+        with pytest.raises(ExperienceReplayException, match='`state` should be'): add(20, n)
+    add(20)
+    assert len(er)==21 and (er.memory['next_state'][-1].numpy()==stack(21)).all()
+
+def test_a_camera_stands_still():
+    "Frames are the same, and stacks continue one another, if those of all cameras do"
+    def stacks(t): return dict(left=np.ones((3,2,2), np.uint8), right=np.stack([np.full((2,5), o, np.uint8) for o in (t-2,t-1,t)]))
+    er = ExperienceReplay(4, 20, 1, frame_stack=3)
+    def add(t): er.add(state=stacks(t), next_state=stacks(t+1), terminated=False, truncated=False)
+    for t in range(5, 9): add(t)
+    with pytest.raises(ExperienceReplayException, match='does not continue the `next_state` of the last row'): add(20)
+    for which,off in (('state',5), ('next_state',6)):
+        for k in ('left','right'): assert (er.memory[which][k].numpy()==np.stack([stacks(t+off)[k] for t in range(4)])).all()

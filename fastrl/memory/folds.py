@@ -147,8 +147,7 @@ def _warn_of_names(fields):
 def _by_column(self:Folds, ring, idxs):
     "The same for long rows, column by column"
     last,steps,total,discount = self.walk.fold(ring, idxs, self.n, self.gamma)
-    dtype = reward_of(ring).dtype
-    total = total.to(dtype if dtype.is_floating_point else torch.float32) # a discounted sum of ints is a float
+    total = _as_rewards(total, reward_of(ring))
     outcome = outcome_of(ring.fields)
     return ([v.index_select(0, last if p[0] in outcome else idxs) for p,v in ring.place.columns.items()],
             dict(reward=total, n_steps=steps, discount=discount))
@@ -160,8 +159,11 @@ def _by_tensors(self:Folds, ring, idxs):
     f,packed = reward_of(ring),ring.place.packed
     if self.seen is None or self.seen[0] is not packed:
         self.seen = packed,sent(from_numpy(_outcome_mask(ring)), ring.device)
-    total = total.to(f.dtype if f.dtype.is_floating_point else torch.float32).view(-1, *f.shape)
-    return joined_rows(packed, idxs, last, self.seen[1]),dict(reward=total, n_steps=steps, discount=discount)
+    return (joined_rows(packed, idxs, last, self.seen[1]),
+            dict(reward=_as_rewards(total, f), n_steps=steps, discount=discount))
+
+def _as_rewards(total, f): # a discounted sum of ints is a float
+    return total.to(f.dtype if f.dtype.is_floating_point else torch.float32).view(-1, *f.shape)
 
 # %% ../../nbs/02ac_memory.folds.ipynb #2d64d7d9
 

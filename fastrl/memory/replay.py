@@ -509,8 +509,8 @@ def extend(self:ExperienceReplay,
         i = oldest_first(ring)
         ids = ring.columns().get('episode_id')
         if ids is not None: ids = ring.place.columns[('episode_id',)][i.to(ring.device)]
-        if ids is not None and 'episode_id' in self.ring.columns() and len(self):
-            ids = ids-ids.min()+self.ring['episode_id'].max()+1
+        if ids is not None and (len(self) or self.vectors.next_episode):
+            ids = ids-ids.min()+self.vectors.free_episode(self.ring)
         self._add_rows_of(other, i, **({} if ids is None else dict(episode_id=ids)))
         if ids is not None: self.vectors.next_episode = max(self.vectors.next_episode, int(ids.max())+1)
     return self

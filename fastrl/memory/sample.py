@@ -373,7 +373,7 @@ def beside(self:Prioritized, ring)->dict:
 @patch
 def state_dict(self:Prioritized)->dict:
     "The position in its stream of random numbers, and how far `beta` has come"
-    return {**Uniform.state_dict(self), 'draws':self.draws}
+    return {**Uniform.state_dict(self), 'draws':self.draws, 'beta':self._beta}
 
 # %% ../../nbs/03_memory.sample.ipynb #7525770b
 @patch
@@ -388,6 +388,7 @@ def load_state_dict(self:Prioritized,
     - `beside`: From `beside`, for these rows"""
     Uniform.load_state_dict(self, state)
     self.draws,self.seen,self.base,self.tree,self.forgotten,self.starts = int(state['draws']),0,0,None,0,None
+    self._beta = state.get('beta') # older states have none
     if not ring or not beside: return
     self.follow(ring)
     self.tree.update(torch.arange(len(ring)), beside['priority'])

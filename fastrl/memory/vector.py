@@ -119,6 +119,16 @@ def commit(self:VectorSteps,
         "`autoreset='disabled'` you reset environments; if the vector does, pass the vector itself as `autoreset`")
 
 @patch
+def free_episode(self:VectorSteps,
+    ring, # Whose rows they are
+)->int: # At least 1
+    """A number above those of all episodes, stored or underway
+    - `ring`: Whose rows they are
+    - returns: At least 1"""
+    stored = ring['episode_id'] if len(ring) and ('episode_id',) in ring.place.columns else torch.zeros(1)
+    return max(self.next_episode, int(stored.max())+1)
+
+@patch
 def _warn(self:VectorSteps, says):
     "Warn of this once"
     if (first := says[:20]) in self.told: return
@@ -305,7 +315,7 @@ def store_vector(self:TakesVectors,
     - `actions`: As they came
     - `more`: Other columns"""
     if first := not len(self.vectors): # no stored episode has its number
-        begin = _first_episode(self.ring)
+        begin = max(self.ring.total, self.vectors.free_episode(self.ring))
         s.episode_id,self.vectors.next_episode = s.episode_id+begin-self.vectors.next_episode,begin
     rows = dict(state=s.obs, action=actions, reward=s.rewards, next_state=s.true_next, terminated=s.terminated,
                 truncated=s.truncated, env_id=s.env_id, episode_id=s.episode_id, step=s.step)
@@ -319,11 +329,6 @@ def store_vector(self:TakesVectors,
     self.vectors.commit(s, s.next_obs)
 
 # %% ../../nbs/05n_memory.vector.ipynb #a88d81eb
-def _first_episode(ring):
-    "A number that no stored episode has"
-    stored = ring['episode_id'] if len(ring) and ('episode_id',) in ring.place.columns else torch.zeros(1)
-    return max(ring.total, int(stored.max())+1)
-
 @patch
 def _add_after(self:TakesVectors, rows, cut):
     "Add `rows`, after a cut if need be; if they are refused, the cut is taken back"

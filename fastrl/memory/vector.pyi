@@ -57,6 +57,12 @@ class VectorSteps:
     - `next_obs`: What the environments showed after the step"""
         ...
 
+    def free_episode(self, ring) -> int:
+        """A number above those of all episodes, stored or underway
+    - `ring`: Whose rows they are
+    - returns: At least 1"""
+        ...
+
     def read(self, *, obs, rewards, terminated, truncated, next_obs, infos: Any=None, autoreset: Any=None, **columns) -> SimpleNamespace:
         """What one step of a vector was, checked; it counts once you `commit` it
     - `autoreset`: As `add_vector` takes them
