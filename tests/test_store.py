@@ -1,5 +1,5 @@
 "The store under threads, processes, signals, killed writers and files that say what cannot be"
-import copy, os, pickle, random, subprocess, sys, textwrap, threading, time, warnings
+import copy, itertools, os, pickle, random, subprocess, sys, textwrap, threading, time, warnings
 from pathlib import Path
 import numpy as np, pytest, torch, torch.multiprocessing as mp
 from fastcore.test import test_close as close, test_eq as same, test_fail as fails
@@ -69,19 +69,23 @@ def test_copy_while_a_thread_adds(cap):
     assert (r['a'][1:]-r['a'][:-1]==1).sum()>=len(r)-2
 
 # %% Processes
-def write_all(r, n):
-    for i in range(n): r.add(a=i, b=np.full(2048, i))
+def write_until(r, enough):
+    for i in itertools.count():
+        if enough.is_set(): return
+        r.add(a=i, b=np.full(2048, i))
 
 def test_process_writes_all_the_time():
     "No row that is read meanwhile is torn"
-    r = Ring(8, dict(a=((), torch.int64), b=((2048,), torch.int64)), shared=True)
-    p = mp.get_context('fork').Process(target=write_all, args=(r, 20_000))
+    r,fork = Ring(8, dict(a=((), torch.int64), b=((2048,), torch.int64)), shared=True),mp.get_context('fork')
+    p = fork.Process(target=write_until, args=(r, enough := fork.Event()), daemon=True)
     p.start()
-    reads = 0
-    while p.is_alive():
-        if len(r): got = r[:]; assert (got['a'][:,None]==got['b']).all(); reads += 1
+    reads,before = 0,0
+    while reads<30:
+        assert p.is_alive()
+        if r.total>before: before,got,reads = r.total,r[:],reads+1; assert (got['a'][:,None]==got['b']).all()
+    enough.set()
     p.join()
-    same(r.total, 20_000); assert reads>10
+    same(sorted(r['a'].tolist()), [*range(max(0, r.total-8), r.total)])
 
 spawn = """
     import torch, torch.multiprocessing as mp
