@@ -2,6 +2,7 @@
 import copy, itertools, linecache, sys, threading, warnings
 import numpy as np, pytest, torch
 from fastcore.test import test_eq as same
+from fastrl.memory.files import FileLock, put_files
 from fastrl.memory.replay import ExperienceReplay, MemoryNotWarm
 from fastrl.memory.ring import Ring
 from fastrl.memory.sample import Prioritized, Uniform
@@ -263,3 +264,46 @@ def test_interrupted_while_it_enters():
         assert not r._rows_lock._is_owned(), k
         r.place.head[0] += 1 # as another process counts
         same((r.total, k), (1, k))
+
+@pytest.mark.parametrize('kind', ['memory','shared','path','frames','prioritized'])
+def test_interrupted_first_rows(kind, tmp_path):
+    "The first rows are there, or can be added again"
+    where = dict(shared=dict(shared=True), frames=dict(frame_stack=2, frame_margin=10),
+                 prioritized=dict(sampler=Prioritized(seed=0))).get(kind, {})
+    for k in itertools.count(1, 4 if kind=='frames' else 1):
+        if kind=='path': where = dict(path=tmp_path/str(k)/'rows')
+        er = ExperienceReplay(bs=6, max_sz=20, warmup_sz=1, n_step=3, gamma=.5, **where)
+        met = at_line(k, ctrl_c, lambda: er+steps(0, 3, kind=='frames'))[1]
+        if not met: break
+        if not len(er): er+steps(0, 3, kind=='frames')
+        for i in range(3, 13): er.add(**step(i, kind=='frames'))
+        same(len(er), 13)
+        check(er.sample(20)[0], 3)
+    assert k>90
+
+@pytest.mark.filterwarnings('ignore::pytest.PytestUnraisableExceptionWarning') # where a lock is let go once more
+def test_interrupted_lock(tmp_path):
+    "A lock that was to be let go is, and one that was to be taken is not left behind"
+    def use():
+        with FileLock(tmp_path): pass
+    for k in itertools.count(1):
+        if not at_line(k, ctrl_c, use)[1]: break
+        FileLock(tmp_path).let_go() # would say that another writer has locked it
+    assert k>15
+    for k in range(1, 9):
+        lock = FileLock(tmp_path)
+        at_line(k, ctrl_c, lock.let_go)
+        lock.let_go()
+        FileLock(tmp_path).let_go()
+
+@pytest.mark.parametrize('name', ['put_files','checkpoint'])
+def test_interrupted_writer(name, tmp_path):
+    "The next one need not wait"
+    er = ExperienceReplay(max_sz=20, warmup_sz=1)
+    er+steps(0, 7)
+    writes = {tmp_path/o: lambda at, o=o: at.write_text(o) for o in 'ab'}
+    write = dict(put_files=lambda: put_files(writes), checkpoint=lambda: er.checkpoint(tmp_path/'c'))[name]
+    for k in itertools.count(1, 7):
+        if not at_line(k, ctrl_c, write, only=('_only_writer','_hold','_take','let_go','_let_go','__init__','__exit__','is_of'))[1]: break
+        write()
+    assert k>7

@@ -3,7 +3,7 @@ import multiprocessing as mp
 import pytest, torch
 from torch import tensor
 from fastrl.core import test_same as same
-from fastrl.memory.episodes import EpisodeReplay, RingBufferDataset, ScoreEvictor
+from fastrl.memory.episodes import EpisodeReplay, IndividualFileDataset, RingBufferDataset, ScoreEvictor
 
 def whole(replay): return [replay.dataset[i]['obs'].tolist() for i in range(replay.num_episodes)]
 def begin(dataset, **kwargs):
@@ -81,3 +81,22 @@ def test_spawned_writer_without_evictor():
     p.join()
     add(ds, range(10, 20))
     same(episodes(ds), kept(True, range(20)))
+
+def tell(dataset, asked, told):
+    for _ in range(2):
+        asked.get(timeout=60)
+        told.put(episodes(dataset))
+
+@pytest.mark.slow
+def test_spawned_reader_of_files(tmp_path):
+    "It sees episodes in files, also those that come later, though nobody called `share`"
+    ds,ctx = IndividualFileDataset(30, tmp_path),mp.get_context('spawn')
+    add(ds, range(9))
+    asked,told = ctx.Queue(),ctx.Queue()
+    p = ctx.Process(target=tell, args=(ds, asked, told))
+    p.start()
+    for n in (9,20):
+        add(ds, range(9, n))
+        asked.put(0)
+        same(told.get(timeout=60), kept(False, range(n)))
+    p.join()

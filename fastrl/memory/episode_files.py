@@ -13,6 +13,7 @@ __all__ = ['log', 'episode_file', 'episode_files', 'episode_head', 'check_episod
 # %% ../../nbs/05g_memory.episode_files.ipynb #98a25046
 import errno, itertools, json, logging, math, os, pickle, re, stat, time, warnings, zipfile, zlib
 from collections import Counter
+from multiprocessing.context import get_spawning_popen
 from pathlib import Path
 import numpy as np, torch
 from fastcore.basics import patch
@@ -465,6 +466,11 @@ def share(self:IndividualFileDataset)->bool:
     "Put the table where workers see it"
     with self.lock: self.share_table()
     return True
+
+@patch
+def __getstate__(self:IndividualFileDataset):
+    if get_spawning_popen() is not None: self.share()
+    return EpisodeDataset.__getstate__(self)
 
 @patch
 def __setstate__(self:IndividualFileDataset, state):

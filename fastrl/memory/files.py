@@ -421,16 +421,26 @@ class FileLock:
     ):
         """- `wait`: Wait for it? Otherwise a lock that is taken is an error
         - `alone`: Does it end with this process, although processes that it forked run on?"""
-        self.let_go,self._of = noop,None
+        self._held,self._process,self._of = [],os.getpid(),None
         if fcntl is None: return
-        fd = os.open(path, os.O_RDONLY)
+        weakref.finalize(self, _let_go, self._held, self._process)
+        try: self._take(path, wait, alone)
+        except BaseException: # Ctrl-C, too: whoever shows the traceback would keep the lock
+            self.let_go()
+            raise
+
+    def _take(self, path, wait, alone):
+        self._held.append(fd := os.open(path, os.O_RDONLY))
         self._of = os.fstat(fd)
-        self.let_go = weakref.finalize(self, _let_go, fd, os.getpid())
-        if alone: _alone[fd] = self.let_go
+        if alone: _alone.add(fd)
         try: fcntl.flock(fd, fcntl.LOCK_EX|(0 if wait else fcntl.LOCK_NB))
         except BlockingIOError:
             raise ValueError(f'another writer has locked {path}: only one may write at a time') from None
         except OSError: pass # some network drives have no such lock
+
+    def let_go(self):
+        "Unlock it"
+        _let_go(self._held, self._process)
 
     def is_of(self, path)->bool:
         "Is what it locks still what is called `path`?"
@@ -440,17 +450,21 @@ class FileLock:
     def __enter__(self): return self
     def __exit__(self, *_): self.let_go()
 
-_alone = {} # by file descriptor: the locks of this process that no forked one holds, too
+_alone = set() # file descriptors: the locks of this process that no forked one holds, too
 
-def _let_go(fd, pid, os=os, fcntl=fcntl, suppress=suppress, alone=_alone): # at exit these modules may be gone before it
-    if pid!=os.getpid(): return # a forked worker's copy
-    alone.pop(fd, None)
-    with suppress(OSError): fcntl.flock(fd, fcntl.LOCK_UN) # a forked worker may have the file open, too
-    os.close(fd)
+# at exit these modules may be gone before it
+def _let_go(held, pid, os=os, fcntl=fcntl, suppress=suppress, alone=_alone):
+    if not held or pid!=os.getpid(): return # a forked worker's copy
+    try:
+        with suppress(OSError): fcntl.flock(held[0], fcntl.LOCK_UN) # a forked worker may have the file open, too
+        alone.discard(held[0])
+        os.close(held.pop())
+    except BaseException: # Ctrl-C: nobody may ask again
+        if held: _let_go(held, pid)
+        raise
 
 def _close_alone():
-    for fd,let_go in _alone.items():
-        let_go.detach()
+    for fd in _alone:
         with suppress(OSError): os.close(fd)
     _alone.clear()
 if hasattr(os, 'register_at_fork'): os.register_at_fork(after_in_child=_close_alone)
@@ -525,9 +539,9 @@ def _only_writer(at):
         if at.is_symlink(): raise ValueError(f'{at} should be a folder of this library, and is a link: remove it')
         try: lock = FileLock(at, wait=True)
         except FileNotFoundError: continue # another writer has just removed it
-        if lock.is_of(at): break
-        lock.let_go()
-    with lock:
-        try: yield
-        finally:
-            with suppress(OSError): at.rmdir()
+        with lock:
+            if not lock.is_of(at): continue
+            try: yield
+            finally:
+                with suppress(OSError): at.rmdir()
+        return

@@ -100,11 +100,14 @@ def put_twice(folder, path, put):
 
 class FileLock:
     """A lock on a file or a folder, held until `let_go`, or until this object is gone"""
-    let_go: Any
 
     def __init__(self, path, wait=False, alone=False):
         """- `wait`: Wait for it? Otherwise a lock that is taken is an error
         - `alone`: Does it end with this process, although processes that it forked run on?"""
+        ...
+
+    def let_go(self):
+        """Unlock it"""
         ...
 
     def is_of(self, path) -> bool:

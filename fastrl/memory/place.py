@@ -11,7 +11,7 @@ __all__ = ['head_words', 'ring_mark', 'Place', 'machine_memory', 'nbytes_when_fu
            'stacked_fields', 'row_writer']
 
 # %% ../../nbs/00b_memory.place.ipynb #d6c733b4
-import errno, json, math, os, shutil, struct, threading
+import errno, json, math, os, secrets, shutil, struct
 from multiprocessing.context import get_spawning_popen
 from pathlib import Path
 import numpy as np, torch
@@ -63,20 +63,21 @@ class Place:
 
 # %% ../../nbs/00b_memory.place.ipynb #0b03a788
 @patch
-def _show(self:Place, columns=None):
+def _show(self:Place, fields, packed, columns=None):
     "Set all views of the rows, which are in `packed`, or `columns` that lie elsewhere"
     self.pid,cpu = os.getpid(),self.by_loops
     if self._head is not None: self.head = memoryview(self._head.numpy()) # else a list, which is faster
-    array = self.packed.numpy() if columns is None and cpu else None
-    views = self.fields.columns(self.packed) if columns is None else columns
-    cols = {f.path: v for f,v in zip(self.fields, views)}
-    arrays = {p: v.numpy() for p,v in cols.items()} if self.fields.record and cpu else None
-    wholes = {f.path: _as_items(f, array if arrays else None) for f in self.fields}
+    array = packed.numpy() if columns is None and cpu else None
+    views = fields.columns(packed) if columns is None else columns
+    cols = {f.path: v for f,v in zip(fields, views)}
+    arrays = {p: v.numpy() for p,v in cols.items()} if fields.record and cpu else None
+    wholes = {f.path: _as_items(f, array if arrays else None) for f in fields}
     # of `a.b` and `a` › `b` the first
-    put = [f for f in self.fields if not ('frame_pad' in self.about and f.path[0] in ('state','next_state'))]
+    put = [f for f in fields if not ('frame_pad' in self.about and f.path[0] in ('state','next_state'))]
     by_name = {f.name: f for f in sorted(put, key=lambda f: -len(f.path))} # without numbers of frames
-    vars(self).update(array=array, columns=cols, arrays=arrays, wholes=wholes, by_name=by_name, # in one step,
-                      short=array is not None and self.fields.nbytes<=1024) # whatever interrupts
+    short = array is not None and fields.nbytes<=1024
+    vars(self).update(fields=fields, packed=packed, array=array, columns=cols, arrays=arrays, wholes=wholes,
+                      by_name=by_name, short=short) # in one step, whatever interrupts
     if not cpu: self.tell()
     return self
 
@@ -133,8 +134,7 @@ def make(self:Place,
     if self.path: return self.create(fields, n)
     self.check_room(n*fields.nbytes)
     self._head,self.head = self.words(head_words) if self.shared else None,[0]*head_words
-    self.packed,self.fields = self.words(n*(fields.nbytes//8)).view(n,-1),fields
-    return self._show()
+    return self._show(fields, self.words(n*(fields.nbytes//8)).view(n,-1))
 
 # %% ../../nbs/00b_memory.place.ipynb #cdf30a87
 def nbytes_when_full(
@@ -205,8 +205,8 @@ def lay(self:Place,
     """Show `columns` as the rows of this place
     - `fields`: Of each row
     - `columns`: One tensor for each, wherever they lie"""
-    self.fields,self._head,self.head = Fields(fields),None,[0]*head_words
-    return self._show([*columns])
+    self._head,self.head = None,[0]*head_words
+    return self._show(Fields(fields), None, [*columns])
 
 # %% ../../nbs/00b_memory.place.ipynb #cb6c2de6
 @patch
@@ -229,8 +229,7 @@ def grow(self:Place,
     - `need`: Rows"""
     new = self.words(max(need, 2*len(self.packed))*self.packed.shape[1]).view(-1, self.packed.shape[1])
     new[:len(self.packed)] = self.packed
-    self.packed = new
-    self._show()
+    self._show(self.fields, new)
 
 # %% ../../nbs/00b_memory.place.ipynb #856bc0ba
 _signed = {torch.uint16:torch.int16, torch.uint32:torch.int32, torch.uint64:torch.int64}
@@ -467,7 +466,7 @@ def create(self:Place,
     head = np.zeros(head_words, np.int64)
     head[_own_words] = size,len(spec),ring_mark
     self.path.parent.mkdir(parents=True, exist_ok=True)
-    new = self.path.with_name(f'{self.path.name}.{os.getpid()}.{threading.get_ident()}.new')
+    new = self.path.with_name(f'{self.path.name}.{os.getpid()}.{secrets.token_hex(8)}.new')
     try:
         with open(new, 'xb') as f:
             f.write(head.tobytes()+spec)
@@ -511,9 +510,8 @@ def open(self:Place,
         raise ValueError(f'{self.path} has the fields {have}, not {list(fields)}: '
                          'open it without `schema`, or give another `path`')
     mapped,self.read_only = _map(self.path)
-    self._head,self.packed = mapped[:head_words],mapped[int(words[2])//8:].view(spec['capacity'],-1)
-    self.fields = have
-    return self._show()
+    self._head = mapped[:head_words]
+    return self._show(have, mapped[int(words[2])//8:].view(spec['capacity'],-1))
 
 def _map(path):
     "The words of a file, and can it only be read? Then what is written stays in this process"
@@ -594,4 +592,4 @@ def __setstate__(self:Place, state):
     else:
         self.shared = self.packed.is_shared() # a copy by value, as `deepcopy` makes, is not
         if self.shared: in_large_pages(self.packed)
-        self._show()
+        self._show(self.fields, self.packed)
