@@ -219,7 +219,7 @@ contents = {
         'memory.disk': ['memory.checkpoint', 'memory.saved', 'memory.manifest', 'memory.files'],
         'memory.explore': [], 'memory.check': ['pytest_plugin'], 'memory.buffer': [], 'compat': ['sb3', 'offline'], 'core': [], 'cli': []},
     'Reference: environments': {
-        'data.block': [], 'data.gym': ['data.envs', 'data.steps', 'memory.vector'], 'data.learner': [], 'agents.dqn': []},
+        'data.block': [], 'data.gym': ['data.envs', 'data.steps', 'memory.vector'], 'data.learner': [], 'agents.dqn': ['agents.nets']},
     'Reference: episodes': {
         'memory.episodes': ['memory.running'], 'memory.episode_rows': [], 'memory.episode_files': [],
         'memory.dataset': ['memory.table'], 'memory.loader': ['memory.slots']},

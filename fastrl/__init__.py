@@ -1,6 +1,7 @@
 """Modules:
 
 - `fastrl.agents.dqn`: A deep Q-network that learns from a replay memory, as fastai callbacks
+- `fastrl.agents.nets`: Networks that give each action a value, and a quick way to ask small ones
 - `fastrl.bank_folder`: A folder of banks that only grows: each task adds one file, whole or not at all, and the memory is all of them merged
 - `fastrl.cli`: `fastrl train`, `explore`, `info`, `verify`, `merge`: replay memories from a terminal
 - `fastrl.compat`: The replay buffer of cleanrl's scripts, without stable-baselines3

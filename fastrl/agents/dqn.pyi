@@ -5,70 +5,15 @@ Agents that learn from a memory prove that it works, and DQN needs one most: it 
 Docs: https://fastrl.github.io/fastrl/agents.dqn.html.md"""
 from typing import Any, overload
 import plotly.graph_objects as go
-from fastai.basics import Callback, Learner, Metric, nn
+from fastai.basics import Callback, Learner, Metric
 from torch import Tensor
+from .nets import *
 from ..core import *
 from ..data.gym import *
 from ..data.steps import *
 from ..memory.experience_replay import *
 from ..memory.updates import *
-__all__ = ['QNet', 'Dueling', 'Flat', 'mlp', 'Scale', 'nature_cnn', 'EpsilonGreedy', 'greedy_values', 'huber', 'DQN', 'play', 'Evaluate', 'Score', 'Column', 'ShowColumns', 'dqn_learner', 'plot_learning']
-
-class QNet(nn.Module):
-    """The value of each action, which `net` computes from the column `state`"""
-    net: Any
-    first: int
-
-    def __init__(self, net, first: int=0):
-        """- `net`: Any module: states `(n, …)`, or dicts and tuples of them → `(n, n_actions)`
-        - `first`: What the environment calls the first action"""
-        ...
-
-    def forward(self, batch):
-        ...
-
-    def fitting(self, states):
-        """Environments like `float64`, networks rarely do"""
-        ...
-
-    def reset(self):
-        ...
-
-class Dueling(nn.Module):
-    """The last layer: the value of the state, and the advantage of each action"""
-    v: Any
-    a: Any
-
-    def __init__(self, n_in, n_actions):
-        ...
-
-    def forward(self, x):
-        ...
-
-class Flat(nn.Flatten):
-    """Rows of floats, whatever numbers the environment shows"""
-
-    def forward(self, x):
-        ...
-
-def mlp(n_in: int, n_actions: int, hidden: Any=(128, 128), dueling: bool=False):
-    """A fully connected network, for states of a few numbers
-    - `n_in`: Numbers in a state
-    - `hidden`: Neurons of each hidden layer
-    - `dueling`: With a `Dueling` head?"""
-    ...
-
-class Scale(nn.Module):
-    """Bytes of an image to floats from 0 to 1"""
-
-    def forward(self, x):
-        ...
-
-def nature_cnn(shape, n_actions: int, dueling: bool=False):
-    """The network of [Mnih et al. 2015](https://doi.org/10.1038/nature14236) for images
-    - `shape`: Of a stack of frames: channels, height, width
-    - `dueling`: With a `Dueling` head?"""
-    ...
+__all__ = ['EpsilonGreedy', 'huber', 'DQN', 'play', 'Evaluate', 'Score', 'Column', 'ShowColumns', 'dqn_learner', 'plot_learning', 'QNet', 'Dueling', 'Flat', 'mlp', 'Scale', 'nature_cnn', 'through', 'greedy_values']
 
 class EpsilonGreedy:
     """The best action according to `model`, and with chance `epsilon` any action"""
@@ -115,10 +60,6 @@ class EpsilonGreedy:
     def load_state_dict(self, state):
         """Resume exploring from `state`"""
         ...
-
-def greedy_values(model, states):
-    """The values that `model` gives the actions in `states`, on the CPU; not in training mode, so without dropout"""
-    ...
 
 def huber(q: Tensor, y: Tensor, weight: Tensor | None=None, beta: float=1.0):
     """Quadratic for small errors, linear for large ones
