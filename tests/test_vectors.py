@@ -123,3 +123,19 @@ def test_tensors_with_a_gradient():
     m = er.memory
     assert not any(o.requires_grad for o in m.values() if isinstance(o, torch.Tensor)) and m['logp'][:,0].tolist()==[-1,-2]*3
     assert m['next_state']['a'][:,0].tolist()==[1,1,2,2,9,3] and m['reward'][:,0].tolist()==[1,2]*3
+
+@pytest.mark.parametrize('merge', ['+','extend'])
+def test_numbers_after_a_merge(merge):
+    "An episode that begins after a merge has a number that no episode of either memory has"
+    def new(): return ExperienceReplay(bs=4, max_sz=500, warmup_sz=1)
+    envs,ours,other = cartpoles('sync', AutoresetMode.SAME_STEP, 2, 7),new(),new()
+    fill(cartpoles('sync', AutoresetMode.SAME_STEP, 3, 7), other, 40)
+    obs,_ = envs.reset(seed=0)
+    for t in range(40):
+        if t==10: ours = ours+other.memory if merge=='+' else ours.extend(other)
+        nxt,rewards,terminated,truncated,infos = envs.step(np.array([0,1]))
+        ours.add_vector(obs=obs, actions=[0,1], rewards=rewards, terminated=terminated, truncated=truncated, next_obs=nxt, infos=infos, autoreset=envs)
+        obs = nxt
+    ids = ours['episode_id'][:,0]
+    later,before = {*ids[20+len(other):][ours['step'][20+len(other):,0]==1].tolist()},{*ids[:20+len(other)].tolist()}
+    assert len(later)>=8 and not later&before, (later, before)

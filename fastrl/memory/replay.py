@@ -458,7 +458,7 @@ def _sampler_alike(self:ExperienceReplay):
 @patch
 def _add_rows_of(self:ExperienceReplay, source, idxs, rows=None, go_on=False, **columns):
     "Add the rows `idxs` of `source`, or `rows` made of all, joined as they are there; may later rows go on from them?"
-    ring,of = self.ring,source.ring
+    ring,of,v = self.ring,source.ring,self.vectors
     with holding(ring, of): # until the rows are joined, nobody may see them
         first,several = ring.total,ring.seams.several
         if isinstance(of, FrameRing) and rows is not None: idxs,rows = of.held,None
@@ -472,6 +472,7 @@ def _add_rows_of(self:ExperienceReplay, source, idxs, rows=None, go_on=False, **
         if len(idxs): join_rows(ring, of, idxs, first, several)
         if not go_on: ring.cut(gap=True) # later rows go on from those before the merge
         self.walk = Walk()
+        if v.next_episode or 'episode_id' in columns: v.next_episode = v.free_episode(ring)
     return self
 
 @patch
@@ -507,12 +508,11 @@ def extend(self:ExperienceReplay,
         except NoSuchRow: return self # it has cleared them
     with holding(self.ring, ring := other.ring):
         i = oldest_first(ring)
-        ids = ring.columns().get('episode_id')
-        if ids is not None: ids = ring.place.columns[('episode_id',)][i.to(ring.device)]
+        ids = ring.place.columns.get(('episode_id',))
+        if ids is not None: ids = ids[i.to(ring.device)]
         if ids is not None and (len(self) or self.vectors.next_episode):
             ids = ids-ids.min()+self.vectors.free_episode(self.ring)
         self._add_rows_of(other, i, **({} if ids is None else dict(episode_id=ids)))
-        if ids is not None: self.vectors.next_episode = max(self.vectors.next_episode, int(ids.max())+1)
     return self
 
 # %% ../../nbs/06_memory.replay.ipynb #a1033c34
