@@ -450,6 +450,9 @@ class FileLock:
     def __enter__(self): return self
     def __exit__(self, *_): self.let_go()
 
+Claim = FileLock # its name before
+
+# %% ../../nbs/03b_memory.files.ipynb #a130cba7
 _alone = set() # file descriptors: the locks of this process that no forked one holds, too
 
 # at exit these modules may be gone before it
@@ -468,8 +471,6 @@ def _close_alone():
         with suppress(OSError): os.close(fd)
     _alone.clear()
 if hasattr(os, 'register_at_fork'): os.register_at_fork(after_in_child=_close_alone)
-
-Claim = FileLock # its name before
 
 # %% ../../nbs/03b_memory.files.ipynb #245452d3
 def put_files(
