@@ -15,7 +15,7 @@ from fastai.basics import nn
 from fastcore.imports import noop
 from torch import Tensor
 from torch.nn.functional import linear
-from torch.nn.modules.module import _has_any_global_hook
+from torch.nn.modules import module as torch_module
 from ..core import *
 
 # %% ../../nbs/09_agents.nets.ipynb #e172c164
@@ -72,6 +72,8 @@ def nature_cnn(
 
 # %% ../../nbs/09_agents.nets.ipynb #10a000b2
 _plain = {nn.Sequential, nn.Linear, nn.ReLU, nn.Flatten, Flat, Scale} # they do the same in training
+_listen_to_all = [getattr(torch_module, f'_global_{o}_hooks')
+                  for o in ('forward','forward_pre','backward','backward_pre')]
 
 def through(
     net:nn.Module,
@@ -83,7 +85,7 @@ def through(
     - `call`: Called instead with a module that is not plain, or has hooks"""
     kind = type(net)
     if (kind not in _plain or net._forward_hooks or net._forward_pre_hooks or net._backward_hooks
-            or net._backward_pre_hooks or 'forward' in vars(net) or _has_any_global_hook()): return call(net, x)
+            or net._backward_pre_hooks or 'forward' in vars(net) or any(_listen_to_all)): return call(net, x)
     if kind is nn.Linear: return linear(x, net._parameters['weight'], net._parameters['bias'])
     if kind is not nn.Sequential: return net.forward(x)
     for o in net._modules.values(): x = through(o, x, call)
