@@ -151,7 +151,7 @@ def step_of(
     - returns: a function"""
     o = getattr(opt, 'opt', None)
     groups = getattr(o, 'param_groups', ())
-    def plain(g): return g['fused'] and not g['amsgrad'] and not g['decoupled_weight_decay']
+    def plain(g): return g['fused'] and not g['amsgrad'] and not g.get('decoupled_weight_decay')
     if type(o) is not torch.optim.Adam or not all(map(plain, groups)): return opt.step
     parts = [(g, [p for p in g['params'] if p.requires_grad]) for g in groups]
     if not all('step' in o.state[p] for _,ps in parts for p in ps): return opt.step # it was never called
