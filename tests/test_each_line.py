@@ -307,3 +307,45 @@ def test_interrupted_writer(name, tmp_path):
         if not at_line(k, ctrl_c, write, only=('_only_writer','_hold','_take','let_go','_let_go','__init__','__exit__','is_of'))[1]: break
         write()
     assert k>7
+
+def to_merge(tmp_path, k, frames):
+    "A memory in a file, another process that reads it, and a memory to merge: an episode underway, a cut, a later episode"
+    writer,reader = pair(tmp_path, k, frames=frames)
+    other = ExperienceReplay(bs=6, max_sz=20, warmup_sz=1, **(dict(frame_stack=2, frame_margin=10) if frames else {}))
+    other+steps(100, 108, frames)
+    other.cut()
+    other+steps(120, 123, frames)
+    return writer,reader,other
+merges = {'extend': lambda er, other: er.extend(other), '+': lambda er, other: er+other.memory}
+
+@pytest.mark.parametrize('way', merges)
+@pytest.mark.parametrize('frames', [False, True])
+def test_merged_beside(way, frames, tmp_path):
+    "Whoever draws while memories are merged joins no row of one to a row of the other, then or later"
+    for k in itertools.count(1, 97 if frames else 13):
+        writer,reader,other = to_merge(tmp_path, k, frames)
+        reader.sample()
+        met = at_line(k, lambda: check(reader.sample(30)[0], 3), lambda: merges[way](writer, other))[1]
+        if not met: break
+        writer+steps(13, 15, frames)
+        for er in (reader, writer): check(er.sample(30)[0], 3)
+    assert k>600
+
+@pytest.mark.filterwarnings('ignore:.* of 20') # half written rows, and a pool of frames that is full
+@pytest.mark.parametrize('way', merges)
+@pytest.mark.parametrize('frames', [False, True])
+def test_interrupted_merge(way, frames, tmp_path):
+    "All rows of the other memory are there, or the first of them; they are joined as they were, and so are all later ones"
+    there = set()
+    for k in itertools.count(1, 97 if frames else 7):
+        writer,_,other = to_merge(tmp_path, k, frames)
+        met = at_line(k, ctrl_c, lambda: merges[way](writer, other))[1]
+        if not met: break
+        came = [o for o in writer['n'].view(-1).int().tolist() if o>=100]
+        same(sorted(came), [*range(100, 108), *range(120, 123)][:len(came)])
+        there.add(len(came))
+        for rows in (steps(13, 15, frames), steps(15, 17, frames)):
+            check(writer.sample(30)[0], 3)
+            writer+rows
+        check(writer.sample(30)[0], 3)
+    assert k>600 and there>={0,11}

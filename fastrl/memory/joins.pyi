@@ -7,21 +7,42 @@ from typing import Any, overload
 from contextlib import contextmanager
 from ..core import *
 from .ring import Ring
-__all__ = ['join_rows', 'holding', 'oldest_first', 'copy_held']
+from .serial import Seams
+__all__ = ['join_rows', 'holding', 'copy_joined', 'oldest_first', 'copy_held']
 
-def join_rows(ring: Ring, source: Ring, idxs, first: int, several: int):
+def join_rows(ring: Ring, source: Ring, idxs, first: int, before: Seams):
     """Join the copies in `ring` as the originals are joined in `source`
     - `ring`: Has the copies, from serial number `first` on
     - `source`: Has the originals
     - `idxs`: Their row numbers, in the order of the copies
     - `first`: The serial number of the first copy
-    - `several`: `ring.seams.several` from before they were written"""
+    - `before`: `ring.seams` from before they were written"""
     ...
+
+class _If:
+    """A ring as it will be with these `seams`"""
+    ring: Any
+    seams: Any
+
+    def __init__(self, ring, seams):
+        ...
+
+    def __len__(self):
+        ...
 
 @contextmanager
 def holding(a: Ring, b: Ring):
     """Hold both rings, in an order in which no two threads wait for one another
     - `b`: Another one, or the same"""
+    ...
+
+def copy_joined(ring: Ring, source: Ring, idxs, write, go_on=False):
+    """Write copies of rows, and join them as they were
+    - `ring`: Gets the copies
+    - `source`: Has the originals
+    - `idxs`: Their row numbers
+    - `write`: `write()` adds the copies to `ring`, or the first of them
+    - `go_on`: May rows that are added later follow them?"""
     ...
 
 def oldest_first(ring: Ring):

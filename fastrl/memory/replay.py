@@ -22,7 +22,7 @@ from .columns import *
 from .disk import OfClass, Savable
 from .folds import folds_of
 from .frames import FrameRing, pool_path, stored
-from .joins import copy_held, holding, join_rows, oldest_first
+from .joins import copy_held, copy_joined, holding, oldest_first
 from .on_device import LearnsOnDevice
 from .ring import Ring
 from .row import batch_len, tensors_of
@@ -460,19 +460,17 @@ def _add_rows_of(self:ExperienceReplay, source, idxs, rows=None, go_on=False, **
     "Add the rows `idxs` of `source`, or `rows` made of all, joined as they are there; may later rows go on from them?"
     ring,of,v = self.ring,source.ring,self.vectors
     with holding(ring, of): # until the rows are joined, nobody may see them
-        first,several = ring.total,ring.seams.several
         if isinstance(of, FrameRing) and rows is not None: idxs,rows = of.held,None
-        try:
+        def write():
             if rows is None and isinstance(of, FrameRing) and self._takes_frames_of(of):
-                ring.copy_rows(of, idxs, **self._lacking(of, len(idxs)), **columns)
-            else:
-                rows = {**of.gather(idxs.to(of.device)), **columns} if rows is None else rows
-                idxs = idxs[:self._extend_apart(with_later(as_rows(rows, ring.fields), self.later))]
+                return ring.copy_rows(of, idxs, **self._lacking(of, len(idxs)), **columns)
+            new = {**of.gather(idxs.to(of.device)), **columns} if rows is None else rows
+            self._extend_apart(with_later(as_rows(new, ring.fields), self.later))
+        try: copy_joined(ring, of, idxs, write, go_on)
         except ValueError as e: raise ExperienceReplayException(str(e)) from e
-        if len(idxs): join_rows(ring, of, idxs, first, several)
-        if not go_on: ring.cut(gap=True) # later rows go on from those before the merge
-        self.walk = Walk()
-        if v.next_episode or 'episode_id' in columns: v.next_episode = v.free_episode(ring)
+        finally:
+            self.walk = Walk()
+            if v.next_episode or 'episode_id' in columns: v.next_episode = v.free_episode(ring)
     return self
 
 @patch
@@ -483,10 +481,9 @@ def _lacking(self:ExperienceReplay, of, n):
 
 @patch
 def _extend_apart(self:ExperienceReplay, rows):
-    "Write `rows` that need not continue one another, and say how many"
-    if self.freeze_memory: return BD(self._extend_to_full(rows, strict=False)).bs()
-    self.ring.extend(rows, **(dict(strict=False) if isinstance(self.ring, FrameRing) else {}))
-    return BD(rows).bs()
+    "Write `rows` that need not continue one another"
+    if self.freeze_memory: self._extend_to_full(rows, strict=False)
+    else: self.ring.extend(rows, **(dict(strict=False) if isinstance(self.ring, FrameRing) else {}))
 
 @patch
 def _takes_frames_of(self:ExperienceReplay, of):

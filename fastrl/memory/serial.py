@@ -483,11 +483,13 @@ class Seams(NamedTuple):
 def seams(self:Serials)->Seams:
     "What the rows themselves do not say about what follows what"
     head,total,oldest = self.place.head,self.total,self.oldest
+    lone = head[_lone] # before the marks, and behind them: it goes up before they go, and down when they are there
     marks = head[_marks:_marks+head[_n_marks]][::-1] if head[_n_marks] else () # from the right: they move to the left
     marks = sorted({o for o in marks if oldest<=_row_of(o)<=total}, key=_row_of) # meanwhile one may stand in two places
     cuts = [o for o in marks if o>=0]
     if self.reopened and total and total not in cuts: cuts.append(total)
-    return Seams(head[_first], oldest, cuts, [-1-o for o in marks if o<0], head[_lone], head[_several], self.forgotten)
+    return Seams(head[_first], oldest, cuts, [-1-o for o in marks if o<0], max(lone, head[_lone]),
+                 head[_several], self.forgotten)
 
 def _row_of(mark): return mark if mark>=0 else -1-mark # a gap before row 5 is noted as -6
 
@@ -497,9 +499,10 @@ def _set_marks(self:Serials, marks, lone):
     "Note `marks`; if there are too many, the oldest are dropped, and the rows before the first one left stand alone"
     head,room = self.place.head,_floor-_marks
     if len(marks)>room: lone,marks = max(lone, _row_of(marks[-room-1])),marks[-room:]
-    head[_lone] = lone
+    head[_lone] = max(lone, head[_lone])
     for i,o in enumerate(marks): head[_marks+i] = o # from the left: whoever reads from the right misses none
     head[_n_marks] = len(marks)
+    head[_lone] = lone
 
 @patch
 def _noted(self:Serials):

@@ -201,7 +201,7 @@ def _comparable(cols):
 def _check_single(self:Walk, ring, seams, first, total):
     "Raise if the rows from `first` on seem to be of several environments"
     if not (pairs := _comparable(ring.place.columns)):
-        if seams.several>max(seams.oldest, first): self._start_over(
+        if seams.several>max(seams.oldest, first, seams.lone): self._start_over(
             f'{min(seams.several-seams.oldest, len(ring))} rows came several in one call, and have no `state` and '
             f'`next_state` that would tell whether one environment took these steps or several: {_give_env_id}')
         return
