@@ -2,6 +2,7 @@
 import copy, itertools, linecache, sys, threading, warnings
 import numpy as np, pytest, torch
 from fastcore.test import test_eq as same
+from fastrl.memory.disk import Saved, verify
 from fastrl.memory.files import FileLock, put_files
 from fastrl.memory.replay import ExperienceReplay, MemoryNotWarm
 from fastrl.memory.ring import Ring
@@ -307,3 +308,16 @@ def test_interrupted_writer(name, tmp_path):
         if not at_line(k, ctrl_c, write, only=('_only_writer','_hold','_take','let_go','_let_go','__init__','__exit__','is_of'))[1]: break
         write()
     assert k>7
+
+def test_interrupted_checkpoint(tmp_path):
+    "The folder has the memory of now, or that of the last time, and all of its files"
+    for k in itertools.count(1):
+        er = ExperienceReplay(max_sz=20, warmup_sz=1)
+        for i in range(3):
+            er.add(**step(i))
+            er.checkpoint(tmp_path/str(k))
+        er.add(**step(3))
+        met = at_line(k, ctrl_c, lambda: er.checkpoint(tmp_path/str(k)), only=('save_memory','_sweep','<genexpr>'))[1]
+        same((verify(tmp_path/str(k)), Saved(tmp_path/str(k)).total in (3, 4)), ([], True))
+        if not met: break
+    assert k>30
