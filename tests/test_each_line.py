@@ -4,6 +4,7 @@ import numpy as np, pytest, torch
 from fastcore.test import test_eq as same
 from fastrl.memory.disk import Saved, verify
 from fastrl.memory.files import FileLock, put_files
+from fastrl.memory.limit import RateLimiter
 from fastrl.memory.replay import ExperienceReplay, MemoryNotWarm
 from fastrl.memory.ring import Ring
 from fastrl.memory.sample import Prioritized, Uniform
@@ -358,3 +359,16 @@ def test_interrupted_checkpoint(tmp_path):
         same((verify(tmp_path/str(k)), Saved(tmp_path/str(k)).total in (3, 4)), ([], True))
         if not met: break
     assert k>30
+
+@pytest.mark.parametrize('what', ['insert','sample'])
+def test_interrupted_turn(what):
+    "Whoever waits for the turn to end need not wait for ever"
+    for k in itertools.count(1):
+        limiter = RateLimiter(1., error_buffer=5.)
+        with limiter.insert(): pass
+        def use():
+            with getattr(limiter, what)(): pass
+        met = at_line(k, ctrl_c, use)[1]
+        same(limiter.doing, dict(insert=0, sample=0, delete=0))
+        if not met: break
+    assert k>20
