@@ -292,8 +292,12 @@ def test_lines_of_the_log(tmp_path):
     start(tmp_path, 20)
     learn,lines = toy_learner(n=40, bs=5, max_sz=30, warmup_sz=1),[]
     learn.logger = lines.append
-    with learn.no_bar(): learn.fit(4, cbs=Resume(tmp_path))
-    eq([o[0] for o in lines if o[0]!='epoch'], [2,3])
+    def logged(n, *cbs):
+        lines.clear()
+        with learn.no_bar(): learn.fit(n, cbs=cbs)
+        return [o[0] for o in lines if o[0]!='epoch']
+    eq([logged(4, Resume(tmp_path)), logged(4, Resume(tmp_path))], [[2,3], []])
+    eq([logged(1), logged(5, Resume(tmp_path))], [[0], [4]]) # after a training that was complete
 
 def test_lr_find(tmp_path):
     "`lr_find` neither resumes a training nor saves one"

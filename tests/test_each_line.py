@@ -2,7 +2,9 @@
 import copy, itertools, linecache, sys, threading, warnings
 import numpy as np, pytest, torch
 from fastcore.test import test_eq as same
+from fastrl.memory.disk import Saved, verify
 from fastrl.memory.files import FileLock, put_files
+from fastrl.memory.limit import RateLimiter
 from fastrl.memory.replay import ExperienceReplay, MemoryNotWarm
 from fastrl.memory.ring import Ring
 from fastrl.memory.sample import Prioritized, Uniform
@@ -76,6 +78,43 @@ def test_cleared_beside(name, sampler, tmp_path):
             batch = reader.sample(20)[0]
             check(batch, 3)
             assert batch['n'].min()>=20
+    assert k>20
+
+@pytest.mark.parametrize('gone', [0, 1])
+@pytest.mark.parametrize('column', ['td_error','hidden'])
+@pytest.mark.parametrize('shape', [(6,), (3,2)])
+def test_put_beside(gone, column, shape, tmp_path):
+    "Values come to the rows they were made for, or to none"
+    for k in itertools.count(1):
+        writer = Ring(20, dict(n=((1,), torch.int64), td_error=((1,), torch.float32), hidden=((2,3), torch.float32)), path=tmp_path/str(k))
+        def write(a, b):
+            n = torch.arange(a, b)[:,None]
+            writer.extend(dict(n=n, td_error=torch.zeros(b-a,1), hidden=torch.zeros(b-a,2,3)))
+        write(0, 20)
+        reader = Ring(path=writer.place.path)
+        idxs = torch.arange(6).view(shape)
+        f = {f.name: f.shape for f in reader.fields}[column]
+        values = (1.+idxs).view(*shape, *[1]*len(f)).expand(*shape, *f)
+        write(20, 20+gone)
+        met = at_line(k, lambda: write(20+gone, 27), lambda: reader.put(column, idxs, values.contiguous(), idxs[...,None]))[1]
+        now,n = reader[:][column].reshape(20, -1),reader[:]['n'][:,0]
+        assert ((now==0).all(1) | (now==1.+n[:,None]).all(1)).all(), (k, met, now[:8])
+        if not met: break
+    same((now[:gone]==0).all() and (now[gone:6]>0).all(), torch.tensor(True))
+    assert k>9
+
+def test_learnt_beside(tmp_path):
+    "TD errors of sequences come to their rows, or to none"
+    for k in itertools.count(1, 3):
+        writer,reader = pair(tmp_path, k, lambda seed: Prioritized(seed=seed, eta=.9))
+        writer+steps(13, 20)
+        batch,idxs = reader.sample_sequences(4, 2)
+        td = 1.+batch['n'][...,0]
+        met = at_line(k, lambda: writer+steps(20, 33), lambda: reader.update_td(td, idxs, batch['serial']))[1]
+        now,n = (reader.ring[:][o][:,0] for o in ('td_error','n'))
+        assert ((now==0) | (now==1.+n)).all(), (k, met, now, n)
+        if not met: break
+    same((now>0).sum(), batch['n'].unique().numel())
     assert k>20
 
 def test_cleared_while_there_are_no_rows(tmp_path):
@@ -349,3 +388,29 @@ def test_interrupted_merge(way, frames, tmp_path):
             writer+rows
         check(writer.sample(30)[0], 3)
     assert k>600 and there>={0,11}
+
+def test_interrupted_checkpoint(tmp_path):
+    "The folder has the memory of now, or that of the last time, and all of its files"
+    for k in itertools.count(1):
+        er = ExperienceReplay(max_sz=20, warmup_sz=1)
+        for i in range(3):
+            er.add(**step(i))
+            er.checkpoint(tmp_path/str(k))
+        er.add(**step(3))
+        met = at_line(k, ctrl_c, lambda: er.checkpoint(tmp_path/str(k)), only=('save_memory','_sweep','<genexpr>'))[1]
+        same((verify(tmp_path/str(k)), Saved(tmp_path/str(k)).total in (3, 4)), ([], True))
+        if not met: break
+    assert k>30
+
+@pytest.mark.parametrize('what', ['insert','sample'])
+def test_interrupted_turn(what):
+    "Whoever waits for the turn to end need not wait for ever"
+    for k in itertools.count(1):
+        limiter = RateLimiter(1., error_buffer=5.)
+        with limiter.insert(): pass
+        def use():
+            with getattr(limiter, what)(): pass
+        met = at_line(k, ctrl_c, use)[1]
+        same(limiter.doing, dict(insert=0, sample=0, delete=0))
+        if not met: break
+    assert k>20

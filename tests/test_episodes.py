@@ -612,6 +612,26 @@ def test_global_generators():
     assert next(it := iter(plain))['x'].tolist()==list(range(20))
     it._shutdown_workers()
 
+@pytest.mark.parametrize('make', [lambda d: RingBufferDataset(9, shared=True), lambda d: RingBufferDataset(9, path=d/'ring'),
+                                  lambda d: IndividualFileDataset(9, d)], ids=['shared','path','files'])
+def test_workers_of_torch(make, tmp_path):
+    "Its `DataLoader` forks them: they see new episodes, and miss none that had to go"
+    ds = make(tmp_path)
+    for k in range(3): ds.add_episode(dict(x=torch.full((3,), k)))
+    loader = DataLoader(ds, batch_size=None, num_workers=2, multiprocessing_context='fork', persistent_workers=True)
+    assert {first(loader)['x'][0].item() for _ in range(9)}<={0,1,2}
+    for k in range(3, 6): ds.add_episode(dict(x=torch.full((3,), k)))
+    assert {first(loader)['x'][0].item() for _ in range(9)}<={3,4,5}
+    loader._iterator._shutdown_workers()
+
+def test_workers_of_torch_with_a_copy():
+    "One that would never change is refused, as that of a ring is"
+    ds = RingBufferDataset(9)
+    ds.add_episode(dict(x=torch.zeros(3)))
+    it = iter(DataLoader(ds, batch_size=None, num_workers=1, multiprocessing_context='fork'))
+    with raises('give the ring `shared=True`', RuntimeError): next(it)
+    it._shutdown_workers()
+
 def hammer(ds, T, batches, w):
     "One process adds while others draw: each sequence is of one moment"
     def new(k): return dict(x=torch.arange(k*100, k*100+k%7+4), big=torch.full((k%7+4,64), float(k)))

@@ -92,8 +92,9 @@ def save_memory(
                         tensors=texts, pieces=rows+frames+changes+large, **pool)
         if ring.total<ring.serials.base:
             raise RuntimeError('another process cleared the memory while it was saved: save it again')
+        files = [p['file'] for p in manifest['pieces']]
         head = write_manifest(folder, manifest, write.new)
-        named.update(p['file'] for p in manifest['pieces'])
+        named.update(files) # all at once: Ctrl-C leaves none of them out
         return Kept(folder, manifest, head, ring, sampler, sums)
 
 # %% ../../nbs/03d_memory.checkpoint.ipynb #18bd2851

@@ -236,7 +236,7 @@ class IndividualFileDataset(EpisodeDataset):
         - `directory`: Made if need be; existing episodes are taken over
         - `evictor`: Which episode goes when it is full: `FIFOEvictor()` by default, a `ScoreEvictor`, or your own
         - `max_episodes`: The most episodes"""
-        super().__init__(capacity, evictor, max_episodes)
+        super().__init__(capacity, evictor, max_episodes, shared=True) # torch's own workers are forked unasked
         # where the fields of each file begin; how often a file could not be read
         self.directory,self._begins,self._trouble = Path(directory).expanduser().absolute(),{},Counter()
         self.directory.mkdir(parents=True, exist_ok=True)

@@ -307,10 +307,13 @@ class Resume(Callback):
 # %% ../../nbs/06a_memory.experience_replay.ipynb #6a000005
 @patch
 def before_epoch(self:Resume):
-    "Skip the epochs that are done"
-    over = self.epoch<self._first_epoch
-    self.learn.logger = noop if over else self._was_logger # an epoch of an earlier run has no line in this table
-    if over: raise CancelEpochException
+    "Skip the epochs that are done; an epoch of an earlier run has no line in this table"
+    if self.epoch>=self._first_epoch: return
+    self.learn.logger = noop
+    raise CancelEpochException
+
+@patch
+def after_epoch(self:Resume): self.learn.logger = self._was_logger
 
 @patch
 def before_train(self:Resume):

@@ -155,7 +155,10 @@ class Resume(Callback):
         ...
 
     def before_epoch(self):
-        """Skip the epochs that are done"""
+        """Skip the epochs that are done; an epoch of an earlier run has no line in this table"""
+        ...
+
+    def after_epoch(self):
         ...
 
     def before_train(self):

@@ -37,13 +37,19 @@ class RateLimiter:
             raise ValueError(f'`error_buffer` should hold {spi*n}, the draws that the first {n} rows are worth, '
                              f'got {least} to {most}')
         self.samples_per_insert,self.min_size_to_sample,self.min_diff,self.max_diff = spi,n,least,most
-        self.done,self.doing,self.largest = (dict(insert=o, sample=o, delete=0) for o in (0,0,1))
+        self.done,self.largest = (dict(insert=o, sample=o, delete=0) for o in (0,1))
+        self.turns = {} # of those who add or draw now: what, and how many rows
         self.change,self.closed = threading.Condition(),False
 
     @property
     def inserts(self)->int: return self.done['insert']
     @property
     def samples(self)->int: return self.done['sample']
+    @property
+    def doing(self)->dict:
+        res = dict.fromkeys(self.done, 0)
+        for what,n in [*self.turns.values()]: res[what] += n
+        return res
     @property
     def size(self)->int: return self.inserts-self.done['delete']
     def __repr__(self): return (f'RateLimiter({self.samples_per_insert:g} samples per insert, '
@@ -77,23 +83,34 @@ def sample(self:RateLimiter,
 @patch
 @contextmanager
 def _turn(self:RateLimiter, what, n, timeout, may):
-    n = whole_number('n', n)
-    with self.change:
-        self._check(what, n)
-        there = self.change.wait_for(lambda: self.closed or may(n) or self._stuck(what), timeout)
-        if self.closed: raise RuntimeError('the limiter is closed')
-        if there and not may(n):
-            raise ValueError(f'{n} rows are too many at once, and nobody draws before {self.min_size_to_sample} are '
-                             'there: add fewer at a time, or give a larger `error_buffer`')
-        if not there: raise TimeoutError(f'no {what} of {n} was possible in {timeout} s: {self}')
-        self.doing[what] += n
+    n,me = whole_number('n', n),object()
     try:
+        with self.change: self._wait_turn(me, what, n, timeout, may)
         yield
         with self.change: self.done[what] += n
     finally:
-        with self.change:
-            self.doing[what] -= n
-            self.change.notify_all()
+        try: self._end_turn(me)
+        except BaseException: # Ctrl-C: nobody else would do it
+            self._end_turn(me)
+            raise
+
+@patch
+def _end_turn(self:RateLimiter, me):
+    with self.change:
+        self.turns.pop(me, None)
+        self.change.notify_all()
+
+@patch
+def _wait_turn(self:RateLimiter, me, what, n, timeout, may):
+    "Wait until it is our turn"
+    self._check(what, n)
+    there = self.change.wait_for(lambda: self.closed or may(n) or self._stuck(what), timeout)
+    if self.closed: raise RuntimeError('the limiter is closed')
+    if there and not may(n):
+        raise ValueError(f'{n} rows are too many at once, and nobody draws before {self.min_size_to_sample} are '
+                         'there: add fewer at a time, or give a larger `error_buffer`')
+    if not there: raise TimeoutError(f'no {what} of {n} was possible in {timeout} s: {self}')
+    self.turns[me] = what,n
 
 @patch
 def _check(self:RateLimiter, what, n):

@@ -14,8 +14,8 @@ class RateLimiter:
     min_diff: Any
     max_diff: Any
     done: Any
-    doing: Any
     largest: Any
+    turns: Any
     change: Any
     closed: bool
 
@@ -31,6 +31,10 @@ class RateLimiter:
 
     @property
     def samples(self) -> int:
+        ...
+
+    @property
+    def doing(self) -> dict:
         ...
 
     @property

@@ -160,6 +160,8 @@ class Sequences(IterableDataset):
     def __iter__(self):
         info = get_worker_info()
         if info: _end_with_parent()
+        if info and not self.slots: # a worker of torch's own `DataLoader`
+            for o in self.dataset.drawn: o.table.place.check_process()
         self.rng = rng = self.resumed or np.random.default_rng(
             np.random.SeedSequence(self.entropy, spawn_key=(self.round, info.id if info else 0)))
         self.resumed = None

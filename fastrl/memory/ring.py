@@ -403,13 +403,16 @@ def put(self:Ring,
     - returns: How many rows were gone"""
     with self if self.place.others else self._rows_lock:
         f = self.place.by_name.get(name) if self.fields else None
-        if f is not None and self._put_fast(f, idxs, values, serials): return 0
+        if f is not None and (gone := self._put_fast(f, idxs, values, serials))>=0: return gone
         fs = self._fields_of(name)
         idxs = self._whole_idxs(idxs, len(self) if serials is None else len(self.place)) # serials tell what is gone
         flat = idxs.reshape(-1).long()
         vs = [(f, self._fitting(f, v, idxs.shape)) for f in fs for v in [_leaf_of(values, f, name)]]
         keep = self.holds(flat, serials)
-        for f,v in vs: self.place.write(f, flat[keep], v.reshape(len(flat), *f.shape)[keep.to(v.device)])
+        of = torch.as_tensor(serials).reshape(-1, 1).long()[keep] if serials is not None and self.place.others else None
+        for f,v in vs:
+            i,v = flat[keep],v.reshape(len(flat), *f.shape)[keep.to(v.device)]
+            if of is None or self._put_fast(f, i, v.to(f.dtype), of)<0: self.place.write(f, i, v)
         self.place.mark_changed(fs[0].path[0] if name==fs[0].path[0] else name, flat[keep])
         return int((flat>=0).sum()-keep.sum())
 
@@ -456,19 +459,19 @@ _not_compiled = (torch.float16, torch.bfloat16, torch.complex64, torch.complex12
 
 @patch
 def _put_fast(self:Ring, f, idxs, values, serials):
-    "The usual case, all rows as a draw gave them and still there, takes no torch; was it one?"
+    "The usual case, rows as a draw gave them, takes no torch: how many were gone; -1 if this is another case"
     place = self.place
-    if place.arrays is None or f.dtype in _not_compiled or len(f.shape)>1: return False
+    if place.arrays is None or f.dtype in _not_compiled or len(f.shape)>1 and not place.others: return -1
     if type(idxs) is type(values) is type(serials) is Tensor:
-        if not (idxs.is_cpu and values.is_cpu and serials.is_cpu) or values.requires_grad: return False
+        if not (idxs.is_cpu and values.is_cpu and serials.is_cpu) or values.requires_grad: return -1
         idxs,values,serials = idxs.numpy(),values.numpy(),serials.numpy()
-    col = place.arrays[f.path]
     if not (type(idxs) is type(values) is type(serials) is np.ndarray and idxs.dtype==serials.dtype==np.int64
-            and values.dtype==col.dtype and idxs.ndim==1 and values.shape==(*idxs.shape,*f.shape)
-            and serials.shape==(len(idxs),1)
-            and self.serials.write_held(col, idxs, values, serials[:,0])): return False
-    if place.changed is not None: place.mark_changed(f.path[0], from_numpy(idxs))
-    return True
+            and values.dtype==(col := place.arrays[f.path]).dtype and idxs.ndim==1
+            and values.shape==(*idxs.shape,*f.shape) and serials.shape==(len(idxs),1)): return -1
+    gone = self.serials.write_held(col, idxs, values, serials[:,0])
+    if gone>0: idxs = idxs[self.holds(from_numpy(idxs), from_numpy(serials)).numpy()]
+    if gone>=0 and place.changed is not None: place.mark_changed(f.path[0], from_numpy(idxs))
+    return gone
 
 # %% ../../nbs/01_memory.ring.ipynb #638f164f
 @patch(as_prop=True)

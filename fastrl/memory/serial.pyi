@@ -9,7 +9,7 @@ import numpy as np
 from torch import Tensor
 from ..core import *
 from .place import *
-__all__ = ['Serials', 'telling', 'Seams']
+__all__ = ['Serials', 'telling', 'oldest_now', 'Seams']
 
 class Serials:
     """Which rows a `Place` holds, by serial number: how many rows were written before each"""
@@ -145,13 +145,18 @@ class Serials:
     - returns: bool, in the shape of `idxs`"""
         ...
 
-    def write_held(self, col, idxs, values, serials) -> bool:
-        """Write `values` to rows of `col`, if all rows are still the ones that had these `serials`
+    @property
+    def live(self):
+        """For `oldest_now`: the head, if other processes may write"""
+        ...
+
+    def write_held(self, col, idxs, values, serials) -> int:
+        """Write `values` to those rows of `col` that are still the ones that had these `serials`
     - `col`: An array, one of the place's columns
     - `idxs`: Row numbers, an array
     - `values`: One for each, in an array
     - `serials`: Likewise
-    - returns: Did it write?"""
+    - returns: How many rows were gone; -1 if an index names none, and nothing is written"""
         ...
 
     def pin(self):
@@ -228,6 +233,9 @@ def telling(ring):
     """A forked process hears that its copy of `ring` is one
     - `ring`: With `serials`
     - returns: the same"""
+    ...
+
+def oldest_now(live, n):
     ...
 
 class Seams(NamedTuple):

@@ -15,6 +15,7 @@ from fastcore.basics import patch
 from torch import Tensor
 from ..core import *
 from .ring import Ring
+from .serial import oldest_now
 from .tree import SumTree, set_leaves
 from .walk import Walk
 
@@ -216,7 +217,7 @@ def _await(self:Starts, idxs):
 
 # %% ../../nbs/02b_memory.starts.ipynb #e2f81c57
 @compiled
-def _learn(idxs, td_errors, sizes, priorities, serials, col, errors, at, n, sums, tops, levels):
+def _learn(idxs, td_errors, sizes, priorities, serials, col, errors, at, n, sums, tops, levels, live):
     "The rows that learnt, one after another; none, and nothing changes, if something is unusual"
     rows,p,k,cap,(base,oldest,total) = np.empty(idxs.size, np.int64),np.empty(idxs.size),0,len(errors),at
     cursor = (total-base)%cap
@@ -232,7 +233,8 @@ def _learn(idxs, td_errors, sizes, priorities, serials, col, errors, at, n, sums
     for b in range(idxs.shape[0]):
         for t in range(idxs.shape[1]):
             if idxs[b,t]==-1: continue
-            col[rows[k],0],errors[rows[k]],k = td_errors[b,t],sizes[b,t],k+1
+            if oldest_now(live, cap)<=serials[b,t]: col[rows[k],0] = td_errors[b,t] # another process may be writing now
+            errors[rows[k]],k = sizes[b,t],k+1
     set_leaves(sums, tops, levels, n, rows[:k], p[:k])
     return rows[:k]
 
@@ -254,7 +256,7 @@ def learn(self:Starts,
     if not self._has_room() or len(w.nxt)!=len(self.errors): return False
     sizes = np.abs(td_errors.astype(np.float64))+eps
     done = _learn(idxs, td_errors, sizes, sizes**self.alpha, serials, ring.place.arrays[('td_error',)], self.errors, at,
-                  rows.n, rows.sums, rows.tops, rows.starts)
+                  rows.n, rows.sums, rows.tops, rows.starts, ring.serials.live)
     if not len(done): return False
     self._await(done)
     if ring.place.changed is not None: ring.place.mark_changed('td_error', torch.from_numpy(done))
