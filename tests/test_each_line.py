@@ -3,6 +3,7 @@ import copy, itertools, linecache, sys, threading, warnings
 import numpy as np, pytest, torch
 from fastcore.test import test_eq as same
 from fastrl.memory.disk import Saved, verify
+from fastrl.memory.episodes import EpisodeReplay, IndividualFileDataset, RingBufferDataset
 from fastrl.memory.files import FileLock, put_files
 from fastrl.memory.limit import RateLimiter
 from fastrl.memory.replay import ExperienceReplay, MemoryNotWarm
@@ -414,3 +415,47 @@ def test_interrupted_turn(what):
         same(limiter.doing, dict(insert=0, sample=0, delete=0))
         if not met: break
     assert k>20
+
+# %% Vectors and episodes
+def vector_step(t, mode):
+    "Step `t` of three environments whose episodes have 3, 4 and 5 steps; they show 1000·environment+50·episode+step"
+    n = np.arange(3,6)
+    def at(t):
+        period = n+(mode=='next_step') # a step that only resets
+        return 1000*np.arange(3)+50*(t//period)+t%period, t%period
+    (was,_),(nxt,s) = at(t),at(t+1)
+    over = s==n if mode=='next_step' else s==0
+    final = [np.array([o+1.], np.float32) if e else None for o,e in zip(was, over)]
+    infos = {} if mode=='next_step' or not over.any() else dict(final_obs=np.array([*final, None], object)[:3], _final_obs=over)
+    def column(o): return o[:,None].astype(np.float32)
+    return dict(obs=column(was), actions=[0]*3, rewards=[1.]*3, terminated=over, truncated=[False]*3, next_obs=column(nxt), infos=infos, autoreset=mode)
+
+@pytest.mark.parametrize('mode', ['next_step','same_step'])
+@pytest.mark.parametrize('t', range(11, 15))
+def test_interrupted_vector(t, mode):
+    "Once its rows are stored a step counts: the next one continues their episodes, and one that only resets is no row"
+    for k in itertools.count(1, 5):
+        er = ExperienceReplay(bs=6, max_sz=90, warmup_sz=1, n_step=3)
+        for i in range(t): er.add_vector(**vector_step(i, mode))
+        n = len(er)
+        met = at_line(k, ctrl_c, lambda: er.add_vector(**vector_step(t, mode)))[1]
+        if not met: break
+        for i in range(t+(len(er)>n), t+9): er.add_vector(**vector_step(i, mode))
+        batch = er.sample(99)[0]
+        same((batch['next_state']-batch['state']).view(-1).long().tolist(), batch['n_steps'].view(-1).tolist())
+        same(er['step'].view(-1).tolist(), (er['next_state']%50).view(-1).long().tolist())
+        same(len({*er['episode_id'].view(-1).tolist()}), len({*(er['state']//50).view(-1).tolist()}))
+    assert k>300
+
+@pytest.mark.parametrize('files', [False, True])
+def test_interrupted_end_of_episode(files, tmp_path):
+    "The running episode is stored, or still running; the next one is stored, too"
+    for k in itertools.count(1, 3):
+        er = EpisodeReplay(IndividualFileDataset(14, tmp_path/str(k)) if files else RingBufferDataset(14), 4, 2)
+        for t in range(14): er.add_step(dict(obs=tensor(t)), done=t%4==3)
+        met = at_line(k, ctrl_c, lambda: er.add_step(dict(obs=tensor(14)), done=True))[1]
+        if not met: break
+        er.add_step(dict(obs=tensor(15)), done=True)
+        *_,a,b = [er.dataset[i]['obs'].tolist() for i in range(er.num_episodes)]
+        assert [*a, *b][-3:] in ([12,13,15],[13,14,15]) and (b==[15] or b in ([12,13,15],[12,13,14,15])), (k, a, b)
+    assert k>300

@@ -315,6 +315,7 @@ def stage_steps(self:IndividualFileDataset, cols, n):
     tag = max(4*int(time.strftime('%Y%m%d%H%M%S', time.gmtime())), self._newest) # a clock may go back
     path = self.directory/episode_file(n, self.table.next_id, tag)
     new = path.with_name(f'{path.name}.new')
+    new.unlink(missing_ok=True) # Ctrl-C may have left it
     write_episode_file(new, cols)
     return tag,path,new
 

@@ -173,12 +173,16 @@ def _end(self:EpisodeReplay, r, done):
     errors = []
     r.pending |= done
     for i in r.pending.nonzero()[0]: # if this is interrupted, the next step resumes it
-        keep = not r.out[i] and r.t>r.start[i]
-        episode = r.take(i, r.t)
-        r.pending[i] = False
+        start,next_id = r.start[i],self.dataset.table.next_id
+        keep = not r.out[i] and r.t>start
         try:
+            episode = r.take(i, r.t)
             if keep: self.dataset.add_episode(episode)
         except Exception as e: errors.append(e)
+        except BaseException: # Ctrl-C: the dataset has the episode, or it is taken once more
+            if keep and next_id not in self.dataset.table.live()[1][:,2]: r.start[i] = start
+            raise
+        r.pending[i] = False
     return errors
 
 # %% ../../nbs/06d_memory.episodes.ipynb #3c405ef9

@@ -108,7 +108,7 @@ def commit(self:VectorSteps,
     - `next_obs`: What the environments showed after the step"""
     v = s.vector
     if not any(o is v for o in self.vectors): self.vectors.append(v)
-    self.next_episode += int(s.new.sum())
+    self.next_episode = max([self.next_episode, *(s.episode_id[s.new]+1).tolist()]) # the same if it comes once more
     alone = v.get('alone', 0)+1 if s.left.all() else 0
     v.update(key=s.key, episode=s.episode_id, step=s.step, begins=s.begins, due=s.due, alone=alone,
              obs=map_leaves(np.array, next_obs))
@@ -325,8 +325,13 @@ def store_vector(self:TakesVectors,
     rows = {k: o for k,o in rows.items() if not fields or k in fields or k not in ('episode_id','step')}
     # nothing follows the rows from before the first vector; without an `episode_id`, a cut says who was left off
     cut = first or s.left.any() and 'episode_id' not in rows
-    if not s.lost.all(): self._add_after(map_leaves(lambda o: np.asarray(o)[~s.lost], rows), cut)
-    self.vectors.commit(s, s.next_obs)
+    total = self.ring.total
+    try:
+        if not s.lost.all(): self._add_after(map_leaves(lambda o: np.asarray(o)[~s.lost], rows), cut)
+        self.vectors.commit(s, s.next_obs)
+    except BaseException: # Ctrl-C: the step counts, once its rows are there
+        if self.ring.total>total: self.vectors.commit(s, s.next_obs)
+        raise
 
 # %% ../../nbs/05n_memory.vector.ipynb #a88d81eb
 @patch

@@ -21,7 +21,7 @@ class VectorSteps:
     """What is known of each vector environment between two of its steps"""
     told: Any
     vectors: Any
-    next_episode: int
+    next_episode: Any
 
     def __init__(self, vectors: Any=(), next_episode: int=0):
         """- `vectors`: A dict per vector, as in `vectors` of another one
