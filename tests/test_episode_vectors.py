@@ -195,7 +195,7 @@ def test_interrupted_where_the_next_episode_has_begun(tmp_path):
         RingBufferDataset.add_episode(replay.dataset, replay.dataset[0]) # so that it stops no more
         if saved: replay.save(tmp_path); replay = EpisodeReplay.load(tmp_path)
         give(replay, [100,110,120], [101,111,121], autoreset='same_step')
-        assert held(replay)==[[0,1,2], [0,1,2], [20,21,22]] # that of environment 1 was lost with its error
+        assert held(replay)==[[0,1,2], [0,1,2], [10,11,12], [20,21,22]]
         replay = a_replay(Stops(99))
         give(replay, [0,10,20], [1,11,21])
         with pytest.raises(KeyboardInterrupt): give(replay, [1,11,21], [2,12,22], over=[0,1,2])
@@ -203,7 +203,7 @@ def test_interrupted_where_the_next_episode_has_begun(tmp_path):
         if saved: replay.save(tmp_path); replay = EpisodeReplay.load(tmp_path)
         give(replay, [2,12,22], [100,110,120]) # which only resets
         give(replay, [100,110,120], [101,111,121], over=[1])
-        assert held(replay)==[[0,1,2], [0,1,2], [20,21,22], [110,111]]
+        assert held(replay)==[[0,1,2], [0,1,2], [10,11,12], [20,21,22], [110,111]]
 
 def test_an_episode_that_is_not_taken():
     "An error of the dataset comes when all other environments have their step, and the next step continues them"
