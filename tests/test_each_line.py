@@ -457,5 +457,21 @@ def test_interrupted_end_of_episode(files, tmp_path):
         if not met: break
         er.add_step(dict(obs=tensor(15)), done=True)
         *_,a,b = [er.dataset[i]['obs'].tolist() for i in range(er.num_episodes)]
-        assert [*a, *b][-3:] in ([12,13,15],[13,14,15]) and (b==[15] or b in ([12,13,15],[12,13,14,15])), (k, a, b)
+        assert (a, b) in (([8,9,10,11], [12,13,15]), ([12,13,14], [15])), (k, a, b)
+    assert k>300
+
+@pytest.mark.parametrize('mode', ['next_step','same_step'])
+@pytest.mark.parametrize('t', range(11, 15))
+def test_interrupted_vector_of_episodes(t, mode):
+    "Each episode is stored once, whole, and without a step of another"
+    for k in itertools.count(1, 5):
+        er = EpisodeReplay(RingBufferDataset(200), 4, 2)
+        for i in range(t): er.add_vector(**vector_step(i, mode))
+        n = er.vectors.vectors[0]['running'].t
+        met = at_line(k, ctrl_c, lambda: er.add_vector(**vector_step(t, mode)))[1]
+        if not met: break
+        for i in range(t+(er.vectors.vectors[0]['running'].t>n), t+12): er.add_vector(**vector_step(i, mode))
+        all = [er.dataset[i]['obs'].view(-1).long().tolist() for i in range(er.num_episodes)]
+        for o in all: same(o, [*range(o[0], o[0]+o[0]//1000+4)])
+        same(len({o[0] for o in all}), len(all))
     assert k>300

@@ -128,7 +128,7 @@ def add_step(self:EpisodeReplay,
         flags,cols = self._fit(step_data, flags)
         r = self.running
         errors = self._end(r, flags&before)
-        errors += self._put(r, cols)
+        errors += self._put(r, cols, flags&(not before))
         errors += self._end(r, flags&(not before))
     if errors: raise errors[0] # now that all other environments have their step
 
@@ -187,13 +187,22 @@ def _end(self:EpisodeReplay, r, done):
 
 # %% ../../nbs/06d_memory.episodes.ipynb #3c405ef9
 @patch
-def _put(self:EpisodeReplay, r, cols):
+def _put(self:EpisodeReplay, r, cols, over, also=noop):
     "Store the step in `r`, but not of an episode that is too long; an error if one has just become so"
     most = self.dataset.longest
     long = ~r.out&(r.t-r.start>=most-(r.last is not None))
-    r.put(cols)
-    r.out |= long # left out up to its end
-    r.start[r.out] = r.t
+    t = r.t
+    def note():
+        r.out |= long # left out up to its end
+        r.start[r.out] = r.t
+        r.pending |= over
+        also()
+    try:
+        r.put(cols)
+        note()
+    except BaseException: # Ctrl-C: once the step is there, it counts
+        if r.t>t: note()
+        raise
     if not long.any(): return []
     end,more = ('`done`','') if r.last is None else ('end',' with its last observation')
     return [ValueError(f'the episode{f" of environment {long.argmax()}" if r.lead else ""} has {most+1} steps{more} '
@@ -222,10 +231,11 @@ def store_vector(self:EpisodeReplay,
         last = fit_schema(map_leaves(np.asarray, dict(next_obs=s.true_next)), last, lead)[1]
         errors = self._end_loaded(s)+self._end(r, s.left)
         r.put_last({('obs', *p[1:]): t for p,t in last.items()})
-        errors += self._put(r, cols)
-        r.start[s.lost] = r.t
-        s.vector['running'] = r
-        self.vectors.commit(s, s.next_obs)
+        def count():
+            r.start[s.lost] = r.t
+            s.vector['running'] = r
+            self.vectors.commit(s, s.next_obs)
+        errors += self._put(r, cols, s.over&~s.lost, count)
         errors += self._end(r, s.over&~s.lost)
     if errors: raise errors[0] # now that all other environments have their step
 

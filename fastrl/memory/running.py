@@ -46,15 +46,15 @@ class Running:
 @torch.inference_mode(False)
 def grow(self:Running):
     "Make twice the room"
-    old,new = self.room,max(32, 2*self.room)
+    old,new,steps = self.room,max(32, 2*self.room),{}
     at = (self.t-old)%new # from there on the oldest first, perhaps around the end
     for p,v in self.steps.items():
-        self.steps[p] = res = v.new_empty(new, *v.shape[1:])
+        steps[p] = res = v.new_empty(new, *v.shape[1:])
         if not old: continue
         i,fit = self.t%old,min(old, new-at)
         v = torch.cat([v[i:], v[:i]]) # torch writes no unsigned numbers by index
         res[at:at+fit],res[:old-fit] = v[:fit],v[fit:]
-    self.room = new
+    vars(self).update(steps=steps, room=new) # in one step, whatever interrupts
 
 @patch
 def take(self:Running,
