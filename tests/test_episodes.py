@@ -904,7 +904,7 @@ inner = {'_add_checked','_evict','steps_taken','drop','trim','add','store_steps'
 ours = {dataset.__file__, episode_files.__file__, sys.modules[RingBufferDataset.__module__].__file__,
         sys.modules[dataset.Table.__module__].__file__}
 
-def interrupt(k, f):
+def interrupt(k, f, inner=inner):
     "Run `f`, and interrupt it at the `k`th line of `inner`; was it?"
     left = [k]
     def lines(frame, event, arg):
@@ -972,6 +972,16 @@ def test_interrupted(tmp_path, kind, scored):
 @by_kind
 def test_interrupted_at_every_line(tmp_path, kind, scored):
     assert interrupted(tmp_path, kind, scored, itertools.count())>40
+
+def test_interrupted_move_of_the_first():
+    "The first episode ever, whose steps begin at position 0, is there once wherever its move is interrupted"
+    for at in itertools.count():
+        ds = RingBufferDataset(6, evictor=ScoreEvictor(lambda e: -e['x'][0]), max_episodes=3)
+        for i in range(7): ds.add_episode(columns([i]))
+        assert ds.table.line(ds.table.oldest)[0]==0
+        if not interrupt(at, lambda: ds.add_episode(columns([7])), {'_tidy'}): break
+        same([o for o in whole(ds) if o in ([0],[1])], [[0],[1]])
+    assert at>9 and ds.table.line(ds.table.oldest)[0]
 
 # %% Files
 def cut(path, n=120):
@@ -1326,6 +1336,8 @@ def test_extended_chain():
     with raises('the capacity is 7'): b.add_episode(episode(1, 8))
     other = RingBufferDataset(9); other.add_episode(columns([1]))
     with raises('the same fields'): c.extend(other)
+    c.add_episode(episode(2, 1)); b.extend(d := three()[2]); d.extend(c) # of the same fields, and none is empty
+    b.add_episode(episode(3, 4)); assert (b.num_episodes, d.num_episodes, c.num_episodes)==(2,4,2)
     with raises('the same fields'): first(concat([c,other]).get_loader(4))
 
 def test_extended_by_files(tmp_path):
