@@ -1013,6 +1013,23 @@ def test_damaged_while_drawn(tmp_path, scored, w):
         assert len(os.listdir(tmp_path))==22
         assert IndividualFileDataset(100, tmp_path).num_episodes==20
 
+def test_filled_up_with_zeros(tmp_path):
+    "Whatever was in memory before, and whatever number an episode has"
+    def used(*shape): return torch.full(shape, -1)
+    for ds in (RingBufferDataset(40), IndividualFileDataset(40, tmp_path)):
+        for k in range(20): ds.add_episode(episode(k, 2+k%3))
+        with patch.object(episode_files, 'new_block', used), patch.object(sys.modules[RingBufferDataset.__module__], 'new_block', used):
+            for T,pad in ((4,True), (None,False)):
+                b = first(ds.get_loader(64, T, pad=pad, seed=0))
+                assert not b['mask'].all() and not any((b[k][~b['mask']]!=0).any() for k in ('obs','reward','is_first','is_last'))
+
+def test_file_of_another_length(tmp_path):
+    "It is whole, and not the episode that its name says"
+    with logged() as said:
+        ds,fs = start(tmp_path)
+        fs[1].unlink(); write_tensors(fs[1], episode(1, 4))
+        assert [o.name for o in ds.verify()]==[f'{fs[1].name}.damaged'] and ds.episode_lengths==[5]*5 and len(said)==1
+
 def test_damaged_when_opened(tmp_path):
     ds,_ = start(tmp_path/'gone')
     shutil.rmtree(ds.directory)
