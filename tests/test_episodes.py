@@ -526,8 +526,16 @@ def test_fields(tmp_path, make):
 
 def test_names_in_files(tmp_path):
     odd = {'[x':torch.ones(2), '["a"]':torch.zeros(2), '__metadata__':torch.ones(2), 'a.b':torch.ones(2), '_y':torch.ones(2)}
-    IndividualFileDataset(30, tmp_path).add_episode(odd)
-    same(dict(IndividualFileDataset(30, tmp_path)[0]), odd)
+    IndividualFileDataset(30, tmp_path/'a'/'b').add_episode(odd) # folders are made
+    same(dict(IndividualFileDataset(30, tmp_path/'a'/'b')[0]), odd)
+    path = tmp_path/'x.safetensors'
+    def write(*args): path.unlink(missing_ok=True); write_tensors(path, *args)
+    for bad in ('[1]', '[]', '["a",1.5]', '["a",true]', '[null,"a"]'):
+        write({bad: torch.ones(2)})
+        with raises('a field cannot be called', LoadError): episode_files.episode_head(path, 2)
+    for fields in ('["x"]', '["x","y","z"]', '["y","x"]'): # a list of others says nothing of their order
+        write(dict(x=torch.ones(2), y=torch.zeros(2)), dict(fields=fields))
+        same(episode_files.read_episode_file(path, 2), {('x',):torch.ones(2), ('y',):torch.zeros(2)})
 
 def test_no_episode():
     with raises('named by strings'): RingBufferDataset(3).add_episode({1: torch.zeros(2)})
