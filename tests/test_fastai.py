@@ -280,6 +280,30 @@ def test_scheduled():
         eq(len(hps['beta']), 40)
         learn.opt.state_dict()
 
+class Seen(Callback):
+    "What is scheduled, as each batch comes; stops after the `at`-th one"
+    order,run_valid,once_per_batch = 99,False,True # after `Resume`
+    def __init__(self, at=None): self.at,self.had = at,[]
+    def before_batch(self):
+        er = self.learn.experience_replay.experience_replay
+        self.had.append((er.sampler.beta, er.n_step, self.dls.train.dataset.agent.epsilon))
+    def after_batch(self):
+        if len(self.had)==self.at: raise RuntimeError('killed')
+    after_cancel_batch = after_batch
+
+def test_scheduled_and_resumed(tmp_path):
+    "A training that is stopped and resumed has the settings in each batch that it would have had"
+    lines = dict(beta=SchedLin(.4, 1.), n_step=SchedLin(1, 3.1), epsilon=SchedLin(1., .1))
+    def run(*cbs, at=None):
+        learn = dqn(prioritized=True)
+        with suppress(RuntimeError): fit(learn, 2, cbs=[ParamScheduler(lines), seen := Seen(at), *cbs])
+        return seen.had
+    whole = run()
+    for at in (12,30):
+        parts = [run(Resume(tmp_path/str(at), every=6), at=n) for n in (at,None)]
+        eq([len(o) for o in parts], [at,len(whole)-at])
+        np.testing.assert_allclose(parts[0]+parts[1], whole, rtol=1e-9)
+
 # %% One memory, several learners
 def test_two_learners_one_memory():
     "They add to it and draw from it by turns; what one writes the other reads"
