@@ -517,7 +517,7 @@ def kind_of_done(kind): return lambda about: dict(forms=[[*about['forms'][0][:4]
     dict(fields=[[['state'],'state','int8']]), dict(forms=[]), dict(forms=['x']), dict(forms=[['x']*5]),
     dict(forms=[['int']*5]), kind_of_done('array O'), kind_of_done(['tuple','int']), dict(forms=5), dict(sources=[]),
     dict(episode=[1]), dict(max_size=-1), dict(max_size='a'), dict(id=5), dict(date='../../x'), dict(date=None),
-    dict(session_id=7), dict(crc32=1), dict(parents=5), dict(parents=[['a']]), dict(parents=[['a','b']]),
+    dict(session_id=7), dict(crc32=1), dict(parents=5), dict(parents=[['a']]), dict(parents=[[1,2]]), dict(parents=[['a','b']]),
     lambda about: dict(fields=[o for o in about['fields'] if o[0]!=['source']]),
     lambda about: dict(fields=[*about['fields'], [['more'],'done','bool']])],
     ids=lambda o: None if callable(o) else str(o))
