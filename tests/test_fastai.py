@@ -304,6 +304,16 @@ def test_scheduled_and_resumed(tmp_path):
         eq([len(o) for o in parts], [at,len(whole)-at])
         np.testing.assert_allclose(parts[0]+parts[1], whole, rtol=1e-9)
 
+def test_counts_after_lr_find(tmp_path):
+    "What was played to find a rate counts nowhere, and nothing counts twice after a resume in the same process"
+    learn = fit(dqn(), 1, cbs=Resume(tmp_path))
+    was = learn.score.state_dict()
+    assert 3<len(was['returns'])<20
+    with learn.no_bar(), learn.no_logging(): learn.lr_find(num_it=30, show_plot=False)
+    same(learn.score.state_dict(), was)
+    fit(learn, 1, cbs=Resume(tmp_path)) # which is done
+    same(learn.score.state_dict(), was)
+
 # %% One memory, several learners
 def test_two_learners_one_memory():
     "They add to it and draw from it by turns; what one writes the other reads"

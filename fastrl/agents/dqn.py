@@ -309,7 +309,7 @@ class Score(Callback):
     def load_state_dict(self, state):
         self.steps,self.episodes,self.curve = (
             state['steps'],state['episodes'],[(int(a), b) for a,b in state['curve'].tolist()])
-        self.returns.extend(state['returns'])
+        self.returns = deque(state['returns'], self.returns.maxlen)
 
     @property
     def speed(self)->float:
