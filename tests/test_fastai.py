@@ -13,7 +13,7 @@ from torch.nn.functional import mse_loss
 from fastrl.agents.dqn import EpsilonGreedy, QNet, dqn_learner
 from fastrl.core import BD, test_same as same
 from fastrl.data.gym import GymLoop, LoopCallback, NoValidation, Source
-from fastrl.data.learner import EpisodeDL, RowsDL, as_rows, play_episodes
+from fastrl.data.learner import EpisodeDL, NEpisodes, Reward, RowsDL, as_rows, frames_in, play_episodes, returns_in
 from fastrl.memory.experience_replay import ExperienceReplay, ExperienceReplayCallback, Prioritized, Resume
 from fastrl.memory.updates import MoreUpdates
 
@@ -313,6 +313,45 @@ def test_counts_after_lr_find(tmp_path):
     same(learn.score.state_dict(), was)
     fit(learn, 1, cbs=Resume(tmp_path)) # which is done
     same(learn.score.state_dict(), was)
+
+# %% What a loader gives
+@pytest.mark.parametrize('make', [plain, dqn])
+def test_returns_of_live_rows(make):
+    "`Reward` and `NEpisodes` count the episodes that were played, whatever rows are drawn"
+    learn = make()
+    class Live(Callback):
+        order,run_valid,once_per_batch,returns = -20,False,True,[]
+        def before_batch(self): self.returns += self.xb[0]['accum_rewards'][self.xb[0]['all_done']].tolist()
+    learn.metrics = learn.metrics+[n := NEpisodes(), mean := Reward(10**6)]
+    fit(learn, 2, cbs=Live())
+    eq((n.value, mean.value), (len(Live.returns), np.mean(Live.returns)))
+    assert len(Live.returns)>10
+
+@pytest.mark.parametrize('make,known', [(plain,False), (dqn,True)])
+def test_validation_loss(make, known):
+    "A number where validation has targets, and nan, not `None`, where it has none"
+    learn = fit(make())
+    eq(np.isfinite(learn.recorder.values[-1][:2]).tolist(), [True,known])
+
+def test_predicted():
+    "The action for an observation, and a loader of rows from a loader of rows"
+    learn = fit(dqn())
+    with learn.no_bar(): action,_,values = learn.predict([0.,1.,0.,0.,0.])
+    eq(action, values.argmax())
+    rows = learn.dls.train.dataset.take(7)
+    dl = learn.dls.test_dl(rows, bs=4)
+    for o,sizes in ((dl, [4,3]), (dl.new(), [4,3]), (dl.new(bs=2), [2,2,2,1])):
+        got = [b for b, in o]
+        eq([b.bs() for b in got], sizes)
+        same(sum(got), rows)
+    eq(len(dl.decode_batch((rows[:4],))), 4)
+
+def test_returns_and_frames_in():
+    over,got = torch.tensor([[True],[False]]),torch.tensor([[3.],[4.]])
+    eq([returns_in(o) for o in (BD(all_done=over, accum_rewards=got), BD(all_done=over), BD(accum_rewards=got))], [[3.],[],[]])
+    for shape,want in {(2,5,6,3):(2,5,6,3), (2,5,6,1):(2,5,6,1), (2,5,6,4):(2,5,6,4), (2,4,5,6):(2,5,6), (2,2,5,6):(2,5,6), (2,5,6):None}.items():
+        frames = frames_in(BD(state=torch.zeros(shape, dtype=torch.uint8)))
+        eq(frames if frames is None else tuple(frames.shape), want)
 
 # %% One memory, several learners
 def test_two_learners_one_memory():
