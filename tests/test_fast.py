@@ -35,6 +35,10 @@ def test_same_updates(way, row):
     assert plain.dqn.updates==9*way.get('updates_per_batch', 7) # the first of ten batches warms up
     same(state(plain), state(fast))
 
+def test_same_updates_of_batches_drawn_together():
+    "The network that chooses the next actions of a batch is the one that has learned from the batches before it"
+    test_same_updates(dict(target_every=50, lr=1.), {}) # so large that it soon chooses others
+
 @pytest.mark.parametrize('row', rows, ids=str)
 def test_resumed(row, tmp_path):
     "Stopped in the middle of an epoch and resumed, which begins the environments anew: the fast way draws and learns as the plain one still"
