@@ -10,7 +10,7 @@ from fastai.callback.all import (ActivationStats, CollectDataCallback, MixedPrec
 from fastcore.test import expect_fail, test_eq as eq
 from gymnasium import spaces
 from torch.nn.functional import mse_loss
-from fastrl.agents.dqn import EpsilonGreedy, QNet, dqn_learner
+from fastrl.agents.dqn import EpsilonGreedy, QNet, ShowColumns, dqn_learner
 from fastrl.core import BD, test_same as same
 from fastrl.data.gym import GymLoop, LoopCallback, NoValidation, Source
 from fastrl.data.learner import EpisodeDL, NEpisodes, Reward, RowsDL, as_rows, frames_in, play_episodes, returns_in
@@ -332,6 +332,16 @@ def test_validation_loss(make, known):
     "A number where validation has targets, and nan, not `None`, where it has none"
     learn = fit(make())
     eq(np.isfinite(learn.recorder.values[-1][:2]).tolist(), [True,known])
+
+def test_log_of_a_dqn():
+    "`ShowColumns` shows the columns without a validation; the speed is that of the training, whenever you ask"
+    learn = dqn(cbs=[ShowColumns])
+    assert np.isnan(learn.score.speed)
+    fit(learn)
+    rec = learn.recorder
+    had = dict(zip(rec.metric_names[1:-1], rec.values[-1], strict=True))
+    eq((had['steps'], had['episodes'], 'valid_loss' in had), (200, learn.score.episodes, False))
+    eq(learn.score.speed, learn.score.speed)
 
 def test_predicted():
     "The action for an observation, and a loader of rows from a loader of rows"
