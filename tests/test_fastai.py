@@ -13,7 +13,7 @@ from torch.nn.functional import mse_loss
 from fastrl.agents.dqn import EpsilonGreedy, QNet, ShowColumns, dqn_learner
 from fastrl.core import BD, test_same as same
 from fastrl.data.gym import GymLoop, LoopCallback, NoValidation, Source
-from fastrl.data.learner import EpisodeDL, NEpisodes, Reward, RowsDL, as_rows, frames_in, play_episodes, returns_in
+from fastrl.data.learner import EpisodeDL, NEpisodes, Reward, RowsDL, as_rows, fake_gym_learner, frames_in, play_episodes, returns_in
 from fastrl.memory.experience_replay import ExperienceReplay, ExperienceReplayCallback, Prioritized, Resume
 from fastrl.memory.updates import MoreUpdates
 
@@ -299,8 +299,8 @@ def test_scheduled_and_resumed(tmp_path):
         with suppress(RuntimeError): fit(learn, 2, cbs=[ParamScheduler(lines), seen := Seen(at), *cbs])
         return seen.had
     whole = run()
-    for at in (12,30):
-        parts = [run(Resume(tmp_path/str(at), every=6), at=n) for n in (at,None)]
+    for at in (12,20,30): # an epoch has 20
+        parts = [run(Resume(tmp_path/str(at), every=2), at=n) for n in (at,None)]
         eq([len(o) for o in parts], [at,len(whole)-at])
         np.testing.assert_allclose(parts[0]+parts[1], whole, rtol=1e-9)
 
@@ -333,6 +333,11 @@ def test_validation_loss(make, known):
     learn = fit(make())
     eq(np.isfinite(learn.recorder.values[-1][:2]).tolist(), [True,known])
 
+def test_validation_of_a_fake_learner():
+    "Rows are their own targets in training alone"
+    learn = fit(fake_gym_learner(Source(GymLoop('TestWalk-v0', seed=0)), n=20, bs=5))
+    with learn.no_bar(): eq(np.isnan(learn.validate()[0]), True)
+
 def test_log_of_a_dqn():
     "`ShowColumns` shows the columns without a validation; the speed is that of the training, whenever you ask"
     learn = dqn(cbs=[ShowColumns])
@@ -355,6 +360,8 @@ def test_predicted():
         eq([b.bs() for b in got], sizes)
         same(sum(got), rows)
     eq(len(dl.decode_batch((rows[:4],))), 4)
+    few = learn.dls.train.new(n=5) # of the same source
+    eq((few.dataset is learn.dls.train.dataset, [b.bs() for b, in few]), (True, [5]))
 
 def test_returns_and_frames_in():
     over,got = torch.tensor([[True],[False]]),torch.tensor([[3.],[4.]])
