@@ -304,15 +304,16 @@ def test_scheduled_and_resumed(tmp_path):
         eq([len(o) for o in parts], [at,len(whole)-at])
         np.testing.assert_allclose(parts[0]+parts[1], whole, rtol=1e-9)
 
-def test_counts_after_lr_find(tmp_path):
-    "What was played to find a rate counts nowhere, and nothing counts twice after a resume in the same process"
+def test_nothing_is_left_of_lr_find(tmp_path, recwarn):
+    "What was played to find a rate counts nowhere, nor do its TD errors; nothing counts twice after a resume in the same process"
     learn = fit(dqn(), 1, cbs=Resume(tmp_path))
-    was = learn.score.state_dict()
-    assert 3<len(was['returns'])<20
-    with learn.no_bar(), learn.no_logging(): learn.lr_find(num_it=30, show_plot=False)
-    same(learn.score.state_dict(), was)
+    was,td = learn.score.state_dict(),learn.experience_replay.memory['td_error'].clone()
+    assert 3<len(was['returns'])<20 and td.any()
+    with learn.no_bar(), learn.no_logging(): learn.lr_find(num_it=9, show_plot=False, suggest_funcs=())
+    same((learn.score.state_dict(), learn.experience_replay.memory['td_error']), (was, torch.cat([td, torch.zeros(90, 1)])))
     fit(learn, 1, cbs=Resume(tmp_path)) # which is done
     same(learn.score.state_dict(), was)
+    assert not any('nothing was trained' in str(o.message) for o in recwarn)
 
 # %% What a loader gives
 @pytest.mark.parametrize('make', [plain, dqn])
