@@ -5,8 +5,8 @@ from functools import partial
 import gymnasium as gym, numpy as np, pytest, torch
 from fastai.basics import (Callback, CancelBackwardException, CancelBatchException, CancelEpochException, CancelFitException,
                            CancelStepException, CancelTrainException, Learner, nn)
-from fastai.callback.all import (ActivationStats, CollectDataCallback, MixedPrecision, ParamScheduler, SchedLin,
-                                 TerminateOnNaNCallback)
+from fastai.callback.all import (ActivationStats, CollectDataCallback, MixedPrecision, NonNativeMixedPrecision,
+                                 ParamScheduler, SchedLin, TerminateOnNaNCallback)
 from fastcore.test import expect_fail, test_eq as eq
 from gymnasium import spaces
 from torch.nn.functional import mse_loss
@@ -268,6 +268,11 @@ def test_peek_loses_nothing():
     first, = learn.dls.one_batch()
     with learn.no_bar(): learn.summary()
     same(BD(next(iter(learn.dls.train))[0]), BD(first))
+
+def test_half_of_the_live_batch():
+    "fastai's own half precision halves the batch before the model: it is refused where rows are swapped after that"
+    with expect_fail(ValueError, contains="`event='before_batch'`"): fit(plain(cbs=[NonNativeMixedPrecision()]))
+    plain(cbs=[NonNativeMixedPrecision()], event='before_batch').experience_replay.before_fit()
 
 # %% Schedules
 def test_scheduled():
