@@ -367,7 +367,7 @@ def _checked(self:Resume, er):
     saved = Saved(self.folder)
     saved.expect('ExperienceReplay')
     was = {**saved.config, 'sampler': (saved.config['sampler'], saved.config['sampler_settings'])}
-    same = [k for k in saved_settings if k not in _names_scheduled(self.learn)] # the others go on as they were saved
+    same = [k for k in saved_settings if k not in _names_scheduled(self.learn)] # a schedule sets the others
     now = dict(sampler=(type(er.sampler).__name__, er.sampler.settings), **{k: getattr(er, k) for k in same})
     if wrong := [f'`{k}` was {_said(k, was[k])}, got {_said(k, v)}' for k,v in now.items() if was.get(k, v)!=v]:
         raise LoadError(f'{self.folder} holds a training with other settings: {"; ".join(wrong)}: '
