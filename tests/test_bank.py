@@ -517,7 +517,7 @@ def kind_of_done(kind): return lambda about: dict(forms=[[*about['forms'][0][:4]
     dict(fields=[[['state'],'state','int8']]), dict(forms=[]), dict(forms=['x']), dict(forms=[['x']*5]),
     dict(forms=[['int']*5]), kind_of_done('array O'), kind_of_done(['tuple','int']), dict(forms=5), dict(sources=[]),
     dict(episode=[1]), dict(max_size=-1), dict(max_size='a'), dict(id=5), dict(date='../../x'), dict(date=None),
-    dict(session_id=7), dict(crc32=1), dict(parents=5), dict(parents=[['a']]), dict(parents=[['a','b']]),
+    dict(session_id=7), dict(crc32=1), dict(parents=5), dict(parents=[['a']]), dict(parents=[[1,2]]), dict(parents=[['a','b']]),
     lambda about: dict(fields=[o for o in about['fields'] if o[0]!=['source']]),
     lambda about: dict(fields=[*about['fields'], [['more'],'done','bool']])],
     ids=lambda o: None if callable(o) else str(o))
@@ -646,6 +646,26 @@ def test_merge_folder(many):
     bank.save(f, 'later.pkl')
     assert rewards(merge_banks([paths[0], f/'later.pkl']))==[0.,9.]
 
+def whose(bank):
+    "Of each row its reward, who collected it, and which of the bank's episodes it is in"
+    at,first = bank._rows.slots(np.arange(len(bank))),{}
+    source,episode = (bank.ring[k].flatten()[at].tolist() for k in ('source','episode'))
+    return [(r, bank.sources[i], first.setdefault(e, len(first))) for r,i,e in zip(rewards(bank), source, episode)]
+
+@pytest.mark.parametrize('limit', [None,4])
+def test_folder_is_its_files(tmp_path, limit):
+    "Files of one layout are read at once, and give what they give one by one: who collected which row, in which episode"
+    a,b = (ExperienceBank(session_id=o) for o in 'ab')
+    ran = [(a,(0,3,4,5)), (b,(6,)), (a,(1,2)), (b,(7,9,8))] # 4 and 9 end an episode
+    for k,(bank,steps) in enumerate(ran):
+        for i in steps: bank.add(step(i))
+        bank.save(tmp_path, f'{k:06d}.{bank.session_id}.safetensors')
+    files = bankfile.bank_files(tmp_path)
+    got = ExperienceBank.load(bankfile.write_folder(tmp_path, files[-1], limit))
+    want = [(0.,'a',0), (3.,'a',0), (4.,'a',0), (5.,'a',1), (6.,'b',2), (1.,'a',3), (2.,'a',3), (7.,'b',4), (9.,'b',4), (8.,'b',5)]
+    if limit is None: assert whose(got)==want
+    assert whose(got)==whose(merge_banks([tmp_path/o for o in files], limit))
+
 def test_merge_names_the_file(many):
     f,paths = many
     bank_with(step(1, 3)).save(f, 'zz.pkl')
@@ -662,6 +682,9 @@ def test_limits(many, caplog):
     caplog.clear()
     with caplog.at_level('WARNING', logger): small = ExperienceBank.load(paths[2], max_size=2)
     assert (rewards(small), len(caplog.messages))==([1.,2.], 1)
+    caplog.clear()
+    with caplog.at_level('WARNING', logger): all_ = ExperienceBank.load(paths[2], max_size=3)
+    assert (rewards(all_), caplog.messages)==([0.,1.,2.], []) # none goes
 
 def test_merge_of_full_banks():
     "It has room for both, also for one with itself"

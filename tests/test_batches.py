@@ -1,5 +1,5 @@
 "Batches: drawn in one compiled step or the general way, alone or by the dozen, now or ahead"
-import copy, gc, json, pickle, random, subprocess, sys, threading, time, weakref, pytest, torch
+import copy, gc, json, os, pickle, random, subprocess, sys, threading, time, weakref, pytest, torch
 from pathlib import Path
 from torch import tensor
 from fastrl.core import BD, leaves, test_same as same
@@ -398,6 +398,19 @@ def test_ahead_beside_own_draws():
     was = er.sampler.state_dict()
     loader.close()
     same(er.sampler.state_dict(), was)
+
+@pytest.mark.parametrize('waiting', (0,2))
+def test_ahead_forked_between_draws(waiting):
+    "A child draws what the parent's consumer gets next, whether batches wait or not"
+    er,b = memory(),memory()
+    loader = er.loader(n_prefetch=3)
+    for _ in range(2): loader.flight.draw(); same(loader.flight.pending.popleft()[2], b.sample())
+    for _ in range(waiting): loader.flight.draw()
+    want,code = b.sample()[1].tolist(),2
+    if (pid := os.fork())==0:
+        try: code = er.sample()[1].tolist()!=want
+        finally: os._exit(code)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])==0
 
 begin = '''
 def memory(): return ExperienceReplay(4, 20, 1, seed=0, memory=BD(x=torch.arange(20.)[:,None]))

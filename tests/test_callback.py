@@ -152,7 +152,10 @@ def test_exported_with_an_own_sampler(tmp_path):
     "A sampler that cannot be made by its name and settings stays behind"
     class Own(Uniform):
         def __init__(self, power): super().__init__()
-    eq(type(exported(tmp_path, ExperienceReplayCallback(sampler=Own(2))).sampler), Uniform)
+    class Foreign:
+        def draw(self, ring, bs): return torch.arange(bs),{}
+        def update(self, *_): pass
+    for o in (Own(2), Foreign()): eq(type(exported(tmp_path, ExperienceReplayCallback(sampler=o)).sampler), Uniform)
 
 # %% In validation
 @pytest.mark.parametrize('reward', [torch.ones(4, 1, dtype=torch.int64), torch.ones(4, 1, dtype=torch.float64), torch.ones(4)])

@@ -105,6 +105,15 @@ def test_once():
         for o,nxt,*rest in stream():
             for b in (two, one): b.add(form(o), form(nxt), *rest)
             assert str(two.sample(32))==str(one.sample(32))
+        assert ['next_state' in {p[0] for p in b.memory.ring.place.columns} for b in (two, one)]==[True, False]
+
+def test_one_environment():
+    "Its steps may come without an axis for it, as SB3 takes them, too"
+    a,b = (ReplayBuffer(24, gym.spaces.Box(0, 100, (3,)), gym.spaces.Discrete(4), 'cpu', seed=3) for _ in range(2))
+    for obs,nxt,action,reward,over,_ in stream():
+        a.add(obs[:1], nxt[:1], action[:1], reward[:1], over[:1], [{}])
+        b.add(obs[0], nxt[0], action[0], reward[0], over[0], [{}])
+    assert str(a.sample(32))==str(b.sample(32)) and (a.observations[3]==b.observations[3]).all()
 
 if __name__=='__main__':
     from cleanrl_utils.buffers import ReplayBuffer as Theirs

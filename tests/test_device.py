@@ -297,6 +297,38 @@ def test_files_resume_on_either(tmp_path):
             c+more
             c.sample()
 
+@pytest.mark.parametrize('kind', samplers)
+def test_errors_are_in_the_next_checkpoint(kind, tmp_path):
+    "Which writes what has changed: TD errors and priorities that were noted there, too"
+    for there in (False, True):
+        er = memory(there, 500, sampler=samplers[kind]())
+        er + steps(np.random.default_rng(0), 500, fresh(), 1)
+        er.checkpoint(at := tmp_path/str(there))
+        batch,idxs = er.sample(8)
+        er.update_td(tensor([[1.],[2],[3],[4],[5],[6],[7],[8]]), idxs, batch['serial'])
+        er.checkpoint(at)
+        again = ExperienceReplay.load(at)
+        assert torch.equal(again['td_error'], er['td_error']) and (er['td_error']>0).sum()==len(idxs.unique())
+        if kind!='uniform': assert again.sampler.tree[:500].tolist()==er.sampler.tree[:500].tolist()
+
+def test_errors_for_other_samplers():
+    "One of your own hears of TD errors there, too, and so do the starts of sequences"
+    class Own(Uniform):
+        def update(self, ring, idxs, td): told.append((idxs.tolist(), td.tolist()))
+    told,more = [],[]
+    for er in pair(50, lambda: Own(seed=3)):
+        er + steps(np.random.default_rng(0), 50, fresh(), 1)
+        batch,idxs = er.sample(4)
+        er.update_td(tensor([[1.],[2],[3],[4]]), idxs, batch['serial'])
+    assert len(told)==2 and told[0]==told[1]
+    for er in pair(50, lambda: Prioritized(alpha=1., eps=1., eta=.9, seed=3)):
+        er + steps(np.random.default_rng(0), 50, fresh(), 1, ends=.05)
+        for k in range(9):
+            batch,idxs = er.sample_sequences(4, 3)
+            more.append(idxs.tolist())
+            er.update_td(100.*k+torch.arange(12.).view(4,3), idxs, batch['serial'])
+    assert more[:9]==more[9:]
+
 def test_frames_sequences_and_nested_rows():
     rng = np.random.default_rng(3)
     a,b = pair(20, samplers['batch'], frame_stack=2)

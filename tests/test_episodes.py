@@ -526,8 +526,16 @@ def test_fields(tmp_path, make):
 
 def test_names_in_files(tmp_path):
     odd = {'[x':torch.ones(2), '["a"]':torch.zeros(2), '__metadata__':torch.ones(2), 'a.b':torch.ones(2), '_y':torch.ones(2)}
-    IndividualFileDataset(30, tmp_path).add_episode(odd)
-    same(dict(IndividualFileDataset(30, tmp_path)[0]), odd)
+    IndividualFileDataset(30, tmp_path/'a'/'b').add_episode(odd) # folders are made
+    same(dict(IndividualFileDataset(30, tmp_path/'a'/'b')[0]), odd)
+    path = tmp_path/'x.safetensors'
+    def write(*args): path.unlink(missing_ok=True); write_tensors(path, *args)
+    for bad in ('[1]', '[]', '["a",1.5]', '["a",true]', '[null,"a"]'):
+        write({bad: torch.ones(2)})
+        with raises('a field cannot be called', LoadError): episode_files.episode_head(path, 2)
+    for fields in ('["x"]', '["x","y","z"]', '["y","x"]'): # a list of others says nothing of their order
+        write(dict(x=torch.ones(2), y=torch.zeros(2)), dict(fields=fields))
+        same(episode_files.read_episode_file(path, 2), {('x',):torch.ones(2), ('y',):torch.zeros(2)})
 
 def test_no_episode():
     with raises('named by strings'): RingBufferDataset(3).add_episode({1: torch.zeros(2)})
@@ -924,7 +932,7 @@ inner = {'_add_checked','_evict','steps_taken','drop','trim','add','store_steps'
 ours = {dataset.__file__, episode_files.__file__, sys.modules[RingBufferDataset.__module__].__file__,
         sys.modules[dataset.Table.__module__].__file__}
 
-def interrupt(k, f):
+def interrupt(k, f, inner=inner):
     "Run `f`, and interrupt it at the `k`th line of `inner`; was it?"
     left = [k]
     def lines(frame, event, arg):
@@ -993,6 +1001,16 @@ def test_interrupted(tmp_path, kind, scored):
 def test_interrupted_at_every_line(tmp_path, kind, scored):
     assert interrupted(tmp_path, kind, scored, itertools.count())>40
 
+def test_interrupted_move_of_the_first():
+    "The first episode ever, whose steps begin at position 0, is there once wherever its move is interrupted"
+    for at in itertools.count():
+        ds = RingBufferDataset(6, evictor=ScoreEvictor(lambda e: -e['x'][0]), max_episodes=3)
+        for i in range(7): ds.add_episode(columns([i]))
+        assert ds.table.line(ds.table.oldest)[0]==0
+        if not interrupt(at, lambda: ds.add_episode(columns([7])), {'_tidy'}): break
+        same([o for o in whole(ds) if o in ([0],[1])], [[0],[1]])
+    assert at>9 and ds.table.line(ds.table.oldest)[0]
+
 # %% Files
 def cut(path, n=120):
     with open(path, 'r+b') as f: f.truncate(n)
@@ -1022,6 +1040,23 @@ def test_damaged_while_drawn(tmp_path, scored, w):
         assert sorted(ds[i]['obs'][0].item()//10 for i in range(20))==list(range(20,40))
         assert len(os.listdir(tmp_path))==22
         assert IndividualFileDataset(100, tmp_path).num_episodes==20
+
+def test_filled_up_with_zeros(tmp_path):
+    "Whatever was in memory before, and whatever number an episode has"
+    def used(*shape): return torch.full(shape, -1)
+    for ds in (RingBufferDataset(40), IndividualFileDataset(40, tmp_path)):
+        for k in range(20): ds.add_episode(episode(k, 2+k%3))
+        with patch.object(episode_files, 'new_block', used), patch.object(sys.modules[RingBufferDataset.__module__], 'new_block', used):
+            for T,pad in ((4,True), (None,False)):
+                b = first(ds.get_loader(64, T, pad=pad, seed=0))
+                assert not b['mask'].all() and not any((b[k][~b['mask']]!=0).any() for k in ('obs','reward','is_first','is_last'))
+
+def test_file_of_another_length(tmp_path):
+    "It is whole, and not the episode that its name says"
+    with logged() as said:
+        ds,fs = start(tmp_path)
+        fs[1].unlink(); write_tensors(fs[1], episode(1, 4))
+        assert [o.name for o in ds.verify()]==[f'{fs[1].name}.damaged'] and ds.episode_lengths==[5]*5 and len(said)==1
 
 def test_damaged_when_opened(tmp_path):
     ds,_ = start(tmp_path/'gone')
@@ -1346,6 +1381,8 @@ def test_extended_chain():
     with raises('the capacity is 7'): b.add_episode(episode(1, 8))
     other = RingBufferDataset(9); other.add_episode(columns([1]))
     with raises('the same fields'): c.extend(other)
+    c.add_episode(episode(2, 1)); b.extend(d := three()[2]); d.extend(c) # of the same fields, and none is empty
+    b.add_episode(episode(3, 4)); assert (b.num_episodes, d.num_episodes, c.num_episodes)==(2,4,2)
     with raises('the same fields'): first(concat([c,other]).get_loader(4))
 
 def test_extended_by_files(tmp_path):

@@ -1,5 +1,5 @@
 "The fast way makes the updates that the plain way makes: the same rows, weights, TD errors and logs, bit for bit"
-import pytest, torch
+import gymnasium as gym, pytest, torch
 from fastai.callback.training import GradientClip
 from fastrl.agents.dqn import dqn_learner, mlp
 from fastrl.core import test_same as same
@@ -7,10 +7,10 @@ from fastrl.data.gym import NoValidation
 from fastrl.memory.experience_replay import Resume
 from fastrl.memory.updates import MoreUpdates, TightUpdates
 
-def learner(fast, *cbs, n=320, clip=10., **kwargs):
+def learner(fast, *cbs, n=320, clip=10., env='CartPole-v1', **kwargs):
     torch.manual_seed(0)
     settings = dict(n=n, train_every=32, updates_per_batch=7, bs=16, max_sz=200, warmup_sz=64, seed=3, eval_every=10**9, n_step=1)
-    return dqn_learner('CartPole-v1', mlp(4, 2, (16,16)), fast=fast, cbs=[GradientClip(clip), NoValidation, *cbs], **settings | kwargs)
+    return dqn_learner(env, mlp(4, 2, (16,16)), fast=fast, cbs=[GradientClip(clip), NoValidation, *cbs], **settings | kwargs)
 
 def fit(learn, epochs=1):
     with learn.no_bar(), learn.no_logging(): learn.fit(epochs)
@@ -34,6 +34,20 @@ def test_same_updates(way, row):
     assert type(fast.dqn.extra) is TightUpdates and type(plain.dqn.extra) is MoreUpdates
     assert plain.dqn.updates==9*way.get('updates_per_batch', 7) # the first of ten batches warms up
     same(state(plain), state(fast))
+
+def test_same_updates_of_batches_drawn_together():
+    "The network that chooses the next actions of a batch is the one that has learned from the batches before it"
+    test_same_updates(dict(target_every=50, lr=1.), {}) # so large that it soon chooses others
+
+class FromThree(gym.ActionWrapper):
+    "The actions 3 and 4 of a pole on a cart"
+    def __init__(self): super().__init__(gym.make('CartPole-v1')); self.action_space = gym.spaces.Discrete(2, start=3)
+    def action(self, a): return a-3
+
+@pytest.mark.parametrize('fast', (False,True))
+def test_actions_that_begin_later(fast):
+    "Learn what those learn that begin at 0"
+    same(state(fit(learner(fast, env=FromThree))), state(fit(learner(False))))
 
 @pytest.mark.parametrize('row', rows, ids=str)
 def test_resumed(row, tmp_path):

@@ -5,15 +5,15 @@ from functools import partial
 import gymnasium as gym, numpy as np, pytest, torch
 from fastai.basics import (Callback, CancelBackwardException, CancelBatchException, CancelEpochException, CancelFitException,
                            CancelStepException, CancelTrainException, Learner, nn)
-from fastai.callback.all import (ActivationStats, CollectDataCallback, MixedPrecision, ParamScheduler, SchedLin,
-                                 TerminateOnNaNCallback)
+from fastai.callback.all import (ActivationStats, CollectDataCallback, MixedPrecision, NonNativeMixedPrecision,
+                                 ParamScheduler, SchedLin, TerminateOnNaNCallback)
 from fastcore.test import expect_fail, test_eq as eq
 from gymnasium import spaces
 from torch.nn.functional import mse_loss
-from fastrl.agents.dqn import EpsilonGreedy, QNet, dqn_learner
+from fastrl.agents.dqn import EpsilonGreedy, QNet, ShowColumns, dqn_learner
 from fastrl.core import BD, test_same as same
 from fastrl.data.gym import GymLoop, LoopCallback, NoValidation, Source
-from fastrl.data.learner import EpisodeDL, RowsDL, as_rows, play_episodes
+from fastrl.data.learner import EpisodeDL, NEpisodes, Reward, RowsDL, as_rows, fake_gym_learner, frames_in, play_episodes, returns_in
 from fastrl.memory.experience_replay import ExperienceReplay, ExperienceReplayCallback, Prioritized, Resume
 from fastrl.memory.updates import MoreUpdates
 
@@ -269,6 +269,11 @@ def test_peek_loses_nothing():
     with learn.no_bar(): learn.summary()
     same(BD(next(iter(learn.dls.train))[0]), BD(first))
 
+def test_half_of_the_live_batch():
+    "fastai's own half precision halves the batch before the model: it is refused where rows are swapped after that"
+    with expect_fail(ValueError, contains="`event='before_batch'`"): fit(plain(cbs=[NonNativeMixedPrecision()]))
+    plain(cbs=[NonNativeMixedPrecision()], event='before_batch').experience_replay.before_fit()
+
 # %% Schedules
 def test_scheduled():
     "`beta`, `n_step` and `epsilon` follow a schedule, with fastai's optimizers and with torch's"
@@ -279,6 +284,97 @@ def test_scheduled():
         eq((er.sampler.beta, er.n_step, learn.dls.train.dataset.agent.epsilon), (hps['beta'][-1], 3, hps['epsilon'][-1]))
         eq(len(hps['beta']), 40)
         learn.opt.state_dict()
+
+class Seen(Callback):
+    "What is scheduled, as each batch comes; stops after the `at`-th one"
+    order,run_valid,once_per_batch = 99,False,True # after `Resume`
+    def __init__(self, at=None): self.at,self.had = at,[]
+    def before_batch(self):
+        er = self.learn.experience_replay.experience_replay
+        self.had.append((er.sampler.beta, er.n_step, self.dls.train.dataset.agent.epsilon))
+    def after_batch(self):
+        if len(self.had)==self.at: raise RuntimeError('killed')
+    after_cancel_batch = after_batch
+
+def test_scheduled_and_resumed(tmp_path):
+    "A training that is stopped and resumed has the settings in each batch that it would have had"
+    lines = dict(beta=SchedLin(.4, 1.), n_step=SchedLin(1, 3.1), epsilon=SchedLin(1., .1))
+    def run(*cbs, at=None):
+        learn = dqn(prioritized=True)
+        with suppress(RuntimeError): fit(learn, 2, cbs=[ParamScheduler(lines), seen := Seen(at), *cbs])
+        return seen.had
+    whole = run()
+    for at in (12,20,30): # an epoch has 20
+        parts = [run(Resume(tmp_path/str(at), every=2), at=n) for n in (at,None)]
+        eq([len(o) for o in parts], [at,len(whole)-at])
+        np.testing.assert_allclose(parts[0]+parts[1], whole, rtol=1e-9)
+
+def test_nothing_is_left_of_lr_find(tmp_path, recwarn):
+    "What was played to find a rate counts nowhere, nor do its TD errors; nothing counts twice after a resume in the same process"
+    learn = fit(dqn(), 1, cbs=Resume(tmp_path))
+    was,td = learn.score.state_dict(),learn.experience_replay.memory['td_error'].clone()
+    assert 3<len(was['returns'])<20 and td.any()
+    with learn.no_bar(), learn.no_logging(): learn.lr_find(num_it=9, show_plot=False, suggest_funcs=())
+    same((learn.score.state_dict(), learn.experience_replay.memory['td_error']), (was, torch.cat([td, torch.zeros(90, 1)])))
+    fit(learn, 1, cbs=Resume(tmp_path)) # which is done
+    same(learn.score.state_dict(), was)
+    assert not any('nothing was trained' in str(o.message) for o in recwarn)
+
+# %% What a loader gives
+@pytest.mark.parametrize('make', [plain, dqn])
+def test_returns_of_live_rows(make):
+    "`Reward` and `NEpisodes` count the episodes that were played, whatever rows are drawn"
+    learn = make()
+    class Live(Callback):
+        order,run_valid,once_per_batch,returns = -20,False,True,[]
+        def before_batch(self): self.returns += self.xb[0]['accum_rewards'][self.xb[0]['all_done']].tolist()
+    learn.metrics = learn.metrics+[n := NEpisodes(), mean := Reward(10**6)]
+    fit(learn, 2, cbs=Live())
+    eq((n.value, mean.value), (len(Live.returns), np.mean(Live.returns)))
+    assert len(Live.returns)>10
+
+@pytest.mark.parametrize('make,known', [(plain,False), (dqn,True)])
+def test_validation_loss(make, known):
+    "A number where validation has targets, and nan, not `None`, where it has none"
+    learn = fit(make())
+    eq(np.isfinite(learn.recorder.values[-1][:2]).tolist(), [True,known])
+
+def test_validation_of_a_fake_learner():
+    "Rows are their own targets in training alone"
+    learn = fit(fake_gym_learner(Source(GymLoop('TestWalk-v0', seed=0)), n=20, bs=5))
+    with learn.no_bar(): eq(np.isnan(learn.validate()[0]), True)
+
+def test_log_of_a_dqn():
+    "`ShowColumns` shows the columns without a validation; the speed is that of the training, whenever you ask"
+    learn = dqn(cbs=[ShowColumns])
+    assert np.isnan(learn.score.speed)
+    fit(learn)
+    rec = learn.recorder
+    had = dict(zip(rec.metric_names[1:-1], rec.values[-1], strict=True))
+    eq((had['steps'], had['episodes'], 'valid_loss' in had), (200, learn.score.episodes, False))
+    eq(learn.score.speed, learn.score.speed)
+
+def test_predicted():
+    "The action for an observation, and a loader of rows from a loader of rows"
+    learn = fit(dqn())
+    with learn.no_bar(): action,_,values = learn.predict([0.,1.,0.,0.,0.])
+    eq(action, values.argmax())
+    rows = learn.dls.train.dataset.take(7)
+    dl = learn.dls.test_dl(rows, bs=4)
+    for o,sizes in ((dl, [4,3]), (dl.new(), [4,3]), (dl.new(bs=2), [2,2,2,1])):
+        got = [b for b, in o]
+        eq([b.bs() for b in got], sizes)
+        same(sum(got), rows)
+    eq(len(dl.decode_batch((rows[:4],))), 4)
+    few = learn.dls.train.new(n=5) # of the same source
+    eq((few.dataset is learn.dls.train.dataset, [b.bs() for b, in few]), (True, [5]))
+
+def test_returns_and_frames_in():
+    over,got = torch.tensor([[True],[False]]),torch.tensor([[3.],[4.]])
+    eq([returns_in(o) for o in (BD(all_done=over, accum_rewards=got), BD(all_done=over), BD(accum_rewards=got))], [[3.],[],[]])
+    for shape,want in {(2,5,6,3):(2,5,6,3), (2,5,6,1):(2,5,6,1), (2,5,6,4):(2,5,6,4), (2,4,5,6):(2,5,6), (2,2,5,6):(2,5,6), (2,5,6):None}.items():
+        frames = frames_in(BD(state=torch.zeros(shape, dtype=torch.uint8)))
+        eq(frames if frames is None else tuple(frames.shape), want)
 
 # %% One memory, several learners
 def test_two_learners_one_memory():

@@ -198,6 +198,8 @@ def test_twin_of_minaris_torch_test():
         assert back.env_spec.id=='CartPole-v1' and back.total_steps==recorded.total_steps
         for a,b in zip(back, recorded): identical(a.observations, b.observations); identical(a.rewards, b.rewards)
         minari.delete_dataset('cartpole/again-v0')
+    with warnings.catch_warnings(record=True): back = to_minari(dataset, 'cartpole/again-v0', env, action_space=spaces.Discrete(5))
+    assert (back.action_space, back.observation_space)==(spaces.Discrete(5), env.observation_space)
 
 # %% Arrays in D4RL's form
 def arrays_of(eps, nexts):
@@ -232,6 +234,14 @@ def test_d4rl(seed, n, nexts, tmp_path):
             assert (batch['state'][:,0]==batch['next_state'][:,0]).all()
             lengths = Counter(int(o[0][0]) for o in want)
             assert batch['n_steps'][:,0].tolist()==[min(4, lengths[int(k)]-int(t)) for k,t in batch['state'].tolist()]
+
+def test_more_than_is_read_at_a_time():
+    "Each row leads to the next one wherever reading stops; a memory that is frozen when it is full takes the first ones"
+    at = np.arange(2**14+9)[:,None]
+    data = dict(observations=at, actions=at, rewards=at*0., terminals=at<0, timeouts=at<0)
+    m = from_d4rl(data)
+    same((m['state'], m['next_state']), (torch.from_numpy(at[:-1]), torch.from_numpy(at[1:])))
+    same(from_d4rl(data, max_sz=7, freeze_memory=True)['state'], torch.arange(7)[:,None])
 
 # %% What does not fit
 def test_refused(tmp_path):

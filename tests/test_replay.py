@@ -426,6 +426,29 @@ def test_frozen_frames():
     to.extend(free[[3,12]])
     assert to['state'][:,-1,0,0].tolist()==[3,4,3,14]
 
+number,vector = ((), torch.float32),((3,), torch.float32)
+@pytest.mark.parametrize('schema,fields', [
+    (dict(obs=vector, reward=number), 'obs float32[3], reward float32[1]'), (dict(obs=(number, vector)), 'obs.0 float32[1], obs.1 float32[3]'),
+    (dict(obs=(vector, number, number)), 'obs.0 float32[3], obs.1 float32[1], obs.2 float32[1]'), (dict(obs=((), torch.int8)), 'obs int8[1]'),
+    (dict(obs=dict(value=number), value=(*vector, 'later')), 'obs.value float32[1], value float32[3]')], ids=str)
+def test_schema(tmp_path, schema, fields):
+    "Nested, of one or several numbers, for later: it names the columns, and a memory that is opened again has it, too"
+    er = ExperienceReplay(2, 9, 1, schema=schema, path=tmp_path/'rows')
+    assert repr(er.ring.fields)==f'[{fields}, td_error float32[1]]'
+    del er
+    again = ExperienceReplay(2, 9, 1, path=tmp_path/'rows')
+    assert (again.schema, [*again.later])==(schema, ['value']*('value' in schema))
+
+@pytest.mark.parametrize('bad', [5, None, [vector], (*vector, 'latr'), (*vector, 'later', 1), dict(value=(*vector, 'later'))], ids=str)
+def test_schema_that_is_none(bad):
+    with pytest.raises(ExperienceReplayException, match=r'the schema of `obs.*` should be `\(shape, torch.dtype\)`, got'):
+        ExperienceReplay(2, 9, 1, schema=dict(obs=bad))
+
+def test_no_such_column():
+    er = ExperienceReplay(2, 9, 1)+dict(x=torch.zeros(2))
+    for b in (er.memory, BD(er.memory), pickle.loads(pickle.dumps(er.memory))):
+        with pytest.raises(KeyError, match='nope'): b['nope']
+
 def test_later_columns_of_frames():
     "Rows that lack a column for later come from another memory of frames, too"
     shape = (3,5,5),torch.uint8

@@ -7,6 +7,7 @@ from gymnasium import spaces
 from stable_baselines3 import DQN, SAC, TD3, HerReplayBuffer as TheirHer
 from stable_baselines3.common import buffers as theirs
 from stable_baselines3.common.envs import BitFlippingEnv
+from stable_baselines3.common.type_aliases import DictReplayBufferSamples
 from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 from fastrl.memory.replay import ExperienceReplay, ExperienceReplayException, MemoryNotWarm
 from fastrl.memory.sample import Prioritized
@@ -275,15 +276,26 @@ def test_weights_count():
     b.sample(8)
     b.update_td(torch.arange(8.)[:,None])
     b.sample(8)
-    w,values = b.drawn['weight'],torch.arange(8.)[:,None]
+    w,values,goals = b.drawn['weight'],torch.arange(8.)[:,None],torch.full((8,1), 3.)
     found = []
     class Model:
-        def train(self): found.append(F.mse_loss(values, torch.zeros(8,1))); found.append(F.mse_loss(torch.ones(3), torch.zeros(3)))
-    model = type('Ours', (Priorities, Model), {})()
-    model.replay_buffer = b
-    model.train()
-    assert torch.isclose(found[0], (values**2*w).mean()) and found[1]==1 and w.min()<.9
-    assert F.mse_loss(values, torch.zeros(8,1))==(values**2).mean() # outside nothing is changed
+        def train(self): found.extend([F.mse_loss(values, goals), F.mse_loss(goals+1, goals), F.mse_loss(torch.ones(3), torch.zeros(3))])
+    def model(Model):
+        res = type('Ours', (Priorities, Model), {})()
+        res.replay_buffer = b
+        return res
+    model(Model).train()
+    assert torch.isclose(found[0], ((values-goals)**2*w).mean()) and found[2]==1 and w.min()<.9
+    assert F.mse_loss(values, goals)==((values-goals)**2).mean() # outside nothing is changed
+    errors = {} # of each row, the larger ones of two losses
+    for i,e in zip(b.drawn['idxs'].tolist(), (3.,2.,1.,1.,1.,2.,3.,4.)): errors.setdefault(i, set()).add(e)
+    assert all(b.memory.ring['td_error'][i].item() in o for i,o in errors.items()) and len(errors)>3
+    class Idle:
+        def train(self): pass
+    model(Idle).train() # which draws nothing
+    class Other:
+        def train(self): self.replay_buffer.sample(8)
+    with pytest.raises(ValueError, match='Ours has neither'): model(Other).train()
 
 def test_her():
     "Goals through SB3's names: achieved later in the same episode, also where the buffer wraps; rewards by the environment"
@@ -300,6 +312,7 @@ def test_her():
             replay_buffer_kwargs=dict(copy_info_dict=True))
     m.learn(60)
     b = m.replay_buffer.sample(400)
+    assert type(b) is DictReplayBufferSamples
     achieved,goal = b.next_observations['achieved_goal'],b.next_observations['desired_goal']
     new = goal>0
     assert torch.equal(goal[new], b.observations['desired_goal'][new]) and .7<new.float().mean()<.9

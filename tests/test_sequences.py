@@ -206,6 +206,15 @@ def test_a_stream_of_lost_rows(tmp_path):
     assert not next(few)[0]['continues'].any()
     assert next(chunks)[0]['continues'].any()
 
+def test_a_stream_begins_anywhere():
+    "Each stored row is a place to begin, the last one of an episode too; a device that is none is refused at once"
+    er = ExperienceReplay(4, max_sz=50, warmup_sz=1)
+    for t in range(6): er.add(x=t, env_id=0, terminated=t==3, truncated=False)
+    for T in (1,3):
+        batch,_ = next(er.stream(200, T=T, seed=0))
+        assert {*batch['x'][:,0,0].tolist()}=={*range(6)} and not batch['continues'].any()
+    with pytest.raises(ValueError, match='nowhere'): er.stream(4, T=3, device='nowhere')
+
 @pytest.mark.long
 def test_many_streams(tmp_path):
     for seed in range(1000, 2000): streamed(seed, tmp_path/str(seed) if seed%10==0 else None)
@@ -354,7 +363,7 @@ def test_no_deadlock():
     refused = 0
     for spi in (.25,.5,1,1.5,4):
         for least in (1,3):
-            for width in (.5,1,1.5,2,3,5,8,20):
+            for width in (None,.5,1,1.5,2,3,5,8,20): # by itself it is wide enough for one at a time
                 for n,m in ((1,1),(1,4),(2,3),(8,1)):
                     limiter = RateLimiter(spi, least, width)
                     try:
@@ -362,7 +371,7 @@ def test_no_deadlock():
                             try:
                                 with f(k, timeout=0): pass
                             except TimeoutError: pass
-                    except ValueError: refused += 1; continue
+                    except ValueError: refused += 1; assert (width, n, m)!=(None, 1, 1); continue
                     todo,seen = [(0,0)],set()
                     while todo:
                         at = todo.pop()

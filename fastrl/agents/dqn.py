@@ -309,7 +309,7 @@ class Score(Callback):
     def load_state_dict(self, state):
         self.steps,self.episodes,self.curve = (
             state['steps'],state['episodes'],[(int(a), b) for a,b in state['curve'].tolist()])
-        self.returns.extend(state['returns'])
+        self.returns = deque(state['returns'], self.returns.maxlen)
 
     @property
     def speed(self)->float:
@@ -463,13 +463,14 @@ def plot_learning(
 # %% ../../nbs/10_agents.dqn.ipynb #812ae139
 @patch
 def state_dict(self:EpsilonGreedy)->dict:
-    "The number of steps, and the random generator"
-    return dict(steps=self.steps, n_actions=self.n_actions, rng=self.rng.bit_generator.state)
+    "The number of steps, an `epsilon` that was set, and the random generator"
+    return dict(steps=self.steps, n_actions=self.n_actions, epsilon=self._epsilon, rng=self.rng.bit_generator.state)
 
 @patch
 def load_state_dict(self:EpsilonGreedy, state):
     "Resume exploring from `state`"
     self.steps,self.n_actions = state['steps'],state['n_actions']
+    self._epsilon = state.get('epsilon') # older states have none
     self.rng.bit_generator.state = state['rng']
 
 @patch

@@ -54,7 +54,7 @@ class EpsilonGreedy:
         ...
 
     def state_dict(self) -> dict:
-        """The number of steps, and the random generator"""
+        """The number of steps, an `epsilon` that was set, and the random generator"""
         ...
 
     def load_state_dict(self, state):

@@ -40,8 +40,9 @@ def as_flags(
     - returns: bools, if these are whole numbers, each 0 or 1; else as it came"""
     if isinstance(v, torch.Tensor): a,whole = v,not (v.is_floating_point() or v.is_complex() or v.dtype is torch.bool)
     else:
-        a = np.asarray(v) if hasattr(v, '__array__') or isinstance(v, list) and all(type(o) is int for o in v) else None
-        whole = a is not None and a.dtype.kind in 'iu'
+        try: a = np.asarray(v if hasattr(v, '__array__') or isinstance(v, list) else None)
+        except (ValueError, TypeError, RuntimeError): return v # a ragged list, say, which is refused
+        whole = a.dtype.kind in 'iu'
     return a==1 if whole and bool(((a==0)|(a==1)).all()) else v
 
 # %% ../../nbs/05o_memory.columns.ipynb #462ac79d

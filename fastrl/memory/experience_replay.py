@@ -245,12 +245,13 @@ def before_train(self:ExperienceReplayCallback):
     "Find out which settings have a schedule"
     agent = getattr(getattr(self.dls.train, 'dataset', None), 'agent', None)
     owners = dict(beta=self.experience_replay.sampler, n_step=self.experience_replay, epsilon=agent)
-    names = {k for cb in self.learn.cbs if isinstance(cb, ParamScheduler) for k in cb.scheds}
-    self._scheduled = {k: owners[k] for k in names & owners.keys()}
+    self._scheduled = {k: owners[k] for k in _names_scheduled(self.learn) & owners.keys()}
     for k,o in self._scheduled.items():
         if not hasattr(o, k):
             raise ValueError(f'`{k}` has a schedule, but {o} has no `{k}`: remove it from the schedule')
         if hasattr(self.opt, 'bwd_map'): self.opt.bwd_map.setdefault(k, k) # else an `OptimWrapper` refuses the name
+
+def _names_scheduled(learn): return {k for cb in learn.cbs if isinstance(cb, ParamScheduler) for k in cb.scheds}
 
 # %% ../../nbs/06a_memory.experience_replay.ipynb #2e4b248d
 
@@ -369,7 +370,8 @@ def _checked(self:Resume, er):
     saved = Saved(self.folder)
     saved.expect('ExperienceReplay')
     was = {**saved.config, 'sampler': (saved.config['sampler'], saved.config['sampler_settings'])}
-    now = dict(sampler=(type(er.sampler).__name__, er.sampler.settings), **{k: getattr(er, k) for k in saved_settings})
+    same = [k for k in saved_settings if k not in _names_scheduled(self.learn)] # a schedule sets the others
+    now = dict(sampler=(type(er.sampler).__name__, er.sampler.settings), **{k: getattr(er, k) for k in same})
     if wrong := [f'`{k}` was {_said(k, was[k])}, got {_said(k, v)}' for k,v in now.items() if was.get(k, v)!=v]:
         raise LoadError(f'{self.folder} holds a training with other settings: {"; ".join(wrong)}: '
                         'resume it with the settings that it was saved with, or give another folder')

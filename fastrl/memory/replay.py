@@ -297,7 +297,7 @@ def _as_drawn(self:ExperienceReplay, td_errors, idxs, serials):
     if not (type(td_errors) is type(idxs) is type(serials) is Tensor and td_errors.is_cpu and idxs.is_cpu
             and serials.is_cpu and td_errors.dtype is torch.float32 and idxs.dtype is serials.dtype is torch.int64
             and not td_errors.requires_grad and type(self.sampler) in (Uniform, Prioritized)
-            and self.ring.fields): return
+            and self.ring.place.arrays): return
     i,td,s = idxs.numpy(),td_errors.numpy(),serials.numpy()
     if i.ndim==1 and td.shape==(len(i),1)==s.shape and _all_usable(i, td[:,0], len(self.ring)): return i,td,s
 
