@@ -96,6 +96,7 @@ def copy_joined(
     - `go_on`: May rows that are added later follow them?"""
     first,before = ring.total,ring.seams
     def join():
+        ring.serials.look() # Ctrl-C may have come right after they were counted
         n = ring.total-first
         if n: join_rows(ring, source, idxs[:n], first, before)
         else: ring.seams = ring.seams._replace(lone=before.lone)
