@@ -197,7 +197,7 @@ def read_run(
         if type(res['iterations']) is not int or res['iterations']<0 \
                 or not isinstance(res.get('policy'), (str,type(None))): raise ValueError(f'got {res}')
         if 'metrics' in res: res['metrics'] = {int(k): float(v) for k,v in res['metrics'].items()}
-    except (ValueError, TypeError, KeyError, AttributeError) as e:
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as e:
         raise LoadError(f'{path} should say how many iterations are over, and is damaged ({e}): '
                         'write {"iterations": n} into it') from e
     return res

@@ -293,3 +293,25 @@ def test_put_back(tmp_path, cap, where):
             if act=='load': assert (o.weights==weights[:len(o.ring)]).all()
             o.check()
         o.load()
+
+@pytest.mark.parametrize('what', ['run','field','fields','buffer'])
+def test_nested_too_deep(what, tmp_path):
+    "JSON of many levels is damage like any other, not a crash"
+    from safetensors.torch import save_file
+    from fastrl.memory.buffer import ReplayBuffer
+    from fastrl.memory.episodes import IndividualFileDataset
+    from fastrl.run_state import read_run
+    deep,episode = '['*20_000,tmp_path/'0000001_3_20231105-123456.safetensors'
+    if what=='run':
+        (tmp_path/'run.json').write_text(deep)
+        with pytest.raises(disk.LoadError, match='should say how many iterations are over'): read_run(tmp_path)
+    if what=='field': # the name of a column, in a file of somebody else
+        save_file({deep:torch.ones(3)}, episode)
+        assert list(IndividualFileDataset(9, tmp_path)[0])==[deep]
+    if what=='fields':
+        save_file({'a':torch.ones(3)}, episode, dict(fields=deep))
+        assert [o.suffix for o in IndividualFileDataset(9, tmp_path).damaged]==['.damaged']
+    if what=='buffer':
+        save_file({'a':torch.ones(3)}, tmp_path/'state.safetensors')
+        (tmp_path/'metadata.json').write_text(deep)
+        with pytest.raises(ValueError, match='metadata.json is damaged'): ReplayBuffer.load(tmp_path/'state.safetensors')

@@ -57,7 +57,7 @@ def _file_key(path):
 def _field_path(key):
     "The path of a field from its name in a file"
     try: path = tuple(json.loads(key)) if key.startswith('[') else (key,)
-    except ValueError: return (key,)
+    except (ValueError, RecursionError): return (key,)
     if not (path and isinstance(path[0], str) and all(type(o) in (str,int) for o in path)):
         raise LoadError(f'a field cannot be called {key!r:.60}')
     return path
@@ -131,7 +131,7 @@ def _meta_of(path):
     if path.suffix!='.safetensors': return {}
     meta = read_meta(path)
     try: return {**meta, 'fields':[_field_path(o) for o in json.loads(meta.get('fields', '[]'))]}
-    except (ValueError, TypeError, AttributeError) as e:
+    except (ValueError, TypeError, AttributeError, RecursionError) as e:
         raise LoadError(f'{path} is damaged: its list of fields cannot be read: {e}') from None
 
 # %% ../../nbs/05g_memory.episode_files.ipynb #8e8e4ab2
