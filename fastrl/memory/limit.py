@@ -112,6 +112,7 @@ def _wait_turn(self:RateLimiter, me, what, n, timeout, may):
     if not there: raise TimeoutError(f'no {what} of {n} was possible in {timeout} s: {self}')
     self.turns[me] = what,n
 
+# %% ../../nbs/05q_memory.limit.ipynb #a44597b5
 @patch
 def _check(self:RateLimiter, what, n):
     "Raise if both sides could wait without end"
