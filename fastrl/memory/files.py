@@ -17,7 +17,6 @@ from contextlib import contextmanager, suppress
 from itertools import chain
 from pathlib import Path
 import numpy as np, torch
-from fastcore.imports import noop
 from torch import Tensor
 from ..core import *
 from .row import torch_dtype
