@@ -15,7 +15,7 @@ import copy, time
 from collections import deque
 from functools import partial, reduce
 import gymnasium as gym, numpy as np, plotly.graph_objects as go, torch
-from fastai.basics import Callback, Learner, Metric, OptimWrapper, nn
+from fastai.basics import Callback, Learner, Metric, OptimWrapper
 from fastai.callback.schedule import ParamScheduler # and `Learner.lr_find`
 from fastcore.basics import patch
 from fastcore.foundation import L
