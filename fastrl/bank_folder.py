@@ -11,13 +11,13 @@ __all__ = ['BankFolder']
 
 # %% ../nbs/11b_bank_folder.ipynb #46ebb7e6
 import itertools, os, secrets, shutil, tempfile, weakref
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from fastcore.basics import patch
 from .engines import Ctx, safe_name
 from .memory.bank import BankUnion, ExperienceBank, bank_about, merge_banks
 from .memory.bankfile import bank_files, write_folder
-from .memory.files import LoadError, put_file
+from .memory.files import FileLock, LoadError, put_file
 
 # %% ../nbs/11b_bank_folder.ipynb #29224020
 class BankFolder:
@@ -27,6 +27,7 @@ class BankFolder:
     ):
         """- `folder`: Made by the first `commit`"""
         self.folder,self._new_banks,self._readers = Path(folder),{},weakref.WeakSet() # those just committed, by file
+        self._folder_lock = None # while it is `locked`
         self._begin_anew()
 
     def _begin_anew(self, max_size=None):
@@ -50,6 +51,23 @@ class BankFolder:
     def merged(self, max_size=None)->ExperienceBank:
         "All banks as one"
         return merge_banks(self.files, max_size)
+
+# %% ../nbs/11b_bank_folder.ipynb #b1a0c002
+@patch
+@contextmanager
+def locked(self:BankFolder):
+    "Make the folder if need be, and let nobody else lock it"
+    self.folder.mkdir(parents=True, exist_ok=True)
+    with FileLock(self.folder, alone=True) as self._folder_lock:
+        try: yield
+        finally: self._folder_lock = None
+
+@patch
+def check_place(self:BankFolder):
+    "Raise if the folder that is `locked` was moved or removed"
+    if self._folder_lock and not self._folder_lock.is_of(self.folder):
+        raise RuntimeError(f'{self.folder} was moved or removed while it was used: move it back, and start the run, '
+                           'which resumes')
 
 # %% ../nbs/11b_bank_folder.ipynb #91d607ce
 @patch
@@ -109,6 +127,7 @@ def commit(self:BankFolder,
     - `files`: Their bytes, by name
     - `new`: Did the task make them? Else rows that came before count once
     - returns: what is wrong with which file"""
+    self.check_place()
     if self.has(ctx): return []
     self.folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=self.folder, prefix='.new-') as d:
@@ -130,6 +149,7 @@ def gather(self:BankFolder,
     """Merge what came since the last time
     - `max_size`: The most experiences; the oldest go first
     - returns: the bank, and `(name, error)` of each file that had to be set aside"""
+    self.check_place()
     names,bad = bank_files(self.folder),[]
     if self._union.bank.max_size!=max_size or names[:len(self._added)]!=self._added: self._begin_anew(max_size)
     new,self._new_banks,committed = names[len(self._added):],{},self._new_banks

@@ -4,6 +4,7 @@ A memory that is rewritten in each round can be lost in each round: a full disk 
 
 Docs: https://fastrl.github.io/fastrl/bank_folder.html.md"""
 from typing import Any, overload
+from contextlib import contextmanager
 from pathlib import Path
 from .engines import Ctx
 from .memory.bank import ExperienceBank
@@ -32,6 +33,15 @@ class BankFolder:
 
     def merged(self, max_size: Any=None) -> ExperienceBank:
         """All banks as one"""
+        ...
+
+    @contextmanager
+    def locked(self):
+        """Make the folder if need be, and let nobody else lock it"""
+        ...
+
+    def check_place(self):
+        """Raise if the folder that is `locked` was moved or removed"""
         ...
 
     def set_aside(self, name: str, put):

@@ -21,7 +21,7 @@ from fastcore.script import anno_parser
 from . import __version__
 from .core import printable, whole_number
 from .memory.bank import BankUnion, ExperienceBank, bank_about
-from .memory.disk import LoadError, Saved, is_ring, put_file, ring_at, verify as problems_of
+from .memory.disk import FileLock, LoadError, Saved, is_ring, put_file, ring_at, verify as problems_of
 from .memory.episode_files import episode_head, read_episode_file
 from .memory.episodes import episode_problems, saved_episodes
 from .memory.frames import FrameRing, stored
@@ -309,12 +309,11 @@ def train(
     folder = Path(out or f'runs/{env.replace("/", "-")}').expanduser()
     settings = dict(env=env, seed=seed, prioritized=prioritized, n_step=n_step, gamma=gamma, lr=lr, n_envs=n_envs,
                     max_sz=max_sz)
-    begun = _same_run(folder, settings)
+    _same_run(folder, settings) # an error before anything is made
     with _stoppable() as asked:
         learn = dqn_learner(n=5000, fast=True, cbs=_until(steps, asked), **settings)
-        if not begun: _write_settings(folder, settings)
-        if (folder/'memory').exists(): print(f'Resuming {folder}')
-        with nullcontext() if sys.stdout.isatty() else _lines_only(learn):
+        with _only_run(folder, settings), nullcontext() if sys.stdout.isatty() else _lines_only(learn):
+            if (folder/'memory').exists(): print(f'Resuming {folder}')
             learn.fit_flat_cos(-(-steps//5000), cbs=Resume(folder/'memory', every))
     print(_training_result(learn, env, steps, seed))
     if len(_saved(folder)): explore(folder) # it may have been stopped before its first step
@@ -383,9 +382,13 @@ def _same_run(folder, settings):
 
 _were = dict(lr=1e-3, gamma=.998, n_envs=1, max_sz=50_000) # in runs that were begun before these were settings
 
-def _write_settings(folder, settings):
+@contextmanager
+def _only_run(folder, settings):
+    "Let no other training into `folder`, and write its `settings` there"
     folder.mkdir(parents=True, exist_ok=True)
-    put_file(folder/'settings.json', dumps(settings))
+    with FileLock(folder, alone=True):
+        if not _same_run(folder, settings): put_file(folder/'settings.json', dumps(settings))
+        yield
 
 # %% ../nbs/20_cli.ipynb #646115a9
 @contextmanager

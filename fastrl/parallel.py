@@ -29,7 +29,6 @@ from .core import Progress, whole_number
 from .engines import Ctx, Workflow, executor_of, run_task, sweep_scratch, while_wanted
 from .learner_config import *
 from .memory.bank import bank_about, merge_banks as merge_files
-from .memory.files import FileLock
 from .run_state import *
 from .supervisor import run_command
 from .tasks import EngineLost, Task, as_number, as_seconds, in_thread, why_failed
@@ -259,8 +258,7 @@ def _link_memory(self:ParallelExperience, always=False):
 def merge_banks(self:ParallelExperience): # -> the memory
     """Take banks `experience_bank_*.pkl` in `work_dir` into the memory, and merge all into `experience_bank.pkl`
     - returns: the memory"""
-    self.banks.folder.mkdir(parents=True, exist_ok=True)
-    with FileLock(self.banks.folder):
+    with self.banks.locked():
         done = read_run(self.banks.folder)['iterations']
         for o in sorted(self.work_dir.glob('experience_bank_*.pkl')):
             raw = o.read_bytes()
@@ -333,6 +331,7 @@ async def _iterate(self:ParallelExperience, submit, iteration, count, collect, u
     with self._all_or_nothing(iteration):
         await self._learn_and_test(state, update)
         self._note_state(state)
+        self.banks.check_place()
         finish(self.banks.folder, state, self.policy, self.metric_values_per_iteration)
     log.info('iteration %s: %s experiences of %s environments, %s in all%s', iteration, sum(state.collected.values()),
              len(state.collected), size, f'; {state.metric_name} {state.metric:g}' if self.criterion else '')
@@ -416,8 +415,7 @@ def _while_busy(self:ParallelExperience):
 @patch
 async def _next(self:ParallelExperience, pool, count, max_iter, collect, update, begins):
     "The next iteration, unless another run has done them all"
-    self.banks.folder.mkdir(parents=True, exist_ok=True)
-    with FileLock(self.banks.folder, alone=True), self._while_busy():
+    with self.banks.locked(), self._while_busy():
         self.banks.sweep()
         if begins: self._warn_if_met(max_iter)
         done = self._resume()

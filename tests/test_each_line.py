@@ -1,7 +1,9 @@
 "At each line of what one process does, another one writes, wraps or clears, or Ctrl-C comes: no row is wrong, none is lost"
 import copy, itertools, linecache, sys, threading, warnings
+from pathlib import Path
 import numpy as np, pytest, torch
 from fastcore.test import test_eq as same
+from fastrl.memory.bank import BankUnion, ExperienceBank, create_experience
 from fastrl.memory.disk import Saved, verify
 from fastrl.memory.episodes import EpisodeReplay, IndividualFileDataset, RingBufferDataset
 from fastrl.memory.files import FileLock, put_files
@@ -402,6 +404,25 @@ def test_interrupted_checkpoint(tmp_path):
         same((verify(tmp_path/str(k)), Saved(tmp_path/str(k)).total in (3, 4)), ([], True))
         if not met: break
     assert k>30
+
+def bank_file(at, *ks):
+    "The file of a bank with experiences of these numbers"
+    bank = ExperienceBank()
+    bank.add_batch([create_experience([float(k)], k, 0., [0.], False) for k in ks])
+    return Path(bank.save(at, f'{ks[0]}.safetensors'))
+
+@pytest.mark.parametrize('limit', [None, 5])
+def test_interrupted_union(limit, tmp_path):
+    "A file whose adding was interrupted can be added again: each of its rows comes once"
+    a,b,c = (bank_file(tmp_path, *range(o, o+3)) for o in (0, 10, 20))
+    for k in itertools.count(1):
+        union = BankUnion(limit)
+        union.add(a)
+        met = at_line(k, ctrl_c, lambda: union.add(b), only=('add','whole','_whole','total','_take_back','_add_unseen'))[1]
+        for o in (b, c): union.add(o)
+        same([e.action for e in union.bank], [0,1,2,10,11,12,20,21,22][-(limit or 9):])
+        if not met: break
+    assert k>20
 
 @pytest.mark.parametrize('what', ['insert','sample'])
 def test_interrupted_turn(what):

@@ -1,5 +1,5 @@
 "Environments that collect on a Dask cluster, and here: one that fails takes nothing along with it, and nothing is counted twice"
-import asyncio, itertools, json, os, signal, socket, subprocess, sys, time
+import asyncio, itertools, json, os, shutil, signal, socket, subprocess, sys, time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -653,6 +653,29 @@ def test_moved(tmp_path):
             yield state
     assert [(o.iteration, o.size) for o in asyncio.run(all_of(go()))]==[(0,2), (0,2), (1,4)]
     assert [read_run(tmp_path/o/'experience')['iterations'] for o in 'ab']==[1,2] and not (tmp_path/'b'/'a').exists()
+
+@pytest.mark.parametrize('task', ['env','update'])
+def test_moved_meanwhile(task, tmp_path):
+    "An iteration whose folder is moved is no part of a folder that another run makes in its place; moved back, the run resumes"
+    run,away,once = (tmp_path/o for o in ('run','away','once'))
+    def replace(ctx):
+        if ctx.iteration!=1 or once.exists(): return
+        once.touch()
+        run.rename(away)
+        (run/'experience').mkdir(parents=True)
+    pe = ParallelExperience(work_dir=run)
+    @pe.environment_task
+    def env(ctx):
+        if task=='env': replace(ctx)
+        return [create_experience(float(ctx.iteration), 0, 0., 0., True)]
+    @pe.update_task
+    def update(ctx):
+        if task=='update': replace(ctx)
+        return dict(n=len(ctx.bank))
+    with pytest.raises(RuntimeError, match='experience was moved or removed.*resumes'): asyncio.run(pe.learn(3))
+    assert [*(run/'experience').iterdir()]==[]
+    shutil.rmtree(run), away.rename(run)
+    assert (asyncio.run(pe.learn(3)).size, held(pe.memory), pe.policy)==(3, [0.,1.,2.], dict(n=3))
 
 def test_merge_by_hand(tmp_path):
     "`merge_banks` moves banks into the memory, whole files of rubbish into the quarantine, and counts nothing twice"

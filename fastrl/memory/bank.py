@@ -462,13 +462,17 @@ def add(self:BankUnion,
     elif (k := vars(bank).get('_digest')) and (twin := self._digests.setdefault(k, path))!=path:
         log.warning('%s and %s are equal. ROSE\'s files do not say who wrote them, so the experiences of both count',
                     twin, path)
-    seen,rows = Seen({**self.seen.spans}),self._bank._rows
+    seen = Seen({**self.seen.spans})
     seen.add(some_spans(spans, new))
-    n,self._unnamed,self._date = rows.total,True,max(self._date, bank.date)
-    try: self._bank._whole(self._bank._add_rows, bank, new)
-    finally:
-        if rows.total>n: self.seen = seen
+    self._unnamed,self._date = True,max(self._date, bank.date)
+    self._bank._rows.whole(self, self._add_unseen, bank, new, seen)
     return int(new.sum())
+
+@patch
+def _add_unseen(self:BankUnion, bank, new, seen):
+    "Add these rows of a bank, and note them first: whatever stops it, either both are done or neither is"
+    self.seen = seen
+    self._bank._whole(self._bank._add_rows, bank, new)
 
 # %% ../../nbs/06e_memory.bank.ipynb #74939e01
 @patch(as_prop=True)
