@@ -194,6 +194,11 @@ def _instead_of(self:BD, k):
     if k in self: return f': write batch[{k!r}]'
     return f': a batch is a dict of columns, write batch[{next(iter(self), "state")!r}]' if hasattr(Tensor, k) else ''
 
+@patch
+def __getitems__(self:BD, idxs): # a `DataLoader` asks for them; it would end after as many rows as there are columns
+    raise TypeError('a batch is a dict of columns, which a `DataLoader` cannot read row by row: give it '
+                    f'`TensorDataset(batch[{next(iter(self), "state")!r}], …)`')
+
 @patch(cls_method=True)
 def __torch_function__(cls:BD, func, types, args=(), kwargs=None):
     name,got = getattr(func, '__name__', func),next((o for o in args if isinstance(o, BD)), {})

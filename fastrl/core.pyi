@@ -92,6 +92,9 @@ class BD(dict):
         """A leaf of a nested column by the name that errors and tables give it, `'state.arm'`"""
         ...
 
+    def __getitems__(self, idxs):
+        ...
+
     @classmethod
     def __torch_function__(cls, func, types, args: Any=(), kwargs: Any=None):
         ...

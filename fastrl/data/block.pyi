@@ -78,13 +78,13 @@ class Source:
     - returns: `Source`, or `None` if no callback can play, or one cannot"""
         ...
 
-    def dataloaders(self, n: int=1000, bs: int=16, episodes: int=5, seed: int | None=None, device: Any=None, **kwargs) -> DataLoaders:
+    def dataloaders(self, n: int=1000, bs: int=16, episodes: int=5, seed: int | None=None, device: Any=None, path: Any='.') -> DataLoaders:
         """`DataLoaders` for a `Learner`: the first takes rows, the second plays
     - `n`: Rows per epoch
     - `bs`: Rows per batch
     - `episodes`: To validate with, played without exploring; 0 for none
     - `seed`: Of these episodes: the same ones each time
     - `device`: Of the batches, and of a `Learner`'s model: fastai's `default_device()` if not given
-    - `**kwargs`: For `DataLoaders`"""
+    - `path`: Where a `Learner` keeps its files"""
         ...
 loop_events: Any

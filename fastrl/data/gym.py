@@ -40,6 +40,7 @@ class GymLoop(LoopCallback):
         vectorization:str='sync', # `'sync'`: one after the other in this process; `'async'`: each in its own
         autoreset:str='next_step', # How a vector begins an episode: `'next_step'`, `'same_step'` or `'disabled'`
         env_kwargs:dict=None, # For `gymnasium.make`
+        **_
     ):
         """- `env_name`: Name of an environment, a function that makes one, or a ready environment or vector
         - `agent`: `agent(states)` → actions, both with a first axis of environments; without one actions are random
@@ -51,6 +52,7 @@ class GymLoop(LoopCallback):
         - `vectorization`: `'sync'`: one after the other in this process; `'async'`: each in its own
         - `autoreset`: How a vector begins an episode: `'next_step'`, `'same_step'` or `'disabled'`
         - `env_kwargs`: For `gymnasium.make`"""
+        if _: refuse_words('GymLoop', _, GymLoop, num_envs='n_envs', env='env_name', policy='agent')
         for k,v,known in (('autoreset', autoreset, list(autoreset_modes)), ('mode', mode, [None,'rgb_array','human']),
                           ('vectorization', vectorization, ['sync','async'])):
             if v not in known: raise ValueError(f'`{k}` should be one of {known}, got {v!r}')
@@ -266,6 +268,9 @@ class FirstLast(LoopCallback):
         gamma:float=.99 # What a reward one step later is worth
     ):
         """- `gamma`: What a reward one step later is worth"""
+        if not 0<=gamma<=1:
+            raise ValueError(f'`gamma` should be a number from 0 to 1, got {gamma!r}: how many steps a row spans is '
+                             '`GymLoop(steps_count=…)`')
         self.gamma = gamma
 
     def before_loop(self):

@@ -184,7 +184,8 @@ def dataloaders(self:Source,
     episodes:int=5, # To validate with, played without exploring; 0 for none
     seed:int=None, # Of these episodes: the same ones each time
     device=None, # Of the batches, and of a `Learner`'s model: fastai's `default_device()` if not given
-    **kwargs # For `DataLoaders`
+    path='.', # Where a `Learner` keeps its files
+    **_
 )->DataLoaders:
     """`DataLoaders` for a `Learner`: the first takes rows, the second plays
     - `n`: Rows per epoch
@@ -192,9 +193,11 @@ def dataloaders(self:Source,
     - `episodes`: To validate with, played without exploring; 0 for none
     - `seed`: Of these episodes: the same ones each time
     - `device`: Of the batches, and of a `Learner`'s model: fastai's `default_device()` if not given
-    - `**kwargs`: For `DataLoaders`"""
-    return DataLoaders(SourceDL(self, n, bs), EpisodeDL(self, episodes, seed),
-                       device=torch.device(device or default_device()), **kwargs)
+    - `path`: Where a `Learner` keeps its files"""
+    if _: refuse_words('dataloaders', _, self.dataloaders, batch_size='bs', valid_pct='episodes',
+                       num_workers="GymLoop(…, n_envs=8, vectorization='async')")
+    return DataLoaders(SourceDL(self, n, bs), EpisodeDL(self, episodes, seed), path=path,
+                       device=torch.device(device or default_device()))
 
 # %% ../../nbs/05ac_data.learner.ipynb #df24de7d
 def add_return(

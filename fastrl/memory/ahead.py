@@ -26,12 +26,14 @@ class DrawsAhead:
         bs:int=None, # Rows in each batch; `self.bs` by default
         n_prefetch:int=2, # The most batches that wait
         device=None, # Where the batches should be; where the rows are by default
+        **_
     ): # -> a `Prefetch`
         """Batches and their row numbers, drawn ahead without end; a loader that is still open ends
         - `bs`: Rows in each batch; `self.bs` by default
         - `n_prefetch`: The most batches that wait
         - `device`: Where the batches should be; where the rows are by default
         - returns: a `Prefetch`"""
+        if _: refuse_words('loader', _, self.loader, batch_size='bs', num_workers='n_prefetch')
         try:
             bs,n = None if bs is None else whole_number('bs', bs),whole_number('n_prefetch', n_prefetch)
             return Prefetch(self, bs, n, device and usable_device(device))

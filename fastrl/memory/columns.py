@@ -243,6 +243,10 @@ class OtherNames:
         write = f': write {ours}' if ours else ''
         raise AttributeError(f'{type(self).__name__!r} object has no attribute {k!r}{write}')
 
+    def __getitems__(self, idxs): # a `DataLoader` asks for them
+        raise TypeError('a `DataLoader` cannot make batches of a memory: iterate over `memory.loader(bs)`, whose '
+                        'batches are drawn by the sampler, or take each row once, by `memory.ring[idxs]`')
+
 # %% ../../nbs/05o_memory.columns.ipynb #c5faefad
 class Columns(BD):
     "The columns of a memory, which know whose they are as long as nothing was taken from them"

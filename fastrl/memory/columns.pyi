@@ -89,6 +89,9 @@ other_names: Any
 class OtherNames:
     """Settings and methods by the names of other libraries: the error says what to write"""
 
+    def __getitems__(self, idxs):
+        ...
+
 class Columns(BD):
     """The columns of a memory, which know whose they are as long as nothing was taken from them"""
     of: Any

@@ -107,6 +107,7 @@ def plot_replay_stats(
     - `most`: Frames; a longer memory shows rows at even distances"""
     er,_ = _memory_and_draws(experience_replay)
     columns = [o.strip() for o in columns.split(',')] if isinstance(columns, str) else list(columns)
+    if isinstance(n_cols, str): raise ValueError(f'write several columns as a list, {[*columns, n_cols]}')
     ys,titles = zip(*(_series(er.memory, o) for o in columns))
     rows = frame_rows(len(er), most)
     names,settings = get_steps(len(rows))

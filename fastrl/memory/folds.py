@@ -132,7 +132,10 @@ def _outcome_mask(ring):
 _told_of = weakref.WeakSet() # rings
 
 def _warn_of_names(fields):
-    "Warn where no column is known as the one after an observation, though another looks like it"
+    "Warn where no column is known as the one after an observation, though another looks like it, or one is hidden"
+    if len(ours := {'n_steps','discount'}&{f.path[0] for f in fields})==1: # both are `FirstLast`'s, which mean the same
+        warn_user(f'batches of n-step returns have a column `{ours.pop()}` of their own: yours is stored, and they do '
+                  'not show it. Give it another name, or no `n_step`')
     for a in fields:
         name = a.path[0]
         if name not in observed or follower(name, {f.path[0] for f in fields}) or math.prod(a.shape)<2: continue

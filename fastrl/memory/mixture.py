@@ -23,6 +23,8 @@ class Mixture:
     ):
         """- `shares`: `{memory: share}`, shares that add up to 1
         - `bs`: Rows in a batch; by default the last memory's `bs`"""
+        if not isinstance(shares, dict):
+            raise ValueError(f'`shares` should be `{{memory: share, …}}`, got a {type(shares).__name__}')
         self.memories,self.shares = [*shares],[*shares.values()]
         if not shares or not min(self.shares)>=0 or not abs(sum(self.shares)-1)<=1e-6: # also of NaN
             raise ValueError(f'`shares` should be numbers from 0 that add up to 1, got {self.shares}')

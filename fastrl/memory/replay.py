@@ -120,7 +120,7 @@ def _check_settings(bs, max_sz, warmup_sz, sampler, n_step, gamma):
     if n_step and hasattr(sampler, 'read'): _refuse_fold(sampler)
     if warmup_sz>max_sz:
         raise ExperienceReplayException(f'`warmup_sz` ({warmup_sz}) should not exceed `max_sz` ({max_sz}): '
-                                        'it would never be warm')
+                                        'it would never be warm. Give a smaller one; the default is 100')
 
 def _ring_of(max_sz, schema, device, shared, path, frames):
     "The ring of a new memory"

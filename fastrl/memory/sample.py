@@ -507,7 +507,7 @@ def _cannot_relabel(self:HER, ring):
         raise ValueError('`HER` needs a `reward`, a function of what was achieved and of the goal: give one '
                          'when you make it, or as `sampler=HER(reward=…)` to `load`')
     raise ValueError(f'`HER` needs rows with a `reward`, `next_state.{self.achieved}` and `{self.goal}`, '
-                     f'got {ring.fields}')
+                     f'got {ring.fields}: add observations that hold both goals as `state` and `next_state`')
 
 # %% ../../nbs/03_memory.sample.ipynb #ffe01edf
 @patch(as_prop=True)

@@ -34,8 +34,10 @@ def check_frames(
     shapes = {f.path: (frame_shape(f.path, f.shape, stack), f.dtype) for f in fields}
     a,b = ({p[1:]: o for p,o in shapes.items() if p[0]==k and o[0] is not None} for k in ('state','next_state'))
     if not a or a!=b:
+        got = [f for f in fields if f.path[0] in ('state','next_state')] or (
+            f'{list(dict.fromkeys(f.path[0] for f in fields))}: call the observations so')
         raise ValueError(f'with `frame_stack={stack}` a row has a `state` and a `next_state` of the same frames, '
-                         f'{stack} of them or one, got {[f for f in fields if f.path[0] in ("state","next_state")]}')
+                         f'{stack} of them or one, got {got}')
     if lacks := [o for o in ('terminated','truncated') if (o,) not in shapes]:
         raise ValueError(f'stacks never reach into another episode, so that rows need the columns {lacks}')
 
