@@ -723,6 +723,19 @@ def test_two_passes():
     for chunk,T in itertools.product((None,4,1), (1,30,None)): two_passes(ds, 0, chunk, T)
     two_passes(ds, 2, 4, 30); two_passes(ds, 1, 1, None)
 
+def test_workers_of_a_loaded_replay(tmp_path):
+    "Saved by a process that drew by itself: two workers, and two passes, draw other sequences"
+    er = EpisodeReplay(RingBufferDataset(400), 8, 2, seed=0)
+    for t in range(400): er.add_step(dict(obs=tensor(t)), done=t%10==9)
+    er.sample()
+    er.save(tmp_path)
+    er,drawn = EpisodeReplay.load(tmp_path, num_workers=2, **fork),[]
+    for _ in range(2):
+        drawn += [tuple(er.sample()['obs'][:,0].tolist()) for _ in range(4)]
+        er.close()
+    assert len({*drawn})==8, drawn
+    assert drawn[0]==tuple(EpisodeReplay.load(tmp_path).sample()['obs'][:,0].tolist()) # the first worker draws on
+
 @pytest.mark.long
 def test_two_passes_of_workers():
     ds = large_shared()
