@@ -160,11 +160,11 @@ class Sequences(IterableDataset):
     def __iter__(self):
         info = get_worker_info()
         if info: _end_with_parent()
-        if info and not self.slots: # a worker of torch's own `DataLoader`
+        if apart := info is not None and not self.slots: # a worker of torch's own `DataLoader`
             for o in self.dataset.drawn: o.table.place.check_process()
-        i = info.id if info else 0
-        self.rng = rng = i==0 and self.resumed or np.random.default_rng( # each other worker has draws of its own
-            np.random.SeedSequence(self.entropy, spawn_key=(self.round, i)))
+        i,more = info.id if info else 0,(info.seed,) if apart else () # its epochs have other draws, too
+        self.rng = rng = not (i or apart) and self.resumed or np.random.default_rng(
+            np.random.SeedSequence(self.entropy, spawn_key=(self.round, i, *more)))
         self.resumed = None
         chunks = self.dataset._chunks(rng, self.chunk, self.T, self.by_step, self.bs, self.pad, self.lead)
         return chunks if info is None or not self.slots else self._put_down(chunks, info.id)
