@@ -309,6 +309,17 @@ def test_freeze():
     assert len(memory)==10 and memory['episode_id'][:,0].tolist()==list(range(10)) # an episode of one step has two frames
     assert bits(memory['state'].numpy())==bits(np.stack([o.state for o in world.rows[:10]]))
 
+@pytest.mark.parametrize('stack', [1,2])
+@pytest.mark.parametrize('freeze', [False, True])
+def test_rows_of_frames_apart(stack, freeze):
+    "Slices and merges take any rows, also stacks of one frame and in a frozen memory"
+    memory,world = make(20, stack, 'repeat', freeze_memory=freeze),World(random.Random(0), 1, stack, 'repeat')
+    for _ in range(20): memory.add(**world.step())
+    for rows in (slice(None, None, -1), [1,3], slice(0, None, 2)):
+        part = memory[rows]
+        other = make(20, stack, 'repeat', freeze_memory=True).extend(part)
+        for o in (part, other): assert bits(o['state'].numpy())==bits(memory['state'].numpy()[rows])
+
 def test_bytes():
     "What `nbytes_when_full` says is what is there"
     from fastrl.memory.place import nbytes_when_full
