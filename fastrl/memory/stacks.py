@@ -244,9 +244,10 @@ def pick_windows(
 # %% ../../nbs/02c_memory.stacks.ipynb #a0ee3d76
 class Newest:
     "By environment the newest row, with the frames that the next one continues"
+    barrier = 0 # rows below it were forgotten here; older pickles have none
     def __init__(self):
         # `seen`: how many rows were looked at; `base`: the row in slot 0; `last`: by frame the last row that needs it
-        self.envs,self.seen,self.base,self.last = {},0,0,np.zeros(0, np.int64)
+        self.envs,self.seen,self.base,self.last,self.barrier = {},0,0,np.zeros(0, np.int64),0
 
 class Latest:
     "The newest row of an environment"
