@@ -632,6 +632,24 @@ def test_workers_of_torch(make, tmp_path):
     assert {first(loader)['x'][0].item() for _ in range(9)}<={3,4,5}
     loader._iterator._shutdown_workers()
 
+class DrawnBy(torch.utils.data.IterableDataset):
+    def __init__(self, draw): self.draw = draw
+    def __iter__(self): return (str(self.draw()['obs'][:,0].tolist()) for _ in range(3))
+
+@pytest.mark.parametrize('begun', [False, True])
+def test_workers_of_torch_draw_apart(begun):
+    "A replay, and a loader, in workers of torch's own `DataLoader`: they and their epochs draw other sequences, the same ones for the same seeds"
+    er = EpisodeReplay(RingBufferDataset(400, shared=True), 8, 2, seed=0)
+    for t in range(400): er.add_step(dict(obs=tensor(t)), done=t%10==9)
+    if begun: er.sample()
+    loader = er.dataset.get_loader(8, 2, seed=0)
+    for draw in (er.sample, lambda: next(iter(loader))):
+        def drawn(seed):
+            it = DataLoader(DrawnBy(draw), batch_size=None, num_workers=2, multiprocessing_context='fork', generator=torch.Generator().manual_seed(seed))
+            return [o for _ in range(2) for o in it]
+        a = drawn(0)
+        assert len({*a})==12 and drawn(0)==a and {*drawn(1)}.isdisjoint(a), a
+
 def test_workers_of_torch_with_a_copy():
     "One that would never change is refused, as that of a ring is"
     ds = RingBufferDataset(9)
@@ -722,6 +740,19 @@ def test_two_passes():
     ds = large_shared()
     for chunk,T in itertools.product((None,4,1), (1,30,None)): two_passes(ds, 0, chunk, T)
     two_passes(ds, 2, 4, 30); two_passes(ds, 1, 1, None)
+
+def test_workers_of_a_loaded_replay(tmp_path):
+    "Saved by a process that drew by itself: two workers, and two passes, draw other sequences"
+    er = EpisodeReplay(RingBufferDataset(400), 8, 2, seed=0)
+    for t in range(400): er.add_step(dict(obs=tensor(t)), done=t%10==9)
+    er.sample()
+    er.save(tmp_path)
+    er,drawn = EpisodeReplay.load(tmp_path, num_workers=2, **fork),[]
+    for _ in range(2):
+        drawn += [tuple(er.sample()['obs'][:,0].tolist()) for _ in range(4)]
+        er.close()
+    assert len({*drawn})==8, drawn
+    assert drawn[0]==tuple(EpisodeReplay.load(tmp_path).sample()['obs'][:,0].tolist()) # the first worker draws on
 
 @pytest.mark.long
 def test_two_passes_of_workers():

@@ -309,6 +309,41 @@ def test_freeze():
     assert len(memory)==10 and memory['episode_id'][:,0].tolist()==list(range(10)) # an episode of one step has two frames
     assert bits(memory['state'].numpy())==bits(np.stack([o.state for o in world.rows[:10]]))
 
+@pytest.mark.parametrize('way', ['add','batch','loaded'])
+def test_cut_long_ago(way, tmp_path):
+    "An environment that pauses for longer than the memory is long still follows nothing from before the cut"
+    memory = ExperienceReplay(4, 20, 1, frame_stack=3, frame_margin=60)
+    def row(env, ep, t): return dict(env_id=env, state=frame(ep, t, (4,4)), next_state=frame(ep, t+1, (4,4)), reward=0., terminated=False, truncated=False)
+    def batch(rows): return {k: np.stack([np.reshape(o[k], np.shape(o[k]) or (1,)) for o in rows]) for k in rows[0]}
+    for t in range(4):
+        for env in (0,1): memory.add(**row(env, env, t))
+    memory.cut()
+    rows = [row(0, 2, t) for t in range(50)]
+    if way=='batch': memory+batch(rows)
+    else:
+        for o in rows: memory.add(**o)
+    if way=='loaded':
+        memory.save(tmp_path)
+        memory = ExperienceReplay.load(tmp_path, env_restored=True)
+    first = row(1, 3, 0)
+    first['state'] = frame(1, 4, (4,4)) # it looks like what would have come next
+    memory.add(**first)
+    assert torch.equal(memory['state'][memory.pointer-1], torch.from_numpy(np.stack([first['state']]*3)))
+    memory.cut()
+    for o in rows: memory.add(**o)
+    memory.add(**row(1, 4, 0)) # nor need it look like that
+
+@pytest.mark.parametrize('stack', [1,2])
+@pytest.mark.parametrize('freeze', [False, True])
+def test_rows_of_frames_apart(stack, freeze):
+    "Slices and merges take any rows, also stacks of one frame and in a frozen memory"
+    memory,world = make(20, stack, 'repeat', freeze_memory=freeze),World(random.Random(0), 1, stack, 'repeat')
+    for _ in range(20): memory.add(**world.step())
+    for rows in (slice(None, None, -1), [1,3], slice(0, None, 2)):
+        part = memory[rows]
+        other = make(20, stack, 'repeat', freeze_memory=True).extend(part)
+        for o in (part, other): assert bits(o['state'].numpy())==bits(memory['state'].numpy()[rows])
+
 def test_bytes():
     "What `nbytes_when_full` says is what is there"
     from fastrl.memory.place import nbytes_when_full
@@ -425,7 +460,7 @@ def test_one_way_or_the_other(seed):
         elif what<.24: alone.reset(before=alone.total-1); batches.reset(before=batches.total-1)
         elif what<.26: alone,batches = pickle.loads(pickle.dumps((alone, batches)))
         elif what<.27: alone.reset(); batches.reset()
-        def stopped(_): raise KeyboardInterrupt
+        def stopped(*_): raise KeyboardInterrupt
         if .27<=what<.32: alone._note = batches._note = stopped # the row is written, and what is newest was not noted
         def tried(f, *args, **kwargs):
             with warnings.catch_warnings():

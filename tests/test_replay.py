@@ -1,5 +1,5 @@
 "`ExperienceReplay` with every form of row, setting and refusal, and saved at any moment to any place"
-import copy, gc, itertools, pickle, random, re, threading, weakref
+import copy, gc, itertools, os, pickle, random, re, threading, weakref
 from array import array
 from collections import deque
 from contextlib import suppress
@@ -9,6 +9,7 @@ from fastrl.memory.disk import LoadError, Saved, pieces_of, write_manifest
 from fastrl.memory.replay import ExperienceReplay, ExperienceReplayException, MemoryNotWarm
 from fastrl.memory.ring import Ring
 from fastrl.memory.sample import Prioritized, Uniform
+from fastrl.memory.stream import Stream # brings `memory.stream`
 from fastrl.memory.walk import Walk
 from torch import tensor
 
@@ -276,6 +277,34 @@ def test_add_in_worker():
     loader = torch.utils.data.DataLoader(InWorker(m), batch_size=None, num_workers=1, multiprocessing_context='fork')
     assert 'a copy of this ring' in next(iter(loader))
     assert len(m.add(x=0.))==3
+
+class Draws(torch.utils.data.IterableDataset):
+    def __init__(self, draw): self.draw = draw
+    def __iter__(self): return (self.draw()[1].tolist() for _ in range(3))
+
+def made_before(er): # the workers start
+    s = er.stream(T=2, seed=0)
+    return lambda: next(s)
+def seeded_within(er):
+    def draw(): er.sampler.seed(3); return er.sample()
+    return draw
+draws_in_worker = dict(sample=lambda er: er.sample, several=lambda er: lambda: er.sample(n_batches=1)[0], rows=lambda er: lambda: er.sample_sequences(T=2),
+                       whole=lambda er: er.sample_sequences, ahead=lambda er: lambda: next(er.loader()), stream=made_before, seeded=seeded_within)
+
+@pytest.mark.skipif(not hasattr(os, 'fork'), reason='the workers are forked, which this system cannot')
+@pytest.mark.parametrize('way,sampler', [*((o, Uniform) for o in draws_in_worker), ('sample',Prioritized), ('rows',Prioritized)])
+def test_workers_draw_apart(way, sampler):
+    "Workers of a `DataLoader`, and its epochs, draw other rows; for the same seeds the same ones, and those of a seed that they were given"
+    er = ExperienceReplay(8, 400, 1, sampler=sampler(seed=0), seed=0, shared=True, schema=dict(n=((), torch.int64), terminated=((), torch.bool), truncated=((), torch.bool), env_id=((), torch.int64)))
+    er+dict(n=torch.arange(400), terminated=torch.arange(400)%4==3, truncated=torch.zeros(400).bool(), env_id=torch.zeros(400).long())
+    if way=='sample': er.sample() # so that its stream has begun
+    draw = draws_in_worker[way](er)
+    def drawn(seed):
+        loader = torch.utils.data.DataLoader(Draws(draw), batch_size=None, num_workers=2, multiprocessing_context='fork', generator=torch.Generator().manual_seed(seed))
+        return [str(o) for _ in range(2) for o in loader]
+    a,there = drawn(0),way=='seeded'
+    assert len({*a})==(1 if there else 12), a
+    assert drawn(0)==a and {*drawn(1)}.isdisjoint(a)!=there
 
 def test_default_device():
     "Rows stay where they are, whatever torch's default device is"

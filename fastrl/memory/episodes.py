@@ -20,6 +20,7 @@ import numpy as np, torch
 from fastcore.basics import patch
 from fastcore.imports import noop
 from torch import Tensor
+from torch.utils.data import get_worker_info
 from ..core import *
 from .dataset import EpisodeDataset, Evictor, FIFOEvictor, FieldType, ScoreEvictor
 from .dataset import fit_schema, oldest_first
@@ -41,6 +42,7 @@ class EpisodeReplay(TakesVectors, Savable):
     kind = 'EpisodeReplay'
     refused = ValueError # what `add_vector` raises
     _declared = None # by `schema`
+    _drawn_in = None # the worker of a `DataLoader` that `sample` drew in
     def __init__(self,
         dataset:EpisodeDataset, # Where episodes are kept
         batch_size:int, # Sequences in a batch
@@ -252,8 +254,8 @@ def _end_loaded(self:EpisodeReplay, s):
 def sample(self:EpisodeReplay)->BD:
     "A batch `(batch, time, …)`; each field is on its device"
     with self.lock:
-        if self._drawing is None:
-            self._drawing = iter(self.loader)
+        if self._drawing is None or self._drawn_in is not get_worker_info(): # each worker draws its own
+            self._drawing,self._drawn_in = iter(self.loader),get_worker_info()
             self._rng = self.loader.sequences.rng
         try: batch = next(self._drawing)
         except BaseException:

@@ -102,6 +102,7 @@ def _store(self:FrameRing, data, one, strict):
         steps,said = self._parse(data, one)
         if not steps.n: return
         self._look()
+        barrier = barrier_in(self.seams)
         plan = planned(self, steps, said, strict)
         for a,b in self._portions(plan):
             if a in plan.cuts: self.cut()
@@ -109,7 +110,7 @@ def _store(self:FrameRing, data, one, strict):
             slots = self._slots_for(plan.numbers[a:b])
             if one: Ring.add(self, **with_numbers(data, steps.fields, slots[0]))
             else: Ring.extend(self, with_numbers(data, steps.fields, slots, slice(a, b)))
-        self._note(plan.envs)
+        self._note(plan.envs, barrier)
         self._warn_of_few()
 
 # %% ../../nbs/03a_memory.frames.ipynb #585c6cd6
@@ -198,8 +199,11 @@ def _need(self:FrameRing, slots, serials):
     self.newest.last[slots[there]] = np.broadcast_to(serials[:,None], slots.shape)[there]
 
 @patch
-def _note(self:FrameRing, envs):
-    "Remember what is newest, now that it is stored"
+def _note(self:FrameRing, envs, barrier):
+    "Remember what is newest, now that it is stored; what is below `barrier` is continued by nothing, now or later"
+    if barrier>self.newest.barrier: # the mark itself goes with its row
+        self.newest.barrier = barrier
+        self.newest.envs = {k: o for k,o in self.newest.envs.items() if o.serial>=barrier}
     for key,o in envs.items():
         if o is None: self.newest.envs.pop(key, None); continue
         o.frames = [tuple(x if x.base is None else x.copy() for x in f) for f in o.frames]
@@ -219,7 +223,8 @@ def _add_next(self:FrameRing, row):
     with self:
         total,seams,(_,cap,first,number) = self.total,self.seams,pool.serials.counts()
         if new.seen!=total or new.base!=seams.first: return False # rows came from elsewhere
-        found = continued(row, new.envs, pool.place.arrays['frame',], self.stack, barrier_in(seams))
+        barrier = barrier_in(seams)
+        found = continued(row, new.envs, pool.place.arrays['frame',], self.stack, barrier)
         if not found: return False
         key,was,frame,over,*said = found
         if any(0<=o<number-cap//2 for o in was.numbers): return False # frames that will soon be overwritten
@@ -230,7 +235,7 @@ def _add_next(self:FrameRing, row):
         new.last[slots[slots>=0]] = total
         Ring.add(self, **row)
         frames = [*was.frames[1:], (words_of(frame),)]
-        self._note({key: None if over else Latest(total, *said, [*was.numbers[1:], number], frames)})
+        self._note({key: None if over else Latest(total, *said, [*was.numbers[1:], number], frames)}, barrier)
         self._warn_of_few()
     return True
 

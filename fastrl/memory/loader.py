@@ -160,10 +160,11 @@ class Sequences(IterableDataset):
     def __iter__(self):
         info = get_worker_info()
         if info: _end_with_parent()
-        if info and not self.slots: # a worker of torch's own `DataLoader`
+        if apart := info is not None and not self.slots: # a worker of torch's own `DataLoader`
             for o in self.dataset.drawn: o.table.place.check_process()
-        self.rng = rng = self.resumed or np.random.default_rng(
-            np.random.SeedSequence(self.entropy, spawn_key=(self.round, info.id if info else 0)))
+        i,more = info.id if info else 0,(info.seed,) if apart else () # its epochs have other draws, too
+        self.rng = rng = not (i or apart) and self.resumed or np.random.default_rng(
+            np.random.SeedSequence(self.entropy, spawn_key=(self.round, i, *more)))
         self.resumed = None
         chunks = self.dataset._chunks(rng, self.chunk, self.T, self.by_step, self.bs, self.pad, self.lead)
         return chunks if info is None or not self.slots else self._put_down(chunks, info.id)
@@ -215,7 +216,8 @@ class EpisodeLoader(DataLoader):
         words = s.chunk*((s.T or max(self.episodes.episode_lengths))+s.lead)*self.episodes.step_words
         s.slots = slots = [Slots(words if words<=_most_words else 0) for _ in range(self.num_workers)]
         if not slots: return self._batches(iter(s))
-        chunks,pin = super().__iter__(),self.pin_memory and torch.cuda.is_available()
+        chunks,s.resumed = super().__iter__(),None # the workers have it
+        pin = self.pin_memory and torch.cuda.is_available()
         taken = ([(i, (slots[worker].take(o, pin), at, n)) for i,(o,at,n) in parts] for worker,parts in chunks)
         return self._batches(taken, chunks)
 

@@ -4,8 +4,9 @@ To draw 256 rows takes 256 random numbers. Asking torch for a tensor of them tak
 
 Docs: https://fastrl.github.io/fastrl/memory.random.html.md"""
 from typing import Any, overload
+import torch
 from ..core import *
-__all__ = ['random_bits', 'random_unit', 'random_row', 'random_units', 'random_rows']
+__all__ = ['random_bits', 'random_unit', 'random_row', 'random_units', 'random_rows', 'keep_numbers', 'own_numbers']
 
 def random_bits(key, i):
     """Number `i` of the stream `key`: 64 random bits"""
@@ -34,4 +35,14 @@ def random_rows(key, first, k, n):
     - `k`: How many
     - `n`: Rows there are
     - returns: array of int64"""
+    ...
+
+def keep_numbers(gen: torch.Generator):
+    """If this is a worker, the numbers that `gen` gives next are meant for it"""
+    ...
+
+def own_numbers(gen: torch.Generator, *at) -> bool:
+    """In a worker to which `gen` came from outside, begin a stream of its own, once
+    - `*at`: Where a stream is that came from it
+    - returns: Does it give other numbers now?"""
     ...

@@ -398,7 +398,8 @@ def sample_sequences(self:ExperienceReplay,
         raise ExperienceReplayException('no step comes before a whole episode: give `T`, or no `burn_in`')
     if n_batches is not None: n_batches = _positive('n_batches', n_batches)
     self.check_warm()
-    runs = Runs(self.walk, self.runs.gen, T, pad, burn_in, getattr(self.sampler, 'draw_starts', None) and self.sampler)
+    by = getattr(self.sampler, 'draw_starts', None) and self.sampler
+    runs = Runs(self.walk, self.runs.own_gen(), T, pad, burn_in, by)
     try: return self.ring.draw(runs, bs, device if device is None else usable_device(device), n_batches=n_batches)
     except ValueError as e: raise self.check_warm() or ExperienceReplayException(str(e)) from e
 

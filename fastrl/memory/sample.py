@@ -15,7 +15,7 @@ from torch import Tensor
 from fastcore.basics import patch
 from ..core import *
 from .mixture import Mixture
-from .random import random_rows
+from .random import keep_numbers, own_numbers, random_rows
 from .ring import Ring
 from .starts import Starts
 from .tensors import rows_on
@@ -34,12 +34,13 @@ class Uniform:
         """- `seed`: Makes the draws reproducible; without it they differ each time
         - `device`: No longer needed: rows are drawn where they live"""
         self.gen,self.seeded,_ = torch.Generator(),False,usable_device(device)
-        if seed is None: self.gen.seed()
+        if seed is None: self.gen.seed(); keep_numbers(self.gen)
         else: Uniform.seed(self, seed)
 
     def seed(self, seed:int):
         "Restart the stream of random numbers"
         self.gen.manual_seed(whole_number('seed', seed, 0))
+        keep_numbers(self.gen)
         self.seeded,self.key,self.drawn = True,None,0
 
     def __repr__(self): return f'{type(self).__name__}({", ".join(f"{k}={v!r}" for k,v in self.settings.items())})'
@@ -52,9 +53,21 @@ def skip(self:Uniform,
     """Use up the next `n` random numbers
     - `n`: Random numbers
     - returns: the key of the stream, and the place of the first of them"""
+    self._own_numbers()
     if self.key is None: self.key = torch.randint(2**62, (), generator=self.gen).item()
     first,self.drawn = self.drawn,self.drawn+n
     return self.key,first
+
+@patch
+def _own_numbers(self:Uniform):
+    "A worker of a `DataLoader` begins a stream of its own"
+    if own_numbers(self.gen, self.key, self.drawn): self.key,self.drawn = None,0
+
+@patch
+def own_gen(self:Uniform)->torch.Generator:
+    "The generator, of which each worker of a `DataLoader` has a stream of its own"
+    self._own_numbers()
+    return self.gen
 
 # %% ../../nbs/03_memory.sample.ipynb #919907c5
 @patch
@@ -80,7 +93,7 @@ def evenly(self:Uniform,
     - `n`: Row numbers
     - returns: the key of the stream, and the place of the first number; `None` if `draw` is not `Uniform`'s"""
     if type(self).draw is not Uniform.draw or 'draw' in self.__dict__: return
-    if self.key is None: return self.skip(n)
+    if self.key is None or torch.utils.data.get_worker_info() is not None: return self.skip(n)
     first,self.drawn = self.drawn,self.drawn+n
     return self.key,first
 
@@ -121,6 +134,7 @@ def beside(self:Uniform, ring)->dict:
 @patch
 def state_dict(self:Uniform)->dict:
     "The position in its stream of random numbers"
+    self._own_numbers()
     return dict(gen=self.gen.get_state(), device=self.gen.device.type, key=self.key, drawn=self.drawn)
 
 # %% ../../nbs/03_memory.sample.ipynb #cffc378d
@@ -141,6 +155,7 @@ def load_state_dict(self:Uniform,
     else: # another kind of device has other random numbers, but these can be repeated, too
         self.gen.manual_seed(zlib.crc32(f'{key} {drawn}'.encode(), zlib.crc32(state['gen'].numpy())))
         self.key,self.drawn = None,0
+    keep_numbers(self.gen)
 
 # %% ../../nbs/03_memory.sample.ipynb #128e9404
 @patch

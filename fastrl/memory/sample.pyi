@@ -4,6 +4,7 @@ A learner that draws from the same random stream as its environment or its netwo
 
 Docs: https://fastrl.github.io/fastrl/memory.sample.html.md"""
 from typing import Any, overload
+import torch
 from torch import Tensor
 from ..core import *
 from .mixture import Mixture
@@ -35,6 +36,10 @@ class Uniform:
         """Use up the next `n` random numbers
     - `n`: Random numbers
     - returns: the key of the stream, and the place of the first of them"""
+        ...
+
+    def own_gen(self) -> torch.Generator:
+        """The generator, of which each worker of a `DataLoader` has a stream of its own"""
         ...
 
     def draw(self, ring: Ring, bs: int, n_batches: int=1):

@@ -246,9 +246,10 @@ def pick_windows(
 # %% ../../nbs/02c_memory.stacks.ipynb #a0ee3d76
 class Newest:
     "By environment the newest row, with the frames that the next one continues"
+    barrier = 0 # rows below it were forgotten here; older pickles have none
     def __init__(self):
         # `seen`: how many rows were looked at; `base`: the row in slot 0; `last`: by frame the last row that needs it
-        self.envs,self.seen,self.base,self.last = {},0,0,np.zeros(0, np.int64)
+        self.envs,self.seen,self.base,self.last,self.barrier = {},0,0,np.zeros(0, np.int64),0
 
 class Latest:
     "The newest row of an environment"
@@ -334,14 +335,15 @@ class _Plan:
 def continues(self:_Plan, j, key, was, episode, step, strict):
     "Does row `j`, of environment `key`, continue the row `was`? An error if it should, and does not"
     s,S = self.steps,self.steps.stack
+    single = not s.whole and (strict or S>1) # a stack of one frame is whole, wherever it came from
     if was is None or episode is not None and episode[j]!=was.episode: return False
     if step is not None and step[j]!=was.step+1:
-        if not s.whole and (episode is not None or step[j]>was.step): raise ValueError(
+        if single and (episode is not None or step[j]>was.step): raise ValueError(
             f'row {j} has the step {step[j]:g}, after {was.step:g} in {self.environment(key)}, and the frames between '
             'them are missing: give stacks instead of single frames, or begin a new episode')
         return False
     if all(same_frames(s.frame(j, k), was.frames[k]) for k in (range(S) if s.whole else (S-1,))): return True
-    if not s.whole or strict and not self.like_a_start(j): raise ValueError(
+    if single or strict and not self.like_a_start(j): raise ValueError(
         f'the `state` of row {j} does not continue the `next_state` of the last row of {self.environment(key)}: if '
         'these are rows of several environments, give each an `env_id` of its own; if an episode was abandoned, '
         'give rows an `episode_id`, or call `cut()` when that happens')

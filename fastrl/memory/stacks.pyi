@@ -101,6 +101,7 @@ def pick_windows(rows, state, nxt, S, key, first, n, stored, slots, base, total)
 
 class Newest:
     """By environment the newest row, with the frames that the next one continues"""
+    barrier: int
     envs: Any
     seen: int
     base: int

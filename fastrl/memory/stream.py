@@ -13,6 +13,7 @@ __all__ = ['Stream']
 import numpy as np, torch
 from fastcore.basics import patch
 from ..core import *
+from .random import keep_numbers, own_numbers
 from .replay import ExperienceReplay, ExperienceReplayException
 from .walk import sequence_names
 
@@ -34,12 +35,14 @@ class Stream:
         self.memory,self.bs,self.T,self.device = memory,whole_number('bs', bs),whole_number('T', T),device
         self.gen = torch.Generator()
         self.gen.seed() if seed is None else self.gen.manual_seed(seed)
+        keep_numbers(self.gen)
         self.last = np.full(self.bs, -1) # the serial number of each sequence's last row so far
 
     def __iter__(self): return self
     def __next__(self): # -> a batch `(bs, T, …)`, row numbers `(bs, T)`, -1 where there is none
         """- returns: a batch `(bs, T, …)`, row numbers `(bs, T)`, -1 where there is none"""
         self.memory.check_warm()
+        if own_numbers(self.gen): self.last[:] = -1 # a worker of a `DataLoader` begins sequences of its own
         try: batch,idxs = self.memory.ring.draw(self, self.bs, self.device)
         except ValueError as e: raise self.memory.check_warm() or ExperienceReplayException(str(e)) from e
         self.last = batch['serial'].amax((1,2)).cpu().numpy()
@@ -100,6 +103,7 @@ def load_state_dict(self:Stream,
         raise ExperienceReplayException(f'`bs` should be {len(state["last"])}, as many as were side by side, '
                                         f'got {self.bs}')
     self.gen.set_state(state['gen'])
+    keep_numbers(self.gen)
     same = self.memory.ring.total>=int(state['total'])
     self.last = state['last'].numpy().copy() if same else np.full(self.bs, -1)
 
