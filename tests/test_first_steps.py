@@ -112,6 +112,7 @@ def test_what_a_memory_is_given(tmp_path):
     with pytest.raises(ExperienceReplayException, match=r'got a NpzFile: write `memory \+ {\*\*batch}'): memory()+rows
     m = memory()+dict(rows)
     with pytest.raises(ExperienceReplayException, match=r'write `memory.extend\(other\)`'): m+m
+    with pytest.raises(ExperienceReplayException, match=r'got a bank: write `memory.add\(state=e.state'): m+ExperienceBank()
     lists = np.empty(2, object)
     lists[:] = [np.zeros(3), np.ones(3)]
     with pytest.raises(ExperienceReplayException, match='`state` should be numbers.*`np.stack`'): memory()+dict(state=lists)

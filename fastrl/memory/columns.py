@@ -206,6 +206,8 @@ def what_came(
     name = type(v).__name__+(f' of {len(v)}' if isinstance(v, tuple) else '')
     if hasattr(v, 'keys'): return f'a {name}: write `memory + {_as_batch(v)}` to add its steps'
     if hasattr(v, 'update_td'): return f'another memory, a {name}: write `memory.extend(other)`'
+    if hasattr(v, 'merge_inplace'):
+        return 'a bank: write `memory.add(state=e.state, action=e.action, …)` for each `e` of it, as a recipe does'
     if hasattr(v, 'show_loop'): return f'a {name}: write `memory + source.take(n)`'
     return f'a {name}: give the memory columns of many steps, by `memory + batch`, or one step by `add(**step)`'
 
