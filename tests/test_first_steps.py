@@ -86,6 +86,10 @@ def test_a_setting_by_another_name(name):
     m.note = 'mine' # an attribute of your own
     assert m.note=='mine' and not hasattr(m, name)
 
+@pytest.mark.parametrize('name,write', [('to','sample.device='), ('keys','memory.memory`'), ('to_pandas','memory.memory.pandas')])
+def test_a_habit_by_another_name(name, write):
+    with pytest.raises(AttributeError, match=f'no attribute .{name}.: write `memory.{write.removeprefix("memory.")}'): getattr(memory(), name)
+
 def test_a_class_of_ones_own_may_use_any_name():
     "`alpha` and `capacity` of a subclass are its own"
     class Mine(ExperienceReplay):
