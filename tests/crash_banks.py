@@ -6,9 +6,12 @@ import itertools, logging, os, random, signal, sys, tempfile
 from pathlib import Path
 import torch
 from crash import in_child, killed
+import fastrl
 from fastrl.bank_folder import BankFolder
 from fastrl.memory.bank import ExperienceBank, create_experience, merge_banks
 from fastrl.parallel import Ctx
+
+library = f'{Path(fastrl.__file__).parent}/' # not all that lies in a clone of this name, as `.venv` does
 
 def experience(k): return create_experience([float(k)]*3, k, k/2, [0.]*3, k%4==3, {'k':k})
 def rows(b): return [(e.action, e.info) for e in b]
@@ -70,7 +73,7 @@ def commit_until(line, folder, _):
     "Commit, and be killed at this line of the library"
     count = itertools.count(1)
     def trace(frame, event, _):
-        if '/fastrl/' not in frame.f_code.co_filename: return
+        if not frame.f_code.co_filename.startswith(library): return
         if event=='line' and next(count)==line: os.kill(os.getpid(), signal.SIGKILL)
         return trace
     run,files = BankFolder(folder/'run'),{'x.pkl': raw_of(1, 1001, at=folder), 'y.pkl': raw_of(2, 1002, at=folder)}

@@ -2,6 +2,8 @@
 import copy, itertools, linecache, sys, threading, warnings
 from pathlib import Path
 import numpy as np, pytest, torch
+from pathlib import Path
+import fastrl
 from fastcore.test import test_eq as same
 from fastrl.memory.bank import BankUnion, ExperienceBank, create_experience
 from fastrl.memory.disk import Saved, verify
@@ -14,12 +16,14 @@ from fastrl.memory.sample import Prioritized, Uniform
 from fastrl.memory.walk import Walk
 from torch import tensor
 
+library = f'{Path(fastrl.__file__).parent}/' # not all that lies in a clone of this name, as `.venv` does
+
 def at_line(k, act, f, only=None):
     "Call `f`, and `act` at the `k`-th line of this library that runs in it: the result, and the functions whose lines were met"
     n,met = itertools.count(1),[]
     def trace(frame, event, _):
         code = frame.f_code
-        if '/fastrl/' not in code.co_filename and code.co_filename!='<string>' or only and code.co_name not in only: return
+        if not code.co_filename.startswith(library) and code.co_filename!='<string>' or only and code.co_name not in only: return
         # the line of a `with` comes once more at its end, where no signal is handled
         if event=='line' and not linecache.getline(code.co_filename, frame.f_lineno).strip().startswith('with ') and next(n)==k:
             met.append(code.co_name)

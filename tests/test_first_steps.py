@@ -86,6 +86,10 @@ def test_a_setting_by_another_name(name):
     m.note = 'mine' # an attribute of your own
     assert m.note=='mine' and not hasattr(m, name)
 
+@pytest.mark.parametrize('name,write', [('to','sample.device='), ('keys','memory.memory`'), ('to_pandas','memory.memory.pandas')])
+def test_a_habit_by_another_name(name, write):
+    with pytest.raises(AttributeError, match=f'no attribute .{name}.: write `memory.{write.removeprefix("memory.")}'): getattr(memory(), name)
+
 def test_a_class_of_ones_own_may_use_any_name():
     "`alpha` and `capacity` of a subclass are its own"
     class Mine(ExperienceReplay):
@@ -112,6 +116,7 @@ def test_what_a_memory_is_given(tmp_path):
     with pytest.raises(ExperienceReplayException, match=r'got a NpzFile: write `memory \+ {\*\*batch}'): memory()+rows
     m = memory()+dict(rows)
     with pytest.raises(ExperienceReplayException, match=r'write `memory.extend\(other\)`'): m+m
+    with pytest.raises(ExperienceReplayException, match=r'got a bank: write `memory.add\(state=e.state'): m+ExperienceBank()
     lists = np.empty(2, object)
     lists[:] = [np.zeros(3), np.ones(3)]
     with pytest.raises(ExperienceReplayException, match='`state` should be numbers.*`np.stack`'): memory()+dict(state=lists)

@@ -206,6 +206,8 @@ def what_came(
     name = type(v).__name__+(f' of {len(v)}' if isinstance(v, tuple) else '')
     if hasattr(v, 'keys'): return f'a {name}: write `memory + {_as_batch(v)}` to add its steps'
     if hasattr(v, 'update_td'): return f'another memory, a {name}: write `memory.extend(other)`'
+    if hasattr(v, 'merge_inplace'):
+        return 'a bank: write `memory.add(state=e.state, action=e.action, …)` for each `e` of it, as a recipe does'
     if hasattr(v, 'show_loop'): return f'a {name}: write `memory + source.take(n)`'
     return f'a {name}: give the memory columns of many steps, by `memory + batch`, or one step by `add(**step)`'
 
@@ -232,7 +234,9 @@ other_names = {
     **dict.fromkeys(('update_priorities','update_priority'), "`memory.update_td(td_errors, idxs, batch['serial'])`"),
     **dict.fromkeys(('load','load_state_dict'), '`memory = ExperienceReplay.load(folder)`, which makes a new one'),
     **dict.fromkeys(('alpha','beta'), '`memory.sampler`, which has it'), 'state_dict':'`memory.save(folder)`',
-    'size':'`len(memory)`, or `memory.max_sz`', 'pandas':'`memory.memory.pandas()`',
+    **dict.fromkeys(('to','cuda'), "`memory.sample(device='cuda')`, or `ExperienceReplay(…, device='cuda')`"),
+    **dict.fromkeys(('keys','items','columns'), '`memory.memory`, the dict of its columns'),
+    **dict.fromkeys(('pandas','to_pandas'), '`memory.memory.pandas()`'), 'size':'`len(memory)`, or `memory.max_sz`',
     'plot':'`plot_summary(memory)`, with `from fastrl import plot_summary`',
     'name':'`cbs=ExperienceReplayCallback(memory=memory)`, if it is for a `Learner`'}
 

@@ -32,6 +32,9 @@ def unchanged(
     if before is None: return res
     for (_,x),(_,y) in zip(leaves(obs), leaves(before)):
         x,y = (np.asarray(o).reshape(n, -1) for o in (x, y))
+        if x.dtype!=y.dtype and x.dtype.kind==y.dtype.kind=='f': # with the precision that both have
+            least = min(x.dtype, y.dtype, key=lambda o: o.itemsize)
+            x,y = x.astype(least),y.astype(least)
         res &= ((x==y)|((x!=x)&(y!=y))).all(1)
     return res
 
@@ -109,7 +112,7 @@ def commit(self:VectorSteps,
     v = s.vector
     if not any(o is v for o in self.vectors): self.vectors.append(v)
     self.next_episode = max([self.next_episode, *(s.episode_id[s.new]+1).tolist()]) # the same if it comes once more
-    alone = v.get('alone', 0)+1 if s.left.all() else 0
+    alone = v.get('alone', 0)+bool(s.left.any()) if s.new.all() else 0 # steps in which none continued that should have
     v.update(key=s.key, episode=s.episode_id, step=s.step, begins=s.begins, due=s.due, alone=alone,
              obs=map_leaves(np.array, next_obs))
     if alone==3: self._warn('in three steps no environment continued from where the last one had led: `obs` should be '
