@@ -309,6 +309,30 @@ def test_freeze():
     assert len(memory)==10 and memory['episode_id'][:,0].tolist()==list(range(10)) # an episode of one step has two frames
     assert bits(memory['state'].numpy())==bits(np.stack([o.state for o in world.rows[:10]]))
 
+@pytest.mark.parametrize('way', ['extend','+','frozen'])
+@pytest.mark.parametrize('form', ['frames','stacks','single'])
+@pytest.mark.parametrize('named', [False, True])
+def test_merged_into_frames(named, form, way):
+    "Rows of another memory keep their stacks, also of single frames, which begin anew after a cut there; stacks share their frames"
+    def make_one(n, **kw): return ExperienceReplay(4, n, 1, n_step=2, **kw)
+    def stack(ep, t): return np.stack([frame(ep, max(k, 0), (4,4)) for k in (t-2,t-1,t)])
+    def row(env, ep, t, form=form):
+        s,n = (stack(ep, k) if form=='stacks' else frame(ep, k, (4,4)) for k in (t, t+1))
+        return dict(state=s, next_state=n, reward=0., terminated=t==5, truncated=False, **(dict(env_id=env) if named else {}))
+    frames = dict(frame_stack=3, frame_margin=20)
+    other = make_one(20 if way=='+' else 14, **(frames if form=='frames' else {}))
+    steps = [(0,0,t) for t in range(6)]+[(0,1,0),(0,1,1)] # the second episode is left off
+    steps += [(ep-2,ep,t) for t in range(6) for ep in (2,3)] if named else [(0,ep,t) for ep in (2,3) for t in range(6)]
+    for i,o in enumerate(steps):
+        if i==8: other.cut()
+        other.add(**row(*o))
+    memory = make_one(40, freeze_memory=way=='frozen', **frames)
+    memory.add(**row(0, 99, 5, 'single'))
+    memory+other.memory if way=='+' else memory.extend(other)
+    for got,(_,ep,t) in zip(memory['state'][1:].numpy(), steps[-len(other):], strict=True): assert bits(got)==bits(stack(ep, t)), (ep, t)
+    assert len(memory.ring.pool)<=2+6*4+7
+    memory.sample(), memory.sample_sequences(4, 2)
+
 @pytest.mark.parametrize('way', ['add','batch','loaded'])
 def test_cut_long_ago(way, tmp_path):
     "An environment that pauses for longer than the memory is long still follows nothing from before the cut"

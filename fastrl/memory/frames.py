@@ -80,11 +80,13 @@ def _parted(fields, stack):
 def extend(self:FrameRing,
     batch:dict, # Columns that share their first axis, like a `BD`; states are stacks or single frames
     strict:bool=True, # Is a stack an error that neither continues the last one nor looks like a first one?
+    anew=(), # Rows of `batch` that continue nothing before them, nor does any behind them
 ):
     """Write the rows of `batch`, in order
     - `batch`: Columns that share their first axis, like a `BD`; states are stacks or single frames
-    - `strict`: Is a stack an error that neither continues the last one nor looks like a first one?"""
-    self._store(batch, False, strict)
+    - `strict`: Is a stack an error that neither continues the last one nor looks like a first one?
+    - `anew`: Rows of `batch` that continue nothing before them, nor does any behind them"""
+    self._store(batch, False, strict, anew)
 
 @patch
 def add(self:FrameRing,
@@ -96,14 +98,14 @@ def add(self:FrameRing,
 
 # %% ../../nbs/03a_memory.frames.ipynb #3ce44a74
 @patch
-def _store(self:FrameRing, data, one, strict):
+def _store(self:FrameRing, data, one, strict, anew=()):
     "Check and plan everything, then write"
     with self:
         steps,said = self._parse(data, one)
         if not steps.n: return
         self._look()
         barrier = barrier_in(self.seams)
-        plan = planned(self, steps, said, strict)
+        plan = planned(self, steps, said, strict, anew)
         for a,b in self._portions(plan):
             if a in plan.cuts: self.cut()
             self._keep(steps.fields, plan.frames[plan.counts[a-1] if a else 0:plan.counts[b-1]])
@@ -518,16 +520,16 @@ def _check_alike(self:FrameRing, source, rows):
 @patch
 def room_for(self:FrameRing,
     batch:dict, # Columns that share their first axis
-    strict:bool=True, # As `extend` takes it
+    strict:bool=True, anew=(), # As `extend` takes them
 )->int:
     """How many rows of `batch` fit without one that is stored being lost
     - `batch`: Columns that share their first axis
-    - `strict`: As `extend` takes it"""
+    - `anew`: As `extend` takes them"""
     with self:
         steps,said = self._parse(batch, False)
         self._look()
         free = self.pool.capacity-len(self.pool)
-        counts = planned(self, steps, said, strict).counts
+        counts = planned(self, steps, said, strict, anew).counts
         return min(self.capacity-len(self), int(np.searchsorted(counts, free, 'right')))
 
 # %% ../../nbs/03a_memory.frames.ipynb #e1e81132

@@ -43,10 +43,11 @@ class FrameRing(Ring):
     def seams(self, s):
         ...
 
-    def extend(self, batch: dict, strict: bool=True):
+    def extend(self, batch: dict, strict: bool=True, anew: Any=()):
         """Write the rows of `batch`, in order
     - `batch`: Columns that share their first axis, like a `BD`; states are stacks or single frames
-    - `strict`: Is a stack an error that neither continues the last one nor looks like a first one?"""
+    - `strict`: Is a stack an error that neither continues the last one nor looks like a first one?
+    - `anew`: Rows of `batch` that continue nothing before them, nor does any behind them"""
         ...
 
     def add(self, **row):
@@ -97,10 +98,10 @@ class FrameRing(Ring):
     - `**columns`: Columns that should have other values here"""
         ...
 
-    def room_for(self, batch: dict, strict: bool=True) -> int:
+    def room_for(self, batch: dict, strict: bool=True, anew: Any=()) -> int:
         """How many rows of `batch` fit without one that is stored being lost
     - `batch`: Columns that share their first axis
-    - `strict`: As `extend` takes it"""
+    - `anew`: As `extend` takes them"""
         ...
 
     def state_dict(self) -> dict:

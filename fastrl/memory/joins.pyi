@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from ..core import *
 from .ring import Ring
 from .serial import Seams
-__all__ = ['join_rows', 'holding', 'copy_joined', 'oldest_first', 'copy_held']
+__all__ = ['join_rows', 'holding', 'copy_joined', 'breaks_in', 'oldest_first', 'copy_held']
 
 def join_rows(ring: Ring, source: Ring, idxs, first: int, before: Seams):
     """Join the copies in `ring` as the originals are joined in `source`
@@ -43,6 +43,13 @@ def copy_joined(ring: Ring, source: Ring, idxs, write, go_on=False):
     - `idxs`: Their row numbers
     - `write`: `write()` adds the copies to `ring`, or the first of them
     - `go_on`: May rows that are added later follow them?"""
+    ...
+
+def breaks_in(source: Ring, idxs):
+    """Where copies follow nothing before them: after a cut, or where rows between them are left out
+    - `source`: Has the originals
+    - `idxs`: Their row numbers, in the order of the copies
+    - returns: array of positions in `idxs`"""
     ...
 
 def oldest_first(ring: Ring):

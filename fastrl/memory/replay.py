@@ -22,7 +22,7 @@ from .columns import *
 from .disk import OfClass, Savable
 from .folds import folds_of
 from .frames import FrameRing, pool_path, stored
-from .joins import copy_held, copy_joined, holding, oldest_first
+from .joins import breaks_in, copy_held, copy_joined, holding, oldest_first
 from .on_device import LearnsOnDevice
 from .ring import Ring
 from .row import batch_len, tensors_of
@@ -252,13 +252,13 @@ def add(self:ExperienceReplay,
 
 # %% ../../nbs/06_memory.replay.ipynb #06000102
 @patch
-def _extend_to_full(self:ExperienceReplay, rows, strict=True):
+def _extend_to_full(self:ExperienceReplay, rows, **how):
     "Write the first of `rows` as long as there is room, and return these"
     with self.ring as ring:
         n,room = batch_len(ts := tensors_of(rows)),self.max_sz-len(self)
-        if framed := isinstance(ring, FrameRing): room = min(room, ring.room_for(rows, strict))
+        if framed := isinstance(ring, FrameRing): room = min(room, ring.room_for(rows, **how))
         if n>room: rows = map_leaves(lambda o: o[:room], rows)
-        if room: ring.extend(rows, **(dict(strict=strict) if framed else {}))
+        if room: ring.extend(rows, **(how if framed else {}))
         elif not framed: ring.fields.fit(ts, one=False) # refuse what doesn't fit
         if n>room: ring.cut(gap=True)
     return rows
@@ -466,7 +466,7 @@ def _add_rows_of(self:ExperienceReplay, source, idxs, rows=None, go_on=False, **
             if rows is None and isinstance(of, FrameRing) and self._takes_frames_of(of):
                 return ring.copy_rows(of, idxs, **self._lacking(of, len(idxs)), **columns)
             new = {**of.gather(idxs.to(of.device)), **columns} if rows is None else rows
-            self._extend_apart(with_later(as_rows(new, ring.fields), self.later))
+            self._extend_apart(with_later(as_rows(new, ring.fields), self.later), of, idxs)
         try: copy_joined(ring, of, idxs, write, go_on)
         except ValueError as e: raise ExperienceReplayException(str(e)) from e
         finally:
@@ -481,10 +481,11 @@ def _lacking(self:ExperienceReplay, of, n):
     return {k: o.expand(n, *o.shape) for k,o in self.later.items() if k not in have}
 
 @patch
-def _extend_apart(self:ExperienceReplay, rows):
-    "Write `rows` that need not continue one another"
-    if self.freeze_memory: self._extend_to_full(rows, strict=False)
-    else: self.ring.extend(rows, **(dict(strict=False) if isinstance(self.ring, FrameRing) else {}))
+def _extend_apart(self:ExperienceReplay, rows, of, idxs):
+    "Write `rows`, copies of the rows `idxs` of the ring `of`, which need not continue one another"
+    how = dict(strict=False, anew=breaks_in(of, idxs)) if isinstance(self.ring, FrameRing) else {}
+    if self.freeze_memory: self._extend_to_full(rows, **how)
+    else: self.ring.extend(rows, **how)
 
 @patch
 def _takes_frames_of(self:ExperienceReplay, of):

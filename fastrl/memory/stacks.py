@@ -367,13 +367,14 @@ def barrier_in(seams)->int:
     "The row that follows nothing before it, nor does any later one"
     return max([*seams.cuts, *seams.gaps, seams.lone])
 
-def planned(ring, steps, said, strict):
-    "The plan for these rows; nothing is changed yet"
+def planned(ring, steps, said, strict, anew=()):
+    "The plan for these rows, of which those from each of `anew` on continue none before it; nothing is changed yet"
     plan,newest,(keys,over,episode,step) = _Plan(ring, steps),ring.newest.envs,said
-    total,barrier = ring.total,barrier_in(ring.seams)
+    total,barrier,anew,first = ring.total,barrier_in(ring.seams),{*anew},0
     for j,key in enumerate(keys):
+        if j in anew and not steps.whole: first = total+j # whole stacks show what they continue
         was = plan.envs[key] if key in plan.envs else newest.get(key)
-        if was is not None and was.serial<barrier: was = None
+        if was is not None and was.serial<(first if key in plan.envs else max(first, barrier)): was = None
         resumes = plan.continues(j, key, was, episode, step, strict)
         numbers,frames = plan.resume(j, was) if resumes else plan.begin(j)
         plan.numbers[j],plan.counts[j] = numbers,len(plan.frames)

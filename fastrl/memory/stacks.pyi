@@ -194,8 +194,8 @@ def barrier_in(seams) -> int:
     """The row that follows nothing before it, nor does any later one"""
     ...
 
-def planned(ring, steps, said, strict):
-    """The plan for these rows; nothing is changed yet"""
+def planned(ring, steps, said, strict, anew: Any=()):
+    """The plan for these rows, of which those from each of `anew` on continue none before it; nothing is changed yet"""
     ...
 
 def words_of(a):
