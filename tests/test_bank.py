@@ -624,6 +624,29 @@ def test_listed(many):
                                                    'experience_bank_20250103_000000_s.pkl', 'no_extension']
     assert [len(ExperienceBank.load(o)) for o in found]==[5,1,2,3,4]
 
+def test_names_of_its_own(tmp_path):
+    "Under the name that `save` chooses, no rows of another bank are replaced; one that has them, or had them, replaces its file"
+    def files(): return sorted(o.name for o in tmp_path.iterdir())
+    def rest(): return sorted(states(merge_banks(ExperienceBank.list_saved_banks(tmp_path))))
+    bank = bank_with(E(0.), session_id='w', max_size=3)
+    bank.save(tmp_path)
+    copies = [pickle.loads(pickle.dumps(bank)) for _ in range(2)] # as two processes get it
+    for i,o in enumerate(copies, 1):
+        o.add(E(float(i)))
+        o.save(tmp_path)
+    same((len(files()), rest()), (2, [0.,1.,2.])) # the first one has all that was there
+    for i in range(3,7): copies[1].add(E(float(i))), copies[1].save(tmp_path) # drops rows that it had
+    loaded = ExperienceBank.load(copies[0].save(tmp_path))
+    for i in range(7,11): loaded.add(E(float(i)))
+    loaded.save(tmp_path)
+    same((len(files()), rest()), (2, [4.,5.,6.,8.,9.,10.]))
+    loaded.clear()
+    for o in (loaded, ExperienceBank(session_id='w')): # within the same second, or after the clock was set back
+        o.date = bank.date
+        o.add(E(float(20+len(files()))))
+        o.save(tmp_path), o.save(tmp_path)
+    same((len(files()), rest()), (4, [4.,5.,6.,8.,9.,10.,22.,23.]))
+
 def test_names_lead_nowhere_else(tmp_path):
     out = tmp_path/'out'
     for k in ('a/../../../evil', 'a/b', 'n\0ul', 'x'*300, 'ü\ud800'):

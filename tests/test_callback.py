@@ -9,7 +9,7 @@ from fastcore.test import expect_fail, test_eq as eq
 from torch.nn.functional import mse_loss
 from fastrl.core import BD, test_same as same
 from fastrl.data.gym import LoopCallback, NoValidation, Source
-from fastrl.memory.disk import LoadError, Saved
+from fastrl.memory.disk import LoadError, Saved, verify
 from fastrl.memory.experience_replay import ExperienceReplay, ExperienceReplayCallback, Prioritized, Resume, Uniform
 from fastrl.memory.sample import HER
 
@@ -209,6 +209,23 @@ def test_resumes_with_what_was_saved(tmp_path):
     ring = learn.experience_replay.experience_replay.ring
     eq((ring.total, ring.seams.cuts, learn.dls.train.dataset.cbs[0].n), (45, [45], 45))
     assert learn.experience_replay.tally is not tally
+
+@pytest.mark.parametrize('begun', [False, True])
+def test_two_trainings_of_one_folder(tmp_path, begun):
+    "The one that finds checkpoints of the other stops, and leaves them as they are; it may resume from there"
+    if begun: start(tmp_path, 8)
+    class Twice(Callback):
+        def after_step(self):
+            if self.learn.kill.steps==10: start(tmp_path, 14) # also by somebody else
+    learn = toy_learner(n=40, bs=5, max_sz=30, warmup_sz=1)
+    learn.add_cbs([Kill(99), Twice()])
+    resume = Resume(tmp_path, every=4)
+    if not begun: resume.every = 12 # the other one finds nothing
+    with expect_fail(ValueError, contains='another training has saved'): fit(learn, 4, cbs=resume)
+    assert Saved(tmp_path).state()['extra']['cbs']['kill']['steps']==12 and not verify(tmp_path)
+    learn.remove_cb(Twice)
+    fit(learn, 4, cbs=resume)
+    eq(learn.kill.steps, 32)
 
 def handed_in(folder, at=None, rows=None, sampler=None, **kw):
     "A training with a memory that was made before it, and that other parts of a program may use"

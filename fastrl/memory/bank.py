@@ -18,7 +18,7 @@ import numpy as np, torch
 from fastcore.basics import patch
 from ..core import *
 from .bank_rows import BankRows
-from .bankfile import LoadError, bank_about, bank_files, folder_said, load_errors, read_bank, write_bank
+from .bankfile import LoadError, bank_about, folder_said, free_path, load_errors, read_bank, write_bank
 from .files import put_twice
 from .forms import *
 from .row import nest
@@ -51,7 +51,8 @@ class ExperienceBank:
         self._begin_empty()
 
     def clear(self):
-        "Forget all experiences"
+        "Forget all experiences; from now on it is another bank"
+        self.date = datetime.now().strftime('%Y%m%d_%H%M%S')
         self._begin_empty()
 
     @property
@@ -94,6 +95,12 @@ def _continue(self:ExperienceBank):
 def _all_spans(self:ExperienceBank):
     "Who wrote each row, and its number there"
     return last_spans([*self._past, (self.id, self._own_from, self._rows.total)], len(self))
+
+@patch
+def _spans_before(self:ExperienceBank):
+    "Who wrote the rows so far, those included that were dropped, unless there are many"
+    res = [*self._past, *([(self.id, self._own_from, n)] if self._own_from<(n := self._rows.total) else [])]
+    return self._all_spans() if self.max_size is not None and len(res)>2*len(self)+100 else res
 
 # %% ../../nbs/06e_memory.bank.ipynb #dc82eff9
 _renamed = dict(_episode='_open_episode', _episodes='_free_episode', _held='seen', _before='_rows_before')
@@ -270,12 +277,20 @@ def save(self:ExperienceBank,
     name = re.sub('[^A-Za-z0-9_.-]', '_', self.session_id)[:100]
     if bank_file is None and Path(work_dir).suffix in ('.pkl','.safetensors') and not Path(work_dir).is_dir():
         raise ValueError(f"`work_dir` is a folder, got '{work_dir}': name the file by `bank_file`")
-    path = Path(work_dir).expanduser()/(bank_file or f'experience_bank_{self.date}_{name}.pkl')
+    at = Path(work_dir).expanduser()
+    path = at/bank_file if bank_file else free_path(at/f'experience_bank_{self.date}_{name}.pkl', self._had_rows_of)
     path.parent.mkdir(parents=True, exist_ok=True)
     rows = self._rows
     saved = rows.columns_at(),list(rows.forms),rows.texts_at(range(len(rows))),self._about_bank()
     put_twice(os.environ.get('FASTRL_SAVED'), path, lambda p: write_bank(p, *saved)) # where a run looks
     return str(path)
+
+@patch
+def _had_rows_of(self:ExperienceBank, about):
+    "Are all rows of this bank here, or were they?"
+    seen = Seen()
+    seen.add(self._spans_before())
+    return about['id']==self.id or not seen.new(row_spans(about, about.get('n', 1))).any()
 
 @patch
 def _about_bank(self:ExperienceBank):
@@ -399,12 +414,6 @@ def _add_rows(self:ExperienceBank, other, mask):
     self._append({**cols, **more}, forms, texts, _past=[*self._spans_before(), *spans],
                  _own_from=self._rows.total+len(idxs), sources=self.sources+other.sources,
                  _free_episode=self._free_episode+len(ids))
-
-@patch
-def _spans_before(self:ExperienceBank):
-    "Who wrote the rows so far, those included that were dropped, unless there are many"
-    res = [*self._past, *([(self.id, self._own_from, n)] if self._own_from<(n := self._rows.total) else [])]
-    return self._all_spans() if self.max_size is not None and len(res)>2*len(self)+100 else res
 
 # %% ../../nbs/06e_memory.bank.ipynb #75331ed3
 @patch

@@ -26,7 +26,7 @@ class ExperienceBank:
         ...
 
     def clear(self):
-        """Forget all experiences"""
+        """Forget all experiences; from now on it is another bank"""
         ...
 
     @property

@@ -8,10 +8,10 @@ Docs: https://fastrl.github.io/fastrl/memory.bankfile.html.md"""
 
 # %% auto #0
 __all__ = ['write_columns', 'read_columns', 'write_pickle', 'read_pickle', 'write_bank', 'load_errors', 'read_bank', 'bank_files',
-           'write_folder', 'folder_said', 'bank_about']
+           'write_folder', 'folder_said', 'bank_about', 'free_path']
 
 # %% ../../nbs/05l_memory.bankfile.ipynb #a08baed8
-import gc, hashlib, io, json, os, pickle, pydoc, re, zlib
+import gc, hashlib, io, itertools, json, os, pickle, pydoc, re, zlib
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -381,3 +381,13 @@ def _about_all(path, names, max_size):
                 date=max((o['date'] for o in each), default='00000000_000000'), total=n,
                 n=n if max_size is None else min(n, max_size), max_size=max_size, episode=[0,1], parents=[],
                 sources=list(dict.fromkeys(k for o in each for k in o['sources'])))
+
+# %% ../../nbs/05l_memory.bankfile.ipynb #b1a0c008
+def free_path(
+    path:Path,
+    ours, # Called with what `bank_about` says of the bank there: may it be replaced?
+)->Path:
+    """`path`, or the same name with the first number that makes it free
+    - `ours`: Called with what `bank_about` says of the bank there: may it be replaced?"""
+    numbered = (path.with_name(f'{path.stem}.{i}{path.suffix}') if i else path for i in itertools.count())
+    return next(o for o in numbered if not (about := bank_about(o)) or ours(about))

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from ..core import *
 from .forms import *
-__all__ = ['write_columns', 'read_columns', 'write_pickle', 'read_pickle', 'write_bank', 'load_errors', 'read_bank', 'bank_files', 'write_folder', 'folder_said', 'bank_about']
+__all__ = ['write_columns', 'read_columns', 'write_pickle', 'read_pickle', 'write_bank', 'load_errors', 'read_bank', 'bank_files', 'write_folder', 'folder_said', 'bank_about', 'free_path']
 
 def write_columns(path, cols: dict, forms: list, texts: list, about: dict):
     """Write a `.safetensors` file
@@ -96,4 +96,9 @@ def bank_about(path: Path) -> dict:
     """What a file says of the bank in it; `None` if it holds none, or is damaged
     - `path`: A file
     - returns: With `id`, `date`, `total`; in our files also `n`, `session_id`, `max_size`, `sources` and `spans`"""
+    ...
+
+def free_path(path: Path, ours) -> Path:
+    """`path`, or the same name with the first number that makes it free
+    - `ours`: Called with what `bank_about` says of the bank there: may it be replaced?"""
     ...

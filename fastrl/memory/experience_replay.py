@@ -285,6 +285,7 @@ def __setstate__(self:ExperienceReplayCallback, state):
 class Resume(Callback):
     "Checkpoint a training to `folder`, and resume it from there when it is started again"
     order,run_valid,once_per_batch = 70,False,True # after everything else in a batch
+    _our_newest = None # tells the checkpoint that we loaded or saved last from those of others
 
     def __init__(self,
         folder, # Holds the memory and everything else
@@ -302,7 +303,8 @@ class Resume(Callback):
                              '`ExperienceReplayCallback`, too')
         # how far the training has come; batches of this epoch done by an earlier run; batches since the last checkpoint
         self.epoch_at,self.iter_at,self._skip,self._unsaved = 0,0,0,0
-        if self.run and (self.folder/'manifest.json').exists(): self._load_training()
+        self._our_newest = self._newest()
+        if self.run and self._our_newest is not None: self._load_training()
         self._first_epoch,self._was_logger = self.epoch_at,self.learn.logger
 
 # %% ../../nbs/06a_memory.experience_replay.ipynb #6a000005
@@ -339,10 +341,21 @@ def after_fit(self:Resume):
 def save(self:Resume):
     "Save a checkpoint now"
     learn = self.learn
+    if self._newest() not in (None, self._our_newest):
+        raise ValueError(f'another training has saved to {self.folder} meanwhile: end one of the two; '
+                         'this one resumes from there when it is started again')
     self._unsaved = 0
     extra = dict(epoch=self.epoch_at, iter=self.iter_at, model=learn.model.state_dict(), opt=learn.opt.state_dict(),
                  cbs={k: o.state_dict() for k,o in stateful(learn).items()})
     learn.experience_replay.experience_replay.checkpoint(self.folder, extra)
+    self._our_newest = self._newest()
+
+@patch
+def _newest(self:Resume):
+    "What tells the checkpoint in the folder from any other; `None` if there is none"
+    try:
+        with open(self.folder/'manifest.json', 'rb') as f: return f.read(32)
+    except OSError: return
 
 # %% ../../nbs/06a_memory.experience_replay.ipynb #6a000006
 @patch
