@@ -4,7 +4,7 @@
 last one's files stand, each killed by SIGKILL at a random moment, the seed is 0; then one that is killed at each 9th line of a commit."""
 import itertools, logging, os, random, signal, sys, tempfile
 from pathlib import Path
-import torch
+import fastrl, torch
 from crash import in_child, killed
 from fastrl.bank_folder import BankFolder
 from fastrl.memory.bank import ExperienceBank, create_experience, merge_banks
@@ -70,7 +70,7 @@ def commit_until(line, folder, _):
     "Commit, and be killed at this line of the library"
     count = itertools.count(1)
     def trace(frame, event, _):
-        if '/fastrl/' not in frame.f_code.co_filename: return
+        if not frame.f_code.co_filename.startswith(fastrl.__path__[0]+os.sep): return
         if event=='line' and next(count)==line: os.kill(os.getpid(), signal.SIGKILL)
         return trace
     run,files = BankFolder(folder/'run'),{'x.pkl': raw_of(1, 1001, at=folder), 'y.pkl': raw_of(2, 1002, at=folder)}

@@ -4,7 +4,7 @@ import os, pickle, random, shutil, sys, types, zlib
 from datetime import datetime
 from pathlib import Path
 from unittest.mock import patch
-import numpy as np, pytest, torch
+import fastrl, numpy as np, pytest, torch
 from torch import Tensor, tensor
 from fastrl.memory import bankfile, unpickle
 from fastrl.memory.bank import Experience, ExperienceBank, Merge, bank_about, create_experience, merge_banks
@@ -856,7 +856,7 @@ def at_line(k, f, *args, again=0):
     "Call `f`, with a KeyboardInterrupt at the `k`-th line of this library that runs in it, and `again` lines later: how many came?"
     n,came = itertools.count(1),[]
     def trace(frame, event, _):
-        if frame.f_code.co_filename!='<string>' and '/fastrl/' not in frame.f_code.co_filename: return
+        if frame.f_code.co_filename!='<string>' and not frame.f_code.co_filename.startswith(fastrl.__path__[0]+os.sep): return
         if event=='line' and next(n) in (k, again and k+again):
             came.append(1)
             raise KeyboardInterrupt # which ends the tracing

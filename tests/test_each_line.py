@@ -1,7 +1,7 @@
 "At each line of what one process does, another one writes, wraps or clears, or Ctrl-C comes: no row is wrong, none is lost"
-import copy, itertools, linecache, sys, threading, warnings
+import copy, itertools, linecache, os, sys, threading, warnings
 from pathlib import Path
-import numpy as np, pytest, torch
+import fastrl, numpy as np, pytest, torch
 from fastcore.test import test_eq as same
 from fastrl.memory.bank import BankUnion, ExperienceBank, create_experience
 from fastrl.memory.disk import Saved, verify
@@ -14,12 +14,14 @@ from fastrl.memory.sample import Prioritized, Uniform
 from fastrl.memory.walk import Walk
 from torch import tensor
 
+library = fastrl.__path__[0]+os.sep # a checkout has the same name, and may hold all other libraries
+
 def at_line(k, act, f, only=None):
     "Call `f`, and `act` at the `k`-th line of this library that runs in it: the result, and the functions whose lines were met"
     n,met = itertools.count(1),[]
     def trace(frame, event, _):
         code = frame.f_code
-        if '/fastrl/' not in code.co_filename and code.co_filename!='<string>' or only and code.co_name not in only: return
+        if not code.co_filename.startswith(library) and code.co_filename!='<string>' or only and code.co_name not in only: return
         # the line of a `with` comes once more at its end, where no signal is handled
         if event=='line' and not linecache.getline(code.co_filename, frame.f_lineno).strip().startswith('with ') and next(n)==k:
             met.append(code.co_name)
