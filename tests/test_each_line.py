@@ -1,9 +1,7 @@
 "At each line of what one process does, another one writes, wraps or clears, or Ctrl-C comes: no row is wrong, none is lost"
 import copy, itertools, linecache, sys, threading, warnings
 from pathlib import Path
-import numpy as np, pytest, torch
-from pathlib import Path
-import fastrl
+import fastrl, numpy as np, pytest, torch
 from fastcore.test import test_eq as same
 from fastrl.memory.bank import BankUnion, ExperienceBank, create_experience
 from fastrl.memory.disk import Saved, verify
