@@ -164,7 +164,7 @@ def one_row(
 
 def _first_of(name, v):
     "A Python int as the column `name` usually has it: an int where ints are meant, and 0 or 1 as a bool for flags"
-    if name in _int64_fields and type(v) is int and abs(v)<2**63: return np.int64(v)
+    if name in _int64_fields: return map_leaves(lambda o: np.int64(o) if type(o) is int and abs(o)<2**63 else o, v)
     return bool(v) if name in _bool_fields and type(v) is int and 0<=v<=1 else v
 
 def warn_of_rest(
