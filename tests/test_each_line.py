@@ -9,6 +9,7 @@ from fastrl.memory.limit import RateLimiter
 from fastrl.memory.replay import ExperienceReplay, MemoryNotWarm
 from fastrl.memory.ring import Ring
 from fastrl.memory.sample import Prioritized, Uniform
+from fastrl.memory.stream import Stream # brings `memory.stream`
 from fastrl.memory.walk import Walk
 from torch import tensor
 
@@ -80,6 +81,16 @@ def test_cleared_beside(name, sampler, tmp_path):
             check(batch, 3)
             assert batch['n'].min()>=20
     assert k>20
+
+@pytest.mark.parametrize('name,sampler', [('sample',Uniform), ('sample',Prioritized), ('sequences',Uniform), ('sequences',Prioritized), ('whole',Uniform), ('stream',Uniform)])
+def test_cleared_and_filled_beside(name, sampler, tmp_path):
+    "A memory that is cleared before a draw, and has rows again right after it found none, gives these"
+    writer,reader = pair(tmp_path, 0, sampler)
+    reader.sample()
+    was,acts = reader.check_warm,iter([lambda: (was(), writer.clear()), lambda: (writer+steps(20, 30), was())])
+    reader.check_warm = lambda: next(acts, was)() and None
+    dict(reads, stream=lambda o: next(o.stream(T=2)))[name](reader)
+    assert next(acts, None) is None
 
 @pytest.mark.parametrize('gone', [0, 1])
 @pytest.mark.parametrize('column', ['td_error','hidden'])

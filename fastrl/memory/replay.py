@@ -190,11 +190,12 @@ def sample(self:ExperienceReplay,
     if bs is None: bs = self.bs
     elif type(bs) is not int or bs<1: bs = _positive('bs', bs)
     if n_batches is not None: n_batches = _positive('n_batches', n_batches)
-    self.check_warm()
+    base,_ = self.ring.serials.base,self.check_warm()
     read = getattr(self.sampler, 'read', None)
     if self.n_step: read = folds_of(self) if read is None else _refuse_fold(self.sampler)
     try: return self.ring.draw(self.sampler, bs, device, read, n_batches)
-    except ValueError as e: raise self.check_warm() or ExperienceReplayException(str(e)) from e # cleared meanwhile?
+    except ValueError as e: self.refuse_draw(e, base)
+    return self.sample(bs, device, n_batches)
 
 def _refuse_fold(sampler):
     raise ExperienceReplayException(f'{sampler} changes the rewards of single rows, which cannot be folded then: '
@@ -397,11 +398,11 @@ def sample_sequences(self:ExperienceReplay,
     if burn_in and T is None:
         raise ExperienceReplayException('no step comes before a whole episode: give `T`, or no `burn_in`')
     if n_batches is not None: n_batches = _positive('n_batches', n_batches)
-    self.check_warm()
-    by = getattr(self.sampler, 'draw_starts', None) and self.sampler
-    runs = Runs(self.walk, self.runs.own_gen(), T, pad, burn_in, by)
-    try: return self.ring.draw(runs, bs, device if device is None else usable_device(device), n_batches=n_batches)
-    except ValueError as e: raise self.check_warm() or ExperienceReplayException(str(e)) from e
+    base,_ = self.ring.serials.base,self.check_warm()
+    how = Runs(self.walk, self.runs.own(), T, pad, burn_in, getattr(self.sampler, 'draw_starts', None) and self.sampler)
+    try: return self.ring.draw(how, bs, device if device is None else usable_device(device), n_batches=n_batches)
+    except ValueError as e: self.refuse_draw(e, base)
+    return self.sample_sequences(bs, T, pad, burn_in, device, n_batches)
 
 # %% ../../nbs/06_memory.replay.ipynb #922f3ec8
 @patch
