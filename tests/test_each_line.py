@@ -161,8 +161,8 @@ def test_saved_after_clear(tmp_path):
     er.clear().save(tmp_path)
     same(len(ExperienceReplay.load(tmp_path)), 0)
 
-copies = dict(slice=lambda o: o[3:11], extend=lambda o: ExperienceReplay(bs=6, max_sz=40, warmup_sz=1, n_step=3, gamma=.5,
-                                                                        frame_stack=o.frame_stack, frame_margin=99).extend(o))
+def empty_like(o): return ExperienceReplay(bs=6, max_sz=40, warmup_sz=1, n_step=3, gamma=.5, frame_stack=o.frame_stack, frame_margin=99)
+copies = dict(slice=lambda o: o[3:11], extend=lambda o: empty_like(o).extend(o), plus=lambda o: empty_like(o)+o.memory)
 @pytest.mark.parametrize('name', copies)
 @pytest.mark.parametrize('frames', [False, True])
 def test_copied_beside(name, frames, tmp_path):

@@ -158,6 +158,9 @@ def __add__(self:ExperienceReplay,
     if not isinstance(batch, dict):
         raise ExperienceReplayException('a memory takes a `BD`, a dict, or a tuple of just one, got '+what_came(batch))
     if isinstance(batch, Columns) and batch.of is not None:
+        if batch.of is not self and batch.of.ring.place.others: # another process may write while its rows are read
+            try: batch = batch.of[:].memory
+            except NoSuchRow: return self # it has cleared them
         if not (len(self) or self.freeze_memory): warn_of_rest(batch, self.max_sz)
         return self._add_rows_of(batch.of, torch.arange(len(batch.of)), batch)
     try:
@@ -464,7 +467,7 @@ def _add_rows_of(self:ExperienceReplay, source, idxs, rows=None, go_on=False, **
     with holding(ring, of): # until the rows are joined, nobody may see them
         if isinstance(of, FrameRing) and rows is not None: idxs,rows = of.held,None
         def write():
-            if rows is None and isinstance(of, FrameRing) and self._takes_frames_of(of):
+            if rows is None and {type(of), type(ring)}=={FrameRing} and not (of is ring or self.freeze_memory):
                 return ring.copy_rows(of, idxs, **self._lacking(of, len(idxs)), **columns)
             new = {**of.gather(idxs.to(of.device)), **columns} if rows is None else rows
             self._extend_apart(with_later(as_rows(new, ring.fields), self.later), of, idxs)
@@ -487,10 +490,6 @@ def _extend_apart(self:ExperienceReplay, rows, of, idxs):
     how = dict(strict=False, anew=breaks_in(of, idxs)) if isinstance(self.ring, FrameRing) else {}
     if self.freeze_memory: self._extend_to_full(rows, **how)
     else: self.ring.extend(rows, **how)
-
-@patch
-def _takes_frames_of(self:ExperienceReplay, of):
-    return isinstance(self.ring, FrameRing) and of is not self.ring and not self.freeze_memory
 
 # %% ../../nbs/06_memory.replay.ipynb #4b619635
 @patch
