@@ -158,8 +158,8 @@ def __add__(self:ExperienceReplay,
     if not isinstance(batch, dict):
         raise ExperienceReplayException('a memory takes a `BD`, a dict, or a tuple of just one, got '+what_came(batch))
     if isinstance(batch, Columns) and batch.of is not None:
-        if batch.of is not self and batch.of.ring.place.others: # another process may write while its rows are read
-            try: batch = batch.of[:].memory
+        if (of := batch.of) is not self and of.ring.place.others: # another process may write while its rows are read
+            try: batch = copy_held(of.ring, lambda: of._rows_named(oldest_first(of.ring)), of._slice).memory
             except NoSuchRow: return self # it has cleared them
         if not (len(self) or self.freeze_memory): warn_of_rest(batch, self.max_sz)
         return self._add_rows_of(batch.of, torch.arange(len(batch.of)), batch)
