@@ -11,6 +11,7 @@ from fastrl.memory.limit import RateLimiter
 from fastrl.memory.replay import ExperienceReplay, MemoryNotWarm
 from fastrl.memory.ring import Ring
 from fastrl.memory.sample import Prioritized, Uniform
+from fastrl.memory.stream import Stream # brings `memory.stream`
 from fastrl.memory.walk import Walk
 from torch import tensor
 
@@ -85,6 +86,16 @@ def test_cleared_beside(name, sampler, tmp_path):
             assert batch['n'].min()>=20
     assert k>20
 
+@pytest.mark.parametrize('name,sampler', [('sample',Uniform), ('sample',Prioritized), ('sequences',Uniform), ('sequences',Prioritized), ('whole',Uniform), ('stream',Uniform)])
+def test_cleared_and_filled_beside(name, sampler, tmp_path):
+    "A memory that is cleared before a draw, and has rows again right after it found none, gives these"
+    writer,reader = pair(tmp_path, 0, sampler)
+    reader.sample()
+    was,acts = reader.check_warm,iter([lambda: (was(), writer.clear()), lambda: (writer+steps(20, 30), was())])
+    reader.check_warm = lambda: next(acts, was)() and None
+    dict(reads, stream=lambda o: next(o.stream(T=2)))[name](reader)
+    assert next(acts, None) is None
+
 @pytest.mark.parametrize('gone', [0, 1])
 @pytest.mark.parametrize('column', ['td_error','hidden'])
 @pytest.mark.parametrize('shape', [(6,), (3,2)])
@@ -154,8 +165,8 @@ def test_saved_after_clear(tmp_path):
     er.clear().save(tmp_path)
     same(len(ExperienceReplay.load(tmp_path)), 0)
 
-copies = dict(slice=lambda o: o[3:11], extend=lambda o: ExperienceReplay(bs=6, max_sz=40, warmup_sz=1, n_step=3, gamma=.5,
-                                                                        frame_stack=o.frame_stack, frame_margin=99).extend(o))
+def empty_like(o): return ExperienceReplay(bs=6, max_sz=40, warmup_sz=1, n_step=3, gamma=.5, frame_stack=o.frame_stack, frame_margin=99)
+copies = dict(slice=lambda o: o[3:11], extend=lambda o: empty_like(o).extend(o), plus=lambda o: empty_like(o)+o.memory)
 @pytest.mark.parametrize('name', copies)
 @pytest.mark.parametrize('frames', [False, True])
 def test_copied_beside(name, frames, tmp_path):

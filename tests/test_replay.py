@@ -1101,3 +1101,13 @@ def test_vector_refused(er):
                                   next_obs=obs+1, autoreset='next_step', more=np.zeros(1))
     go(er, 0, 2, obs)
     assert (column(er, 'step'), complete(er))==([1,2,3,4], {(0,1,2,3)})
+
+def test_slice_after_merge():
+    "What is added to a slice follows none of the rows that another memory gave, as in the memory itself"
+    def add(er, n): er.add(n=n, env_id=0, state=float(n), next_state=n+1., reward=1., terminated=False, truncated=False)
+    def new(): return ExperienceReplay(4, 20, 1, n_step=2)
+    for way in (lambda a, b: a+b.memory, lambda a, b: a.extend(b)):
+        other = new(); add(other, 7)
+        er = new(); add(er, 0)
+        way(er, other)
+        for o in (er[:], er): add(o, 30); assert set(o.sample(30)[0]['n_steps'].view(-1).tolist())=={1}

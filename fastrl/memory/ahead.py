@@ -39,6 +39,16 @@ class DrawsAhead:
             return Prefetch(self, bs, n, device and usable_device(device))
         except ValueError as e: raise self.refused(str(e)) from None
 
+    def refuse_draw(self,
+        e:Exception, # From the ring
+        base:int, # `ring.serials.base` from before the memory was found warm
+    ):
+        """Raise what a draw raised, unless another process has cleared the memory meanwhile and given it new rows
+        - `e`: From the ring
+        - `base`: `ring.serials.base` from before the memory was found warm"""
+        self.check_warm()
+        if self.ring.serials.base==base: raise self.refused(str(e)) from e
+
 # %% ../../nbs/05q_memory.ahead.ipynb #b9cf410f
 class Prefetch:
     "An iterator of batches that a thread draws ahead"

@@ -19,6 +19,12 @@ class DrawsAhead:
         - returns: a `Prefetch`"""
         ...
 
+    def refuse_draw(self, e: Exception, base: int):
+        """Raise what a draw raised, unless another process has cleared the memory meanwhile and given it new rows
+        - `e`: From the ring
+        - `base`: `ring.serials.base` from before the memory was found warm"""
+        ...
+
     def sampler_state(self) -> dict:
         """The sampler's state as if the batches that wait had never been drawn"""
         ...

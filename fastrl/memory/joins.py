@@ -34,7 +34,7 @@ def join_rows(
     there,n,was,seams = source.serial(idxs).cpu().numpy(),len(idxs),source.seams,ring.seams
     apart = 1+np.flatnonzero(np.diff(there)!=1)
     ends = {first, *(first+1+np.flatnonzero(np.isin(there[1:], [*was.cuts, *was.gaps]))).tolist()}
-    if len(apart) or there[-1]!=source.total-1 or source.total in was.cuts: ends.add(first+n)
+    if len(apart) or there[-1]!=source.total-1 or source.total in (*was.cuts, *was.gaps): ends.add(first+n)
     alone = np.flatnonzero(there<was.lone)
     gaps = {*seams.gaps, *ends, *(first+np.concatenate([alone, alone+1])).tolist()}
     named = len(apart) and ('env_id',) in ring.place.columns

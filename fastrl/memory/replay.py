@@ -158,6 +158,9 @@ def __add__(self:ExperienceReplay,
     if not isinstance(batch, dict):
         raise ExperienceReplayException('a memory takes a `BD`, a dict, or a tuple of just one, got '+what_came(batch))
     if isinstance(batch, Columns) and batch.of is not None:
+        if (of := batch.of) is not self and of.ring.place.others: # another process may write while its rows are read
+            try: batch = copy_held(of.ring, lambda: of._rows_named(oldest_first(of.ring)), of._slice).memory
+            except NoSuchRow: return self # it has cleared them
         if not (len(self) or self.freeze_memory): warn_of_rest(batch, self.max_sz)
         return self._add_rows_of(batch.of, torch.arange(len(batch.of)), batch)
     try:
@@ -190,11 +193,12 @@ def sample(self:ExperienceReplay,
     if bs is None: bs = self.bs
     elif type(bs) is not int or bs<1: bs = _positive('bs', bs)
     if n_batches is not None: n_batches = _positive('n_batches', n_batches)
-    self.check_warm()
+    base,_ = self.ring.serials.base,self.check_warm()
     read = getattr(self.sampler, 'read', None)
     if self.n_step: read = folds_of(self) if read is None else _refuse_fold(self.sampler)
     try: return self.ring.draw(self.sampler, bs, device, read, n_batches)
-    except ValueError as e: raise self.check_warm() or ExperienceReplayException(str(e)) from e # cleared meanwhile?
+    except ValueError as e: self.refuse_draw(e, base)
+    return self.sample(bs, device, n_batches)
 
 def _refuse_fold(sampler):
     raise ExperienceReplayException(f'{sampler} changes the rewards of single rows, which cannot be folded then: '
@@ -397,11 +401,11 @@ def sample_sequences(self:ExperienceReplay,
     if burn_in and T is None:
         raise ExperienceReplayException('no step comes before a whole episode: give `T`, or no `burn_in`')
     if n_batches is not None: n_batches = _positive('n_batches', n_batches)
-    self.check_warm()
-    by = getattr(self.sampler, 'draw_starts', None) and self.sampler
-    runs = Runs(self.walk, self.runs.own_gen(), T, pad, burn_in, by)
-    try: return self.ring.draw(runs, bs, device if device is None else usable_device(device), n_batches=n_batches)
-    except ValueError as e: raise self.check_warm() or ExperienceReplayException(str(e)) from e
+    base,_ = self.ring.serials.base,self.check_warm()
+    how = Runs(self.walk, self.runs.own(), T, pad, burn_in, getattr(self.sampler, 'draw_starts', None) and self.sampler)
+    try: return self.ring.draw(how, bs, device if device is None else usable_device(device), n_batches=n_batches)
+    except ValueError as e: self.refuse_draw(e, base)
+    return self.sample_sequences(bs, T, pad, burn_in, device, n_batches)
 
 # %% ../../nbs/06_memory.replay.ipynb #922f3ec8
 @patch
@@ -463,7 +467,7 @@ def _add_rows_of(self:ExperienceReplay, source, idxs, rows=None, go_on=False, **
     with holding(ring, of): # until the rows are joined, nobody may see them
         if isinstance(of, FrameRing) and rows is not None: idxs,rows = of.held,None
         def write():
-            if rows is None and isinstance(of, FrameRing) and self._takes_frames_of(of):
+            if rows is None and {type(of), type(ring)}=={FrameRing} and not (of is ring or self.freeze_memory):
                 return ring.copy_rows(of, idxs, **self._lacking(of, len(idxs)), **columns)
             new = {**of.gather(idxs.to(of.device)), **columns} if rows is None else rows
             self._extend_apart(with_later(as_rows(new, ring.fields), self.later), of, idxs)
@@ -486,10 +490,6 @@ def _extend_apart(self:ExperienceReplay, rows, of, idxs):
     how = dict(strict=False, anew=breaks_in(of, idxs)) if isinstance(self.ring, FrameRing) else {}
     if self.freeze_memory: self._extend_to_full(rows, **how)
     else: self.ring.extend(rows, **how)
-
-@patch
-def _takes_frames_of(self:ExperienceReplay, of):
-    return isinstance(self.ring, FrameRing) and of is not self.ring and not self.freeze_memory
 
 # %% ../../nbs/06_memory.replay.ipynb #4b619635
 @patch

@@ -64,7 +64,7 @@ def _own_numbers(self:Uniform):
     if own_numbers(self.gen, self.key, self.drawn): self.key,self.drawn = None,0
 
 @patch
-def own_gen(self:Uniform)->torch.Generator:
+def own(self:Uniform)->torch.Generator:
     "The generator, of which each worker of a `DataLoader` has a stream of its own"
     self._own_numbers()
     return self.gen

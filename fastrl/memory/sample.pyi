@@ -38,7 +38,7 @@ class Uniform:
     - returns: the key of the stream, and the place of the first of them"""
         ...
 
-    def own_gen(self) -> torch.Generator:
+    def own(self) -> torch.Generator:
         """The generator, of which each worker of a `DataLoader` has a stream of its own"""
         ...
 

@@ -41,10 +41,12 @@ class Stream:
     def __iter__(self): return self
     def __next__(self): # -> a batch `(bs, T, …)`, row numbers `(bs, T)`, -1 where there is none
         """- returns: a batch `(bs, T, …)`, row numbers `(bs, T)`, -1 where there is none"""
-        self.memory.check_warm()
+        base,_ = self.memory.ring.serials.base,self.memory.check_warm()
         if own_numbers(self.gen): self.last[:] = -1 # a worker of a `DataLoader` begins sequences of its own
         try: batch,idxs = self.memory.ring.draw(self, self.bs, self.device)
-        except ValueError as e: raise self.memory.check_warm() or ExperienceReplayException(str(e)) from e
+        except ValueError as e:
+            self.memory.refuse_draw(e, base)
+            return next(self)
         self.last = batch['serial'].amax((1,2)).cpu().numpy()
         return batch,idxs
 
