@@ -4,9 +4,10 @@ Off-policy agents learn more than once from each step, and a `Learner` makes one
 
 Docs: https://fastrl.github.io/fastrl/memory.updates.html.md"""
 from typing import Any, overload
+from contextlib import contextmanager
 from fastai.basics import Callback
 from ..core import *
-__all__ = ['MoreUpdates', 'TightUpdates', 'clip_norm', 'step_of']
+__all__ = ['MoreUpdates', 'tiny_as_zero', 'TightUpdates', 'clip_norm', 'step_of']
 
 class MoreUpdates(Callback):
     """Make `n` updates for each batch of new rows"""
@@ -23,6 +24,9 @@ class MoreUpdates(Callback):
     def after_batch(self):
         ...
 
+    def make_others(self, er, left):
+        ...
+
     def one_more(self):
         """One more update, as `Learner.one_batch` makes it, without new rows"""
         ...
@@ -30,6 +34,11 @@ class MoreUpdates(Callback):
     def before_train(self):
         """Find the callbacks that take part in an update"""
         ...
+
+@contextmanager
+def tiny_as_zero():
+    """Within it, numbers too small to be stored with all their digits count as 0"""
+    ...
 
 class TightUpdates(MoreUpdates):
     """Make `n` updates per batch, all but the first in a tight loop: the same updates, in less time"""
@@ -45,7 +54,7 @@ class TightUpdates(MoreUpdates):
     def before_train(self):
         ...
 
-    def after_batch(self):
+    def make_others(self, er, left):
         ...
 
     def stepper(self):
