@@ -154,7 +154,7 @@ for o in ('bank.pkl','bank.safetensors'): bank.save(folder, o)
 IndividualFileDataset(9, folder+'/files').add_episode(dict(obs=torch.arange(4)))
 replay_report(er, folder+'/report.html')
 Path(folder+'/cli').mkdir()
-cli._write_settings(Path(folder+'/cli'), dict(a=1))
+with cli._only_run(Path(folder+'/cli'), dict(a=1)): pass
 bank_folder.BankFolder(Path(folder+'/cli')).set_aside('odd.pkl', Path(folder+'/report.html'))
 os.mkdir(folder+'/run'); os.mkdir(folder+'/twice')
 put_twice(folder+'/twice', folder+'/twice.txt', lambda p: open(p, 'x').close())
