@@ -105,6 +105,7 @@ class History:
         self.vectors = [self.a_vector(0)]
         if rng.random()<.3: self.vectors.append(self.a_vector(1))
         self.made,self.new,self.stepped = len(self.vectors),None,set() # since they were made or reset by hand
+        self.alike = set() # vectors of one size that were not stepped since a load: reset by hand, either could be the other
         n = None if len(self.vectors)==2 or rng.random()<.5 else self.vectors[0].n
         self.replay = EpisodeReplay(a_dataset(how, self.cap, self.scored, d), 3, self.T, frame_stack=self.stack, num_envs=n, seed=seed)
         self.where = f'seed {seed}, {mode}, {how}, {self.form}, capacity {self.cap}, {self.scored=}, T={self.T}, {[o.n for o in self.vectors]} environments'
@@ -122,6 +123,7 @@ class History:
         v = self.vectors[self.rng.integers(len(self.vectors))]
         given,over,now = v.step()
         self.stepped.add(v)
+        self.alike.discard(v)
         for o in [o for w,o in self.left if w is v]+[o for n,o in self.gone if n==v.n and v is self.new]: self.end(o)
         self.left,self.gone = [o for o in self.left if o[0] is not v],[o for o in self.gone if o[0]!=v.n or v is not self.new]
         self.new = None
@@ -139,6 +141,7 @@ class History:
         anew,keep = len(self.vectors)==1 and self.rng.random()<.4,bool(self.rng.random()<.6)
         self.replay = EpisodeReplay.load(d, evictor=ev, env_restored=keep or not anew)
         if self.scored=='own': ev.dataset = self.replay.dataset
+        self.alike = {*self.vectors} if len({v.n for v in self.vectors})<len(self.vectors) else set()
         if not anew: return
         (old,),self.made = self.vectors,self.made+1
         self.gone = self.gone+[(old.n,o) for o in [o for _,o in self.left]+old.running()] if keep else []
@@ -150,9 +153,10 @@ class History:
         for t in range(steps):
             if self.rng.random()<.05:
                 v = self.vectors[self.rng.integers(len(self.vectors))]
-                self.left += [(v,o) for o in v.running()]
-                v.reset()
-                self.stepped.discard(v)
+                if len(self.alike)<2:
+                    self.left += [(v,o) for o in v.running()]
+                    v.reset()
+                    self.stepped.discard(v)
             self.step()
             if self.rng.random()<.06 and (len(self.vectors)==1 or self.stepped>={*self.vectors} and not self.left): self.save()
             if t%3==0:
