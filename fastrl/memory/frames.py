@@ -520,10 +520,12 @@ def _check_alike(self:FrameRing, source, rows):
 @patch
 def room_for(self:FrameRing,
     batch:dict, # Columns that share their first axis
-    strict:bool=True, anew=(), # As `extend` takes them
+    strict:bool=True, # As `extend` takes it
+    anew=(), # As `extend` takes them
 )->int:
     """How many rows of `batch` fit without one that is stored being lost
     - `batch`: Columns that share their first axis
+    - `strict`: As `extend` takes it
     - `anew`: As `extend` takes them"""
     with self:
         steps,said = self._parse(batch, False)

@@ -101,6 +101,7 @@ class FrameRing(Ring):
     def room_for(self, batch: dict, strict: bool=True, anew: Any=()) -> int:
         """How many rows of `batch` fit without one that is stored being lost
     - `batch`: Columns that share their first axis
+    - `strict`: As `extend` takes it
     - `anew`: As `extend` takes them"""
         ...
 
