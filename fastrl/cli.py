@@ -50,8 +50,8 @@ def _rows_about(kind, n, capacity, total, fields, **more):
 def _ring_about(ring):
     fields,more = ring.fields,{}
     if isinstance(ring, FrameRing):
-        fields = fields_with_stacks(fields, ring.pool.fields, ring.stack)
-        more = dict(frames=dict(stack=ring.stack, stored=len(ring.pool), capacity=ring.pool.capacity))
+        fields = fields_with_stacks(fields, ring.pool.fields, ring.shown)
+        more = dict(frames=dict(stack=ring.shown, stored=len(ring.pool), capacity=ring.pool.capacity))
     return _rows_about('Ring', stored(ring), ring.capacity, ring.total, fields, **more)
 
 def _fields_in(about): return [Field(tuple(p), tuple(s), torch_dtype(d)) for p,s,d,_ in about['fields']]
@@ -92,7 +92,8 @@ def _about_text(a):
     lines = [what + of + ('' if bank or a['total'] is None else f', {a["total"]:,} written in all')]
     lines += [f'  {o["name"]} {o["dtype"]}{o["shape"] or ""}' for o in a['columns']]
     if o := a.get('frames'):
-        lines.append(f'stacks of {o["stack"]} frames: {o["stored"]:,} frames of {o["capacity"]:,}, each stored once')
+        what = f'stacks of {o["stack"]} frames' if o['stack'] else 'observations'
+        lines.append(f'{what}: {o["stored"]:,} of {o["capacity"]:,}, each stored once')
     if bank: lines.append('; '.join(f'{n:,} from {k}' for k,n in a['sources'].items()) or 'no experiences yet')
     if 'settings' in a:
         settings = ', '.join(f'{k} {v}' for k,v in a['settings'].items()) or 'no settings'
@@ -252,11 +253,12 @@ def _empty_like(found, n):
     first = _check_stacks(found)
     same = {k: getattr(first, k) for k in ('n_step','gamma','frame_pad','frame_margin')
             if len({getattr(o, k) for o in found.values()})==1}
-    if S := first.frame_stack:
+    if (asked := first.frame_stack) is not None:
+        S = asked or 1
         frames = min(sum(_n_frames(o.ring) for o in found.values()), n*(S+1))
         if frames>frames_when_full(n, S, same.get('frame_margin', .05)): same['frame_margin'] = frames-n+17*(S+1)
     if all(o.schema==first.schema for o in found.values()): same['schema'] = first.schema
-    res = ExperienceReplay(first.bs, n, 0, frame_stack=S, **same)
+    res = ExperienceReplay(first.bs, n, 0, frame_stack=asked, **same)
     res.later = {k: v for o in found.values() for k,v in o.later.items()}
     return res
 

@@ -5,9 +5,10 @@ holds, and these have to be the newest ones."""
 import copy, itertools, multiprocessing, pickle, random, warnings
 from types import SimpleNamespace
 import numpy as np, pytest, torch
-from fastrl.core import BD
+from fastrl.core import BD, leaves
 from fastrl.memory.frames import *
 from fastrl.memory.replay import *
+from fastrl.memory.row import nest
 from fastrl.memory.sample import *
 
 # %% Environments, and what they did
@@ -16,14 +17,14 @@ def frame(ep, t, shape): # no two are the same, and none is empty
 
 class World:
     "Environments that take steps by turns, and everything that they did"
-    def __init__(self, rng, n_envs=2, stack=2, pad='repeat', longest=6, shape=(5,3)):
+    def __init__(self, rng, n_envs=2, stack=2, pad='repeat', longest=6, shape=(5,3)): # `stack` 0: a state is one frame
         self.rng,self.stack,self.pad,self.longest,self.shape = rng,stack,pad,longest,shape
         self.eps,self.rows = itertools.count(),[]
         self.envs = [SimpleNamespace(t=None, last=None) for _ in range(n_envs)]
 
     def step(self, e=None):
         "One step of environment `e`: a row with whole stacks, and its single frames"
-        e,S = self.rng.randrange(len(self.envs)) if e is None else e,self.stack
+        e,S = self.rng.randrange(len(self.envs)) if e is None else e,max(self.stack, 1)
         env = self.envs[e]
         if env.t is None:
             env.ep,env.t,env.n = next(self.eps),0,self.rng.randint(1, self.longest)
@@ -31,8 +32,9 @@ class World:
             env.stack = [first if self.pad=='repeat' or k==S-1 else np.zeros_like(first) for k in range(S)]
         new = frame(env.ep, env.t+1, self.shape)
         over,how = env.t+1==env.n,self.rng.randrange(3)
-        row = dict(state=np.stack(env.stack), action=np.array([self.rng.randrange(9)]), reward=np.array([float(self.rng.randint(-9, 9))], np.float32),
-                   next_state=np.stack([*env.stack[1:], new]), terminated=np.array([over and how!=1]), truncated=np.array([over and how!=0]),
+        shown = np.stack if self.stack else lambda o: o[0]
+        row = dict(state=shown(env.stack), action=np.array([self.rng.randrange(9)]), reward=np.array([float(self.rng.randint(-9, 9))], np.float32),
+                   next_state=shown([*env.stack[1:], new]), terminated=np.array([over and how!=1]), truncated=np.array([over and how!=0]),
                    env_id=np.array([e]), episode_id=np.array([env.ep]), step=np.array([env.t]))
         self.rows.append(SimpleNamespace(**row, over=over, before=env.last, after=None))
         if env.last is not None: self.rows[env.last].after = len(self.rows)-1
@@ -41,7 +43,7 @@ class World:
         return row
 
 names = 'state','action','reward','next_state','terminated','truncated','env_id','episode_id','step'
-def single(row): return {**row, 'state':row['state'][-1], 'next_state':row['next_state'][-1]}
+def single(row, stack=1): return {**row, 'state':row['state'][-1], 'next_state':row['next_state'][-1]} if stack else row
 def bits(a): return np.ascontiguousarray(a).tobytes()
 
 # %% What a memory has to give
@@ -106,39 +108,39 @@ def table(caps, pads, stacks, marginal):
         memory,world = make(cap, stack, pad, sampler, frame_margin=margin),World(rng, n_envs, stack, pad, longest)
         for i in range(2*cap+3):
             row = world.step()
-            memory.add(**(single(row) if alone else row))
+            memory.add(**(single(row, stack) if alone else row))
             check(memory, world, f'{at}, row {i}', n_step=n_step, sequences=i%3==0)
             if margin==.05: assert len(memory)==min(cap, i+1), f'{at}: {len(memory)} rows'
 
 pytestmark = pytest.mark.filterwarnings('ignore:.*rows are kept')
 @pytest.mark.parametrize('cap', (1,2,5))
-def test_table(cap): table((cap,), ('repeat','zeros'), (1,3), (2,))
+def test_table(cap): table((cap,), ('repeat','zeros'), (0,1,3), (2,))
 
 @pytest.mark.long
 @pytest.mark.parametrize('cap', range(1, 13))
 @pytest.mark.parametrize('pad', ('repeat','zeros'))
-def test_whole_table(cap, pad): table((cap,), (pad,), (1,2,4), (2,.05))
+def test_whole_table(cap, pad): table((cap,), (pad,), (0,1,2,4), (2,.05))
 
 # %% Random histories
 class History:
     "A memory, what it should hold, and everything that may happen to it"
     def __init__(self, seed, folder):
         self.rng,self.folder = (rng := random.Random(seed)),folder
-        self.cap,stack,pad = rng.randint(3, 30),rng.choice((1,2,4)),rng.choice(('repeat','zeros'))
+        self.cap,stack,pad = rng.randint(3, 30),rng.choice((0,1,2,4)),rng.choice(('repeat','zeros'))
         self.world = World(rng, rng.randint(1, 4), stack, pad, rng.choice((1,3,8)), rng.choice(((5,3), (8,), (5,2,2))))
         self.memory = make(self.cap, stack, pad, rng.choice((None, Prioritized)), frame_margin=rng.choice((0,5,.05)))
         self.base,self.at = 0,f'seed {seed}'
 
     def add(self):
         row = self.world.step()
-        self.memory.add(**(single(row) if self.rng.random()<.5 else row))
+        self.memory.add(**(single(row, self.world.stack) if self.rng.random()<.5 else row))
     def add_several(self):
         rows = [self.world.step() for _ in range(self.rng.randint(1, 2*self.cap))]
-        if self.rng.random()<.5: rows = [*map(single, rows)]
+        if self.rng.random()<.5: rows = [single(o, self.world.stack) for o in rows]
         self.memory+BD({k: torch.from_numpy(np.stack([o[k] for o in rows])) for k in names})
     def one_env(self):
         e = self.rng.randrange(len(self.world.envs)) # the others wait, and resume
-        for _ in range(self.rng.randint(1, 2*self.cap)): self.memory.add(**single(self.world.step(e)))
+        for _ in range(self.rng.randint(1, 2*self.cap)): self.memory.add(**single(self.world.step(e), self.world.stack))
     def save(self):
         to = self.folder/f'{self.rng.random()}'
         self.memory.save(to)
@@ -638,3 +640,57 @@ def test_a_camera_stands_still():
     with pytest.raises(ExperienceReplayException, match='does not continue the `next_state` of the last row'): add(20)
     for which,off in (('state',5), ('next_state',6)):
         for k in ('left','right'): assert (er.memory[which][k].numpy()==np.stack([stacks(t+off)[k] for t in range(4)])).all()
+
+# %% Observations that are no stacks
+def observed(rng, form):
+    v = {'short':lambda: rng.normal(size=2), 'wide':lambda: rng.normal(size=40), 'image':lambda: rng.integers(0, 256, (5,4,3), np.uint8)}
+    if form!='nested': return v[form]().astype(np.uint8 if form=='image' else np.float32)
+    return dict(cam=v['image'](), arm=v['wide'](), at=(v['short'](), np.int64(rng.integers(9)))) # the last two lie in the rows
+
+def same_batches(a, b, at):
+    a,b = (dict(leaves(o)) for o in (a, b))
+    assert list(a)==list(b), at
+    for p,v in a.items(): assert torch.equal(b[p], v) and b[p].dtype==v.dtype, f'{at}: {p}'
+
+@pytest.mark.parametrize('seed', range(5))
+@pytest.mark.parametrize('form', ('short','wide','image','nested'))
+def test_observations_once(form, seed, tmp_path):
+    "Each stored once, they come in the batches of a memory that stores them twice, whatever happens to both"
+    rng,pick = np.random.default_rng(seed),random.Random(seed)
+    cap,n_envs,n_step,sampler = pick.randint(5, 40),pick.randint(1, 3),pick.choice((None,3)),pick.choice((Uniform, Prioritized))
+    two,one = (ExperienceReplay(6, cap, 1, sampler=sampler(seed=1), seed=0, n_step=n_step, **o) for o in ({}, dict(frame_stack=0, frame_margin=4*cap)))
+    last = [None]*n_envs
+    def step():
+        e = pick.randrange(n_envs)
+        if last[e] is None or pick.random()<.05: last[e] = observed(rng, form) # abandoned, and nobody says so
+        row,over = dict(state=last[e], action=pick.randrange(9), reward=pick.random(), next_state=observed(rng, form), env_id=e),pick.random()<.2
+        last[e] = None if over else row['next_state']
+        return {**row, 'terminated':over and pick.random()<.5, 'truncated':over}
+    for i in range(40):
+        act = pick.choice(('add','add','batch','save','checkpoint','slice','merge','cut'))
+        at = f'{form}, seed {seed}, act {i}, {act}'
+        if act=='batch':
+            rows = [step() for _ in range(pick.randint(1, cap))]
+            batch = nest({p: torch.stack([torch.as_tensor(dict(leaves(o))[p]) for o in rows]) for p,_ in leaves(rows[0])})
+            for o in (two,one): o+batch
+        elif act=='cut':
+            for o in (two,one): o.cut()
+            last = [None]*n_envs
+        elif len(two)<2: continue
+        elif act=='merge': two,one = (o.extend(o[:len(o)//2]) for o in (two,one))
+        elif act in ('save','checkpoint'):
+            for k,o in dict(two=two, one=one).items(): getattr(o, act)(tmp_path/act/k)
+            two,one = (ExperienceReplay.load(tmp_path/act/k, env_restored=True) for k in ('two','one'))
+        elif act=='slice':
+            a = pick.randrange(len(two))
+            same_batches(*(o[a:].sample(bs=5)[0] for o in (two,one)), at)
+        row = step()
+        for o in (two,one): o.add(**row)
+        assert len(one)==len(two), at
+        (b,j),(c,k) = two.sample(),one.sample()
+        assert torch.equal(j, k), at
+        same_batches(b, c, at)
+        if sampler is Prioritized:
+            for o,had,rows in ((two, b, j), (one, c, k)): o.update_td(had['reward'], rows, had['serial'])
+        for b,c in zip(*(o.sample(n_batches=2) for o in (two,one))): same_batches(b[0], c[0], at)
+        same_batches(*(o.sample_sequences(3, 4, pad=True)[0] for o in (two,one)), at)

@@ -146,6 +146,14 @@ def test_images_stored_once():
     there = dict(leaves(once))
     for k,v in leaves(whole): assert torch.equal(there[k], v), k
 
+@pytest.mark.parametrize('frame_stack,shape', [(0,(20,)), (1,(3,3)), (2,(3,3))])
+def test_goals_stored_once(frame_stack, shape):
+    "Rows have only the numbers of such goals, which are no goals: that is an error"
+    er = ExperienceReplay(bs=8, max_sz=60, warmup_sz=1, seed=0, sampler=HER(reward=reward, seed=0), frame_stack=frame_stack)
+    def seen(i): return dict(achieved_goal=np.full(shape, i, np.uint8), desired_goal=np.zeros(shape, np.uint8))
+    for i in range(20): er.add(state=seen(i), next_state=seen(i+1), action=0, reward=0., terminated=False, truncated=False)
+    with pytest.raises(ExperienceReplayException, match='share a `achieved_goal` of .* leave out `frame_stack`'): er.sample()
+
 # the cases of torchrl's test/rb/test_her.py, in this memory's words; its 'random' strategy, goals of any episode, is none of ours
 
 def rollout(*lengths, reward=-99.):

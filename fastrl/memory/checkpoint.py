@@ -184,7 +184,7 @@ def _new_frames(write, ring, old):
     if old and old['frames']['fields']!=fields: old = None
     with ring.pool:
         files,_ = _new_rows(write, ring.pool, fields, {}, old, 'frames')
-        about = {**_about(ring.pool, fields), 'stack':ring.stack, 'pad':ring.pad}
+        about = {**_about(ring.pool, fields), 'stack':ring.shown, 'pad':ring.pad}
     return files,dict(frames=about)
 
 # %% ../../nbs/03d_memory.checkpoint.ipynb #ca2d2a08

@@ -410,7 +410,7 @@ def _facts(er, times=()):
     n,ring,m = len(er),er.ring,er.memory
     row,fields,held,full,more = ring.fields.nbytes,ring.fields,0,0,''
     if isinstance(ring, FrameRing):
-        fields,frame = fields_with_stacks(fields, ring.pool.fields, ring.stack),ring.pool.fields.nbytes
+        fields,frame = fields_with_stacks(fields, ring.pool.fields, ring.shown),ring.pool.fields.nbytes
         held,full,more = len(ring.pool)*frame,ring.pool.capacity*frame,f' and {frame:,} per frame'
     size = f'{_size_text(n*row+held)}, {row:,} bytes per row{more}'
     if ring.capacity and ring.capacity>n: size += f', {_size_text(ring.capacity*row+full)} when full'

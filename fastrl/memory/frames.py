@@ -27,14 +27,14 @@ _all_ = ['pool_path'] # import it from here, too
 # %% ../../nbs/03a_memory.frames.ipynb #3a5bbef2
 class FrameRing(Ring):
     "A ring in which `state` and `next_state` are stacks of frames, each of them stored once"
-    told = False # of frames that look like stacks
+    told = flat = False # of frames that look like stacks; is a state one frame, and no stack?
     def __init__(self,
         capacity:int, # The most rows it holds
         schema:dict=None, # `{name: (shape, dtype)}`, with stacks or single frames; without it the first row decides
         device='cpu', # Where rows and frames live
         shared:bool=False, # In shared memory, where other processes see the same rows?
         path=None, # A file to live in; the frames live beside it, in `<path>.frames`
-        stack:int=4, # Frames in a state
+        stack:int=4, # Frames in a state; 0: it is one frame, and no stack
         pad:str='repeat', # Before the first frame of an episode: `'repeat'` that frame, or `'zeros'`
         margin=.05, # Room for more frames than rows, as `frames_when_full` takes it
         about:dict=None, # As `Ring` takes it
@@ -44,21 +44,27 @@ class FrameRing(Ring):
         - `device`: Where rows and frames live
         - `shared`: In shared memory, where other processes see the same rows?
         - `path`: A file to live in; the frames live beside it, in `<path>.frames`
-        - `stack`: Frames in a state
+        - `stack`: Frames in a state; 0: it is one frame, and no stack
         - `pad`: Before the first frame of an episode: `'repeat'` that frame, or `'zeros'`
         - `margin`: Room for more frames than rows, as `frames_when_full` takes it
         - `about`: As `Ring` takes it"""
-        self.stack,self.pad,self.margin = whole_number('frame_stack', stack),pad,margin
+        self.flat = not whole_number('frame_stack', stack, 0)
+        self.stack,self.pad,self.margin = stack or 1,pad,margin
         if pad not in ('repeat','zeros'): raise ValueError(f"`frame_pad` should be 'repeat' or 'zeros', got {pad!r}")
         if isinstance(margin, bool) or not isinstance(margin, (int, float)) or not 0<=margin<math.inf:
             raise ValueError(f'`frame_margin` should be a share like .05, or a number of frames, got {margin!r}')
         self.newest,self.warned,self._before,self._at = Newest(),False,0,None # `_at`: where rows have their numbers
-        rows,frames = _parted(None if schema is None else [*schema_fields(schema)], self.stack)
+        rows,frames = _parted(None if schema is None else [*schema_fields(schema)], self.shown)
         self.pool = Ring(frames_when_full(capacity, self.stack, margin), frames, device, shared, pool_file(path))
-        super().__init__(capacity, rows, device, shared, path, {**(about or {}), 'frame_pad':pad})
-        if (was := self.place.about['frame_pad'])!=pad:
-            raise ValueError(f'{path} was made with `frame_pad={was!r}`, got {pad!r}: open it with {was!r}')
+        about = {**(about or {}), 'frame_pad':pad, **({'frame_stack':0} if self.flat else {})}
+        super().__init__(capacity, rows, device, shared, path, about)
+        for k,o in dict(frame_pad=pad, frame_stack=self.shown).items(): # older files know only 1 and more
+            if (was := self.place.about.get(k, self.stack))!=o:
+                raise ValueError(f'{path} was made with `{k}={was!r}`, got {o!r}: open it with {was!r}')
         self._before = self.seams.forgotten
+
+    @property
+    def shown(self)->int: return 0 if self.flat else self.stack # the axis of frames in a batch; 0: there is none
 
     @property
     def seams(self)->Seams: return super().seams
@@ -105,7 +111,7 @@ def _store(self:FrameRing, data, one, strict, anew=()):
         if not steps.n: return
         self._look()
         barrier = barrier_in(self.seams)
-        plan = planned(self, steps, said, strict, anew)
+        plan = planned(self, steps, said, strict and not self.flat, anew)
         for a,b in self._portions(plan):
             if a in plan.cuts: self.cut()
             self._keep(steps.fields, plan.frames[plan.counts[a-1] if a else 0:plan.counts[b-1]])
@@ -124,8 +130,8 @@ def _parse(self:FrameRing, data, one):
     ts = tensors_of(data)
     n,S,fields = 1 if one else batch_len(ts),self.stack,self.pool.fields
     if not fields:
-        check_frames(fields_of(ts, one), S)
-        fields = stacked_fields(fields_of(ts, one), S)[1]
+        check_frames(fields_of(ts, one), self.shown)
+        fields = stacked_fields(fields_of(ts, one), self.shown)[1]
     pairs = [tuple(self._frames_in(ts, (k, *f.path[1:]), f, one) for k in ('state','next_state')) for f in fields]
     if len({o.shape[1] for pair in pairs for o in pair})>1:
         raise ValueError('`state` and `next_state` should both be stacks, or both single frames')
@@ -134,7 +140,7 @@ def _parse(self:FrameRing, data, one):
     (self.fields or fields_of(ts, one)).fit(ts, one)
     if self.fields: self.place.check_writable()
     if len(self)<_closely and pairs[0][0].shape[1]==1 and not self.told:
-        self.told = warn_of_stacks(*(o[:,0] for o in pairs[0]), S)
+        self.told = warn_of_stacks(*(o[:,0] for o in pairs[0]), self.shown)
     steps = Steps(fields, pairs, n, S, [k for k in ('env_id','worker_id') if (k,) in ts])
     if (j := steps.alone())>=0: raise ValueError(
         f'the `next_state` of row {j} should be its `state` without the first frame, and a new one behind it: store '
@@ -150,9 +156,10 @@ def _frames_in(self:FrameRing, ts, path, f, one):
     t,python = ts[path]
     if one: t = t[None]
     single = tuple(t.shape[1:])==f.shape
-    if not single and tuple(t.shape[1:])!=(self.stack, *f.shape) or not (t.dtype==f.dtype or fits(t, python, f.dtype)):
-        raise ValueError(f'`{path_name(path)}` should be {like((self.stack, *f.shape), f.dtype)}, or one frame '
-                         f'{like(f.shape, f.dtype)}, got {like(t.shape[1:], t.dtype)}')
+    stacked = not self.flat and tuple(t.shape[1:])==(self.stack, *f.shape)
+    if not (single or stacked) or not (t.dtype==f.dtype or fits(t, python, f.dtype)):
+        want = '' if self.flat else f'{like((self.stack, *f.shape), f.dtype)}, or one frame '
+        raise ValueError(f'`{path_name(path)}` should be {want}{like(f.shape, f.dtype)}, got {like(t.shape[1:], t.dtype)}')
     return (t[:,None] if single else t).to(f.dtype)
 
 # %% ../../nbs/03a_memory.frames.ipynb #6cdec7a3
@@ -226,7 +233,7 @@ def _add_next(self:FrameRing, row):
         total,seams,(_,cap,first,number) = self.total,self.seams,pool.serials.counts()
         if new.seen!=total or new.base!=seams.first: return False # rows came from elsewhere
         barrier = barrier_in(seams)
-        found = continued(row, new.envs, pool.place.arrays['frame',], self.stack, barrier)
+        found = continued(row, new.envs, pool.place.arrays['frame',], self.shown, barrier)
         if not found: return False
         key,was,frame,over,*said = found
         if any(0<=o<number-cap//2 for o in was.numbers): return False # frames that will soon be overwritten
@@ -400,7 +407,7 @@ def draw(self:FrameRing,
     """The batch that `sampler` chooses, with its stacks
     - `sampler`: As `Ring.draw` takes them
     - returns: (BD, row numbers), or `Batches` of them"""
-    fields,S = self.pool.fields,self.stack
+    fields,S = self.pool.fields,self.shown
     here = n_batches is None and device is None and fields and [f.path for f in fields]==[('frame',)]
     def with_frames(ring, idxs): return self._read(read, idxs)
     def evenly(ring, at, n):
@@ -435,7 +442,7 @@ def gather(self:FrameRing,
                 'the frames of some of these rows, while they were read: name rows that it holds')
             if not self.place.others or bool((self.holds(flat, serials)|~there).all()): break
     batch.update({f'#{i}': o for i,o in enumerate(frames)})
-    batch = map_leaves(lambda o: o.unflatten(0, idxs.shape), with_stacks(self.pool.fields, self.stack, batch, flat))
+    batch = map_leaves(lambda o: o.unflatten(0, idxs.shape), with_stacks(self.pool.fields, self.shown, batch, flat))
     return batch if device is None else batch.to(device)
 
 def _leaf_at(batch, path): return reduce(lambda o, k: o[k], path, batch)
@@ -511,9 +518,9 @@ def _copy_frames(self:FrameRing, pool, slots, new):
 @patch
 def _check_alike(self:FrameRing, source, rows):
     "A `ValueError` unless these `rows` of `source` fit"
-    if self.stack!=source.stack or self.pool.fields and [*self.pool.fields]!=[*source.pool.fields]:
-        raise ValueError(f'stacks of {source.stack} frames {source.pool.fields} do not fit a memory of '
-                         f'{self.stack} frames {self.pool.fields}')
+    if self.shown!=source.shown or self.pool.fields and [*self.pool.fields]!=[*source.pool.fields]:
+        raise ValueError(f'stacks of {source.shown} frames {source.pool.fields} do not fit a memory of '
+                         f'{self.shown} frames {self.pool.fields}')
     if self.fields: self.fields.fit(tensors_of(rows), False); self.place.check_writable()
 
 # %% ../../nbs/03a_memory.frames.ipynb #ac120f95
@@ -531,7 +538,7 @@ def room_for(self:FrameRing,
         steps,said = self._parse(batch, False)
         self._look()
         free = self.pool.capacity-len(self.pool)
-        counts = planned(self, steps, said, strict, anew).counts
+        counts = planned(self, steps, said, strict and not self.flat, anew).counts
         return min(self.capacity-len(self), int(np.searchsorted(counts, free, 'right')))
 
 # %% ../../nbs/03a_memory.frames.ipynb #e1e81132
@@ -577,12 +584,13 @@ def load_state_dict(self:FrameRing,
 @patch
 def __getstate__(self:FrameRing):
     with self:
-        more = {k: getattr(self, k) for k in ('stack','pad','margin','newest','warned','pool','_before','_at')}
+        more = {k: getattr(self, k) for k in ('stack','flat','pad','margin','newest','warned','pool','_before','_at')}
         return {**Ring.__getstate__(self), **more}
 
 @patch
 def __repr__(self:FrameRing):
     n,frames = self.n_held,', '.join(f.like for f in self.pool.fields or [])
+    of = 'observations stored once,' if self.flat else f'stacks of {self.stack} frames'
     rest = [repr(f) for f in self.fields or [] if f.path[0] not in ('state','next_state')]
-    return in_lines(f'FrameRing({n} of {self.capacity} rows, pointer {self.pointer}: stacks of {self.stack} frames '
-                    f'{frames}; {", ".join(rest)})')
+    return in_lines(f'FrameRing({n} of {self.capacity} rows, pointer {self.pointer}: {of} {frames}; '
+                    f'{", ".join(rest)})')

@@ -15,7 +15,8 @@ __all__ = ['FrameRing', 'stored', 'pool_path']
 
 class FrameRing(Ring):
     """A ring in which `state` and `next_state` are stacks of frames, each of them stored once"""
-    told: bool
+    told: Any
+    flat: Any
     stack: Any
     pad: str
     margin: Any
@@ -29,10 +30,14 @@ class FrameRing(Ring):
         - `device`: Where rows and frames live
         - `shared`: In shared memory, where other processes see the same rows?
         - `path`: A file to live in; the frames live beside it, in `<path>.frames`
-        - `stack`: Frames in a state
+        - `stack`: Frames in a state; 0: it is one frame, and no stack
         - `pad`: Before the first frame of an episode: `'repeat'` that frame, or `'zeros'`
         - `margin`: Room for more frames than rows, as `frames_when_full` takes it
         - `about`: As `Ring` takes it"""
+        ...
+
+    @property
+    def shown(self) -> int:
         ...
 
     @property

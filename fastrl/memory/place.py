@@ -140,18 +140,18 @@ def make(self:Place,
 def nbytes_when_full(
     capacity:int, # Rows
     schema:dict, # `{name: (shape, dtype)}`, nested as a step is
-    frame_stack:int=None, # With each frame stored once: how many frames `state` and `next_state` have
+    frame_stack:int=None, # With each frame stored once: how many `state` and `next_state` have; 0: they are no stacks
     frame_margin=.05, # Room for more frames than rows, as `frames_when_full` takes it
 )->int:
     """Bytes that the rows of a `Ring` take
     - `capacity`: Rows
     - `schema`: `{name: (shape, dtype)}`, nested as a step is
-    - `frame_stack`: With each frame stored once: how many frames `state` and `next_state` have
+    - `frame_stack`: With each frame stored once: how many `state` and `next_state` have; 0: they are no stacks
     - `frame_margin`: Room for more frames than rows, as `frames_when_full` takes it"""
     fields = list(schema_fields(schema))
     if frame_stack is None: return capacity*pack_fields(fields)[1]
     rows,frames = stacked_fields(fields, frame_stack)
-    n = frames_when_full(capacity, frame_stack, frame_margin)
+    n = frames_when_full(capacity, frame_stack or 1, frame_margin)
     return capacity*pack_fields(rows)[1] + n*pack_fields(frames)[1]
 
 # %% ../../nbs/00b_memory.place.ipynb #5db34c0c
@@ -168,30 +168,34 @@ def frames_when_full(
     return max(capacity+more, 2*(stack+1))
 
 # %% ../../nbs/00b_memory.place.ipynb #d596e475
+_few = 16 # a part of an observation with fewer numbers takes no more room twice than where it lies once
+
 def frame_shape(
     path, # Of a field
     shape, # Of it in one step: a stack of frames, or one frame
-    stack:int, # Frames in a state
+    stack:int, # Frames in a state; 0: it is no stack
 ): # -> the shape of one frame; `None` for a field of anything else
     """What one frame looks like: `(4,84,84)` and `(84,84)` are both of frames `(84,84)`, if `stack` is 4
     - `path`: Of a field
     - `shape`: Of it in one step: a stack of frames, or one frame
-    - `stack`: Frames in a state
+    - `stack`: Frames in a state; 0: it is no stack
     - returns: the shape of one frame; `None` for a field of anything else"""
+    if path[0] not in ('state','next_state'): return
+    if not stack: return tuple(shape) if math.prod(shape)>=(_few if len(path)>1 else 2) else None
     stacked = len(shape)>1 and shape[0]==stack
-    if path[0] not in ('state','next_state') or len(path)>1 and len(shape)<(3 if stacked else 2): return
+    if len(path)>1 and len(shape)<(3 if stacked else 2): return
     return tuple(shape[1:] if stacked else shape)
 
 def stacked_fields(
     fields, # Of a step
-    stack:int, # Frames in a state
+    stack:int, # Frames in a state; 0: it is no stack
 ): # -> the fields of a row, in which frames have numbers; and those of a frame
     """Take the frames out of the fields of a step
     - `fields`: Of a step
-    - `stack`: Frames in a state
+    - `stack`: Frames in a state; 0: it is no stack
     - returns: the fields of a row, in which frames have numbers; and those of a frame"""
     shapes = {f: frame_shape(f.path, f.shape, stack) for f in fields}
-    rows = [f if o is None else Field(f.path, (stack,), torch.int32) for f,o in shapes.items()]
+    rows = [f if o is None else Field(f.path, (stack or 1,), torch.int32) for f,o in shapes.items()]
     frames = [Field(('frame', *f.path[1:]), o, f.dtype) for f,o in shapes.items()
               if o is not None and f.path[0]=='state']
     return rows,frames

@@ -156,7 +156,7 @@ def nbytes_when_full(capacity: int, schema: dict, frame_stack: int | None=None, 
     """Bytes that the rows of a `Ring` take
     - `capacity`: Rows
     - `schema`: `{name: (shape, dtype)}`, nested as a step is
-    - `frame_stack`: With each frame stored once: how many frames `state` and `next_state` have
+    - `frame_stack`: With each frame stored once: how many `state` and `next_state` have; 0: they are no stacks
     - `frame_margin`: Room for more frames than rows, as `frames_when_full` takes it"""
     ...
 
@@ -171,14 +171,14 @@ def frame_shape(path, shape, stack: int):
     """What one frame looks like: `(4,84,84)` and `(84,84)` are both of frames `(84,84)`, if `stack` is 4
     - `path`: Of a field
     - `shape`: Of it in one step: a stack of frames, or one frame
-    - `stack`: Frames in a state
+    - `stack`: Frames in a state; 0: it is no stack
     - returns: the shape of one frame; `None` for a field of anything else"""
     ...
 
 def stacked_fields(fields, stack: int):
     """Take the frames out of the fields of a step
     - `fields`: Of a step
-    - `stack`: Frames in a state
+    - `stack`: Frames in a state; 0: it is no stack
     - returns: the fields of a row, in which frames have numbers; and those of a frame"""
     ...
 

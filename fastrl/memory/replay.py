@@ -53,7 +53,7 @@ class ExperienceReplay(Savable, DrawsAhead, LearnsOnDevice, TakesVectors, OtherN
         path=None, # A file to live in; a file that a memory left is opened with its rows
         schema:dict=None, # The columns, `{name: (shape, dtype)}`; `(shape, dtype, 'later')` if rows come without it
         freeze_memory:bool=False, # Keep the first `max_sz` rows, and drop what comes later?
-        frame_stack:int=None, # `state` and `next_state` are stacks of so many frames: store each frame once
+        frame_stack:int=None, # Frames in a `state`, each stored once; 0: a `state` is one observation, no stack
         frame_pad:str='repeat', # Before an episode's first frame, if frames come singly: `'repeat'` it, or `'zeros'`
         frame_margin=.05, # Room for more frames than rows: a share of `max_sz`, or an int
         **_
@@ -71,7 +71,7 @@ class ExperienceReplay(Savable, DrawsAhead, LearnsOnDevice, TakesVectors, OtherN
         - `path`: A file to live in; a file that a memory left is opened with its rows
         - `schema`: The columns, `{name: (shape, dtype)}`; `(shape, dtype, 'later')` if rows come without it
         - `freeze_memory`: Keep the first `max_sz` rows, and drop what comes later?
-        - `frame_stack`: `state` and `next_state` are stacks of so many frames: store each frame once
+        - `frame_stack`: Frames in a `state`, each stored once; 0: a `state` is one observation, no stack
         - `frame_pad`: Before an episode's first frame, if frames come singly: `'repeat'` it, or `'zeros'`
         - `frame_margin`: Room for more frames than rows: a share of `max_sz`, or an int"""
         if _: refuse_words('ExperienceReplay', _, ExperienceReplay, **other_words)
@@ -423,7 +423,7 @@ def __getitem__(self:ExperienceReplay,
 @patch
 def _slice(self:ExperienceReplay, i):
     # room for all frames, should each row need others
-    frames = dict(frame_margin=len(i)*(2*self.frame_stack+1)+16) if self.frame_stack else {}
+    frames = dict(frame_margin=len(i)*(2*self.ring.stack+1)+16) if self.frame_stack is not None else {}
     res = ExperienceReplay(self.bs, len(i), min(self.warmup_sz, len(i)), None, self._sampler_alike(), self.n_step,
                            self.gamma, device=self.ring.device, schema=self.schema, freeze_memory=self.freeze_memory,
                            frame_stack=self.frame_stack, frame_pad=self.frame_pad, **frames)
@@ -532,7 +532,7 @@ def _all_to_save(self:ExperienceReplay, extra):
                                         'make it a subclass of `Uniform`') from e
     state = dict(sampler=self.sampler_state(), runs=self.runs.state_dict(), chains=self.walk.state_dict(ring),
                  dropped_updates=self.dropped_updates, extra=extra,
-                 frames=ring.state_dict() if self.frame_stack else None,
+                 frames=None if self.frame_stack is None else ring.state_dict(),
                  vectors=[{**v, 'key':-1} for v in self.vectors.vectors], next_episode=self.vectors.next_episode)
     config = dict(**{k: getattr(self, k) for k in saved_settings}, **how, later=[*self.later])
     return dict(config=config, ring=ring, state=state, beside=beside, mutable=['td_error'], sampler=s)
@@ -584,7 +584,7 @@ def restored(self:ExperienceReplay, saved, ring, beside, state)->ExperienceRepla
     self.runs.load_state_dict(state['runs'])
     if not saved.renumbered: # otherwise these are other rows
         self.walk.load_state_dict(state['chains'], ring)
-        if self.frame_stack: ring.load_state_dict(state['frames'])
+        if self.frame_stack is not None: ring.load_state_dict(state['frames'])
     self.dropped_updates = int(state['dropped_updates'])
     self.vectors = VectorSteps(state.get('vectors', ()), state.get('next_episode', 0))
     return self

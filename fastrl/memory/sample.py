@@ -506,10 +506,14 @@ def _relabelled(self:HER, n):
 def _relabel(self:HER, ring, cols, mask, idxs, units):
     "Write new goals and rewards into `cols` where `mask` is true, the rows `idxs`"
     source = ('next_state',self.achieved)
-    goals = [v for p,v in cols.items() if p[-1]==self.goal]
+    goals = {p: v for p,v in cols.items() if p[-1]==self.goal}
+    for f in ring.pool.fields if hasattr(ring, 'pool') else (): # of these, rows have the numbers
+        if f.path[1:] in [source[1:], *(p[1:] for p in goals)]: raise ValueError(
+            f'`HER` writes goals into rows, and with `frame_stack` these share a `{f.path[-1]}` of {list(f.shape)}, '
+            'stored once: leave out `frame_stack`')
     if self.reward is None or not goals or source not in cols or ('reward',) not in cols: self._cannot_relabel(ring)
     goal,rew = ring.place.columns[source][self._achievers(ring, idxs, units)],cols[('reward',)]
-    for v in goals: v[mask] = goal
+    for v in goals.values(): v[mask] = goal
     new = torch.as_tensor(self.reward(cols[source][mask], goal, idxs)).to(rew)
     if new.numel()!=len(idxs):
         raise ValueError(f'`reward` should give one number for each of {len(idxs)} rows, '

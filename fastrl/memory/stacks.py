@@ -36,10 +36,10 @@ def check_frames(
     if not a or a!=b:
         got = [f for f in fields if f.path[0] in ('state','next_state')] or (
             f'{list(dict.fromkeys(f.path[0] for f in fields))}: call the observations so')
-        raise ValueError(f'with `frame_stack={stack}` a row has a `state` and a `next_state` of the same frames, '
-                         f'{stack} of them or one, got {got}')
+        what = f'frames, {stack} of them or one' if stack else 'shape, with two numbers or more'
+        raise ValueError(f'with `frame_stack={stack}` a row has a `state` and a `next_state` of the same {what}, got {got}')
     if lacks := [o for o in ('terminated','truncated') if (o,) not in shapes]:
-        raise ValueError(f'stacks never reach into another episode, so that rows need the columns {lacks}')
+        raise ValueError(f'a frame is shared within an episode only, so that rows need the columns {lacks}')
 
 # %% ../../nbs/02c_memory.stacks.ipynb #93d4f4e5
 def warn_of_stacks(
@@ -132,19 +132,20 @@ def _lazy_clone(t):
 @lru_cache(64)
 def _windows(have, stride, at, rows, stack):
     "Shape and strides of both stacks, do they lie apart, and where each begins"
-    k,(step,*inner) = have[0]//math.prod(rows) if have[0] else stack+1,stride
-    strides = *(k*step*math.prod(rows[i+1:]) for i in range(len(rows))), step, *inner
-    return (*rows, stack, *have[1:]),strides,k==2*stack,at,at+(k-stack)*step
+    axis,S = (stack,) if stack else (),stack or 1
+    k,(step,*inner) = have[0]//math.prod(rows) if have[0] else S+1,stride
+    strides = *(k*step*math.prod(rows[i+1:]) for i in range(len(rows))), *(step for _ in axis), *inner
+    return (*rows, *axis, *have[1:]),strides,k==2*S,at,at+(k-S)*step
 
 def two_stacks(
     frames:Tensor, # `(rows*k, …)`: of each row the two stacks one behind the other, or overlapping
     rows, # Shape of the batch
-    stack:int, # Frames in each
+    stack:int, # Frames in each; 0: one, without an axis
 ): # -> state, next state
     """Two stacks that can be written to without changing each other
     - `frames`: `(rows*k, …)`: of each row the two stacks one behind the other, or overlapping
     - `rows`: Shape of the batch
-    - `stack`: Frames in each
+    - `stack`: Frames in each; 0: one, without an axis
     - returns: state, next state"""
     shape,strides,apart,first,second = _windows(frames.shape, frames.stride(), frames.storage_offset(), rows, stack)
     state,nxt = frames.as_strided(shape, strides, first),None if apart else _lazy_clone(frames)
@@ -155,13 +156,13 @@ def two_stacks(
 # %% ../../nbs/02c_memory.stacks.ipynb #2f6a90b4
 def with_stacks(
     fields, # Of a frame
-    stack:int, # Frames in a stack
+    stack:int, # Frames in a stack; 0: it is none
     batch, # Its columns `#0`, `#1`…, the frames of each field, are taken out
     idxs, # Whose shape the batch has
 )->BD: # `batch`
     """A batch with stacks in the place of the numbers of their frames
     - `fields`: Of a frame
-    - `stack`: Frames in a stack
+    - `stack`: Frames in a stack; 0: it is none
     - `batch`: Its columns `#0`, `#1`…, the frames of each field, are taken out
     - `idxs`: Whose shape the batch has
     - returns: `batch`"""
@@ -196,14 +197,14 @@ def with_numbers(
 def fields_with_stacks(
     fields, # Of rows with numbers of frames
     frames, # The fields of a frame
-    stack:int, # Frames in a stack
+    stack:int, # Frames in a stack; 0: it is none
 )->list:
     """The fields as batches show them, with stacks in the place of these numbers
     - `fields`: Of rows with numbers of frames
     - `frames`: The fields of a frame
-    - `stack`: Frames in a stack"""
-    of = {(k, *f.path[1:]): f for f in frames for k in ('state','next_state')}
-    return [Field(o.path, (stack, *of[o.path].shape), of[o.path].dtype) if o.path in of else o for o in fields]
+    - `stack`: Frames in a stack; 0: it is none"""
+    axis,of = (stack,) if stack else (),{(k, *f.path[1:]): f for f in frames for k in ('state','next_state')}
+    return [Field(o.path, (*axis, *of[o.path].shape), of[o.path].dtype) if o.path in of else o for o in fields]
 
 # %% ../../nbs/02c_memory.stacks.ipynb #ebd5b7ed
 @compiled

@@ -53,14 +53,14 @@ def two_stacks(frames: Tensor, rows, stack: int):
     """Two stacks that can be written to without changing each other
     - `frames`: `(rows*k, …)`: of each row the two stacks one behind the other, or overlapping
     - `rows`: Shape of the batch
-    - `stack`: Frames in each
+    - `stack`: Frames in each; 0: one, without an axis
     - returns: state, next state"""
     ...
 
 def with_stacks(fields, stack: int, batch, idxs) -> BD:
     """A batch with stacks in the place of the numbers of their frames
     - `fields`: Of a frame
-    - `stack`: Frames in a stack
+    - `stack`: Frames in a stack; 0: it is none
     - `batch`: Its columns `#0`, `#1`…, the frames of each field, are taken out
     - `idxs`: Whose shape the batch has
     - returns: `batch`"""
@@ -78,7 +78,7 @@ def fields_with_stacks(fields, frames, stack: int) -> list:
     """The fields as batches show them, with stacks in the place of these numbers
     - `fields`: Of rows with numbers of frames
     - `frames`: The fields of a frame
-    - `stack`: Frames in a stack"""
+    - `stack`: Frames in a stack; 0: it is none"""
     ...
 
 def slots_of_rows(rows, idxs, state, nxt, S, k):
