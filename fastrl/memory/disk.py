@@ -279,8 +279,8 @@ def ring_at(
     pool = Ring(path=pool_file(path))
     if not (state := of.get(('state', *pool.fields[0].path[1:]))): raise ValueError(
         f'{pool_path(path)} should have the frames of the rows in {path}, but these have no frames: move it elsewhere')
-    return FrameRing(ring.capacity, path=path, stack=about.get('frame_stack', state.shape[0]), pad=about.get('frame_pad', 'repeat'),
-                     margin=pool.capacity-ring.capacity)
+    return FrameRing(ring.capacity, path=path, stack=about.get('frame_stack', state.shape[0]),
+                     pad=about.get('frame_pad', 'repeat'), margin=pool.capacity-ring.capacity)
 
 # %% ../../nbs/04_memory.disk.ipynb #04a7c002
 def move_files(

@@ -159,7 +159,8 @@ def _frames_in(self:FrameRing, ts, path, f, one):
     stacked = not self.flat and tuple(t.shape[1:])==(self.stack, *f.shape)
     if not (single or stacked) or not (t.dtype==f.dtype or fits(t, python, f.dtype)):
         want = '' if self.flat else f'{like((self.stack, *f.shape), f.dtype)}, or one frame '
-        raise ValueError(f'`{path_name(path)}` should be {want}{like(f.shape, f.dtype)}, got {like(t.shape[1:], t.dtype)}')
+        raise ValueError(f'`{path_name(path)}` should be {want}{like(f.shape, f.dtype)}, '
+                         f'got {like(t.shape[1:], t.dtype)}')
     return (t[:,None] if single else t).to(f.dtype)
 
 # %% ../../nbs/03a_memory.frames.ipynb #6cdec7a3
