@@ -33,6 +33,7 @@ def a_memory(rng, **kwargs):
     settings = {**dict(bs=rng.randint(1, 9), max_sz=rng.randint(7, 60), warmup_sz=rng.randint(0, 1),
                        n_step=rng.choice((None,1,3)), gamma=rng.choice((.5,.9,1.)), seed=rng.randrange(1000)), **kwargs}
     sampler = rng.choice((Uniform, Prioritized))
+    if rng.random()<.3: settings = dict(frame_stack=0, frame_margin=3*settings['max_sz'], **settings) # as many rows, should each need two
     return ExperienceReplay(sampler=sampler(), **settings), f'{sampler.__name__} {settings}'
 
 def take(source, rng, n, broken):
@@ -228,7 +229,7 @@ def test_merged(only, way, seeds):
             if rng.random()<.8: give(b, other, others, rng.randint(1, 9), only)
             parts += [(k, 1) for k in other.keys[len(parts):]]
         part = dict(parts)
-        there = [(k, part[k]) for k in (in_ring if way=='plus' else stored)(other)]
+        there = [(k, part[k]) for k in (in_ring if way=='plus' and b.frame_stack is None else stored)(other)] # frames come oldest first
         if fresh := rng.random()<.3: er = ExperienceReplay(max_sz=er.max_sz, warmup_sz=0, n_step=3, gamma=er.gamma)
         rows = ([] if fresh else [(k, 'before') for k in o.keys])+there
         at = f'{o.where}, {way}, {len(other.keys)} rows of another of {b.max_sz}, fresh={fresh}'

@@ -53,12 +53,13 @@ def check_physics(m):
         got,_,terminated,*_ = alone.step(int(a))
         assert np.allclose(got, nxt, atol=1e-4) and terminated==bool(te)
 
+@pytest.mark.parametrize('frame_stack', (None,0), ids=('twice','once'))
 @pytest.mark.parametrize('kind,mode', by_vector, ids=lambda o: getattr(o, 'value', o))
-def test_make_vec(kind, mode):
+def test_make_vec(kind, mode, frame_stack):
     "Each stored row is a transition of CartPole's own physics, also at its ends, and none is missing"
     n,steps,limit = 3,60,15
     envs = cartpoles(kind, mode, n, limit)
-    memory = ExperienceReplay(bs=8, max_sz=1000, warmup_sz=1, seed=0)
+    memory = ExperienceReplay(bs=8, max_sz=1000, warmup_sz=1, seed=0, frame_stack=frame_stack)
     overs = fill(envs, memory, steps)
     resets = overs.sum() if mode in (None, AutoresetMode.NEXT_STEP) else 0 # of which a step may still be to come
     assert n*steps-resets <= len(memory) <= n*steps-resets+n
