@@ -22,6 +22,7 @@ from fastcore.imports import noop
 from torch import Tensor
 from torch.utils.data import get_worker_info
 from ..core import *
+from .columns import as_meant
 from .dataset import EpisodeDataset, Evictor, FIFOEvictor, FieldType, ScoreEvictor
 from .dataset import fit_schema, oldest_first
 from .disk import LoadError, OfClass, Savable, Saved
@@ -162,7 +163,9 @@ def _fit(self:EpisodeReplay, step, done):
 @patch
 def _fit_step(self:EpisodeReplay, step, r, lead):
     "Where `step` goes, a new `Running` if `r` is none yet, and its tensors"
-    fields,cols = fit_schema(step, r.fields if r else self._known(), lead)
+    known = r.fields if r else self._known()
+    if not (known or lead) and isinstance(step, dict): step = {k: as_meant(k, v) for k,v in step.items()}
+    fields,cols = fit_schema(step, known, lead)
     if r: return r,cols
     check_padding(self.loader.mask, [p[0] for p in fields])
     if not self.dataset.schema: fields = {p: replace(f, device=cols[p].device) for p,f in fields.items()}
