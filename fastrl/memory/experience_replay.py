@@ -22,7 +22,7 @@ from fastai.callback.fp16 import MixedPrecision, NonNativeMixedPrecision
 from fastai.callback.mixup import MixHandler
 from fastai.callback.rnn import RNNCallback
 from fastai.callback.schedule import ParamScheduler
-from fastai.callback.tracker import TrackerCallback
+from fastai.callback.tracker import EarlyStoppingCallback, TrackerCallback
 from fastcore.basics import patch
 from fastcore.imports import noop
 from ..core import *
@@ -306,7 +306,9 @@ class Resume(Callback):
         self.epoch_at,self.iter_at,self._skip,self._unsaved = 0,0,0,0
         self._our_newest = self._newest()
         if self.run and self._our_newest is not None: self._load_training()
-        self._first_epoch,self._was_logger = self.epoch_at,self.learn.logger
+        over = any(vars(o).get('wait', 0)>=max(o.patience, 1) for o in _trackers(self.learn)
+                   if isinstance(o, EarlyStoppingCallback)) # that training ended early
+        self._first_epoch,self._was_logger = self.n_epoch if over else self.epoch_at,self.learn.logger
 
 # %% ../../nbs/06a_memory.experience_replay.ipynb #6a000005
 @patch
