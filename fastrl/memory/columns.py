@@ -8,8 +8,8 @@ Docs: https://fastrl.github.io/fastrl/memory.columns.html.md"""
 
 # %% auto #0
 __all__ = ['other_words', 'other_names', 'as_column', 'as_flags', 'as_rows', 'later_columns', 'with_later', 'check_put',
-           'row_schema', 'schema_data', 'kept_schema', 'one_row', 'warn_of_rest', 'what_came', 'refuse_positions',
-           'OtherNames', 'Columns']
+           'row_schema', 'schema_data', 'kept_schema', 'one_row', 'as_meant', 'warn_of_rest', 'what_came',
+           'refuse_positions', 'OtherNames', 'Columns']
 
 # %% ../../nbs/05o_memory.columns.ipynb #e6b73aa0
 import numpy as np, torch
@@ -158,12 +158,17 @@ def one_row(
     - `row`: The fields of a step
     - `first`: Does it decide what the columns hold?"""
     if first:
-        row = {k: _first_of(k, v) for k,v in row.items()}
+        row = {k: as_meant(k, v) for k,v in row.items()}
         _warn_of_vector(row)
     return map_leaves(_batch_of_one, row)
 
-def _first_of(name, v):
-    "A Python int as the column `name` usually has it: an int where ints are meant, and 0 or 1 as a bool for flags"
+def as_meant(
+    name:str, # Of the field
+    v, # Its value in the first step
+):
+    """A Python int as the column `name` usually has it: an int where ints are meant, and 0 or 1 as a bool for flags
+    - `name`: Of the field
+    - `v`: Its value in the first step"""
     if name in _int64_fields: return map_leaves(lambda o: np.int64(o) if type(o) is int and abs(o)<2**63 else o, v)
     return bool(v) if name in _bool_fields and type(v) is int and 0<=v<=1 else v
 

@@ -5,7 +5,7 @@ A reward of shape `(n,)` minus a value of shape `(n,1)` is an `(n,n)` matrix, an
 Docs: https://fastrl.github.io/fastrl/memory.columns.html.md"""
 from typing import Any, overload
 from ..core import *
-__all__ = ['other_words', 'other_names', 'as_column', 'as_flags', 'as_rows', 'later_columns', 'with_later', 'check_put', 'row_schema', 'schema_data', 'kept_schema', 'one_row', 'warn_of_rest', 'what_came', 'refuse_positions', 'OtherNames', 'Columns']
+__all__ = ['other_words', 'other_names', 'as_column', 'as_flags', 'as_rows', 'later_columns', 'with_later', 'check_put', 'row_schema', 'schema_data', 'kept_schema', 'one_row', 'as_meant', 'warn_of_rest', 'what_came', 'refuse_positions', 'OtherNames', 'Columns']
 
 def as_column(v):
     """One number per row as a column
@@ -65,6 +65,12 @@ def one_row(row: dict, first: bool=False) -> dict:
     """One step as a batch of one row
     - `row`: The fields of a step
     - `first`: Does it decide what the columns hold?"""
+    ...
+
+def as_meant(name: str, v):
+    """A Python int as the column `name` usually has it: an int where ints are meant, and 0 or 1 as a bool for flags
+    - `name`: Of the field
+    - `v`: Its value in the first step"""
     ...
 
 def warn_of_rest(rows: dict, room: int):

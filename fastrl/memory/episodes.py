@@ -22,6 +22,7 @@ from fastcore.imports import noop
 from torch import Tensor
 from torch.utils.data import get_worker_info
 from ..core import *
+from .columns import as_meant
 from .dataset import EpisodeDataset, Evictor, FIFOEvictor, FieldType, ScoreEvictor
 from .dataset import fit_schema, oldest_first
 from .disk import LoadError, OfClass, Savable, Saved
@@ -162,7 +163,9 @@ def _fit(self:EpisodeReplay, step, done):
 @patch
 def _fit_step(self:EpisodeReplay, step, r, lead):
     "Where `step` goes, a new `Running` if `r` is none yet, and its tensors"
-    fields,cols = fit_schema(step, r.fields if r else self._known(), lead)
+    known = r.fields if r else self._known()
+    if not (known or lead) and isinstance(step, dict): step = {k: as_meant(k, v) for k,v in step.items()}
+    fields,cols = fit_schema(step, known, lead)
     if r: return r,cols
     check_padding(self.loader.mask, [p[0] for p in fields])
     if not self.dataset.schema: fields = {p: replace(f, device=cols[p].device) for p,f in fields.items()}
@@ -383,6 +386,7 @@ def restored(self:EpisodeReplay, saved, ring, beside, state)->EpisodeReplay:
     if isinstance(ds, RingBufferDataset): ds.restored(saved, ring, beside, state)
     elif 'lines' in state and isinstance(ds, IndividualFileDataset) and saved.config['scored']==ds.any_order:
         ds.restore_order(state['counts'], state['lines'])
+    if self.loader.num_workers: ds.share() # the rows that were loaded, too
     keep,r,draws = self.__dict__.pop('_keep'),state['running'] and resume_running(state['running']),state['draws']
     vectors = [{**v, 'running':resume_running(v['running'])} for v in state.get('vectors', ())]
     if ds.schema and any(o.fields!=dict(ds.schema) for o in (r, *(v['running'] for v in vectors)) if o):

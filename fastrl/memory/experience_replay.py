@@ -22,6 +22,7 @@ from fastai.callback.fp16 import MixedPrecision, NonNativeMixedPrecision
 from fastai.callback.mixup import MixHandler
 from fastai.callback.rnn import RNNCallback
 from fastai.callback.schedule import ParamScheduler
+from fastai.callback.tracker import EarlyStoppingCallback, TrackerCallback
 from fastcore.basics import patch
 from fastcore.imports import noop
 from ..core import *
@@ -289,10 +290,10 @@ class Resume(Callback):
 
     def __init__(self,
         folder, # Holds the memory and everything else
-        every:int=500, # Batches between checkpoints; there is one at the end, too
+        every:int=500, # Batches between checkpoints; one at the end, too, and after epochs that a tracker compares
     ):
         """- `folder`: Holds the memory and everything else
-        - `every`: Batches between checkpoints; there is one at the end, too"""
+        - `every`: Batches between checkpoints; one at the end, too, and after epochs that a tracker compares"""
         self.folder,self.every = Path(folder).expanduser(),whole_number('every', every)
 
     def before_fit(self):
@@ -305,7 +306,9 @@ class Resume(Callback):
         self.epoch_at,self.iter_at,self._skip,self._unsaved = 0,0,0,0
         self._our_newest = self._newest()
         if self.run and self._our_newest is not None: self._load_training()
-        self._first_epoch,self._was_logger = self.epoch_at,self.learn.logger
+        over = any(vars(o).get('wait', 0)>=max(o.patience, 1) for o in _trackers(self.learn)
+                   if isinstance(o, EarlyStoppingCallback)) # that training ended early
+        self._first_epoch,self._was_logger = self.n_epoch if over else self.epoch_at,self.learn.logger
 
 # %% ../../nbs/06a_memory.experience_replay.ipynb #6a000005
 @patch
@@ -313,10 +316,19 @@ def before_epoch(self:Resume):
     "Skip the epochs that are done; an epoch of an earlier run has no line in this table"
     if self.epoch>=self._first_epoch: return
     self.learn.logger = noop
+    for o in _trackers(self.learn): o.run = False # this epoch has no values to compare
     raise CancelEpochException
 
 @patch
-def after_epoch(self:Resume): self.learn.logger = self._was_logger
+def after_epoch(self:Resume):
+    if self.epoch>=self._first_epoch:
+        if _trackers(self.learn): self.save() # what is the best by now may be in a file already
+        return
+    self.learn.logger = self._was_logger
+    for o in _trackers(self.learn): o.run = True
+    for o in (self.learn.recorder.values, self.learn.recorder.iters): o.pop()
+
+def _trackers(learn): return [o for o in learn.cbs if isinstance(o, TrackerCallback)]
 
 @patch
 def before_train(self:Resume):
@@ -346,7 +358,8 @@ def save(self:Resume):
                          'this one resumes from there when it is started again')
     self._unsaved = 0
     extra = dict(epoch=self.epoch_at, iter=self.iter_at, model=learn.model.state_dict(), opt=learn.opt.state_dict(),
-                 cbs={k: o.state_dict() for k,o in stateful(learn).items()})
+                 cbs={k: o.state_dict() for k,o in stateful(learn).items()},
+                 best={f'{o.name} {o.monitor}': [float(o.best), vars(o).get('wait', 0)] for o in _trackers(learn)})
     learn.experience_replay.experience_replay.checkpoint(self.folder, extra)
     self._our_newest = self._newest()
 
@@ -372,6 +385,8 @@ def _load_training(self:Resume):
     cb.tally = Tally()
     for k,o in stateful(learn).items():
         if k in extra['cbs']: o.load_state_dict(extra['cbs'][k])
+    for o in _trackers(learn):
+        if was := extra.get('best', {}).get(f'{o.name} {o.monitor}'): o.best,o.wait = was
     self.epoch_at,self.iter_at = extra['epoch'],extra['iter']
     self._skip = self.iter_at
     for o in getattr(learn.dls.train.dataset, 'cbs', []):

@@ -148,7 +148,7 @@ class Resume(Callback):
 
     def __init__(self, folder, every: int=500):
         """- `folder`: Holds the memory and everything else
-        - `every`: Batches between checkpoints; there is one at the end, too"""
+        - `every`: Batches between checkpoints; one at the end, too, and after epochs that a tracker compares"""
         ...
 
     def before_fit(self):

@@ -342,8 +342,8 @@ def write(self:Serials,
 @patch
 def _tell_of_copy(self:Serials):
     self.copied = False
-    warn_user('this process was forked with a copy of the memory: rows that are added here stay here. Give the memory '
-              '`shared=True` and a `schema`, or let each process save a bank')
+    warn_user('this process was forked with a copy of the memory: rows that are added here stay here. Give each '
+              'process that adds rows a memory of its own with `shared=True` and a `schema`, or let it save a bank')
 
 def telling(
     ring, # With `serials`
