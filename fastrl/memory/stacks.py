@@ -56,7 +56,7 @@ def warn_of_stacks(
         a,b = state.movedim(axis, 1),next_state.movedim(axis, 1)
         k,rest = a.shape[1]//c,a.shape[2:]
         if a.shape[1]%c or not 1<k<9 or k*c>=max(rest): continue
-        still = torch.equal(a[:,c:], a[:,:-c]) or a[:,c:].min()==a[:,c:].max() # nothing there that could move
+        still = torch.equal(a[:,c:], a[:,:-c]) or (a[:,c:]==a[0,c].flatten()[0]).all() # nothing there that could move
         if still or not torch.equal(a[:,c:], b[:,:-c]): continue
         form = [k, *([c]*(c>1 and axis==1)), *rest, *([c]*(c>1 and axis==-1))]
         todo = [f'say `frame_stack={k}`']*(k!=stack)+[f'give each as {form}']*(form!=[*state.shape[1:]])
