@@ -472,7 +472,7 @@ def _stacks(self:FrameRing, top, rest):
     "Column `top` of the rows that are held, or the part of it that is named `rest`"
     frames = sum(f.dtype.itemsize*math.prod(f.shape) for f in self.pool.fields)
     if (need := self.n_held*frames*(2*self.stack+1))>machine_memory():
-        raise ValueError(f'the stacks of all rows take {need:,} bytes: draw rows, or take some of them, `memory[:100]`')
+        raise ValueError(f'the column `{top}` takes {need:,} bytes: draw rows, or take some of them, `memory[:100]`')
     i = self.held if self.n_held<len(self) else torch.arange(len(self), device=self.device)
     there = self.holds(i) # as in other columns, the oldest whole row stands for each that is half written
     i = torch.where(there, i, self.seams.slots_of(self.seams.oldest, self.capacity)) if there.any() else i[:0]
@@ -520,8 +520,8 @@ def _copy_frames(self:FrameRing, pool, slots, new):
 def _check_alike(self:FrameRing, source, rows):
     "A `ValueError` unless these `rows` of `source` fit"
     if self.shown!=source.shown or self.pool.fields and [*self.pool.fields]!=[*source.pool.fields]:
-        raise ValueError(f'stacks of {source.shown} frames {source.pool.fields} do not fit a memory of '
-                         f'{self.shown} frames {self.pool.fields}')
+        raise ValueError(f'rows with `frame_stack={source.shown}` and frames {source.pool.fields} do not fit a memory '
+                         f'with `frame_stack={self.shown}` and {self.pool.fields}')
     if self.fields: self.fields.fit(tensors_of(rows), False); self.place.check_writable()
 
 # %% ../../nbs/03a_memory.frames.ipynb #ac120f95

@@ -36,7 +36,8 @@ def check_frames(
     if not a or a!=b:
         got = [f for f in fields if f.path[0] in ('state','next_state')] or (
             f'{list(dict.fromkeys(f.path[0] for f in fields))}: call the observations so')
-        what = f'frames, {stack} of them or one' if stack else 'shape, with two numbers or more'
+        what = f'frames, {stack} of them or one' if stack else \
+            'shape and dtype, with two numbers or more, in a part of a `Dict` 16'
         raise ValueError(f'with `frame_stack={stack}` a row has a `state` and a `next_state` of the same {what}, '
                          f'got {got}')
     if lacks := [o for o in ('terminated','truncated') if (o,) not in shapes]:
@@ -61,7 +62,7 @@ def warn_of_stacks(
         form = [k, *([c]*(c>1 and axis==1)), *rest, *([c]*(c>1 and axis==-1))]
         todo = [f'say `frame_stack={k}`']*(k!=stack)+[f'give each as {form}']*(form!=[*state.shape[1:]])
         warn_user(f'you said `frame_stack={stack}`, and each frame of {list(state.shape[1:])} looks like a stack of '
-                  f'{k}, which would be stacked once more: {", and ".join(todo)}')
+                  f'{k}, which would be {"stacked once more" if stack else "stored whole"}: {", and ".join(todo)}')
         return True
     return False
 
@@ -413,7 +414,8 @@ def continued(
     was = envs.get(key)
     if was is None or was.serial<barrier or episode and episode[0]!=was.episode or step and step[0]!=was.step+1: return
     if s.shape==frames.shape[1:]: s,before,after = [s],was.frames[-1:],[after]
-    elif s.shape!=(stack, *frames.shape[1:]) or not np.array_equal(words_of(s[1:]), words_of(after[:-1])): return
+    elif not stack or s.shape!=(stack, *frames.shape[1:]): return
+    elif not np.array_equal(words_of(s[1:]), words_of(after[:-1])): return
     else: before = was.frames
     if all(same_frames((words_of(a),), b) for a,b in zip(s, before)):
         return key,was,after[-1],any(o and any(o) for o in over),episode and episode[0],step and step[0]
