@@ -56,10 +56,11 @@ class FrameRing(Ring):
         self.newest,self.warned,self._before,self._at = Newest(),False,0,None # `_at`: where rows have their numbers
         rows,frames = _parted(None if schema is None else [*schema_fields(schema)], self.shown)
         self.pool = Ring(frames_when_full(capacity, self.stack, margin), frames, device, shared, pool_file(path))
-        about = {**(about or {}), 'frame_pad':pad, **({'frame_stack':0} if self.flat else {})}
-        super().__init__(capacity, rows, device, shared, path, about)
-        for k,o in dict(frame_pad=pad, frame_stack=self.shown).items(): # older files know only 1 and more
-            if (was := self.place.about.get(k, self.stack))!=o:
+        settings = dict(frame_pad=pad, frame_stack=self.shown)
+        super().__init__(capacity, rows, device, shared, path, {**(about or {}), **settings})
+        have = self.fields[self._find_numbers()[0]].shape[0] if self.fields else self.stack # older files don't say it
+        for k,o in settings.items():
+            if (was := have if k=='frame_stack' and have!=self.stack else self.place.about[k])!=o:
                 raise ValueError(f'{path} was made with `{k}={was!r}`, got {o!r}: open it with {was!r}')
         self._before = self.seams.forgotten
 

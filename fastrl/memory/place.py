@@ -509,7 +509,7 @@ def open(self:Place,
         raise ValueError(f'{self.path} should have {need} bytes, got {size}: '
                          f'it {"was cut short" if size<need else "has more than its rows"}; restore it from a copy')
     if n not in (None, spec['capacity']):
-        raise ValueError(f"{self.path} has the capacity {spec['capacity']}, not {n}: open it without `capacity`")
+        raise ValueError(f"{self.path} has the capacity {spec['capacity']}, not {n}: open it as it was made")
     if fields is not None and list(fields)!=have:
         raise ValueError(f'{self.path} has the fields {have}, not {list(fields)}: '
                          'open it without `schema`, or give another `path`')
