@@ -227,14 +227,22 @@ def _start_over(self:Walk, why):
 
 def _differ(ring, p, idxs, q, before):
     "The first of `idxs` whose column `p` differs from column `q` of `before`; `None` if all agree"
-    a,b = ring.place.columns[p],ring.place.columns[q]
-    a,b = (v[torch.from_numpy(i).to(v.device)].reshape(len(i), -1).cpu() for v,i in ((a, idxs), (b, before)))
+    cols = ring.place.columns
+    for j in _unlike(*(cols[k][from_numpy(i).to(ring.device)] for k,i in ((p, idxs), (q, before)))):
+        if not hasattr(ring, 'pool'): return j
+        try: a,b = (dict(leaves(ring.gather(torch.tensor([i[j]], device=ring.device))))[k]
+                    for k,i in ((p, idxs), (q, before)))
+        except IndexError: return j # another process forgot them
+        if len(_unlike(a, b)): return j # not just the numbers of their frames
+
+def _unlike(a, b):
+    "Which rows of `a` and `b` differ"
+    a,b = (o.reshape(len(o), -1).cpu() for o in (a, b))
     if a.dtype!=b.dtype: # compare with the precision that both have
         floats = [o.dtype for o in (a, b) if o.is_floating_point()]
         common = max(floats, key=lambda o: torch.finfo(o).eps) if floats else torch.int64
         a,b = a.to(common),b.to(common)
-    bad = ~((a==b)|((a!=a)&(b!=b))).all(1)
-    return bad.nonzero()[0].item() if bad.any() else None
+    return (~((a==b)|((a!=a)&(b!=b))).all(1)).nonzero()[:,0].numpy()
 
 # %% ../../nbs/02a_memory.walk.ipynb #991d103a
 @compiled
@@ -332,15 +340,11 @@ def reward_of(
 @patch
 def fold(self:Walk,
     ring:Ring, # Whose rows they are
-    idxs:Tensor, # `(bs,)`
-    n:int, # At most so many steps
-    gamma:float, # What a reward one step later is worth
+    idxs:Tensor, n:int, gamma:float, # As `returns` takes them
 ): # -> as `returns`
     """Go `n` steps from each of the rows `idxs` of `ring`
     - `ring`: Whose rows they are
-    - `idxs`: `(bs,)`
-    - `n`: At most so many steps
-    - `gamma`: What a reward one step later is worth
+    - `gamma`: As `returns` takes them
     - returns: as `returns`"""
     self.follow(ring)
     reward = ring.place.columns[reward_of(ring).path].view(-1)
@@ -474,14 +478,10 @@ def _draw_whole(self:Walk, ring, bs, gen):
 # %% ../../nbs/02a_memory.walk.ipynb #bde3bae6
 @patch
 def draw_episodes(self:Walk,
-    ring:Ring, # Whose rows they are
-    bs:int, # How many
-    gen:torch.Generator, # Source of randomness
+    ring:Ring, bs:int, gen:torch.Generator, # As `draw_runs` takes them
 ): # -> row numbers `(bs, T)` with the longest's `T`, steps `(bs,)`
     """Episodes that are stored from first to last row, all of them equally likely
-    - `ring`: Whose rows they are
-    - `bs`: How many
-    - `gen`: Source of randomness
+    - `gen`: As `draw_runs` takes them
     - returns: row numbers `(bs, T)` with the longest's `T`, steps `(bs,)`"""
     begin,T = self._draw_whole(ring, bs, gen)
     return self.runs(torch.from_numpy(begin), T)

@@ -56,9 +56,7 @@ class Walk:
     def fold(self, ring: Ring, idxs: Tensor, n: int, gamma: float):
         """Go `n` steps from each of the rows `idxs` of `ring`
     - `ring`: Whose rows they are
-    - `idxs`: `(bs,)`
-    - `n`: At most so many steps
-    - `gamma`: What a reward one step later is worth
+    - `gamma`: As `returns` takes them
     - returns: as `returns`"""
         ...
 
@@ -85,9 +83,7 @@ class Walk:
 
     def draw_episodes(self, ring: Ring, bs: int, gen: torch.Generator):
         """Episodes that are stored from first to last row, all of them equally likely
-    - `ring`: Whose rows they are
-    - `bs`: How many
-    - `gen`: Source of randomness
+    - `gen`: As `draw_runs` takes them
     - returns: row numbers `(bs, T)` with the longest's `T`, steps `(bs,)`"""
         ...
 
