@@ -267,7 +267,7 @@ def _check_stacks(found):
     (at,first),*more = found.items()
     if other := next(((k, o.frame_stack) for k,o in more if o.frame_stack!=first.frame_stack), None):
         raise ValueError(f'{at} has `frame_stack` {first.frame_stack}, and {other[0]} {other[1]}: merge only memories '
-                         'with the same one; in Python, a memory that has one takes stacks stored whole by '
+                         'with the same one; in Python, a memory that has one takes rows stored whole by '
                          '`extend(ExperienceReplay.load(folder))`')
     return first
 
