@@ -273,8 +273,8 @@ def _warn_of_few(self:FrameRing):
     if self.warned or self.n_held==len(self): return
     self.warned = True
     warn_user(f'{self.n_held} rows are kept, of {self.capacity}: their frames fill the pool of '
-              f'{self.pool.capacity}, since episodes are short, or environments many. '
-              'Give a larger `frame_margin` to keep more')
+              f'{self.pool.capacity}, since episodes are short, environments many, '
+              'or rows continue no others. Give a larger `frame_margin` to keep more')
 
 # %% ../../nbs/03a_memory.frames.ipynb #d27d32ae
 @patch(as_prop=True)
