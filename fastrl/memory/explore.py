@@ -78,7 +78,10 @@ def _memory_and_draws(experience_replay):
 
 def _series(memory, name):
     "The numbers to draw of column `name`, and its title"
-    cols = {path_name(p): t for p,t in leaves(memory)}
+    cols,top = {path_name(p): t for p,t in leaves(memory)},name.partition('.')[0]
+    if name not in cols and top in ('state','next_state'): # frames come when they are asked for by name
+        try: cols.update({path_name(p): t for p,t in leaves(memory[top], (top,))})
+        except KeyError: pass
     if name not in cols: raise ValueError(f'no column {name!r} in the memory; there are {list(cols)}')
     t = cols[name].detach().cpu().reshape(len(cols[name]), -1)
     return t.double().mean(1).numpy(), name if t.shape[1]==1 else f'{name} (mean of {t.shape[1]})'
