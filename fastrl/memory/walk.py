@@ -227,13 +227,13 @@ def _start_over(self:Walk, why):
 
 def _differ(ring, p, idxs, q, before):
     "The first of `idxs` whose column `p` differs from column `q` of `before`; `None` if all agree"
-    cols = ring.place.columns
-    for j in _unlike(*(cols[k][from_numpy(i).to(ring.device)] for k,i in ((p, idxs), (q, before)))):
-        if not hasattr(ring, 'pool'): return j
-        try: a,b = (dict(leaves(ring.gather(torch.tensor([i[j]], device=ring.device))))[k]
+    bad = _unlike(*(ring.place.columns[k][from_numpy(i).to(ring.device)] for k,i in ((p, idxs), (q, before))))
+    if not (len(bad) and hasattr(ring, 'pool')): return next(iter(bad), None)
+    for j in np.split(bad, range(64, len(bad), 64)): # is it just the numbers of their frames that differ?
+        try: a,b = (dict(leaves(ring.gather(from_numpy(i[j]).to(ring.device))))[k]
                     for k,i in ((p, idxs), (q, before)))
-        except IndexError: return j # another process forgot them
-        if len(_unlike(a, b)): return j # not just the numbers of their frames
+        except IndexError: return j[0] # another process forgot them
+        if len(differ := _unlike(a, b)): return j[differ[0]]
 
 def _unlike(a, b):
     "Which rows of `a` and `b` differ"
