@@ -293,6 +293,13 @@ def test_rose(tmp_path, protocol):
     all_same(es, bank)
     assert (bank.max_size, bank.date)==(9, '20250102_030405')
 
+def test_rose_limited(tmp_path):
+    "The last rows of such a file are the same rows, whatever limit it is loaded with"
+    path = tmp_path/'rose.pkl'
+    path.write_bytes(rose([step(i) for i in range(5)]))
+    last,whole = ExperienceBank.load(path, max_size=2),ExperienceBank.load(path)
+    assert rewards(last.merge(whole))==[3.,4.,0.,1.,2.] and rewards(whole.merge(last))==[0.,1.,2.,3.,4.]
+
 def test_rose_before_numpy_2(tmp_path):
     es = es3()
     old = rose(es[:1], 2).replace(b'numpy._core', b'numpy.core')

@@ -329,8 +329,8 @@ def _bank_of(cols, forms, texts, about, max_size):
     else: res._add_own(cols, forms, texts) # ROSE's files do not say who collected them
     total = max(about['total'], n)
     res._rows.count_from(total)
-    vars(res).update(_past=row_spans(about, len(res)), _own_from=total, id=about['id'], date=about['date'],
-                     _loaded=True, _digest=about.get('digest'))
+    vars(res).update(_past=row_spans({**about, 'total':total}, len(res)), _own_from=total, id=about['id'],
+                     date=about['date'], _loaded=True, _digest=about.get('digest'))
     return res
 
 # %% ../../nbs/06e_memory.bank.ipynb #86c1c945
