@@ -654,6 +654,16 @@ def test_names_of_its_own(tmp_path):
         o.save(tmp_path), o.save(tmp_path)
     same((len(files()), rest()), (4, [4.,5.,6.,8.,9.,10.,22.,23.]))
 
+def test_names_of_older_copies(tmp_path):
+    "A copy of an earlier moment, which knows nothing of the rows that came later, leaves their file alone"
+    bank = bank_with(E(0.), session_id='w')
+    older = [pickle.loads(pickle.dumps(bank)), ExperienceBank.load(bank.save(tmp_path/'else', 'w.pkl'))]
+    bank.add(E(1.))
+    bank.save(tmp_path)
+    for o in older:
+        o.save(tmp_path)
+        assert sorted(states(merge_banks(ExperienceBank.list_saved_banks(tmp_path))))==[0.,1.]
+
 def test_names_lead_nowhere_else(tmp_path):
     out = tmp_path/'out'
     for k in ('a/../../../evil', 'a/b', 'n\0ul', 'x'*300, 'ü\ud800'):

@@ -286,11 +286,11 @@ def save(self:ExperienceBank,
     return str(path)
 
 @patch
-def _had_rows_of(self:ExperienceBank, about):
-    "Are all rows of this bank here, or were they?"
+def _had_rows_of(self:ExperienceBank, o):
+    "Are all rows of the bank of which this is said here, or were they?"
     seen = Seen()
     seen.add(self._spans_before())
-    return about['id']==self.id or not seen.new(row_spans(about, about.get('n', 1))).any()
+    return o['id']==self.id and o['total']<=self._rows.total or not seen.new(row_spans(o, o.get('n', 1))).any()
 
 @patch
 def _about_bank(self:ExperienceBank):
