@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np, torch
 from fastcore.basics import patch
 from ..core import *
-from .bank_rows import BankRows
+from .bank_rows import BankRows, number_names
 from .bankfile import LoadError, bank_about, folder_said, free_path, load_errors, read_bank, write_bank
 from .files import put_twice
 from .forms import *
@@ -410,10 +410,10 @@ def _add_rows(self:ExperienceBank, other, mask):
     self._log_dropped(other, cols)
     self._continue()
     ids,episode = np.unique(cols['episode',].numpy(), return_inverse=True)
-    more = {('source',):cols['source',]+len(self.sources), ('episode',):torch.from_numpy(self._free_episode+episode)}
+    source,sources = number_names(self.sources, cols['source',], other.sources)
+    more = {('source',):source, ('episode',):torch.from_numpy(self._free_episode+episode)}
     self._append({**cols, **more}, forms, texts, _past=[*self._spans_before(), *spans],
-                 _own_from=self._rows.total+len(idxs), sources=self.sources+other.sources,
-                 _free_episode=self._free_episode+len(ids))
+                 _own_from=self._rows.total+len(idxs), sources=sources, _free_episode=self._free_episode+len(ids))
 
 # %% ../../nbs/06e_memory.bank.ipynb #75331ed3
 @patch
