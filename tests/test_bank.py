@@ -248,6 +248,16 @@ def test_no_digits_are_lost(first, second):
     c.add_batch([first, second])
     for o in (b, c, b.merge(c)[2:]): all_same((first, second), o)
 
+@pytest.mark.parametrize('kind', (lambda v: np.array(v), lambda v: np.array([1,v]), lambda v: [v], lambda v: tensor(v, dtype=type(v) is int and torch.int64 or torch.float64),
+    lambda v: np.array([v], np.uint64 if type(v) is int else float)), ids=('number','array','list','tensor','uint64'))
+def test_no_digits_are_lost_in_arrays(kind):
+    "In any order, at once and one by one, with columns that have both kinds already"
+    for vs in itertools.permutations((.5, 1, big)):
+        es = [E(action=kind(v)) for v in vs]
+        both = ExperienceBank()
+        both.add_batch(es)
+        for o in (both, bank_with(*es)): all_same(es, o)
+
 def test_no_digits_are_lost_later(tmp_path):
     b = bank_with(*(E({'a':(o,)}) for o in (1.5, 2, 3.5)))
     b.add(E({'a':(big,)}))
