@@ -965,3 +965,20 @@ def test_forked(tmp_path):
     forked_bank,forked_folder = bank_with(E(7.)),tmp_path
     with mp.get_context('fork').Pool(3) as pool: fs = pool.map(add_and_save, range(3), chunksize=1)
     assert sorted(states(merge_banks(fs)))==[0.,1.,2.,7.]
+
+def _save_at_once(begin):
+    begin.wait()
+    for i in range(3):
+        forked_bank.add(E(os.getpid()+i/4))
+        forked_bank.save(forked_folder)
+
+def test_forked_that_save_at_once(tmp_path):
+    "Under names that `save` chooses: none replaces the rows of another one"
+    global forked_bank, forked_folder
+    fork,forked_bank,forked_folder = mp.get_context('fork'),bank_with(E(0.), session_id='w'),tmp_path
+    begin = fork.Barrier(6)
+    workers = [fork.Process(target=_save_at_once, args=(begin,)) for _ in range(6)]
+    for o in workers: o.start()
+    for o in workers: o.join()
+    own = [o.pid+i/4 for o in workers for i in range(3)]
+    assert sorted(states(merge_banks(ExperienceBank.list_saved_banks(tmp_path))))==sorted([0., *own]) and len([*tmp_path.iterdir()])==6

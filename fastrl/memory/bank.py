@@ -18,7 +18,7 @@ import numpy as np, torch
 from fastcore.basics import patch
 from ..core import *
 from .bank_rows import BankRows, number_names
-from .bankfile import LoadError, bank_about, folder_said, free_path, load_errors, read_bank, write_bank
+from .bankfile import LoadError, bank_about, folder_said, load_errors, put_named, read_bank, write_bank
 from .files import put_twice
 from .forms import *
 from .row import nest
@@ -277,13 +277,11 @@ def save(self:ExperienceBank,
     name = re.sub('[^A-Za-z0-9_.-]', '_', self.session_id)[:100]
     if bank_file is None and Path(work_dir).suffix in ('.pkl','.safetensors') and not Path(work_dir).is_dir():
         raise ValueError(f"`work_dir` is a folder, got '{work_dir}': name the file by `bank_file`")
-    at = Path(work_dir).expanduser()
-    path = at/bank_file if bank_file else free_path(at/f'experience_bank_{self.date}_{name}.pkl', self._had_rows_of)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    path = Path(work_dir).expanduser()/(bank_file or f'experience_bank_{self.date}_{name}.pkl')
     rows = self._rows
     saved = rows.columns_at(),list(rows.forms),rows.texts_at(range(len(rows))),self._about_bank()
-    put_twice(os.environ.get('FASTRL_SAVED'), path, lambda p: write_bank(p, *saved)) # where a run looks
-    return str(path)
+    def put(p): put_twice(os.environ.get('FASTRL_SAVED'), p, lambda o: write_bank(o, *saved)) # where a run looks
+    return str(put_named(path, put, None if bank_file else self._had_rows_of))
 
 @patch
 def _had_rows_of(self:ExperienceBank, o):
