@@ -160,6 +160,7 @@ def _add_own(self:ExperienceBank, cols, forms, texts):
 def _own_source(self:ExperienceBank):
     "The number that this bank has as a source, and all sources"
     if self._source is not None: return self._source,self.sources
+    if self.session_id in self.sources: return self.sources.index(self.session_id),self.sources
     return len(self.sources),[*self.sources,self.session_id]
 
 # %% ../../nbs/06e_memory.bank.ipynb #c0834745
