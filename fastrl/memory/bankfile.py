@@ -414,7 +414,9 @@ def put_named(
 def _naming(folder):
     lock,path = None,folder/'.names.lock'
     while lock is None or not lock.is_of(path): # it may be removed by whoever had it before us
-        os.close(os.open(path, os.O_CREAT))
+        try: os.close(os.open(path, os.O_CREAT, 0o666))
+        except PermissionError: # another user's, who was killed
+            if not path.exists(): raise
         with suppress(FileNotFoundError): lock = FileLock(path, wait=True)
     try: yield
     finally:
