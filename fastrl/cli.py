@@ -79,9 +79,9 @@ def _episode_fields(episodes):
     return []
 
 def _bank_about(bank):
-    of = bank.ring['source'].tolist() if len(bank) else []
+    of = [bank.sources[i] for i in bank.ring['source']] if len(bank) else []
     return _rows_about('ExperienceBank', len(bank), bank.max_size, bank.ring.total, bank.ring.fields or (),
-                       session_id=bank.session_id, sources={k: of.count(i) for i,k in enumerate(bank.sources)})
+                       session_id=bank.session_id, sources={k: of.count(k) for k in bank.sources})
 
 # %% ../nbs/20_cli.ipynb #20a00006
 def _about_text(a):
