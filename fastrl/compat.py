@@ -83,7 +83,7 @@ def _column_value(self:ReplayBuffer, path, v):
     if v.shape==shape: return v
     free = shape[1:]==(1,) or path==('action',) # SB3 reshapes these
     if free and v.size==col.size: return v.reshape(shape)
-    if v.shape==shape[1:] and not free: return np.broadcast_to(v, shape)
+    if v.shape==shape[1:] and not free or v.shape==() and path==('reward',): return np.broadcast_to(v, shape)
     raise ValueError(f'`{path_name(path)}` should be {like(shape, col.dtype)}, got {like(v.shape, v.dtype)}')
 
 @patch

@@ -115,6 +115,13 @@ def test_one_environment():
         b.add(obs[0], nxt[0], action[0], reward[0], over[0], [{}])
     assert str(a.sample(32))==str(b.sample(32)) and (a.observations[3]==b.observations[3]).all()
 
+def test_one_reward_for_all():
+    "SQIL of the library imitation gives each step of the agent the reward 0, for several environments, too, as a number"
+    b = ReplayBuffer(24, gym.spaces.Box(0, 100, (3,)), gym.spaces.Discrete(4), 'cpu', n_envs=2)
+    for reward,over,infos in ((np.array(2.), False, [{},{}]), (3., True, {}), (np.float32(4), False, {})):
+        b.add(np.zeros((2,3)), np.ones((2,3)), np.zeros(2), reward, np.full(2, over), infos)
+    assert b.rewards[:3].tolist()==[[2,2],[3,3],[4,4]]
+
 if __name__=='__main__':
     from cleanrl_utils.buffers import ReplayBuffer as Theirs
     recorded.write_text(json.dumps(draws(Theirs))+'\n')
