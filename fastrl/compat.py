@@ -34,6 +34,7 @@ class ReplayBuffer:
     memory = None # before there is one
     samples_as = None # the class of batches, set below
     sb3_draws = False # Do NumPy's generator and SB3's order decide what is drawn?
+    own_seed = True # did you give one?
     _reset_apart,_resets = False,0 # might the next step only reset what ended? How often did one look so?
     def __init__(self,
         buffer_size:int, # The most steps it holds, of all environments together
@@ -65,6 +66,7 @@ class ReplayBuffer:
         if self.sb3_draws and sampler is not None:
             raise ValueError('with `seed=np.random` steps are drawn evenly, as SB3 draws them; '
                              f'leave out {sampler}, or give an int as `seed`')
+        self.own_seed = seed is not None or sampler is not None and getattr(sampler, 'seeded', True)
         seed = 0 if self.sb3_draws else np.random.randint(2**31-1) if seed is None else seed
         self.memory = ExperienceReplay(min(256, n := self.buffer_size*n_envs), n, 1, sampler=copy.deepcopy(sampler),
                                        seed=seed, schema=self._schema())
@@ -330,6 +332,17 @@ def update_td(self:ReplayBuffer,
     - `td_errors`: `(batch_size, 1)`"""
     if self.drawn is None: raise ValueError('errors belong to a batch of `sample`: draw one first')
     self.memory.update_td(td_errors.detach().cpu().float(), self.drawn['idxs'].cpu(), self.drawn['serial'].cpu())
+
+# %% ../nbs/29_compat.ipynb #a0c0ffe2
+@patch
+def __deepcopy__(self:ReplayBuffer, memo):
+    "A copy, which draws other steps unless you gave a `seed`"
+    make,args,state,*_ = self.__reduce_ex__(4)
+    res = memo[id(self)] = make(*args)
+    getattr(res, '__setstate__', res.__dict__.update)(copy.deepcopy(state, memo))
+    if self.memory is not None and not (self.own_seed or self.sb3_draws):
+        res.memory.sampler.seed(np.random.randint(2**31-1))
+    return res
 
 # %% ../nbs/29_compat.ipynb #d67ca955
 @patch

@@ -25,6 +25,7 @@ class ReplayBuffer:
     memory: Any
     samples_as: Any
     sb3_draws: bool
+    own_seed: bool
     observation_space: Any
     action_space: Any
     n_envs: int
@@ -118,6 +119,10 @@ class ReplayBuffer:
     def update_td(self, td_errors: Tensor):
         """Note the TD errors of the steps that `sample` gave last
     - `td_errors`: `(batch_size, 1)`"""
+        ...
+
+    def __deepcopy__(self, memo):
+        """A copy, which draws other steps unless you gave a `seed`"""
         ...
 
 class ReplayBufferSamples(NamedTuple):
