@@ -276,10 +276,18 @@ ReplayBuffer.samples_as = ReplayBufferSamples
 @patch
 def sample(self:ReplayBuffer, batch_size:int, env=None):
     "Draw `batch_size` steps"
-    if self.sb3_draws and self.size(): return self._get_samples(self._sb3_steps(batch_size), env)
+    if self._draws_as_sb3() and self.size(): return self._get_samples(self._sb3_steps(batch_size), env)
     plain = env is None and self.n_steps==1 and not self.optimize_memory_usage
     batch,idxs = self.memory.sample(batch_size, self.device if plain else None)
     return self._batch(batch, idxs, env)
+
+@patch
+def _draws_as_sb3(self:ReplayBuffer):
+    "Are steps drawn as SB3 does? A subclass with a `_get_samples` of its own counts on it"
+    if self.sb3_draws or type(self)._get_samples is ReplayBuffer._get_samples: return self.sb3_draws
+    if type(self.memory.sampler) is Uniform: return True
+    raise ValueError(f'a `_get_samples` of your own, as {type(self).__name__} has it, gets steps drawn '
+                     f'evenly, as SB3 draws them: leave out {self.memory.sampler}, or override `sample`')
 
 @patch
 def _sb3_steps(self:ReplayBuffer, n):
