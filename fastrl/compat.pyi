@@ -18,7 +18,7 @@ from .memory.place import *
 from .memory.replay import *
 from .memory.sample import *
 from .offline import *
-__all__ = ['ReplayBuffer', 'ReplayBufferSamples', 'from_minari', 'to_minari', 'from_d4rl']
+__all__ = ['ReplayBuffer', 'ReplayBufferSamples', 'NStepSamples', 'from_minari', 'to_minari', 'from_d4rl']
 
 class ReplayBuffer:
     """The replay buffer of cleanrl and SB3, over an `ExperienceReplay`"""
@@ -126,11 +126,19 @@ class ReplayBuffer:
         ...
 
 class ReplayBufferSamples(NamedTuple):
-    """A batch, as cleanrl and SB3 have it"""
+    """A batch, as cleanrl has it"""
     observations: Tensor
     actions: Tensor
     next_observations: Tensor
     dones: Tensor
     rewards: Tensor
-    discounts: Tensor | None = None
-ReplayBuffer.samples_as = ReplayBufferSamples
+    discounts: Any
+
+class NStepSamples(NamedTuple):
+    """A batch of several steps each"""
+    observations: Tensor
+    actions: Tensor
+    next_observations: Tensor
+    dones: Tensor
+    rewards: Tensor
+    discounts: Tensor

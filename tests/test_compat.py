@@ -139,6 +139,14 @@ def test_copies_draw_each_their_own():
         one,*others = copies(**kwargs)
         assert all(o==one for o in others)
 
+def test_five_things():
+    "cleanrl's batch is five tensors, and programs take it apart; with several steps comes what a value after them is worth"
+    for n in (1, 3):
+        b = ReplayBuffer(24, gym.spaces.Box(0, 100, (3,)), gym.spaces.Discrete(4), 'cpu', 2, n_steps=n)
+        b.add(np.zeros((2,3)), np.ones((2,3)), np.zeros(2), np.zeros(2), np.zeros(2, bool), [{},{}])
+        observations,actions,nexts,dones,rewards,*discounts = batch = b.sample(4)
+        assert len(discounts)==(n>1) and (batch.discounts is None)==(n==1) and all(torch.is_tensor(o) for o in batch)
+
 if __name__=='__main__':
     from cleanrl_utils.buffers import ReplayBuffer as Theirs
     recorded.write_text(json.dumps(draws(Theirs))+'\n')
