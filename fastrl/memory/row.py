@@ -245,6 +245,9 @@ def as_tensor(
     if type(v) is np.ndarray and v.flags.writeable:
         try: return torch.from_numpy(v), False
         except (TypeError, ValueError): pass # negative strides, a foreign byte order, no numbers
+    if hasattr(v, 'keys') and not hasattr(v, '__array__'): # a TensorDict, which is no dict
+        raise ValueError(f'`{path_name(path)}` should be numbers or a dict of them, got a {type(v).__name__}'
+                         +': write its `.to_dict()`'*hasattr(v, 'to_dict'))
     try: a = np.asarray(v)
     except (ValueError, TypeError, RuntimeError) as e:
         raise ValueError(f'`{path_name(path)}` should be numbers in a regular shape: {e}') from None
