@@ -118,11 +118,14 @@ def _training(saved):
 
 # %% ../nbs/20_cli.ipynb #ecab5c0d
 def verify(
-    path:str, # Folder of a memory or a training, or file of a ring or a bank
+    path:Annotated[str, {'nargs':'+'}], # Folders of memories or trainings, or files of rings or banks
 ): # -> the number of problems, which is the exit code
-    """Check that all files of a saved memory are as they were written
-    - `path`: Folder of a memory or a training, or file of a ring or a bank
+    """Check that all files of saved memories are as they were written
+    - `path`: Folders of memories or trainings, or files of rings or banks
     - returns: the number of problems, which is the exit code"""
+    return min(sum(map(_verify_one, [path] if isinstance(path, (str, Path)) else path)), 100)
+
+def _verify_one(path):
     path = Path(path).expanduser()
     if path.is_file(): return _verify_file(path)
     path = _memory_folder(path)
@@ -130,7 +133,7 @@ def verify(
     if not found: found,sound = _files_found(Saved(path))
     for o in found: print(printable(o))
     if sound: print(printable(f'{path}: {sound}'))
-    return min(len(found), 100)
+    return len(found)
 
 def _verify_file(path):
     if not is_ring(path):

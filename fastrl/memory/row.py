@@ -344,7 +344,9 @@ def check_names(
     - `of`: The row in the error"""
     if {*have}=={*want}: return
     missing,unknown = (sorted(path_name(p) for p in a if p not in b) for a,b in ((want, have), (have, want)))
-    raise ValueError(f'{of} has the fields {[path_name(p) for p in want]}; missing {missing}, unknown {unknown}')
+    todo = f': give `{o.split(".")[0]}` as a dict, a dot in a name makes none' if (o := next(
+        (o for o in missing if o in unknown), None)) else ''
+    raise ValueError(f'{of} has the fields {[path_name(p) for p in want]}; missing {missing}, unknown {unknown}{todo}')
 
 # %% ../../nbs/00a_memory.row.ipynb #7e1cd973
 @patch
