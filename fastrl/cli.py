@@ -92,8 +92,8 @@ def _about_text(a):
     lines = [what + of + ('' if bank or a['total'] is None else f', {a["total"]:,} written in all')]
     lines += [f'  {o["name"]} {o["dtype"]}{o["shape"] or ""}' for o in a['columns']]
     if o := a.get('frames'):
-        what = f'stacks of {o["stack"]} frames' if o['stack'] else 'observations'
-        lines.append(f'{what}: {o["stored"]:,} of {o["capacity"]:,}, each stored once')
+        what,unit = (f'stacks of {o["stack"]} frames',' frames') if o['stack'] else ('observations','')
+        lines.append(f'{what}: {o["stored"]:,}{unit} of {o["capacity"]:,}, each stored once')
     if bank: lines.append('; '.join(f'{n:,} from {k}' for k,n in a['sources'].items()) or 'no experiences yet')
     if 'settings' in a:
         settings = ', '.join(f'{k} {v}' for k,v in a['settings'].items()) or 'no settings'
