@@ -79,9 +79,9 @@ def _episode_fields(episodes):
     return []
 
 def _bank_about(bank):
-    of = bank.ring['source'].tolist() if len(bank) else []
+    of = [bank.sources[i] for i in bank.ring['source']] if len(bank) else []
     return _rows_about('ExperienceBank', len(bank), bank.max_size, bank.ring.total, bank.ring.fields or (),
-                       session_id=bank.session_id, sources={k: of.count(i) for i,k in enumerate(bank.sources)})
+                       session_id=bank.session_id, sources={k: of.count(k) for k in bank.sources})
 
 # %% ../nbs/20_cli.ipynb #20a00006
 def _about_text(a):
@@ -92,8 +92,8 @@ def _about_text(a):
     lines = [what + of + ('' if bank or a['total'] is None else f', {a["total"]:,} written in all')]
     lines += [f'  {o["name"]} {o["dtype"]}{o["shape"] or ""}' for o in a['columns']]
     if o := a.get('frames'):
-        what = f'stacks of {o["stack"]} frames' if o['stack'] else 'observations'
-        lines.append(f'{what}: {o["stored"]:,} of {o["capacity"]:,}, each stored once')
+        what,unit = (f'stacks of {o["stack"]} frames',' frames') if o['stack'] else ('observations','')
+        lines.append(f'{what}: {o["stored"]:,}{unit} of {o["capacity"]:,}, each stored once')
     if bank: lines.append('; '.join(f'{n:,} from {k}' for k,n in a['sources'].items()) or 'no experiences yet')
     if 'settings' in a:
         settings = ', '.join(f'{k} {v}' for k,v in a['settings'].items()) or 'no settings'
@@ -118,11 +118,14 @@ def _training(saved):
 
 # %% ../nbs/20_cli.ipynb #ecab5c0d
 def verify(
-    path:str, # Folder of a memory or a training, or file of a ring or a bank
+    path:Annotated[str, {'nargs':'+'}], # Folders of memories or trainings, or files of rings or banks
 ): # -> the number of problems, which is the exit code
-    """Check that all files of a saved memory are as they were written
-    - `path`: Folder of a memory or a training, or file of a ring or a bank
+    """Check that all files of saved memories are as they were written
+    - `path`: Folders of memories or trainings, or files of rings or banks
     - returns: the number of problems, which is the exit code"""
+    return min(sum(map(_verify_one, [path] if isinstance(path, (str, Path)) else path)), 100)
+
+def _verify_one(path):
     path = Path(path).expanduser()
     if path.is_file(): return _verify_file(path)
     path = _memory_folder(path)
@@ -130,7 +133,7 @@ def verify(
     if not found: found,sound = _files_found(Saved(path))
     for o in found: print(printable(o))
     if sound: print(printable(f'{path}: {sound}'))
-    return min(len(found), 100)
+    return len(found)
 
 def _verify_file(path):
     if not is_ring(path):

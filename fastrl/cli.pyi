@@ -13,9 +13,9 @@ def info(path: str, json: bool=False):
     - `json`: Print JSON?"""
     ...
 
-def verify(path: str):
-    """Check that all files of a saved memory are as they were written
-    - `path`: Folder of a memory or a training, or file of a ring or a bank
+def verify(path: Annotated[str, {'nargs': '+'}]):
+    """Check that all files of saved memories are as they were written
+    - `path`: Folders of memories or trainings, or files of rings or banks
     - returns: the number of problems, which is the exit code"""
     ...
 

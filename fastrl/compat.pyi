@@ -18,13 +18,14 @@ from .memory.place import *
 from .memory.replay import *
 from .memory.sample import *
 from .offline import *
-__all__ = ['ReplayBuffer', 'ReplayBufferSamples', 'from_minari', 'to_minari', 'from_d4rl']
+__all__ = ['ReplayBuffer', 'ReplayBufferSamples', 'NStepSamples', 'from_minari', 'to_minari', 'from_d4rl']
 
 class ReplayBuffer:
     """The replay buffer of cleanrl and SB3, over an `ExperienceReplay`"""
     memory: Any
     samples_as: Any
     sb3_draws: bool
+    own_seed: bool
     observation_space: Any
     action_space: Any
     n_envs: int
@@ -120,12 +121,24 @@ class ReplayBuffer:
     - `td_errors`: `(batch_size, 1)`"""
         ...
 
+    def __deepcopy__(self, memo):
+        """A copy, which draws other steps unless you gave a `seed`"""
+        ...
+
 class ReplayBufferSamples(NamedTuple):
-    """A batch, as cleanrl and SB3 have it"""
+    """A batch, as cleanrl has it"""
     observations: Tensor
     actions: Tensor
     next_observations: Tensor
     dones: Tensor
     rewards: Tensor
-    discounts: Tensor | None = None
-ReplayBuffer.samples_as = ReplayBufferSamples
+    discounts: Any
+
+class NStepSamples(NamedTuple):
+    """A batch of several steps each"""
+    observations: Tensor
+    actions: Tensor
+    next_observations: Tensor
+    dones: Tensor
+    rewards: Tensor
+    discounts: Tensor

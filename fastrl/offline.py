@@ -178,9 +178,11 @@ def from_d4rl(
     if isinstance(data, (str, Path)): raise ValueError(f'give arrays by name, got the path {str(data)!r}: open it by '
                                                        '`h5py.File(path)` or `np.load(path)`')
     if missing := [o for o in _d4rl if o not in data]:
+        new = [f'`{k}` is called `{v}` here' for k,v in dict(terminations='terminals', truncations='timeouts').items()
+               if k in data]
         raise ValueError(f'D4RL has the arrays {[*_d4rl]}, and {missing} are missing among {[*data]}: take them from '
                          '`env.get_dataset()`. `timeouts` say where a time limit ended an episode; they are all False '
-                         'if nothing did')
+                         f'if nothing did{"".join("; "+o for o in new)}')
     names = [*_d4rl, *(['next_observations'] if 'next_observations' in data else [])]
     if len({len(data[k]) for k in names})>1:
         raise ValueError(f'arrays in D4RL\'s form have one length, got { {k: len(data[k]) for k in names} }')

@@ -44,6 +44,7 @@ class HerReplayBuffer(_Her, DictReplayBuffer):
     def __init__(self, *args, seed:int=None, **kwargs):
         self.sb3_draws |= seed is np.random
         super().__init__(*args, **kwargs)
+        self.own_seed = seed is not None
         if self.sb3_draws: return
         seed = np.random.randint(2**31-1) if seed is None else seed
         self.memory.sampler = HER(self.goal_selection_strategy.name.lower(), self.n_sampled_goal, self._reward,

@@ -28,6 +28,7 @@ class NStepReplayBuffer(ReplayBuffer, _NStep):
 
 class HerReplayBuffer(_Her, DictReplayBuffer):
     """SB3's hindsight replay, relabelled by `HER` at the draw"""
+    own_seed: Any
 
     def __init__(self, *args, seed: int | None=None, **kwargs):
         ...

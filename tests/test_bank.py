@@ -248,6 +248,16 @@ def test_no_digits_are_lost(first, second):
     c.add_batch([first, second])
     for o in (b, c, b.merge(c)[2:]): all_same((first, second), o)
 
+@pytest.mark.parametrize('kind', (lambda v: np.array(v), lambda v: np.array([1,v]), lambda v: [v], lambda v: tensor(v, dtype=type(v) is int and torch.int64 or torch.float64),
+    lambda v: np.array([v], np.uint64 if type(v) is int else float)), ids=('number','array','list','tensor','uint64'))
+def test_no_digits_are_lost_in_arrays(kind):
+    "In any order, at once and one by one, with columns that have both kinds already"
+    for vs in itertools.permutations((.5, 1, big)):
+        es = [E(action=kind(v)) for v in vs]
+        both = ExperienceBank()
+        both.add_batch(es)
+        for o in (both, bank_with(*es)): all_same(es, o)
+
 def test_no_digits_are_lost_later(tmp_path):
     b = bank_with(*(E({'a':(o,)}) for o in (1.5, 2, 3.5)))
     b.add(E({'a':(big,)}))
@@ -292,6 +302,13 @@ def test_rose(tmp_path, protocol):
     bank = ExperienceBank.load(path, max_size=9)
     all_same(es, bank)
     assert (bank.max_size, bank.date)==(9, '20250102_030405')
+
+def test_rose_limited(tmp_path):
+    "The last rows of such a file are the same rows, whatever limit it is loaded with"
+    path = tmp_path/'rose.pkl'
+    path.write_bytes(rose([step(i) for i in range(5)]))
+    last,whole = ExperienceBank.load(path, max_size=2),ExperienceBank.load(path)
+    assert rewards(last.merge(whole))==[3.,4.,0.,1.,2.] and rewards(whole.merge(last))==[0.,1.,2.,3.,4.]
 
 def test_rose_before_numpy_2(tmp_path):
     es = es3()
@@ -647,6 +664,16 @@ def test_names_of_its_own(tmp_path):
         o.save(tmp_path), o.save(tmp_path)
     same((len(files()), rest()), (4, [4.,5.,6.,8.,9.,10.,22.,23.]))
 
+def test_names_of_older_copies(tmp_path):
+    "A copy of an earlier moment, which knows nothing of the rows that came later, leaves their file alone"
+    bank = bank_with(E(0.), session_id='w')
+    older = [pickle.loads(pickle.dumps(bank)), ExperienceBank.load(bank.save(tmp_path/'else', 'w.pkl'))]
+    bank.add(E(1.))
+    bank.save(tmp_path)
+    for o in older:
+        o.save(tmp_path)
+        assert sorted(states(merge_banks(ExperienceBank.list_saved_banks(tmp_path))))==[0.,1.]
+
 def test_names_lead_nowhere_else(tmp_path):
     out = tmp_path/'out'
     for k in ('a/../../../evil', 'a/b', 'n\0ul', 'x'*300, 'ü\ud800'):
@@ -938,3 +965,20 @@ def test_forked(tmp_path):
     forked_bank,forked_folder = bank_with(E(7.)),tmp_path
     with mp.get_context('fork').Pool(3) as pool: fs = pool.map(add_and_save, range(3), chunksize=1)
     assert sorted(states(merge_banks(fs)))==[0.,1.,2.,7.]
+
+def _save_at_once(begin):
+    begin.wait()
+    for i in range(3):
+        forked_bank.add(E(os.getpid()+i/4))
+        forked_bank.save(forked_folder)
+
+def test_forked_that_save_at_once(tmp_path):
+    "Under names that `save` chooses: none replaces the rows of another one"
+    global forked_bank, forked_folder
+    fork,forked_bank,forked_folder = mp.get_context('fork'),bank_with(E(0.), session_id='w'),tmp_path
+    begin = fork.Barrier(6)
+    workers = [fork.Process(target=_save_at_once, args=(begin,)) for _ in range(6)]
+    for o in workers: o.start()
+    for o in workers: o.join()
+    own = [o.pid+i/4 for o in workers for i in range(3)]
+    assert sorted(states(merge_banks(ExperienceBank.list_saved_banks(tmp_path))))==sorted([0., *own]) and len([*tmp_path.iterdir()])==6

@@ -289,23 +289,24 @@ def test_verify_episode_files(tmp_path):
     ring.save(tmp_path/'ring')
     assert said(folder='ring')[0]==0 and '12 rows of 40' in said('info', 'ring')[1]
 
-def test_frames_shown(tmp_path):
+@pytest.mark.parametrize('stack', (4,0))
+def test_frames_shown(stack, tmp_path):
     "Of a memory of frames, in a file or a folder, the stacks are shown, not the numbers of their frames; `verify` reads the frames"
     from fastrl.memory.replay import ExperienceReplay
-    er = ExperienceReplay(4, 30, 1, frame_stack=4, path=tmp_path/'rows.ring')
+    er,shape = ExperienceReplay(4, 30, 1, frame_stack=stack, path=tmp_path/'rows.ring'),[4,6,5] if stack else [6,5]
     for i in range(12):
         er.add(state=dict(cam=np.full((6,5), i, np.uint8), arm=float(i)), next_state=dict(cam=np.full((6,5), i+1, np.uint8), arm=i+1.),
                reward=1., terminated=False, truncated=False)
     er.save(tmp_path/'m')
     for o in ('rows.ring','m'):
         text = here('info', o, cwd=tmp_path).stdout
-        assert 'state.cam uint8[4, 6, 5]' in text and 'next_state.cam uint8[4, 6, 5]' in text and 'int32' not in text
-        assert 'stacks of 4 frames: 13 frames of ' in text
+        assert f'state.cam uint8{shape}' in text and f'next_state.cam uint8{shape}' in text and 'int32' not in text
+        assert ('stacks of 4 frames: 13 frames of ' if stack else 'observations: 13 of ') in text
         about = json.loads(here('info', o, '--json', cwd=tmp_path).stdout)
-        assert about['columns'][0]==dict(name='state.cam', shape=[4, 6, 5], dtype='uint8') and about['frames']['stored']==13
+        assert about['columns'][0]==dict(name='state.cam', shape=shape, dtype='uint8') and about['frames']['stored']==13
         page = Path(here('explore', o, '--out', 'page.html', cwd=tmp_path).stdout.strip())
         page = (tmp_path/page).read_text()
-        assert 'state.cam uint8[4, 6, 5]' in page and 'bytes per row and 32 per frame' in page
+        assert f'state.cam uint8{shape}' in page and 'bytes per row and 32 per frame' in page
     assert here('verify', 'm', cwd=tmp_path).returncode==0
     frames, = (tmp_path/'m').glob('frames-*')
     raw = bytearray(frames.read_bytes())

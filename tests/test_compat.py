@@ -1,7 +1,7 @@
 """cleanrl's buffer and ours, for one stream of steps
 
 `python tests/test_compat.py`, with cleanrl on the path, records what its buffer gives; the tests need neither it nor SB3."""
-import json, math, sys
+import copy, json, math, pickle, sys
 from pathlib import Path
 import gymnasium as gym, numpy as np, torch
 from fastrl.compat import ReplayBuffer
@@ -114,6 +114,38 @@ def test_one_environment():
         a.add(obs[:1], nxt[:1], action[:1], reward[:1], over[:1], [{}])
         b.add(obs[0], nxt[0], action[0], reward[0], over[0], [{}])
     assert str(a.sample(32))==str(b.sample(32)) and (a.observations[3]==b.observations[3]).all()
+
+def test_one_reward_for_all():
+    "SQIL of the library imitation gives each step of the agent the reward 0, for several environments, too, as a number"
+    b = ReplayBuffer(24, gym.spaces.Box(0, 100, (3,)), gym.spaces.Discrete(4), 'cpu', n_envs=2)
+    for reward,over,infos in ((np.array(2.), False, [{},{}]), (3., True, {}), (np.float32(4), False, {})):
+        b.add(np.zeros((2,3)), np.ones((2,3)), np.zeros(2), reward, np.full(2, over), infos)
+    assert b.rewards[:3].tolist()==[[2,2],[3,3],[4,4]]
+
+def test_copies_draw_each_their_own():
+    "rl_zoo3's ParallelTrainCallback learns from a deep copy for each round, and never draws from the original"
+    def copies(**kwargs):
+        np.random.seed(0)
+        b = ReplayBuffer(60, gym.spaces.Box(0, 100, (3,)), gym.spaces.Discrete(4), 'cpu', 2, handle_timeout_termination=False, **kwargs)
+        for o in stream(): b.add(*o)
+        first,*others = (copy.deepcopy(b) for _ in range(3))
+        assert all(o.rewards.tolist()==b.rewards.tolist() and o.memory is not b.memory for o in (first, *others))
+        return [o.memory.sample(20)[1].tolist() for o in (first, *others, pickle.loads(pickle.dumps(b)), b)]
+    for kwargs in ({}, dict(sampler=Prioritized())):
+        one,two,three,pickled,original = copies(**kwargs)
+        assert one!=two!=three!=one and pickled==original not in (one, two, three)
+        assert copies(**kwargs)==[one, two, three, pickled, original] # as NumPy was seeded
+    for kwargs in (dict(seed=1), dict(sampler=Prioritized(seed=1))): # you said which
+        one,*others = copies(**kwargs)
+        assert all(o==one for o in others)
+
+def test_five_things():
+    "cleanrl's batch is five tensors, and programs take it apart; with several steps comes what a value after them is worth"
+    for n in (1, 3):
+        b = ReplayBuffer(24, gym.spaces.Box(0, 100, (3,)), gym.spaces.Discrete(4), 'cpu', 2, n_steps=n)
+        b.add(np.zeros((2,3)), np.ones((2,3)), np.zeros(2), np.zeros(2), np.zeros(2, bool), [{},{}])
+        observations,actions,nexts,dones,rewards,*discounts = batch = b.sample(4)
+        assert len(discounts)==(n>1) and (batch.discounts is None)==(n==1) and all(torch.is_tensor(o) for o in batch)
 
 if __name__=='__main__':
     from cleanrl_utils.buffers import ReplayBuffer as Theirs

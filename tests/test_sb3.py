@@ -297,6 +297,32 @@ def test_weights_count():
         def train(self): self.replay_buffer.sample(8)
     with pytest.raises(ValueError, match='Ours has neither'): model(Other).train()
 
+def test_own_get_samples():
+    "A subclass with a `_get_samples` of its own, as SB3's `sample` calls it, relabels every batch"
+    class Relabelled(ReplayBuffer):
+        def _get_samples(self, batch_inds, env=None):
+            return super()._get_samples(batch_inds, env)._replace(rewards=torch.full((len(batch_inds),1), 5.))
+    for kwargs in ({}, dict(n_steps=3), dict(seed=1)):
+        m = DQN('MlpPolicy', 'CartPole-v1', buffer_size=200, learning_starts=50, seed=0, replay_buffer_class=Relabelled,
+                replay_buffer_kwargs=kwargs)
+        m.learn(80)
+        assert (m.replay_buffer.sample(9).rewards==5).all()
+    b = Relabelled(9, line, either, sampler=Prioritized())
+    b.add(*(np.zeros((1,2)),)*2, np.zeros(1), np.zeros(1), np.zeros(1), [{}])
+    with pytest.raises(ValueError, match='`_get_samples` of your own'): b.sample(2)
+
+def test_copies_of_her():
+    "Deep copies draw each their own steps, unless a seed says which"
+    for kwargs,alike in (({}, False), (dict(seed=1), True), (dict(seed=np.random), False)):
+        m = DQN('MultiInputPolicy', BitFlippingEnv(n_bits=4), buffer_size=200, learning_starts=1000, seed=0,
+                replay_buffer_class=HerReplayBuffer, replay_buffer_kwargs=kwargs)
+        m.learn(100)
+        was = np.random.get_state()[2]
+        one,two = copy.deepcopy(m.replay_buffer),copy.deepcopy(m.replay_buffer)
+        assert (np.random.get_state()[2]!=was)==(not kwargs) and one.pos==100
+        for b in (one, two): b.set_env(m.env)
+        assert all(torch.equal(a, b) for a,b in zip(one.sample(50).observations.values(), two.sample(50).observations.values()))==alike
+
 def test_her():
     "Goals through SB3's names: achieved later in the same episode, also where the buffer wraps; rewards by the environment"
     class Goals(gym.Env):

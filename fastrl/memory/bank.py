@@ -17,8 +17,8 @@ from pathlib import Path
 import numpy as np, torch
 from fastcore.basics import patch
 from ..core import *
-from .bank_rows import BankRows
-from .bankfile import LoadError, bank_about, folder_said, free_path, load_errors, read_bank, write_bank
+from .bank_rows import BankRows, number_names
+from .bankfile import LoadError, bank_about, folder_said, load_errors, put_named, read_bank, write_bank
 from .files import put_twice
 from .forms import *
 from .row import nest
@@ -160,6 +160,7 @@ def _add_own(self:ExperienceBank, cols, forms, texts):
 def _own_source(self:ExperienceBank):
     "The number that this bank has as a source, and all sources"
     if self._source is not None: return self._source,self.sources
+    if self.session_id in self.sources: return self.sources.index(self.session_id),self.sources
     return len(self.sources),[*self.sources,self.session_id]
 
 # %% ../../nbs/06e_memory.bank.ipynb #c0834745
@@ -277,20 +278,18 @@ def save(self:ExperienceBank,
     name = re.sub('[^A-Za-z0-9_.-]', '_', self.session_id)[:100]
     if bank_file is None and Path(work_dir).suffix in ('.pkl','.safetensors') and not Path(work_dir).is_dir():
         raise ValueError(f"`work_dir` is a folder, got '{work_dir}': name the file by `bank_file`")
-    at = Path(work_dir).expanduser()
-    path = at/bank_file if bank_file else free_path(at/f'experience_bank_{self.date}_{name}.pkl', self._had_rows_of)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    path = Path(work_dir).expanduser()/(bank_file or f'experience_bank_{self.date}_{name}.pkl')
     rows = self._rows
     saved = rows.columns_at(),list(rows.forms),rows.texts_at(range(len(rows))),self._about_bank()
-    put_twice(os.environ.get('FASTRL_SAVED'), path, lambda p: write_bank(p, *saved)) # where a run looks
-    return str(path)
+    def put(p): put_twice(os.environ.get('FASTRL_SAVED'), p, lambda o: write_bank(o, *saved)) # where a run looks
+    return str(put_named(path, put, None if bank_file else self._had_rows_of))
 
 @patch
-def _had_rows_of(self:ExperienceBank, about):
-    "Are all rows of this bank here, or were they?"
+def _had_rows_of(self:ExperienceBank, o):
+    "Are all rows of the bank of which this is said here, or were they?"
     seen = Seen()
     seen.add(self._spans_before())
-    return about['id']==self.id or not seen.new(row_spans(about, about.get('n', 1))).any()
+    return o['id']==self.id and o['total']<=self._rows.total or not seen.new(row_spans(o, o.get('n', 1))).any()
 
 @patch
 def _about_bank(self:ExperienceBank):
@@ -329,8 +328,8 @@ def _bank_of(cols, forms, texts, about, max_size):
     else: res._add_own(cols, forms, texts) # ROSE's files do not say who collected them
     total = max(about['total'], n)
     res._rows.count_from(total)
-    vars(res).update(_past=row_spans(about, len(res)), _own_from=total, id=about['id'], date=about['date'],
-                     _loaded=True, _digest=about.get('digest'))
+    vars(res).update(_past=row_spans({**about, 'total':total}, len(res)), _own_from=total, id=about['id'],
+                     date=about['date'], _loaded=True, _digest=about.get('digest'))
     return res
 
 # %% ../../nbs/06e_memory.bank.ipynb #86c1c945
@@ -410,10 +409,10 @@ def _add_rows(self:ExperienceBank, other, mask):
     self._log_dropped(other, cols)
     self._continue()
     ids,episode = np.unique(cols['episode',].numpy(), return_inverse=True)
-    more = {('source',):cols['source',]+len(self.sources), ('episode',):torch.from_numpy(self._free_episode+episode)}
+    source,sources = number_names(self.sources, cols['source',], other.sources)
+    more = {('source',):source, ('episode',):torch.from_numpy(self._free_episode+episode)}
     self._append({**cols, **more}, forms, texts, _past=[*self._spans_before(), *spans],
-                 _own_from=self._rows.total+len(idxs), sources=self.sources+other.sources,
-                 _free_episode=self._free_episode+len(ids))
+                 _own_from=self._rows.total+len(idxs), sources=sources, _free_episode=self._free_episode+len(ids))
 
 # %% ../../nbs/06e_memory.bank.ipynb #75331ed3
 @patch

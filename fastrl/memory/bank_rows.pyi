@@ -8,7 +8,7 @@ import numpy as np
 from ..core import *
 from .forms import *
 from .ring import Ring
-__all__ = ['per_row', 'BankRows']
+__all__ = ['per_row', 'BankRows', 'number_names']
 per_row: Any
 
 class BankRows:
@@ -106,3 +106,11 @@ class BankRows:
         """Number the rows as they were numbered where they come from
     - `total`: Rows that were ever written, those that are here included"""
         ...
+
+def number_names(names: list, numbers, others: list) -> tuple:
+    """Number the sessions of another bank's rows; names without a row don't come along
+    - `names`: Those of this bank
+    - `numbers`: Of the rows of another one, in `others`
+    - `others`: The names of that bank
+    - returns: The rows' numbers here, and the names, with those that are new"""
+    ...

@@ -8,17 +8,18 @@ Docs: https://fastrl.github.io/fastrl/memory.bankfile.html.md"""
 
 # %% auto #0
 __all__ = ['write_columns', 'read_columns', 'write_pickle', 'read_pickle', 'write_bank', 'load_errors', 'read_bank', 'bank_files',
-           'write_folder', 'folder_said', 'bank_about', 'free_path']
+           'write_folder', 'folder_said', 'bank_about', 'free_path', 'put_named']
 
 # %% ../../nbs/05l_memory.bankfile.ipynb #a08baed8
 import gc, hashlib, io, itertools, json, os, pickle, pydoc, re, zlib
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 import numpy as np, torch
 from ..core import *
 from .checkpoint import named_fields
-from .files import LoadError, as_dtype, checksum, put_file, read_meta, read_tensors, write_tensors
+from .files import FileLock, LoadError, as_dtype, checksum, put_file
+from .files import read_meta, read_tensors, write_tensors
 from .forms import *
 from .row import Field, torch_dtype
 from .unpickle import read_objects
@@ -391,3 +392,33 @@ def free_path(
     - `ours`: Called with what `bank_about` says of the bank there: may it be replaced?"""
     numbered = (path.with_name(f'{path.stem}.{i}{path.suffix}') if i else path for i in itertools.count())
     return next(o for o in numbered if not (about := bank_about(o)) or ours(about))
+
+# %% ../../nbs/05l_memory.bankfile.ipynb #b1a0c011
+def put_named(
+    path:Path, # Its folder is made if need be
+    put, # Called with the path that the file gets, to put it there
+    ours=None, # As `free_path` takes it; by default the file at `path` is replaced, whosever it is
+)->Path: # The one it got
+    """Put a bank under the first name that is free, while nobody else chooses one in that folder
+    - `path`: Its folder is made if need be
+    - `put`: Called with the path that the file gets, to put it there
+    - `ours`: As `free_path` takes it; by default the file at `path` is replaced, whosever it is
+    - returns: The one it got"""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if ours is None: put(path); return path
+    with _naming(path.parent):
+        put(path := free_path(path, ours))
+        return path
+
+@contextmanager
+def _naming(folder):
+    lock,path = None,folder/'.names.lock'
+    while lock is None or not lock.is_of(path): # it may be removed by whoever had it before us
+        try: os.close(os.open(path, os.O_CREAT, 0o666))
+        except PermissionError: # another user's, who was killed
+            if not path.exists(): raise
+        with suppress(FileNotFoundError): lock = FileLock(path, wait=True)
+    try: yield
+    finally:
+        with suppress(OSError): path.unlink()
+        lock.let_go()

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from ..core import *
 from .forms import *
-__all__ = ['write_columns', 'read_columns', 'write_pickle', 'read_pickle', 'write_bank', 'load_errors', 'read_bank', 'bank_files', 'write_folder', 'folder_said', 'bank_about', 'free_path']
+__all__ = ['write_columns', 'read_columns', 'write_pickle', 'read_pickle', 'write_bank', 'load_errors', 'read_bank', 'bank_files', 'write_folder', 'folder_said', 'bank_about', 'free_path', 'put_named']
 
 def write_columns(path, cols: dict, forms: list, texts: list, about: dict):
     """Write a `.safetensors` file
@@ -101,4 +101,12 @@ def bank_about(path: Path) -> dict:
 def free_path(path: Path, ours) -> Path:
     """`path`, or the same name with the first number that makes it free
     - `ours`: Called with what `bank_about` says of the bank there: may it be replaced?"""
+    ...
+
+def put_named(path: Path, put, ours: Any=None) -> Path:
+    """Put a bank under the first name that is free, while nobody else chooses one in that folder
+    - `path`: Its folder is made if need be
+    - `put`: Called with the path that the file gets, to put it there
+    - `ours`: As `free_path` takes it; by default the file at `path` is replaced, whosever it is
+    - returns: The one it got"""
     ...

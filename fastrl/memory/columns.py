@@ -26,7 +26,7 @@ def as_column(
     if isinstance(v, (np.ndarray, torch.Tensor)): return v[:,None] if v.ndim==1 else v
     if isinstance(v, list) and all(hasattr(o, 'dtype') and not isinstance(o, float) for o in v):
         return [o.reshape(1) if o.ndim==0 else o for o in v]
-    if isinstance(v, (str, bytes)) or np.ndim(v)!=1: return v
+    if isinstance(v, (str, bytes)) or np.ndim(v)!=1 or not hasattr(v, '__array__') and hasattr(v, 'keys'): return v
     return [[o] for o in v] if isinstance(v, list) else np.asarray(v)[:,None] # a range, a column of a table
 
 # %% ../../nbs/05o_memory.columns.ipynb #208dd7ff
@@ -200,7 +200,8 @@ def _batch_of_one(v):
 def _as_batch(v):
     "How `v`, which has named columns, is written as a batch"
     if isinstance(v, dict): return 'batch'
-    return 'batch.to_dict()' if hasattr(v, 'to_dict') and hasattr(v, 'batch_size') else '{**batch}' # a TensorDict
+    nests = hasattr(v, 'batch_size') or hasattr(v, 'to_torch') # a TensorDict, tianshou's Batch
+    return 'batch.to_dict()' if hasattr(v, 'to_dict') and nests else '{**batch}'
 
 def what_came(
     v, # In the place of a batch

@@ -324,8 +324,13 @@ def has_large(
 )->bool:
     """Has `e` a whole number that a column of floats may not hold exactly?
     - `e`: An `Experience`"""
-    values = (v for k in experience_fields for _,v in leaves(getattr(e, k)))
-    return any(abs(v)>2**53 for v in values if isinstance(v, (int,np.integer)))
+    return any(_is_large(v) for k in experience_fields for _,v in leaves(getattr(e, k)))
+
+def _is_large(v):
+    if isinstance(v, Tensor): v = v.cpu().numpy() if v.dtype in (torch.int64,torch.uint64) else 0
+    elif isinstance(v, list): v = np.asarray(v)
+    if not isinstance(v, np.ndarray): return isinstance(v, (int,np.integer)) and abs(int(v))>2**53
+    return v.dtype.kind in 'iu' and v.size>0 and max(int(v.max()), -int(v.min()))>2**53
 
 # %% ../../nbs/05j_memory.forms.ipynb #a8426d0d
 def _one_column(path, vs):
@@ -336,7 +341,7 @@ def _one_column(path, vs):
         dtype = reduce(wider, {t.dtype for t in ts})
         return torch.stack([as_wide(path, t, dtype) for t in ts])
     a = np.array(vs)
-    if a.dtype.kind in 'fc' and any(isinstance(v, (int,np.integer)) and abs(int(v))>2**53 for v in vs):
+    if a.dtype.kind in 'fc' and any(map(_is_large, vs)):
         as_wide(path, torch.tensor([2**53+1]), torch.float64) # raises
     return as_tensor(path, a)[0]
 

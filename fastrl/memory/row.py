@@ -245,6 +245,9 @@ def as_tensor(
     if type(v) is np.ndarray and v.flags.writeable:
         try: return torch.from_numpy(v), False
         except (TypeError, ValueError): pass # negative strides, a foreign byte order, no numbers
+    if hasattr(v, 'keys') and not hasattr(v, '__array__'): # a TensorDict, which is no dict
+        raise ValueError(f'`{path_name(path)}` should be numbers or a dict of them, got a {type(v).__name__}'
+                         +': write its `.to_dict()`'*hasattr(v, 'to_dict'))
     try: a = np.asarray(v)
     except (ValueError, TypeError, RuntimeError) as e:
         raise ValueError(f'`{path_name(path)}` should be numbers in a regular shape: {e}') from None
@@ -341,7 +344,9 @@ def check_names(
     - `of`: The row in the error"""
     if {*have}=={*want}: return
     missing,unknown = (sorted(path_name(p) for p in a if p not in b) for a,b in ((want, have), (have, want)))
-    raise ValueError(f'{of} has the fields {[path_name(p) for p in want]}; missing {missing}, unknown {unknown}')
+    todo = f': give `{o.split(".")[0]}` as a dict, a dot in a name makes none' if (o := next(
+        (o for o in missing if o in unknown), None)) else ''
+    raise ValueError(f'{of} has the fields {[path_name(p) for p in want]}; missing {missing}, unknown {unknown}{todo}')
 
 # %% ../../nbs/00a_memory.row.ipynb #7e1cd973
 @patch
