@@ -1,13 +1,14 @@
 "Banks and their files: every kind of value comes back, each row is merged once, and no file runs anything or loads by half"
 import base64, collections, contextlib, copy, dataclasses, errno, io, itertools, json, logging, multiprocessing as mp
-import os, pickle, random, shutil, sys, types, zlib
+import os, pickle, random, shutil, sys, threading, types, zlib
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from pathlib import Path
 from unittest.mock import patch
 import numpy as np, pytest, torch
 from torch import Tensor, tensor
 from fastrl.memory import bankfile, unpickle
-from fastrl.memory.bank import Experience, ExperienceBank, Merge, bank_about, create_experience, merge_banks
+from fastrl.memory.bank import BankUnion, Experience, ExperienceBank, Merge, bank_about, create_experience, merge_banks
 from fastrl.memory.files import LoadError, checksum, read_tensors, write_tensors
 from fastrl.memory.place import Place
 
@@ -982,3 +983,116 @@ def test_forked_that_save_at_once(tmp_path):
     for o in workers: o.join()
     own = [o.pid+i/4 for o in workers for i in range(3)]
     assert sorted(states(merge_banks(ExperienceBank.list_saved_banks(tmp_path))))==sorted([0., *own]) and len([*tmp_path.iterdir()])==6
+
+# %% Threads
+def at_once(*fs):
+    "Call all of `fs`, each in a thread, which take turns as often as they can: their results"
+    was = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(len(fs)) as pool: return [o.result() for o in [pool.submit(f) for f in fs]]
+    finally: sys.setswitchinterval(was)
+
+def meanwhile(f, n, *others):
+    "Call `f` so often, while threads call each of `others` again and again"
+    over = []
+    def call():
+        try:
+            for _ in range(n): f()
+        finally: over.append(1)
+    def again(o):
+        while not over: o()
+    at_once(call, *(lambda o=o: again(o) for o in others))
+
+def whole_ones(es):
+    "The numbers of experiences, each of them as it was added"
+    for e in es: same(e, numbered(e.info['i']))
+    return [e.info['i'] for e in es]
+
+def add_all(bank, numbers):
+    "Add experiences, some of them in batches"
+    for i in range(0, len(numbers), 10):
+        for j in numbers[i:i+7]: bank.add(numbered(j))
+        bank.add_batch([numbered(j) for j in numbers[i+7:i+10]])
+
+@pytest.mark.parametrize('cap', [None, 150])
+def test_added_by_threads(tmp_path, cap):
+    "Each experience is there, whole, in the order in which its thread added it; an episode has one end, its last row"
+    bank = ExperienceBank(cap)
+    at_once(*(lambda t=t: add_all(bank, range(1000*t, 1000*t+300)) for t in range(4)))
+    there = whole_ones(bank)
+    assert (len(there), bank._rows.total)==(cap or 1200, 1200)
+    for t in range(4):
+        own = [i for i in there if i//1000==t]
+        assert own==[*range(1000*t+300-len(own), 1000*t+300)]
+    episodes = bank._rows.columns_at()['episode',].tolist()
+    for a,b,e in zip(episodes, episodes[1:], bank): assert (a!=b)==e.done
+    assert whole_ones(ExperienceBank.load(bank.save(tmp_path)))==there
+
+def test_odd_ones_by_threads():
+    "Numbers that need a wider column, and values that are kept as text, come beside others"
+    bank,kinds = ExperienceBank(),(lambda i: i, lambda i: i+.5, lambda i: f'text {i}', lambda i: [i,i], lambda i: 2**40+i)
+    at_once(*(lambda f=f: [bank.add(E(f(i))) for i in range(40)] for f in kinds))
+    assert sorted(map(repr, states(bank)))==sorted(repr(f(i)) for f in kinds for i in range(40))
+
+copies = dict(save=lambda b, at: ExperienceBank.load(b.save(at)), pickle=lambda b, at: pickle.loads(pickle.dumps(b)),
+              deepcopy=lambda b, at: copy.deepcopy(b), merge=lambda b, at: b.merge(ExperienceBank()), iter=lambda b, at: b,
+              slice=lambda b, at: b[:], recent=lambda b, at: b.get_recent(150))
+@pytest.mark.parametrize('name', copies)
+@pytest.mark.parametrize('cap', [None, 150])
+def test_copied_beside_threads(tmp_path, cap, name):
+    "A copy is of one moment: the rows that each thread had added until then, whole"
+    bank = ExperienceBank(cap)
+    add_all(bank, range(200))
+    def read():
+        there = whole_ones(copies[name](bank, tmp_path))
+        for t in range(3):
+            own = [i for i in there if i//10**6==t]
+            assert not own or own==[*range(own[0], own[0]+len(own))]
+        assert len(there)>=150 or cap and name=='iter'
+    count = [itertools.count(10**6*t, 10) for t in (1,2)]
+    def add(c):
+        if cap or len(bank)<900: add_all(bank, [*range(i := next(c), i+10)])
+    meanwhile(read, 9, *(lambda c=c: add(c) for c in count))
+
+def test_drawn_beside_threads():
+    "Draws give whole experiences, also while the bank is cleared and filled anew"
+    bank,count = ExperienceBank(99),itertools.count(1000)
+    def read():
+        try: es = bank.sample(40)
+        except ValueError as e: assert 'the bank is empty' in str(e)
+        else: whole_ones(es)
+    def begin_anew(): bank.clear(); add_all(bank, range(40))
+    meanwhile(read, 150, begin_anew, lambda: bank.add(numbered(next(count))))
+
+def test_merged_by_threads(tmp_path):
+    "Two banks that merge one another, and a union of files, get each row once; nobody waits for ever"
+    a,b,union = ExperienceBank(session_id='a'),ExperienceBank(session_id='b'),BankUnion()
+    files = [bank_with(*(numbered(i) for i in range(k, k+9))).save(tmp_path, f'{k}.pkl') for k in range(0, 90, 9)]
+    def fill(one, other, first):
+        for i in range(first, first+300, 10):
+            add_all(one, range(i, i+10))
+            one.merge_inplace(other)
+            one.check_fits(other)
+    at_once(lambda: fill(a, b, 0), lambda: fill(b, a, 1000), *(lambda fs=fs: [union.add(o) for o in fs] for fs in (files, files[::-1], files[5:])))
+    for one,other in ((a, b), (b, a)):
+        one.merge_inplace(other)
+        assert sorted(whole_ones(one))==[*range(300), *range(1000, 1300)]
+    assert sorted(whole_ones(union.bank))==[*range(90)]
+
+@pytest.mark.skipif('fork' not in mp.get_all_start_methods(), reason='needs fork')
+@pytest.mark.filterwarnings('ignore:.*multi-threaded.*fork:DeprecationWarning')
+def test_forked_while_a_thread_holds_it():
+    "A forked process waits for no thread that it does not have"
+    bank = bank_with(numbered(0))
+    lock = bank.lock.rlock
+    begun,over = threading.Event(),threading.Event()
+    def hold():
+        with lock: begun.set(); over.wait()
+    t = threading.Thread(target=hold)
+    t.start(); begun.wait()
+    p = mp.get_context('fork').Process(target=bank.add, args=(numbered(1),))
+    p.start(); p.join(20)
+    over.set(); t.join()
+    if p.exitcode is None: p.kill()
+    assert p.exitcode==0

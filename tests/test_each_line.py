@@ -437,6 +437,20 @@ def test_interrupted_union(limit, tmp_path):
         if not met: break
     assert k>20
 
+bank_calls = dict(add=lambda a, b: a.add(create_experience([9.], 9, .5, [0.], False)), add_batch=lambda a, b: a.add_batch([*b]),
+                  merge=lambda a, b: a.merge_inplace(b), sample=lambda a, b: a.sample(2), slice=lambda a, b: a[:], clear=lambda a, b: a.clear(),
+                  own_rows=lambda a, b: (o := a.reader(), o.own_rows()), pickle=lambda a, b: copy.deepcopy(a))
+@pytest.mark.parametrize('name', bank_calls)
+def test_interrupted_bank(name):
+    "Other threads need not wait for a call that has ended"
+    for k in itertools.count(1, 3):
+        banks = a,b = [ExperienceBank() for _ in range(2)]
+        for i,o in enumerate(banks): o.add_batch([create_experience([float(j)], j, 0, [0.], False) for j in range(i, 3)])
+        met = at_line(k, ctrl_c, lambda: bank_calls[name](a, b))[1]
+        assert not any(o.lock.rlock._is_owned() for o in banks), (k, met)
+        if not met: break
+    assert k>9
+
 @pytest.mark.parametrize('what', ['insert','sample'])
 def test_interrupted_turn(what):
     "Whoever waits for the turn to end need not wait for ever"

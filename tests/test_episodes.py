@@ -606,6 +606,8 @@ def test_refused_fixes_no_field():
         with raises(says): RingBufferDataset(9).add_episode(bad)
 
 # %% Workers and threads
+def score_of_obs(episode): return float(episode['obs'][0]%7)
+
 def test_global_generators():
     "Nothing draws from them, and workers end"
     state = torch.get_rng_state(),np.random.get_state()[1].copy()
@@ -701,6 +703,34 @@ def in_threads(f, n):
     ts = [threading.Thread(target=run) for _ in range(n)]
     for t in ts: t.start()
     return ts,errors
+
+@pytest.mark.parametrize('cap,scored', [(60,False), (60,True), (3000,False)])
+@pytest.mark.parametrize('clone', [copy.deepcopy, lambda o: pickle.loads(pickle.dumps(o))])
+def test_copied_beside_threads(cap, scored, clone):
+    "A copy has the episodes of one moment, whole, however many a thread adds meanwhile"
+    ds,over,number = RingBufferDataset(cap, evictor=ScoreEvictor(score_of_obs) if scored else None),[],itertools.count()
+    def add():
+        k = next(number)
+        ds.add_episode(dict(obs=100*k+torch.arange(2+k%5)))
+    for _ in range(9): add()
+    def look():
+        o = clone(ds)
+        for e in range(o.num_episodes):
+            obs = o[e]['obs'].tolist()
+            assert obs==[*range(k := obs[0], k+2+k//100%5)]
+        o.add_episode(dict(obs=torch.arange(2)))
+    def go_on():
+        while not over: add()
+    was = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        t = threading.Thread(target=go_on)
+        t.start()
+        for _ in range(25): look()
+    finally:
+        over.append(1)
+        t.join()
+        sys.setswitchinterval(was)
 
 def test_threads():
     "Two draw while one adds; four draw from one replay"

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np, torch
 from fastcore.basics import patch
 from ..core import *
-from .bank_rows import BankRows, number_names
+from .bank_rows import *
 from .bankfile import LoadError, bank_about, folder_said, load_errors, put_named, read_bank, write_bank
 from .files import put_twice
 from .forms import *
@@ -47,13 +47,14 @@ class ExperienceBank:
         self.max_size = None if max_size is None else whole_number('max_size', max_size)
         self.session_id = session_id or secrets.token_hex(4)
         self.date = datetime.now().strftime('%Y%m%d_%H%M%S')
-        self.rng = np.random.default_rng(seed)
+        self.rng,self.lock = np.random.default_rng(seed),BankLock()
         self._begin_empty()
 
     def clear(self):
         "Forget all experiences; from now on it is another bank"
-        self.date = datetime.now().strftime('%Y%m%d_%H%M%S')
-        self._begin_empty()
+        with self.lock.rlock:
+            self.date = datetime.now().strftime('%Y%m%d_%H%M%S')
+            self._begin_empty()
 
     @property
     def ring(self):
@@ -108,15 +109,17 @@ _of_rows = dict(ring='ring', _rows_before='before', _texts='texts', _first_text=
                 _mixed='mixed') # which a bank had itself
 
 @patch
-def __getstate__(self:ExperienceBank): return {**self.__dict__, '_loaded':True}
+def __getstate__(self:ExperienceBank):
+    with self.lock.rlock: return {**vars(self), '_rows':self._rows.state(), '_loaded':True}
 @patch
 def __setstate__(self:ExperienceBank, state):
     state = {_renamed.get(k, k): v for k,v in state.items()}
     if '_rows' not in state:
         state['_rows'] = rows = BankRows(state['max_size'])
         vars(rows).update({new: state.pop(k) for k,new in _of_rows.items() if k in state})
+    elif isinstance(rows := state['_rows'], dict): state['_rows'] = BankRows.of_state(rows)
     infos,parents = state.pop('_infos', None),state.pop('parents', [])
-    vars(self).update(state)
+    vars(self).update({'lock':BankLock(), **state})
     if infos is None: return
     rows.texts,rows.first_text = [infos[i] for i in rows.slots(range(len(rows))).tolist()],rows.total-len(rows)
     about = dict(id=self.id, total=rows.total, parents=parents) # as earlier versions had them, by slot
@@ -132,16 +135,7 @@ def _append(self:ExperienceBank, cols, forms, texts, **notes):
 @patch
 def _whole(self:ExperienceBank, f, *args):
     "Call `f`; whatever stops it before it has written its rows, the bank is as it was"
-    return self._rows.whole(self, f, *args)
-
-# %% ../../nbs/06e_memory.bank.ipynb #061aacd0
-@patch
-def _number_episodes(self:ExperienceBank, over):
-    "The episode of each new row, given where episodes are `over`; then the open episode, and the first free number"
-    before = np.cumsum(over)-over # how many were over before each row
-    episode = np.where(before==0, self._open_episode, self._free_episode-1+before)
-    n,free = int(over.sum()),self._free_episode
-    return episode,((free-1+n, free+n) if n else (self._open_episode, free))
+    with self.lock.rlock: return self._rows.whole(self, f, *args)
 
 # %% ../../nbs/06e_memory.bank.ipynb #1eac6373
 @patch
@@ -150,7 +144,7 @@ def _add_own(self:ExperienceBank, cols, forms, texts):
     if not texts: return
     cols,forms,texts = self._rows.fit(cols, forms, texts)
     self._continue()
-    episode,(open_,free) = self._number_episodes(cols['over',].numpy())
+    episode,(open_,free) = number_episodes(cols['over',].numpy(), self._open_episode, self._free_episode)
     source,sources = self._own_source()
     more = {('source',):torch.full((len(texts),), source, dtype=torch.int32), ('episode',):torch.from_numpy(episode)}
     self._append({**cols, **more}, forms, texts,
@@ -169,7 +163,7 @@ def add(self:ExperienceBank,
     experience:Experience,
 ):
     "Add an experience"
-    self._whole(self._add_one, experience)
+    with self.lock.rlock: self._rows.whole(self, self._add_one, experience)
 
 @patch
 def _add_one(self:ExperienceBank, e):
@@ -197,7 +191,8 @@ def add_batch(self:ExperienceBank,
     if isinstance(experiences, dict): return self._whole(self._add_own, *columns_of_batch(experiences))
     if not hasattr(experiences, '__iter__') or isinstance(experiences, Experience):
         raise ValueError(f'experiences should be a list, or a dict of columns, got {experiences!r:.60}')
-    self._whole(self._add_own, *columns_of(experiences, self._rows.columns))
+    with self.lock.rlock: stored = self._rows.columns
+    self._whole(self._add_own, *columns_of(experiences, stored))
 
 # %% ../../nbs/06e_memory.bank.ipynb #a1cbfe33
 @patch
@@ -207,13 +202,27 @@ def __getitem__(self:ExperienceBank,
     """Experiences by age, the oldest first
     - `i`: Which one, or a slice
     - returns: an `Experience`, or a list of them"""
-    if isinstance(i, slice): return self._rows.experiences_at(range(*i.indices(len(self))))
-    if not hasattr(i, '__index__'): raise TypeError(f'experiences are numbered by whole numbers, got {i!r:.60}')
-    if not -len(self)<=i<len(self): raise IndexError(f'there are {len(self)} experiences, so none has number {i}')
-    return self._rows.experiences_at([range(len(self))[i]])[0]
+    if not (many := isinstance(i, slice)) and not hasattr(i, '__index__'):
+        raise TypeError(f'experiences are numbered by whole numbers, got {i!r:.60}')
+    with self.lock.rlock:
+        n = len(self)
+        if not many and not -n<=i<n: raise IndexError(f'there are {n} experiences, so none has number {i}')
+        parts = self._rows.parts_at(range(n)[i] if many else [range(n)[i]])
+    res = experiences_of(*parts) # other threads may write meanwhile
+    return res if many else res[0]
 
 @patch
-def __iter__(self:ExperienceBank): return (e for i in range(0, len(self), 1024) for e in self[i:i+1024])
+def __iter__(self:ExperienceBank):
+    with self.lock.rlock: rows,stop,n = self._rows,self._rows.total,len(self)
+    return (e for i in range(stop-n, stop, 1024) for e in self._those_of(rows, i, min(i+1024, stop)))
+
+@patch
+def _those_of(self:ExperienceBank, rows, first, stop):
+    "The experiences of these numbers, without those that had to go meanwhile"
+    with self.lock.rlock:
+        oldest = rows.total-len(rows)
+        parts = rows.parts_at(range(max(first, oldest)-oldest, max(stop, oldest)-oldest))
+    return experiences_of(*parts)
 
 # %% ../../nbs/06e_memory.bank.ipynb #aa539e9b
 @patch
@@ -222,7 +231,7 @@ def get_recent(self:ExperienceBank,
 )->list:
     """The newest experiences, the oldest of them first
     - `n`: How many; all, if there are fewer"""
-    return self[max(0, len(self)-whole_number('n', n, 0)):]
+    return self[-n:] if whole_number('n', n, 0) else []
 
 # %% ../../nbs/06e_memory.bank.ipynb #a89a5ce2
 @patch
@@ -245,7 +254,8 @@ def sample(self:ExperienceBank,
     """Draw experiences
     - `batch_size`: How many
     - `replace`: May one be drawn twice?"""
-    return self._rows.experiences_at(self._draw_idxs(batch_size, replace))
+    with self.lock.rlock: parts = self._rows.parts_at(self._draw_idxs(batch_size, replace))
+    return experiences_of(*parts)
 
 # %% ../../nbs/06e_memory.bank.ipynb #8eb1d40b
 @patch
@@ -256,11 +266,12 @@ def sample_batch(self:ExperienceBank,
     """Draw a batch of tensors
     - `batch_size`: How many
     - `replace`: May one be drawn twice?"""
-    if odd := self._rows.text_in():
-        raise ValueError(f'{" and ".join(f"`{k}`" for k in odd)} cannot be a tensor: in some experiences it is `None`, '
-                         'a string or of another shape. Draw experiences, with `sample`')
-    batch = self._rows.columns_at(self._draw_idxs(batch_size, replace))
-    exact = {p for form in self._rows.forms for p,k in kinds_of(form).items()
+    with self.lock.rlock:
+        if odd := (rows := self._rows).text_in():
+            raise ValueError(f'{" and ".join(f"`{k}`" for k in odd)} cannot be a tensor: in some experiences it is '
+                             '`None`, a string or of another shape. Draw experiences, with `sample`')
+        batch,forms = rows.columns_at(self._draw_idxs(batch_size, replace)),rows.forms
+    exact = {p for form in forms for p,k in kinds_of(form).items()
              if k in ('array float64','tensor float64')}
     return nest({p: v.float() if v.dtype==torch.float64 and p not in exact else v
                  for p,v in field_columns(batch).items()})
@@ -275,21 +286,21 @@ def save(self:ExperienceBank,
     - `work_dir`: Made if it does not exist
     - `bank_file`: The name of the file, if you want another one
     - returns: Its path"""
-    name = re.sub('[^A-Za-z0-9_.-]', '_', self.session_id)[:100]
     if bank_file is None and Path(work_dir).suffix in ('.pkl','.safetensors') and not Path(work_dir).is_dir():
         raise ValueError(f"`work_dir` is a folder, got '{work_dir}': name the file by `bank_file`")
-    path = Path(work_dir).expanduser()/(bank_file or f'experience_bank_{self.date}_{name}.pkl')
-    rows = self._rows
-    saved = rows.columns_at(),list(rows.forms),rows.texts_at(range(len(rows))),self._about_bank()
+    with self.lock.rlock:
+        saved,had = (*self._rows.parts_at(range(len(self))), about := self._about_bank()),self._had_rows()
+    name = re.sub('[^A-Za-z0-9_.-]', '_', about['session_id'])[:100]
+    path = Path(work_dir).expanduser()/(bank_file or f'experience_bank_{about["date"]}_{name}.pkl')
     def put(p): put_twice(os.environ.get('FASTRL_SAVED'), p, lambda o: write_bank(o, *saved)) # where a run looks
-    return str(put_named(path, put, None if bank_file else self._had_rows_of))
+    return str(put_named(path, put, None if bank_file else had))
 
 @patch
-def _had_rows_of(self:ExperienceBank, o):
-    "Are all rows of the bank of which this is said here, or were they?"
-    seen = Seen()
+def _had_rows(self:ExperienceBank):
+    "Tells, of what a file says of its bank, if all its rows are here, or were"
+    seen,id,total = Seen(),self.id,self._rows.total
     seen.add(self._spans_before())
-    return o['id']==self.id and o['total']<=self._rows.total or not seen.new(row_spans(o, o.get('n', 1))).any()
+    return lambda o: o['id']==id and o['total']<=total or not seen.new(row_spans(o, o.get('n', 1))).any()
 
 @patch
 def _about_bank(self:ExperienceBank):
@@ -382,9 +393,10 @@ def merge_inplace(self:ExperienceBank,
     """Add those experiences of another bank that are not here yet
     - `other`: Another bank"""
     _check_bank(other)
-    seen = Seen()
-    seen.add(self._all_spans())
-    self._whole(self._add_rows, other, seen.new(other._all_spans()))
+    seen,(first,second) = Seen(),self.lock.beside(other.lock)
+    with first, second:
+        seen.add(self._all_spans())
+        self._whole(self._add_rows, other, seen.new(other._all_spans()))
 
 # %% ../../nbs/06e_memory.bank.ipynb #0c5230c6
 @patch
@@ -404,8 +416,7 @@ def _add_rows(self:ExperienceBank, other, mask):
     "Add these rows of another bank"
     idxs,spans = np.flatnonzero(mask),some_spans(other._all_spans(), mask)
     if not len(idxs): return
-    rows = other._rows
-    cols,forms,texts = self._rows.fit(rows.columns_at(idxs), list(rows.forms), rows.texts_at(idxs))
+    cols,forms,texts = self._rows.fit(*other._rows.parts_at(idxs))
     self._log_dropped(other, cols)
     self._continue()
     ids,episode = np.unique(cols['episode',].numpy(), return_inverse=True)
@@ -421,8 +432,10 @@ def check_fits(self:ExperienceBank,
 ):
     """Raise if `sample_batch` can draw from each of the banks, and could not from both; change nothing
     - `other`: Another bank"""
-    ours,theirs = self._rows,other._rows
-    if len(ours) and len(theirs) and not ours.text_in() and not theirs.text_in():
+    first,second = self.lock.beside(other.lock)
+    with first, second:
+        ours,theirs = self._rows,other._rows
+        if not (len(ours) and len(theirs)) or ours.text_in() or theirs.text_in(): return
         wider_fields(ours.fields, theirs.columns, f'the bank {other.session_id!r}')
 
 # %% ../../nbs/06e_memory.bank.ipynb #51ae0702
@@ -432,8 +445,9 @@ def stamp(self:ExperienceBank,
 ):
     """Count all experiences as written by `id`, whoever wrote them
     - `id`: Of no other bank"""
-    total = self._rows.total
-    vars(self).update(_past=[(id, total-len(self), total)], _own_from=total, id=id, _loaded=True)
+    with self.lock.rlock:
+        total = self._rows.total
+        vars(self).update(_past=[(id, total-len(self), total)], _own_from=total, id=id, _loaded=True)
 
 # %% ../../nbs/06e_memory.bank.ipynb #0caa24b3
 class BankUnion:
@@ -464,16 +478,18 @@ def add(self:BankUnion,
     - `bank`: The one in the file, if you have loaded it already
     - returns: How many rows were new"""
     if bank is None: bank = ExperienceBank.load(path)
-    spans = bank._all_spans()
-    new = self.seen.new(spans)
-    if not new.all(): log.info('%s of %s experiences in %s are there already', (~new).sum(), len(new), path)
-    elif (k := vars(bank).get('_digest')) and (twin := self._digests.setdefault(k, path))!=path:
-        log.warning('%s and %s are equal. ROSE\'s files do not say who wrote them, so the experiences of both count',
-                    twin, path)
-    seen = Seen({**self.seen.spans})
-    seen.add(some_spans(spans, new))
-    self._unnamed,self._date = True,max(self._date, bank.date)
-    self._bank._rows.whole(self, self._add_unseen, bank, new, seen)
+    first,second = self._bank.lock.beside(bank.lock)
+    with first, second:
+        spans = bank._all_spans()
+        new = self.seen.new(spans)
+        if not new.all(): log.info('%s of %s experiences in %s are there already', (~new).sum(), len(new), path)
+        elif (k := vars(bank).get('_digest')) and (twin := self._digests.setdefault(k, path))!=path:
+            log.warning('%s and %s are equal. ROSE\'s files do not say who wrote them, '
+                        'so the experiences of both count', twin, path)
+        seen = Seen({**self.seen.spans})
+        seen.add(some_spans(spans, new))
+        self._unnamed,self._date = True,max(self._date, bank.date)
+        self._bank._rows.whole(self, self._add_unseen, bank, new, seen)
     return int(new.sum())
 
 @patch
@@ -486,8 +502,9 @@ def _add_unseen(self:BankUnion, bank, new, seen):
 @patch(as_prop=True)
 def bank(self:BankUnion)->ExperienceBank:
     "All rows so far; it takes a name that follows from them"
-    if self._unnamed: self._bank._name_after_rows(self._date)
-    self._unnamed = False
+    with self._bank.lock.rlock:
+        if self._unnamed: self._bank._name_after_rows(self._date)
+        self._unnamed = False
     return self._bank
 
 @patch
@@ -542,9 +559,10 @@ class _Reader(ExperienceBank):
     _shares = True
     def own_rows(self):
         "Copy the rows: the other bank may be written now"
-        if not self._shares: return
-        own = copy.deepcopy({k: v for k,v in vars(self).items() if k!='rng'}) # a generator may be shared
-        vars(self).update(own, _shares=False)
+        with self.lock.rlock: # that of the other bank
+            if not self._shares: return
+            own = {k: v for k,v in vars(self).items() if k not in ('rng','lock')} # a generator may be shared
+            vars(self).update(copy.deepcopy(own), _shares=False)
 
     def clear(self):
         super().clear()
@@ -562,8 +580,8 @@ def reader(self:ExperienceBank,
     """A bank with the rows that are here now; it copies them when it is written, and so do you by `own_rows`
     - `seed`: Makes the draws reproducible"""
     res = _Reader.__new__(_Reader)
-    res.__setstate__({**self.__getstate__(), 'rng':np.random.default_rng(seed), '_shares':True})
-    res._rows = copy.copy(self._rows)
+    with self.lock.rlock: rows = {**vars(self), '_rows':copy.copy(self._rows)}
+    res.__setstate__({**rows, 'rng':np.random.default_rng(seed), '_loaded':True, '_shares':True})
     return res
 
 # %% ../../nbs/06e_memory.bank.ipynb #5870e6b7
@@ -572,28 +590,9 @@ def _bank_of_folder(path, names, limit, max_size):
     union,folder = BankUnion(limit if max_size is None else max_size),path.resolve().parent
     union._bank._log_dropped = lambda *_: None # they were dropped before, too
     parts = ((o, read_bank(folder/o)) for o in names)
-    for _,some in itertools.groupby(enumerate(parts), lambda o: (o[0]//256, *_layout(*o[1][1]))):
+    for _,some in itertools.groupby(enumerate(parts), lambda o: (o[0]//256, *saved_layout(*o[1][1]))):
         (_,(name,_)),*_ = some = list(some)
-        with load_errors(path): union.add(folder/name, _bank_of(*_joined([o for _,(_,o) in some]), None))
+        with load_errors(path): union.add(folder/name, _bank_of(*join_saved([o for _,(_,o) in some]), None))
     res = union.bank
     del res._log_dropped
     return res
-
-def _layout(cols, forms, *_): return forms,{p: (v.dtype, v.shape[1:]) for p,v in cols.items()}
-
-def _joined(parts):
-    "Saved banks of one layout, one after another, as one"
-    if len(parts)==1: return parts[0]
-    cols,texts,(*_,last) = {},[],parts[-1]
-    abouts,sources,spans,free = [o for *_,o in parts],[],[],0
-    for o,_,more,about in parts:
-        for p,v in o.items():
-            first = len(sources) if p==('source',) else free if p==('episode',) else None
-            cols.setdefault(p, []).append(v if first is None else v+first)
-        if o: free += int(o['episode',].max())+1
-        spans += row_spans(about, len(more))
-        sources += about['sources']
-        texts += more
-    return ({p: torch.cat(v) for p,v in cols.items()}, parts[0][1], texts,
-            {**last, 'total':len(texts), 'n':len(texts), 'date':max(o['date'] for o in abouts), 'max_size':None,
-             'sources':sources, 'spans':spans, 'episode':[0, free+1]})

@@ -6,6 +6,7 @@ Docs: https://fastrl.github.io/fastrl/memory.bank.html.md"""
 from typing import Any, overload
 from pathlib import Path
 from ..core import *
+from .bank_rows import *
 from .bankfile import bank_about
 from .forms import *
 from .seen import Seen
@@ -18,6 +19,7 @@ class ExperienceBank:
     session_id: Any
     date: Any
     rng: Any
+    lock: BankLock
 
     def __init__(self, max_size: int | None=None, session_id: str | None=None, *, seed: Any=None):
         """- `max_size`: The most experiences; without it the bank grows

@@ -8,7 +8,7 @@ import numpy as np
 from ..core import *
 from .forms import *
 from .ring import Ring
-__all__ = ['per_row', 'BankRows', 'number_names']
+__all__ = ['per_row', 'BankRows', 'BankLock', 'number_names', 'number_episodes', 'saved_layout', 'join_saved']
 per_row: Any
 
 class BankRows:
@@ -72,6 +72,12 @@ class BankRows:
     - `idxs`: A sequence of numbers"""
         ...
 
+    def parts_at(self, idxs) -> tuple:
+        """Copies of all that rows consist of
+    - `idxs`: A sequence of numbers
+    - returns: Columns by path, forms, texts: what `experiences_of` takes"""
+        ...
+
     def experiences_at(self, idxs) -> list:
         """Rows as the experiences that they were
     - `idxs`: A sequence of numbers"""
@@ -107,10 +113,57 @@ class BankRows:
     - `total`: Rows that were ever written, those that are here included"""
         ...
 
+    def state(self) -> dict:
+        """A copy of the rows and of all that belongs to them"""
+        ...
+
+    @classmethod
+    def of_state(cls, state: dict) -> BankRows:
+        """Rows that were copied
+    - `state`: From `state`"""
+        ...
+
+class BankLock:
+    """Lets one thread at a time write a bank"""
+    rlock: Any
+
+    def __init__(self):
+        ...
+
+    def free(self):
+        """Start with a lock that nobody holds"""
+        ...
+
+    def __reduce__(self):
+        ...
+
+    def beside(self, other) -> list:
+        """Both locks, in the order in which to take them
+        - `other`: Another `BankLock`, or the same"""
+        ...
+
 def number_names(names: list, numbers, others: list) -> tuple:
     """Number the sessions of another bank's rows; names without a row don't come along
     - `names`: Those of this bank
     - `numbers`: Of the rows of another one, in `others`
     - `others`: The names of that bank
     - returns: The rows' numbers here, and the names, with those that are new"""
+    ...
+
+def number_episodes(over, open: int, free: int) -> tuple:
+    """Number the episodes of new rows
+    - `over`: Where an episode is over, an array of bools
+    - `open`: The number of the episode that the first row belongs to
+    - `free`: The first number that no episode has
+    - returns: The episode of each row; then the open one, and the first free number"""
+    ...
+
+def saved_layout(cols, forms):
+    """What saved banks must have in common to be joined"""
+    ...
+
+def join_saved(parts: list) -> tuple:
+    """Saved banks, one after another, as one
+    - `parts`: Saved banks of one layout: each its columns by path, forms, texts, and what its file says
+    - returns: The same four"""
     ...

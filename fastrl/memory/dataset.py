@@ -10,7 +10,7 @@ Docs: https://fastrl.github.io/fastrl/memory.dataset.html.md"""
 __all__ = ['FieldType', 'device_or_cpu', 'fit_schema', 'Evictor', 'FIFOEvictor', 'ScoreEvictor', 'oldest_first', 'EpisodeDataset']
 
 # %% ../../nbs/05d_memory.dataset.ipynb #2c715ae5
-import heapq, itertools, math, threading, time
+import copy, heapq, itertools, math, threading, time
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from multiprocessing.context import get_spawning_popen
@@ -426,7 +426,10 @@ def read_episode(self:EpisodeDataset, e, line):
 
 @patch
 def __getstate__(self:EpisodeDataset):
-    state = {k:v for k,v in self.__dict__.items() if k not in ('lock','_refill','writing')}
+    with self.lock: # all is of one moment, also if other threads add while it is pickled
+        state = {k:v for k,v in self.__dict__.items() if k not in ('lock','_refill','writing')}
+        state.update(_queue=[*self._queue], _entry={**self._entry})
+        if not self.table.place.others: state['table'] = copy.deepcopy(self.table)
     if get_spawning_popen() is not None:
         state.update(evictor=FIFOEvictor(), other=None, _others=None, _queue=[], _entry={},
                      _draws_only=self.any_order or self.other is not None)

@@ -10,7 +10,7 @@ Docs: https://fastrl.github.io/fastrl/memory.episode_rows.html.md"""
 __all__ = ['RingBufferDataset']
 
 # %% ../../nbs/05f_memory.episode_rows.ipynb #4748b782
-import errno, os
+import copy, errno, os
 from contextlib import contextmanager
 from pathlib import Path
 import numpy as np, torch
@@ -279,6 +279,22 @@ def match_steps(self:RingBufferDataset, lines):
         if len(lines) and not (self.ring.seams.oldest<=lines[0,0] and lines[-1,:2].sum()<=self.ring.total):
             raise ValueError('its table of episodes does not fit its rows')
         t.next = self.ring.total # the next row: those of an episode that never came are left out
+
+# %% ../../nbs/05f_memory.episode_rows.ipynb #b2718e02
+
+@patch
+def __getstate__(self:RingBufferDataset):
+    with self.lock, self.ring:
+        state = EpisodeDataset.__getstate__(self)
+        if self.ring.place.others: return state
+        return {**state, 'ring':self.ring.__getstate__(), 'places':copy.deepcopy(self.places)}
+
+@patch
+def __setstate__(self:RingBufferDataset, state):
+    EpisodeDataset.__setstate__(self, state)
+    if not isinstance(of := self.ring, dict): return
+    self.ring = Ring.__new__(Ring)
+    self.ring.__setstate__(of)
 
 # %% ../../nbs/05f_memory.episode_rows.ipynb #41cfd087
 @patch

@@ -87,6 +87,12 @@ class RingBufferDataset(EpisodeDataset, Savable):
         """After an interruption: which rows are free, and which is the next position"""
         ...
 
+    def __getstate__(self):
+        ...
+
+    def __setstate__(self, state):
+        ...
+
     @contextmanager
     def belongings(self, extra: Any=None):
         """Everything to save, while nobody writes"""
