@@ -1111,3 +1111,21 @@ def test_slice_after_merge():
         er = new(); add(er, 0)
         way(er, other)
         for o in (er[:], er): add(o, 30); assert set(o.sample(30)[0]['n_steps'].view(-1).tolist())=={1}
+
+@pytest.mark.parametrize('kind', ('memory','buffer'))
+def test_copy_of_one_moment(kind):
+    "While a memory is copied, another thread that adds to it waits: a sampler and rows of two moments gave transitions that never were"
+    from fastrl.memory.buffer import ReplayBuffer
+    o = ExperienceReplay(4, 20, 1) if kind=='memory' else ReplayBuffer(20, 1, 1, 1)
+    def add(i): o.add(state=[i], next_state=[i+1]) if kind=='memory' else o.add([i], i, i, [i+1], 0., [i])
+    class Meanwhile:
+        def __deepcopy__(self, memo):
+            self.writer = threading.Thread(target=add, args=(9.,))
+            self.writer.start()
+            self.writer.join(.3)
+            return self.writer.is_alive()
+    for i in range(5): add(float(i))
+    o.note = Meanwhile()
+    twin = copy.deepcopy(o)
+    o.note.writer.join()
+    assert (twin.note, len(twin), len(o))==(True, 5, 6)

@@ -45,7 +45,7 @@ def _column_view(name):
 # %% ../../nbs/06c_memory.buffer.ipynb #f11d0a96
 class ReplayBuffer(Savable):
     "The last `capacity` steps as columns, and batches drawn from them"
-    kind = 'ReplayBuffer'
+    kind,__deepcopy__ = 'ReplayBuffer',copy_of_now
     def __init__(self,
         capacity:int, # The most steps it holds; then the oldest are overwritten
         state_dim:int, # Numbers in a state, or its shape as a tuple

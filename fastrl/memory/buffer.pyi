@@ -16,7 +16,8 @@ __all__ = ['ReplayBuffer', 'BatchExperience']
 
 class ReplayBuffer(Savable):
     """The last `capacity` steps as columns, and batches drawn from them"""
-    kind: str
+    kind: Any
+    __deepcopy__: Any
     states: Any
     actions: Any
     rewards: Any

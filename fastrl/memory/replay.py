@@ -39,6 +39,7 @@ class ExperienceReplay(Savable, DrawsAhead, LearnsOnDevice, TakesVectors, OtherN
     kind,freeze_memory,later = 'ExperienceReplay',False,{} # older pickles have none of these
     schema,frame_stack,frame_pad,frame_margin = None,None,'repeat',.05
     ring:Ring # with `frame_stack` a `FrameRing`
+    __deepcopy__ = copy_of_now
     def __init__(self,
         bs:int=16, # Rows in a batch that is drawn
         max_sz:int=200, # The most rows it holds, whatever the number of environments; then the oldest are overwritten

@@ -30,6 +30,7 @@ class ExperienceReplay(Savable, DrawsAhead, LearnsOnDevice, TakesVectors, OtherN
     frame_pad: Any
     frame_margin: Any
     ring: Ring
+    __deepcopy__: Any
     bs: int
     max_sz: int
     warmup_sz: int
