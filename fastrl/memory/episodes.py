@@ -386,7 +386,6 @@ def restored(self:EpisodeReplay, saved, ring, beside, state)->EpisodeReplay:
     if isinstance(ds, RingBufferDataset): ds.restored(saved, ring, beside, state)
     elif 'lines' in state and isinstance(ds, IndividualFileDataset) and saved.config['scored']==ds.any_order:
         ds.restore_order(state['counts'], state['lines'])
-    if self.loader.num_workers: ds.share() # the rows that were loaded, too
     keep,r,draws = self.__dict__.pop('_keep'),state['running'] and resume_running(state['running']),state['draws']
     vectors = [{**v, 'running':resume_running(v['running'])} for v in state.get('vectors', ())]
     if ds.schema and any(o.fields!=dict(ds.schema) for o in (r, *(v['running'] for v in vectors)) if o):

@@ -211,6 +211,7 @@ class EpisodeLoader(DataLoader):
 
     def __iter__(self):
         s = self.sequences
+        if self.num_workers: self.episodes.share() # rows that were copied or loaded came to ordinary memory
         if not self.episodes.can_draw(self.least): raise RuntimeError(self.episodes.why_none(s.bs, s.T))
         if s.resumed is None: s.round += 1
         words = s.chunk*((s.T or max(self.episodes.episode_lengths))+s.lead)*self.episodes.step_words
