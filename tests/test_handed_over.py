@@ -82,6 +82,29 @@ def test_spawned_writer_without_evictor():
     add(ds, range(10, 20))
     same(episodes(ds), kept(True, range(20)))
 
+def pass_on(dataset, path, told, deeper):
+    "In a spawned process: what is there, saved; and the same in a process that this one spawns"
+    spoil(dataset, told)
+    dataset.save(path/str(deeper))
+    told.put(episodes(dataset))
+    if deeper:
+        p = mp.get_context('spawn').Process(target=pass_on, args=(dataset, path, told, deeper-1))
+        p.start(); p.join()
+
+@pytest.mark.slow
+def test_spawned_reader_without_evictor(tmp_path):
+    "It sees the episodes in the order in which they came, and saves them so that they can be loaded; so does one that it spawns"
+    ds,ctx = RingBufferDataset(30, shared=True, evictor=ScoreEvictor(worth)),mp.get_context('spawn')
+    add(ds, range(50))
+    told = ctx.Queue()
+    p = ctx.Process(target=pass_on, args=(ds, tmp_path, told, 1))
+    p.start()
+    for deeper in (1,0):
+        assert 'evictor' in told.get(timeout=60)
+        same(told.get(timeout=60), kept(True, range(50)))
+        same(episodes(RingBufferDataset.load(tmp_path/str(deeper), ScoreEvictor(worth))), kept(True, range(50)))
+    p.join()
+
 def tell(dataset, asked, told):
     for _ in range(2):
         asked.get(timeout=60)

@@ -423,13 +423,16 @@ def read_episode(self:EpisodeDataset, e, line):
     if block is not None and self.table.still_there(pick): return self.named([o[0] for o in self.columns_of(block)])
 
 # %% ../../nbs/05d_memory.dataset.ipynb #92c88c2c
+class _LeftBehind(Evictor):
+    "Stands in a spawned process, which only draws, for the evictor that stayed in the one before"
+    def evict(self, *args, **kwargs): raise NotImplementedError('the evictor is in the process that adds')
 
 @patch
 def __getstate__(self:EpisodeDataset):
     state = {k:v for k,v in self.__dict__.items() if k not in ('lock','_refill','writing')}
     if get_spawning_popen() is not None:
-        state.update(evictor=FIFOEvictor(), other=None, _others=None, _queue=[], _entry={},
-                     _draws_only=self.any_order or self.other is not None)
+        state.update(evictor=_LeftBehind() if self.any_order else FIFOEvictor(), other=None, _others=None, _queue=[],
+                     _entry={}, _draws_only=self._draws_only or self.any_order or self.other is not None)
     return state
 
 @patch

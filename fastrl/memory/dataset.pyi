@@ -281,3 +281,9 @@ class EpisodeDataset(IterableDataset):
     - `frame_stack`: Images come in stacks of so many, made when they are drawn; each is stored once
     - `frame_pad`: Before the first image of an episode: `'repeat'` it, or `'zeros'`"""
         ...
+
+class _LeftBehind(Evictor):
+    """Stands in a spawned process, which only draws, for the evictor that stayed in the one before"""
+
+    def evict(self, *args, **kwargs):
+        ...
