@@ -227,8 +227,12 @@ _most_words = 2**22 # in a slot, 32 MB: larger chunks go as tensors of their own
 
 @patch
 def _batches(self:EpisodeLoader, chunks, workers=None):
+    pid = os.getpid()
     try:
         while True:
+            if workers is not None and pid!=os.getpid():
+                raise RuntimeError('the workers of these batches belong to the process that this one was forked from: '
+                                   'make an iterator of its own here, `iter(loader)`')
             if self.least>1: self._look_for_short()
             yield self.episodes._batch_of([next(chunks) for _ in range(self.parts)], self.mask, self.stack,
                                           self.frame_pad)
@@ -237,7 +241,9 @@ def _batches(self:EpisodeLoader, chunks, workers=None):
         raise RuntimeError(f'a worker that draws sequences has ended ({str(e).strip()}); '
                            'nothing that is stored is lost, and the next batch starts new workers') from e
     finally:
-        if workers is not None: workers._shutdown_workers()
+        if workers is not None:
+            if pid==os.getpid(): workers._shutdown_workers()
+            else: workers._shutdown = True # nor does torch end them from here
 
 # %% ../../nbs/05h_memory.loader.ipynb #93b19987
 @patch(as_prop=True)
