@@ -65,6 +65,38 @@ def test_writers_in_turns(scored):
         p.start(); p.join()
         same(episodes(ds), kept(scored, range(k+10)))
 
+@pytest.mark.skipif('fork' not in mp.get_all_start_methods(), reason='this system cannot fork')
+@pytest.mark.parametrize('where', ['path','files','shared'])
+def test_first_episode_elsewhere(where, tmp_path):
+    "A process that was forked before the first episode, which another one adds, finds it in files, and is told that shared rows are not there"
+    ctx = mp.get_context('fork')
+    def forked(f):
+        asked,told = ctx.Queue(),ctx.Queue()
+        def run():
+            asked.get()
+            try: told.put(f())
+            except ValueError as e: told.put(str(e)[:40])
+        ctx.Process(target=run).start()
+        return asked,told
+    shared = 'another process has added the first epis'
+    def make(d):
+        return (IndividualFileDataset(30, d) if where=='files' else RingBufferDataset(30, path=d/'ring') if where=='path'
+                else RingBufferDataset(30, shared=True))
+    ds = make(tmp_path/'a')
+    processes = [forked(f) for f in (lambda: episodes(ds), lambda: next(iter(ds.get_loader(1)))['obs'][0].tolist(), lambda: str(ds.fields),
+                                     lambda: EpisodeReplay(ds, 1, None).is_empty)]
+    add(ds, [3])
+    for asked,told in processes: asked.put(0)
+    whole = episodes(ds)
+    same([told.get(timeout=60) for _,told in processes], [shared]*4 if where=='shared' else [whole, whole[0], str(ds.fields), False])
+    ds = make(tmp_path/'b')
+    asked,told = forked(lambda: add(ds, [3]))
+    asked.put(0); told.get(timeout=60)
+    if where=='shared':
+        for f in (lambda: episodes(ds), lambda: add(ds, [4]), lambda: ds.can_draw(1)):
+            with pytest.raises(ValueError, match=shared): f()
+    else: same(episodes(ds), kept(False, [3]))
+
 def spoil(dataset, told):
     try: add(dataset, [70])
     except ValueError as e: told.put(str(e))

@@ -133,7 +133,9 @@ class EpisodeDataset(IterableDataset):
     @property
     def any_order(self): return not oldest_first(self.evictor) # may an episode go out of the middle?
     @property
-    def schema(self): return self._fields # by path; `None` before the first episode
+    def schema(self): # by path; `None` before the first episode
+        if self._fields is None and self.table is not None and self.table.next_id: self.find_schema()
+        return self._fields
     @property
     def other_dataset(self): return self.other # that `extend` joined; `None` without
     def __len__(self): return self.num_timesteps
@@ -165,6 +167,8 @@ def steps_taken(self:EpisodeDataset):
 def move_steps(self:EpisodeDataset, old, new, n): "Give the `n` positions from `old` on those from `new` on"
 @patch
 def match_steps(self:EpisodeDataset, lines): "After an interruption: keep the steps of these entries, and no others"
+@patch
+def find_schema(self:EpisodeDataset): "Find the schema that another process fixed with the first episode"
 @patch
 def settle(self:EpisodeDataset): "Take out episodes that readers found damaged"
 @patch
@@ -242,7 +246,7 @@ def average_episode_length(self:EpisodeDataset)->float:
 @patch(as_prop=True)
 def fields(self:EpisodeDataset)->dict:
     "What a step consists of, by name; empty before the first episode"
-    return {path_name(p): f for p,f in (self._fields or {}).items()}
+    return {path_name(p): f for p,f in (self.schema or {}).items()}
 
 @patch
 def __repr__(self:EpisodeDataset):
@@ -256,7 +260,7 @@ def _check_episode(self:EpisodeDataset, episode):
     "The schema of `episode`, its tensors, and its length, if it may enter"
     if isinstance(episode, dict): episode = map_leaves(_stack_steps, episode)
     n = next((len(v) for _,v in leaves(episode) if np.ndim(v)), 0) if isinstance(episode, dict) else 0
-    schema,cols = fit_schema(episode, self._fields, (n,))
+    schema,cols = fit_schema(episode, self.schema, (n,))
     if not n: raise ValueError('an episode needs at least one step, got none')
     if n>self.longest:
         raise ValueError(f'the episode has {n} steps, and the capacity is {self.longest}: '
@@ -418,6 +422,7 @@ def __getitem__(self:EpisodeDataset,
 @patch
 def read_episode(self:EpisodeDataset, e, line):
     "The episode of entry `e`; `None` if it has gone meanwhile"
+    self.schema # that of another process is found
     pick = np.array([[e,line[0],0,*line[1:]]])
     block = self.read_steps(pick, int(line[1]))
     if block is not None and self.table.still_there(pick): return self.named([o[0] for o in self.columns_of(block)])

@@ -143,6 +143,10 @@ class EpisodeDataset(IterableDataset):
         """After an interruption: keep the steps of these entries, and no others"""
         ...
 
+    def find_schema(self):
+        """Find the schema that another process fixed with the first episode"""
+        ...
+
     def settle(self):
         """Take out episodes that readers found damaged"""
         ...

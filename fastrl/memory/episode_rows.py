@@ -237,6 +237,15 @@ def _in_shared_memory(ring):
 
 # %% ../../nbs/05f_memory.episode_rows.ipynb #d36dd434
 @patch
+def find_schema(self:RingBufferDataset):
+    "Open the file that another process made with the first episode; what it shares without one cannot be seen"
+    if not (path := self.ring.place.path):
+        raise ValueError('another process has added the first episode, and its rows cannot be seen from here: '
+                         'add the first episode before you start processes, or give the dataset a `path`')
+    self.ring = Ring(self.capacity, path=path)
+    self._open_existing()
+
+@patch
 def _open_existing(self:RingBufferDataset):
     "Take over existing files; while somebody else writes to them they are in order"
     try: lock = self.ring.place.path and FileLock(self.table.place.path)

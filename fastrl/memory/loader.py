@@ -120,7 +120,7 @@ def can_draw(self:EpisodeDataset,
 )->bool:
     """Is there an episode of `T` steps or more?
     - `T`: Steps in a sequence; 0: whole episodes"""
-    return self.table.has(max(T, 1))
+    return self.schema is not None and self.table.has(max(T, 1))
 
 @patch
 def why_none(self:EpisodeDataset,
