@@ -1,5 +1,5 @@
 "Memories that are handed to other processes, as arguments or through a queue: a copy is a copy, and what is shared is shared"
-import multiprocessing as mp
+import multiprocessing as mp, time
 import pytest, torch
 from torch import tensor
 from fastrl.core import test_same as same
@@ -136,6 +136,33 @@ def test_spawned_reader_without_evictor(tmp_path):
         same(told.get(timeout=60), kept(True, range(50)))
         same(episodes(RingBufferDataset.load(tmp_path/str(deeper), ScoreEvictor(worth))), kept(True, range(50)))
     p.join()
+
+@pytest.mark.skipif('fork' not in mp.get_all_start_methods(), reason='this system cannot fork')
+@pytest.mark.parametrize('where', ['shared','path'])
+@pytest.mark.parametrize('scored', [False,True])
+def test_saved_beside_a_writer(scored, where, tmp_path):
+    "What a process saves while another one adds episodes can be loaded, and none of them is torn"
+    def long(k): return dict(obs=1000*k+torch.arange(k*31%7+10), x=torch.full((k*31%7+10, 40), k))
+    def write():
+        for k in range(1, 10**9):
+            ds.add_episode(long(k))
+            time.sleep(.0002)
+    ds = RingBufferDataset(600, shared=where=='shared', path=tmp_path/'ring' if where=='path' else None,
+                           evictor=ScoreEvictor(worth) if scored else None)
+    ds.add_episode(long(0))
+    same(dict(ds[0]), long(0))
+    if where=='path': ds.writing = None # the process that adds has the lock
+    p = mp.get_context('fork').Process(target=write)
+    p.start()
+    try:
+        while ds.num_episodes<10: pass
+        for _ in range(12):
+            replay = EpisodeReplay(ds, 2)
+            replay.checkpoint(tmp_path/'saved')
+            again = EpisodeReplay.load(tmp_path/'saved', evictor=ds.evictor).dataset
+            assert again.num_episodes
+            for i in range(again.num_episodes): same(dict(again[i]), long(int(again[i]['obs'][0])//1000))
+    finally: p.kill(); p.join()
 
 def tell(dataset, asked, told):
     for _ in range(2):

@@ -125,7 +125,7 @@ class EpisodeDataset(IterableDataset):
         self.table = Table(2*self.max_episodes+2 if self.any_order else self.max_episodes, **where)
         self.lock,self.writing,self.other,self._refill = threading.RLock(),None,None,None
         self._fields,self._flat,self._unsure = None,None,False # was an `add_episode` interrupted?
-        self._changes = self.table.changes # at the end of our last one: others have added since if there are more
+        self._changes = self.table.changes # at the end of our last one
         self._queue,self._entry = [],{} # of a `ScoreEvictor`: scores and ages, lowest first; the entry of each age
 
     @property
@@ -136,6 +136,8 @@ class EpisodeDataset(IterableDataset):
     def schema(self): # by path; `None` before the first episode
         if self._fields is None and self.table is not None and self.table.next_id: self.find_schema()
         return self._fields
+    @property
+    def others_added(self): return self.table.changes!=self._changes # did another process add since this one did?
     @property
     def other_dataset(self): return self.other # that `extend` joined; `None` without
     def __len__(self): return self.num_timesteps
@@ -285,7 +287,7 @@ def _add_checked(self:EpisodeDataset, schema, cols, n, score):
         self.settle()
         if self.writing is None: self.writing = self.lock_files()
         t = self.table
-        if t.changes!=self._changes: self._unsure = True
+        if self.others_added: self._unsure = True
         self.mend()
         self.prepare(schema)
         staged = self.stage_steps(cols, n)

@@ -105,6 +105,10 @@ class EpisodeDataset(IterableDataset):
         ...
 
     @property
+    def others_added(self):
+        ...
+
+    @property
     def other_dataset(self):
         ...
 
