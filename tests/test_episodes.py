@@ -908,6 +908,25 @@ def forked(f):
     try: f(os.fdopen(write, 'w', buffering=1))
     finally: os._exit(1)
 
+@pytest.mark.parametrize('leave', [lambda er,it: er.close(), lambda er,it: setattr(er, '_drawing', None), lambda er,it: it.close()], ids=['close','drop','iterator'])
+def test_forked_beside_workers(leave):
+    "A forked process draws with workers of its own, and leaves those of its parent alone"
+    er = EpisodeReplay(RingBufferDataset(40, shared=True), 4, 2, num_workers=1, seed=0, **fork)
+    for k in range(9): er.dataset.add_episode(episode(k, 3))
+    it = iter(er.loader)
+    theirs = [er.sample()['obs'].tolist(), next(it)['obs'].tolist()]
+    def child(out):
+        try: next(it)
+        except RuntimeError as e: print('forked from' in str(e), file=out)
+        print(er.sample()['obs'].tolist() in theirs, file=out)
+        leave(er, it)
+        er.close()
+        os._exit(0)
+    pid,said = forked(child)
+    assert said.read().split()==['True','False'] and os.waitpid(pid, 0)[1]==0
+    for _ in range(6): assert follow(er.sample()['obs']) and follow(next(it)['obs'])
+    er.close(); it.close()
+
 def write_for_ever(what, d, out):
     ds = opened(what, d)
     k = max([int(ds[i]['x'][0])//100 for i in range(ds.num_episodes)], default=-1)+1

@@ -1,5 +1,5 @@
 "Memories that are handed to other processes, as arguments or through a queue: a copy is a copy, and what is shared is shared"
-import multiprocessing as mp
+import multiprocessing as mp, time
 import pytest, torch
 from torch import tensor
 from fastrl.core import test_same as same
@@ -65,6 +65,38 @@ def test_writers_in_turns(scored):
         p.start(); p.join()
         same(episodes(ds), kept(scored, range(k+10)))
 
+@pytest.mark.skipif('fork' not in mp.get_all_start_methods(), reason='this system cannot fork')
+@pytest.mark.parametrize('where', ['path','files','shared'])
+def test_first_episode_elsewhere(where, tmp_path):
+    "A process that was forked before the first episode, which another one adds, finds it in files, and is told that shared rows are not there"
+    ctx = mp.get_context('fork')
+    def forked(f):
+        asked,told = ctx.Queue(),ctx.Queue()
+        def run():
+            asked.get()
+            try: told.put(f())
+            except ValueError as e: told.put(str(e)[:40])
+        ctx.Process(target=run).start()
+        return asked,told
+    shared = 'another process has added the first epis'
+    def make(d):
+        return (IndividualFileDataset(30, d) if where=='files' else RingBufferDataset(30, path=d/'ring') if where=='path'
+                else RingBufferDataset(30, shared=True))
+    ds = make(tmp_path/'a')
+    processes = [forked(f) for f in (lambda: episodes(ds), lambda: next(iter(ds.get_loader(1)))['obs'][0].tolist(), lambda: str(ds.fields),
+                                     lambda: EpisodeReplay(ds, 1, None).is_empty)]
+    add(ds, [3])
+    for asked,told in processes: asked.put(0)
+    whole = episodes(ds)
+    same([told.get(timeout=60) for _,told in processes], [shared]*4 if where=='shared' else [whole, whole[0], str(ds.fields), False])
+    ds = make(tmp_path/'b')
+    asked,told = forked(lambda: add(ds, [3]))
+    asked.put(0); told.get(timeout=60)
+    if where=='shared':
+        for f in (lambda: episodes(ds), lambda: add(ds, [4]), lambda: ds.can_draw(1)):
+            with pytest.raises(ValueError, match=shared): f()
+    else: same(episodes(ds), kept(False, [3]))
+
 def spoil(dataset, told):
     try: add(dataset, [70])
     except ValueError as e: told.put(str(e))
@@ -81,6 +113,56 @@ def test_spawned_writer_without_evictor():
     p.join()
     add(ds, range(10, 20))
     same(episodes(ds), kept(True, range(20)))
+
+def pass_on(dataset, path, told, deeper):
+    "In a spawned process: what is there, saved; and the same in a process that this one spawns"
+    spoil(dataset, told)
+    dataset.save(path/str(deeper))
+    told.put(episodes(dataset))
+    if deeper:
+        p = mp.get_context('spawn').Process(target=pass_on, args=(dataset, path, told, deeper-1))
+        p.start(); p.join()
+
+@pytest.mark.slow
+def test_spawned_reader_without_evictor(tmp_path):
+    "It sees the episodes in the order in which they came, and saves them so that they can be loaded; so does one that it spawns"
+    ds,ctx = RingBufferDataset(30, shared=True, evictor=ScoreEvictor(worth)),mp.get_context('spawn')
+    add(ds, range(50))
+    told = ctx.Queue()
+    p = ctx.Process(target=pass_on, args=(ds, tmp_path, told, 1))
+    p.start()
+    for deeper in (1,0):
+        assert 'evictor' in told.get(timeout=60)
+        same(told.get(timeout=60), kept(True, range(50)))
+        same(episodes(RingBufferDataset.load(tmp_path/str(deeper), ScoreEvictor(worth))), kept(True, range(50)))
+    p.join()
+
+@pytest.mark.skipif('fork' not in mp.get_all_start_methods(), reason='this system cannot fork')
+@pytest.mark.parametrize('where', ['shared','path'])
+@pytest.mark.parametrize('scored', [False,True])
+def test_saved_beside_a_writer(scored, where, tmp_path):
+    "What a process saves while another one adds episodes can be loaded, and none of them is torn"
+    def long(k): return dict(obs=1000*k+torch.arange(k*31%7+10), x=torch.full((k*31%7+10, 40), k))
+    def write():
+        for k in range(1, 10**9):
+            ds.add_episode(long(k))
+            time.sleep(.0002)
+    ds = RingBufferDataset(600, shared=where=='shared', path=tmp_path/'ring' if where=='path' else None,
+                           evictor=ScoreEvictor(worth) if scored else None)
+    ds.add_episode(long(0))
+    same(dict(ds[0]), long(0))
+    if where=='path': ds.writing = None # the process that adds has the lock
+    p = mp.get_context('fork').Process(target=write)
+    p.start()
+    try:
+        while ds.num_episodes<10: pass
+        for _ in range(12):
+            replay = EpisodeReplay(ds, 2)
+            replay.checkpoint(tmp_path/'saved')
+            again = EpisodeReplay.load(tmp_path/'saved', evictor=ds.evictor).dataset
+            assert again.num_episodes
+            for i in range(again.num_episodes): same(dict(again[i]), long(int(again[i]['obs'][0])//1000))
+    finally: p.kill(); p.join()
 
 def tell(dataset, asked, told):
     for _ in range(2):

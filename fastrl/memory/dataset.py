@@ -125,7 +125,7 @@ class EpisodeDataset(IterableDataset):
         self.table = Table(2*self.max_episodes+2 if self.any_order else self.max_episodes, **where)
         self.lock,self.writing,self.other,self._refill = threading.RLock(),None,None,None
         self._fields,self._flat,self._unsure = None,None,False # was an `add_episode` interrupted?
-        self._changes = self.table.changes # at the end of our last one: others have added since if there are more
+        self._changes = self.table.changes # at the end of our last one
         self._queue,self._entry = [],{} # of a `ScoreEvictor`: scores and ages, lowest first; the entry of each age
 
     @property
@@ -133,7 +133,11 @@ class EpisodeDataset(IterableDataset):
     @property
     def any_order(self): return not oldest_first(self.evictor) # may an episode go out of the middle?
     @property
-    def schema(self): return self._fields # by path; `None` before the first episode
+    def schema(self): # by path; `None` before the first episode
+        if self._fields is None and self.table is not None and self.table.next_id: self.find_schema()
+        return self._fields
+    @property
+    def others_added(self): return self.table.changes!=self._changes # did another process add since this one did?
     @property
     def other_dataset(self): return self.other # that `extend` joined; `None` without
     def __len__(self): return self.num_timesteps
@@ -165,6 +169,8 @@ def steps_taken(self:EpisodeDataset):
 def move_steps(self:EpisodeDataset, old, new, n): "Give the `n` positions from `old` on those from `new` on"
 @patch
 def match_steps(self:EpisodeDataset, lines): "After an interruption: keep the steps of these entries, and no others"
+@patch
+def find_schema(self:EpisodeDataset): "Find the schema that another process fixed with the first episode"
 @patch
 def settle(self:EpisodeDataset): "Take out episodes that readers found damaged"
 @patch
@@ -242,7 +248,7 @@ def average_episode_length(self:EpisodeDataset)->float:
 @patch(as_prop=True)
 def fields(self:EpisodeDataset)->dict:
     "What a step consists of, by name; empty before the first episode"
-    return {path_name(p): f for p,f in (self._fields or {}).items()}
+    return {path_name(p): f for p,f in (self.schema or {}).items()}
 
 @patch
 def __repr__(self:EpisodeDataset):
@@ -256,7 +262,7 @@ def _check_episode(self:EpisodeDataset, episode):
     "The schema of `episode`, its tensors, and its length, if it may enter"
     if isinstance(episode, dict): episode = map_leaves(_stack_steps, episode)
     n = next((len(v) for _,v in leaves(episode) if np.ndim(v)), 0) if isinstance(episode, dict) else 0
-    schema,cols = fit_schema(episode, self._fields, (n,))
+    schema,cols = fit_schema(episode, self.schema, (n,))
     if not n: raise ValueError('an episode needs at least one step, got none')
     if n>self.longest:
         raise ValueError(f'the episode has {n} steps, and the capacity is {self.longest}: '
@@ -281,7 +287,7 @@ def _add_checked(self:EpisodeDataset, schema, cols, n, score):
         self.settle()
         if self.writing is None: self.writing = self.lock_files()
         t = self.table
-        if t.changes!=self._changes: self._unsure = True
+        if self.others_added: self._unsure = True
         self.mend()
         self.prepare(schema)
         staged = self.stage_steps(cols, n)
@@ -418,11 +424,15 @@ def __getitem__(self:EpisodeDataset,
 @patch
 def read_episode(self:EpisodeDataset, e, line):
     "The episode of entry `e`; `None` if it has gone meanwhile"
+    self.schema # that of another process is found
     pick = np.array([[e,line[0],0,*line[1:]]])
     block = self.read_steps(pick, int(line[1]))
     if block is not None and self.table.still_there(pick): return self.named([o[0] for o in self.columns_of(block)])
 
 # %% ../../nbs/05d_memory.dataset.ipynb #92c88c2c
+class _LeftBehind(Evictor):
+    "Stands in a spawned process, which only draws, for the evictor that stayed in the one before"
+    def evict(self, *args, **kwargs): raise NotImplementedError('the evictor is in the process that adds')
 
 @patch
 def __getstate__(self:EpisodeDataset):
@@ -431,8 +441,8 @@ def __getstate__(self:EpisodeDataset):
         state.update(_queue=[*self._queue], _entry={**self._entry})
         if not self.table.place.others: state['table'] = copy.deepcopy(self.table)
     if get_spawning_popen() is not None:
-        state.update(evictor=FIFOEvictor(), other=None, _others=None, _queue=[], _entry={},
-                     _draws_only=self.any_order or self.other is not None)
+        state.update(evictor=_LeftBehind() if self.any_order else FIFOEvictor(), other=None, _others=None, _queue=[],
+                     _entry={}, _draws_only=self._draws_only or self.any_order or self.other is not None)
     return state
 
 @patch

@@ -105,6 +105,10 @@ class EpisodeDataset(IterableDataset):
         ...
 
     @property
+    def others_added(self):
+        ...
+
+    @property
     def other_dataset(self):
         ...
 
@@ -141,6 +145,10 @@ class EpisodeDataset(IterableDataset):
 
     def match_steps(self, lines):
         """After an interruption: keep the steps of these entries, and no others"""
+        ...
+
+    def find_schema(self):
+        """Find the schema that another process fixed with the first episode"""
         ...
 
     def settle(self):
@@ -280,4 +288,10 @@ class EpisodeDataset(IterableDataset):
     - `pad`: Also episodes shorter than `sequence_length`, filled up with zeros? `mask` says what is a step
     - `frame_stack`: Images come in stacks of so many, made when they are drawn; each is stored once
     - `frame_pad`: Before the first image of an episode: `'repeat'` it, or `'zeros'`"""
+        ...
+
+class _LeftBehind(Evictor):
+    """Stands in a spawned process, which only draws, for the evictor that stayed in the one before"""
+
+    def evict(self, *args, **kwargs):
         ...

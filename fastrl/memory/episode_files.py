@@ -264,15 +264,28 @@ def _scan(self:IndividualFileDataset):
     self._newest,self._alone = max([0, *(o[2]-o[2]%4 for o in sound)]),episode_files(self.directory)-set(sound)
     self.score_all()
 
+# %% ../../nbs/05g_memory.episode_files.ipynb #77722ab2
+def _head_in_order(path, n):
+    "The fields of a file, in the order that they had; in a file they lie in another one"
+    schema,order = episode_head(path, n)[0],_meta_of(path).get('fields')
+    return {p: schema[p] for p in (order if order and set(order)==set(schema) else schema)}
+
+@patch
+def find_schema(self:IndividualFileDataset):
+    "Read it from a file that another process wrote"
+    for _,n,id,tag in self.table.live()[1].tolist():
+        try: return self.fix_schema(_head_in_order(self.directory/episode_file(n, id, tag), n))
+        except (LoadError, OSError): pass # it had to go, or is damaged
+
+
 # %% ../../nbs/05g_memory.episode_files.ipynb #91aced11
 @patch
 def _take_over(self:IndividualFileDataset, path, n):
     "Can this file be used?"
-    try: schema,order = episode_head(path, n)[0],_meta_of(path).get('fields')
+    try: schema = _head_in_order(path, n)
     except FileNotFoundError: return False # another process removed it
     except (LoadError, OSError) as e: return self._set_aside(path, e)
-    if self.schema is None: # in a file they lie in another order
-        self.fix_schema({p: schema[p] for p in (order if order and set(order)==set(schema) else schema)})
+    if self.schema is None: self.fix_schema(schema)
     if schema==self.schema: return True
     try: check_episode_file(path, n)
     except LoadError as e: return self._set_aside(path, e)

@@ -64,6 +64,10 @@ class IndividualFileDataset(EpisodeDataset):
     def step_words(self):
         ...
 
+    def find_schema(self):
+        """Read it from a file that another process wrote"""
+        ...
+
     def check_storable(self, schema, cols):
         """Raise for a dtype that safetensors lacks"""
         ...

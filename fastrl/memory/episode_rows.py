@@ -22,7 +22,7 @@ from .place import Place
 from .ring import Ring
 from .row import nest
 from .slots import new_block
-from .table import Table, whole_numbers
+from .table import Table, age_of, whole_numbers
 
 # %% ../../nbs/05f_memory.episode_rows.ipynb #841d889e
 class RingBufferDataset(EpisodeDataset, Savable):
@@ -237,6 +237,15 @@ def _in_shared_memory(ring):
 
 # %% ../../nbs/05f_memory.episode_rows.ipynb #d36dd434
 @patch
+def find_schema(self:RingBufferDataset):
+    "Open the file that another process made with the first episode; what it shares without one cannot be seen"
+    if not (path := self.ring.place.path):
+        raise ValueError('another process has added the first episode, and its rows cannot be seen from here: '
+                         'add the first episode before you start processes, or give the dataset a `path`')
+    self.ring = Ring(self.capacity, path=path)
+    self._open_existing()
+
+@patch
 def _open_existing(self:RingBufferDataset):
     "Take over existing files; while somebody else writes to them they are in order"
     try: lock = self.ring.place.path and FileLock(self.table.place.path)
@@ -298,17 +307,36 @@ def __setstate__(self:RingBufferDataset, state):
 
 # %% ../../nbs/05f_memory.episode_rows.ipynb #41cfd087
 @patch
+def _apart(self:RingBufferDataset):
+    "A copy of the whole episodes that are there now: another process may be adding"
+    new = RingBufferDataset(self.capacity, 'cpu', self.half_precision, self.evictor, max_episodes=self.max_episodes)
+    found,newest = {},None
+    while True:
+        live = {age_of(line): (e,line) for e,line in zip(*self.table.live())}
+        newest = newest or max(live, default=(-1,-1))
+        left = [(k,live[k]) for k in live if k not in found and k<=newest] # once more if they were moved
+        if not left: break
+        for k,(e,line) in sorted(left, key=lambda o: o[0], reverse=True): # the oldest may go first
+            if (o := self.read_episode(e, line)) is not None: found[k] = o
+    for k in sorted(found): new.add_episode(found.pop(k))
+    new.table.evicted = self.table.evicted
+    return new
+
+@patch
 @contextmanager
 def belongings(self:RingBufferDataset, extra=None):
     "Everything to save, while nobody writes"
     with self.lock, self.ring:
-        self.mend()
-        lines = self.table.lines()
-        state = dict(lines=lines, counts=self.table.counts, extra=extra,
+        ds = self._apart() if self.ring.place.others and self.others_added else self
+        ds.mend()
+        lines = ds.table.lines()
+        state = dict(lines=lines, counts=ds.table.counts, extra=extra,
                      devices=[str(f.device) for f in (self.schema or {}).values()],
-                     places=self._first_rows[self._positions(lines)] if self.any_order else None)
-        yield dict(ring=self.ring, state=state, config=dict(
+                     places=ds._first_rows[ds._positions(lines)] if ds.any_order else None)
+        yield dict(ring=ds.ring, state=state, config=dict(
             half_precision=self.half_precision, max_episodes=self.max_episodes, scored=self.any_order))
+        if ds is self and self.ring.place.others and self.others_added:
+            raise RuntimeError('another process began to add episodes while this one saved: save once more')
 
 @patch
 def checkpoint(self:RingBufferDataset,

@@ -83,6 +83,10 @@ class RingBufferDataset(EpisodeDataset, Savable):
         """Move what is stored to shared memory, where workers see it; not from another device"""
         ...
 
+    def find_schema(self):
+        """Open the file that another process made with the first episode; what it shares without one cannot be seen"""
+        ...
+
     def match_steps(self, lines):
         """After an interruption: which rows are free, and which is the next position"""
         ...

@@ -12,7 +12,7 @@ __all__ = ['ReplayBuffer', 'EpisodeReplay', 'saved_episodes', 'episode_problems'
            'concat', 'log']
 
 # %% ../../nbs/06d_memory.episodes.ipynb #63e465a6
-import threading
+import os, threading
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -43,7 +43,7 @@ class EpisodeReplay(TakesVectors, Savable):
     kind = 'EpisodeReplay'
     refused = ValueError # what `add_vector` raises
     _declared = None # by `schema`
-    _drawn_in = None # the worker of a `DataLoader` that `sample` drew in
+    _drawn_in = None # the worker of a `DataLoader`, and the process, that `sample` drew in
     def __init__(self,
         dataset:EpisodeDataset, # Where episodes are kept
         batch_size:int, # Sequences in a batch
@@ -257,8 +257,9 @@ def _end_loaded(self:EpisodeReplay, s):
 def sample(self:EpisodeReplay)->BD:
     "A batch `(batch, time, …)`; each field is on its device"
     with self.lock:
-        if self._drawing is None or self._drawn_in is not get_worker_info(): # each worker draws its own
-            self._drawing,self._drawn_in = iter(self.loader),get_worker_info()
+        here = get_worker_info(),os.getpid() # each worker, and each forked process, draws its own
+        if self._drawing is None or self._drawn_in!=here:
+            self._drawing,self._drawn_in = iter(self.loader),here
             self._rng = self.loader.sequences.rng
         try: batch = next(self._drawing)
         except BaseException:
@@ -386,7 +387,6 @@ def restored(self:EpisodeReplay, saved, ring, beside, state)->EpisodeReplay:
     if isinstance(ds, RingBufferDataset): ds.restored(saved, ring, beside, state)
     elif 'lines' in state and isinstance(ds, IndividualFileDataset) and saved.config['scored']==ds.any_order:
         ds.restore_order(state['counts'], state['lines'])
-    if self.loader.num_workers: ds.share() # the rows that were loaded, too
     keep,r,draws = self.__dict__.pop('_keep'),state['running'] and resume_running(state['running']),state['draws']
     vectors = [{**v, 'running':resume_running(v['running'])} for v in state.get('vectors', ())]
     if ds.schema and any(o.fields!=dict(ds.schema) for o in (r, *(v['running'] for v in vectors)) if o):

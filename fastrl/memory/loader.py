@@ -120,7 +120,7 @@ def can_draw(self:EpisodeDataset,
 )->bool:
     """Is there an episode of `T` steps or more?
     - `T`: Steps in a sequence; 0: whole episodes"""
-    return self.table.has(max(T, 1))
+    return self.schema is not None and self.table.has(max(T, 1))
 
 @patch
 def why_none(self:EpisodeDataset,
@@ -211,6 +211,7 @@ class EpisodeLoader(DataLoader):
 
     def __iter__(self):
         s = self.sequences
+        if self.num_workers: self.episodes.share() # rows that were copied or loaded came to ordinary memory
         if not self.episodes.can_draw(self.least): raise RuntimeError(self.episodes.why_none(s.bs, s.T))
         if s.resumed is None: s.round += 1
         words = s.chunk*((s.T or max(self.episodes.episode_lengths))+s.lead)*self.episodes.step_words
@@ -226,8 +227,12 @@ _most_words = 2**22 # in a slot, 32 MB: larger chunks go as tensors of their own
 
 @patch
 def _batches(self:EpisodeLoader, chunks, workers=None):
+    pid = os.getpid()
     try:
         while True:
+            if workers is not None and pid!=os.getpid():
+                raise RuntimeError('the workers of these batches belong to the process that this one was forked from: '
+                                   'make an iterator of its own here, `iter(loader)`')
             if self.least>1: self._look_for_short()
             yield self.episodes._batch_of([next(chunks) for _ in range(self.parts)], self.mask, self.stack,
                                           self.frame_pad)
@@ -236,7 +241,9 @@ def _batches(self:EpisodeLoader, chunks, workers=None):
         raise RuntimeError(f'a worker that draws sequences has ended ({str(e).strip()}); '
                            'nothing that is stored is lost, and the next batch starts new workers') from e
     finally:
-        if workers is not None: workers._shutdown_workers()
+        if workers is not None:
+            if pid==os.getpid(): workers._shutdown_workers()
+            else: workers._shutdown = True # nor does torch end them from here
 
 # %% ../../nbs/05h_memory.loader.ipynb #93b19987
 @patch(as_prop=True)
