@@ -20,7 +20,7 @@ from fastcore.basics import AttrDict, patch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 from ..core import *
-from .disk import Savable, write_tensors
+from .disk import Savable, copy_of_now, write_tensors
 from .files import put_files
 from .ring import Ring
 from .row import as_tensor, check_column, torch_dtype

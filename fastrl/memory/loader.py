@@ -223,6 +223,7 @@ class EpisodeLoader(DataLoader):
         return self._batches(taken, chunks)
 
 # %% ../../nbs/05h_memory.loader.ipynb #7241e1bd
+_of_parents = [] # iterators that forked processes leave alone
 _most_words = 2**22 # in a slot, 32 MB: larger chunks go as tensors of their own
 
 @patch
@@ -243,7 +244,9 @@ def _batches(self:EpisodeLoader, chunks, workers=None):
     finally:
         if workers is not None:
             if pid==os.getpid(): workers._shutdown_workers()
-            else: workers._shutdown = True # nor does torch end them from here
+            else:
+                workers._shutdown = True # nor does torch end them from here
+                _of_parents.append(workers) # torch refuses another iterator at an address that it knows
 
 # %% ../../nbs/05h_memory.loader.ipynb #93b19987
 @patch(as_prop=True)

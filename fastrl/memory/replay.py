@@ -19,7 +19,7 @@ from ..core import *
 from .ahead import DrawsAhead
 from .alike import *
 from .columns import *
-from .disk import OfClass, Savable
+from .disk import OfClass, Savable, copy_of_now
 from .folds import folds_of
 from .frames import FrameRing, pool_path, stored
 from .joins import breaks_in, copy_held, copy_joined, holding, oldest_first
