@@ -1507,3 +1507,13 @@ def test_concat():
     assert first(concat([a,RingBufferDataset(3)], [1,0]).get_loader(4, 2))['obs'].shape==(4,2)
     here = RingBufferDataset(3); concat([a,here]).get_loader(4, num_workers=1); assert here.ring.place.shared
     repr(both)
+
+@pytest.mark.parametrize('copied', (copy.deepcopy, lambda o: pickle.loads(pickle.dumps(o))))
+def test_copied_together(copied):
+    "Datasets that are drawn from together are copied and pickled together"
+    two = RingBufferDataset(20),RingBufferDataset(20)
+    for k,ds in enumerate(two): ds.add_episode(episode(k, 5))
+    twin = copied(concat(two))
+    two[0].add_episode(episode(7, 5))
+    drawn = next(iter(twin.get_loader(8, 3, seed=0)))['obs']
+    assert follow(drawn) and {*(drawn//10).flatten().tolist()}=={0,1}

@@ -439,7 +439,7 @@ def __getstate__(self:EpisodeDataset):
     with self.lock: # all is of one moment, also if other threads add while it is pickled
         state = {k:v for k,v in self.__dict__.items() if k not in ('lock','_refill','writing')}
         state.update(_queue=[*self._queue], _entry={**self._entry})
-        if not self.table.place.others: state['table'] = copy.deepcopy(self.table)
+        if self.table is not None and not self.table.place.others: state['table'] = copy.deepcopy(self.table)
     if get_spawning_popen() is not None:
         state.update(evictor=_LeftBehind() if self.any_order else FIFOEvictor(), other=None, _others=None, _queue=[],
                      _entry={}, _draws_only=self._draws_only or self.any_order or self.other is not None)
