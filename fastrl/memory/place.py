@@ -168,7 +168,7 @@ def frames_when_full(
     return max(capacity+more, 2*(stack+1))
 
 # %% ../../nbs/00b_memory.place.ipynb #d596e475
-_few = 16 # a part of an observation with fewer numbers takes no more room twice than where it lies once
+_few = 16 # parts of an observation with fewer numbers gain little, and `HER` finds its goals in the rows
 
 def frame_shape(
     path, # Of a field
