@@ -94,10 +94,14 @@ def as_seconds(
 class EngineLost(RuntimeError):
     "The engine dropped a task: it was shut down, or killed, or cannot be reached any more"
 
+async def _ended(future):
+    "Wait for it, awake each second: a signal that comes just when the loop falls asleep does not wake it"
+    while not future.done(): await asyncio.wait([future], timeout=1)
+
 async def _result(future):
     "The result of a task; an error if the engine cancelled it"
     future,lost = asyncio.wrap_future(future),(asyncio.CancelledError, concurrent.futures.CancelledError)
-    try: await asyncio.wait([future])
+    try: await _ended(future)
     except asyncio.CancelledError:
         future.cancel() # we were cancelled, and not the task
         raise
@@ -192,9 +196,12 @@ async def in_thread(
     - returns: its result"""
     call = _Call(partial(f, *args))
     future = asyncio.wrap_future(call.future)
-    try: return await asyncio.shield(future)
+    try:
+        await _ended(future)
+        return future.result()
     except asyncio.CancelledError:
         (stop or call.interrupt)()
+        future.add_done_callback(lambda o: o.cancelled() or o.exception()) # nobody else asks for it
         if not (await asyncio.wait([future], timeout=patience))[0]:
             future.cancel()
             log.warning('%s cannot be interrupted where it is now; it ends with this program, or earlier', what)

@@ -916,13 +916,35 @@ run(pe)""")
     for _ in range(times):
         os.killpg(p.pid, signal.SIGINT)
         time.sleep(.3)
-    out,err = p.communicate(timeout=60) # it would take 300 s
+    try: out,err = p.communicate(timeout=60) # it would take 300 s
+    finally: p.kill()
     assert p.returncode and 'KeyboardInterrupt' in err and out==('cleaned up\n' if what=='caught' else '')
     assert ('cannot be interrupted where it is now' in err)==(what=='c') or times==2
     assert sorted(o.name for o in (tmp_path/'run'/'experience').iterdir())==['000000.env.safetensors','memory.json']
     assert not [*tmp_path.glob('fastrl-*')]
     state,pe = one(tmp_path/'run', columns)
     assert state.iteration==0 and len(pe.memory)==5
+
+@pytest.mark.slow
+@pytest.mark.parametrize('task', ['environment_task','update_task'])
+def test_unheard_interrupt(task, tmp_path):
+    "Ctrl-C that does not wake the loop, as when it comes just before that falls asleep; here another thread takes the signal"
+    p = started(tmp_path, f"""
+import signal, threading
+threading.Thread(target=time.sleep, args=(300,), daemon=True).start()
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT]) # this thread, and those that it starts
+pe = ParallelExperience(work_dir={str(tmp_path/'run')!r})
+if {task=='update_task'}: pe.environment_task(env)
+@pe.{task}
+def busy(ctx):
+    Path({str(tmp_path/'begun')!r}).touch()
+    while True: sum(range(1000))
+run(pe)""")
+    assert in_time((tmp_path/'begun').exists)
+    time.sleep(.5) # the loop is asleep
+    p.send_signal(signal.SIGINT)
+    try: assert 'KeyboardInterrupt' in p.communicate(timeout=60)[1] and p.returncode
+    finally: p.kill()
 
 @pytest.mark.slow
 @pytest.mark.parametrize('method', ['fork',long('spawn'),long('forkserver')])
