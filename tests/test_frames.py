@@ -6,6 +6,7 @@ import copy, itertools, multiprocessing, pickle, random, warnings
 from types import SimpleNamespace
 import numpy as np, pytest, torch
 from fastrl.core import BD, leaves
+from fastrl.memory import frames
 from fastrl.memory.frames import *
 from fastrl.memory.replay import *
 from fastrl.memory.row import nest
@@ -138,6 +139,13 @@ class History:
         rows = [self.world.step() for _ in range(self.rng.randint(1, 2*self.cap))]
         if self.rng.random()<.5: rows = [single(o, self.world.stack) for o in rows]
         self.memory+BD({k: torch.from_numpy(np.stack([o[k] for o in rows])) for k in names})
+    def step_all(self):
+        "As a vector: some environments, in any order, take a step at the same time"
+        envs = self.world.envs
+        for _ in range(self.rng.randint(1, 4)):
+            rows = [self.world.step(e) for e in self.rng.sample(range(len(envs)), self.rng.randint(1, len(envs)))]
+            if self.rng.random()<.7: rows = [single(o, self.world.stack) for o in rows]
+            self.memory+{k: np.stack([o[k] for o in rows]) for k in names}
     def one_env(self):
         e = self.rng.randrange(len(self.world.envs)) # the others wait, and resume
         for _ in range(self.rng.randint(1, 2*self.cap)): self.memory.add(**single(self.world.step(e), self.world.stack))
@@ -178,7 +186,7 @@ class History:
         self.base = self.memory.ring.total-1
 
     def run(self, n):
-        acts = [self.add]*6+[self.add_several, self.one_env, self.save, self.checkpoint, self.copy, self.slice, self.mapped, self.clear]
+        acts = [self.add]*6+[self.step_all]*4+[self.add_several, self.one_env, self.save, self.checkpoint, self.copy, self.slice, self.mapped, self.clear]
         for i in range(n):
             act = self.rng.choice(acts)
             at = f'{self.at}, act {i}, {act.__name__}'
@@ -195,6 +203,52 @@ def test_many_histories(seed, tmp_path):
     for i in range(100):
         (tmp_path/str(i)).mkdir()
         History(seed+i, tmp_path/str(i)).run(40)
+
+# %% The short way and the long way
+short_ways = 'continued','continued_by_each'
+
+def inside(ring):
+    "All that a ring of frames remembers"
+    new,pool = ring.newest,ring.pool
+    envs = sorted((k, o.serial, o.episode, o.step, o.numbers, [bits(f[0]) for f in o.frames]) for k,o in new.envs.items())
+    return [(o.total, o.seams, bits(o.place.packed.numpy()) if o.fields else b'') for o in (ring, pool)],envs,(new.seen, new.base, new.barrier, new.last.tolist(), ring.warned)
+
+@pytest.mark.parametrize('seed', range(30))
+def test_short_way(seed, monkeypatch):
+    "Rows that take the short way, one or several at a time, leave all as the long way does, which also says what is wrong with some"
+    rng = random.Random(seed)
+    stack,pad,cap,margin = rng.choice((0,1,2,4)),rng.choice(('repeat','zeros')),rng.randint(12, 30),rng.choice((0,5,.05))
+    world,found = World(rng, rng.randint(1, 5), stack, pad, rng.choice((1,3,8))),[]
+    unsaid = rng.choice(((), (), ('step',), ('episode_id',), ('step','episode_id')))
+    told = [o for o in names if o not in unsaid]
+    memories = [make(cap, stack, pad, frame_margin=margin) for _ in range(2)]
+    def noted(f): return lambda *args: found.append(res := f(*args)) or res
+    def add(memory, rows, one, way):
+        with monkeypatch.context() as m:
+            for k in short_ways: m.setattr(frames, k, way(getattr(frames, k)))
+            try: memory.add(**rows) if one else memory+rows
+            except ExperienceReplayException as e: return str(e)
+    def both(*rows):
+        said = [add(o, *rows, way) for o,way in zip(memories, (noted, lambda f: lambda *args: None))]
+        assert said[0]==said[1] and inside(memories[0].ring)==inside(memories[1].ring), f'seed {seed}: {said}'
+        return said[0] is None
+    for _ in range(100):
+        one,n = rng.random()<(.1,.5,.9)[seed%3],len(world.envs)
+        envs = rng.sample(range(n), 1 if one else rng.randint(1, n)) if rng.random()<.8 else rng.choices(range(n), k=1 if one else 3)
+        rows = [world.step(e) for e in envs]
+        if rng.random()<.6: rows = [single(o, stack) for o in rows]
+        batch = {k: rows[0][k] if one else np.stack([o[k] for o in rows]) for k in told}
+        if rng.random()<.4:
+            act = rng.randrange(8)
+            for o in memories: o.cut() if act==0 else o.clear() if act==1 and len(o) else o.ring.copy_rows(o.ring, o.ring.held[-2:]) if act==2 and len(o) else None
+            v = batch[k := rng.choice([o for o in rng.choice((('state','next_state'), ('step','episode_id','env_id'), names)) if o in told] or ['state'])]
+            odd = [~v, torch.from_numpy(v)] if v.dtype==bool else [v+1, v*0+3, np.concatenate([v[1:], v[:1]]), v.astype('f8'), torch.from_numpy(v+0)]
+            if both({**batch, k:rng.choice(odd)}, one) or act<3: # what comes next is to follow nothing
+                for o in world.envs: o.t = o.last = None
+                [o.cut() for o in memories]
+                continue
+        both(batch, one)
+    assert any(found) and not all(found), f'seed {seed}'
 
 # %% Episodes that are stored whole
 @pytest.mark.parametrize('pad', ('repeat','zeros'))

@@ -5,7 +5,7 @@ A store takes lists, NumPy arrays and tensors of many dtypes, nested or flat, an
 Docs: https://fastrl.github.io/fastrl/memory.alike.html.md"""
 from typing import Any, overload
 from .row import *
-__all__ = ['same_items', 'add_alike']
+__all__ = ['same_items', 'alike_items', 'add_items', 'add_alike']
 
 def same_items(v, field: Field, col, whole, single=False):
     """The bytes of `v` as items of a column, without a copy
@@ -17,10 +17,24 @@ def same_items(v, field: Field, col, whole, single=False):
     - returns: the values with one item per row; `None` if they need a closer look"""
     ...
 
-def add_alike(ring, batch: dict, steps=False) -> bool:
-    """Add the rows of `batch` if they can be copied as they are
+def alike_items(ring, batch: dict, replay=False):
+    """The columns of `batch` with one item per row, if they can be copied as they are
     - `ring`: A `Ring`
     - `batch`: Columns that share their first axis
-    - `steps`: Of a replay memory: numbers may come as `(n,)`, and a `td_error` may be missing?
+    - `replay`: Of a replay memory: numbers may come as `(n,)`, and a `td_error` may be missing?
+    - returns: for each column of the store itself and what goes there, and how many rows; `None` if one needs a closer look"""
+    ...
+
+def add_items(ring, pairs, n) -> bool:
+    """Add rows column by column
+    - `ring`: A `Ring`, whose lock you hold
+    - `n`: As `alike_items` gives them
+    - returns: Were they added? They are not if there are too few slots before the end"""
+    ...
+
+def add_alike(ring, batch: dict, replay=False) -> bool:
+    """Add the rows of `batch` if they can be copied as they are
+    - `ring`: A `Ring`
+    - `batch`: As `alike_items` takes them
     - returns: Were they added? If not, nothing has changed"""
     ...

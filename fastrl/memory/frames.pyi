@@ -8,10 +8,11 @@ import numpy as np
 from torch import Tensor
 from ..core import *
 from .place import *
+from .alike import *
 from .ring import Ring, Seams
 from .row import *
 from .stacks import *
-__all__ = ['FrameRing', 'stored', 'pool_path']
+__all__ = ['FrameRing', 'add_steps', 'stored', 'pool_path']
 
 class FrameRing(Ring):
     """A ring in which `state` and `next_state` are stacks of frames, each of them stored once"""
@@ -130,6 +131,13 @@ class FrameRing(Ring):
 
     def __repr__(self):
         ...
+
+def add_steps(ring: Ring, batch: dict, replay=False) -> bool:
+    """Add rows in the short way
+    - `ring`: Of frames, or as `add_alike` takes it
+    - `batch`: As `alike_items` takes them
+    - returns: Were they added? If not, nothing has changed"""
+    ...
 
 def stored(ring) -> int:
     """How many rows of a ring can be drawn"""

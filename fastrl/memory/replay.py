@@ -17,11 +17,10 @@ from torch import Tensor
 from fastcore.basics import patch
 from ..core import *
 from .ahead import DrawsAhead
-from .alike import *
 from .columns import *
 from .disk import OfClass, Savable, copy_of_now
 from .folds import folds_of
-from .frames import FrameRing, pool_path, stored
+from .frames import FrameRing, add_steps, pool_path, stored
 from .joins import breaks_in, copy_held, copy_joined, holding, oldest_first
 from .on_device import LearnsOnDevice
 from .ring import Ring
@@ -165,7 +164,7 @@ def __add__(self:ExperienceReplay,
         if not (len(self) or self.freeze_memory): warn_of_rest(batch, self.max_sz)
         return self._add_rows_of(batch.of, torch.arange(len(batch.of)), batch)
     try:
-        if not self.freeze_memory and self.frame_stack is None and add_alike(self.ring, batch, steps=True): return self
+        if not self.freeze_memory and add_steps(self.ring, batch, replay=True): return self
         rows = with_later(as_rows(batch, self.ring.fields), self.later)
         if not (len(self) or self.freeze_memory): warn_of_rest(rows, self.max_sz)
         if self.freeze_memory: self._extend_to_full(rows)

@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from torch import Tensor
 from ..core import *
 from .ahead import DrawsAhead
-from .alike import *
 from .columns import *
 from .disk import Savable
 from .on_device import LearnsOnDevice

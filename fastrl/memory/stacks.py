@@ -8,8 +8,9 @@ Docs: https://fastrl.github.io/fastrl/memory.stacks.html.md"""
 
 # %% auto #0
 __all__ = ['check_frames', 'warn_of_stacks', 'pool_path', 'pool_file', 'is_image', 'stack_sequences', 'two_stacks', 'with_stacks',
-           'with_numbers', 'fields_with_stacks', 'slots_of_rows', 'pick_windows', 'Newest', 'Latest', 'said_of',
-           'as_words', 'Steps', 'same_frames', 'barrier_in', 'planned', 'words_of', 'continued']
+           'with_numbers', 'fields_with_stacks', 'parted', 'slots_of_rows', 'pick_windows', 'Newest', 'Latest',
+           'said_of', 'frames_in', 'as_words', 'Steps', 'same_frames', 'barrier_in', 'planned', 'words_of', 'continued',
+           'continued_by_each']
 
 # %% ../../nbs/02c_memory.stacks.ipynb #3d87d1c6
 import math, numpy as np, torch
@@ -208,6 +209,19 @@ def fields_with_stacks(
     axis,of = (stack,) if stack else (),{(k, *f.path[1:]): f for f in frames for k in ('state','next_state')}
     return [Field(o.path, (*axis, *of[o.path].shape), of[o.path].dtype) if o.path in of else o for o in fields]
 
+def parted(
+    fields, # Of a step; `None` if they are not known
+    stack:int, # Frames in a state; 0: it is no stack
+): # -> schemas of the rows, with numbers of frames, and of the frames
+    """What is stored of a step, and what of its frames
+    - `fields`: Of a step; `None` if they are not known
+    - `stack`: Frames in a state; 0: it is no stack
+    - returns: schemas of the rows, with numbers of frames, and of the frames"""
+    if fields is None: return None,None
+    rows,frames = stacked_fields(fields, stack)
+    check_frames(fields, stack)
+    return [nest({f.path: (f.shape, f.dtype) for f in o}) for o in (rows, frames)]
+
 # %% ../../nbs/02c_memory.stacks.ipynb #ebd5b7ed
 @compiled
 def slots_of_rows(
@@ -272,6 +286,30 @@ def said_of(cols, n):
     return keys,over.tolist(),[o[0] for o in episode] if episode else None,[o[0] for o in step] if step else None
 
 # %% ../../nbs/02c_memory.stacks.ipynb #bfcb5fca
+def frames_in(
+    ts:dict, # As of `tensors_of`
+    path, # Of the column of frames
+    f, # The field of a frame
+    one:bool, # Is it one step, and not a batch?
+    stack:int, # Frames in a stack; 0: it is none
+)->Tensor: # `(n, frames, …)`
+    """The frames of some steps, or a `ValueError`
+    - `ts`: As of `tensors_of`
+    - `path`: Of the column of frames
+    - `f`: The field of a frame
+    - `one`: Is it one step, and not a batch?
+    - `stack`: Frames in a stack; 0: it is none
+    - returns: `(n, frames, …)`"""
+    if path not in ts: raise ValueError(f'a row here has frames in `{path_name(path)}`, and got none')
+    t,python = ts[path]
+    if one: t = t[None]
+    single,stacked = tuple(t.shape[1:])==f.shape,stack>0 and tuple(t.shape[1:])==(stack, *f.shape)
+    if not (single or stacked) or not (t.dtype==f.dtype or fits(t, python, f.dtype)):
+        want = f'{like((stack, *f.shape), f.dtype)}, or one frame ' if stack else ''
+        raise ValueError(f'`{path_name(path)}` should be {want}{like(f.shape, f.dtype)}, '
+                         f'got {like(t.shape[1:], t.dtype)}')
+    return (t[:,None] if single else t).to(f.dtype)
+
 def as_words(t, n):
     "Tensor `t` of `n` rows as an array `(n, frames, words)` that is quick to compare"
     if not t.numel(): return np.zeros((*t.shape[:2], 0), np.uint8)
@@ -332,6 +370,16 @@ class _Plan:
             if i not in new: new[i] = i if i>=oldest else self.store(o)
         newest = self.steps.frame(j, self.steps.stack)
         return [*(new[i] for i in was.numbers), self.store(newest)],[*was.frames, newest]
+
+    def portions(self, most):
+        "Rows to write together: between cuts, and with so few frames that none needs one which another overwrites"
+        a,n = 0,len(self.counts)
+        while a<n:
+            before = self.counts[a-1] if a else 0
+            b = max(a+1, int(np.searchsorted(self.counts, before+most, 'right')))
+            b = min([b, *(o for o in self.cuts if o>a)])
+            yield a,b
+            a = b
 
 # %% ../../nbs/02c_memory.stacks.ipynb #8429c334
 @patch
@@ -408,16 +456,85 @@ def continued(
     s,after = row.get('state'),row.get('next_state')
     if not type(s) is type(after) is np.ndarray: return
     if not s.dtype==after.dtype==frames.dtype or s.shape!=after.shape: return
-    if any(isinstance(row.get(k), Tensor) for k in _says): return
-    env,worker,episode,step,*over = (np.asarray(row[k]).reshape(-1).tolist() if k in row else None for k in _says)
+    env,worker,episode,step,*over = said = [_listed(row.get(k)) for k in _says]
+    if False in said: return
     key = tuple(i for o in (env, worker, None if env else episode) if o for i in o)
     was = envs.get(key)
     if was is None or was.serial<barrier or episode and episode[0]!=was.episode or step and step[0]!=was.step+1: return
-    if s.shape==frames.shape[1:]: s,before,after = [s],was.frames[-1:],[after]
-    elif not stack or s.shape!=(stack, *frames.shape[1:]): return
-    elif not np.array_equal(words_of(s[1:]), words_of(after[:-1])): return
-    else: before = was.frames
-    if all(same_frames((words_of(a),), b) for a,b in zip(s, before)):
-        return key,was,after[-1],any(o and any(o) for o in over),episode and episode[0],step and step[0]
+    if s.shape==frames.shape[1:]: s,before,frame = [s],was.frames[-1:],after
+    elif not stack or s.shape!=(stack, *frames.shape[1:]) or s[1:].tobytes()!=after[:-1].tobytes(): return
+    else: before,frame = was.frames,after[-1]
+    for a,(b,) in zip(s, before):
+        if a.tobytes()!=b.tobytes(): return # which compares faster than NumPy does
+    return key,was,frame,any(o and any(o) for o in over),episode and episode[0],step and step[0]
+
+def _listed(x):
+    "The numbers in what a row says, if anything; `False` for a tensor"
+    if x is None or type(x) in (bool, float, int): return x if x is None else [x]
+    return not isinstance(x, Tensor) and np.asarray(x).reshape(-1).tolist()
 
 _says = 'env_id','worker_id','episode_id','step','terminated','truncated'
+
+# %% ../../nbs/02c_memory.stacks.ipynb #2f6a90c4
+def _plain_array(x):
+    "A column as an array; `None` if there is none, `False` for what needs a closer look"
+    if x is None or type(x) is np.ndarray: return x
+    usable = type(x) is Tensor and x.is_cpu and x.layout is torch.strided
+    return usable and not (x.requires_grad or x.is_neg() or x.is_conj()) and x.numpy()
+
+_seen = 'state','next_state'
+
+# %% ../../nbs/02c_memory.stacks.ipynb #2f6a90c3
+def continued_by_each(
+    batch, # Columns
+    envs:dict, # By environment its `Latest`
+    frames, # Those that are stored, an array
+    stack:int, # Frames in a state
+    zeros:bool, # Do zeros come before a first frame?
+    barrier:int, # Rows below it are not continued
+    total:int, # The serial numbers of the first row
+    number:int, # and of the first frame
+): # -> numbers of frames `(n,stack+1)`, the new frames, and by environment the `Latest` that it will have. Or `None`
+    """What each row of some arrays continues or begins; `None` for all that is not so simple
+    - `batch`: Columns
+    - `envs`: By environment its `Latest`
+    - `frames`: Those that are stored, an array
+    - `stack`: Frames in a state
+    - `zeros`: Do zeros come before a first frame?
+    - `barrier`: Rows below it are not continued
+    - `total`: The serial numbers of the first row
+    - `number`: and of the first frame
+    - returns: numbers of frames `(n,stack+1)`, the new frames, and by environment the `Latest` that it will have. Or `None`"""
+    (s,after),(env,worker,episode,step,*over) = said = [[_plain_array(batch.get(k)) for k in o] for o in (_seen, _says)]
+    if s is None or after is None or any(o is False for part in said for o in part): return
+    n,S,like,half = len(s),stack or 1,frames.shape[1:],len(frames)//2
+    if not s.dtype==after.dtype==frames.dtype or s.shape!=after.shape: return
+    if any(o is not None and o.size!=n for o in said[1]): return
+    single = s.shape[1:]==like
+    if not single and (not stack or s.shape[1:]!=(stack, *like) or not np.array_equal(s[:,1:], after[:,:-1])): return
+    env,worker,episode,step,*over = (o if o is None else o.reshape(n).tolist() for o in said[1])
+    named = [o for o in (env, worker, None if env else episode) if o]
+    keys = [*zip(*named)] if named else [()]*n
+    res,new,latest = np.empty((n, S+1), np.int64),[],{}
+    for j,key in enumerate(keys):
+        was,newest = latest[key] if key in latest else envs.get(key),after[j] if single else after[j,-1]
+        if was is not None and (was.serial<barrier or episode and episode[j]!=was.episode): was = None
+        if was is None:
+            if not single: return
+            first = words_of(s[j])
+            res[j,:S-1],res[j,S-1] = -1 if zeros else number,number
+            seen = [(np.zeros_like(first) if zeros and k<S-1 else first,) for k in range(S)]
+            new.append(s[j])
+            number += 1
+        else:
+            if step and step[j]!=was.step+1 or any(0<=o<number-half for o in was.numbers): return
+            for a,(b,) in zip(s[j:j+1] if single else s[j], was.frames[-1:] if single else was.frames):
+                if a.tobytes()!=b.tobytes(): return
+            res[j,:S],seen = was.numbers,was.frames
+        res[j,S] = number
+        new.append(newest)
+        number += 1
+        over_now = any(o and o[j] for o in over)
+        latest[key] = None if over_now else Latest(total+j, episode and episode[j], step and step[j],
+            [*map(int, res[j,1:])], [*seen[1:], (words_of(newest),)])
+    return res,new,latest

@@ -10,7 +10,7 @@ from torch import Tensor
 from ..core import *
 from .place import *
 from .row import *
-__all__ = ['check_frames', 'warn_of_stacks', 'pool_path', 'pool_file', 'is_image', 'stack_sequences', 'two_stacks', 'with_stacks', 'with_numbers', 'fields_with_stacks', 'slots_of_rows', 'pick_windows', 'Newest', 'Latest', 'said_of', 'as_words', 'Steps', 'same_frames', 'barrier_in', 'planned', 'words_of', 'continued']
+__all__ = ['check_frames', 'warn_of_stacks', 'pool_path', 'pool_file', 'is_image', 'stack_sequences', 'two_stacks', 'with_stacks', 'with_numbers', 'fields_with_stacks', 'parted', 'slots_of_rows', 'pick_windows', 'Newest', 'Latest', 'said_of', 'frames_in', 'as_words', 'Steps', 'same_frames', 'barrier_in', 'planned', 'words_of', 'continued', 'continued_by_each']
 
 def check_frames(fields, stack: int):
     """A `ValueError` unless `state` and `next_state` have the same frames, and rows say where episodes end
@@ -81,6 +81,13 @@ def fields_with_stacks(fields, frames, stack: int) -> list:
     - `stack`: Frames in a stack; 0: it is none"""
     ...
 
+def parted(fields, stack: int):
+    """What is stored of a step, and what of its frames
+    - `fields`: Of a step; `None` if they are not known
+    - `stack`: Frames in a state; 0: it is no stack
+    - returns: schemas of the rows, with numbers of frames, and of the frames"""
+    ...
+
 def slots_of_rows(rows, idxs, state, nxt, S, k):
     """Where the frames of packed rows lie in the pool
     - `rows`: Packed, `(n, words)`
@@ -123,6 +130,16 @@ class Latest:
 
 def said_of(cols, n):
     """What rows say of themselves: environment, end of an episode, its number, and step"""
+    ...
+
+def frames_in(ts: dict, path, f, one: bool, stack: int) -> Tensor:
+    """The frames of some steps, or a `ValueError`
+    - `ts`: As of `tensors_of`
+    - `path`: Of the column of frames
+    - `f`: The field of a frame
+    - `one`: Is it one step, and not a batch?
+    - `stack`: Frames in a stack; 0: it is none
+    - returns: `(n, frames, …)`"""
     ...
 
 def as_words(t, n):
@@ -178,6 +195,10 @@ class _Plan:
         """Numbers and frames of row `j`, which continues `was`; frames that will soon be overwritten are stored anew"""
         ...
 
+    def portions(self, most):
+        """Rows to write together: between cuts, and with so few frames that none needs one which another overwrites"""
+        ...
+
     def continues(self, j, key, was, episode, step, strict):
         """Does row `j`, of environment `key`, continue the row `was`? An error if it should, and does not"""
         ...
@@ -210,4 +231,17 @@ def continued(row, envs: dict, frames, stack: int, barrier: int):
     - `stack`: Frames in a state
     - `barrier`: Rows below it are not continued
     - returns: environment, its `Latest`, the new frame; does the episode end, its number, step. Or `None`"""
+    ...
+
+def continued_by_each(batch, envs: dict, frames, stack: int, zeros: bool, barrier: int, total: int, number: int):
+    """What each row of some arrays continues or begins; `None` for all that is not so simple
+    - `batch`: Columns
+    - `envs`: By environment its `Latest`
+    - `frames`: Those that are stored, an array
+    - `stack`: Frames in a state
+    - `zeros`: Do zeros come before a first frame?
+    - `barrier`: Rows below it are not continued
+    - `total`: The serial numbers of the first row
+    - `number`: and of the first frame
+    - returns: numbers of frames `(n,stack+1)`, the new frames, and by environment the `Latest` that it will have. Or `None`"""
     ...
