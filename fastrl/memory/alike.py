@@ -12,6 +12,7 @@ __all__ = ['same_items', 'alike_items', 'add_items', 'add_alike']
 # %% ../../nbs/00d_memory.alike.ipynb #00d0a003
 import numpy as np, torch
 from torch import Tensor
+from ..core import leaves
 from .row import *
 
 # %% ../../nbs/00d_memory.alike.ipynb #00d0a006
@@ -52,11 +53,11 @@ def alike_items(
     - returns: for each column of the store itself and what goes there, and how many rows; `None` if one needs a closer look"""
     place = ring.place
     fields,arrays = place.fields,getattr(place, 'arrays', None)
-    if not arrays or not fields.flat: return
-    pairs,n,lacks = [],None,replay and 'td_error' not in batch
-    if len(batch)+lacks!=len(fields): return
+    if not arrays: return
+    pairs,n,lacks,given = [],None,replay and 'td_error' not in batch,batch if fields.flat else dict(leaves(batch))
+    if len(given)+lacks!=len(fields): return
     for f,col,whole in zip(fields, arrays.values(), place.wholes.values()):
-        v = batch.get(f.path[0], _none)
+        v = given.get(f.path[0] if fields.flat else f.path, _none)
         if whole is None: return
         if lacks and f.path[0]=='td_error': pairs.append((whole, np.zeros((), whole.dtype)))
         else:

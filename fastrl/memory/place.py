@@ -11,7 +11,7 @@ __all__ = ['head_words', 'ring_mark', 'Place', 'machine_memory', 'nbytes_when_fu
            'stacked_fields', 'row_writer']
 
 # %% ../../nbs/00b_memory.place.ipynb #d6c733b4
-import errno, json, math, os, secrets, shutil, struct
+import errno, json, math, os, secrets, shutil
 from multiprocessing.context import get_spawning_popen
 from pathlib import Path
 import numpy as np, torch
@@ -19,6 +19,9 @@ from fastcore.basics import patch
 from torch import Tensor
 from ..core import *
 from .row import *
+from .writer import *
+
+_all_ = ['row_writer'] # import it from here, too
 
 # %% ../../nbs/00b_memory.place.ipynb #cd7f346b
 head_words = 512 # in front of the rows of a file, and beside other rows: numbers for the owner of the place
@@ -332,92 +335,6 @@ def _copy_around(columns, cols, at, n):
         else:
             v[at:].copy_(t[:fit])
             v[:n-fit].copy_(t[fit:])
-
-# %% ../../nbs/00b_memory.place.ipynb #947aaafb
-_codes = dict(b1='?', i1='b', i2='h', i4='i', i8='q', u1='B', u2='H', u4='I', u8='Q',
-              f2='e', f4='f', f8='d') # of the module `struct`
-
-def _exact_types(dtype):
-    "The types of the numbers that a column of `dtype` takes as they are"
-    if dtype.kind=='f':
-        return {o for o in (float, np.float16, np.float32, np.float64) if np.dtype(o).itemsize<=dtype.itemsize}
-    return {bool, np.bool_} if dtype.kind=='b' else {dtype.type}
-
-def _number_test(x, i, dtype):
-    "Python code: does the number `x` go into column `i` as it is? NaN and large numbers go the general way"
-    if dtype.kind=='b': return f'(_type({x}) in _t{i} or _type({x}) is _int and 0<={x}<=1)'
-    if dtype.kind=='c': return f'_type({x}) in _t{i}'
-    if dtype.kind!='f':
-        return f'(_type({x}) in _t{i} or _type({x}) is _int and {np.iinfo(dtype).min}<={x}<={np.iinfo(dtype).max})'
-    top = float(np.finfo(dtype).max)
-    whole = min(top, 2.**53) # more of an int than that is not kept
-    return (f'(_type({x}) in _floats and {-top}<={x}<={top} or _type({x}) in _t{i} '
-            f'or _type({x}) is _int and {-whole}<={x}<={whole})')
-
-# %% ../../nbs/00b_memory.place.ipynb #27456296
-def _field_code(i, f, col, end):
-    "Python code for field `i`: test, write alone, format and value in a packed row whose last field stops at `end`"
-    size,start,x = f.dtype.itemsize*math.prod(f.shape),f.start*f.dtype.itemsize,f'x{i}'
-    array = f'_type({x}) is _ndarray and {x}.dtype is _d{i} and {x}.shape=={f.shape}'
-    as_bytes = f.shape not in ((), (1,)) or col.dtype.kind=='c'
-    test = (array if f.shape and as_bytes else _number_test(x, i, col.dtype) if not f.shape
-            else f'({_number_test(x, i, col.dtype)} or {array})')
-    form = f'{start-end}x' + (f'{size}s' if as_bytes else _codes[col.dtype.str[1:]])
-    number = f'({x}.item() if _type({x}) is _ndarray else {x})' if f.shape else x
-    return test,f'_w{i}[_n] = {x}',form,f'{x}.tobytes()' if as_bytes else number,start+size
-
-# %% ../../nbs/00b_memory.place.ipynb #fe46b938
-_writer_code = '''
-def fits(row):
-    try: {names}, = {values},
-    except KeyError: return False
-    return {tests}
-
-def add(row):
-    try: {names}, = {values},
-    except KeyError: return False
-    if {tests}:
-        with _lock:
-            total = _head[0]
-            if _head[1]<=total{free}:
-                _n = {slot}
-                _head[1] = total+1
-                {write}
-                _head[0] = total+1
-                return True
-    return False'''
-
-# %% ../../nbs/00b_memory.place.ipynb #97c5af46
-def row_writer(
-    place:Place, # With room for rows; word 0 of its head counts the rows that are written, word 1 those that were begun
-    lock, # Held while a row is written
-    base:int=None, # Of a place that grows, the word that has the number of the row in slot 0; others make room
-): # -> `f(row)`, which writes a row that fits as it is: did it? `f.fits(row)` only looks
-    """A function that is compiled to write rows of these fields
-    - `place`: With room for rows; word 0 of its head counts the rows that are written, word 1 those that were begun
-    - `lock`: Held while a row is written
-    - `base`: Of a place that grows, the word that has the number of the row in slot 0; others make room
-    - returns: `f(row)`, which writes a row that fits as it is: did it? `f.fits(row)` only looks"""
-    fields = place.fields
-    if place.arrays is None or not fields.flat: return lambda row: False
-    env = dict(_head=place.head, _lock=lock, _cap=len(place), _place=place, _packed=place.packed, _type=type,
-               _ndarray=np.ndarray, _int=int, _floats={float, np.float64}, _len=len)
-    tests,writes,form,packed,end = [f'_len(row)=={len(fields)}'],[],'=',[],0
-    for i,(f,col) in enumerate(zip(fields, place.arrays.values())):
-        env[f'_w{i}'],env[f'_d{i}'],env[f'_t{i}'] = col,col.dtype,_exact_types(col.dtype)
-        test,write,code,value,end = _field_code(i, f, col, end)
-        tests.append(test); writes.append(write); packed.append(value)
-        form += code
-    if place.short: # a short row is packed in one stroke; a long one goes field by field, which spares a copy
-        env.update(_pack=struct.Struct(form).pack_into, _bytes=memoryview(place.array).cast('B'))
-        writes = [f'_pack(_bytes, _n*{fields.nbytes}, {", ".join(packed)})']
-    exec(_writer_code.format(
-        names=', '.join(f'x{i}' for i in range(len(fields))), values=', '.join(f'row[{o!r}]' for o in fields.flat),
-        tests=' and '.join(tests), write='; '.join(writes), # a place that grows may have grown meanwhile
-        free='' if base is None else f' and total-_head[{base}]<_cap and _place.packed is _packed',
-        slot='total%_cap' if base is None else f'total-_head[{base}]'), env)
-    add,add.fits = env.pop('add'),env.pop('fits') # left there, they would keep the rows when nobody uses them
-    return add
 
 # %% ../../nbs/00b_memory.place.ipynb #9bc4cfd9
 @patch

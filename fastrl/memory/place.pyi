@@ -7,6 +7,7 @@ from typing import Any, overload
 from torch import Tensor
 from ..core import *
 from .row import *
+from .writer import *
 __all__ = ['head_words', 'ring_mark', 'Place', 'machine_memory', 'nbytes_when_full', 'frames_when_full', 'frame_shape', 'stacked_fields', 'row_writer']
 head_words: int
 
@@ -180,13 +181,5 @@ def stacked_fields(fields, stack: int):
     - `fields`: Of a step
     - `stack`: Frames in a state; 0: it is no stack
     - returns: the fields of a row, in which frames have numbers; and those of a frame"""
-    ...
-
-def row_writer(place: Place, lock, base: int | None=None):
-    """A function that is compiled to write rows of these fields
-    - `place`: With room for rows; word 0 of its head counts the rows that are written, word 1 those that were begun
-    - `lock`: Held while a row is written
-    - `base`: Of a place that grows, the word that has the number of the row in slot 0; others make room
-    - returns: `f(row)`, which writes a row that fits as it is: did it? `f.fits(row)` only looks"""
     ...
 ring_mark: Any

@@ -14,7 +14,7 @@ __all__ = ['check_frames', 'warn_of_stacks', 'pool_path', 'pool_file', 'is_image
 
 # %% ../../nbs/02c_memory.stacks.ipynb #3d87d1c6
 import math, numpy as np, torch
-from functools import lru_cache
+from functools import lru_cache, reduce
 from itertools import product
 from pathlib import Path
 from fastcore.basics import patch
@@ -191,7 +191,7 @@ def with_numbers(
     - `fields`: Of a frame
     - `numbers`: `(stack+1,)` of a step, `(n, stack+1)` of columns
     - `rows`: Which rows of the columns"""
-    own,paths = dict(state=numbers[...,:-1], next_state=numbers[...,1:]),[f.path[1:] for f in fields]
+    own,paths = dict(state=numbers[...,:-1].copy(), next_state=numbers[...,1:].copy()),[f.path[1:] for f in fields]
     def part(v): return v if rows==slice(None) else v[rows]
     if paths==[()]: return {k: own[k] if k in own else part(v) for k,v in data.items()}
     return nest({p: own[p[0]] if p[0] in own and p[1:] in paths else part(v) for p,v in leaves(data)})
@@ -442,6 +442,7 @@ def words_of(a):
 def continued(
     row, # One step
     envs:dict, # By environment its `Latest`
+    part, # Where the frame is in a state: `()`, or a path
     frames, # Those that are stored, an array
     stack:int, # Frames in a state
     barrier:int, # Rows below it are not continued
@@ -449,11 +450,12 @@ def continued(
     """What a row of arrays continues; `None` for all that is not so simple, and for what continues nothing
     - `row`: One step
     - `envs`: By environment its `Latest`
+    - `part`: Where the frame is in a state: `()`, or a path
     - `frames`: Those that are stored, an array
     - `stack`: Frames in a state
     - `barrier`: Rows below it are not continued
     - returns: environment, its `Latest`, the new frame; does the episode end, its number, step. Or `None`"""
-    s,after = row.get('state'),row.get('next_state')
+    s,after = (_part_of(row.get(k), part) for k in ('state','next_state'))
     if not type(s) is type(after) is np.ndarray: return
     if not s.dtype==after.dtype==frames.dtype or s.shape!=after.shape: return
     env,worker,episode,step,*over = said = [_listed(row.get(k)) for k in _says]
@@ -467,6 +469,11 @@ def continued(
     for a,(b,) in zip(s, before):
         if a.tobytes()!=b.tobytes(): return # which compares faster than NumPy does
     return key,was,frame,any(o and any(o) for o in over),episode and episode[0],step and step[0]
+
+def _part_of(o, part):
+    "What stands at the path `part` of an observation, if anything does"
+    try: return reduce(lambda v, k: v[k], part, o) if part else o
+    except (LookupError, TypeError): pass
 
 def _listed(x):
     "The numbers in what a row says, if anything; `False` for a tensor"
@@ -482,12 +489,11 @@ def _plain_array(x):
     usable = type(x) is Tensor and x.is_cpu and x.layout is torch.strided
     return usable and not (x.requires_grad or x.is_neg() or x.is_conj()) and x.numpy()
 
-_seen = 'state','next_state'
-
 # %% ../../nbs/02c_memory.stacks.ipynb #2f6a90c3
 def continued_by_each(
     batch, # Columns
     envs:dict, # By environment its `Latest`
+    part, # As `continued` takes it
     frames, # Those that are stored, an array
     stack:int, # Frames in a state
     zeros:bool, # Do zeros come before a first frame?
@@ -498,6 +504,7 @@ def continued_by_each(
     """What each row of some arrays continues or begins; `None` for all that is not so simple
     - `batch`: Columns
     - `envs`: By environment its `Latest`
+    - `part`: As `continued` takes it
     - `frames`: Those that are stored, an array
     - `stack`: Frames in a state
     - `zeros`: Do zeros come before a first frame?
@@ -505,14 +512,15 @@ def continued_by_each(
     - `total`: The serial numbers of the first row
     - `number`: and of the first frame
     - returns: numbers of frames `(n,stack+1)`, the new frames, and by environment the `Latest` that it will have. Or `None`"""
-    (s,after),(env,worker,episode,step,*over) = said = [[_plain_array(batch.get(k)) for k in o] for o in (_seen, _says)]
-    if s is None or after is None or any(o is False for part in said for o in part): return
+    s,after = (_plain_array(_part_of(batch.get(k), part)) for k in ('state','next_state'))
+    said = [_plain_array(batch.get(k)) for k in _says]
+    if s is None or after is None or any(o is False for o in (s, after, *said)): return
     n,S,like,half = len(s),stack or 1,frames.shape[1:],len(frames)//2
     if not s.dtype==after.dtype==frames.dtype or s.shape!=after.shape: return
-    if any(o is not None and o.size!=n for o in said[1]): return
+    if any(o is not None and o.size!=n for o in said): return
     single = s.shape[1:]==like
     if not single and (not stack or s.shape[1:]!=(stack, *like) or not np.array_equal(s[:,1:], after[:,:-1])): return
-    env,worker,episode,step,*over = (o if o is None else o.reshape(n).tolist() for o in said[1])
+    env,worker,episode,step,*over = (o if o is None else o.reshape(n).tolist() for o in said)
     named = [o for o in (env, worker, None if env else episode) if o]
     keys = [*zip(*named)] if named else [()]*n
     res,new,latest = np.empty((n, S+1), np.int64),[],{}

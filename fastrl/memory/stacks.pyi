@@ -223,20 +223,22 @@ def words_of(a):
     """An image as a flat array that is quick to compare"""
     ...
 
-def continued(row, envs: dict, frames, stack: int, barrier: int):
+def continued(row, envs: dict, part, frames, stack: int, barrier: int):
     """What a row of arrays continues; `None` for all that is not so simple, and for what continues nothing
     - `row`: One step
     - `envs`: By environment its `Latest`
+    - `part`: Where the frame is in a state: `()`, or a path
     - `frames`: Those that are stored, an array
     - `stack`: Frames in a state
     - `barrier`: Rows below it are not continued
     - returns: environment, its `Latest`, the new frame; does the episode end, its number, step. Or `None`"""
     ...
 
-def continued_by_each(batch, envs: dict, frames, stack: int, zeros: bool, barrier: int, total: int, number: int):
+def continued_by_each(batch, envs: dict, part, frames, stack: int, zeros: bool, barrier: int, total: int, number: int):
     """What each row of some arrays continues or begins; `None` for all that is not so simple
     - `batch`: Columns
     - `envs`: By environment its `Latest`
+    - `part`: As `continued` takes it
     - `frames`: Those that are stored, an array
     - `stack`: Frames in a state
     - `zeros`: Do zeros come before a first frame?

@@ -1,0 +1,15 @@
+"""A function that writes a row of known fields, compiled for just these
+
+A loop adds a row at each step. To look at each field of it and copy one after the other takes longer than the copying, so `row_writer` makes a function for the fields of a store: it tests whether a row fits as it is, and packs a short row in one stroke. Rows that fail the test take the general way, which converts or refuses them.
+
+Docs: https://fastrl.github.io/fastrl/memory.writer.html.md"""
+from typing import Any, overload
+__all__ = ['row_writer']
+
+def row_writer(place, lock, base: int | None=None):
+    """A function that is compiled to write rows of these fields
+    - `place`: A `Place` with room; word 0 of its head counts the rows that are written, word 1 those that were begun
+    - `lock`: Held while a row is written
+    - `base`: Of a place that grows, the word that has the number of the row in slot 0; others make room
+    - returns: `f(row)`, which writes a row that fits as it is: did it? `f.fits(row)` only looks"""
+    ...
