@@ -35,7 +35,8 @@ def unchanged(
         if x.dtype!=y.dtype and x.dtype.kind==y.dtype.kind=='f': # with the precision that both have
             least = min(x.dtype, y.dtype, key=lambda o: o.itemsize)
             x,y = x.astype(least),y.astype(least)
-        res &= ((x==y)|((x!=x)&(y!=y))).all(1)
+        same = x==y if x.dtype.kind in 'biuSU' else (x==y)|((x!=x)&(y!=y)) # NaN is NaN
+        res &= same.all(1)
     return res
 
 # %% ../../nbs/05n_memory.vector.ipynb #723b4d48
@@ -330,7 +331,8 @@ def store_vector(self:TakesVectors,
     cut = first or s.left.any() and 'episode_id' not in rows
     total = self.ring.total
     try:
-        if not s.lost.all(): self._add_after(map_leaves(lambda o: np.asarray(o)[~s.lost], rows), cut)
+        there = ~s.lost if s.lost.any() else slice(None)
+        if not s.lost.all(): self._add_after(map_leaves(lambda o: np.asarray(o)[there], rows), cut)
         self.vectors.commit(s, s.next_obs)
     except BaseException: # Ctrl-C: the step counts, once its rows are there
         if self.ring.total>total: self.vectors.commit(s, s.next_obs)
