@@ -320,6 +320,13 @@ def test_nothing_is_left_of_lr_find(tmp_path, recwarn):
     same(learn.score.state_dict(), was)
     assert not any('nothing was trained' in str(o.message) for o in recwarn)
 
+def test_beta_after_lr_find():
+    "`beta` rises with the updates of a training, and not with those that find a rate"
+    learn = fit(dqn(prioritized=True, updates=3))
+    was = (s := learn.experience_replay.experience_replay.sampler).beta
+    with learn.no_bar(), learn.no_logging(): learn.lr_find(num_it=9, show_plot=False, suggest_funcs=())
+    eq((s.beta, was>.4), (was, True))
+
 # %% What a loader gives
 @pytest.mark.parametrize('make', [plain, dqn])
 def test_returns_of_live_rows(make):

@@ -15,6 +15,7 @@ __all__ = ['refused', 'ExperienceReplayCallback', 'Tally', 'stateful', 'Resume',
 # %% ../../nbs/06a_memory.experience_replay.ipynb #713c7814
 import copy
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 import numpy as np, torch
 from fastai.basics import Callback, CancelBatchException, CancelEpochException, CancelTrainException
@@ -37,7 +38,7 @@ from .sample import Prioritized, Uniform, sampler_of
 class ExperienceReplayCallback(Callback):
     "Remember each live batch, and train on one drawn from the memory instead"
     order = -8 # before callbacks that look at the prediction, such as mixed precision
-    _before,_scheduled = {},{} # states before `lr_find`; settings with a schedule, and whose they are
+    _before,_scheduled = (),{} # what undoes `lr_find`; settings with a schedule, and whose they are
     waited = 0 # batches of this fit that came before the memory was warm
 
     def __init__(self,
@@ -209,9 +210,12 @@ def before_fit(self:ExperienceReplayCallback):
                                  'Remove it with `learn.remove_cb`')
     add_return(self.learn)
     self.waited,self.drawn = 0,None
-    was = stateful(self.learn).values() if hasattr(self.learn, 'lr_finder') else ()
-    self._before = {o: copy.deepcopy(o.state_dict()) for o in was}
-    if hasattr(self.learn, 'lr_finder'): self.warm_up()
+    self._before = ()
+    if not hasattr(self.learn, 'lr_finder'): return
+    s = self.experience_replay.sampler
+    self._before = [partial(o.load_state_dict, copy.deepcopy(o.state_dict())) for o in stateful(self.learn).values()]
+    if isinstance(s, Prioritized): self._before.append(partial(setattr, s, 'draws', s.draws)) # by which `beta` rises
+    self.warm_up()
 
 @patch
 def warm_up(self:ExperienceReplayCallback):
@@ -235,7 +239,7 @@ def stateful(learn):
 @patch
 def after_fit(self:ExperienceReplayCallback):
     self._predicted = False
-    for o,state in self._before.items(): o.load_state_dict(state)
+    for undo in self._before: undo()
     er = self.experience_replay
     if self.waited and self.drawn is None: warn_user(f'nothing was trained: {len(er)} rows are stored, and '
         f'{er.warmup_sz} are needed before the first batch (`warmup_sz`). Fit for longer, or lower it')
