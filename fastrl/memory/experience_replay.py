@@ -326,6 +326,7 @@ def before_epoch(self:Resume):
 @patch
 def after_epoch(self:Resume):
     if self.epoch>=self._first_epoch:
+        self.epoch_at,self.iter_at = self.epoch+1,0
         if _trackers(self.learn): self.save() # what is the best by now may be in a file already
         return
     self.learn.logger = self._was_logger
@@ -336,17 +337,24 @@ def _trackers(learn): return [o for o in learn.cbs if isinstance(o, TrackerCallb
 
 @patch
 def before_train(self:Resume):
-    "Schedules, too, resume in the middle of the epoch"
-    if self.epoch==self._first_epoch: self.learn.pct_train += self._skip/(len(self.dl)*self.n_epoch)
+    "Schedules, too, resume in the middle of the epoch; one that lacks only its validation trains nothing"
+    if self.epoch!=self._first_epoch: return
+    self.learn.pct_train += self._skip/(len(self.dl)*self.n_epoch)
+    if self._skip==len(self.dl): raise CancelTrainException
 
 @patch
 def after_batch(self:Resume):
     "Count the batch, save every so many, and end the epoch where it should end"
     done = self.iter+1+(self._skip if self.epoch==self._first_epoch else 0)
-    self.epoch_at,self.iter_at = (self.epoch,done) if done<self.n_iter else (self.epoch+1,0)
+    self.epoch_at,self.iter_at = self.epoch,done
     self._unsaved += 1
     if self._unsaved==self.every: self.save()
     if done==self.n_iter>self.iter+1: raise CancelTrainException
+
+@patch
+def after_cancel_train(self:Resume):
+    "An epoch with all its batches is a whole one: the recorder leaves the loss out of others"
+    if self.iter_at==len(self.dl): self.learn.recorder.cancel_train = False
 
 @patch
 def after_fit(self:Resume):
