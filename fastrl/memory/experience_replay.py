@@ -27,7 +27,7 @@ from fastai.callback.tracker import EarlyStoppingCallback, TrackerCallback
 from fastcore.basics import patch
 from fastcore.imports import noop
 from ..core import *
-from ..data.learner import add_return, without_targets
+from ..data.learner import SourceDL, add_return, without_targets
 from .ahead import flight_of
 from .disk import LoadError, Saved, move_files, remove_files
 from .explore import *
@@ -341,6 +341,7 @@ def before_train(self:Resume):
     if self.epoch!=self._first_epoch: return
     self.learn.pct_train += self._skip/(len(self.dl)*self.n_epoch)
     if self._skip==len(self.dl): raise CancelTrainException
+    if isinstance(self.dl, SourceDL): self.dl.skip = self._skip # its last batch may be a small one
 
 @patch
 def after_batch(self:Resume):
