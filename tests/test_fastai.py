@@ -309,6 +309,36 @@ def test_scheduled_and_resumed(tmp_path):
         eq([len(o) for o in parts], [at,len(whole)-at])
         np.testing.assert_allclose(parts[0]+parts[1], whole, rtol=1e-9)
 
+@pytest.mark.parametrize('event,epoch', [('before_validate',0), ('before_validate',2), ('after_batch',1)])
+def test_killed_before_it_validated(tmp_path, event, epoch):
+    "An epoch whose last batch is in the last checkpoint is validated all the same, and trained no further"
+    def kill(self):
+        if self.epoch==epoch: raise RuntimeError('killed')
+    def run(folder, *cbs):
+        learn = dqn()
+        with suppress(RuntimeError): fit(learn, 3, cbs=[Resume(folder, every=20), *cbs]) # an epoch has 20 batches
+        return learn
+    whole,first = run(tmp_path/'whole'),run(tmp_path/'killed', type('Kill', (Callback,), {'order':80, event:kill})())
+    learn = run(tmp_path/'killed')
+    steps = [o[0] for o in learn.evaluate.history]
+    eq((steps, learn.score.steps, learn.dqn.updates), ([200,400,600][-len(steps):], 600, whole.dqn.updates))
+    eq(len(learn.recorder.values), 3-len(first.recorder.values)+(event=='after_batch'))
+    eq(len(steps), 3)
+    eq([len(o) for o in learn.recorder.values], [len(learn.recorder.metric_names)-2]*len(learn.recorder.values))
+
+def test_log_of_a_resumed_epoch(tmp_path):
+    "Its line has all columns; it lacked the first one, and trackers compared the wrong numbers"
+    class Kill(Callback):
+        order,run_valid = 80,False
+        def after_batch(self):
+            if self.iter==12: raise RuntimeError('killed')
+    with suppress(RuntimeError): fit(dqn(n=195), 2, cbs=[Resume(tmp_path, every=5), Kill()]) # the last batch has 5 rows
+    learn = fit(dqn(n=195), 2, cbs=Resume(tmp_path))
+    rows = [dict(zip(learn.recorder.metric_names[1:], o)) for o in learn.recorder.values]
+    eq([o['steps'] for o in rows], [195,390])
+    assert all(0<o['train_loss']<1 for o in rows), rows
+
+
 def test_nothing_is_left_of_lr_find(tmp_path, recwarn):
     "What was played to find a rate counts nowhere, nor do its TD errors; nothing counts twice after a resume in the same process"
     learn = fit(dqn(), 1, cbs=Resume(tmp_path))
@@ -319,6 +349,13 @@ def test_nothing_is_left_of_lr_find(tmp_path, recwarn):
     fit(learn, 1, cbs=Resume(tmp_path)) # which is done
     same(learn.score.state_dict(), was)
     assert not any('nothing was trained' in str(o.message) for o in recwarn)
+
+def test_beta_after_lr_find():
+    "`beta` rises with the updates of a training, and not with those that find a rate"
+    learn = fit(dqn(prioritized=True, updates=3))
+    was = (s := learn.experience_replay.experience_replay.sampler).beta
+    with learn.no_bar(), learn.no_logging(): learn.lr_find(num_it=9, show_plot=False, suggest_funcs=())
+    eq((s.beta, was>.4), (was, True))
 
 # %% What a loader gives
 @pytest.mark.parametrize('make', [plain, dqn])

@@ -6,7 +6,9 @@ from unittest import mock
 import pytest, torch
 from fastrl.memory import checkpoint, disk, files
 from fastrl.memory.disk import LoadError, Saved, VERSION, pieces_of, read_manifest, save_memory, verify, write_manifest
+from fastrl.memory.replay import ExperienceReplay
 from fastrl.memory.ring import Ring
+from fastrl.memory.sample import Prioritized, Uniform
 
 def same(a, b): return a.keys()==b.keys() and all(torch.equal(a[k], b[k]) for k in a)
 
@@ -17,6 +19,25 @@ def one_row(**row):
 
 class Stop(BaseException): "As Ctrl-C"
 def interrupted(*args): raise Stop
+
+# %% What changed, over many checkpoints
+@pytest.mark.parametrize('frame_stack', [None,0])
+@pytest.mark.parametrize('sampler', [Uniform,Prioritized])
+@pytest.mark.parametrize('max_sz', [60,1000])
+def test_changes_of_joined_files(tmp_path, max_sz, sampler, frame_stack):
+    "TD errors and priorities are loaded as they were, also where files of rows were just joined, and those of changes were not"
+    rng = random.Random(0)
+    er = ExperienceReplay(8, max_sz, 1, seed=0, sampler=sampler(seed=0), frame_stack=frame_stack)
+    for t in range(70):
+        x = torch.arange(4*t, 4*t+rng.randint(1, 4))[:,None]+torch.zeros(16)
+        er+dict(state=x, next_state=x+1, terminated=x[:,:1]%3==0, truncated=x[:,:1]<0)
+        batch,idxs = er.sample()
+        er.update_td(torch.randn(8, 1), idxs, batch['serial'])
+        er.checkpoint(tmp_path)
+        if t%4>1: er.checkpoint(tmp_path) # nothing changed
+        again = ExperienceReplay.load(tmp_path)
+        assert same(dict(again.memory), dict(er.memory)), t
+        assert same(again.sampler.beside(again.ring), er.sampler.beside(er.ring)), t
 
 # %% Several at once
 def test_load_beside_writer(tmp_path):

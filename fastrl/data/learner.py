@@ -32,6 +32,7 @@ class SourceDL(DataLoader):
     "Batches of `bs` rows from a `Source`, `n` rows per epoch"
     n_inp = 1 # all of a batch goes into the model: it comes without targets
     keeps = 'n','bs','device' # what `new` takes over
+    skip = 0 # batches that the next epoch leaves out
     def __init__(self,
         dataset:Source=None,
         n:int=0, # Rows per epoch
@@ -48,7 +49,8 @@ class SourceDL(DataLoader):
     def rows(self):
         "The batches of an epoch, as `BD`"
         self.dataset.device = self.device
-        for i in range(len(self)):
+        first,self.skip = self.skip,0
+        for i in range(first, len(self)):
             b = self.dataset.take(min(self.bs, self.n-i*self.bs))
             self.returns += returns_in(b)
             yield b

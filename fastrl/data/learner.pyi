@@ -13,6 +13,7 @@ class SourceDL(DataLoader):
     """Batches of `bs` rows from a `Source`, `n` rows per epoch"""
     n_inp: int
     keeps: Any
+    skip: int
     returns: Any
 
     def __init__(self, dataset: Source | None=None, n: int=0, bs: int=16, device: Any=None, **kwargs):

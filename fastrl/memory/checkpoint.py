@@ -83,9 +83,9 @@ def save_memory(
         fields,mutable,write = named_fields(ring.fields, beside),_mutable(ring, mutable),_Writer(folder)
         sums = _hashes(ring, mutable) # later changes are for the next time
         old = _manifest_to_extend(kept, folder, ring, sampler, fields, beside)
-        rows,first = _new_rows(write, ring, fields, beside, old)
+        rows = _new_rows(write, ring, fields, beside, old)
         frames,pool = _new_frames(write, ring, old)
-        changes = _new_changes(write, ring, fields, beside, mutable, old, kept.flags(ring, sums), first) if old else []
+        changes = _new_changes(write, ring, fields, beside, mutable, old, kept.flags(ring, sums)) if old else []
         frozen,texts,large = _write_state(write, state)
         manifest = dict(version=VERSION, kind=kind, config=config,
                         ring=_about(ring, fields), beside=list(beside), mutable=mutable, state=frozen,
@@ -157,13 +157,13 @@ def _slot_ranges(ring, first, stop):
 
 # %% ../../nbs/03d_memory.checkpoint.ipynb #99303d99
 def _new_rows(write, ring, fields, beside, old, kind='rows'):
-    "Write the rows that `old`, the last manifest, lacks; the files of all rows, and the first row written now"
+    "Write the rows that `old`, the last manifest, lacks; the files of all rows"
     total,oldest = ring.total,ring.total-len(ring)
     files = [p for p in pieces_of(old, kind) if p['stop']>oldest] if old else []
     first = max(oldest, files[-1]['stop'] if files else 0)
-    if total==first: return files,first
+    if total==first: return files
     if k := files_to_join([p['rows'] for p in files], total-first): first = max(oldest, files[-k]['first'])
-    return files[:len(files)-k]+[_write_rows(write, ring, fields, beside, first, kind)],first
+    return files[:len(files)-k]+[_write_rows(write, ring, fields, beside, first, kind)]
 
 # %% ../../nbs/03d_memory.checkpoint.ipynb #12f21b4f
 def _write_rows(write, ring, fields, beside, first, kind):
@@ -183,7 +183,7 @@ def _new_frames(write, ring, old):
     fields = named_fields(ring.pool.fields)
     if old and old['frames']['fields']!=fields: old = None
     with ring.pool:
-        files,_ = _new_rows(write, ring.pool, fields, {}, old, 'frames')
+        files = _new_rows(write, ring.pool, fields, {}, old, 'frames')
         about = {**_about(ring.pool, fields), 'stack':ring.shown, 'pad':ring.pad}
     return files,dict(frames=about)
 
@@ -289,15 +289,17 @@ def flags(self:Kept, ring, sums):
     return res
 
 # %% ../../nbs/03d_memory.checkpoint.ipynb #f827a560
-def _new_changes(write, ring, fields, beside, mutable, old, flags, first):
-    "Write the rows with `flags` that are older than row `first`; the files of all changes"
+def _new_changes(write, ring, fields, beside, mutable, old, flags):
+    "Write the rows with `flags`, except for those that `old`, the last manifest, lacks; the files of all changes"
     oldest,columns = ring.total-len(ring),fields_in(fields, mutable)
     files = [p for p in pieces_of(old, 'marks') if p['last']>=oldest]
     another = len(columns)>len(fields_in(old['ring']['fields'], old['mutable'])) # a column that did not change before
     if not (flags.any() or another) or not (beside or columns): return files
     k = len(files) if another else files_to_join([p['rows'] for p in files], int(flags.sum()))
     for p in files[len(files)-k:]: _flag_rows_of(write.folder/p['file'], flags, ring, oldest)
-    for a,b in _slot_ranges(ring, first, ring.total): flags[a:b] = False # these are among the new rows
+    # also rows whose file was joined with the new ones: earlier files of changes have them, too, and are read later
+    new = max([oldest, *(p['stop'] for p in pieces_of(old, 'rows'))])
+    for a,b in _slot_ranges(ring, new, ring.total): flags[a:b] = False
     return files[:len(files)-k]+([_write_changes(write, ring, columns, beside, flags)] if flags.any() else [])
 
 # %% ../../nbs/03d_memory.checkpoint.ipynb #008cd346

@@ -15,6 +15,7 @@ __all__ = ['refused', 'ExperienceReplayCallback', 'Tally', 'stateful', 'Resume',
 # %% ../../nbs/06a_memory.experience_replay.ipynb #713c7814
 import copy
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 import numpy as np, torch
 from fastai.basics import Callback, CancelBatchException, CancelEpochException, CancelTrainException
@@ -26,7 +27,7 @@ from fastai.callback.tracker import EarlyStoppingCallback, TrackerCallback
 from fastcore.basics import patch
 from fastcore.imports import noop
 from ..core import *
-from ..data.learner import add_return, without_targets
+from ..data.learner import SourceDL, add_return, without_targets
 from .ahead import flight_of
 from .disk import LoadError, Saved, move_files, remove_files
 from .explore import *
@@ -37,7 +38,7 @@ from .sample import Prioritized, Uniform, sampler_of
 class ExperienceReplayCallback(Callback):
     "Remember each live batch, and train on one drawn from the memory instead"
     order = -8 # before callbacks that look at the prediction, such as mixed precision
-    _before,_scheduled = {},{} # states before `lr_find`; settings with a schedule, and whose they are
+    _before,_scheduled = (),{} # what undoes `lr_find`; settings with a schedule, and whose they are
     waited = 0 # batches of this fit that came before the memory was warm
 
     def __init__(self,
@@ -209,9 +210,12 @@ def before_fit(self:ExperienceReplayCallback):
                                  'Remove it with `learn.remove_cb`')
     add_return(self.learn)
     self.waited,self.drawn = 0,None
-    was = stateful(self.learn).values() if hasattr(self.learn, 'lr_finder') else ()
-    self._before = {o: copy.deepcopy(o.state_dict()) for o in was}
-    if hasattr(self.learn, 'lr_finder'): self.warm_up()
+    self._before = ()
+    if not hasattr(self.learn, 'lr_finder'): return
+    s = self.experience_replay.sampler
+    self._before = [partial(o.load_state_dict, copy.deepcopy(o.state_dict())) for o in stateful(self.learn).values()]
+    if isinstance(s, Prioritized): self._before.append(partial(setattr, s, 'draws', s.draws)) # by which `beta` rises
+    self.warm_up()
 
 @patch
 def warm_up(self:ExperienceReplayCallback):
@@ -235,7 +239,7 @@ def stateful(learn):
 @patch
 def after_fit(self:ExperienceReplayCallback):
     self._predicted = False
-    for o,state in self._before.items(): o.load_state_dict(state)
+    for undo in self._before: undo()
     er = self.experience_replay
     if self.waited and self.drawn is None: warn_user(f'nothing was trained: {len(er)} rows are stored, and '
         f'{er.warmup_sz} are needed before the first batch (`warmup_sz`). Fit for longer, or lower it')
@@ -322,6 +326,7 @@ def before_epoch(self:Resume):
 @patch
 def after_epoch(self:Resume):
     if self.epoch>=self._first_epoch:
+        self.epoch_at,self.iter_at = self.epoch+1,0
         if _trackers(self.learn): self.save() # what is the best by now may be in a file already
         return
     self.learn.logger = self._was_logger
@@ -332,17 +337,25 @@ def _trackers(learn): return [o for o in learn.cbs if isinstance(o, TrackerCallb
 
 @patch
 def before_train(self:Resume):
-    "Schedules, too, resume in the middle of the epoch"
-    if self.epoch==self._first_epoch: self.learn.pct_train += self._skip/(len(self.dl)*self.n_epoch)
+    "Schedules, too, resume in the middle of the epoch; one that lacks only its validation trains nothing"
+    if self.epoch!=self._first_epoch: return
+    self.learn.pct_train += self._skip/(len(self.dl)*self.n_epoch)
+    if self._skip==len(self.dl): raise CancelTrainException
+    if isinstance(self.dl, SourceDL): self.dl.skip = self._skip # its last batch may be a small one
 
 @patch
 def after_batch(self:Resume):
     "Count the batch, save every so many, and end the epoch where it should end"
     done = self.iter+1+(self._skip if self.epoch==self._first_epoch else 0)
-    self.epoch_at,self.iter_at = (self.epoch,done) if done<self.n_iter else (self.epoch+1,0)
+    self.epoch_at,self.iter_at = self.epoch,done
     self._unsaved += 1
     if self._unsaved==self.every: self.save()
     if done==self.n_iter>self.iter+1: raise CancelTrainException
+
+@patch
+def after_cancel_train(self:Resume):
+    "An epoch with all its batches is a whole one: the recorder leaves the loss out of others"
+    if self.iter_at==len(self.dl): self.learn.recorder.cancel_train = False
 
 @patch
 def after_fit(self:Resume):

@@ -162,11 +162,15 @@ class Resume(Callback):
         ...
 
     def before_train(self):
-        """Schedules, too, resume in the middle of the epoch"""
+        """Schedules, too, resume in the middle of the epoch; one that lacks only its validation trains nothing"""
         ...
 
     def after_batch(self):
         """Count the batch, save every so many, and end the epoch where it should end"""
+        ...
+
+    def after_cancel_train(self):
+        """An epoch with all its batches is a whole one: the recorder leaves the loss out of others"""
         ...
 
     def after_fit(self):
