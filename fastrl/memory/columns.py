@@ -244,6 +244,7 @@ other_names = {
     **dict.fromkeys(('to','cuda'), "`memory.sample(device='cuda')`, or `ExperienceReplay(…, device='cuda')`"),
     **dict.fromkeys(('keys','items','columns'), '`memory.memory`, the dict of its columns'),
     **dict.fromkeys(('pandas','to_pandas'), '`memory.memory.pandas()`'), 'size':'`len(memory)`, or `memory.max_sz`',
+    'shape':"`memory['state'].shape`; if a `DataLoader` asks, use `memory.loader(bs)`",
     'plot':'`plot_summary(memory)`, with `from fastrl import plot_summary`',
     'name':'`cbs=ExperienceReplayCallback(memory=memory)`, if it is for a `Learner`'}
 
