@@ -255,6 +255,10 @@ class OtherNames:
         write = f': write {ours}' if ours else ''
         raise AttributeError(f'{type(self).__name__!r} object has no attribute {k!r}{write}')
 
+    def __setitem__(self, k, v):
+        raise TypeError(f"rows are changed by `put`: write `memory.put({k!r}, slice(None), …)` for all of them"
+                        if isinstance(k, str) else 'rows are added by `memory + batch`, and columns changed by `put`')
+
     def __getitems__(self, idxs): # a `DataLoader` asks for them
         raise TypeError('a `DataLoader` cannot make batches of a memory: iterate over `memory.loader(bs)`, whose '
                         'batches are drawn by the sampler, or take each row once, by `memory.ring[idxs]`')
