@@ -237,7 +237,9 @@ other_words = {
 
 # %% ../../nbs/05o_memory.columns.ipynb #28a560b2
 other_names = {
-    **dict.fromkeys(('push','append','store'), '`memory.add(state=…, action=…)`, or `memory + batch` for many steps'),
+    **dict.fromkeys(('push','append','store','store_transition'),
+                    '`memory.add(state=…, action=…)`, or `memory + batch` for many steps'),
+    **dict.fromkeys(('sample_batch','sample_buffer'), '`memory.sample(bs)`'), 'reset':'`memory.clear()`',
     **dict.fromkeys(('update_priorities','update_priority'), "`memory.update_td(td_errors, idxs, batch['serial'])`"),
     **dict.fromkeys(('load','load_state_dict'), '`memory = ExperienceReplay.load(folder)`, which makes a new one'),
     **dict.fromkeys(('alpha','beta'), '`memory.sampler`, which has it'), 'state_dict':'`memory.save(folder)`',
