@@ -87,7 +87,6 @@ __all__ = [*_where]
 def __getattr__(name):
     if name not in _where: raise AttributeError(f'module {__name__!r} has no attribute {name!r}')
     from importlib import import_module
-    if name=='ExperienceReplay': import_module(f'{__name__}.memory.stream') # its method `stream`
     return getattr(import_module(f'{__name__}.{_where[name]}'), name)
 
 def __dir__(): return sorted({*globals(), *_where})

@@ -32,13 +32,13 @@ from .memory.stacks import fields_with_stacks
 
 # %% ../nbs/20_cli.ipynb #0a1783f8
 def info(
-    path:str, # Folder of a memory or a training, or file of a ring or a bank
+    path:str, # Folder of a memory, a training or a parallel run, or file of a ring or a bank
     json:bool=False, # Print JSON?
 ):
     """Show what a saved memory holds
-    - `path`: Folder of a memory or a training, or file of a ring or a bank
+    - `path`: Folder of a memory, a training or a parallel run, or file of a ring or a bank
     - `json`: Print JSON?"""
-    path = Path(path).expanduser()
+    path = _given(path)
     if path.is_file(): a = _bank_about(ExperienceBank.load(path)) if bank_about(path) else _ring_about(ring_at(path))
     else: a = _saved_about(_saved(path))
     print(dumps(a) if json else _about_text(a))
@@ -109,6 +109,17 @@ def _memory_folder(path):
     path = Path(path).expanduser()
     return path/'memory' if (path/'memory').exists() else path
 
+def _given(path):
+    "`path`, or if a parallel run has its banks there, the file that names them"
+    path = Path(path).expanduser()
+    for o in (path/'experience/memory.json', path/'memory.json'):
+        if bank_about(o): return o
+    if path.is_dir() and not (_memory_folder(path)/'manifest.json').exists():
+        if banks := ExperienceBank.list_saved_banks(path):
+            names = ' '.join(sorted({f'{path}/*{Path(o).suffix}' for o in banks}))
+            raise ValueError(f'{path} is no saved memory, but holds {len(banks):,} bank(s): name their files, {names}')
+    return path
+
 def _saved(path): return Saved(_memory_folder(path))
 
 def _training(saved):
@@ -118,15 +129,15 @@ def _training(saved):
 
 # %% ../nbs/20_cli.ipynb #ecab5c0d
 def verify(
-    path:Annotated[str, {'nargs':'+'}], # Folders of memories or trainings, or files of rings or banks
+    path:Annotated[str, {'nargs':'+'}], # Folders of memories, trainings or parallel runs, or files of rings or banks
 ): # -> the number of problems, which is the exit code
     """Check that all files of saved memories are as they were written
-    - `path`: Folders of memories or trainings, or files of rings or banks
+    - `path`: Folders of memories, trainings or parallel runs, or files of rings or banks
     - returns: the number of problems, which is the exit code"""
     return min(sum(map(_verify_one, [path] if isinstance(path, (str, Path)) else path)), 100)
 
 def _verify_one(path):
-    path = Path(path).expanduser()
+    path = _given(path)
     if path.is_file(): return _verify_file(path)
     path = _memory_folder(path)
     found,sound = problems_of(path),None
@@ -158,17 +169,17 @@ def _files_found(saved):
 
 # %% ../nbs/20_cli.ipynb #88ce504e
 def explore(
-    path:str, # Folder of a memory or a training, or file of a ring or a bank
+    path:str, # Folder of a memory, a training or a parallel run, or file of a ring or a bank
     out:str=None, # File for the page (default: report.html in the folder, FILE.html beside a file)
 ):
     """Write a page with pictures of a saved memory
-    - `path`: Folder of a memory or a training, or file of a ring or a bank
+    - `path`: Folder of a memory, a training or a parallel run, or file of a ring or a bank
     - `out`: File for the page (default: report.html in the folder, FILE.html beside a file)"""
     from fastrl.memory.explore import replay_report
     path = Path(path).expanduser()
     at = path.resolve()
     name = f'{at.parent.name}/{at.name}' if at.name=='memory' else at.name
-    er,saved = _open_memory(path)
+    er,saved = _open_memory(_given(path))
     more = [_learning_curve(run['cbs'])] if (run := _training(saved)) else []
     out = Path(out).expanduser() if out else path/'report.html' if path.is_dir() else path.with_suffix('.html')
     print(replay_report(er, out, title=f'What is in {name}', more=more))
@@ -206,18 +217,18 @@ def _learning_curve(cbs):
 
 # %% ../nbs/20_cli.ipynb #4fedbc02
 def merge(
-    files:Annotated[str, {'nargs':'+'}], # Files of banks, or folders of memories or trainings
+    files:Annotated[str, {'nargs':'+'}], # Files of banks, or folders of parallel runs, memories or trainings
     out:str=None, # File or folder for the result, required; of banks, `.safetensors` is the fast format
     max_size:int=None, # How many rows to keep at most, the newest ones (default: all)
     on_error:str='raise', # `skip` leaves out what cannot be read, and merges the others
 ):
     """Make one bank or memory of many
-    - `files`: Files of banks, or folders of memories or trainings
+    - `files`: Files of banks, or folders of parallel runs, memories or trainings
     - `out`: File or folder for the result, required; of banks, `.safetensors` is the fast format
     - `max_size`: How many rows to keep at most, the newest ones (default: all)
     - `on_error`: `skip` leaves out what cannot be read, and merges the others"""
     if not out: raise ValueError('name the result, `--out FILE`')
-    out,files = Path(out).expanduser(),[Path(o).expanduser() for o in files]
+    out,files = Path(out).expanduser(),[_given(o) for o in files]
     if any(_same_place(a, b) for o in files for a in (o, _memory_folder(o)) for b in (out, _memory_folder(out))):
         raise ValueError(f'{out} is one of those to merge: name another one, `--out FILE`')
     if on_error not in ('raise','skip'): raise ValueError(f"`on_error` should be 'raise' or 'skip', got {on_error!r}")

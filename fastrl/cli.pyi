@@ -9,25 +9,25 @@ __all__ = ['commands', 'info', 'verify', 'explore', 'merge', 'train', 'main']
 
 def info(path: str, json: bool=False):
     """Show what a saved memory holds
-    - `path`: Folder of a memory or a training, or file of a ring or a bank
+    - `path`: Folder of a memory, a training or a parallel run, or file of a ring or a bank
     - `json`: Print JSON?"""
     ...
 
 def verify(path: Annotated[str, {'nargs': '+'}]):
     """Check that all files of saved memories are as they were written
-    - `path`: Folders of memories or trainings, or files of rings or banks
+    - `path`: Folders of memories, trainings or parallel runs, or files of rings or banks
     - returns: the number of problems, which is the exit code"""
     ...
 
 def explore(path: str, out: str | None=None):
     """Write a page with pictures of a saved memory
-    - `path`: Folder of a memory or a training, or file of a ring or a bank
+    - `path`: Folder of a memory, a training or a parallel run, or file of a ring or a bank
     - `out`: File for the page (default: report.html in the folder, FILE.html beside a file)"""
     ...
 
 def merge(files: Annotated[str, {'nargs': '+'}], out: str | None=None, max_size: int | None=None, on_error: str='raise'):
     """Make one bank or memory of many
-    - `files`: Files of banks, or folders of memories or trainings
+    - `files`: Files of banks, or folders of parallel runs, memories or trainings
     - `out`: File or folder for the result, required; of banks, `.safetensors` is the fast format
     - `max_size`: How many rows to keep at most, the newest ones (default: all)
     - `on_error`: `skip` leaves out what cannot be read, and merges the others"""

@@ -362,8 +362,8 @@ def list_saved_banks(cls:ExperienceBank,
     """The banks in a folder, the oldest first
     - `work_dir`: A folder
     - returns: of their paths"""
-    found = [(about['date'], o.stat().st_mtime_ns, str(o))
-             for o in Path(work_dir).expanduser().iterdir() if (about := bank_about(o))]
+    found = [(about['date'], o.stat().st_mtime_ns, str(o)) # a `memory.json` only names the banks beside it
+             for o in Path(work_dir).expanduser().iterdir() if o.suffix!='.json' and (about := bank_about(o))]
     return [o for *_,o in sorted(found)]
 
 # %% ../../nbs/06e_memory.bank.ipynb #3640e189

@@ -237,13 +237,16 @@ other_words = {
 
 # %% ../../nbs/05o_memory.columns.ipynb #28a560b2
 other_names = {
-    **dict.fromkeys(('push','append','store'), '`memory.add(state=…, action=…)`, or `memory + batch` for many steps'),
+    **dict.fromkeys(('push','append','store','store_transition'),
+                    '`memory.add(state=…, action=…)`, or `memory + batch` for many steps'),
+    **dict.fromkeys(('sample_batch','sample_buffer'), '`memory.sample(bs)`'), 'reset':'`memory.clear()`',
     **dict.fromkeys(('update_priorities','update_priority'), "`memory.update_td(td_errors, idxs, batch['serial'])`"),
     **dict.fromkeys(('load','load_state_dict'), '`memory = ExperienceReplay.load(folder)`, which makes a new one'),
     **dict.fromkeys(('alpha','beta'), '`memory.sampler`, which has it'), 'state_dict':'`memory.save(folder)`',
     **dict.fromkeys(('to','cuda'), "`memory.sample(device='cuda')`, or `ExperienceReplay(…, device='cuda')`"),
     **dict.fromkeys(('keys','items','columns'), '`memory.memory`, the dict of its columns'),
     **dict.fromkeys(('pandas','to_pandas'), '`memory.memory.pandas()`'), 'size':'`len(memory)`, or `memory.max_sz`',
+    'shape':"`memory['state'].shape`; if a `DataLoader` asks, use `memory.loader(bs)`",
     'plot':'`plot_summary(memory)`, with `from fastrl import plot_summary`',
     'name':'`cbs=ExperienceReplayCallback(memory=memory)`, if it is for a `Learner`'}
 
@@ -253,6 +256,10 @@ class OtherNames:
         ours = other_names.get(k) or k in other_words and f'`memory.{other_words[k].partition("=")[0]}`'
         write = f': write {ours}' if ours else ''
         raise AttributeError(f'{type(self).__name__!r} object has no attribute {k!r}{write}')
+
+    def __setitem__(self, k, v):
+        raise TypeError(f"rows are changed by `put`: write `memory.put({k!r}, slice(None), …)` for all of them"
+                        if isinstance(k, str) else 'rows are added by `memory + batch`, and columns changed by `put`')
 
     def __getitems__(self, idxs): # a `DataLoader` asks for them
         raise TypeError('a `DataLoader` cannot make batches of a memory: iterate over `memory.loader(bs)`, whose '

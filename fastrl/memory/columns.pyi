@@ -95,6 +95,9 @@ other_names: Any
 class OtherNames:
     """Settings and methods by the names of other libraries: the error says what to write"""
 
+    def __setitem__(self, k, v):
+        ...
+
     def __getitems__(self, idxs):
         ...
 

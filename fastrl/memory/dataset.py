@@ -415,7 +415,8 @@ def __getitem__(self:EpisodeDataset,
 )->BD:
     """A copy of episode `i`, `(steps, …)`
     - `i`: Of the episodes in the order in which they came"""
-    if not hasattr(i, '__index__'): raise TypeError(f'episodes have numbers, got {i!r}')
+    if not hasattr(i, '__index__'):
+        raise TypeError(f'episodes have numbers, got {i!r}: all of them are `[ds[i] for i in range(ds.num_episodes)]`')
     while True:
         es,lines = self._by_age()
         if not -len(es)<=i<len(es): raise IndexError(f'there are {len(es)} episodes, so none has number {i}')

@@ -402,7 +402,7 @@ def _load_training(self:Resume):
         if was := extra.get('best', {}).get(f'{o.name} {o.monitor}'): o.best,o.wait = was
     self.epoch_at,self.iter_at = extra['epoch'],extra['iter']
     self._skip = self.iter_at
-    for o in getattr(learn.dls.train.dataset, 'cbs', []):
+    for o in getattr(getattr(learn.dls.train, 'dataset', None), 'cbs', []):
         if hasattr(o, 'go_on'): o.go_on(er.ring.total)
 
 @patch

@@ -21,6 +21,7 @@ from ..core import *
 from .files import put_file
 from .frames import FrameRing
 from .stacks import fields_with_stacks
+from .walk import Walk
 
 # %% ../../nbs/06b_memory.explore.ipynb #a9ecdfb6
 def get_steps(
@@ -141,8 +142,7 @@ def plot_summary(
     panels = [_held_panel(er)]
     if len(times)>=len(er): panels.append(_draws_panel(er, times))
     if 'td_error' in er.memory and er.memory['td_error'].any(): panels.append(_errors_panel(er))
-    if all(o in er.memory for o in ('accum_rewards','terminated','truncated')) and _ends(er.memory).any():
-        panels.append(_returns_panel(er))
+    if len(back := _returns_of(er)): panels.append(_returns_panel(back))
     odd,n_rows = len(panels)%2,-(-len(panels)//2)
     specs = [[dict(colspan=2), None]]*odd + [[{}, {}]]*(n_rows-odd) # of an odd number, the first is as wide as two
     fig = make_subplots(n_rows, 2, specs=specs, subplot_titles=[o[1] for o in panels], vertical_spacing=.5/n_rows)
@@ -203,10 +203,24 @@ def _errors_panel(er):
     return ([_bars(_middle(edges), count, name='rows', hovertemplate='about %{x:.3g}: %{y:,} rows')],
             'How wrong the network was','absolute TD error','rows')
 
-def _returns_panel(er):
+def _returns_of(er):
+    "Of the episodes, the newest last: as their last rows have them, or summed up"
+    if any(o not in er.memory for o in ('terminated','truncated')): return []
+    if 'accum_rewards' not in er.memory: return _summed_up(er.ring)
     done = _ends(er.memory).reshape(len(er), -1)[:,0].cpu().numpy()
     rows = [i for i in _newest_last(er) if done[i]]
-    back = er.memory['accum_rewards'][rows].reshape(len(rows), -1)[:,0].cpu().numpy()
+    return er.memory['accum_rewards'][rows].reshape(len(rows), -1)[:,0].cpu().numpy()
+
+def _summed_up(ring):
+    "The rewards of each episode that is stored whole; none if rows do not say which of them belong together"
+    try:
+        with ring:
+            begin,n = (walk := Walk()).whole(ring)
+            last,_,total,_ = walk.fold(ring, torch.from_numpy(begin).to(ring.device), max(n, default=1), 1.)
+            return total[ring.serial(last).argsort(),0].cpu().numpy()
+    except ValueError: return []
+
+def _returns_panel(back):
     keep = thin(back)
     at = np.arange(1-len(back), 1)[keep]
     return ([go.Scatter(x=at, y=back[keep], mode='lines+markers', line=dict(color=_blue, width=1),

@@ -28,11 +28,12 @@ from .row import batch_len, tensors_of
 from .sample import *
 from .serial import telling
 from .starts import steps_as_rows
+from .stream import DrawsChunks
 from .vector import TakesVectors, VectorSteps
 from .walk import Runs, Walk
 
 # %% ../../nbs/06_memory.replay.ipynb #a5aebbf6
-class ExperienceReplay(Savable, DrawsAhead, LearnsOnDevice, TakesVectors, OtherNames):
+class ExperienceReplay(Savable, DrawsAhead, DrawsChunks, LearnsOnDevice, TakesVectors, OtherNames):
     "The last `max_sz` rows, and batches of `bs` drawn from them"
     __array_ufunc__ = None # so that `array + memory` comes to `__radd__`, too
     kind,freeze_memory,later = 'ExperienceReplay',False,{} # older pickles have none of these
@@ -226,8 +227,7 @@ def memory(self:ExperienceReplay)->BD:
 # %% ../../nbs/06_memory.replay.ipynb #6e0c0002
 
 def _state_html(er):
-    missing = er.warmup_sz-len(er)
-    wait = f', after {missing:,} more rows' if missing>0 else ''
+    wait = f', after {missing:,} more rows' if (missing := er.warmup_sz-len(er))>0 else ''
     return f'{rows_text(type(er).__name__, er.ring)}; {type(er.sampler).__name__} draws {er.bs:,}{wait}'
 
 # %% ../../nbs/06_memory.replay.ipynb #1d97106b

@@ -4,7 +4,6 @@ Consecutive steps look alike, and a network trained on them in order forgets wha
 
 Docs: https://fastrl.github.io/fastrl/memory.replay.html.md"""
 from typing import Any, overload
-from fastrl.memory.stream import Stream
 from contextlib import contextmanager
 from torch import Tensor
 from ..core import *
@@ -14,11 +13,12 @@ from .disk import Savable
 from .on_device import LearnsOnDevice
 from .ring import Ring
 from .sample import *
+from .stream import DrawsChunks
 from .vector import TakesVectors, VectorSteps
 from .walk import Walk
 __all__ = ['saved_settings', 'ExperienceReplay', 'ExperienceReplayException', 'MemoryNotWarm', 'NoSuchRow', 'Columns']
 
-class ExperienceReplay(Savable, DrawsAhead, LearnsOnDevice, TakesVectors, OtherNames):
+class ExperienceReplay(Savable, DrawsAhead, DrawsChunks, LearnsOnDevice, TakesVectors, OtherNames):
     """The last `max_sz` rows, and batches of `bs` drawn from them"""
     __array_ufunc__: Any
     kind: Any
@@ -180,15 +180,6 @@ class ExperienceReplay(Savable, DrawsAhead, LearnsOnDevice, TakesVectors, OtherN
         ...
 
     def __setstate__(self, state):
-        ...
-
-    def stream(self, bs: int | None=None, T: int=1, seed: int | None=None, device: Any=None) -> Stream:
-        """Long sequences, chunk by chunk
-    - `bs`: Sequences side by side; `self.bs` by default
-    - `T`: Steps in a chunk
-    - `seed`: Makes the places reproducible where sequences begin
-    - `device`: Where batches should be
-    - returns: An iterator of pairs, a batch `(bs, T, …)` and row numbers `(bs, T)`"""
         ...
 
     @overload

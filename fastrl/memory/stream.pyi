@@ -5,20 +5,19 @@ A robot's episode never ends, and no batch is long enough for it. A `Stream` giv
 Docs: https://fastrl.github.io/fastrl/memory.stream.html.md"""
 from typing import Any, overload
 from ..core import *
-from .replay import ExperienceReplay
-__all__ = ['Stream']
+__all__ = ['Stream', 'DrawsChunks']
 
 class Stream:
     """Batches of consecutive chunks, without end"""
-    memory: ExperienceReplay
+    memory: Any
     bs: Any
     T: Any
     device: Any
     gen: Any
     last: Any
 
-    def __init__(self, memory: ExperienceReplay, bs: int, T: int, seed: int | None=None, device: Any=None):
-        """- `memory`: Whose rows are given
+    def __init__(self, memory, bs: int, T: int, seed: int | None=None, device: Any=None):
+        """- `memory`: The `ExperienceReplay` whose rows are given
         - `bs`: Sequences side by side
         - `T`: Steps in a chunk
         - `seed`: Makes the places reproducible where sequences begin
@@ -43,4 +42,16 @@ class Stream:
     def load_state_dict(self, state: dict):
         """Resume where another stream of the same rows was
     - `state`: From `state_dict`"""
+        ...
+
+class DrawsChunks:
+    """A memory that gives long sequences chunk by chunk"""
+
+    def stream(self, bs: int | None=None, T: int=1, seed: int | None=None, device: Any=None) -> Stream:
+        """Long sequences, chunk by chunk
+        - `bs`: Sequences side by side; `self.bs` by default
+        - `T`: Steps in a chunk
+        - `seed`: Makes the places reproducible where sequences begin
+        - `device`: Where batches should be
+        - returns: An iterator of pairs, a batch `(bs, T, …)` and row numbers `(bs, T)`"""
         ...

@@ -111,16 +111,14 @@ def follow(self:Walk,
     """Link the rows that came since the last time
     - `ring`: Whose rows they are"""
     if ring.total==self.seen: return
-    seams = ring.seams
-    if seams.first!=self.base: self.__init__() # it was reset, or the last look was interrupted
+    if (seams := ring.seams).first!=self.base: self.__init__() # it was reset, or the last look was interrupted
     self.base,base,total = None,seams.first,ring.total
     cap = ring.capacity or len(ring.place)
     if len(self.nxt)<cap:
         self.nxt,self.prv = (np.concatenate([o, np.zeros(cap-len(o), np.int64)]) for o in (self.nxt, self.prv))
     first,(ids,over,episode,step),seams = self._new_columns(ring, seams, total)
     if first>max(self.seen, base):
-        self.missed,self.missed_at = True,first
-        self.last[:] = _gap_before
+        self.missed,self.missed_at,self.last[:] = True,first,_gap_before
     self.named = _names_env(ring)
     if len(step): self.least = min(self.least, max(0., step.min()))
     chain = self._chains(ids)
@@ -455,8 +453,11 @@ def _whole_episodes(nxt, prv, tries, most, base, oldest, total, cap):
 
 # %% ../../nbs/02a_memory.walk.ipynb #41fb2808
 @patch
-def _all_whole(self:Walk, ring):
-    "Where whole episodes begin, and how long they are"
+def whole(self:Walk,
+    ring:Ring, # Whose rows they are
+)->tuple:
+    """The first rows of all episodes that are stored whole, and how many steps these are, `(episodes,)` each
+    - `ring`: Whose rows they are"""
     where,n = self.bounds(ring),len(ring)
     return _whole_episodes(self.nxt, self.prv, np.arange(n), n, *where)
 
@@ -469,7 +470,7 @@ def _draw_whole(self:Walk, ring, bs, gen):
         begin,length = _whole_episodes(self.nxt, self.prv, some, bs, *where)
         if len(begin)==bs: return begin,int(length.max())
         tries *= 8
-    begin,length = self._all_whole(ring)
+    begin,length = self.whole(ring)
     if not len(begin): raise ValueError(f'no episode is stored whole among the {n} rows: '
                                         'give the ring a larger `capacity`, or draw runs')
     k = torch.randint(len(begin), (bs,), generator=gen).numpy()
@@ -504,8 +505,7 @@ def _tell_of_short(self:Walk, ring, T):
     "Warn of whole episodes that are shorter, once; looks whenever there are twice as many rows as the last time"
     self.follow(ring)
     if self.seen<self.look_at.get(T, 0): return
-    lengths = self._all_whole(ring)[1].tolist()
-    short = any(n<T for n in lengths)
+    short = min(lengths := self.whole(ring)[1].tolist(), default=T)<T
     self.look_at[T] = math.inf if short else 2*self.seen # before the warning, which may be made an error
     if short: warn_of_short(lengths, T)
 

@@ -81,6 +81,11 @@ class Walk:
     - returns: row numbers `(bs, T)`, steps `(bs,)`"""
         ...
 
+    def whole(self, ring: Ring) -> tuple:
+        """The first rows of all episodes that are stored whole, and how many steps these are, `(episodes,)` each
+    - `ring`: Whose rows they are"""
+        ...
+
     def draw_episodes(self, ring: Ring, bs: int, gen: torch.Generator):
         """Episodes that are stored from first to last row, all of them equally likely
     - `gen`: As `draw_runs` takes them
