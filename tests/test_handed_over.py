@@ -1,8 +1,10 @@
 "Memories that are handed to other processes, as arguments or through a queue: a copy is a copy, and what is shared is shared"
 import multiprocessing as mp, time
-import pytest, torch
+import numpy as np, pytest, torch
 from torch import tensor
 from fastrl.core import test_same as same
+from fastrl import ExperienceReplay
+from fastrl.memory.replay import ExperienceReplayException
 from fastrl.memory.episodes import EpisodeReplay, IndividualFileDataset, RingBufferDataset, ScoreEvictor
 
 def whole(replay): return [replay.dataset[i]['obs'].tolist() for i in range(replay.num_episodes)]
@@ -182,3 +184,56 @@ def test_spawned_reader_of_files(tmp_path):
         asked.put(0)
         same(told.get(timeout=60), kept(False, range(n)))
     p.join()
+
+# %% Two writers
+def memory_of(where, folder):
+    "With rows that say which process wrote them"
+    kw = dict(path=folder/'rows') if where=='path' else dict(shared=True)
+    if where=='frames': kw.update(frame_stack=2)
+    shape = (4,4) if where=='frames' else (4,)
+    one,flag = ((1,), torch.int64),((1,), torch.bool)
+    return ExperienceReplay(4, 50, 1, schema=dict(state=(shape, torch.float32), next_state=(shape, torch.float32), of=one,
+                            terminated=flag, truncated=flag), **kw)
+
+def row(m, of):
+    shape = (4,4) if m.frame_stack else (4,)
+    return dict(state=np.full(shape, of, np.float32), next_state=np.full(shape, of, np.float32), of=of, terminated=False, truncated=True)
+
+def fill(m, of, asked, told):
+    "Writes a row, or three, whenever it is asked to"
+    while n := asked.get(timeout=60):
+        try:
+            if n==1: m.add(**row(m, of))
+            else: m+{k: np.stack([v]*n) for k,v in row(m, of).items()}
+            told.put('')
+        except ExperienceReplayException as e: told.put(str(e))
+
+@pytest.mark.parametrize('how', [pytest.param(o, marks=() if o=='fork' else pytest.mark.slow) for o in mp.get_all_start_methods()])
+@pytest.mark.parametrize('where', ['shared','path','frames'])
+def test_two_writers(where, how, tmp_path):
+    "The first of two writers is told before it writes anything, and may go on once the other has ended, apart from its rows"
+    ctx,m,rows = mp.get_context(how),memory_of(where, tmp_path),[]
+    def start(of):
+        asked,told = ctx.Queue(),ctx.Queue()
+        p = ctx.Process(target=fill, args=(m, of, asked, told)); p.start()
+        def write(n, ok=True):
+            asked.put(n)
+            err = told.get(timeout=120)
+            assert ok==(not err) and (ok or 'only one process adds to a memory' in err), err
+            rows.extend([of]*n*ok)
+            same(m.ring['of'][:,0].tolist(), rows)
+            if where=='path': same(ExperienceReplay(4, 50, 1, path=tmp_path/'rows').ring['of'][:,0].tolist(), rows)
+        return p,write,asked
+    m.add(**row(m, 0)); rows.append(0)
+    (p,one,_),(q,two,asked) = start(1),start(2)
+    for n in (1,1,3): one(n)
+    for n in (1,1,3): two(n)
+    for n in (1,3): one(n, False)
+    with pytest.raises(ExperienceReplayException, match='adds to a memory'): m.add(**row(m, 0))
+    p.kill(); p.join() # it was not in turn
+    two(1)
+    with pytest.raises(ExperienceReplayException, match='adds to a memory'): m+{k: np.stack([v]) for k,v in row(m, 0).items()}
+    q.kill(); q.join()
+    m.add(**row(m, 0)); rows.append(0)
+    same(m.ring['of'][:,0].tolist(), rows)
+    assert len(rows)-1 in m.ring.seams.cuts # it follows none of those rows

@@ -212,7 +212,7 @@ def test_marks():
     same(r.seams.cuts, [])
     r.cut(); r.add(obs=1); r.cut(False) # what was written after stays apart
     same(r.seams.cuts, [1])
-    room = head_words-2-8
+    room = head_words-3-8
     for o in range(2, room+3):
         r.cut()
         r.add(obs=o)

@@ -19,6 +19,7 @@ from fastcore.basics import patch
 from torch import Tensor
 from ..core import *
 from .row import *
+from .turn import *
 
 # %% ../../nbs/00b_memory.place.ipynb #cd7f346b
 head_words = 512 # in front of the rows of a file, and beside other rows: numbers for the owner of the place
@@ -401,7 +402,7 @@ def row_writer(
     fields = place.fields
     if place.arrays is None or not fields.flat: return lambda row: False
     env = dict(_head=place.head, _lock=lock, _cap=len(place), _place=place, _packed=place.packed, _type=type,
-               _ndarray=np.ndarray, _int=int, _floats={float, np.float64}, _len=len)
+               _ndarray=np.ndarray, _int=int, _floats={float, np.float64}, _len=len, _me=this_process())
     tests,writes,form,packed,end = [f'_len(row)=={len(fields)}'],[],'=',[],0
     for i,(f,col) in enumerate(zip(fields, place.arrays.values())):
         env[f'_w{i}'],env[f'_d{i}'],env[f'_t{i}'] = col,col.dtype,_exact_types(col.dtype)
@@ -414,7 +415,8 @@ def row_writer(
     exec(_writer_code.format(
         names=', '.join(f'x{i}' for i in range(len(fields))), values=', '.join(f'row[{o!r}]' for o in fields.flat),
         tests=' and '.join(tests), write='; '.join(writes), # a place that grows may have grown meanwhile
-        free='' if base is None else f' and total-_head[{base}]<_cap and _place.packed is _packed',
+        free=f' and _head[{turn_word}]==_me' if place.others else '' if base is None else
+             f' and total-_head[{base}]<_cap and _place.packed is _packed',
         slot='total%_cap' if base is None else f'total-_head[{base}]'), env)
     add,add.fits = env.pop('add'),env.pop('fits') # left there, they would keep the rows when nobody uses them
     return add
@@ -578,9 +580,8 @@ def __getstate__(self:Place):
         raise RuntimeError('rows that are mapped from a saved memory stay in their process: '
                            'load it where it is needed')
     state = {k: getattr(self, k, None) for k in ('device','shared','path','fields','packed','_head','about')}
-    state.update(changed=None, marks={})
-    if self.path: state.update(packed=None, _head=None)
-    elif self.fields and self._head is None: state['head'] = [*self.head]
+    state.update(changed=None, marks={}, **(dict(packed=None, _head=None) if self.path else {}))
+    if not self.path and self.fields and self._head is None: state['head'] = [*self.head]
     # by value: a tensor's pickle for another process would move the rows to shared memory, away from under the views
     if self.fields and not self.others and self.device.type=='cpu': state['packed'] = state['packed'].numpy().copy()
     return state

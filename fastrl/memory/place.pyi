@@ -7,6 +7,7 @@ from typing import Any, overload
 from torch import Tensor
 from ..core import *
 from .row import *
+from .turn import *
 __all__ = ['head_words', 'ring_mark', 'Place', 'machine_memory', 'nbytes_when_full', 'frames_when_full', 'frame_shape', 'stacked_fields', 'row_writer']
 head_words: int
 
