@@ -1129,3 +1129,31 @@ def test_copy_of_one_moment(kind):
     twin = copy.deepcopy(o)
     o.note.writer.join()
     assert (twin.note, len(twin), len(o))==(True, 5, 6)
+
+class Meanwhile(Uniform):
+    "While its state is taken, another thread would like to add a row"
+    add = None
+    def __getstate__(self):
+        if not self.add: return super().__getstate__()
+        writer = threading.Thread(target=self.add, args=(9.,))
+        writer.start()
+        writer.join(.3)
+        res = {**super().__getstate__(), 'waited':writer.is_alive(), 'writer':None, 'add':None}
+        self.writer = writer
+        return res
+
+@pytest.mark.parametrize('kind', ('memory','frames','shared'))
+def test_pickle_of_one_moment(kind):
+    "And while it is pickled; the copy goes on by itself, and what is shared stays shared"
+    two,flag = ((2,), torch.float32),((), torch.bool)
+    where = dict(frames=dict(frame_stack=0), shared=dict(shared=True, schema=dict(state=two, next_state=two, terminated=flag, truncated=flag))).get(kind, {})
+    o = ExperienceReplay(4, 20, 1, sampler=Meanwhile(0), **where)
+    def add(i): o.add(state=np.full(2, i, np.float32), next_state=np.full(2, i+1, np.float32), terminated=False, truncated=False)
+    for i in range(5): add(i)
+    o.sampler.add = add
+    twin = pickle.loads(pickle.dumps(o))
+    o.sampler.writer.join()
+    assert (twin.sampler.waited, len(o), copy.copy(o).ring is o.ring, type(twin.ring) is type(o.ring))==(True, 6, True, True)
+    assert len(twin)==(5 if kind!='shared' else len(twin))
+    twin.add(state=np.zeros(2, np.float32), next_state=np.ones(2, np.float32), terminated=False, truncated=True)
+    assert len(o)==6 and twin.sample(4)[0]['state'].shape==(4,2)

@@ -11,7 +11,7 @@ from ..core import *
 from .ahead import DrawsAhead
 from .alike import *
 from .columns import *
-from .disk import Savable
+from .disk import OneMoment, Savable
 from .on_device import LearnsOnDevice
 from .ring import Ring
 from .sample import *
@@ -19,7 +19,7 @@ from .vector import TakesVectors, VectorSteps
 from .walk import Walk
 __all__ = ['saved_settings', 'ExperienceReplay', 'ExperienceReplayException', 'MemoryNotWarm', 'NoSuchRow', 'Columns']
 
-class ExperienceReplay(Savable, DrawsAhead, LearnsOnDevice, TakesVectors, OtherNames):
+class ExperienceReplay(OneMoment, Savable, DrawsAhead, LearnsOnDevice, TakesVectors, OtherNames):
     """The last `max_sz` rows, and batches of `bs` drawn from them"""
     __array_ufunc__: Any
     kind: Any
@@ -30,7 +30,6 @@ class ExperienceReplay(Savable, DrawsAhead, LearnsOnDevice, TakesVectors, OtherN
     frame_pad: Any
     frame_margin: Any
     ring: Ring
-    __deepcopy__: Any
     bs: int
     max_sz: int
     warmup_sz: int
