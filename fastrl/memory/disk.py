@@ -205,32 +205,15 @@ def copy_of_now(self, memo):
     return res
 
 class OneMoment:
-    "A memory whose copies and pickles are of one moment, whatever other threads add meanwhile"
+    "A memory that may be copied and pickled while other threads add to it"
     __deepcopy__ = copy_of_now
-    def __copy__(self): # the same rows
-        res = object.__new__(type(self))
-        vars(res).update(vars(self))
-        return res
-
     def __reduce_ex__(self, protocol):
         with self.ring:
-            make,args,state,*_ = object.__reduce_ex__(self, protocol)
-            if not isinstance(state, dict) or state.get('ring') is not self.ring: return make,args,state,*_
-            memo = {id(self): self}
-            now = {k: copy.deepcopy(state[k], memo) for k in ('sampler','runs','walk','vectors') if k in state}
-            return make,args,{**state, **now, 'ring':_RingOfNow(self.ring)},*_
-
-class _RingOfNow:
-    "Is pickled as the ring it was made of, with the rows of that moment"
-    def __init__(self, ring):
-        def kept(k, v): return v if k=='place' else _RingOfNow(v) if isinstance(v, Ring) else copy.deepcopy(v)
-        self.cls,self.state = type(ring),{k: kept(k, v) for k,v in ring.__getstate__().items()}
-    def __reduce__(self): return _ring_of_state,(self.cls, self.state)
-
-def _ring_of_state(cls, state):
-    res = cls.__new__(cls)
-    res.__setstate__(state)
-    return res
+            make,args,state,*more = object.__reduce_ex__(self, protocol)
+            if not isinstance(state, dict) or 'ring' not in state: return make,args,state,*more
+            now = {k: copy.deepcopy(state[k], {id(self):self}) for k in ('runs','walk','vectors') if k in state}
+        rest = {k: v for k,v in state.items() if k!='ring'} # first: who knows fewer rows than there are learns of them
+        return make,args,{**rest, **now, 'ring':state['ring']},*more
 
 # %% ../../nbs/04_memory.disk.ipynb #c2141bd4
 @patch

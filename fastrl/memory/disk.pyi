@@ -76,24 +76,10 @@ def copy_of_now(self, memo):
     ...
 
 class OneMoment:
-    """A memory whose copies and pickles are of one moment, whatever other threads add meanwhile"""
+    """A memory that may be copied and pickled while other threads add to it"""
     __deepcopy__: Any
 
-    def __copy__(self):
-        ...
-
     def __reduce_ex__(self, protocol):
-        ...
-
-class _RingOfNow:
-    """Is pickled as the ring it was made of, with the rows of that moment"""
-    cls: Any
-    state: Any
-
-    def __init__(self, ring):
-        ...
-
-    def __reduce__(self):
         ...
 
 class OfClass:
