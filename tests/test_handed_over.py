@@ -1,10 +1,11 @@
 "Memories that are handed to other processes, as arguments or through a queue: a copy is a copy, and what is shared is shared"
-import multiprocessing as mp, time
+import copy, multiprocessing as mp, pickle, threading, time
 import numpy as np, pytest, torch
 from torch import tensor
 from fastrl.core import test_same as same
 from fastrl import ExperienceReplay
 from fastrl.memory.replay import ExperienceReplayException
+from fastrl.memory.bank import BankUnion, ExperienceBank, create_experience
 from fastrl.memory.episodes import EpisodeReplay, IndividualFileDataset, RingBufferDataset, ScoreEvictor
 
 def whole(replay): return [replay.dataset[i]['obs'].tolist() for i in range(replay.num_episodes)]
@@ -237,3 +238,48 @@ def test_two_writers(where, how, tmp_path):
     m.add(**row(m, 0)); rows.append(0)
     same(m.ring['of'][:,0].tolist(), rows)
     assert len(rows)-1 in m.ring.seams.cuts # it follows none of those rows
+
+# %% Copies beside a thread
+class Meanwhile:
+    "When it is copied, another thread does something, or waits for the copy to be done"
+    do = None
+    def __getstate__(self):
+        if not self.do: return {}
+        t = threading.Thread(target=self.do); t.start(); t.join(.3)
+        self.waited,self.do = t.is_alive(),None
+        return {}
+
+class Interrupted(RingBufferDataset):
+    def __getstate__(self):
+        self.now.__getstate__()
+        return super().__getstate__()
+
+@pytest.mark.parametrize('copied', [copy.deepcopy, lambda o: pickle.loads(pickle.dumps(o))], ids=['deepcopy','pickle'])
+def test_episodes_copied_beside_a_thread(copied):
+    "No episode of the copy is the beginning of another: what ended meanwhile does not go on"
+    ours = begin(Interrupted(50))
+    def on(o, n, last): o.add_step(dict(obs=tensor(n), x=torch.zeros(2, dtype=torch.bfloat16)), done=last)
+    now = ours.dataset.now = Meanwhile()
+    now.do = lambda: [on(ours, 5, True), on(ours, 6, False)]
+    theirs = copied(ours)
+    for _ in range(2): on(theirs, 20, True)
+    same(whole(theirs), [[0,1],[2,3,4,20],[20]] if now.waited else [[0,1],[2,3,4,5],[20]])
+    while ours.num_episodes<2: pass
+    same(now.waited, copied is copy.deepcopy)
+
+@pytest.mark.parametrize('copied', [copy.deepcopy, lambda o: pickle.loads(pickle.dumps(o))], ids=['deepcopy','pickle'])
+def test_union_copied_beside_a_thread(copied):
+    "Which rows a union has, and the rows, are of one moment, so that each row comes once"
+    def bank(i):
+        res = ExperienceBank()
+        res.add(create_experience([float(i)], 0, 1., [0.], False))
+        return res
+    banks,ours = [bank(i) for i in range(3)],BankUnion()
+    ours.add('0', banks[0])
+    ours.left_out['x'] = now = Meanwhile()
+    now.do = lambda: ours.add('1', banks[1])
+    theirs = copied(ours)
+    assert now.waited and len(theirs.bank)==1
+    for o in (ours, theirs):
+        for i,b in enumerate(banks): o.add(f'{i}', b)
+        same(sorted(e.state[0] for e in o.bank), [0.,1.,2.])
