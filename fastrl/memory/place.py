@@ -574,8 +574,8 @@ def __getstate__(self:Place):
     if get_spawning_popen() is not None and not self.others:
         raise RuntimeError(f'a new process would get a copy of this ring, which never changes: {_use_instead}')
     if self.others and not self.fields:
-        raise ValueError('a shared or mapped ring needs its fields before it goes to another process: '
-                         'give it a `schema`')
+        raise ValueError('shared or mapped rows whose fields nobody knows yet cannot be copied, or go to another '
+                         'process: give the memory a `schema`, or add its first row or episode before')
     if self.fields and self.packed is None:
         raise RuntimeError('rows that are mapped from a saved memory stay in their process: '
                            'load it where it is needed')
