@@ -283,3 +283,42 @@ def test_union_copied_beside_a_thread(copied):
     for o in (ours, theirs):
         for i,b in enumerate(banks): o.add(f'{i}', b)
         same(sorted(e.state[0] for e in o.bank), [0.,1.,2.])
+
+# %% Files that two open before there are steps
+def fill_files(path, scored, ready, go):
+    ds = RingBufferDataset(30, path=path, evictor=ScoreEvictor(worth) if scored else None)
+    ready.set(); go.wait(60)
+    add(ds, range(9))
+
+@pytest.mark.skipif('fork' not in mp.get_all_start_methods(), reason='this system cannot fork')
+@pytest.mark.parametrize('first', ['reader','writer'])
+@pytest.mark.parametrize('scored', [False,True])
+def test_reader_of_files_before_the_first_episode(scored, first, tmp_path):
+    "It takes nothing away from the process that is about to fill them, and sees what comes"
+    def open_(): return RingBufferDataset(30, path=tmp_path/'ring', evictor=ScoreEvictor(worth) if scored else None)
+    ctx = mp.get_context('fork')
+    ready,go = ctx.Event(),ctx.Event()
+    p = ctx.Process(target=fill_files, args=(tmp_path/'ring', scored, ready, go))
+    if first=='reader': ds = open_()
+    p.start(); ready.wait(60)
+    if first=='writer': ds = open_()
+    replay = EpisodeReplay(ds, 2, 1)
+    assert replay.is_empty
+    go.set(); p.join()
+    same((p.exitcode, episodes(ds)), (0, kept(scored, range(9))))
+    assert not replay.is_empty and replay.sample()['obs'].shape==(2,1)
+    same(episodes(open_()), kept(scored, range(9)))
+
+def test_files_before_the_first_episode(tmp_path):
+    "Nobody has used them, so they may be opened with another capacity; and so may those whose steps are gone"
+    at = tmp_path/'ring'
+    for n,scored in ((30,False), (60,False), (60,True), (30,True)):
+        ds = RingBufferDataset(n, path=at, max_episodes=5 if scored else None, evictor=ScoreEvictor(worth) if scored else None)
+        same((ds.num_episodes, ds.capacity), (0, n))
+    add(ds, range(3))
+    held = ds
+    at.unlink()
+    held.writing.let_go(); del ds, held
+    ds = RingBufferDataset(60, path=at)
+    add(ds, [3])
+    same(episodes(ds), kept(False, [3], 60))
