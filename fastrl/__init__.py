@@ -56,6 +56,7 @@
 - `fastrl.memory.table`: Which episodes are stored, and which sequences of them make the next batch
 - `fastrl.memory.tensors`: The compiled loops of a draw once more, as tensor operations, for rows that live on a GPU
 - `fastrl.memory.tree`: Draw by priority among a million rows, and change priorities, in microseconds
+- `fastrl.memory.turn`: One process at a time adds rows that several processes see; a second one is noticed, and told
 - `fastrl.memory.unpickle`: Read pickles of plain objects without running anything they ask for
 - `fastrl.memory.updates`: Draw, predict and step several times for each batch of new rows
 - `fastrl.memory.vector`: Number the episodes and steps of vector environments, and tell true steps from resets

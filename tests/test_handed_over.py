@@ -1,8 +1,11 @@
 "Memories that are handed to other processes, as arguments or through a queue: a copy is a copy, and what is shared is shared"
-import multiprocessing as mp, time
-import pytest, torch
+import copy, multiprocessing as mp, pickle, threading, time
+import numpy as np, pytest, torch
 from torch import tensor
 from fastrl.core import test_same as same
+from fastrl import ExperienceReplay
+from fastrl.memory.replay import ExperienceReplayException
+from fastrl.memory.bank import BankUnion, ExperienceBank, create_experience
 from fastrl.memory.episodes import EpisodeReplay, IndividualFileDataset, RingBufferDataset, ScoreEvictor
 
 def whole(replay): return [replay.dataset[i]['obs'].tolist() for i in range(replay.num_episodes)]
@@ -182,3 +185,140 @@ def test_spawned_reader_of_files(tmp_path):
         asked.put(0)
         same(told.get(timeout=60), kept(False, range(n)))
     p.join()
+
+# %% Two writers
+def memory_of(where, folder):
+    "With rows that say which process wrote them"
+    kw = dict(path=folder/'rows') if where=='path' else dict(shared=True)
+    if where=='frames': kw.update(frame_stack=2)
+    shape = (4,4) if where=='frames' else (4,)
+    one,flag = ((1,), torch.int64),((1,), torch.bool)
+    return ExperienceReplay(4, 50, 1, schema=dict(state=(shape, torch.float32), next_state=(shape, torch.float32), of=one,
+                            terminated=flag, truncated=flag), **kw)
+
+def row(m, of):
+    shape = (4,4) if m.frame_stack else (4,)
+    return dict(state=np.full(shape, of, np.float32), next_state=np.full(shape, of, np.float32), of=of, terminated=False, truncated=True)
+
+def fill(m, of, asked, told):
+    "Writes a row, or three, whenever it is asked to"
+    while n := asked.get(timeout=60):
+        try:
+            if n==1: m.add(**row(m, of))
+            else: m+{k: np.stack([v]*n) for k,v in row(m, of).items()}
+            told.put('')
+        except ExperienceReplayException as e: told.put(str(e))
+
+@pytest.mark.parametrize('how', [pytest.param(o, marks=() if o=='fork' else pytest.mark.slow) for o in mp.get_all_start_methods()])
+@pytest.mark.parametrize('where', ['shared','path','frames'])
+def test_two_writers(where, how, tmp_path):
+    "The first of two writers is told before it writes anything, and may go on once the other has ended, apart from its rows"
+    ctx,m,rows = mp.get_context(how),memory_of(where, tmp_path),[]
+    def start(of):
+        asked,told = ctx.Queue(),ctx.Queue()
+        p = ctx.Process(target=fill, args=(m, of, asked, told)); p.start()
+        def write(n, ok=True):
+            asked.put(n)
+            err = told.get(timeout=120)
+            assert ok==(not err) and (ok or 'only one process adds to a memory' in err), err
+            rows.extend([of]*n*ok)
+            same(m.ring['of'][:,0].tolist(), rows)
+            if where=='path': same(ExperienceReplay(4, 50, 1, path=tmp_path/'rows').ring['of'][:,0].tolist(), rows)
+        return p,write,asked
+    m.add(**row(m, 0)); rows.append(0)
+    (p,one,_),(q,two,asked) = start(1),start(2)
+    for n in (1,1,3): one(n)
+    for n in (1,1,3): two(n)
+    for n in (1,3): one(n, False)
+    with pytest.raises(ExperienceReplayException, match='adds to a memory'): m.add(**row(m, 0))
+    p.kill(); p.join() # it was not in turn
+    two(1)
+    with pytest.raises(ExperienceReplayException, match='adds to a memory'): m+{k: np.stack([v]) for k,v in row(m, 0).items()}
+    q.kill(); q.join()
+    m.add(**row(m, 0)); rows.append(0)
+    same(m.ring['of'][:,0].tolist(), rows)
+    assert len(rows)-1 in m.ring.seams.cuts # it follows none of those rows
+
+# %% Copies beside a thread
+class Meanwhile:
+    "When it is copied, another thread does something, or waits for the copy to be done"
+    do = None
+    def __getstate__(self):
+        if not self.do: return {}
+        t = threading.Thread(target=self.do); t.start(); t.join(.3)
+        self.waited,self.do = t.is_alive(),None
+        return {}
+
+class Interrupted(RingBufferDataset):
+    def __getstate__(self):
+        self.now.__getstate__()
+        return super().__getstate__()
+
+@pytest.mark.parametrize('copied', [copy.deepcopy, lambda o: pickle.loads(pickle.dumps(o))], ids=['deepcopy','pickle'])
+def test_episodes_copied_beside_a_thread(copied):
+    "No episode of the copy is the beginning of another: what ended meanwhile does not go on"
+    ours = begin(Interrupted(50))
+    def on(o, n, last): o.add_step(dict(obs=tensor(n), x=torch.zeros(2, dtype=torch.bfloat16)), done=last)
+    now = ours.dataset.now = Meanwhile()
+    now.do = lambda: [on(ours, 5, True), on(ours, 6, False)]
+    theirs = copied(ours)
+    for _ in range(2): on(theirs, 20, True)
+    same(whole(theirs), [[0,1],[2,3,4,20],[20]] if now.waited else [[0,1],[2,3,4,5],[20]])
+    while ours.num_episodes<2: pass
+    same(now.waited, copied is copy.deepcopy)
+
+@pytest.mark.parametrize('copied', [copy.deepcopy, lambda o: pickle.loads(pickle.dumps(o))], ids=['deepcopy','pickle'])
+def test_union_copied_beside_a_thread(copied):
+    "Which rows a union has, and the rows, are of one moment, so that each row comes once"
+    def bank(i):
+        res = ExperienceBank()
+        res.add(create_experience([float(i)], 0, 1., [0.], False))
+        return res
+    banks,ours = [bank(i) for i in range(3)],BankUnion()
+    ours.add('0', banks[0])
+    ours.left_out['x'] = now = Meanwhile()
+    now.do = lambda: ours.add('1', banks[1])
+    theirs = copied(ours)
+    assert now.waited and len(theirs.bank)==1
+    for o in (ours, theirs):
+        for i,b in enumerate(banks): o.add(f'{i}', b)
+        same(sorted(e.state[0] for e in o.bank), [0.,1.,2.])
+
+# %% Files that two open before there are steps
+def fill_files(path, scored, ready, go):
+    ds = RingBufferDataset(30, path=path, evictor=ScoreEvictor(worth) if scored else None)
+    ready.set(); go.wait(60)
+    add(ds, range(9))
+
+@pytest.mark.skipif('fork' not in mp.get_all_start_methods(), reason='this system cannot fork')
+@pytest.mark.parametrize('first', ['reader','writer'])
+@pytest.mark.parametrize('scored', [False,True])
+def test_reader_of_files_before_the_first_episode(scored, first, tmp_path):
+    "It takes nothing away from the process that is about to fill them, and sees what comes"
+    def open_(): return RingBufferDataset(30, path=tmp_path/'ring', evictor=ScoreEvictor(worth) if scored else None)
+    ctx = mp.get_context('fork')
+    ready,go = ctx.Event(),ctx.Event()
+    p = ctx.Process(target=fill_files, args=(tmp_path/'ring', scored, ready, go))
+    if first=='reader': ds = open_()
+    p.start(); ready.wait(60)
+    if first=='writer': ds = open_()
+    replay = EpisodeReplay(ds, 2, 1)
+    assert replay.is_empty
+    go.set(); p.join()
+    same((p.exitcode, episodes(ds)), (0, kept(scored, range(9))))
+    assert not replay.is_empty and replay.sample()['obs'].shape==(2,1)
+    same(episodes(open_()), kept(scored, range(9)))
+
+def test_files_before_the_first_episode(tmp_path):
+    "Nobody has used them, so they may be opened with another capacity; and so may those whose steps are gone"
+    at = tmp_path/'ring'
+    for n,scored in ((30,False), (60,False), (60,True), (30,True)):
+        ds = RingBufferDataset(n, path=at, max_episodes=5 if scored else None, evictor=ScoreEvictor(worth) if scored else None)
+        same((ds.num_episodes, ds.capacity), (0, n))
+    add(ds, range(3))
+    held = ds
+    at.unlink()
+    held.writing.let_go(); del ds, held
+    ds = RingBufferDataset(60, path=at)
+    add(ds, [3])
+    same(episodes(ds), kept(False, [3], 60))

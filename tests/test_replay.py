@@ -1129,3 +1129,35 @@ def test_copy_of_one_moment(kind):
     twin = copy.deepcopy(o)
     o.note.writer.join()
     assert (twin.note, len(twin), len(o))==(True, 5, 6)
+
+class Adds(Prioritized):
+    "When its state is taken, another thread adds rows"
+    add = None
+    def __getstate__(self):
+        res = {**super().__getstate__(), 'add':None}
+        if self.add and not self.add(): res['add'] = 'waits' # as the memory is locked
+        return res
+
+@pytest.mark.parametrize('kind', ('memory','frames','shared'))
+def test_pickled_beside_a_thread(kind):
+    "The copy draws its own rows, also if some come while it is pickled; who else has the sampler or the ring still has it afterwards"
+    two,flag = ((2,), torch.float32),((), torch.bool)
+    where = dict(frames=dict(frame_stack=0), shared=dict(shared=True, schema=dict(state=two, next_state=two, terminated=flag, truncated=flag))).get(kind, {})
+    for more in (1,3,30):
+        o = ExperienceReplay(4, 20, 1, sampler=Adds(seed=0), **where)
+        def add(i): o.add(state=np.full(2, i, np.float32), next_state=np.full(2, i+1, np.float32), terminated=False, truncated=i%3==2)
+        for i in range(5): add(i)
+        o.sample()
+        def meanwhile():
+            t = threading.Thread(target=lambda: [(add(5+i), o.sample()) for i in range(more)])
+            t.start(); t.join(5)
+            return not t.is_alive()
+        o.sampler.add = meanwhile
+        twin,sampler,ring = pickle.loads(pickle.dumps((o, o.sampler, o.ring)))
+        assert twin.sampler is sampler and sampler.add is None and twin.ring is ring
+        assert kind=='shared' or twin.ring.total==5+more # it may know more rows than its sampler, and never fewer
+        for _ in range(20):
+            batch,_ = twin.sample()
+            same(batch['next_state'], batch['state']+1)
+            if kind!='shared': same(batch['serial'].float().expand(4, 2), batch['state'])
+            twin.update_td(torch.rand(4,1), _, batch['serial'])

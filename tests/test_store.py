@@ -212,7 +212,7 @@ def test_marks():
     same(r.seams.cuts, [])
     r.cut(); r.add(obs=1); r.cut(False) # what was written after stays apart
     same(r.seams.cuts, [1])
-    room = head_words-2-8
+    room = head_words-3-8
     for o in range(2, room+3):
         r.cut()
         r.add(obs=o)
@@ -280,7 +280,7 @@ def test_who_makes_the_file_first(tmp_path):
     same((a['obs'].tolist(), len(b)), ([0,1,2,3,4], 5))
     fails(lambda: c.add(obs=1, more=2), contains='has the fields [obs float32], not')
     same(len(a), 5)
-    fails(lambda: pickle.dumps(Ring(9, path=tmp_path/'none')), contains='give it a `schema`')
+    fails(lambda: pickle.dumps(Ring(9, path=tmp_path/'none')), contains='give the memory a `schema`')
     fails(lambda: Ring(2**35, dict(a=((2**20,), torch.int64)), path=tmp_path/'huge'), exc=OSError)
     same([o.name for o in tmp_path.iterdir()], ['new']) # nothing is left behind
 

@@ -460,6 +460,8 @@ class BankUnion:
         self.left_out,self._digests = {},{} # errors by path; the paths of ROSE's files, by their content
         self._date,self._unnamed = '',False # of its newest part; did rows come since it took its name?
 
+    def __getstate__(self): # while nobody adds a file
+        with self._bank.lock.rlock: return copy.deepcopy(vars(self))
     def __setstate__(self, state):
         self.__dict__.update(left_out={}, _digests={}, _date='', _unnamed=True)
         self.__dict__.update({{**_renamed, 'bank':'_bank'}.get(k, k): v for k,v in state.items()})

@@ -141,6 +141,9 @@ class BankUnion:
         """- `max_size`: Of the bank"""
         ...
 
+    def __getstate__(self):
+        ...
+
     def __setstate__(self, state):
         ...
 

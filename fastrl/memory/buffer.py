@@ -20,7 +20,7 @@ from fastcore.basics import AttrDict, patch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 from ..core import *
-from .disk import Savable, copy_of_now, write_tensors
+from .disk import OneMoment, Savable, write_tensors
 from .files import put_files
 from .ring import Ring
 from .row import as_tensor, check_column, torch_dtype
@@ -43,9 +43,9 @@ def _column_view(name):
     return property(lambda self: self.ring.place.columns[(name,)], doc=f'The column `{name}`, all `capacity` rows')
 
 # %% ../../nbs/06c_memory.buffer.ipynb #f11d0a96
-class ReplayBuffer(Savable):
+class ReplayBuffer(OneMoment, Savable):
     "The last `capacity` steps as columns, and batches drawn from them"
-    kind,__deepcopy__ = 'ReplayBuffer',copy_of_now
+    kind = 'ReplayBuffer'
     def __init__(self,
         capacity:int, # The most steps it holds; then the oldest are overwritten
         state_dim:int, # Numbers in a state, or its shape as a tuple

@@ -9,15 +9,14 @@ from dataclasses import InitVar, dataclass
 import torch
 from torch import Tensor
 from ..core import *
-from .disk import Savable
+from .disk import OneMoment, Savable
 from .ring import Ring
 from .sample import *
 __all__ = ['ReplayBuffer', 'BatchExperience']
 
-class ReplayBuffer(Savable):
+class ReplayBuffer(OneMoment, Savable):
     """The last `capacity` steps as columns, and batches drawn from them"""
-    kind: Any
-    __deepcopy__: Any
+    kind: str
     states: Any
     actions: Any
     rewards: Any

@@ -11,7 +11,7 @@ from .files import *
 from .manifest import *
 from .ring import *
 from .saved import *
-__all__ = ['load_memory', 'remove_files', 'Savable', 'copy_of_now', 'OfClass', 'is_ring', 'ring_at', 'move_files']
+__all__ = ['load_memory', 'remove_files', 'Savable', 'copy_of_now', 'OneMoment', 'OfClass', 'is_ring', 'ring_at', 'move_files']
 
 def load_memory(folder, kind: str, asked: dict, make: Any=noop, restore: Any=None, on_error: str='raise', env_restored: bool=False, mapped: bool=False, **where):
     """Load a memory of any class: the class makes it, and restores what is its own
@@ -74,6 +74,13 @@ class Savable:
 def copy_of_now(self, memo):
     """A deep copy of one moment: meanwhile no thread adds rows, of which the sampler would know and the ring would not"""
     ...
+
+class OneMoment:
+    """A memory that may be copied and pickled while other threads add to it"""
+    __deepcopy__: Any
+
+    def __reduce_ex__(self, protocol):
+        ...
 
 class OfClass:
     """A method that makes a new object; an object that is there does not have it"""

@@ -47,6 +47,7 @@ class RingBufferDataset(EpisodeDataset, Savable):
         path = path and Path(path).expanduser().absolute()
         if path: _check_files(path)
         super().__init__(capacity, evictor, max_episodes, shared=shared, path=path and f'{path}.episodes')
+        if path: self._begin_files(path)
         if self.table.next_id and self.table.scored!=self.any_order:
             raise ValueError(f'{path} was made {"with" if self.table.scored else "without"} a `ScoreEvictor` '
                              'or an evictor of your own: open it the same way')
@@ -188,11 +189,22 @@ def check_storable(self:RingBufferDataset, schema, cols):
 def _beside(path, kind): return path.with_name(f'{path.name}.{kind}')
 
 def _check_files(path):
-    "Raise if the table of existing steps is missing; remove a table whose steps are gone"
-    if not path.exists(): _clear_beside(path)
-    elif not _beside(path, 'episodes').exists():
+    "Raise if the table of existing steps is missing"
+    if path.exists() and not _beside(path, 'episodes').exists():
         raise FileNotFoundError(errno.ENOENT, f'{path} holds steps, '
                                 'and the file that says which episodes they are is missing', f'{path}.episodes')
+
+@patch
+def _begin_files(self:RingBufferDataset, path):
+    "A table whose steps are gone is made anew. One that nobody has used yet stays: another process has it open"
+    n = 2*self.max_episodes+2 if self.any_order else self.max_episodes
+    used,places = self.table.array.any(),_beside(path, 'places') # the steps were there before it was used
+    fits = self.table.slots==n and not (self.any_order and places.exists()
+                                        and len(Place(path=places).open())!=3*self.capacity)
+    if path.exists() or fits and not used: return
+    lock = None if used else FileLock(self.table.place.path)
+    if not path.exists(): self.table = None; _clear_beside(path); self.table = Table(n, path=_beside(path, 'episodes'))
+    del lock
 
 def _clear_beside(path):
     found = [o for o in (_beside(path, 'episodes'), _beside(path, 'places')) if o.exists()]

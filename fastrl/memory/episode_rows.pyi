@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from ..core import *
 from .dataset import EpisodeDataset
 from .disk import Savable
-from .table import Table
 __all__ = ['RingBufferDataset']
 
 class RingBufferDataset(EpisodeDataset, Savable):
@@ -18,8 +17,8 @@ class RingBufferDataset(EpisodeDataset, Savable):
     ring: Any
     places: Any
     free: Any
+    table: Any
     max_episodes: Any
-    table: Table
 
     def __init__(self, capacity: int, device: Any='cpu', half_precision: bool=False, evictor: Any=None, shared: bool=False, path: Any=None, max_episodes: int | None=None):
         """- `capacity`: The most steps

@@ -12,7 +12,7 @@ __all__ = ['ReplayBuffer', 'EpisodeReplay', 'saved_episodes', 'episode_problems'
            'concat', 'log']
 
 # %% ../../nbs/06d_memory.episodes.ipynb #63e465a6
-import os, threading
+import copy, os, threading
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -82,8 +82,23 @@ class EpisodeReplay(TakesVectors, Savable):
         self.__dict__.update(state, lock=threading.RLock(), adding=threading.RLock())
         self._drawing = self._rng = None # once `sample` has begun: an iterator over `loader`, and what it draws from
         self.__dict__.setdefault('vectors', VectorSteps()) # each with a `Running` of its own
+        if self.__dict__.pop('_ended', n := self._ended)==n: return
+        for r in (self.running, *(v['running'] for v in self.vectors.vectors)): # another thread ended some meanwhile
+            if r: r.out |= r.t>r.start; r.start[r.out] = r.t
     def __getstate__(self):
         return {k:v for k,v in self.__dict__.items() if k not in ('lock','adding','_drawing','_rng')}
+    def __deepcopy__(self, memo):
+        res = memo[id(self)] = object.__new__(type(self))
+        with self.adding: state = copy.deepcopy(self.__getstate__(), memo)
+        res.__setstate__(state)
+        return res
+    def __reduce_ex__(self, protocol):
+        with self.adding:
+            make,args,state,*more = object.__reduce_ex__(self, protocol)
+            now = {k: copy.deepcopy(state[k]) for k in ('running','vectors')}
+            return make,args,{**state, **now, '_ended':self._ended},*more
+    @property
+    def _ended(self): return getattr(getattr(self.dataset, 'table', None), 'next_id', 0)
 
     @property
     def num_episodes(self)->int: return self.dataset.num_episodes

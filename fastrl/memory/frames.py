@@ -10,7 +10,7 @@ Docs: https://fastrl.github.io/fastrl/memory.frames.html.md"""
 __all__ = ['FrameRing', 'add_steps', 'stored', 'pool_path']
 
 # %% ../../nbs/03a_memory.frames.ipynb #9c9d912e
-import math
+import copy, math
 from functools import partial, reduce
 import numpy as np, torch
 from fastcore.basics import patch
@@ -587,8 +587,8 @@ def load_state_dict(self:FrameRing,
 @patch
 def __getstate__(self:FrameRing):
     with self:
-        more = {k: getattr(self, k) for k in ('stack','flat','pad','margin','newest','warned','pool','_before','_at')}
-        return {**Ring.__getstate__(self), **more}
+        more = {k: getattr(self, k) for k in ('stack','flat','pad','margin','warned','_before','_at')}
+        return {**Ring.__getstate__(self), **more, 'newest':copy.deepcopy(self.newest), 'pool':copy.copy(self.pool)}
 
 @patch
 def __repr__(self:FrameRing):

@@ -489,15 +489,14 @@ def __getstate__(self:Place):
     if get_spawning_popen() is not None and not self.others:
         raise RuntimeError(f'a new process would get a copy of this ring, which never changes: {_use_instead}')
     if self.others and not self.fields:
-        raise ValueError('a shared or mapped ring needs its fields before it goes to another process: '
-                         'give it a `schema`')
+        raise ValueError('shared or mapped rows whose fields nobody knows yet cannot be copied, or go to another '
+                         'process: give the memory a `schema`, or add its first row or episode before')
     if self.fields and self.packed is None:
         raise RuntimeError('rows that are mapped from a saved memory stay in their process: '
                            'load it where it is needed')
     state = {k: getattr(self, k, None) for k in ('device','shared','path','fields','packed','_head','about')}
-    state.update(changed=None, marks={})
-    if self.path: state.update(packed=None, _head=None)
-    elif self.fields and self._head is None: state['head'] = [*self.head]
+    state.update(changed=None, marks={}, **(dict(packed=None, _head=None) if self.path else {}))
+    if not self.path and self.fields and self._head is None: state['head'] = [*self.head]
     # by value: a tensor's pickle for another process would move the rows to shared memory, away from under the views
     if self.fields and not self.others and self.device.type=='cpu': state['packed'] = state['packed'].numpy().copy()
     return state

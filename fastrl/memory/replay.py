@@ -18,7 +18,7 @@ from fastcore.basics import patch
 from ..core import *
 from .ahead import DrawsAhead
 from .columns import *
-from .disk import OfClass, Savable, copy_of_now
+from .disk import OfClass, OneMoment, Savable
 from .folds import folds_of
 from .frames import FrameRing, add_steps, pool_path, stored
 from .joins import breaks_in, copy_held, copy_joined, holding, oldest_first
@@ -33,13 +33,12 @@ from .vector import TakesVectors, VectorSteps
 from .walk import Runs, Walk
 
 # %% ../../nbs/06_memory.replay.ipynb #a5aebbf6
-class ExperienceReplay(Savable, DrawsAhead, DrawsChunks, LearnsOnDevice, TakesVectors, OtherNames):
+class ExperienceReplay(OneMoment, Savable, DrawsAhead, DrawsChunks, LearnsOnDevice, TakesVectors, OtherNames):
     "The last `max_sz` rows, and batches of `bs` drawn from them"
     __array_ufunc__ = None # so that `array + memory` comes to `__radd__`, too
     kind,freeze_memory,later = 'ExperienceReplay',False,{} # older pickles have none of these
     schema,frame_stack,frame_pad,frame_margin = None,None,'repeat',.05
     ring:Ring # with `frame_stack` a `FrameRing`
-    __deepcopy__ = copy_of_now
     def __init__(self,
         bs:int=16, # Rows in a batch that is drawn
         max_sz:int=200, # The most rows it holds, whatever the number of environments; then the oldest are overwritten

@@ -9,7 +9,7 @@ from torch import Tensor
 from ..core import *
 from .ahead import DrawsAhead
 from .columns import *
-from .disk import Savable
+from .disk import OneMoment, Savable
 from .on_device import LearnsOnDevice
 from .ring import Ring
 from .sample import *
@@ -18,7 +18,7 @@ from .vector import TakesVectors, VectorSteps
 from .walk import Walk
 __all__ = ['saved_settings', 'ExperienceReplay', 'ExperienceReplayException', 'MemoryNotWarm', 'NoSuchRow', 'Columns']
 
-class ExperienceReplay(Savable, DrawsAhead, DrawsChunks, LearnsOnDevice, TakesVectors, OtherNames):
+class ExperienceReplay(OneMoment, Savable, DrawsAhead, DrawsChunks, LearnsOnDevice, TakesVectors, OtherNames):
     """The last `max_sz` rows, and batches of `bs` drawn from them"""
     __array_ufunc__: Any
     kind: Any
@@ -29,7 +29,6 @@ class ExperienceReplay(Savable, DrawsAhead, DrawsChunks, LearnsOnDevice, TakesVe
     frame_pad: Any
     frame_margin: Any
     ring: Ring
-    __deepcopy__: Any
     bs: int
     max_sz: int
     warmup_sz: int

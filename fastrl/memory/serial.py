@@ -19,6 +19,7 @@ from ..core import *
 from .place import *
 from .random import random_row
 from .tensors import numbers_of
+from .turn import *
 
 # %% ../../nbs/00c_memory.serial.ipynb #30ec1f48
 # words in the head of a place: rows written, rows begun (2 to 4 are the place's own), marks, the row in slot 0, the row
@@ -43,7 +44,7 @@ class Serials:
 
     def free(self):
         "Start with a lock that nobody holds"
-        self.lock,self._now,self._pins = threading.RLock(),None,0
+        self.lock,self._now,self._pins,self.turn = threading.RLock(),None,0,Turn()
         self.copied = self.tells and not (self.place.path or self.place.shared and self.place.fields)
 
     @property
@@ -85,6 +86,7 @@ def next_slot(self:Serials)->int:
     head = self.place.head
     if self.reopened: self.cut()
     self.look()
+    if self.place.others and self.turn.take(head): self._cut()
     if (total := head[_written])<head[_first]: total = head[_written] = head[_first] # a writer was killed in `reset`
     if head[_begun]>total: # their writer was interrupted, or killed
         self._cut()
@@ -311,9 +313,8 @@ def sound(self:Serials)->bool:
         with self.lock: # another thread may be writing
             if head[_written]!=written: return self.sound()
         self._warned_of = begun,written
-        n = len(self.torn)
-        if n: warn_user(f'{n} of {self.capacity} rows are half written, because their writer was interrupted '
-                        'or has ended. They count as overwritten until they are written anew')
+        if n := len(self.torn): warn_user(f'{n} of {self.capacity} rows are half written, because their writer '
+            'was interrupted or has ended. They count as overwritten until they are written anew')
         return False
     return head[_begun]<=head[_written]
 
@@ -453,8 +454,7 @@ def lost(self:Serials,
     - `idxs`: Of any shape"""
     total,oldest = self.total,self.oldest
     if oldest<=total-len(self): return False
-    flat = idxs.reshape(-1)
-    return bool((self._numbers_of(flat[flat>=0], total)<oldest).any())
+    return bool((self._numbers_of(idxs[idxs>=0], total)<oldest).any())
 
 # %% ../../nbs/00c_memory.serial.ipynb #239433e7
 @patch
@@ -507,7 +507,7 @@ def _row_of(mark): return mark if mark>=0 else -1-mark # a gap before row 5 is n
 @patch
 def _set_marks(self:Serials, marks, lone):
     "Note `marks`; if there are too many, the oldest are dropped, and the rows before the first one left stand alone"
-    head,room = self.place.head,_floor-_marks
+    head,room = self.place.head,turn_word-_marks
     if len(marks)>room: lone,marks = max(lone, _row_of(marks[-room-1])),marks[-room:]
     head[_lone] = max(lone, head[_lone])
     for i,o in enumerate(marks): head[_marks+i] = o # from the left: whoever reads from the right misses none

@@ -9,6 +9,7 @@ import numpy as np
 from torch import Tensor
 from ..core import *
 from .place import *
+from .turn import *
 __all__ = ['Serials', 'telling', 'oldest_now', 'Seams']
 
 class Serials:
@@ -19,6 +20,7 @@ class Serials:
     capacity: int | None
     reopened: Any
     lock: Any
+    turn: Turn
 
     def __init__(self, place: Place, capacity: int | None=None):
         """- `place`: Where the rows live; its head keeps the counts

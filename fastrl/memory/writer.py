@@ -11,6 +11,7 @@ __all__ = ['row_writer']
 
 # %% ../../nbs/00ab_memory.writer.ipynb #00ab0003
 import math, numpy as np, struct
+from .turn import *
 
 # %% ../../nbs/00ab_memory.writer.ipynb #947aaafb
 _codes = dict(b1='?', i1='b', i2='h', i4='i', i8='q', u1='B', u2='H', u4='I', u8='Q',
@@ -89,7 +90,7 @@ def row_writer(
     if place.arrays is None: return lambda row: False
     env = dict(_head=place.head, _lock=lock, _cap=len(place), _place=place, _packed=place.packed, _type=type,
                _ndarray=np.ndarray, _int=int, _floats={float, np.float64}, _len=len, _lookup=(LookupError, TypeError),
-               _isinstance=isinstance, _holders=(dict, tuple))
+               _isinstance=isinstance, _holders=(dict, tuple), _me=this_process())
     tests,writes,form,packed,end = _form_tests([f.path for f in fields]),[],'=',[],0
     for i,(f,col) in enumerate(zip(fields, place.arrays.values())):
         env[f'_w{i}'],env[f'_d{i}'],env[f'_t{i}'] = col,col.dtype,_exact_types(col.dtype)
@@ -102,7 +103,8 @@ def row_writer(
     exec(_writer_code.format(
         names=', '.join(f'x{i}' for i in range(len(fields))), values=', '.join(_at(f.path) for f in fields),
         tests=' and '.join(tests), write='; '.join(writes), # a place that grows may have grown meanwhile
-        free='' if base is None else f' and total-_head[{base}]<_cap and _place.packed is _packed',
+        free=f' and _head[{turn_word}]==_me' if place.others else '' if base is None else
+             f' and total-_head[{base}]<_cap and _place.packed is _packed',
         slot='total%_cap' if base is None else f'total-_head[{base}]'), env)
     add,add.fits = env.pop('add'),env.pop('fits') # left there, they would keep the rows when nobody uses them
     return add

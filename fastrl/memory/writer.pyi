@@ -4,6 +4,7 @@ A loop adds a row at each step. To look at each field of it and copy one after t
 
 Docs: https://fastrl.github.io/fastrl/memory.writer.html.md"""
 from typing import Any, overload
+from .turn import *
 __all__ = ['row_writer']
 
 def row_writer(place, lock, base: int | None=None):

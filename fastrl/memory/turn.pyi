@@ -1,0 +1,22 @@
+"""One process at a time adds rows that several processes see; a second one is noticed, and told
+
+Two workers get the same shared memory and both add their steps to it. Rows are lost, others are half of one step and half of another, and nothing looks wrong until you wonder why the agent does not learn. A `Turn` notes in the head of the rows which process writes. Another one may take over; whoever is not in turn any more gets an error before it writes anything.
+
+Docs: https://fastrl.github.io/fastrl/memory.turn.html.md"""
+from typing import Any, overload
+__all__ = ['turn_word', 'this_process', 'Turn']
+turn_word: int
+
+def this_process() -> int:
+    """The number of this process"""
+    ...
+
+class Turn:
+    """Which process writes rows that several processes see"""
+    wrote: bool
+
+    def take(self, head) -> bool:
+        """It is this process's turn now; an error if it was before, and one that took over is still running
+        - `head`: Of the rows; word `turn_word` is kept here
+        - returns: Did another process write meanwhile? What this one writes next doesn't follow those rows"""
+        ...
