@@ -14,7 +14,7 @@ __all__ = ['other_words', 'other_names', 'as_column', 'as_flags', 'as_rows', 'la
 # %% ../../nbs/05o_memory.columns.ipynb #e6b73aa0
 import numpy as np, torch
 from ..core import *
-from .row import check_paths, nest, schema_fields, torch_dtype
+from .row import check_paths, dtype_of, nest, schema_fields, torch_dtype
 
 # %% ../../nbs/05o_memory.columns.ipynb #cc83f681
 def as_column(
@@ -108,7 +108,7 @@ def row_schema(
     """`schema` with a column of shape `(1,)` where one number is stored, and a `td_error`
     - `schema`: `{name: (shape, dtype)}`, nested as a step is"""
     def column(o):
-        if isinstance(o, tuple) and len(o)==2 and isinstance(o[1], torch.dtype): return (tuple(o[0]) or (1,), o[1])
+        if isinstance(o, tuple) and len(o)==2 and (dtype := dtype_of(o[1])): return (tuple(o[0]) or (1,), dtype)
         if isinstance(o, dict): return {k: column(v) for k,v in o.items()}
         return tuple(map(column, o)) if isinstance(o, tuple) else o # the ring refuses it
     return {**column(schema), 'td_error': ((1,), torch.float32)}
@@ -237,7 +237,7 @@ other_words = {
 
 # %% ../../nbs/05o_memory.columns.ipynb #28a560b2
 other_names = {
-    **dict.fromkeys(('push','append','store','store_transition'),
+    **dict.fromkeys(('push','append','insert','store','store_transition'),
                     '`memory.add(state=…, action=…)`, or `memory + batch` for many steps'),
     **dict.fromkeys(('sample_batch','sample_buffer'), '`memory.sample(bs)`'), 'reset':'`memory.clear()`',
     **dict.fromkeys(('update_priorities','update_priority'), "`memory.update_td(td_errors, idxs, batch['serial'])`"),

@@ -8,7 +8,7 @@ import torch
 from dataclasses import dataclass
 from torch import Tensor
 from ..core import *
-__all__ = ['observed', 'final_names', 'like', 'Field', 'schema_fields', 'pack_fields', 'nest', 'Fields', 'Batches', 'as_tensor', 'fits', 'tensors_of', 'fields_of', 'check_column', 'check_names', 'batch_len', 'follower', 'final_of', 'check_paths', 'torch_dtype']
+__all__ = ['observed', 'final_names', 'like', 'Field', 'dtype_of', 'schema_fields', 'pack_fields', 'nest', 'Fields', 'Batches', 'as_tensor', 'fits', 'tensors_of', 'fields_of', 'check_column', 'check_names', 'batch_len', 'follower', 'final_of', 'check_paths', 'torch_dtype']
 
 def like(shape, dtype) -> str:
     """A shape and a dtype as errors and tables show them: `float32[4]`"""
@@ -32,6 +32,12 @@ class Field:
 
     def __repr__(self):
         ...
+
+def dtype_of(o) -> torch.dtype:
+    """The dtype of a column
+    - `o`: A dtype of torch or of NumPy, or its name
+    - returns: `None` for anything else"""
+    ...
 
 def schema_fields(schema, path: Any=()):
     """The fields of a `schema`, in order
