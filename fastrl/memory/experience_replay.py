@@ -26,6 +26,7 @@ from fastai.callback.schedule import ParamScheduler
 from fastai.callback.tracker import EarlyStoppingCallback, TrackerCallback
 from fastcore.basics import patch
 from fastcore.imports import noop
+from torch import nn
 from ..core import *
 from ..data.learner import SourceDL, add_return, without_targets
 from .ahead import flight_of
@@ -306,6 +307,7 @@ class Resume(Callback):
         if not any(isinstance(o, ExperienceReplayCallback) for o in self.learn.cbs):
             raise ValueError('`Resume` saves a replay memory, and this learner has none: give it an '
                              '`ExperienceReplayCallback`, too')
+        if self.run: _warn_of_lost_networks(self.learn)
         # how far the training has come; batches of this epoch done by an earlier run; batches since the last checkpoint
         self.epoch_at,self.iter_at,self._skip,self._unsaved = 0,0,0,0
         self._our_newest = self._newest()
@@ -334,6 +336,14 @@ def after_epoch(self:Resume):
     for o in (self.learn.recorder.values, self.learn.recorder.iters): o.pop()
 
 def _trackers(learn): return [o for o in learn.cbs if isinstance(o, TrackerCallback)]
+
+def _warn_of_lost_networks(learn):
+    "Warn of callbacks with a network, say a target network, that nobody saves"
+    kept = {id(learn.model), *map(id, stateful(learn).values())}
+    lost = [o.name for o in learn.cbs if id(o) not in kept
+            and any(isinstance(v, nn.Module) and id(v) not in kept for v in vars(o).values())]
+    if lost: warn_user(f'`Resume` does not save the networks of {", ".join(lost)}, which begin anew when this training '
+                       'is resumed: give the callback a `state_dict` and a `load_state_dict`')
 
 @patch
 def before_train(self:Resume):
