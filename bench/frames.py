@@ -41,7 +41,8 @@ class Fastrl:
     name,package,kw = 'fastrl','fastrl',dict(frame_stack=S)
     def __init__(self, n, bs):
         self.er = ExperienceReplay(bs, max_sz=n, warmup_sz=1, seed=0, **self.kw)
-        for s,a,over in Game(n).steps(): self.er.add(state=s, action=np.int64(0), reward=1., next_state=a, terminated=over, truncated=False)
+        for o in Game(n).steps(): self.add(*o)
+    def add(self, s, a, over): self.er.add(state=s, action=np.int64(0), reward=1., next_state=a, terminated=over, truncated=False)
     def sample(self): return self.er.sample()[0]
     def nbytes(self): return nbytes_when_full(10**6, schema(), self.kw.get('frame_stack'))/10**6
 
@@ -55,7 +56,8 @@ class SB3:
         from stable_baselines3.common.buffers import ReplayBuffer
         self.bs = bs
         self.rb = ReplayBuffer(n, Box(0, 255, (S,84,84), np.uint8), Discrete(2), device='cpu', optimize_memory_usage=True, handle_timeout_termination=False)
-        for s,a,over in Game(n).steps(): self.rb.add(s[None], a[None], np.zeros(1), np.zeros(1), np.array([over]), [{}])
+        for o in Game(n).steps(): self.add(*o)
+    def add(self, s, a, over): self.rb.add(s[None], a[None], np.zeros(1), np.zeros(1), np.array([over]), [{}])
     def sample(self):
         b = self.rb.sample(self.bs)
         return dict(state=b.observations, action=b.actions, reward=b.rewards, next_state=b.next_observations, done=b.dones)
@@ -65,8 +67,9 @@ class Tianshou:
     name,package = 'tianshou','tianshou'
     def __init__(self, n, bs):
         from tianshou.data import Batch, ReplayBuffer
-        self.rb,self.bs = ReplayBuffer(n, stack_num=S, ignore_obs_next=True, save_only_last_obs=True),bs
-        for s,a,over in Game(n).steps(): self.rb.add(Batch(obs=s, act=0, rew=1., terminated=over, truncated=False, obs_next=a))
+        self.step,self.rb,self.bs = Batch,ReplayBuffer(n, stack_num=S, ignore_obs_next=True, save_only_last_obs=True),bs
+        for o in Game(n).steps(): self.add(*o)
+    def add(self, s, a, over): self.rb.add(self.step(obs=s, act=0, rew=1., terminated=over, truncated=False, obs_next=a))
     def sample(self):
         b,_ = self.rb.sample(self.bs)
         return tensors((b.obs, b.act, b.rew, b.obs_next, b.terminated))
@@ -78,9 +81,10 @@ class Cpprb:
         from cpprb import ReplayBuffer
         form = dict(shape=(84,84,S), dtype=np.uint8)
         self.rb,self.bs = ReplayBuffer(n, dict(state=form, action={}, reward={}, done={}), next_of='state', stack_compress='state'),bs
-        for s,a,over in Game(n).steps():
-            self.rb.add(state=s.transpose(1, 2, 0), action=0, reward=1., next_state=a.transpose(1, 2, 0), done=over)
-            if over: self.rb.on_episode_end()
+        for o in Game(n).steps(): self.add(*o)
+    def add(self, s, a, over):
+        self.rb.add(state=s.transpose(1, 2, 0), action=0, reward=1., next_state=a.transpose(1, 2, 0), done=over)
+        if over: self.rb.on_episode_end()
     def sample(self):
         cols = {k: torch.from_numpy(v) for k,v in self.rb.sample(self.bs).items()}
         return {k: v.movedim(-1, 1) if v.ndim==4 else v for k,v in cols.items()}
@@ -94,12 +98,15 @@ class Torchrl:
         from tensordict import TensorDict
         from torchrl.data import LazyTensorStorage, ReplayBuffer, SliceSampler
         logging.getLogger('torchrl').setLevel(logging.WARNING)
-        self.bs,k = bs,S+1
+        self.bs,self.step,self.episode,k = bs,TensorDict,n,S+1
         self.rb = ReplayBuffer(storage=LazyTensorStorage(n), sampler=SliceSampler(slice_len=k, traj_key='episode', cache_values=True), batch_size=bs*k)
         steps = [(s[-1], i//length) for i,(s,*_) in enumerate(Game(n).steps())]
         for i in range(0, n, 1000):
             frames,episodes = zip(*steps[i:i+1000])
             self.rb.extend(TensorDict(dict(frame=torch.from_numpy(np.stack(frames)), episode=torch.tensor(episodes)), [len(frames)]))
+    def add(self, s, a, over):
+        self.rb.add(self.step(dict(frame=torch.from_numpy(s[-1]), episode=torch.tensor(self.episode))))
+        self.episode += over
     def sample(self):
         frames = self.rb.sample()['frame'].view(self.bs, S+1, 84, 84)
         return dict(state=frames[:,:S], next_state=frames[:,1:])
@@ -107,12 +114,12 @@ class Torchrl:
 
 peers = [Cpprb, Tianshou, SB3, Torchrl]
 
-def opened(kinds, n, bs):
-    "{name: what draws a batch}, or why there is none"
+def opened(kinds, n, bs, then=lambda store: store.sample):
+    "{name: what draws a batch, or what else `then` makes of a store}, or why there is none"
     def do(K):
         store = K(n, bs)
         check(store.sample(), bs)
-        return store.sample
+        return then(store)
     res = {}
     for K in kinds:
         try: res[K.name] = do(K)
@@ -121,6 +128,11 @@ def opened(kinds, n, bs):
     return res
 
 def against_peers(n=3*10**4, peers=peers): return opened([Fastrl, *peers], n, 32)
+def adding(n=3*10**4, peers=peers):
+    "One row after the other, of one episode"
+    steps = [*Game(length, 1).steps()]
+    def then(store): return lambda: [store.add(*o) for o in steps]
+    return opened([Fastrl, *peers], n, 32, then)
 def against_whole(n=3*10**4): return opened([Fastrl, Whole], n, 32)
 
 per_row = '; '.join(f'{k} {v:,} bytes' for k,v in dict(fastrl=7465, **{'whole stacks':56472}, cpprb=7068, tianshou=7075, SB3=28244, torchrl=7064).items())
@@ -128,6 +140,8 @@ cases = [
     Case('Frames stored once: sample 32 of 3·10⁴ rows of 4×84×84', against_peers, goal=1, toy=dict(n=64, peers=[]),
          note=f'each in its own way: `frame_stack=4`, `stack_compress` and `next_of`, `stack_num` with `ignore_obs_next`, '
               f'`optimize_memory_usage`, slices of five frames; a row takes: {per_row}; what the peers get wrong is in frames_wrong.txt'),
+    Case('Frames stored once: add one row of 4×84×84', adding, per=length, toy=dict(n=64, peers=[]),
+         note='as stacks, of which ours and the peers keep the frames that are new; torchrl gets single frames'),
     Case('Frames stored once, against whole stacks', against_whole, goal=.75, growth=True, toy=dict(n=64),
          note='how much longer it takes; both with state and next state'),
 ]

@@ -192,7 +192,9 @@ def with_numbers(
     - `numbers`: `(stack+1,)` of a step, `(n, stack+1)` of columns
     - `rows`: Which rows of the columns"""
     own,paths = dict(state=numbers[...,:-1].copy(), next_state=numbers[...,1:].copy()),[f.path[1:] for f in fields]
-    def part(v): return v if rows==slice(None) else v[rows]
+    whole = rows==slice(None)
+    if whole and paths==[()]: return {**data, **own}
+    def part(v): return v if whole else v[rows]
     if paths==[()]: return {k: own[k] if k in own else part(v) for k,v in data.items()}
     return nest({p: own[p[0]] if p[0] in own and p[1:] in paths else part(v) for p,v in leaves(data)})
 
@@ -463,11 +465,10 @@ def continued(
     key = tuple(i for o in (env, worker, None if env else episode) if o for i in o)
     was = envs.get(key)
     if was is None or was.serial<barrier or episode and episode[0]!=was.episode or step and step[0]!=was.step+1: return
-    if s.shape==frames.shape[1:]: s,before,frame = [s],was.frames[-1:],after
+    if s.shape==frames.shape[1:]: before,frame = was.frames[-1:],after
     elif not stack or s.shape!=(stack, *frames.shape[1:]) or s[1:].tobytes()!=after[:-1].tobytes(): return
     else: before,frame = was.frames,after[-1]
-    for a,(b,) in zip(s, before):
-        if a.tobytes()!=b.tobytes(): return # which compares faster than NumPy does
+    if s.tobytes()!=b''.join([o for o, in before]): return # compared faster than by NumPy
     return key,was,frame,any(o and any(o) for o in over),episode and episode[0],step and step[0]
 
 def _part_of(o, part):
@@ -536,8 +537,7 @@ def continued_by_each(
             number += 1
         else:
             if step and step[j]!=was.step+1 or any(0<=o<number-half for o in was.numbers): return
-            for a,(b,) in zip(s[j:j+1] if single else s[j], was.frames[-1:] if single else was.frames):
-                if a.tobytes()!=b.tobytes(): return
+            if s[j].tobytes()!=b''.join([o for o, in (was.frames[-1:] if single else was.frames)]): return
             res[j,:S],seen = was.numbers,was.frames
         res[j,S] = number
         new.append(newest)
