@@ -66,9 +66,15 @@ def add(row):
             total = _head[0]
             if _head[1]<=total{free}:
                 _n = {slot}
-                _head[1] = total+1
-                {write}
-                _head[0] = total+1
+                try:
+                    _head[1] = total+1
+                    {write}
+                    _head[0] = total+1
+                except BaseException: # Ctrl-C: the row is written all the same
+                    _head[1] = total+1
+                    {write}
+                    _head[0] = total+1
+                    raise
                 return True
     return False'''
 
