@@ -251,6 +251,48 @@ def test_short_way(seed, monkeypatch):
         both(batch, one)
     assert any(found) and not all(found), f'seed {seed}'
 
+def odd_forms(v):
+    "What nobody should send as a column, or may send for once"
+    t = torch.from_numpy(v+0*v)
+    return [None, 3, 3., True, 'x', {}, {'a':v}, (v,), [[1],[2,3]], object(), np.int64(3), np.array(3), torch.tensor(3), v.tolist(), v[:0], v[...,None],
+            np.concatenate([v,v]), np.stack([v,v], -1), v.astype('f2'), v.astype('c8'), v.astype('>i4'), v.astype('U'), v.astype(object), v*np.nan, v*-0.,
+            np.array([[{}]]*v.size, object)[:,0].reshape(v.shape), np.asfortranarray(v), np.repeat(v, 2, 0)[::2], np.ma.masked_array(v), v.reshape(len(v), -1).view(np.matrix), v.astype('i8').astype('M8[s]'),
+            t, t.float().requires_grad_(), t.bfloat16(), torch.conj(t.to(torch.complex64)), torch._neg_view(t.float()), t.to('meta'), t.float().to_sparse()]
+
+@pytest.mark.parametrize('one', (True, False))
+@pytest.mark.parametrize('stack', (0,2))
+@pytest.mark.parametrize('told', (names, names[:-3], [o for o in names if o!='step']))
+def test_short_way_leaves(told, stack, one, monkeypatch):
+    "An unusual value in a row or batch is taken or refused as the long way does, in the same words"
+    def step(world): return {o: u.astype('f4') if 'state' in o else u for o,u in world.step().items() if o in told}
+    def begun():
+        memory,world = make(24, stack, 'repeat'),World(random.Random(stack), 1, stack, longest=99)
+        for _ in range(12): memory.add(**step(world))
+        return memory,{o: u if one else u[None] for o,u in step(world).items()}
+    def tried(memory, row, short):
+        with monkeypatch.context() as m, warnings.catch_warnings():
+            warnings.simplefilter('ignore')
+            if not short: [m.setattr(frames, o, lambda *args: None) for o in short_ways]
+            try: memory.add(**row) if one else memory+row
+            except (ExperienceReplayException, RuntimeError) as e: return str(e)
+    a,b = begun(),begun()
+    for k in ('state','next_state','terminated','env_id','episode_id','step'):
+        for v in odd_forms(a[1].get(k, np.zeros((1,)*(2-one), np.int64))):
+            said = [tried(memory, {**row, k:v}, short) for (memory,row),short in ((a, True), (b, False))]
+            assert said[0]==said[1] and inside(a[0].ring)==inside(b[0].ring), f'{k} as {v!r}: {said}'
+            if said[0] is None: a,b = begun(),begun()
+
+@pytest.mark.parametrize('one', (True, False))
+def test_minus_zero(one):
+    "-0. is another frame than 0.: a stack that has it where the last one has 0. is refused, and not stored with the other sign"
+    def stack(*frames): return np.stack([np.full((2,3), o, np.float32) for o in frames])
+    memory = make(24, 2, 'repeat')
+    for t in range(12): memory.add(state=stack(t, t+1), next_state=stack(t+1, t+2 if t<11 else 0.), terminated=False, truncated=False)
+    row = dict(state=stack(12, 0.), next_state=stack(-0., 5), terminated=np.zeros(1, bool), truncated=np.zeros(1, bool))
+    with pytest.raises(ExperienceReplayException, match='should be its `state` without the first frame'):
+        memory.add(**row) if one else memory+{k: v[None] for k,v in row.items()}
+    assert len(memory)==12
+
 # %% Episodes that are stored whole
 @pytest.mark.parametrize('pad', ('repeat','zeros'))
 @pytest.mark.parametrize('kind', ('memory','files'))

@@ -470,7 +470,7 @@ def test_schema(tmp_path, schema, fields):
 
 @pytest.mark.parametrize('bad', [5, None, [vector], (*vector, 'latr'), (*vector, 'later', 1), dict(value=(*vector, 'later'))], ids=str)
 def test_schema_that_is_none(bad):
-    with pytest.raises(ExperienceReplayException, match=r'the schema of `obs.*` should be `\(shape, torch.dtype\)`, got'):
+    with pytest.raises(ExperienceReplayException, match=r'the schema of `obs.*` should be `\(shape, dtype\)`, got'):
         ExperienceReplay(2, 9, 1, schema=dict(obs=bad))
 
 def test_no_such_column():

@@ -464,7 +464,8 @@ def continued(
     if False in said: return
     key = tuple(i for o in (env, worker, None if env else episode) if o for i in o)
     was = envs.get(key)
-    if was is None or was.serial<barrier or episode and episode[0]!=was.episode or step and step[0]!=was.step+1: return
+    if was is None or was.serial<barrier or episode and episode[0]!=was.episode: return
+    if step and not _one_later(step[0], was): return
     if s.shape==frames.shape[1:]: before,frame = was.frames[-1:],after
     elif not stack or s.shape!=(stack, *frames.shape[1:]) or s[1:].tobytes()!=after[:-1].tobytes(): return
     else: before,frame = was.frames,after[-1]
@@ -476,19 +477,24 @@ def _part_of(o, part):
     try: return reduce(lambda v, k: v[k], part, o) if part else o
     except (LookupError, TypeError): pass
 
+def _one_later(step, was): return was.step is not None and step==was.step+1 # `None`: rows here have no such column
+
 def _listed(x):
-    "The numbers in what a row says, if anything; `False` for a tensor"
+    "The numbers in what a row says, if anything; `False` for what needs a closer look"
     if x is None or type(x) in (bool, float, int): return x if x is None else [x]
-    return not isinstance(x, Tensor) and np.asarray(x).reshape(-1).tolist()
+    return (type(x) is np.ndarray or isinstance(x, np.generic)) and x.dtype.kind in 'biuf' and x.reshape(-1).tolist()
 
 _says = 'env_id','worker_id','episode_id','step','terminated','truncated'
 
 # %% ../../nbs/02c_memory.stacks.ipynb #2f6a90c4
 def _plain_array(x):
     "A column as an array; `None` if there is none, `False` for what needs a closer look"
-    if x is None or type(x) is np.ndarray: return x
-    usable = type(x) is Tensor and x.is_cpu and x.layout is torch.strided
-    return usable and not (x.requires_grad or x.is_neg() or x.is_conj()) and x.numpy()
+    if x is None: return
+    if type(x) is Tensor:
+        if not x.is_cpu or x.layout is not torch.strided or x.requires_grad or x.is_neg() or x.is_conj(): return False
+        try: x = x.numpy()
+        except (TypeError, RuntimeError): return False # NumPy lacks the dtype
+    return type(x) is np.ndarray and x.ndim>0 and x.dtype.kind in 'biufc' and x
 
 # %% ../../nbs/02c_memory.stacks.ipynb #2f6a90c3
 def continued_by_each(
@@ -520,7 +526,8 @@ def continued_by_each(
     if not s.dtype==after.dtype==frames.dtype or s.shape!=after.shape: return
     if any(o is not None and o.size!=n for o in said): return
     single = s.shape[1:]==like
-    if not single and (not stack or s.shape[1:]!=(stack, *like) or not np.array_equal(s[:,1:], after[:,:-1])): return
+    if not single and (not stack or s.shape[1:]!=(stack, *like)): return
+    if not single and s[:,1:].tobytes()!=after[:,:-1].tobytes(): return # bits: -0. is another frame than 0.
     env,worker,episode,step,*over = (o if o is None else o.reshape(n).tolist() for o in said)
     named = [o for o in (env, worker, None if env else episode) if o]
     keys = [*zip(*named)] if named else [()]*n
@@ -536,7 +543,7 @@ def continued_by_each(
             new.append(s[j])
             number += 1
         else:
-            if step and step[j]!=was.step+1 or any(0<=o<number-half for o in was.numbers): return
+            if step and not _one_later(step[j], was) or any(0<=o<number-half for o in was.numbers): return
             if s[j].tobytes()!=b''.join([o for o, in (was.frames[-1:] if single else was.frames)]): return
             res[j,:S],seen = was.numbers,was.frames
         res[j,S] = number

@@ -11,6 +11,8 @@ __all__ = ['row_writer']
 
 # %% ../../nbs/00ab_memory.writer.ipynb #00ab0003
 import math, numpy as np, struct
+from collections import OrderedDict
+from ..core import BD
 from .turn import *
 
 # %% ../../nbs/00ab_memory.writer.ipynb #947aaafb
@@ -49,31 +51,41 @@ def _field_code(i, f, col, end):
 # %% ../../nbs/00ab_memory.writer.ipynb #fe46b938
 _writer_code = '''
 def fits(row):
-    try: {names}, = {values},
+    try:
+        if not ({form}): return False
+        {names}, = {values},
     except _lookup: return False
     return {tests}
 
 def add(row):
-    try: {names}, = {values},
+    try:
+        if not ({form}): return False
+        {names}, = {values},
     except _lookup: return False
     if {tests}:
         with _lock:
             total = _head[0]
             if _head[1]<=total{free}:
                 _n = {slot}
-                _head[1] = total+1
-                {write}
-                _head[0] = total+1
+                try:
+                    _head[1] = total+1
+                    {write}
+                    _head[0] = total+1
+                except BaseException: # Ctrl-C: the row is written all the same
+                    _head[1] = total+1
+                    {write}
+                    _head[0] = total+1
+                    raise
                 return True
     return False'''
 
 def _at(path): return 'row'+''.join(f'[{o!r}]' for o in path)
 
 def _form_tests(paths):
-    "Python code: has the row these leaves and no others?"
+    "Python code: has the row these leaves and no others, in dicts and tuples that make up nothing themselves?"
     inside = {p[:k] for p in paths for k in range(len(p))}
     held = {c: len({p[len(c)] for p in paths if p[:len(c)]==c}) for c in sorted(inside, key=len)}
-    return [f'_isinstance({_at(c)}, _holders) and '*bool(c)+f'_len({_at(c)})=={n}' for c,n in held.items()]
+    return [f'_type({_at(c)}) in _holders and '*bool(c)+f'_len({_at(c)})=={n}' for c,n in held.items()]
 
 # %% ../../nbs/00ab_memory.writer.ipynb #97c5af46
 def row_writer(
@@ -87,11 +99,12 @@ def row_writer(
     - `base`: Of a place that grows, the word that has the number of the row in slot 0; others make room
     - returns: `f(row)`, which writes a row that fits as it is: did it? `f.fits(row)` only looks"""
     fields = place.fields
-    if place.arrays is None: return lambda row: False
+    plain = all(type(o) in (str, int) for f in fields for o in f.path) # they become code
+    if place.arrays is None or not plain: return lambda row: False
     env = dict(_head=place.head, _lock=lock, _cap=len(place), _place=place, _packed=place.packed, _type=type,
                _ndarray=np.ndarray, _int=int, _floats={float, np.float64}, _len=len, _lookup=(LookupError, TypeError),
-               _isinstance=isinstance, _holders=(dict, tuple), _me=this_process())
-    tests,writes,form,packed,end = _form_tests([f.path for f in fields]),[],'=',[],0
+               _holders={dict, tuple, OrderedDict, BD}, _me=this_process())
+    tests,writes,form,packed,end = [],[],'=',[],0
     for i,(f,col) in enumerate(zip(fields, place.arrays.values())):
         env[f'_w{i}'],env[f'_d{i}'],env[f'_t{i}'] = col,col.dtype,_exact_types(col.dtype)
         test,write,code,value,end = _field_code(i, f, col, end)
@@ -102,7 +115,8 @@ def row_writer(
         writes = [f'_pack(_bytes, _n*{fields.nbytes}, {", ".join(packed)})']
     exec(_writer_code.format(
         names=', '.join(f'x{i}' for i in range(len(fields))), values=', '.join(_at(f.path) for f in fields),
-        tests=' and '.join(tests), write='; '.join(writes), # a place that grows may have grown meanwhile
+        form=' and '.join(_form_tests([f.path for f in fields])), tests=' and '.join(tests), write='; '.join(writes),
+        # a place that grows may have grown meanwhile
         free=f' and _head[{turn_word}]==_me' if place.others else '' if base is None else
              f' and total-_head[{base}]<_cap and _place.packed is _packed',
         slot='total%_cap' if base is None else f'total-_head[{base}]'), env)
