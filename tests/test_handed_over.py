@@ -3,7 +3,7 @@ import copy, multiprocessing as mp, pickle, threading, time
 import numpy as np, pytest, torch
 from torch import tensor
 from fastrl.core import test_same as same
-from fastrl import ExperienceReplay
+from fastrl import ExperienceReplay, Prioritized, Uniform
 from fastrl.memory.replay import ExperienceReplayException
 from fastrl.memory.bank import BankUnion, ExperienceBank, create_experience
 from fastrl.memory.episodes import EpisodeReplay, IndividualFileDataset, RingBufferDataset, ScoreEvictor
@@ -238,6 +238,50 @@ def test_two_writers(where, how, tmp_path):
     m.add(**row(m, 0)); rows.append(0)
     same(m.ring['of'][:,0].tolist(), rows)
     assert len(rows)-1 in m.ring.seams.cuts # it follows none of those rows
+
+# %% Copies beside a process
+def numbered(i):
+    "Rows whose columns all tell their numbers"
+    i = np.asarray(i)
+    state,flag = np.repeat(i[:,None]%1000, 4, 1).astype('f4'),np.zeros((len(i),1), bool)
+    return dict(state=state, next_state=np.repeat((i[:,None]+1)%1000, 4, 1).astype('f4'), i=i[:,None],
+                wide=np.repeat(i[:,None], 2000, 1), terminated=flag, truncated=i[:,None]%7==6)
+
+def numbers_of(rows):
+    "The numbers of `rows`, if none of them is torn"
+    want = numbered(i := rows['i'][:,0].numpy())
+    for k,v in want.items(): assert (rows[k].numpy()==v).all(), k
+    return np.sort(i)
+
+@pytest.mark.skipif('fork' not in mp.get_all_start_methods(), reason='this system cannot fork')
+@pytest.mark.parametrize('copied', [copy.deepcopy, lambda o: pickle.loads(pickle.dumps(o))], ids=['deepcopy','pickle'])
+@pytest.mark.parametrize('frames', [{},dict(frame_stack=0)], ids=['rows','frames'])
+@pytest.mark.parametrize('sampler', [Uniform,Prioritized])
+def test_copied_beside_a_writer(sampler, frames, copied):
+    "What another process writes while a memory is copied is in no row of the copy, which goes on by itself"
+    flag = (1,),torch.bool
+    m = ExperienceReplay(8, 300, 1, sampler=sampler(seed=0), shared=True, **frames, schema=dict(
+        state=((4,), torch.float32), next_state=((4,), torch.float32), i=((1,), torch.int64), wide=((2000,), torch.int64),
+        terminated=flag, truncated=flag))
+    m+numbered(range(300))
+    def write():
+        for n in range(300, 10**9, 3): m+numbered(range(n, n+3))
+    p = mp.get_context('fork').Process(target=write); p.start()
+    try:
+        some = 0
+        while m.ring.total==300: pass
+        for _ in range(10):
+            theirs = copied(m)
+            if not len(theirs): continue # with a warning
+            some += 1
+            i = numbers_of(theirs[:].memory)
+            numbers_of(theirs.sample(32)[0])
+            numbers_of(theirs.memory)
+            assert (np.diff(i)==1).all()
+            theirs+numbered(range(i[-1]+1, i[-1]+6))
+            assert (numbers_of(theirs[:].memory)[-6:]==range(i[-1], i[-1]+6)).all()
+        assert some
+    finally: p.kill(); p.join()
 
 # %% Copies beside a thread
 class Meanwhile:
