@@ -3,7 +3,7 @@ import copy, multiprocessing as mp, pickle, threading, time
 import numpy as np, pytest, torch
 from torch import tensor
 from fastrl.core import test_same as same
-from fastrl import ExperienceReplay, Prioritized, Uniform
+from fastrl import ExperienceReplay, Prioritized, Ring, Uniform
 from fastrl.memory.replay import ExperienceReplayException
 from fastrl.memory.bank import BankUnion, ExperienceBank, create_experience
 from fastrl.memory.episodes import EpisodeReplay, IndividualFileDataset, RingBufferDataset, ScoreEvictor
@@ -282,6 +282,41 @@ def test_copied_beside_a_writer(sampler, frames, copied):
             assert (numbers_of(theirs[:].memory)[-6:]==range(i[-1], i[-1]+6)).all()
         assert some
     finally: p.kill(); p.join()
+
+class Fast(list):
+    "When it is saved, another process adds so many rows"
+    def __init__(self, m, n): self.m,self.n = m,n
+    def __iter__(self): self.m+numbered(range(self.n, 2*self.n)); return iter(())
+
+@pytest.mark.parametrize('how', ['save','checkpoint'])
+@pytest.mark.parametrize('frames', [{},dict(frame_stack=0)], ids=['rows','frames'])
+def test_saved_beside_a_faster_writer(frames, how, tmp_path):
+    "If it overwrites all rows meanwhile, that is an error, and what was saved before stays"
+    m,writer = [ExperienceReplay(8, 50, 1, path=tmp_path/'rows', **frames, schema=dict(
+        state=((4,), torch.float32), next_state=((4,), torch.float32), i=((1,), torch.int64),
+        wide=((2000,), torch.int64), terminated=((1,), torch.bool), truncated=((1,), torch.bool))) for _ in range(2)]
+    writer+numbered(range(50))
+    getattr(m, how)(tmp_path/'saved')
+    def there(): return numbers_of(ExperienceReplay.load(tmp_path/'saved')[:].memory).tolist()
+    same(there(), [*range(50)])
+    with pytest.raises(RuntimeError, match='overwritten all 50 rows'): getattr(m, how)(tmp_path/'saved', extra=Fast(writer, 50))
+    same(there(), [*range(50)])
+    getattr(m, how)(tmp_path/'saved')
+    same(there(), [*range(50, 100)])
+
+@pytest.mark.parametrize('named', [slice(None), 3, [0,3]])
+def test_slice_beside_a_faster_writer(named, tmp_path):
+    "If all rows are overwritten while they are counted, they are counted again"
+    m,writer = [ExperienceReplay(4, 50, 1, path=tmp_path/'rows', schema=dict(a=((1,), torch.int64))) for _ in range(2)]
+    writer+dict(a=torch.arange(50)[:,None])
+    do = [lambda: writer+dict(a=torch.arange(50, 100)[:,None])]
+    def holds(i, serials=None):
+        if serials is None: serials = m.ring.serial(i)
+        if do: do.pop()()
+        return Ring.holds(m.ring, i, serials)
+    m.ring.holds = holds
+    same(m[named].memory['a'][:,0].tolist(), torch.arange(50, 100)[named].reshape(-1).tolist())
+    with pytest.raises(IndexError): m[50]
 
 # %% Copies beside a thread
 class Meanwhile:
