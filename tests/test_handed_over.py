@@ -4,7 +4,7 @@ import numpy as np, pytest, torch
 from torch import tensor
 from fastrl.core import test_same as same
 from fastrl import ExperienceReplay, Prioritized, Ring, Uniform
-from fastrl.memory.replay import ExperienceReplayException
+from fastrl.memory.replay import ExperienceReplayException, MemoryNotWarm
 from fastrl.memory.bank import BankUnion, ExperienceBank, create_experience
 from fastrl.memory.episodes import EpisodeReplay, IndividualFileDataset, RingBufferDataset, ScoreEvictor
 
@@ -256,7 +256,7 @@ def numbers_of(rows):
 @pytest.mark.skipif('fork' not in mp.get_all_start_methods(), reason='this system cannot fork')
 @pytest.mark.parametrize('copied', [copy.deepcopy, lambda o: pickle.loads(pickle.dumps(o))], ids=['deepcopy','pickle'])
 @pytest.mark.parametrize('frames', [{},dict(frame_stack=0)], ids=['rows','frames'])
-@pytest.mark.parametrize('sampler', [Uniform,Prioritized])
+@pytest.mark.parametrize('sampler', [Uniform, pytest.param(Prioritized, marks=pytest.mark.slow)])
 def test_copied_beside_a_writer(sampler, frames, copied):
     "What another process writes while a memory is copied is in no row of the copy, which goes on by itself"
     flag = (1,),torch.bool
@@ -265,7 +265,9 @@ def test_copied_beside_a_writer(sampler, frames, copied):
         terminated=flag, truncated=flag))
     m+numbered(range(300))
     def write():
-        for n in range(300, 10**9, 3): m+numbered(range(n, n+3))
+        for n in range(300, 10**9, 3):
+            m+numbered(range(n, n+3))
+            time.sleep(.0002)
     p = mp.get_context('fork').Process(target=write); p.start()
     try:
         some = 0
@@ -401,3 +403,34 @@ def test_files_before_the_first_episode(tmp_path):
     ds = RingBufferDataset(60, path=at)
     add(ds, [3])
     same(episodes(ds), kept(False, [3], 60))
+
+@pytest.mark.parametrize('frames', [{},dict(frame_stack=0)], ids=['rows','frames'])
+@pytest.mark.parametrize('first', ['len','sample','slice','memory','save','extend','sequences','loader'])
+def test_reader_of_a_file_before_the_first_row(first, frames, tmp_path):
+    "A memory that was opened without a schema before there was a file has the rows that another process writes there"
+    def open_(**kw): return ExperienceReplay(4, 50, 1, path=tmp_path/'rows', **frames, **kw)
+    reader,writer = open_(sampler=Prioritized(seed=0)),open_()
+    same(len(reader), 0)
+    reader.save(tmp_path/'before')
+    with pytest.raises(MemoryNotWarm): reader.sample()
+    writer+numbered(range(20))
+    def saved():
+        reader.save(tmp_path/'saved')
+        return ExperienceReplay.load(tmp_path/'saved')
+    if first=='len': same(len(reader), 20)
+    elif first=='sample': numbers_of(reader.sample()[0])
+    elif first=='slice': same(numbers_of(reader[:].memory).tolist(), [*range(20)])
+    elif first=='memory': same(numbers_of(reader.memory).tolist(), [*range(20)])
+    elif first=='save': same(numbers_of(saved()[:].memory).tolist(), [*range(20)])
+    elif first=='extend': same(len(ExperienceReplay(4, 50, 1, **frames).extend(reader)), 20)
+    elif first=='sequences': assert reader.sample_sequences(4, 3)[0]['i'].shape==(4,3,1)
+    else: numbers_of(next(reader.loader())[0])
+    writer+numbered(range(20, 60))
+    numbers_of(reader.sample()[0])
+    same(numbers_of(reader[:].memory).tolist(), [*range(10, 60)])
+
+def test_reader_of_a_file_of_others(tmp_path):
+    "It says so if the memory in the file is another one"
+    reader = ExperienceReplay(4, 50, 1, path=tmp_path/'rows')
+    ExperienceReplay(4, 60, 1, path=tmp_path/'rows')+numbered(range(20))
+    with pytest.raises(ExperienceReplayException, match='has the capacity 60'): len(reader)
