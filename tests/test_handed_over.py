@@ -167,6 +167,30 @@ def test_saved_beside_a_writer(scored, where, tmp_path):
             for i in range(again.num_episodes): same(dict(again[i]), long(int(again[i]['obs'][0])//1000))
     finally: p.kill(); p.join()
 
+@pytest.mark.skipif('fork' not in mp.get_all_start_methods(), reason='this system cannot fork')
+@pytest.mark.parametrize('copied', [copy.deepcopy, lambda o: pickle.loads(pickle.dumps(o))], ids=['deepcopy','pickle'])
+@pytest.mark.parametrize('scored', [False,True])
+def test_episodes_copied_beside_a_writer(scored, copied):
+    "A copy of episodes to which another process adds has whole ones, and goes on by itself"
+    def long(k): return dict(obs=1000*k+torch.arange(k*31%7+10), x=torch.full((k*31%7+10, 400), k))
+    def write():
+        for k in range(1, 10**9): ds.add_episode(long(k))
+    ds = RingBufferDataset(600, shared=True, evictor=ScoreEvictor(worth) if scored else None)
+    ds.add_episode(long(0))
+    replay = EpisodeReplay(ds, 8, 5)
+    p = mp.get_context('fork').Process(target=write)
+    p.start()
+    try:
+        while ds.num_episodes<30: pass
+        for _ in range(20):
+            theirs = copied(replay)
+            assert theirs.num_episodes
+            theirs.dataset.add_episode(long(10**6))
+            for i in range(theirs.num_episodes): same(dict(e := theirs.dataset[i]), long(int(e['obs'][0])//1000))
+            drawn = theirs.sample()
+            assert (drawn['x']==drawn['obs'][...,None]//1000).all()
+    finally: p.kill(); p.join()
+
 def tell(dataset, asked, told):
     for _ in range(2):
         asked.get(timeout=60)
