@@ -38,6 +38,7 @@
 - `fastrl.memory.loader`: Batches of sequences without end, drawn by this process or by several workers
 - `fastrl.memory.manifest`: Replace a folder of files in one step, and check everything that a folder claims
 - `fastrl.memory.mixture`: Draw each batch from several memories, a fixed share from each
+- `fastrl.memory.moment`: A copy of rows has those of one moment, though another process writes while it is made
 - `fastrl.memory.on_device`: Let a memory on a GPU learn TD errors without waiting for the GPU
 - `fastrl.memory.place`: Where rows live: in memory, in shared memory, in a file, or on a device
 - `fastrl.memory.random`: Random numbers by their place in a stream, so that a compiled loop makes them where it needs them

@@ -3,8 +3,8 @@ import copy, multiprocessing as mp, pickle, threading, time
 import numpy as np, pytest, torch
 from torch import tensor
 from fastrl.core import test_same as same
-from fastrl import ExperienceReplay
-from fastrl.memory.replay import ExperienceReplayException
+from fastrl import ExperienceReplay, Prioritized, Ring, Uniform
+from fastrl.memory.replay import ExperienceReplayException, MemoryNotWarm
 from fastrl.memory.bank import BankUnion, ExperienceBank, create_experience
 from fastrl.memory.episodes import EpisodeReplay, IndividualFileDataset, RingBufferDataset, ScoreEvictor
 
@@ -167,6 +167,30 @@ def test_saved_beside_a_writer(scored, where, tmp_path):
             for i in range(again.num_episodes): same(dict(again[i]), long(int(again[i]['obs'][0])//1000))
     finally: p.kill(); p.join()
 
+@pytest.mark.skipif('fork' not in mp.get_all_start_methods(), reason='this system cannot fork')
+@pytest.mark.parametrize('copied', [copy.deepcopy, lambda o: pickle.loads(pickle.dumps(o))], ids=['deepcopy','pickle'])
+@pytest.mark.parametrize('scored', [False,True])
+def test_episodes_copied_beside_a_writer(scored, copied):
+    "A copy of episodes to which another process adds has whole ones, and goes on by itself"
+    def long(k): return dict(obs=1000*k+torch.arange(k*31%7+10), x=torch.full((k*31%7+10, 400), k))
+    def write():
+        for k in range(1, 10**9): ds.add_episode(long(k))
+    ds = RingBufferDataset(600, shared=True, evictor=ScoreEvictor(worth) if scored else None)
+    ds.add_episode(long(0))
+    replay = EpisodeReplay(ds, 8, 5)
+    p = mp.get_context('fork').Process(target=write)
+    p.start()
+    try:
+        while ds.num_episodes<30: pass
+        for _ in range(20):
+            theirs = copied(replay)
+            assert theirs.num_episodes
+            theirs.dataset.add_episode(long(10**6))
+            for i in range(theirs.num_episodes): same(dict(e := theirs.dataset[i]), long(int(e['obs'][0])//1000))
+            drawn = theirs.sample()
+            assert (drawn['x']==drawn['obs'][...,None]//1000).all()
+    finally: p.kill(); p.join()
+
 def tell(dataset, asked, told):
     for _ in range(2):
         asked.get(timeout=60)
@@ -238,6 +262,87 @@ def test_two_writers(where, how, tmp_path):
     m.add(**row(m, 0)); rows.append(0)
     same(m.ring['of'][:,0].tolist(), rows)
     assert len(rows)-1 in m.ring.seams.cuts # it follows none of those rows
+
+# %% Copies beside a process
+def numbered(i):
+    "Rows whose columns all tell their numbers"
+    i = np.asarray(i)
+    state,flag = np.repeat(i[:,None]%1000, 4, 1).astype('f4'),np.zeros((len(i),1), bool)
+    return dict(state=state, next_state=np.repeat((i[:,None]+1)%1000, 4, 1).astype('f4'), i=i[:,None],
+                wide=np.repeat(i[:,None], 2000, 1), terminated=flag, truncated=i[:,None]%7==6)
+
+def numbers_of(rows):
+    "The numbers of `rows`, if none of them is torn"
+    want = numbered(i := rows['i'][:,0].numpy())
+    for k,v in want.items(): assert (rows[k].numpy()==v).all(), k
+    return np.sort(i)
+
+@pytest.mark.skipif('fork' not in mp.get_all_start_methods(), reason='this system cannot fork')
+@pytest.mark.parametrize('copied', [copy.deepcopy, lambda o: pickle.loads(pickle.dumps(o))], ids=['deepcopy','pickle'])
+@pytest.mark.parametrize('frames', [{},dict(frame_stack=0)], ids=['rows','frames'])
+@pytest.mark.parametrize('sampler', [Uniform, pytest.param(Prioritized, marks=pytest.mark.slow)])
+def test_copied_beside_a_writer(sampler, frames, copied):
+    "What another process writes while a memory is copied is in no row of the copy, which goes on by itself"
+    flag = (1,),torch.bool
+    m = ExperienceReplay(8, 300, 1, sampler=sampler(seed=0), shared=True, **frames, schema=dict(
+        state=((4,), torch.float32), next_state=((4,), torch.float32), i=((1,), torch.int64), wide=((2000,), torch.int64),
+        terminated=flag, truncated=flag))
+    m+numbered(range(300))
+    def write():
+        for n in range(300, 10**9, 3):
+            m+numbered(range(n, n+3))
+            time.sleep(.0002)
+    p = mp.get_context('fork').Process(target=write); p.start()
+    try:
+        some = 0
+        while m.ring.total==300: pass
+        for _ in range(10):
+            theirs = copied(m)
+            if not len(theirs): continue # with a warning
+            some += 1
+            i = numbers_of(theirs[:].memory)
+            numbers_of(theirs.sample(32)[0])
+            numbers_of(theirs.memory)
+            assert (np.diff(i)==1).all()
+            theirs+numbered(range(i[-1]+1, i[-1]+6))
+            assert (numbers_of(theirs[:].memory)[-6:]==range(i[-1], i[-1]+6)).all()
+        assert some
+    finally: p.kill(); p.join()
+
+class Fast(list):
+    "When it is saved, another process adds so many rows"
+    def __init__(self, m, n): self.m,self.n = m,n
+    def __iter__(self): self.m+numbered(range(self.n, 2*self.n)); return iter(())
+
+@pytest.mark.parametrize('how', ['save','checkpoint'])
+@pytest.mark.parametrize('frames', [{},dict(frame_stack=0)], ids=['rows','frames'])
+def test_saved_beside_a_faster_writer(frames, how, tmp_path):
+    "If it overwrites all rows meanwhile, that is an error, and what was saved before stays"
+    m,writer = [ExperienceReplay(8, 50, 1, path=tmp_path/'rows', **frames, schema=dict(
+        state=((4,), torch.float32), next_state=((4,), torch.float32), i=((1,), torch.int64),
+        wide=((2000,), torch.int64), terminated=((1,), torch.bool), truncated=((1,), torch.bool))) for _ in range(2)]
+    writer+numbered(range(50))
+    getattr(m, how)(tmp_path/'saved')
+    def there(): return numbers_of(ExperienceReplay.load(tmp_path/'saved')[:].memory).tolist()
+    same(there(), [*range(50)])
+    with pytest.raises(RuntimeError, match='overwritten all 50 rows'): getattr(m, how)(tmp_path/'saved', extra=Fast(writer, 50))
+    same(there(), [*range(50)])
+    getattr(m, how)(tmp_path/'saved')
+    same(there(), [*range(50, 100)])
+
+@pytest.mark.parametrize('named', [slice(None), 3, [0,3]])
+def test_slice_beside_a_faster_writer(named, tmp_path):
+    "If all rows are overwritten while they are counted, they are counted again"
+    m,writer = [ExperienceReplay(4, 50, 1, path=tmp_path/'rows', schema=dict(a=((1,), torch.int64))) for _ in range(2)]
+    writer+dict(a=torch.arange(50)[:,None])
+    do = [lambda: writer+dict(a=torch.arange(50, 100)[:,None])]
+    def holds(i, serials=None):
+        if serials is None: serials = m.ring.serial(i)
+        if do: do.pop()()
+        return Ring.holds(m.ring, i, serials)
+    m.ring.holds = holds
+    same(m[named].memory['a'][:,0].tolist(), torch.arange(50, 100)[named].reshape(-1).tolist())
+    with pytest.raises(IndexError): m[50]
 
 # %% Copies beside a thread
 class Meanwhile:
@@ -322,3 +427,34 @@ def test_files_before_the_first_episode(tmp_path):
     ds = RingBufferDataset(60, path=at)
     add(ds, [3])
     same(episodes(ds), kept(False, [3], 60))
+
+@pytest.mark.parametrize('frames', [{},dict(frame_stack=0)], ids=['rows','frames'])
+@pytest.mark.parametrize('first', ['len','sample','slice','memory','save','extend','sequences','loader'])
+def test_reader_of_a_file_before_the_first_row(first, frames, tmp_path):
+    "A memory that was opened without a schema before there was a file has the rows that another process writes there"
+    def open_(**kw): return ExperienceReplay(4, 50, 1, path=tmp_path/'rows', **frames, **kw)
+    reader,writer = open_(sampler=Prioritized(seed=0)),open_()
+    same(len(reader), 0)
+    reader.save(tmp_path/'before')
+    with pytest.raises(MemoryNotWarm): reader.sample()
+    writer+numbered(range(20))
+    def saved():
+        reader.save(tmp_path/'saved')
+        return ExperienceReplay.load(tmp_path/'saved')
+    if first=='len': same(len(reader), 20)
+    elif first=='sample': numbers_of(reader.sample()[0])
+    elif first=='slice': same(numbers_of(reader[:].memory).tolist(), [*range(20)])
+    elif first=='memory': same(numbers_of(reader.memory).tolist(), [*range(20)])
+    elif first=='save': same(numbers_of(saved()[:].memory).tolist(), [*range(20)])
+    elif first=='extend': same(len(ExperienceReplay(4, 50, 1, **frames).extend(reader)), 20)
+    elif first=='sequences': assert reader.sample_sequences(4, 3)[0]['i'].shape==(4,3,1)
+    else: numbers_of(next(reader.loader())[0])
+    writer+numbered(range(20, 60))
+    numbers_of(reader.sample()[0])
+    same(numbers_of(reader[:].memory).tolist(), [*range(10, 60)])
+
+def test_reader_of_a_file_of_others(tmp_path):
+    "It says so if the memory in the file is another one"
+    reader = ExperienceReplay(4, 50, 1, path=tmp_path/'rows')
+    ExperienceReplay(4, 60, 1, path=tmp_path/'rows')+numbered(range(20))
+    with pytest.raises(ExperienceReplayException, match='has the capacity 60'): len(reader)

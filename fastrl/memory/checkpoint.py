@@ -92,10 +92,20 @@ def save_memory(
                         tensors=texts, pieces=rows+frames+changes+large, **pool)
         if ring.total<ring.serials.base:
             raise RuntimeError('another process cleared the memory while it was saved: save it again')
+        if len(ring) and ring.serials.oldest>=ring.total: _check_left(ring)
         files = [p['file'] for p in manifest['pieces']]
         head = write_manifest(folder, manifest, write.new)
         named.update(files) # all at once: Ctrl-C leaves none of them out
         return Kept(folder, manifest, head, ring, sampler, sums)
+
+# %% ../../nbs/03d_memory.checkpoint.ipynb #15b06638
+def _check_left(ring):
+    "Raise unless the writer of rows that are all half written was killed"
+    ring.serials.sound() # warns if it was
+    if ring.serials.written!=ring.total:
+        raise RuntimeError(f'another process has overwritten all {len(ring)} rows while they were saved: what was '
+                           'saved there before is unchanged. Give the memory room for more rows, or save while '
+                           'that process waits')
 
 # %% ../../nbs/03d_memory.checkpoint.ipynb #18bd2851
 def _manifest_to_extend(kept, folder, ring, sampler, fields, beside):

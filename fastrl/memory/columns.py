@@ -8,12 +8,14 @@ Docs: https://fastrl.github.io/fastrl/memory.columns.html.md"""
 
 # %% auto #0
 __all__ = ['other_words', 'other_names', 'as_column', 'as_flags', 'as_rows', 'later_columns', 'with_later', 'check_put',
-           'row_schema', 'schema_data', 'kept_schema', 'one_row', 'as_meant', 'warn_of_rest', 'what_came',
+           'row_schema', 'schema_data', 'kept_schema', 'ring_of', 'one_row', 'as_meant', 'warn_of_rest', 'what_came',
            'refuse_positions', 'OtherNames', 'Columns']
 
 # %% ../../nbs/05o_memory.columns.ipynb #e6b73aa0
 import numpy as np, torch
 from ..core import *
+from .frames import FrameRing, pool_path
+from .ring import Ring
 from .row import check_paths, dtype_of, nest, schema_fields, torch_dtype
 
 # %% ../../nbs/05o_memory.columns.ipynb #cc83f681
@@ -146,6 +148,26 @@ def kept_schema(
             raise ValueError(f'the schema of these rows is damaged ({e}): give their `schema`') from None
     later = {*later, *(k for k,o in (schema or {}).items() if _is_later(o))}
     return schema,{f.name: torch.zeros(f.shape, dtype=f.dtype) for f in place.fields or () if f.name in later}
+
+# %% ../../nbs/05o_memory.columns.ipynb #14c20b34
+def ring_of(
+    max_sz:int, # The most rows it holds
+    schema, # Of the memory; `None` lets the first row decide
+    device, shared, path, # Where the rows live, as `Ring` takes it
+    frames=(), # Of a memory with `frame_stack`: that, `frame_pad` and `frame_margin`
+): # -> `Ring` or `FrameRing`
+    """The ring of a memory
+    - `max_sz`: The most rows it holds
+    - `schema`: Of the memory; `None` lets the first row decide
+    - `path`: Where the rows live, as `Ring` takes it
+    - `frames`: Of a memory with `frame_stack`: that, `frame_pad` and `frame_margin`
+    - returns: `Ring` or `FrameRing`"""
+    about = {} if schema is None else dict(schema=schema_data(schema))
+    where = max_sz, schema and row_schema(later_columns(schema)[0]), device, shared, path
+    if frames: return FrameRing(*where, *frames, about)
+    if path is not None and pool_path(path).expanduser().exists(): raise ValueError(
+        f'the rows in {path} have their frames in {pool_path(path)}: give their `frame_stack`')
+    return Ring(*where, about)
 
 # %% ../../nbs/05o_memory.columns.ipynb #5c01e0a2
 _int64_fields = ('action','step','episode_id','env_id','worker_id')

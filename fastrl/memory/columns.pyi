@@ -5,7 +5,7 @@ A reward of shape `(n,)` minus a value of shape `(n,1)` is an `(n,n)` matrix, an
 Docs: https://fastrl.github.io/fastrl/memory.columns.html.md"""
 from typing import Any, overload
 from ..core import *
-__all__ = ['other_words', 'other_names', 'as_column', 'as_flags', 'as_rows', 'later_columns', 'with_later', 'check_put', 'row_schema', 'schema_data', 'kept_schema', 'one_row', 'as_meant', 'warn_of_rest', 'what_came', 'refuse_positions', 'OtherNames', 'Columns']
+__all__ = ['other_words', 'other_names', 'as_column', 'as_flags', 'as_rows', 'later_columns', 'with_later', 'check_put', 'row_schema', 'schema_data', 'kept_schema', 'ring_of', 'one_row', 'as_meant', 'warn_of_rest', 'what_came', 'refuse_positions', 'OtherNames', 'Columns']
 
 def as_column(v):
     """One number per row as a column
@@ -59,6 +59,15 @@ def kept_schema(schema, place, later: Any=()):
     - `place`: Where its rows are
     - `later`: Names of columns for later that a folder from before names
     - returns: the schema, a row of zeros for each column for later, by name"""
+    ...
+
+def ring_of(max_sz: int, schema, device, shared, path, frames: Any=()):
+    """The ring of a memory
+    - `max_sz`: The most rows it holds
+    - `schema`: Of the memory; `None` lets the first row decide
+    - `path`: Where the rows live, as `Ring` takes it
+    - `frames`: Of a memory with `frame_stack`: that, `frame_pad` and `frame_margin`
+    - returns: `Ring` or `FrameRing`"""
     ...
 
 def one_row(row: dict, first: bool=False) -> dict:

@@ -12,11 +12,13 @@ __all__ = ['RingBufferDataset']
 # %% ../../nbs/05f_memory.episode_rows.ipynb #4748b782
 import copy, errno, os
 from contextlib import contextmanager
+from itertools import count
+from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
 import numpy as np, torch
 from fastcore.basics import patch
 from ..core import *
-from .dataset import EpisodeDataset, FieldType, device_or_cpu, oldest_first
+from .dataset import EpisodeDataset, FieldType, device_or_cpu, oldest_first, stored_as
 from .disk import FileLock, Savable
 from .place import Place
 from .ring import Ring
@@ -302,17 +304,34 @@ def match_steps(self:RingBufferDataset, lines):
         t.next = self.ring.total # the next row: those of an episode that never came are left out
 
 # %% ../../nbs/05f_memory.episode_rows.ipynb #b2718e02
+_in_rows = 'ring','places','free',*stored_as
+
+class _WhoGets:
+    "A new process gets shared rows themselves; a copy gets the whole episodes that are there when it is made"
+    def __init__(self, dataset, parts): self.dataset,self.parts = dataset,parts
+    def __reduce__(self):
+        ds = self.dataset
+        with ds.lock, ds.ring:
+            if not ds.others_added: return dict,(self.parts,)
+            new = ds._apart()
+        new.table.next_id = max(new.table.next_id, ds.table.next_id)
+        return dict,({k: getattr(new, k) for k in _in_rows},)
+ForkingPickler.register(_WhoGets, lambda o: (dict, (o.parts,)))
 
 @patch
 def __getstate__(self:RingBufferDataset):
     with self.lock, self.ring:
-        state = EpisodeDataset.__getstate__(self)
-        if self.ring.place.others: return state
-        return {**state, 'ring':self.ring.__getstate__(), 'places':copy.deepcopy(self.places)}
+        state,place = EpisodeDataset.__getstate__(self),self.ring.place
+        if place.path: return state
+        if not place.others: return {**state, 'ring':self.ring.__getstate__(), 'places':copy.deepcopy(self.places)}
+        return {**{k: v for k,v in state.items() if k not in _in_rows},
+                'rows':_WhoGets(self, {k: state[k] for k in _in_rows})}
 
 @patch
 def __setstate__(self:RingBufferDataset, state):
-    EpisodeDataset.__setstate__(self, state)
+    rows = state.get('rows', {})
+    rows = getattr(rows, 'parts', rows)
+    EpisodeDataset.__setstate__(self, {**{k: v for k,v in state.items() if k!='rows'}, **rows})
     if not isinstance(of := self.ring, dict): return
     self.ring = Ring.__new__(Ring)
     self.ring.__setstate__(of)
@@ -323,11 +342,13 @@ def _apart(self:RingBufferDataset):
     "A copy of the whole episodes that are there now: another process may be adding"
     new = RingBufferDataset(self.capacity, 'cpu', self.half_precision, self.evictor, max_episodes=self.max_episodes)
     found,newest = {},None
-    while True:
+    for tries in count():
         live = {age_of(line): (e,line) for e,line in zip(*self.table.live())}
         newest = newest or max(live, default=(-1,-1))
         left = [(k,live[k]) for k in live if k not in found and k<=newest] # once more if they were moved
-        if not left: break
+        if not left:
+            if found or not self.table.episodes or tries>1000: break
+            newest = None # all have gone while they were read
         for k,(e,line) in sorted(left, key=lambda o: o[0], reverse=True): # the oldest may go first
             if (o := self.read_episode(e, line)) is not None: found[k] = o
     for k in sorted(found): new.add_episode(found.pop(k))

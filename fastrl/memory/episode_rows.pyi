@@ -125,3 +125,14 @@ class RingBufferDataset(EpisodeDataset, Savable):
     def restored(self, saved, ring, beside, state):
         """The dataset over the rows that were loaded"""
         ...
+
+class _WhoGets:
+    """A new process gets shared rows themselves; a copy gets the whole episodes that are there when it is made"""
+    dataset: Any
+    parts: Any
+
+    def __init__(self, dataset, parts):
+        ...
+
+    def __reduce__(self):
+        ...

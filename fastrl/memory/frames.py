@@ -588,7 +588,8 @@ def load_state_dict(self:FrameRing,
 def __getstate__(self:FrameRing):
     with self:
         more = {k: getattr(self, k) for k in ('stack','flat','pad','margin','warned','_before','_at')}
-        return {**Ring.__getstate__(self), **more, 'newest':copy.deepcopy(self.newest), 'pool':copy.copy(self.pool)}
+        # frames first: rows that lose one while they are copied are forgotten by the end
+        return {'pool':copy.copy(self.pool), **more, 'newest':copy.deepcopy(self.newest), **Ring.__getstate__(self)}
 
 @patch
 def __repr__(self:FrameRing):

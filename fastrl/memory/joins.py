@@ -11,6 +11,7 @@ __all__ = ['join_rows', 'holding', 'copy_joined', 'breaks_in', 'oldest_first', '
 
 # %% ../../nbs/02b_memory.joins.ipynb #fb775478
 from contextlib import contextmanager
+from itertools import count
 import numpy as np, torch
 from ..core import *
 from .ring import Ring
@@ -143,13 +144,17 @@ def copy_held(
     - `copy`: `copy(idxs)` copies these rows; a mask leaves rows out of the result"""
     with ring:
         if not ring.place.others: return copy(name())
-        while True:
-            base,idxs = ring.serials.base,name()
-            serials = ring.serials.of(idxs)
+        for tries in count():
+            base,s = ring.serials.base,ring.serials
+            try: idxs = name()
+            except Exception: # there is no such row, or it is being overwritten
+                if tries>1000 or s.base==base and s.oldest<=s.total-len(s) or s.written==s.total: raise
+                s.look(); continue
+            serials = s.of(idxs)
             try:
                 res = copy(idxs)
                 there = ring.holds(idxs, serials)
                 if there.any(): return res if there.all() else res[there]
             except Exception: # about rows that were cleared meanwhile, or about the request itself
-                if ring.serials.base==base and ring.holds(idxs, serials).all(): raise
-            ring.serials.look()
+                if s.base==base and ring.holds(idxs, serials).all(): raise
+            s.look()

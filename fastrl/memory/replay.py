@@ -20,7 +20,7 @@ from .ahead import DrawsAhead
 from .columns import *
 from .disk import OfClass, OneMoment, Savable
 from .folds import folds_of
-from .frames import FrameRing, add_steps, pool_path, stored
+from .frames import FrameRing, add_steps, stored
 from .joins import breaks_in, copy_held, copy_joined, holding, oldest_first
 from .on_device import LearnsOnDevice
 from .ring import Ring
@@ -79,9 +79,7 @@ class ExperienceReplay(OneMoment, Savable, DrawsAhead, DrawsChunks, LearnsOnDevi
         if bs>max_sz==200: warn_user(f'`bs` is {bs}, and `max_sz` the usual 200: give both by name')
         self.bs,self.max_sz,self.warmup_sz,self.n_step,self.gamma = bs,max_sz,warmup_sz,n_step,gamma
         self.frame_stack,self.frame_pad,self.frame_margin = frame_stack,frame_pad,frame_margin
-        frames = () if frame_stack is None else (frame_stack, frame_pad, frame_margin)
-        self.ring = _ring_of(max_sz, schema, device, shared, path, frames)
-        self.schema,self.later = kept_schema(schema, self.ring.place)
+        self._open_ring(schema, device, shared, path)
         self.sampler = Uniform(seed, device) if sampler is None else sampler
         if seed is not None and isinstance(self.sampler, Uniform) and not self.sampler.seeded:
             Uniform.seed(self.sampler, seed)
@@ -93,7 +91,7 @@ class ExperienceReplay(OneMoment, Savable, DrawsAhead, DrawsChunks, LearnsOnDevi
     def pointer(self)->int:
         "Where the newest row ends: 1 after the first, `max_sz` when the memory is just full"
         return self.ring.pointer
-    def __len__(self)->int: return stored(self.ring)
+    def __len__(self)->int: return stored(self.ring) or stored(self._ring_now())
     def __bool__(self)->bool: return True # also without rows: `memory or ExperienceReplay()` would make a second one
     def __repr__(self): return in_lines(f'ExperienceReplay(bs={self.bs}, warmup_sz={self.warmup_sz}, {self.ring})')
     def _repr_html_(self): return columns_html(self.memory, _state_html(self))
@@ -122,16 +120,20 @@ def _check_settings(bs, max_sz, warmup_sz, sampler, n_step, gamma):
         raise ExperienceReplayException(f'`warmup_sz` ({warmup_sz}) should not exceed `max_sz` ({max_sz}): '
                                         'it would never be warm. Give a smaller one; the default is 100')
 
-def _ring_of(max_sz, schema, device, shared, path, frames):
-    "The ring of a new memory"
-    try:
-        about = {} if schema is None else dict(schema=schema_data(schema))
-        where = max_sz, schema and row_schema(later_columns(schema)[0]), device, shared, path
-        if frames: return telling(FrameRing(*where, *frames, about))
-        if path is not None and pool_path(path).expanduser().exists(): raise ValueError(
-            f'the rows in {path} have their frames in {pool_path(path)}: give their `frame_stack`')
-        return telling(Ring(*where, about))
+@patch
+def _open_ring(self:ExperienceReplay, schema, *where):
+    "Make the ring, or open the one that lies in a file"
+    frames = () if self.frame_stack is None else (self.frame_stack, self.frame_pad, self.frame_margin)
+    try: self.ring = telling(ring_of(self.max_sz, schema, *where, frames))
     except ValueError as e: raise ExperienceReplayException(str(e)) from e
+    self.schema,self.later = kept_schema(schema, self.ring.place)
+
+@patch
+def _ring_now(self:ExperienceReplay):
+    "The ring, opened anew if it had no file, and another process has made it by now"
+    path = self.ring.place.path
+    if path and not self.ring.fields and path.exists(): self._open_ring(None, 'cpu', False, path)
+    return self.ring
 
 _changeable = 'bs','max_sz','warmup_sz','n_step','gamma'
 @patch
@@ -207,7 +209,7 @@ def _refuse_fold(sampler):
 @patch
 def check_warm(self:ExperienceReplay):
     "Raise a `MemoryNotWarm` if batches are not drawn yet"
-    n,need = len(self.ring),self.warmup_sz if self.warmup_sz>0 else 1
+    n,need = len(self.ring) or len(self._ring_now()),self.warmup_sz if self.warmup_sz>0 else 1
     if n<need:
         raise MemoryNotWarm(f'{n} rows are stored, and {need} are needed before the first batch: '
                             'add more, or lower `warmup_sz`')
@@ -413,7 +415,7 @@ def __getitem__(self:ExperienceReplay,
 )->ExperienceReplay:
     """An `ExperienceReplay` over the rows `o`, copied, with the same settings; or the column of that name
     - `o`: Rows: an int, slice, list, mask or tensor; or the name of a column"""
-    with self.ring as ring:
+    with self._ring_now() as ring:
         try:
             if isinstance(o, str): return ring[o]
         except KeyError as e: raise ExperienceReplayException(e.args[0]) from e
@@ -520,7 +522,7 @@ saved_settings = ('bs','max_sz','warmup_sz','n_step','gamma','freeze_memory','fr
 @contextmanager
 def belongings(self:ExperienceReplay, extra=None):
     "Everything to save, while nobody writes"
-    with self.ring: yield self._all_to_save(extra)
+    with self._ring_now(): yield self._all_to_save(extra)
 
 @patch
 def _all_to_save(self:ExperienceReplay, extra):

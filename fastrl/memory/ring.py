@@ -21,6 +21,7 @@ from ..core import *
 from .place import *
 from .row import *
 from .serial import *
+from .moment import *
 from .alike import *
 from .tensors import numbers_of
 
@@ -71,7 +72,6 @@ class Ring:
 # %% ../../nbs/01_memory.ring.ipynb #edf26f51
 
 def _not_yet(row): return False # no writer is compiled for these rows
-
 @patch
 def add(self:Ring,
     **row # The fields of one step: numbers, arrays, tensors, or dicts and tuples of them
@@ -236,7 +236,6 @@ def _steady(self:Ring, idxs):
 
 # %% ../../nbs/01_memory.ring.ipynb #3aecc390
 _give_up_after = 10 # seconds
-
 @patch
 def _tries(self:Ring):
     "Try again, and raise when it takes too long"
@@ -376,7 +375,6 @@ def _refuse_draw(self:Ring, sampler, idxs):
 
 @lru_cache(256)
 def _takes_batches(draw): return 'n_batches' in signature(draw).parameters
-
 @patch
 def _draw_several(self:Ring, sampler, bs, k):
     "Row numbers and columns of `k` batches, one after the other"
@@ -544,14 +542,16 @@ def _open_file(self:Ring, fields=None):
 @patch
 def __getstate__(self:Ring):
     with self._rows_lock: # no thread writes while the rows are copied
-        return dict(capacity=self.capacity, place=self.place.__getstate__(), _reopened=self.serials.reopened)
+        now = Moment(self.serials) if self.place.shared else None # behind the rows, which are copied first
+        return dict(capacity=self.capacity, _reopened=self.serials.reopened, place=self.place.__getstate__(), now=now)
 
 @patch
 def __setstate__(self:Ring, state):
     place = Place.__new__(Place)
     place.__setstate__(state['place'] if 'place' in state else state['rows']) # its former name
-    self.__dict__.update({k: v for k,v in state.items() if k not in ('rows','_reopened')}, place=place)
+    self.__dict__.update({k: v for k,v in state.items() if k not in ('rows','_reopened','now')}, place=place)
     self._attach_serials()
+    if state.get('now') and not self.place.others: at_moment(self, *state['now']) # a copy by value
     self.serials.reopened = state['_reopened']
     if self.place.fields and self.place.path: self.serials.opened()
 

@@ -10,6 +10,7 @@ from ..core import *
 from .place import *
 from .row import *
 from .serial import *
+from .moment import *
 from .alike import *
 __all__ = ['log', 'Ring', 'Field', 'schema_fields', 'pack_fields', 'nest', 'check_paths', 'torch_dtype', 'nbytes_when_full', 'machine_memory', 'compiled', 'Seams']
 log: Any
