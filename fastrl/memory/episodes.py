@@ -78,28 +78,6 @@ class EpisodeReplay(TakesVectors, Savable):
         self._declared = schema and self._declare(schema)
         self.__setstate__({})
 
-    def __setstate__(self, state):
-        self.__dict__.update(state, lock=threading.RLock(), adding=threading.RLock())
-        self._drawing = self._rng = None # once `sample` has begun: an iterator over `loader`, and what it draws from
-        self.__dict__.setdefault('vectors', VectorSteps()) # each with a `Running` of its own
-        if self.__dict__.pop('_ended', n := self._ended)==n: return
-        for r in (self.running, *(v['running'] for v in self.vectors.vectors)): # another thread ended some meanwhile
-            if r: r.out |= r.t>r.start; r.start[r.out] = r.t
-    def __getstate__(self):
-        return {k:v for k,v in self.__dict__.items() if k not in ('lock','adding','_drawing','_rng')}
-    def __deepcopy__(self, memo):
-        res = memo[id(self)] = object.__new__(type(self))
-        with self.adding: state = copy.deepcopy(self.__getstate__(), memo)
-        res.__setstate__(state)
-        return res
-    def __reduce_ex__(self, protocol):
-        with self.adding:
-            make,args,state,*more = object.__reduce_ex__(self, protocol)
-            now = {k: copy.deepcopy(state[k]) for k in ('running','vectors')}
-            return make,args,{**state, **now, '_ended':self._ended},*more
-    @property
-    def _ended(self): return getattr(getattr(self.dataset, 'table', None), 'next_id', 0)
-
     @property
     def num_episodes(self)->int: return self.dataset.num_episodes
     @property
@@ -110,6 +88,38 @@ class EpisodeReplay(TakesVectors, Savable):
     def __repr__(self):
         stacks = f', images in stacks of {self.loader.stack}' if self.loader.stack else ''
         return in_lines(f'EpisodeReplay({self.dataset}{stacks})')
+
+# %% ../../nbs/06d_memory.episodes.ipynb #53e420cb
+
+@patch
+def __setstate__(self:EpisodeReplay, state):
+    self.__dict__.update(state, lock=threading.RLock(), adding=threading.RLock())
+    self._drawing = self._rng = None # once `sample` has begun: an iterator over `loader`, and what it draws from
+    self.__dict__.setdefault('vectors', VectorSteps()) # each with a `Running` of its own
+    if self.__dict__.pop('_ended', n := self._ended)==n: return
+    for r in (self.running, *(v['running'] for v in self.vectors.vectors)): # another thread ended some meanwhile
+        if r: r.out |= r.t>r.start; r.start[r.out] = r.t
+
+@patch
+def __getstate__(self:EpisodeReplay):
+    return {k:v for k,v in self.__dict__.items() if k not in ('lock','adding','_drawing','_rng')}
+
+@patch
+def __deepcopy__(self:EpisodeReplay, memo):
+    res = memo[id(self)] = object.__new__(type(self))
+    with self.adding: state = copy.deepcopy(self.__getstate__(), memo)
+    res.__setstate__(state)
+    return res
+
+@patch
+def __reduce_ex__(self:EpisodeReplay, protocol):
+    with self.adding:
+        make,args,state,*more = object.__reduce_ex__(self, protocol)
+        now = {k: copy.deepcopy(state[k]) for k in ('running','vectors')}
+        return make,args,{**state, **now, '_ended':self._ended},*more
+
+@patch(as_prop=True)
+def _ended(self:EpisodeReplay): return getattr(getattr(self.dataset, 'table', None), 'next_id', 0)
 
 # %% ../../nbs/06d_memory.episodes.ipynb #5ac0f1e2
 _of_loader = 'pad','seed','by','pin_memory','context'
