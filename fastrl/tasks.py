@@ -94,14 +94,14 @@ def as_seconds(
 class EngineLost(RuntimeError):
     "The engine dropped a task: it was shut down, or killed, or cannot be reached any more"
 
-async def _ended(future):
+async def _awake_until(future):
     "Wait for it, awake each second: a signal that comes just when the loop falls asleep does not wake it"
     while not future.done(): await asyncio.wait([future], timeout=1)
 
 async def _result(future):
     "The result of a task; an error if the engine cancelled it"
     future,lost = asyncio.wrap_future(future),(asyncio.CancelledError, concurrent.futures.CancelledError)
-    try: await _ended(future)
+    try: await _awake_until(future)
     except asyncio.CancelledError:
         future.cancel() # we were cancelled, and not the task
         raise
@@ -197,7 +197,7 @@ async def in_thread(
     call = _Call(partial(f, *args))
     future = asyncio.wrap_future(call.future)
     try:
-        await _ended(future)
+        await _awake_until(future)
         return future.result()
     except asyncio.CancelledError:
         (stop or call.interrupt)()
