@@ -89,13 +89,13 @@ def pack_fields(
 def nest(
     flat:dict, # Leaves by path
 ): # -> nested dicts and tuples, `leaves` undone
-    """The nested form of these leaves; an int in a path is a place in a tuple
+    """The nested form of these leaves; the ints 0, 1, 2… in paths are places in a tuple
     - `flat`: Leaves by path
     - returns: nested dicts and tuples, `leaves` undone"""
     if () in flat: return flat[()]
     keys = dict.fromkeys(p[0] for p in flat)
     sub = {k: nest({p[1:]: v for p,v in flat.items() if p[0]==k}) for k in keys}
-    return tuple(sub.values()) if all(isinstance(k, int) for k in keys) else BD(sub)
+    return tuple(sub.values()) if [*keys]==[*range(len(keys))] else BD(sub)
 
 # %% ../../nbs/00a_memory.row.ipynb #eae045d7
 class Fields(list):

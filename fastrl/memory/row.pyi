@@ -53,7 +53,7 @@ def pack_fields(fields):
     ...
 
 def nest(flat: dict):
-    """The nested form of these leaves; an int in a path is a place in a tuple
+    """The nested form of these leaves; the ints 0, 1, 2… in paths are places in a tuple
     - `flat`: Leaves by path
     - returns: nested dicts and tuples, `leaves` undone"""
     ...
