@@ -42,9 +42,14 @@ def device_or_cpu(
     except (RuntimeError, AssertionError): return torch.device('cpu')
 
 # %% ../../nbs/05d_memory.dataset.ipynb #962ec642
+def _by_strings(o):
+    "Are the parts of each dict named by strings?"
+    if isinstance(o, dict): return all(isinstance(k, str) and _by_strings(v) for k,v in o.items())
+    return not isinstance(o, tuple) or all(map(_by_strings, o))
+
 def _first_schema(ts, k):
     "The fields of the tensors `ts`, without their first `k` axes, 0 or 1"
-    if not all(isinstance(p[0], str) for p in ts) or dict(leaves(nest(dict.fromkeys(ts)))).keys()!=ts.keys():
+    if not isinstance(named := nest(dict.fromkeys(ts)), dict) or not _by_strings(named):
         raise ValueError(f'fields are named by strings, got {[path_name(p) for p in ts]}')
     return {f.path: FieldType(f.shape, f.dtype, ts[f.path][0].device) for f in fields_of(ts, not k)}
 
