@@ -197,24 +197,24 @@ def _usual(self:FrameRing):
     new,(stored,_,base,total) = self.newest,self.serials.counts()
     if stored<_closely or new.seen!=total or new.base!=base or self.place.others: return # rows came from elsewhere
     arrays = self.pool.place.arrays
-    if arrays and len(arrays)==1: return [(path[1:],frames) for path,frames in arrays.items()][0]
+    if arrays and len(arrays)==1:
+        (path,frames), = arrays.items()
+        return path[1:],frames
 
 @patch
 def _add_next(self:FrameRing, row):
     "Write the usual row, which continues the last one of its environment; was it one?"
     pool,new,fits = self.pool,self.newest,getattr(self.writer, 'fits', None)
     with self:
-        if fits is None or not (there := self._usual()): return False
-        total,(_,cap,first,number) = self.total,pool.serials.counts()
-        found = continued(row, new.envs, *there, self.shown, barrier := barrier_in(self.seams))
-        if not found: return False
+        if fits is None or not (usual := self._usual()): return False
+        total,barrier,(_,cap,first,number) = self.total,barrier_in(self.seams),pool.serials.counts()
+        if not (found := continued(row, new.envs, *usual, self.shown, barrier)): return False
         key,was,frame,over,*said = found
         if any(0<=o<number-cap//2 for o in was.numbers): return False # frames that will soon be overwritten
         slots = [o if o<0 else (o-first)%cap for o in (*was.numbers, number)]
-        at = np.array(slots, np.int32)
-        if not fits(row := with_numbers(row, pool.fields, at)): return False
+        if not fits(row := with_numbers(row, pool.fields, np.array(slots, np.int32))): return False
         self._make_way(1)
-        pool.add(frame=nest({there[0]: frame}))
+        pool.add(frame=nest({usual[0]: frame}))
         for o in slots:
             if o>=0: new.last[o] = total
         Ring.add(self, **row)
@@ -235,16 +235,16 @@ def add_steps(
     - returns: Were they added? If not, nothing has changed"""
     if not isinstance(ring, FrameRing): return add_alike(ring, batch, replay)
     with ring:
-        if not (there := ring._usual()): return False
+        if not (usual := ring._usual()): return False
         total,barrier,(_,cap,first,number) = ring.total,barrier_in(ring.seams),ring.pool.serials.counts()
-        plan = continued_by_each(batch, ring.newest.envs, *there, ring.shown, ring.pad=='zeros', barrier, total, number)
+        plan = continued_by_each(batch, ring.newest.envs, *usual, ring.shown, ring.pad=='zeros', barrier, total, number)
         if not plan or len(plan[1])>cap//4: return False
         numbers,frames,latest = plan
         slots = np.where(numbers<0, -1, (numbers-first)%cap)
         found = alike_items(ring, with_numbers(batch, ring.pool.fields, slots.astype(np.int32)), replay)
         if not found or ring.serials.slots_of(total)+len(slots)>ring.capacity: return False
         ring._make_way(len(frames))
-        ring.pool.extend({'frame':nest({there[0]: np.stack(frames)})})
+        ring.pool.extend({'frame':nest({usual[0]: np.stack(frames)})})
         ring._need(slots, np.arange(total, total+len(slots)))
         add_items(ring, *found)
         ring._note(latest, barrier)

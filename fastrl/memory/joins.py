@@ -76,7 +76,7 @@ def holding(
     a:Ring,
     b:Ring, # Another one, or the same
 ):
-    """Hold both rings, in an order in which no two threads wait for one another
+    """Hold both rings, in an order in which no two threads wait for each other
     - `b`: Another one, or the same"""
     first,second = sorted((a, b), key=id)
     with first,second: yield

@@ -32,7 +32,7 @@ class _If:
 
 @contextmanager
 def holding(a: Ring, b: Ring):
-    """Hold both rings, in an order in which no two threads wait for one another
+    """Hold both rings, in an order in which no two threads wait for each other
     - `b`: Another one, or the same"""
     ...
 
