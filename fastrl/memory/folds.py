@@ -16,7 +16,8 @@ from fastcore.basics import patch
 from ..core import *
 from .ring import Ring
 from .row import follower, observed
-from .serial import pick_evenly, prefetch_row
+from .place import prefetch_row
+from .serial import pick_evenly
 from .tensors import joined_rows
 from .walk import Walk, reward_of
 

@@ -226,6 +226,49 @@ def take(self:Place,
     if self.packed is None: return [v.index_select(0, idxs) for v in self.columns.values()]
     return self.array.take(idxs.numpy(), 0) if self.short else self.packed.index_select(0, idxs)
 
+# %% ../../nbs/00b_memory.place.ipynb #cb6c2de7
+@compiled
+def prefetch_row(
+    rows, # Packed
+    i, # Its number, a `uint64`
+):
+    """Let a row that will be needed soon come from memory
+    - `rows`: Packed
+    - `i`: Its number, a `uint64`"""
+    words = np.uint64(rows.shape[1])
+    for w in range(np.uint64(0), words, np.uint64(8)): prefetch(rows, i*words+w) # a line has 8 words
+    prefetch(rows, (i+np.uint64(1))*words-np.uint64(1)) # it may end in another
+
+_w1,_w2,_w3,_w4 = map(np.uint64, range(1, 5)) # nobody looks whether an unsigned index is negative
+
+@compiled
+def _copy_row(row, to):
+    "Four words at a time: they are all read before one is written, so nobody asks whether `to` lies in `row`"
+    w = np.uint64(0)
+    while w+_w4<=len(row):
+        to[w],to[w+_w1],to[w+_w2],to[w+_w3] = row[w],row[w+_w1],row[w+_w2],row[w+_w3]
+        w += _w4
+    while w<len(row):
+        to[w] = row[w]
+        w += _w1
+
+@compiled
+def rows_at(
+    rows, # Packed
+    idxs, # Row numbers, unchecked
+): # -> the rows, one behind the other
+    """A copy of some rows
+    - `rows`: Packed
+    - `idxs`: Row numbers, unchecked
+    - returns: the rows, one behind the other"""
+    at,res = idxs.view(np.uint64),np.empty((len(idxs), rows.shape[1]), np.int64)
+    ahead = min(len(at), 32) # so many rows come from memory while others are copied
+    for j in range(ahead): prefetch_row(rows, at[j])
+    for j in range(len(at)):
+        if j+ahead<len(at): prefetch_row(rows, at[j+ahead])
+        _copy_row(rows[at[j]], res[j])
+    return res.reshape(-1)
+
 # %% ../../nbs/00b_memory.place.ipynb #33975a38
 @patch
 @torch.inference_mode(False)

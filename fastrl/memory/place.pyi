@@ -182,4 +182,17 @@ def stacked_fields(fields, stack: int):
     - `stack`: Frames in a state; 0: it is no stack
     - returns: the fields of a row, in which frames have numbers; and those of a frame"""
     ...
+
+def prefetch_row(rows, i):
+    """Let a row that will be needed soon come from memory
+    - `rows`: Packed
+    - `i`: Its number, a `uint64`"""
+    ...
+
+def rows_at(rows, idxs):
+    """A copy of some rows
+    - `rows`: Packed
+    - `idxs`: Row numbers, unchecked
+    - returns: the rows, one behind the other"""
+    ...
 ring_mark: Any

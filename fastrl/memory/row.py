@@ -195,13 +195,14 @@ class Batches:
         - `k`: How many batches
         - `device`: Where the batches should be"""
         if device is not None: rows,cols = fields.moved(rows, device),fields.moved(cols, device)
-        self.n,shape = len(idxs)//k,(k, len(idxs)//k, *idxs.shape[1:])
+        self.n = n = len(idxs)//k
+        shape = k,n,*idxs.shape[1:]
         if isinstance(rows, np.ndarray) and fields.record:
             own = fields.apart(np.ndarray(shape, fields.record, np.ascontiguousarray(rows)))
         else:
             own = rows if isinstance(rows, list) else fields.columns(rows)
-            own = [_by_batch(o, (*shape, *o.shape[1:])) for o in own]
-        first,*more = [_by_batch(o, (k, o.shape[0]//k, *o.shape[1:])) for o in (idxs, *cols.values())]
+            own = [_by_batch(o, shape) for o in own]
+        first,*more = [_by_batch(o, (k, n)) for o in (idxs, *cols.values())]
         self.parts = [first, *own, *more]
         self.names = [*fields.flat, *cols] if fields.flat else None
         self.paths = None if fields.flat else [*(f.path for f in fields), *((c,) for c in cols)]
@@ -228,11 +229,11 @@ def moved(self:Fields,
     if isinstance(o, list): return [sent(v, device) for v in o]
     return sent(torch.as_tensor(o).view(-1, self.nbytes//8), device)
 
-def _by_batch(t, shape):
-    "A column cut into batches; as an array, of whose parts autograd knows nothing, if it can be one"
+def _by_batch(t, axes):
+    "A column with `axes` in place of its first; as an array, of whose parts autograd knows nothing, if it can be one"
     try: t = t.numpy() if t.is_cpu else t
     except TypeError: pass # NumPy lacks the dtype
-    return t.reshape(shape)
+    return t.reshape(axes+t.shape[1:])
 
 # %% ../../nbs/00a_memory.row.ipynb #a0beac5a
 @patch

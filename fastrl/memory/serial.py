@@ -17,6 +17,7 @@ from fastcore.basics import patch
 from torch import Tensor, from_numpy
 from ..core import *
 from .place import *
+from .place import rows_at
 from .random import random_row
 from .tensors import numbers_of
 from .turn import *
@@ -202,36 +203,6 @@ def _numbered_rows(rows, idxs, stored, n, base, total):
     "Serial numbers, the least index, and the rows if all exist"
     serials,least = _number_each(idxs, stored, n, base, total)
     return serials,least,rows_at(rows, idxs if least==0 else idxs[:0])
-
-@compiled
-def prefetch_row(
-    rows, # Packed
-    i, # Its number, a `uint64`
-):
-    """Let a row that will be needed soon come from memory
-    - `rows`: Packed
-    - `i`: Its number, a `uint64`"""
-    words = np.uint64(rows.shape[1])
-    for w in range(np.uint64(0), words, np.uint64(8)): prefetch(rows, i*words+w) # a line has 8 words
-    prefetch(rows, (i+np.uint64(1))*words-np.uint64(1)) # it may end in another
-
-@compiled
-def rows_at(
-    rows, # Packed
-    idxs, # Row numbers, unchecked
-): # -> the rows, one behind the other
-    """A copy of some rows
-    - `rows`: Packed
-    - `idxs`: Row numbers, unchecked
-    - returns: the rows, one behind the other"""
-    words,at = np.uint64(rows.shape[1]),idxs.view(np.uint64)
-    res = np.empty((len(at), rows.shape[1]), np.int64)
-    ahead = min(len(at), 32) # so many rows come from memory while others are copied
-    for j in range(ahead): prefetch_row(rows, at[j])
-    for j in range(len(at)):
-        if j+ahead<len(at): prefetch_row(rows, at[j+ahead])
-        for w in range(words): res[j,w] = rows[at[j],w]
-    return res.reshape(-1)
 
 # %% ../../nbs/00c_memory.serial.ipynb #6e94c66a
 @patch

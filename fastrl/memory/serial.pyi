@@ -218,19 +218,6 @@ def pick_evenly(key, first, k, stored, n, base, total):
     - returns: row numbers `(k,)`, serial numbers `(k,1)`"""
     ...
 
-def prefetch_row(rows, i):
-    """Let a row that will be needed soon come from memory
-    - `rows`: Packed
-    - `i`: Its number, a `uint64`"""
-    ...
-
-def rows_at(rows, idxs):
-    """A copy of some rows
-    - `rows`: Packed
-    - `idxs`: Row numbers, unchecked
-    - returns: the rows, one behind the other"""
-    ...
-
 def telling(ring):
     """A forked process hears that its copy of `ring` is one
     - `ring`: With `serials`

@@ -21,8 +21,9 @@ from fastcore.basics import patch
 from torch import Tensor
 from ..core import *
 from .place import *
+from .place import rows_at
 from .row import *
-from .serial import pick_evenly, rows_at
+from .serial import pick_evenly
 
 # %% ../../nbs/02c_memory.stacks.ipynb #0c63a680
 def check_frames(
