@@ -1,5 +1,5 @@
 "A new user's first hour: mistakes that would be silent, or whose error would not say what to do"
-import copy, pickle, sys, warnings
+import copy, pickle, re, sys, warnings
 from types import SimpleNamespace
 from functools import partial
 import numpy as np, pytest, torch
@@ -86,9 +86,33 @@ def test_a_setting_by_another_name(name):
     m.note = 'mine' # an attribute of your own
     assert m.note=='mine' and not hasattr(m, name)
 
-@pytest.mark.parametrize('name,write', [('to','sample.device='), ('keys','memory.memory`'), ('to_pandas','memory.memory.pandas')])
+@pytest.mark.parametrize('name,write', [('to','sample(device='), ('keys','memory.memory`'), ('to_pandas','memory.memory.pandas'),
+    ('update_weight','update_td('), ('update_tensordict_priority','update_td('), ('on_episode_end','cut()'), ('add_batch','add('),
+    ('get_all_transitions','memory`'), ('dump','save('), ('full','is_full`'), ('pos','pointer`')])
 def test_a_habit_by_another_name(name, write):
-    with pytest.raises(AttributeError, match=f'no attribute .{name}.: write `memory.{write.removeprefix("memory.")}'): getattr(memory(), name)
+    with pytest.raises(AttributeError, match=re.escape(f'no attribute {name!r}: write `memory.{write.removeprefix("memory.")}')): getattr(memory(), name)
+
+@pytest.mark.parametrize('make,name,write', [
+    (ExperienceReplay, 'total_size', 'max_sz'), (ExperienceReplay, 'pin_memory', 'memory.loader('),
+    (ExperienceReplay, 'prefetch', 'memory.loader('), (ExperienceReplay, 'beta_frames', 'sampler=Prioritized(beta_steps='),
+    (ExperienceReplay, 'priority_key', 'memory.update_td('), (ExperienceReplay, 'n_envs', 'memory.add_vector('),
+    (ExperienceReplay, 'handle_timeout_termination', 'memory.add(…, terminated=…, truncated=…)'),
+    (ExperienceReplay, 'default_dtype', 'schema='), (ExperienceReplay, 'observation_space', 'schema='),
+    (ExperienceReplay, 'sequence_length', 'memory.sample_sequences('), (ExperienceReplay, 'n_sampled_goal', 'sampler=HER('),
+    (Prioritized, 'beta_frames', 'beta_steps'), (Prioritized, 'max_capacity', 'ExperienceReplay(max_sz='),
+    (Prioritized, 'priority_key', 'memory.update_td('), (Prioritized, 'epsilon', 'eps'),
+    (HER, 'n_sampled_goal', 'k'), (HER, 'goal_selection_strategy', 'strategy'), (HER, 'compute_reward', 'reward')])
+def test_a_word_of_another_library(make, name, write):
+    with pytest.raises(TypeError, match=re.escape(f'{make.__name__}() got an unexpected keyword argument {name!r}: write `{write}')):
+        make(**{name: 1})
+
+@pytest.mark.parametrize('name,write', [('add','replay.add_step('), ('push','replay.add_step('), ('add_episode','replay.dataset.add_episode'),
+    ('capacity','replay.dataset.capacity'), ('is_full','replay.dataset.is_full'), ('sample_sequences','replay.sample()')])
+def test_episodes_by_another_name(name, write):
+    replay = EpisodeReplay(RingBufferDataset(9), 1)
+    for o in (replay, copy.copy(replay), pickle.loads(pickle.dumps(replay))):
+        with pytest.raises(AttributeError, match=re.escape(f'no attribute {name!r}: write `{write}')): getattr(o, name)
+        assert not hasattr(o, 'nothing')
 
 def test_a_class_of_ones_own_may_use_any_name():
     "`alpha` and `capacity` of a subclass are its own"

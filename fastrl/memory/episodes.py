@@ -85,6 +85,13 @@ class EpisodeReplay(TakesVectors, Savable):
     @property
     def is_empty(self)->bool: return not self.dataset.can_draw(self.loader.least)
     def __len__(self)->int: return self.num_timesteps
+    def __getattr__(self, k): # a name that it does not have
+        if hasattr(type(self), k): return object.__getattribute__(self, k) # or whose own error says more
+        ours = ('add_step(step, done)` or `replay.add_vector(…)' if k in ('add','append','push','add_transition') else
+                'sample()' if k in ('sample_sequences','sample_batch') else
+                f'dataset.{k}' if k[0]!='_' and hasattr(vars(self).get('dataset'), k) else '')
+        raise AttributeError(f'{type(self).__name__!r} object has no attribute {k!r}'
+                             +(ours and f': write `replay.{ours}`'))
     def __repr__(self):
         stacks = f', images in stacks of {self.loader.stack}' if self.loader.stack else ''
         return in_lines(f'EpisodeReplay({self.dataset}{stacks})')
@@ -131,6 +138,7 @@ def _refuse_keywords(words):
         raise TypeError(f'EpisodeReplay() got an unexpected keyword argument {k!r}: it belongs to the dataset, '
                         f'`EpisodeReplay(RingBufferDataset({how}), …)`')
     refuse_words('EpisodeReplay', words, bs='batch_size', seq_len='sequence_length', T='sequence_length',
+                 batch_length='sequence_length',
                  n_envs='num_envs', burn_in='ExperienceReplay(…).sample_sequences(…, burn_in=…)',
                  sampler='ExperienceReplay(sampler=…).sample_sequences(…)')
 
