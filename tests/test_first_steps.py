@@ -126,6 +126,10 @@ def test_a_capacity_where_bs_stands():
     assert [o[:15] for o,_ in warned(lambda: ExperienceReplay(10_000))[1]]==['`bs` is 10000, ']
     assert not warned(lambda: ExperienceReplay(10_000, 100_000))[1]
 
+def test_a_capacity_where_alpha_stands():
+    "torchrl's sampler takes it first: each power of a TD error was infinite, which the error did not say"
+    with pytest.raises(ValueError, match='`alpha` should be from 0 to 10, got 10000'): Prioritized(10_000, .6)
+
 @pytest.mark.parametrize('how', [copy.copy, copy.deepcopy, lambda o: pickle.loads(pickle.dumps(o))])
 def test_copies_know_no_other_names(how):
     m = how(memory()+vector)

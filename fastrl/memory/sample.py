@@ -202,7 +202,7 @@ class Prioritized(Uniform):
                            epsilon='eps', priority_key="memory.update_td(td_errors, idxs, batch['serial'])",
                            max_capacity='ExperienceReplay(max_sz=…, sampler=Prioritized())')
         super().__init__(seed, device)
-        for k,v,ok,want in (('alpha', alpha, alpha>=0, 'at least 0'), ('beta', beta, 0<=beta<=1, 'from 0 to 1'),
+        for k,v,ok,want in (('alpha', alpha, 0<=alpha<=10, 'from 0 to 10'), ('beta', beta, 0<=beta<=1, 'from 0 to 1'),
                             ('beta_steps', beta_steps, beta_steps>=1, 'at least 1'), ('eps', eps, eps>0, 'above 0'),
                             ('eta', eta, 0<=eta<=1, 'from 0 to 1')):
             if not ok: raise ValueError(f'`{k}` should be {want}, got {v}')
