@@ -2,7 +2,7 @@
 import copy, pickle, re, sys, warnings
 from types import SimpleNamespace
 from functools import partial
-import numpy as np, pytest, torch
+import gymnasium as gym, numpy as np, pytest, torch
 from fastcore.basics import patch_to
 from fastrl import *
 from fastrl.core import BD
@@ -125,6 +125,15 @@ def test_a_class_of_ones_own_may_use_any_name():
 def test_a_capacity_where_bs_stands():
     assert [o[:15] for o,_ in warned(lambda: ExperienceReplay(10_000))[1]]==['`bs` is 10000, ']
     assert not warned(lambda: ExperienceReplay(10_000, 100_000))[1]
+
+def test_the_replay_buffer_of_others():
+    "`fastrl.ReplayBuffer` has Velora's arguments; SB3's and cleanrl's, which take spaces, are those of `fastrl.compat`"
+    spaces = gym.spaces.Box(-1, 1, (4,)),gym.spaces.Discrete(2)
+    with pytest.raises(ValueError, match='got Box.*: for spaces take `fastrl.compat.ReplayBuffer`'): ReplayBuffer(9, *spaces, 'cpu')
+    for k in ('n_envs','optimize_memory_usage','handle_timeout_termination'):
+        with pytest.raises(TypeError, match=f'argument {k!r}: write `fastrl.compat.ReplayBuffer'): ReplayBuffer(9, *spaces, 'cpu', **{k: 1})
+    with pytest.raises(TypeError, match="argument 'batch_size': write `buffer.sample"): ReplayBuffer(9, 4, 1, 0, batch_size=3)
+    with pytest.raises(TypeError, match="argument 'sampl': write `sampler`"): ReplayBuffer(9, 4, 1, 0, sampl=3)
 
 def test_a_capacity_where_alpha_stands():
     "torchrl's sampler takes it first: each power of a TD error was infinite, which the error did not say"
