@@ -258,3 +258,7 @@ def test_forked_processes_that_need_no_warning(tmp_path):
     part = (memory()+dict(state=np.zeros((2,3), np.float32), reward=np.ones(2)))[:1]
     part.save(tmp_path/'saved')
     for m in (part, ExperienceReplay.load(tmp_path/'saved')): assert forked(m)[0]
+
+def test_a_right_memory_passes_its_check_in_silence():
+    from fastrl.memory.check import check_memory
+    assert not warned(lambda: check_memory(lambda n: memory(max_sz=n)))[1] # of episodes that are shorter than a sequence, say
