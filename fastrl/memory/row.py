@@ -66,8 +66,8 @@ def schema_fields(
         yield Field(path, tuple(map(int, schema[0])), dtype)
     elif not isinstance(schema, dict) and not (
             isinstance(schema, tuple) and all(isinstance(o, (dict, tuple)) for o in schema)):
-        raise ValueError(f'the schema of `{path_name(path)}` should be `(shape, dtype)`, '
-                         f'as ((4,), torch.float32), got {schema!r}')
+        raise ValueError(f'the schema of `{path_name(path)}` should be `(shape, dtype)`, got {schema!r}; '
+                         'for example ((4,), torch.float32)')
     else:
         for k,v in schema.items() if isinstance(schema, dict) else enumerate(schema):
             yield from schema_fields(v, (*path,k))
