@@ -114,6 +114,12 @@ def test_episodes_by_another_name(name, write):
         with pytest.raises(AttributeError, match=re.escape(f'no attribute {name!r}: write `{write}')): getattr(o, name)
         assert not hasattr(o, 'nothing')
 
+def test_episodes_that_are_iterated():
+    replay = EpisodeReplay(RingBufferDataset(9), 1)
+    replay.add_step(dict(obs=np.zeros(2)), done=True)
+    for f in (lambda: next(iter(replay)), lambda: replay[0], lambda: next(iter(torch.utils.data.DataLoader(replay)))):
+        with pytest.raises(TypeError, match='iterate over `replay.loader`.*`replay.dataset'): f()
+
 def test_a_class_of_ones_own_may_use_any_name():
     "`alpha` and `capacity` of a subclass are its own"
     class Mine(ExperienceReplay):

@@ -37,8 +37,22 @@ from .slots import Slots
 from .table import Table
 from .vector import TakesVectors, VectorSteps, with_more
 
+# %% ../../nbs/06d_memory.episodes.ipynb #1236e57a
+class _EpisodeNames:
+    "What an `EpisodeReplay` does not have: the error says what to write"
+    def __getitem__(self, i): # also for who iterates
+        raise TypeError('write `replay.sample()` for a batch, iterate over `replay.loader` for batches without end, '
+                        'or take an episode by `replay.dataset[i]`')
+    def __getattr__(self, k):
+        if hasattr(type(self), k): return object.__getattribute__(self, k) # whose own error says more
+        ours = ('add_step(step, done)` or `replay.add_vector(…)' if k in ('add','append','push','add_transition') else
+                'sample()' if k in ('sample_sequences','sample_batch') else
+                f'dataset.{k}' if k[0]!='_' and hasattr(vars(self).get('dataset'), k) else '')
+        raise AttributeError(f'{type(self).__name__!r} object has no attribute {k!r}'
+                             +(ours and f': write `replay.{ours}`'))
+
 # %% ../../nbs/06d_memory.episodes.ipynb #53e420ca
-class EpisodeReplay(TakesVectors, Savable):
+class EpisodeReplay(TakesVectors, Savable, _EpisodeNames):
     "Steps in, whole episodes kept, batches of sequences out"
     kind = 'EpisodeReplay'
     refused = ValueError # what `add_vector` raises
@@ -85,13 +99,6 @@ class EpisodeReplay(TakesVectors, Savable):
     @property
     def is_empty(self)->bool: return not self.dataset.can_draw(self.loader.least)
     def __len__(self)->int: return self.num_timesteps
-    def __getattr__(self, k): # a name that it does not have
-        if hasattr(type(self), k): return object.__getattribute__(self, k) # or whose own error says more
-        ours = ('add_step(step, done)` or `replay.add_vector(…)' if k in ('add','append','push','add_transition') else
-                'sample()' if k in ('sample_sequences','sample_batch') else
-                f'dataset.{k}' if k[0]!='_' and hasattr(vars(self).get('dataset'), k) else '')
-        raise AttributeError(f'{type(self).__name__!r} object has no attribute {k!r}'
-                             +(ours and f': write `replay.{ours}`'))
     def __repr__(self):
         stacks = f', images in stacks of {self.loader.stack}' if self.loader.stack else ''
         return in_lines(f'EpisodeReplay({self.dataset}{stacks})')
