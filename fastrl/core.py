@@ -338,17 +338,18 @@ def refuse_words(
     got:dict, # Its keywords that it has no parameter for
     of=None, # The function itself: its parameter that is spelt nearly alike is proposed
     /,
-    **ours, # A word of another library, and what to write here
+    **ours, # A word of another library, and what to write here: code, or a sentence with `code`
 ):
     """Raise a `TypeError` for the first keyword in `got`, with the word used here
     - `where`: The function
     - `got`: Its keywords that it has no parameter for
     - `of`: The function itself: its parameter that is spelt nearly alike is proposed
-    - `**ours`: A word of another library, and what to write here"""
+    - `**ours`: A word of another library, and what to write here: code, or a sentence with `code`"""
     k = next(iter(got))
     own = [o for o in signature(of).parameters if o!='_'] if of else []
     like = [ours[k]] if k in ours else get_close_matches(k, own, 1, .7)
-    raise TypeError(f'{where}() got an unexpected keyword argument {k!r}'+''.join(f': write `{o}`' for o in like))
+    like = [o if '`' in o else f'`{o}`' for o in like]
+    raise TypeError(f'{where}() got an unexpected keyword argument {k!r}'+''.join(f': write {o}' for o in like))
 
 # %% ../nbs/00_core.ipynb #fb7d2053
 def usable_device(

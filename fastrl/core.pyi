@@ -166,7 +166,7 @@ def refuse_words(where: str, got: dict, of: Any=None, /, **ours):
     - `where`: The function
     - `got`: Its keywords that it has no parameter for
     - `of`: The function itself: its parameter that is spelt nearly alike is proposed
-    - `**ours`: A word of another library, and what to write here"""
+    - `**ours`: A word of another library, and what to write here: code, or a sentence with `code`"""
     ...
 
 def usable_device(device) -> torch.device:

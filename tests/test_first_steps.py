@@ -1,8 +1,8 @@
 "A new user's first hour: mistakes that would be silent, or whose error would not say what to do"
-import copy, pickle, sys, warnings
+import copy, pickle, re, sys, warnings
 from types import SimpleNamespace
 from functools import partial
-import numpy as np, pytest, torch
+import gymnasium as gym, numpy as np, pytest, torch
 from fastcore.basics import patch_to
 from fastrl import *
 from fastrl.core import BD
@@ -86,9 +86,39 @@ def test_a_setting_by_another_name(name):
     m.note = 'mine' # an attribute of your own
     assert m.note=='mine' and not hasattr(m, name)
 
-@pytest.mark.parametrize('name,write', [('to','sample.device='), ('keys','memory.memory`'), ('to_pandas','memory.memory.pandas')])
+@pytest.mark.parametrize('name,write', [('to','sample(device='), ('keys','memory.memory`'), ('to_pandas','memory.memory.pandas'),
+    ('update_weight','update_td('), ('update_tensordict_priority','update_td('), ('on_episode_end','cut()'), ('add_batch','add('),
+    ('get_all_transitions','memory`'), ('dump','save('), ('full','is_full`'), ('pos','pointer`')])
 def test_a_habit_by_another_name(name, write):
-    with pytest.raises(AttributeError, match=f'no attribute .{name}.: write `memory.{write.removeprefix("memory.")}'): getattr(memory(), name)
+    with pytest.raises(AttributeError, match=re.escape(f'no attribute {name!r}: write `memory.{write.removeprefix("memory.")}')): getattr(memory(), name)
+
+@pytest.mark.parametrize('make,name,write', [
+    (ExperienceReplay, 'total_size', 'max_sz'), (ExperienceReplay, 'pin_memory', 'memory.loader('),
+    (ExperienceReplay, 'prefetch', 'memory.loader('), (ExperienceReplay, 'beta_frames', 'sampler=Prioritized(beta_steps='),
+    (ExperienceReplay, 'priority_key', 'memory.update_td('), (ExperienceReplay, 'n_envs', 'memory.add_vector('),
+    (ExperienceReplay, 'handle_timeout_termination', 'memory.add(…, terminated=…, truncated=…)'),
+    (ExperienceReplay, 'default_dtype', 'schema='), (ExperienceReplay, 'observation_space', 'schema='),
+    (ExperienceReplay, 'sequence_length', 'memory.sample_sequences('), (ExperienceReplay, 'n_sampled_goal', 'sampler=HER('),
+    (Prioritized, 'beta_frames', 'beta_steps'), (Prioritized, 'max_capacity', 'ExperienceReplay(max_sz='),
+    (Prioritized, 'priority_key', 'memory.update_td('), (Prioritized, 'epsilon', 'eps'),
+    (HER, 'n_sampled_goal', 'k'), (HER, 'goal_selection_strategy', 'strategy'), (HER, 'compute_reward', 'reward')])
+def test_a_word_of_another_library(make, name, write):
+    with pytest.raises(TypeError, match=re.escape(f'{make.__name__}() got an unexpected keyword argument {name!r}: write `{write}')):
+        make(**{name: 1})
+
+@pytest.mark.parametrize('name,write', [('add','replay.add_step('), ('push','replay.add_step('), ('add_episode','replay.dataset.add_episode'),
+    ('capacity','replay.dataset.capacity'), ('is_full','replay.dataset.is_full'), ('sample_sequences','replay.sample()')])
+def test_episodes_by_another_name(name, write):
+    replay = EpisodeReplay(RingBufferDataset(9), 1)
+    for o in (replay, copy.copy(replay), pickle.loads(pickle.dumps(replay))):
+        with pytest.raises(AttributeError, match=re.escape(f'no attribute {name!r}: write `{write}')): getattr(o, name)
+        assert not hasattr(o, 'nothing')
+
+def test_episodes_that_are_iterated():
+    replay = EpisodeReplay(RingBufferDataset(9), 1)
+    replay.add_step(dict(obs=np.zeros(2)), done=True)
+    for f in (lambda: next(iter(replay)), lambda: replay[0], lambda: next(iter(torch.utils.data.DataLoader(replay)))):
+        with pytest.raises(TypeError, match='iterate over `replay.loader`.*`replay.dataset'): f()
 
 def test_a_class_of_ones_own_may_use_any_name():
     "`alpha` and `capacity` of a subclass are its own"
@@ -101,6 +131,19 @@ def test_a_class_of_ones_own_may_use_any_name():
 def test_a_capacity_where_bs_stands():
     assert [o[:15] for o,_ in warned(lambda: ExperienceReplay(10_000))[1]]==['`bs` is 10000, ']
     assert not warned(lambda: ExperienceReplay(10_000, 100_000))[1]
+
+def test_the_replay_buffer_of_others():
+    "`fastrl.ReplayBuffer` has Velora's arguments; SB3's and cleanrl's, which take spaces, are those of `fastrl.compat`"
+    spaces = gym.spaces.Box(-1, 1, (4,)),gym.spaces.Discrete(2)
+    with pytest.raises(ValueError, match='got Box.*: for spaces take `fastrl.compat.ReplayBuffer`'): ReplayBuffer(9, *spaces, 'cpu')
+    for k in ('n_envs','optimize_memory_usage','handle_timeout_termination'):
+        with pytest.raises(TypeError, match=f'argument {k!r}: write `fastrl.compat.ReplayBuffer'): ReplayBuffer(9, *spaces, 'cpu', **{k: 1})
+    with pytest.raises(TypeError, match="argument 'batch_size': write `buffer.sample"): ReplayBuffer(9, 4, 1, 0, batch_size=3)
+    with pytest.raises(TypeError, match="argument 'sampl': write `sampler`"): ReplayBuffer(9, 4, 1, 0, sampl=3)
+
+def test_a_capacity_where_alpha_stands():
+    "torchrl's sampler takes it first: each power of a TD error was infinite, which the error did not say"
+    with pytest.raises(ValueError, match='`alpha` should be from 0 to 10, got 10000'): Prioritized(10_000, .6)
 
 @pytest.mark.parametrize('how', [copy.copy, copy.deepcopy, lambda o: pickle.loads(pickle.dumps(o))])
 def test_copies_know_no_other_names(how):
@@ -221,3 +264,7 @@ def test_forked_processes_that_need_no_warning(tmp_path):
     part = (memory()+dict(state=np.zeros((2,3), np.float32), reward=np.ones(2)))[:1]
     part.save(tmp_path/'saved')
     for m in (part, ExperienceReplay.load(tmp_path/'saved')): assert forked(m)[0]
+
+def test_a_right_memory_passes_its_check_in_silence():
+    from fastrl.memory.check import check_memory
+    assert not warned(lambda: check_memory(lambda n: memory(max_sz=n)))[1] # of episodes that are shorter than a sequence, say

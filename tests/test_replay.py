@@ -691,6 +691,10 @@ def test_n_step_needs_flags():
     er = ExperienceReplay(max_sz=5, warmup_sz=1, memory=steps(1,2), n_step=2)
     with refused("without the columns ['terminated', 'truncated']"): er.sample()
     with refused('without the columns'): er.sample_sequences(1, 1)
+    for column,hint in ((dict(done=flag(0)), 'instead of `done`'), (dict(dones=flag(0)), 'instead of `dones`'),
+                        (dict(next=dict(terminated=flag(0), truncated=flag(0))), 'with each row, not in `next`')): # torchrl's
+        er = ExperienceReplay(max_sz=5, warmup_sz=1, n_step=2)+dict(column, reward=torch.ones(1))
+        with refused(hint): er.sample()
 
 def test_n_step_needs_reward():
     "Nor n-step without a reward, or of rows that are several steps already"

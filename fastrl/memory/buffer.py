@@ -31,6 +31,9 @@ _step_columns = 'states','actions','rewards','next_states','dones','hiddens','te
 
 def _dim(name, v, least=1):
     "A number of features, or the shape of a field as a tuple"
+    if hasattr(v, 'sample') and hasattr(v, 'dtype'):
+        raise ValueError(f'`{name}` should be a number or a shape, got {v}: '
+                         'for spaces take `fastrl.compat.ReplayBuffer`')
     if not isinstance(v, (tuple,list)) or not v: return whole_number(name, v, least)
     return tuple(whole_number(name, o, least) for o in v)
 
@@ -59,6 +62,7 @@ class ReplayBuffer(OneMoment, Savable):
         action_dtype:torch.dtype=torch.float32,
         reward_dtype:torch.dtype=torch.float32,
         hidden_dtype:torch.dtype=torch.float32,
+        **_
     ):
         """- `capacity`: The most steps it holds; then the oldest are overwritten
         - `state_dim`: Numbers in a state, or its shape as a tuple
@@ -68,6 +72,8 @@ class ReplayBuffer(OneMoment, Savable):
         - `sampler`: Which steps are drawn: `Uniform` by default, or `Prioritized(…)`
         - `seed`: Makes the draws of the default sampler reproducible
         - `state_dtype`: Of `states` and `next_states`"""
+        if _: refuse_words('ReplayBuffer', _, ReplayBuffer, batch_size='buffer.sample(batch_size)', **dict.fromkeys(
+            ('n_envs','optimize_memory_usage','handle_timeout_termination'), 'fastrl.compat.ReplayBuffer(…)'))
         self.capacity,self.device,self.dropped_updates = whole_number('capacity', capacity),device,0
         self.state_dim,self.action_dim,self.hidden_dim = (
             _dim('state_dim', state_dim),_dim('action_dim', action_dim),_dim('hidden_dim', hidden_dim, 0))

@@ -14,7 +14,7 @@ __all__ = ['known_mistakes', 'tiny_cases', 'all_columns', 'Mistake', 'NotThere',
            'check_late_priorities', 'random_states', 'check_random_state']
 
 # %% ../../nbs/07_memory.check.ipynb #173f0ef1
-import inspect, random, sys
+import inspect, random, sys, warnings
 from functools import cached_property
 from types import SimpleNamespace
 import numpy as np
@@ -162,7 +162,10 @@ class Trial:
     def __init__(self, make, cases=tiny_cases, samples=2):
         if not callable(make): raise ValueError(f'{_pass}, got {make!r:.60}')
         self.make,self.cases,self.samples = make,cases,samples
-    def all_of(self, what, several): return list(what(self.make, self.cases, self.samples, several))
+    def all_of(self, what, several):
+        with warnings.catch_warnings():
+            warnings.filterwarnings('ignore', '.* are shorter than') # of episodes: these are tiny on purpose
+            return list(what(self.make, self.cases, self.samples, several))
     @cached_property
     def rows(self): return self.all_of(rows_of, False)
     @cached_property

@@ -37,8 +37,22 @@ from .slots import Slots
 from .table import Table
 from .vector import TakesVectors, VectorSteps, with_more
 
+# %% ../../nbs/06d_memory.episodes.ipynb #1236e57a
+class _EpisodeNames:
+    "What an `EpisodeReplay` does not have: the error says what to write"
+    def __getitem__(self, i): # also for who iterates
+        raise TypeError('write `replay.sample()` for a batch, iterate over `replay.loader` for batches without end, '
+                        'or take an episode by `replay.dataset[i]`')
+    def __getattr__(self, k):
+        if hasattr(type(self), k): return object.__getattribute__(self, k) # whose own error says more
+        ours = ('add_step(step, done)` or `replay.add_vector(…)' if k in ('add','append','push','add_transition') else
+                'sample()' if k in ('sample_sequences','sample_batch') else
+                f'dataset.{k}' if k[0]!='_' and hasattr(vars(self).get('dataset'), k) else '')
+        raise AttributeError(f'{type(self).__name__!r} object has no attribute {k!r}'
+                             +(ours and f': write `replay.{ours}`'))
+
 # %% ../../nbs/06d_memory.episodes.ipynb #53e420ca
-class EpisodeReplay(TakesVectors, Savable):
+class EpisodeReplay(TakesVectors, Savable, _EpisodeNames):
     "Steps in, whole episodes kept, batches of sequences out"
     kind = 'EpisodeReplay'
     refused = ValueError # what `add_vector` raises
@@ -131,6 +145,7 @@ def _refuse_keywords(words):
         raise TypeError(f'EpisodeReplay() got an unexpected keyword argument {k!r}: it belongs to the dataset, '
                         f'`EpisodeReplay(RingBufferDataset({how}), …)`')
     refuse_words('EpisodeReplay', words, bs='batch_size', seq_len='sequence_length', T='sequence_length',
+                 batch_length='sequence_length',
                  n_envs='num_envs', burn_in='ExperienceReplay(…).sample_sequences(…, burn_in=…)',
                  sampler='ExperienceReplay(sampler=…).sample_sequences(…)')
 

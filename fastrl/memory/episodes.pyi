@@ -15,7 +15,13 @@ from .ring import Ring
 from .vector import TakesVectors, VectorSteps
 __all__ = ['ReplayBuffer', 'EpisodeReplay', 'saved_episodes', 'episode_problems', 'to_torch', 'Evictor', 'FIFOEvictor', 'FieldType', 'ScoreEvictor', 'EpisodeDataset', 'EpisodeLoader', 'IndividualFileDataset', 'RingBufferDataset', 'concat', 'log']
 
-class EpisodeReplay(TakesVectors, Savable):
+class _EpisodeNames:
+    """What an `EpisodeReplay` does not have: the error says what to write"""
+
+    def __getitem__(self, i):
+        ...
+
+class EpisodeReplay(TakesVectors, Savable, _EpisodeNames):
     """Steps in, whole episodes kept, batches of sequences out"""
     kind: str
     refused = ValueError

@@ -134,12 +134,15 @@ _told_of = weakref.WeakSet() # rings
 
 def _warn_of_names(fields):
     "Warn where no column is known as the one after an observation, though another looks like it, or one is hidden"
-    if len(ours := {'n_steps','discount'}&{f.path[0] for f in fields})==1: # both are `FirstLast`'s, which mean the same
+    names = {f.path[0] for f in fields}
+    if len(ours := {'n_steps','discount'}&names)==1: # both are `FirstLast`'s, which mean the same
         warn_user(f'batches of n-step returns have a column `{ours.pop()}` of their own: yours is stored, and they do '
                   'not show it. Give it another name, or no `n_step`')
+    told = outcome_of(fields)-{'terminated','truncated','done'}
+    shown = names&{*observed} or (() if told else names) # what may be an observation
     for a in fields:
         name = a.path[0]
-        if name not in observed or follower(name, {f.path[0] for f in fields}) or math.prod(a.shape)<2: continue
+        if name not in shown or follower(name, names) or math.prod(a.shape)<2: continue
         form = a.path[1:],a.shape,a.dtype
         alike = [f.path[0] for f in fields if f.path[0]!=name and (f.path[1:], f.shape, f.dtype)==form]
         if alike: return warn_user(

@@ -74,7 +74,7 @@ class ExperienceReplay(OneMoment, Savable, DrawsAhead, DrawsChunks, LearnsOnDevi
         - `frame_stack`: Frames in a `state`, each stored once; 0: a `state` is one observation, no stack
         - `frame_pad`: Before an episode's first frame, if frames come singly: `'repeat'` it, or `'zeros'`
         - `frame_margin`: Room for more frames than rows: a share of `max_sz`, or an int"""
-        if _: refuse_words('ExperienceReplay', _, ExperienceReplay, **other_words)
+        if _: refuse_words('ExperienceReplay', _, ExperienceReplay, **other_words, **other_places)
         _check_settings(bs, max_sz, warmup_sz, sampler, n_step, gamma)
         if bs>max_sz==200: warn_user(f'`bs` is {bs}, and `max_sz` the usual 200: give both by name')
         self.bs,self.max_sz,self.warmup_sz,self.n_step,self.gamma = bs,max_sz,warmup_sz,n_step,gamma

@@ -61,11 +61,13 @@ def schema_fields(
     - `schema`: `{name: (shape, dtype)}`, nested as a step is
     - `path`: Of `schema` in a larger one
     - returns: iterator of `Field`"""
-    if isinstance(schema, tuple) and len(schema)==2 and (dtype := dtype_of(schema[1])):
+    if (isinstance(schema, tuple) and len(schema)==2 and not isinstance(schema[0], int)
+            and (dtype := dtype_of(schema[1]))):
         yield Field(path, tuple(map(int, schema[0])), dtype)
     elif not isinstance(schema, dict) and not (
             isinstance(schema, tuple) and all(isinstance(o, (dict, tuple)) for o in schema)):
-        raise ValueError(f'the schema of `{path_name(path)}` should be `(shape, dtype)`, got {schema!r}')
+        raise ValueError(f'the schema of `{path_name(path)}` should be `(shape, dtype)`, got {schema!r}; '
+                         'for example ((4,), torch.float32)')
     else:
         for k,v in schema.items() if isinstance(schema, dict) else enumerate(schema):
             yield from schema_fields(v, (*path,k))

@@ -188,6 +188,7 @@ class Prioritized(Uniform):
         seed:int=None, # Makes the draws reproducible
         device='cpu', # Where the rows live
         eta:float=.9, # A sequence's priority: so much of its largest TD error, the rest of their mean
+        **_
     ):
         """- `alpha`: 0 draws uniformly, 1 in proportion to the TD error
         - `beta`: How far the weights correct for that at first; 1 corrects in full
@@ -197,8 +198,11 @@ class Prioritized(Uniform):
         - `seed`: Makes the draws reproducible
         - `device`: Where the rows live
         - `eta`: A sequence's priority: so much of its largest TD error, the rest of their mean"""
+        if _: refuse_words('Prioritized', _, Prioritized, beta_frames='beta_steps', beta_annealing_steps='beta_steps',
+                           epsilon='eps', priority_key="memory.update_td(td_errors, idxs, batch['serial'])",
+                           max_capacity='ExperienceReplay(max_sz=…, sampler=Prioritized())')
         super().__init__(seed, device)
-        for k,v,ok,want in (('alpha', alpha, alpha>=0, 'at least 0'), ('beta', beta, 0<=beta<=1, 'from 0 to 1'),
+        for k,v,ok,want in (('alpha', alpha, 0<=alpha<=10, 'from 0 to 10'), ('beta', beta, 0<=beta<=1, 'from 0 to 1'),
                             ('beta_steps', beta_steps, beta_steps>=1, 'at least 1'), ('eps', eps, eps>0, 'above 0'),
                             ('eta', eta, 0<=eta<=1, 'from 0 to 1')):
             if not ok: raise ValueError(f'`{k}` should be {want}, got {v}')
@@ -424,6 +428,7 @@ class HER(Uniform):
         achieved:str='achieved_goal', # The field of `next_state` that says what a step achieved
         seed:int=None, # Makes the draws reproducible
         device='cpu', # Where the rows live
+        **_
     ):
         """- `strategy`: Whose achieved goal: a `'future'` row's, the `'final'` one's, or any of the `'episode'`
         - `k`: Rows with another goal for each that keeps its own
@@ -432,6 +437,8 @@ class HER(Uniform):
         - `achieved`: The field of `next_state` that says what a step achieved
         - `seed`: Makes the draws reproducible
         - `device`: Where the rows live"""
+        if _: refuse_words('HER', _, HER, n_sampled_goal='k', future_k='k', replay_k='k', reward_fn='reward',
+                           compute_reward='reward', goal_selection_strategy='strategy', replay_strategy='strategy')
         super().__init__(seed, device)
         if strategy not in _strategies:
             raise ValueError(f'`strategy` should be one of {list(_strategies)}, got {strategy!r}')

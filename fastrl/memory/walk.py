@@ -174,11 +174,11 @@ def _row_columns(self:Walk, ring, idxs):
     def column(name): return _column_of(ring, name, idxs)
     def has(name): return (name,) in ring.place.columns
     if missing := [o for o in ('terminated','truncated') if not has(o)]: raise ValueError(
-        f'episodes cannot be told apart without the columns {missing}: store them with each row'
-        +(', instead of `done`; where no time limit cuts episodes, `truncated` is False' if has('done') else ''))
-    if has('n_steps') and (column('n_steps')>1).any():
-        raise ValueError('these rows are of several steps already (`n_steps` is above 1): '
-                         'store single steps to make runs of them')
+        f'episodes cannot be told apart without the columns {missing}: store them with each row'+next(
+            (f', instead of `{o}`; where no time limit cuts episodes, `truncated` is False' for o in ('done','dones')
+             if has(o)), ', not in `next`' if ('next','terminated') in ring.place.columns else ''))
+    if has('n_steps') and (column('n_steps')>1).any(): raise ValueError(
+        'these rows are of several steps already (`n_steps` is above 1): store single steps to make runs of them')
     over = (column('terminated')!=0).any(1)|(column('truncated')!=0).any(1)
     # without `env_id`, an `episode_id` keeps the episodes themselves apart
     names = [o for o in ('env_id','worker_id')+(() if has('env_id') else ('episode_id',)) if has(o)]
