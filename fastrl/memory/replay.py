@@ -432,7 +432,7 @@ def _slice(self:ExperienceReplay, i):
     res._add_rows_of(self, i, go_on=True)
     if hasattr(self.sampler, 'beside'):
         beside = {k: torch.as_tensor(v)[i.to(self.ring.device)] for k,v in self.sampler.beside(self.ring).items()}
-        res.sampler.load_state_dict(self.sampler.state_dict(), res.ring, beside)
+        res.sampler.load_state_dict(self.sampler_state(), res.ring, beside)
     return res
 
 class NoSuchRow(ExperienceReplayException, IndexError):
