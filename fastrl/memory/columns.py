@@ -261,7 +261,8 @@ other_words = {
 other_names = {
     **dict.fromkeys(('push','append','insert','store','store_transition'),
                     '`memory.add(state=…, action=…)`, or `memory + batch` for many steps'),
-    **dict.fromkeys(('sample_batch','sample_buffer'), '`memory.sample(bs)`'), 'reset':'`memory.clear()`',
+    **dict.fromkeys(('sample_batch','sample_buffer'), '`memory.sample(bs)`'),
+    **dict.fromkeys(('reset','empty'), '`memory.clear()`'),
     **dict.fromkeys(('update_priorities','update_priority'), "`memory.update_td(td_errors, idxs, batch['serial'])`"),
     **dict.fromkeys(('load','load_state_dict'), '`memory = ExperienceReplay.load(folder)`, which makes a new one'),
     **dict.fromkeys(('alpha','beta'), '`memory.sampler`, which has it'), 'state_dict':'`memory.save(folder)`',

@@ -559,7 +559,6 @@ def load(cls:ExperienceReplay,
     - `**asked`: Settings; an error unless it was saved with them"""
     return cls.load_as(folder, asked, on_error, env_restored, mapped, dict(device=device, shared=shared, path=path),
                        sampler=sampler, device=device)
-ExperienceReplay.load = OfClass(ExperienceReplay.load.__func__)
 
 # %% ../../nbs/06_memory.replay.ipynb #d0b281cc
 @patch(cls_method=True)
@@ -574,6 +573,7 @@ def empty(cls:ExperienceReplay, saved, sampler=None, device='cpu')->ExperienceRe
     if c['max_sz']!=saved.ring['capacity']:
         raise ValueError(f'`max_sz` is {c["max_sz"]}, but there is room for {saved.ring["capacity"]} rows')
     return cls(**{k: c[k] for k in saved_settings}, sampler=new)
+for o in ('load','empty'): setattr(ExperienceReplay, o, OfClass(getattr(ExperienceReplay, o).__func__))
 
 @patch
 def restored(self:ExperienceReplay, saved, ring, beside, state)->ExperienceReplay:
