@@ -206,9 +206,10 @@ if hasattr(os, 'register_at_fork'): os.register_at_fork(after_in_child=_begin_an
 def sampler_state(self:DrawsAhead)->dict:
     "The sampler's state as if the batches that wait had never been drawn"
     flight = flight_of(self)
-    waiting = [*flight.pending] if flight else [] # in one step, since a consumer may take some meanwhile
-    before = waiting[0][1] if waiting and waiting[0][0] is self.sampler else {}
-    return {**self.sampler.state_dict(), **before}
+    with self.ring: # no batch is being drawn
+        waiting = [*flight.pending] if flight else [] # in one step, since a consumer may take some meanwhile
+        before = waiting[0][1] if waiting and waiting[0][0] is self.sampler else {}
+        return {**self.sampler.state_dict(), **before}
 
 @patch
 def __getstate__(self:DrawsAhead): # of a copy, which draws what waits here
