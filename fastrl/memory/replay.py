@@ -584,7 +584,7 @@ def restored(self:ExperienceReplay, saved, ring, beside, state)->ExperienceRepla
     if not state: return self
     self.runs.load_state_dict(state['runs'])
     if not saved.renumbered: # otherwise these are other rows
-        self.walk.load_state_dict(state['chains'], ring)
+        if not saved.skipped: self.walk.load_state_dict(state['chains'], ring) # no frames are lost
         if self.frame_stack is not None: ring.load_state_dict(state['frames'])
     self.dropped_updates = int(state['dropped_updates'])
     self.vectors = VectorSteps(state.get('vectors', ()), state.get('next_episode', 0))
