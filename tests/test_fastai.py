@@ -452,3 +452,14 @@ with learn.no_bar(): action,_,values = learn.predict(%s)
 print(action.item(), values.tolist())''' % state
     said = subprocess.run([sys.executable, '-c', code, tmp_path/'export.pkl'], capture_output=True, text=True, cwd=tmp_path)
     eq(said.stdout.strip(), f'{action.item()} {values.tolist()}')
+
+def test_stopped_before_its_first_batch(tmp_path):
+    "A resumed training that fails before its first batch leaves later fits of the learner all of their batches"
+    class Fails(Callback):
+        order = 99
+        def before_train(self): raise RuntimeError('no such file')
+    with suppress(RuntimeError): fit(dqn(prioritized=True), 1, cbs=[Resume(tmp_path, every=5), Seen(12)])
+    learn = dqn(prioritized=True)
+    with suppress(RuntimeError): fit(learn, 1, cbs=[Resume(tmp_path), Fails()])
+    fit(learn, 1, cbs=(seen := Seen()))
+    eq(len(seen.had), 20)

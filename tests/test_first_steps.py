@@ -268,3 +268,19 @@ def test_forked_processes_that_need_no_warning(tmp_path):
 def test_a_right_memory_passes_its_check_in_silence():
     from fastrl.memory.check import check_memory
     assert not warned(lambda: check_memory(lambda n: memory(max_sz=n)))[1] # of episodes that are shorter than a sequence, say
+
+def some_steps(): return dict(obs=torch.zeros(2, 3))
+def a_replay(): (r := EpisodeReplay(RingBufferDataset(9), 2)).dataset.add_episode(some_steps()); return r
+def a_buffer():
+    from fastrl.memory.buffer import ReplayBuffer
+    return ReplayBuffer(9, 1, 1, 1)
+
+@pytest.mark.parametrize('word', ['clear','reset','empty'])
+@pytest.mark.parametrize('make', [memory, a_replay, lambda: a_replay().dataset, a_buffer])
+def test_words_that_empty_a_memory_elsewhere(make, word):
+    "SB3 and tianshou say `reset`, torchrl `empty`, cpprb `clear`: the memory does it, or says what does"
+    m = make()
+    if make is memory and word=='clear': assert not len(m.clear()); return
+    says = 'write `memory.clear()`' if make is memory else f'write `memory = {type(m).__name__}(…)`'
+    with pytest.raises(AttributeError) as e: getattr(m, word)()
+    assert says in str(e.value)

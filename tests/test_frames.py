@@ -791,3 +791,20 @@ def test_observations_once(form, seed, tmp_path):
             for o,had,rows in ((two, b, j), (one, c, k)): o.update_td(had['reward'], rows, had['serial'])
         for b,c in zip(*(o.sample(n_batches=2) for o in (two,one))): same_batches(b[0], c[0], at)
         same_batches(*(o.sample_sequences(3, 4, pad=True)[0] for o in (two,one)), at)
+
+def test_rest_of_an_episode_whose_first_frames_are_damaged(tmp_path):
+    "It is no whole episode, and does not begin with the first row that is left"
+    from fastrl.memory.disk import Saved, pieces_of
+    def rows(steps):
+        at = np.array(steps)
+        frames = [np.tile(o.astype(np.uint8)[:,None,None,None], (1,1,2,2)) for o in (at, at+1)]
+        return dict(state=frames[0], next_state=frames[1], reward=np.ones(len(at), np.float32), terminated=at==8, truncated=at<0, step=at)
+    memory = ExperienceReplay(bs=4, max_sz=20, warmup_sz=1, seed=0, frame_stack=1) + rows([1,2,3,4])
+    memory.checkpoint(tmp_path)
+    memory = memory + rows([5,6,7,8])
+    assert memory.sample_sequences(1)[0]['step'].shape==(1,8,1)
+    memory.checkpoint(tmp_path)
+    (tmp_path/pieces_of(Saved(tmp_path).manifest, 'frames')[0]['file']).unlink()
+    rest = ExperienceReplay.load(tmp_path, on_error='skip')
+    with pytest.raises(ExperienceReplayException, match='no episode is stored whole'): rest.sample_sequences(1)
+    assert not rest.sample_sequences(20, 2)[0]['is_first'].any()

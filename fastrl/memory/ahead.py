@@ -10,7 +10,7 @@ Docs: https://fastrl.github.io/fastrl/memory.ahead.html.md"""
 __all__ = ['DrawsAhead', 'Prefetch']
 
 # %% ../../nbs/05q_memory.ahead.ipynb #24cb4331
-import atexit, os, threading, weakref
+import atexit, copy, os, threading, weakref
 from collections import deque
 from contextlib import nullcontext, suppress
 import torch
@@ -78,7 +78,8 @@ def flight_of(memory):
     ref = _flights.get(memory)
     return ref and ref()
 
-def _position(sampler): return sampler.state_dict() if hasattr(sampler, 'state_dict') else None
+def _position(sampler): # a `beta` that was set is none, and stays
+    if hasattr(sampler, 'state_dict'): return {k: v for k,v in sampler.state_dict().items() if k!='beta'}
 
 # %% ../../nbs/05q_memory.ahead.ipynb #f42dc19b
 class Flight:
@@ -205,5 +206,15 @@ if hasattr(os, 'register_at_fork'): os.register_at_fork(after_in_child=_begin_an
 def sampler_state(self:DrawsAhead)->dict:
     "The sampler's state as if the batches that wait had never been drawn"
     flight = flight_of(self)
-    waiting = [*flight.pending] if flight else [] # in one step, since a consumer may take some meanwhile
-    return waiting[0][1] if waiting and waiting[0][0] is self.sampler else self.sampler.state_dict()
+    with self.ring: # no batch is being drawn
+        waiting = [*flight.pending] if flight else [] # in one step, since a consumer may take some meanwhile
+        before = waiting[0][1] if waiting and waiting[0][0] is self.sampler else {}
+        return {**self.sampler.state_dict(), **before}
+
+@patch
+def __getstate__(self:DrawsAhead): # of a copy, which draws what waits here
+    flight,state = flight_of(self),{**vars(self)}
+    if flight and flight.pending and hasattr(self.sampler, 'rewind'):
+        state['sampler'] = s = copy.copy(self.sampler)
+        s.rewind(self.sampler_state())
+    return state

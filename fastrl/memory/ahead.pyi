@@ -29,6 +29,9 @@ class DrawsAhead:
         """The sampler's state as if the batches that wait had never been drawn"""
         ...
 
+    def __getstate__(self):
+        ...
+
 class Prefetch:
     """An iterator of batches that a thread draws ahead"""
     flight: Flight

@@ -20,7 +20,7 @@ from fastcore.basics import AttrDict, patch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 from ..core import *
-from .disk import OneMoment, Savable, write_tensors
+from .disk import OfClass, OneMoment, Savable, write_tensors
 from .files import put_files
 from .ring import Ring
 from .row import as_tensor, check_column, torch_dtype
@@ -411,6 +411,7 @@ def empty(cls:ReplayBuffer, saved, sampler=None, device='cpu')->ReplayBuffer:
     return cls(*(c[k] for k in _meta_keys[:4]), device=None if torch.device(device).type=='cpu' else device,
                sampler=sampler_of(c['sampler'], c['sampler_settings'], device) if sampler is None else sampler,
                **{f'{k[:-1]}_dtype': dtypes[k] for k in ('states','actions','rewards','hiddens')})
+ReplayBuffer.empty = OfClass(ReplayBuffer.empty.__func__)
 
 # %% ../../nbs/06c_memory.buffer.ipynb #109a2993
 @patch

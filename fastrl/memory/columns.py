@@ -274,7 +274,8 @@ other_places = { # what is given elsewhere
 other_names = {
     **dict.fromkeys(('push','append','insert','store','store_transition','add_batch','add_transition'),
                     '`memory.add(state=…, action=…)`, or `memory + batch` for many steps'),
-    **dict.fromkeys(('sample_batch','sample_buffer'), '`memory.sample(bs)`'), 'reset':'`memory.clear()`',
+    **dict.fromkeys(('sample_batch','sample_buffer'), '`memory.sample(bs)`'),
+    **dict.fromkeys(('reset','empty'), '`memory.clear()`'),
     **dict.fromkeys(('update_priorities','update_priority','update_weight','update_tensordict_priority'),
                     "`memory.update_td(td_errors, idxs, batch['serial'])`"),
     **dict.fromkeys(('load','load_state_dict'), '`memory = ExperienceReplay.load(folder)`, which makes a new one'),

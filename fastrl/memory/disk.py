@@ -273,7 +273,13 @@ class OfClass:
     def __get__(self, obj, cls):
         if obj is None: return MethodType(self.f, cls)
         name = self.f.__name__
-        raise AttributeError(f'`{name}` makes a new memory: write `memory = {cls.__name__}.{name}(folder)`')
+        how = '(…)' if name=='empty' else f'.{name}(folder)'
+        raise AttributeError(f'`{name}` makes a new memory: write `memory = {cls.__name__}{how}`')
+
+def _made_anew(self):
+    name = type(self).__name__
+    raise AttributeError(f'{name!r} has no `clear` and no `reset`: for one without rows write `memory = {name}(…)`')
+Savable.clear = Savable.reset = property(_made_anew)
 
 # %% ../../nbs/04_memory.disk.ipynb #61fb95a7
 def is_ring(

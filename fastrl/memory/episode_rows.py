@@ -19,7 +19,7 @@ import numpy as np, torch
 from fastcore.basics import patch
 from ..core import *
 from .dataset import EpisodeDataset, FieldType, device_or_cpu, oldest_first, stored_as
-from .disk import FileLock, Savable
+from .disk import FileLock, OfClass, Savable
 from .place import Place
 from .ring import Ring
 from .row import nest
@@ -409,6 +409,7 @@ def empty(cls:RingBufferDataset, saved, evictor, device, shared, path):
     self = cls(saved.ring['capacity'], device, c['half_precision'], evictor, shared, None, c['max_episodes'])
     self._new_path = path and Path(path).expanduser().absolute()
     return self
+for o in ('load','empty'): setattr(RingBufferDataset, o, OfClass(getattr(RingBufferDataset, o).__func__))
 
 @patch
 def restored(self:RingBufferDataset, saved, ring, beside, state):

@@ -420,6 +420,7 @@ def empty(cls:EpisodeReplay, saved, dataset, evictor, keep, num_workers, context
                frame_pad=c.get('frame_pad', 'repeat'))
     self._keep = keep
     return self
+EpisodeReplay.empty = OfClass(EpisodeReplay.empty.__func__)
 
 @patch
 def restored(self:EpisodeReplay, saved, ring, beside, state)->EpisodeReplay:

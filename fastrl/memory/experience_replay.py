@@ -210,7 +210,8 @@ def before_fit(self:ExperienceReplayCallback):
                 raise ValueError(f'`{cb}` means nothing beside a replay memory: {why}. '
                                  'Remove it with `learn.remove_cb`')
     add_return(self.learn)
-    self.waited,self.drawn = 0,None
+    self.waited,self.drawn,train = 0,None,getattr(self.dls, 'train', None)
+    if isinstance(train, SourceDL): train.skip = 0 # a resumed fit may have failed before its first batch
     self._before = ()
     if not hasattr(self.learn, 'lr_finder'): return
     s = self.experience_replay.sampler

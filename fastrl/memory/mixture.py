@@ -118,8 +118,11 @@ def update_td(self:Mixture,
 @patch
 def state_dict(self:Mixture)->list:
     "For each memory but the last: the sampler's state, its priorities, the TD errors"
-    return [dict(sampler=m.sampler_state(), beside=m.sampler.beside(m.ring), td_error=_all_errors(m.ring).clone())
-            for m in self.memories[:-1]]
+    return [*map(_state_of, self.memories[:-1])]
+
+def _state_of(m):
+    with m.ring: # all of one moment
+        return dict(sampler=m.sampler_state(), beside=m.sampler.beside(m.ring), td_error=_all_errors(m.ring).clone())
 
 def _all_errors(ring): return ring.place.columns['td_error',][:len(ring)] # by slot, also of rows whose frames are gone
 

@@ -432,7 +432,7 @@ def _slice(self:ExperienceReplay, i):
     res._add_rows_of(self, i, go_on=True)
     if hasattr(self.sampler, 'beside'):
         beside = {k: torch.as_tensor(v)[i.to(self.ring.device)] for k,v in self.sampler.beside(self.ring).items()}
-        res.sampler.load_state_dict(self.sampler.state_dict(), res.ring, beside)
+        res.sampler.load_state_dict(self.sampler_state(), res.ring, beside)
     return res
 
 class NoSuchRow(ExperienceReplayException, IndexError):
@@ -559,7 +559,6 @@ def load(cls:ExperienceReplay,
     - `**asked`: Settings; an error unless it was saved with them"""
     return cls.load_as(folder, asked, on_error, env_restored, mapped, dict(device=device, shared=shared, path=path),
                        sampler=sampler, device=device)
-ExperienceReplay.load = OfClass(ExperienceReplay.load.__func__)
 
 # %% ../../nbs/06_memory.replay.ipynb #d0b281cc
 @patch(cls_method=True)
@@ -574,6 +573,7 @@ def empty(cls:ExperienceReplay, saved, sampler=None, device='cpu')->ExperienceRe
     if c['max_sz']!=saved.ring['capacity']:
         raise ValueError(f'`max_sz` is {c["max_sz"]}, but there is room for {saved.ring["capacity"]} rows')
     return cls(**{k: c[k] for k in saved_settings}, sampler=new)
+for o in ('load','empty'): setattr(ExperienceReplay, o, OfClass(getattr(ExperienceReplay, o).__func__))
 
 @patch
 def restored(self:ExperienceReplay, saved, ring, beside, state)->ExperienceReplay:
@@ -584,7 +584,7 @@ def restored(self:ExperienceReplay, saved, ring, beside, state)->ExperienceRepla
     if not state: return self
     self.runs.load_state_dict(state['runs'])
     if not saved.renumbered: # otherwise these are other rows
-        self.walk.load_state_dict(state['chains'], ring)
+        if not saved.skipped: self.walk.load_state_dict(state['chains'], ring) # no frames are lost
         if self.frame_stack is not None: ring.load_state_dict(state['frames'])
     self.dropped_updates = int(state['dropped_updates'])
     self.vectors = VectorSteps(state.get('vectors', ()), state.get('next_episode', 0))
