@@ -68,8 +68,7 @@ class VectorSteps:
         vectors = [v for v in self.vectors if len(v['step'])==n]
         if v := next((v for v in vectors if v['key']==key), None): return v
         loaded = [(unchanged(obs, v['obs'], n), v) for v in vectors if v['key']==-1]
-        # others were reset by hand; only an environment that is to be reset shows its ending
-        fit = [(same.sum(), v) for same,v in loaded if (same|v['begins']).all() or (same&v['due']).any()]
+        fit = [(same.sum(), v) for same,v in loaded if (same|v['begins']).all()] # others were reset by hand
         if fit: return max(fit, key=lambda o: o[0])[1]
         ids = np.arange(n)+sum(len(o['step']) for o in self.vectors)
         return dict(key=key, env=ids, begins=np.ones(n, bool), due=np.zeros(n, bool), obs=None, alone=0,
