@@ -1,9 +1,10 @@
 "Memories that are handed to other processes, as arguments or through a queue: a copy is a copy, and what is shared is shared"
-import copy, multiprocessing as mp, pickle, threading, time
+import copy, multiprocessing as mp, os, pickle, threading, time
 import numpy as np, pytest, torch
 from torch import tensor
 from fastrl.core import test_same as same
 from fastrl import ExperienceReplay, Prioritized, Ring, Uniform
+from fastrl.memory import checkpoint
 from fastrl.memory.replay import ExperienceReplayException, MemoryNotWarm
 from fastrl.memory.bank import BankUnion, ExperienceBank, create_experience
 from fastrl.memory.episodes import EpisodeReplay, IndividualFileDataset, RingBufferDataset, ScoreEvictor
@@ -314,21 +315,48 @@ class Fast(list):
     def __init__(self, m, n): self.m,self.n = m,n
     def __iter__(self): self.m+numbered(range(self.n, 2*self.n)); return iter(())
 
-@pytest.mark.parametrize('how', ['save','checkpoint'])
-@pytest.mark.parametrize('frames', [{},dict(frame_stack=0)], ids=['rows','frames'])
-def test_saved_beside_a_faster_writer(frames, how, tmp_path):
-    "If it overwrites all rows meanwhile, that is an error, and what was saved before stays"
-    m,writer = [ExperienceReplay(8, 50, 1, path=tmp_path/'rows', **frames, schema=dict(
+@pytest.fixture(params=[{},dict(frame_stack=0)], ids=['rows','frames'])
+def beside(request, tmp_path):
+    "A memory of 50 rows, as its reader and its writer have it, and what was saved of it"
+    m,writer = [ExperienceReplay(8, 50, 1, path=tmp_path/'rows', **request.param, schema=dict(
         state=((4,), torch.float32), next_state=((4,), torch.float32), i=((1,), torch.int64),
         wide=((2000,), torch.int64), terminated=((1,), torch.bool), truncated=((1,), torch.bool))) for _ in range(2)]
     writer+numbered(range(50))
+    return m, writer, lambda: numbers_of(ExperienceReplay.load(tmp_path/'saved')[:].memory).tolist()
+
+@pytest.mark.parametrize('how', ['save','checkpoint'])
+def test_saved_beside_a_faster_writer(beside, how, tmp_path, monkeypatch):
+    "If it overwrites all rows before they are read, they are read again; in the end that is an error, and what was saved before stays"
+    m,writer,there = beside
     getattr(m, how)(tmp_path/'saved')
-    def there(): return numbers_of(ExperienceReplay.load(tmp_path/'saved')[:].memory).tolist()
     same(there(), [*range(50)])
-    with pytest.raises(RuntimeError, match='overwritten all 50 rows'): getattr(m, how)(tmp_path/'saved', extra=Fast(writer, 50))
+    writer+numbered(range(50, 100))
+    faster = [*range(100, 400, 50)]
+    def later(*args, was=checkpoint.write_piece, **kwargs):
+        if 'rows' in args and faster: writer+numbered(range(k := faster.pop(0), k+50))
+        return was(*args, **kwargs)
+    monkeypatch.setattr(checkpoint, 'write_piece', later)
+    with pytest.raises(RuntimeError, match='overwritten all 50 rows'): getattr(m, how)(tmp_path/'saved')
+    same((faster, there()), ([350], [*range(50)]))
+    getattr(m, how)(tmp_path/'saved') # it is saved once the writer is slower
+    same(there(), [*range(350, 400)])
+
+@pytest.mark.parametrize('how', ['save','checkpoint'])
+@pytest.mark.parametrize('when', ['flushed','state'])
+def test_saved_before_they_are_overwritten(beside, how, when, tmp_path, monkeypatch):
+    "What is overwritten while rows that were read go to the disk is not lost"
+    m,writer,there = beside
+    files = ['frames','rows'] if hasattr(m.ring, 'pool') else ['rows']
+    def flush(*args, was=os.posix_fadvise):
+        if files.pop()=='rows' and files: return was(*args) # frames are yet to be read
+        for k in range(50, 350, 50): writer+numbered(range(k, k+50))
+        monkeypatch.undo()
+        return was(*args)
+    if when=='flushed': monkeypatch.setattr(os, 'posix_fadvise', flush)
+    getattr(m, how)(tmp_path/'saved', extra=Fast(writer, 50) if when=='state' else None)
     same(there(), [*range(50)])
     getattr(m, how)(tmp_path/'saved')
-    same(there(), [*range(50, 100)])
+    same(there(), [*range(300, 350)] if when=='flushed' else [*range(50, 100)])
 
 @pytest.mark.parametrize('named', [slice(None), 3, [0,3]])
 def test_slice_beside_a_faster_writer(named, tmp_path):
