@@ -264,6 +264,30 @@ def test_two_writers(where, how, tmp_path):
     same(m.ring['of'][:,0].tolist(), rows)
     assert len(rows)-1 in m.ring.seams.cuts # it follows none of those rows
 
+def last_number(e): return float(e['obs'][-1])
+def fill_episodes(ds, asked, told):
+    while n := asked.get(timeout=60): told.put(ds.add_episode(dict(obs=torch.full((5,), n))))
+
+@pytest.mark.parametrize('how', [pytest.param(o, marks=() if o=='fork' else pytest.mark.slow) for o in mp.get_all_start_methods()])
+@pytest.mark.parametrize('scored', [False, True])
+def test_two_writers_of_episodes(scored, how):
+    "The first of two writers is told before an episode goes; once the other has ended it goes on"
+    if scored and how!='fork': return # a spawned process gets no evictor
+    ctx,ds = mp.get_context(how),RingBufferDataset(15, evictor=ScoreEvictor(last_number) if scored else None, shared=True)
+    def add(n): ds.add_episode(dict(obs=torch.full((5,), n)))
+    def there(): return [ds[i]['obs'][0].item() for i in range(ds.num_episodes)]
+    for n in (1,2,3): add(n)
+    asked,told = ctx.Queue(),ctx.Queue()
+    p = ctx.Process(target=fill_episodes, args=(ds, asked, told)); p.start()
+    for n in (4,5,6,7):
+        asked.put(n)
+        told.get(timeout=120)
+        with pytest.raises(ValueError, match='only one process adds to a memory'): add(9)
+        same(there(), [n-2,n-1,n])
+    p.kill(); p.join()
+    add(9)
+    same(there(), [6,7,9])
+
 # %% Copies beside a process
 def numbered(i):
     "Rows whose columns all tell their numbers"
