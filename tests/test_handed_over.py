@@ -5,6 +5,7 @@ from torch import tensor
 from fastrl.core import test_same as same
 from fastrl import ExperienceReplay, Prioritized, Ring, Uniform
 from fastrl.memory import checkpoint
+from fastrl.memory.table import Table
 from fastrl.memory.replay import ExperienceReplayException, MemoryNotWarm
 from fastrl.memory.bank import BankUnion, ExperienceBank, create_experience
 from fastrl.memory.episodes import EpisodeReplay, IndividualFileDataset, RingBufferDataset, ScoreEvictor
@@ -287,6 +288,19 @@ def test_two_writers_of_episodes(scored, how):
     p.kill(); p.join()
     add(9)
     same(there(), [6,7,9])
+
+@pytest.mark.skipif('fork' not in mp.get_all_start_methods(), reason='this system cannot fork')
+def test_counted_after_a_kill():
+    "Where a writer was killed while it counted a new episode, the counts are those of the episodes that are there"
+    ds = RingBufferDataset(15, shared=True)
+    ds.add_episode(dict(obs=torch.zeros(5)))
+    def end_within():
+        Table.next_id = property(Table.next_id.fget, lambda *_: os._exit(1))
+        ds.add_episode(dict(obs=torch.ones(4)))
+    p = mp.get_context('fork').Process(target=end_within); p.start(); p.join()
+    same((p.exitcode, ds.num_episodes, ds.num_timesteps, ds.episode_lengths), (1, 1, 5, [5]))
+    ds.add_episode(dict(obs=torch.ones(3)))
+    same((ds.num_episodes, ds.num_timesteps, ds.episode_lengths), (2, 8, [5,3]))
 
 # %% Copies beside a process
 def numbered(i):
