@@ -144,7 +144,6 @@ def test_cleared_while_there_are_no_rows(tmp_path):
 @pytest.mark.parametrize('frames', [False, True])
 def test_saved_beside(act, frames, tmp_path):
     "What is saved can be loaded, and is of one moment"
-    met,lost = True,0
     for k in itertools.count(1, 41):
         writer,reader = pair(tmp_path, k, Prioritized, frames)
         reader.sample()
@@ -152,14 +151,11 @@ def test_saved_beside(act, frames, tmp_path):
         def write():
             if act=='clears': writer.clear()
             writer+(steps(20, 27, frames) if act=='clears' else steps(13, 38, frames))
-        try: met = at_line(k, write, lambda: reader.checkpoint(tmp_path/'saved'))[1]
-        except RuntimeError as e: # what was saved before is still there
-            lost += 1
-            assert act=='wraps' and 'has overwritten all' in str(e)
+        met = at_line(k, write, lambda: reader.checkpoint(tmp_path/'saved'))[1]
         if not met: break
         loaded = ExperienceReplay.load(tmp_path/'saved')
         if len(loaded): check(loaded.sample(20)[0], 3)
-    assert k>200 and (lost>0)==(act=='wraps')
+    assert k>200
 
 def test_saved_after_clear(tmp_path):
     "Also where episodes were looked at before"

@@ -1,9 +1,11 @@
 "Memories that are handed to other processes, as arguments or through a queue: a copy is a copy, and what is shared is shared"
-import copy, multiprocessing as mp, pickle, threading, time
+import copy, multiprocessing as mp, os, pickle, threading, time
 import numpy as np, pytest, torch
 from torch import tensor
 from fastrl.core import test_same as same
 from fastrl import ExperienceReplay, Prioritized, Ring, Uniform
+from fastrl.memory import checkpoint
+from fastrl.memory.table import Table
 from fastrl.memory.replay import ExperienceReplayException, MemoryNotWarm
 from fastrl.memory.bank import BankUnion, ExperienceBank, create_experience
 from fastrl.memory.episodes import EpisodeReplay, IndividualFileDataset, RingBufferDataset, ScoreEvictor
@@ -263,6 +265,43 @@ def test_two_writers(where, how, tmp_path):
     same(m.ring['of'][:,0].tolist(), rows)
     assert len(rows)-1 in m.ring.seams.cuts # it follows none of those rows
 
+def last_number(e): return float(e['obs'][-1])
+def fill_episodes(ds, asked, told):
+    while n := asked.get(timeout=60): told.put(ds.add_episode(dict(obs=torch.full((5,), n))))
+
+@pytest.mark.parametrize('how', [pytest.param(o, marks=() if o=='fork' else pytest.mark.slow) for o in mp.get_all_start_methods()])
+@pytest.mark.parametrize('scored', [False, True])
+def test_two_writers_of_episodes(scored, how):
+    "The first of two writers is told before an episode goes; once the other has ended it goes on"
+    if scored and how!='fork': return # a spawned process gets no evictor
+    ctx,ds = mp.get_context(how),RingBufferDataset(15, evictor=ScoreEvictor(last_number) if scored else None, shared=True)
+    def add(n): ds.add_episode(dict(obs=torch.full((5,), n)))
+    def there(): return [ds[i]['obs'][0].item() for i in range(ds.num_episodes)]
+    for n in (1,2,3): add(n)
+    asked,told = ctx.Queue(),ctx.Queue()
+    p = ctx.Process(target=fill_episodes, args=(ds, asked, told)); p.start()
+    for n in (4,5,6,7):
+        asked.put(n)
+        told.get(timeout=120)
+        with pytest.raises(ValueError, match='only one process adds to a memory'): add(9)
+        same(there(), [n-2,n-1,n])
+    p.kill(); p.join()
+    add(9)
+    same(there(), [6,7,9])
+
+@pytest.mark.skipif('fork' not in mp.get_all_start_methods(), reason='this system cannot fork')
+def test_counted_after_a_kill():
+    "Where a writer was killed while it counted a new episode, the counts are those of the episodes that are there"
+    ds = RingBufferDataset(15, shared=True)
+    ds.add_episode(dict(obs=torch.zeros(5)))
+    def end_within():
+        Table.next_id = property(Table.next_id.fget, lambda *_: os._exit(1))
+        ds.add_episode(dict(obs=torch.ones(4)))
+    p = mp.get_context('fork').Process(target=end_within); p.start(); p.join()
+    same((p.exitcode, ds.num_episodes, ds.num_timesteps, ds.episode_lengths), (1, 1, 5, [5]))
+    ds.add_episode(dict(obs=torch.ones(3)))
+    same((ds.num_episodes, ds.num_timesteps, ds.episode_lengths), (2, 8, [5,3]))
+
 # %% Copies beside a process
 def numbered(i):
     "Rows whose columns all tell their numbers"
@@ -314,21 +353,48 @@ class Fast(list):
     def __init__(self, m, n): self.m,self.n = m,n
     def __iter__(self): self.m+numbered(range(self.n, 2*self.n)); return iter(())
 
-@pytest.mark.parametrize('how', ['save','checkpoint'])
-@pytest.mark.parametrize('frames', [{},dict(frame_stack=0)], ids=['rows','frames'])
-def test_saved_beside_a_faster_writer(frames, how, tmp_path):
-    "If it overwrites all rows meanwhile, that is an error, and what was saved before stays"
-    m,writer = [ExperienceReplay(8, 50, 1, path=tmp_path/'rows', **frames, schema=dict(
+@pytest.fixture(params=[{},dict(frame_stack=0)], ids=['rows','frames'])
+def beside(request, tmp_path):
+    "A memory of 50 rows, as its reader and its writer have it, and what was saved of it"
+    m,writer = [ExperienceReplay(8, 50, 1, path=tmp_path/'rows', **request.param, schema=dict(
         state=((4,), torch.float32), next_state=((4,), torch.float32), i=((1,), torch.int64),
         wide=((2000,), torch.int64), terminated=((1,), torch.bool), truncated=((1,), torch.bool))) for _ in range(2)]
     writer+numbered(range(50))
+    return m, writer, lambda: numbers_of(ExperienceReplay.load(tmp_path/'saved')[:].memory).tolist()
+
+@pytest.mark.parametrize('how', ['save','checkpoint'])
+def test_saved_beside_a_faster_writer(beside, how, tmp_path, monkeypatch):
+    "If it overwrites all rows before they are read, they are read again; in the end that is an error, and what was saved before stays"
+    m,writer,there = beside
     getattr(m, how)(tmp_path/'saved')
-    def there(): return numbers_of(ExperienceReplay.load(tmp_path/'saved')[:].memory).tolist()
     same(there(), [*range(50)])
-    with pytest.raises(RuntimeError, match='overwritten all 50 rows'): getattr(m, how)(tmp_path/'saved', extra=Fast(writer, 50))
+    writer+numbered(range(50, 100))
+    faster = [*range(100, 400, 50)]
+    def later(*args, was=checkpoint.write_piece, **kwargs):
+        if 'rows' in args and faster: writer+numbered(range(k := faster.pop(0), k+50))
+        return was(*args, **kwargs)
+    monkeypatch.setattr(checkpoint, 'write_piece', later)
+    with pytest.raises(RuntimeError, match='overwritten all 50 rows'): getattr(m, how)(tmp_path/'saved')
+    same((faster, there()), ([350], [*range(50)]))
+    getattr(m, how)(tmp_path/'saved') # it is saved once the writer is slower
+    same(there(), [*range(350, 400)])
+
+@pytest.mark.parametrize('how', ['save','checkpoint'])
+@pytest.mark.parametrize('when', ['flushed','state'])
+def test_saved_before_they_are_overwritten(beside, how, when, tmp_path, monkeypatch):
+    "What is overwritten while rows that were read go to the disk is not lost"
+    m,writer,there = beside
+    files = ['frames','rows'] if hasattr(m.ring, 'pool') else ['rows']
+    def flush(*args, was=os.posix_fadvise):
+        if files.pop()=='rows' and files: return was(*args) # frames are yet to be read
+        for k in range(50, 350, 50): writer+numbered(range(k, k+50))
+        monkeypatch.undo()
+        return was(*args)
+    if when=='flushed': monkeypatch.setattr(os, 'posix_fadvise', flush)
+    getattr(m, how)(tmp_path/'saved', extra=Fast(writer, 50) if when=='state' else None)
     same(there(), [*range(50)])
     getattr(m, how)(tmp_path/'saved')
-    same(there(), [*range(50, 100)])
+    same(there(), [*range(300, 350)] if when=='flushed' else [*range(50, 100)])
 
 @pytest.mark.parametrize('named', [slice(None), 3, [0,3]])
 def test_slice_beside_a_faster_writer(named, tmp_path):

@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 import cloudpickle, numpy as np, pytest
 from fastrl.memory.bank import ExperienceBank, bank_about, create_experience, merge_banks
+from fastrl.memory.bankfile import write_folder
 from fastrl.memory.files import LoadError
 from fastrl.parallel import *
 from fastrl.run_state import read_run
@@ -498,6 +499,17 @@ def test_hostile_memory(said, tmp_path):
     with pytest.raises(LoadError, match='should be'): ExperienceBank.load(at)
     with pytest.raises(LoadError, match='should be'): merge_banks([at])
     assert bank_about(at) is None
+
+def test_damaged_memory(tmp_path):
+    "A byte that changed leads to an error, and to no other rows"
+    for k in range(3): a_bank(k+1).save(tmp_path, f'00000{k}.a.safetensors')
+    raw = (at := write_folder(tmp_path, '000002.a.safetensors', 5)).read_bytes()
+    want,refused = held(ExperienceBank.load(at)),0
+    for i,o in itertools.product(range(len(raw)), b'01 '):
+        at.write_bytes(raw[:i]+bytes([o])+raw[i+1:])
+        try: assert held(ExperienceBank.load(at))==want, (i, chr(o))
+        except LoadError: refused += 1
+    assert refused>len(raw)
 
 def test_continued_bank(tmp_path):
     "A bank that continues one of the memory adds its new experiences only, in the file, too"

@@ -329,8 +329,11 @@ def write_folder(
     - `last`: The name of the last bank that counts; none does by default
     - `max_size`: The most experiences; the oldest go first
     - `name`: Of the file"""
-    put_file(folder/name, json.dumps(dict(format=_folder_format, max_size=max_size, last=last)))
+    said = dict(format=_folder_format, max_size=max_size, last=last)
+    put_file(folder/name, json.dumps({**said, 'crc32':_crc_of(said)}))
     return folder/name
+
+def _crc_of(said): return zlib.crc32(json.dumps(said).encode())
 
 def folder_said(
     path:Path, # Any file
@@ -344,6 +347,8 @@ def folder_said(
         try: said = json.loads(raw)
         except ValueError: return
         if not isinstance(said, dict) or said.get('format')!=_folder_format: return
+        if (crc := said.pop('crc32', None)) not in (None, _crc_of(said)): # earlier versions wrote none
+            raise ValueError('its checksum does not match')
         limit,last = said.get('max_size'),said.get('last')
         if not (limit is None or type(limit) is int and limit>0):
             raise ValueError(f'`max_size` should be a number from 1 on, or null, got {limit!r:.60}')

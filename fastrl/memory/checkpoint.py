@@ -80,7 +80,7 @@ def save_memory(
     - returns: `Kept`, for the next time"""
     folder,beside = Path(folder).expanduser().absolute(),beside or {}
     with ring, one_writer(folder) as named:
-        fields,mutable,write = named_fields(ring.fields, beside),_mutable(ring, mutable),_Writer(folder)
+        fields,mutable,write = named_fields(ring.fields, beside),_mutable(ring, mutable),_Writer(folder, ring)
         sums = _hashes(ring, mutable) # later changes are for the next time
         old = _manifest_to_extend(kept, folder, ring, sampler, fields, beside)
         rows = _new_rows(write, ring, fields, beside, old)
@@ -88,11 +88,11 @@ def save_memory(
         changes = _new_changes(write, ring, fields, beside, mutable, old, kept.flags(ring, sums)) if old else []
         frozen,texts,large = _write_state(write, state)
         manifest = dict(version=VERSION, kind=kind, config=config,
-                        ring=_about(ring, fields), beside=list(beside), mutable=mutable, state=frozen,
+                        ring=_about(ring, fields, write.seams[-1]), beside=list(beside), mutable=mutable, state=frozen,
                         tensors=texts, pieces=rows+frames+changes+large, **pool)
         if ring.total<ring.serials.base:
             raise RuntimeError('another process cleared the memory while it was saved: save it again')
-        if len(ring) and ring.serials.oldest>=ring.total: _check_left(ring)
+        if len(ring) and write.seams[-1].oldest>=ring.total: _check_left(ring)
         files = [p['file'] for p in manifest['pieces']]
         head = write_manifest(folder, manifest, write.new)
         named.update(files) # all at once: Ctrl-C leaves none of them out
@@ -116,17 +116,26 @@ def _manifest_to_extend(kept, folder, ring, sampler, fields, beside):
 
 # %% ../../nbs/03d_memory.checkpoint.ipynb #c8d46bcd
 class _Writer:
-    "Writes files to `folder`, and notes their names in `new`"
-    def __init__(self, folder): self.folder,self.new = folder,[]
-    def __call__(self, *args, **kwargs):
-        res = write_piece(self.folder, *args, **kwargs)
+    "Writes files to `folder`, notes their names in `new`, and what others had overwritten when the last row was read"
+    def __init__(self, folder, ring):
+        self.folder,self.new,self.rings = folder,[],[*([ring.pool] if isinstance(ring, FrameRing) else ()), ring]
+        self.look()
+
+    def look(self): self.seams = [o.seams for o in self.rings] # frames first: their rows are forgotten before them
+    def _read(self, parts):
+        yield from parts
+        self.look()
+
+    def __call__(self, kind, columns, *args, **kwargs):
+        columns = {k: o if torch.is_tensor(o) else (*o[:2], self._read(o[2])) for k,o in columns.items()}
+        res = write_piece(self.folder, kind, columns, *args, **kwargs)
         self.new.append(res['file'])
         return res
 
 # %% ../../nbs/03d_memory.checkpoint.ipynb #0cb5a190
-def _about(ring, fields):
-    "The entry of `ring` in a manifest; rows that another process has begun to overwrite are left out"
-    s,total = ring.seams,ring.total
+def _about(ring, fields, s):
+    "The entry of `ring` in a manifest; rows that another process had begun to overwrite by the seams `s` are left out"
+    total = ring.total
     # rows that were forgotten, and not overwritten, are in the files
     oldest = total-len(ring) if s.forgotten==s.oldest else min(total, s.oldest)
     seams = sorted([*((n, n) for n in s.cuts), *((n, -1-n) for n in s.gaps)])
@@ -193,8 +202,9 @@ def _new_frames(write, ring, old):
     fields = named_fields(ring.pool.fields)
     if old and old['frames']['fields']!=fields: old = None
     with ring.pool:
+        write.look()
         files = _new_rows(write, ring.pool, fields, {}, old, 'frames')
-        about = {**_about(ring.pool, fields), 'stack':ring.shown, 'pad':ring.pad}
+        about = {**_about(ring.pool, fields, write.seams[0]), 'stack':ring.shown, 'pad':ring.pad}
     return files,dict(frames=about)
 
 # %% ../../nbs/03d_memory.checkpoint.ipynb #ca2d2a08

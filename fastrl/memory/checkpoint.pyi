@@ -38,14 +38,19 @@ def save_memory(folder, kind: str, config: dict, ring, state: Any=None, beside: 
     ...
 
 class _Writer:
-    """Writes files to `folder`, and notes their names in `new`"""
+    """Writes files to `folder`, notes their names in `new`, and what others had overwritten when the last row was read"""
     folder: Any
     new: Any
+    rings: Any
+    seams: Any
 
-    def __init__(self, folder):
+    def __init__(self, folder, ring):
         ...
 
-    def __call__(self, *args, **kwargs):
+    def look(self):
+        ...
+
+    def __call__(self, kind, columns, *args, **kwargs):
         ...
 
 def as_text(tensors: dict) -> dict:

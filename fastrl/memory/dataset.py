@@ -213,12 +213,14 @@ def longest(self:EpisodeDataset)->int:
 def num_episodes(self:EpisodeDataset)->int:
     "How many episodes are stored"
     self.settle()
+    if self.table.changes%2: return len(self.table.live()[0]) # a writer may have been killed while it counted
     return self.table.episodes
 
 @patch(as_prop=True)
 def num_timesteps(self:EpisodeDataset)->int:
     "How many steps they have together"
     self.settle()
+    if self.table.changes%2: return int(self.table.live()[1][:,1].sum())
     return self.table.steps
 
 @patch(as_prop=True)

@@ -12,6 +12,7 @@ __all__ = ['load_memory', 'remove_files', 'Savable', 'copy_of_now', 'OneMoment',
 # %% ../../nbs/04_memory.disk.ipynb #ed898eaf
 import copy, errno, os, weakref
 from functools import partial
+from itertools import count
 from pathlib import Path
 from types import MethodType
 import numpy as np
@@ -46,12 +47,12 @@ def save(self:Ring,
     _undisturbed(self, lambda: save_memory(folder, 'Ring', {}, self))
 
 def _undisturbed(ring, save):
-    "`save()`, and once more if another process cleared `ring` meanwhile"
-    while True:
-        base = ring is not None and ring.serials.base
+    "`save()`, and again if another process cleared `ring` meanwhile, or overwrote all its rows: five times at most"
+    for k in count(1):
+        if ring is not None: base,total = ring.serials.base,ring.serials.written
         try: return save()
         except Exception:
-            if ring is None or ring.serials.base==base: raise
+            if ring is None or ring.serials.base==base and (k>4 or not base<total<=ring.serials.oldest): raise
 
 # %% ../../nbs/04_memory.disk.ipynb #77a31c0e
 def load_memory(

@@ -216,8 +216,10 @@ def _clear_beside(path):
 # %% ../../nbs/05f_memory.episode_rows.ipynb #dc7d84ff
 @patch
 def lock_files(self:RingBufferDataset):
-    "Become the one that writes to the files"
-    if not (path := self.ring.place.path): return
+    "Become the one that writes to the files, or to shared memory"
+    if not (path := self.ring.place.path):
+        if self.ring.place.others and self.ring.fields: self.ring.serials.turn.take(self.ring.place.head)
+        return
     self.table.place.check_writable()
     if self.ring.fields: self.ring.place.check_writable()
     lock = FileLock(self.table.place.path)

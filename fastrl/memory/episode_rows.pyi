@@ -75,7 +75,7 @@ class RingBufferDataset(EpisodeDataset, Savable):
         ...
 
     def lock_files(self):
-        """Become the one that writes to the files"""
+        """Become the one that writes to the files, or to shared memory"""
         ...
 
     def share(self) -> bool:

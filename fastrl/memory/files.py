@@ -127,12 +127,15 @@ def _write_parts(path, parts, ahead):
         _begin_writing(f, total, len(o))
         sums.append(xxh64(o))
         total += len(o)
+    parts = _regrouped(parts)
+    if not ahead: parts = [*parts] # at once, and then make the file
     with open(path, 'xb', buffering=0) as f:
-        if not ahead: put(bytearray().join(parts))
+        if not ahead:
+            for o in parts: put(o)
         else:
             with ThreadPoolExecutor(1) as pool: # one block is written while the next is copied
                 writing = None
-                for o in _regrouped(parts):
+                for o in parts:
                     if writing: writing.result()
                     writing = pool.submit(put, o)
                 writing.result()
