@@ -19,11 +19,14 @@ from difflib import get_close_matches
 from html import escape
 from inspect import signature
 from operator import index
+from pickle import UnpicklingError
 from textwrap import fill
 import numpy as np, torch
 from fastcore.basics import bind, merge, patch
 from fastcore.test import test
 from llvmlite import ir
+from numba.core.caching import NullCache
+from numba.core.compiler_lock import global_compiler_lock
 from numba.extending import intrinsic
 from torch import Tensor
 
@@ -444,13 +447,26 @@ def signals_held():
             for o,h in reversed(handlers.items()): signal.signal(o, h) # Ctrl-C, one of the lowest, comes last
 
 # %% ../nbs/00_core.ipynb #4c702279
+@contextmanager
+def _jit_on():
+    "Numba compiles, also under `NUMBA_DISABLE_JIT`: some of these loops have no other form"
+    with global_compiler_lock:
+        was,numba.config.DISABLE_JIT = numba.config.DISABLE_JIT,0
+        try: yield
+        finally: numba.config.DISABLE_JIT = was
+
 def compiled(f):
     "`f`, compiled by numba and cached for the next process; a Ctrl-C waits until it is compiled"
-    try: res = numba.njit(nogil=True, cache=True)(f)
-    except RuntimeError: res = numba.njit(nogil=True)(f) # a read-only installation and home
+    with _jit_on():
+        try: res = numba.njit(nogil=True, cache=True)(f)
+        except RuntimeError: res = numba.njit(nogil=True)(f) # a read-only installation and home
     make = res.compile
     def compile(sig):
-        with signals_held(): return make(sig)
+        with signals_held(), _jit_on():
+            try: return make(sig)
+            except (OSError, EOFError, UnpicklingError): # the cache cannot be written, or a crash left half of it
+                res._cache = NullCache()
+                return make(sig)
     res.compile = compile
     return res
 

@@ -1,0 +1,39 @@
+"Compiled loops run whatever becomes of numba's cache, and whatever numba is told to leave uncompiled"
+import os, subprocess, sys
+from pathlib import Path
+import pytest
+
+code = '''
+{first}
+from fastrl.memory.tree import SumTree
+tree = SumTree(4)
+tree.update([0,3], [1.,2.])
+print(tree.find([.5,2.5]).tolist())
+{then}
+'''
+
+def draw(cache, first='', then='', **env):
+    "What a process prints that draws by priority and keeps what it compiles in the folder `cache`"
+    env = {**os.environ, 'NUMBA_CACHE_DIR':str(cache), **env}
+    run = subprocess.run([sys.executable, '-c', code.format(first=first, then=then)], cwd=Path(__file__).parent.parent, env=env,
+                         capture_output=True, text=True)
+    assert run.returncode==0, run.stderr
+    return run.stdout
+
+def test_a_cache_that_is_full(tmp_path):
+    "A disk without room, or a quota that is used up"
+    full = 'import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))'
+    assert draw(tmp_path, full)=='[0, 3]\n'
+
+@pytest.mark.parametrize('ext', ['nbi','nbc'])
+def test_a_cache_that_a_crash_left(tmp_path, ext):
+    "Files whose names were on the disk before their content was"
+    draw(tmp_path)
+    assert (files := [*tmp_path.rglob(f'*.{ext}')])
+    for o in files: o.write_bytes(b'')
+    assert draw(tmp_path)=='[0, 3]\n'
+
+def test_numba_that_compiles_nothing(tmp_path):
+    "`NUMBA_DISABLE_JIT` is for the user's own loops, which stay Python"
+    mine = 'import numba\nprint(numba.config.DISABLE_JIT, type(numba.njit(lambda: 1)).__name__)'
+    assert draw(tmp_path, then=mine, NUMBA_DISABLE_JIT='1')=='[0, 3]\n1 function\n'
