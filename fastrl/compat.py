@@ -307,7 +307,7 @@ def _sb3_steps(self:ReplayBuffer, n):
 @patch
 def _get_samples(self:ReplayBuffer, batch_inds, env=None):
     "The steps at the positions `batch_inds`, each of any environment"
-    idxs = torch.as_tensor(batch_inds*self.n_envs+np.random.randint(self.n_envs, size=len(batch_inds)))
+    idxs = tensor_from(batch_inds*self.n_envs+np.random.randint(self.n_envs, size=len(batch_inds)))
     ring = self.memory.ring
     return self._batch(BD(ring.gather(idxs), serial=ring.serial(idxs)[:,None]), idxs, env)
 
@@ -338,7 +338,7 @@ def _normal_obs(self:ReplayBuffer, obs, env):
     return map_leaves(torch.as_tensor, env.normalize_obs(map_leaves(Tensor.numpy, obs)))
 @patch
 def _normal_reward(self:ReplayBuffer, rew, env):
-    return rew if env is None else torch.as_tensor(env.normalize_reward(rew.numpy()).astype(np.float32))
+    return rew if env is None else tensor_from(env.normalize_reward(rew.numpy()).astype(np.float32))
 
 # %% ../nbs/29_compat.ipynb #96db6902
 @patch
@@ -389,7 +389,7 @@ def _next_of(self:ReplayBuffer, idxs):
     nxt = self.memory.ring.gather((idxs+self.n_envs)%self.memory.max_sz)['state']
     for j,i in enumerate(idxs.tolist()):
         if i not in self._apart: continue
-        for p,o in leaves(nxt): o[j] = torch.as_tensor(self._apart[i][p])
+        for p,o in leaves(nxt): o[j] = tensor_from(self._apart[i][p])
     return nxt
 
 # %% ../nbs/29_compat.ipynb #0ff11e02

@@ -8,9 +8,9 @@ Docs: https://fastrl.github.io/fastrl/core.html.md"""
 
 # %% auto #0
 __all__ = ['leaves', 'map_leaves', 'path_name', 'printable', 'difference', 'test_same', 'test_in', 'test_len', 'test_lt',
-           'row_index', 'TensorBatch', 'in_lines', 'BD', 'columns_html', 'rows_text', 'whole_number', 'refuse_words',
-           'usable_device', 'sent', 'warn_user', 'Progress', 'signals_held', 'compiled', 'check_idxs', 'aligned_zeros',
-           'prefetch', 'in_large_pages']
+           'tensor_from', 'row_index', 'TensorBatch', 'in_lines', 'BD', 'columns_html', 'rows_text', 'whole_number',
+           'refuse_words', 'usable_device', 'sent', 'warn_user', 'Progress', 'signals_held', 'compiled', 'check_idxs',
+           'aligned_zeros', 'prefetch', 'in_large_pages']
 
 # %% ../nbs/00_core.ipynb #4703f0cd
 import ctypes, math, mmap, numba, signal, sys, threading, time, warnings
@@ -110,6 +110,14 @@ def test_lt(a, b):
     "`test` that `a < b`"
     test(a, b, lambda a,b: a<b, ' < ')
 
+# %% ../nbs/00_core.ipynb #7e2a0002
+def tensor_from(
+    o, # A tensor, an array, or numbers
+)->Tensor:
+    """`o` as a tensor, in memory if it is none yet, whatever torch's default device is
+    - `o`: A tensor, an array, or numbers"""
+    return o if isinstance(o, Tensor) else torch.as_tensor(o, device='cpu')
+
 # %% ../nbs/00_core.ipynb #52b1e00d
 def row_index(
     o, # An int, slice, list, mask, array or tensor
@@ -119,7 +127,7 @@ def row_index(
     - `o`: An int, slice, list, mask, array or tensor
     - `n`: How many rows there are
     - returns: a slice, or a tensor of row numbers"""
-    if isinstance(o, slice): return o if o.step is None or o.step>0 else torch.arange(n)[list(range(n)[o])]
+    if isinstance(o, slice): return o if o.step is None or o.step>0 else torch.from_numpy(np.arange(n)[o].copy())
     if isinstance(o, Tensor): t = o.as_subclass(Tensor)
     else:
         a = np.asarray(o)
@@ -145,7 +153,7 @@ class TensorBatch(Tensor):
         x, # Tensor, array or list with a batch axis
     ):
         """- `x`: Tensor, array or list with a batch axis"""
-        return torch.as_tensor(x).as_subclass(cls)
+        return tensor_from(x).as_subclass(cls)
 
     def bs(self)->int: return len(self)
     def new_empty(self, *args, **kwargs): # for `deepcopy`

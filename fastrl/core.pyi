@@ -7,7 +7,7 @@ from typing import Any, overload
 from contextlib import contextmanager
 import numpy as np, torch
 from torch import Tensor
-__all__ = ['leaves', 'map_leaves', 'path_name', 'printable', 'difference', 'test_same', 'test_in', 'test_len', 'test_lt', 'row_index', 'TensorBatch', 'in_lines', 'BD', 'columns_html', 'rows_text', 'whole_number', 'refuse_words', 'usable_device', 'sent', 'warn_user', 'Progress', 'signals_held', 'compiled', 'check_idxs', 'aligned_zeros', 'prefetch', 'in_large_pages']
+__all__ = ['leaves', 'map_leaves', 'path_name', 'printable', 'difference', 'test_same', 'test_in', 'test_len', 'test_lt', 'tensor_from', 'row_index', 'TensorBatch', 'in_lines', 'BD', 'columns_html', 'rows_text', 'whole_number', 'refuse_words', 'usable_device', 'sent', 'warn_user', 'Progress', 'signals_held', 'compiled', 'check_idxs', 'aligned_zeros', 'prefetch', 'in_large_pages']
 
 def leaves(o, path: tuple=()):
     """Each `(path, leaf)` of `o`, in order
@@ -49,6 +49,11 @@ def test_len(a, b):
 
 def test_lt(a, b):
     """`test` that `a < b`"""
+    ...
+
+def tensor_from(o) -> Tensor:
+    """`o` as a tensor, in memory if it is none yet, whatever torch's default device is
+    - `o`: A tensor, an array, or numbers"""
     ...
 
 def row_index(o, n: int):

@@ -76,7 +76,7 @@ def _memory_of(parts, n, dtype, kwargs):
     return er
 
 def _as_float(o, dtype):
-    return o if dtype is None or np.asarray(o).dtype.kind!='f' else torch.tensor(o, dtype=dtype)
+    return o if dtype is None or np.asarray(o).dtype.kind!='f' else torch.tensor(o, dtype=dtype, device='cpu')
 
 # %% ../nbs/28_offline.ipynb #ca45c6e9
 def to_minari(
@@ -138,7 +138,7 @@ def _rows_from(nxt, i):
 # %% ../nbs/28_offline.ipynb #7d2ee6b2
 def _episode(minari, memory, idxs, ob, ac):
     "The rows `idxs` as Minari takes them"
-    b = memory.ring.gather(torch.tensor(idxs))
+    b = memory.ring.gather(torch.tensor(idxs, device='cpu'))
     nxt = b['next_state']
     if difference(map_leaves(lambda o: o[1:], b['state']), map_leaves(lambda o: o[:-1], nxt)):
         raise ValueError('each `next_state` should be the `state` of the row that follows, since Minari keeps just one '

@@ -7,7 +7,9 @@ from types import SimpleNamespace
 import numpy as np, pytest, torch
 from torch import tensor
 from torch.utils._python_dispatch import TorchDispatchMode
-from fastrl import ExperienceReplay, Prioritized, Ring, Uniform
+from fastrl import (EpisodeReplay, ExperienceBank, ExperienceReplay, IndividualFileDataset, Mixture, Prioritized, Ring, RingBufferDataset,
+                    Uniform, create_experience)
+from fastrl.core import difference, leaves
 from fastrl.memory import tensors
 from fastrl.memory.place import Place
 from fastrl.memory.random import random_rows, random_units
@@ -350,3 +352,70 @@ def test_a_ring_that_grows():
     w = Walk()
     assert w.next_there(r)[:2100].tolist()==[*range(1, 2100), -1]
     assert len(r.place.told['terminated',])==len(r.place)
+
+# %% What you make is on torch's default device; what is stored, drawn and counted here is not
+@contextmanager
+def default_device(device='meta'):
+    torch.set_default_device(device)
+    try: yield
+    finally: torch.set_default_device(None)
+
+def a_step(i):
+    return dict(state=np.full(2, i, np.float32), reward=float(i), next_state=np.full(2, i+1, np.float32), terminated=i%5==4, truncated=False, env_id=0)
+
+def a_batch(a, b): return {k: np.stack([np.asarray(a_step(i)[k]) for i in range(a, b)]) for k in a_step(0)}
+
+def use_memory(sampler, d, **settings):
+    "All that a training does with a memory"
+    m = ExperienceReplay(bs=4, max_sz=30, warmup_sz=1, sampler=sampler, seed=0, **settings)
+    for i in range(20): m.add(**a_step(i))
+    m+a_batch(20, 40)
+    (b,idxs),seqs = m.sample(),m.sample_sequences(2, 3, pad=True)[0]
+    m.update_td(np.ones((4,1)), idxs, b['serial'])
+    m.update_td([[1.]]*4, idxs.tolist())
+    m.put('reward', [0], [[9.]])
+    m.checkpoint(d/'memory')
+    after,same_after = m.sample(),ExperienceReplay.load(d/'memory').sample()
+    with m.loader() as ahead: drawn = next(ahead)
+    part = m[::-2]
+    return b,idxs,seqs,after,same_after,drawn,m.memory,part.memory,(part+m.memory).memory,m.ring.serial([0,1])
+
+def use_episodes(d, dataset, workers):
+    e = EpisodeReplay(dataset(d), 2, 3, num_workers=workers)
+    for i in range(20): e.add_step(dict(obs=np.full(2, i, np.float32)), i%5==4)
+    return e.sample()
+
+def use_bank(d):
+    bank,two = ExperienceBank(),ExperienceBank()
+    for i in range(9): bank.add(create_experience(np.full(2, i), i, .5, np.full(2, i+1), i%3==2))
+    two.merge_inplace(bank)
+    return [[o.state for o in ExperienceBank.load(two.save(d, f'bank.{ext}'))] for ext in ('safetensors','pkl')]
+
+def use_mixture(d):
+    ms = [ExperienceReplay(bs=4, warmup_sz=1, sampler=Prioritized(seed=i), seed=i)+a_batch(0, 20) for i in range(2)]
+    mixed = Mixture({m: .5 for m in ms})
+    b,idxs = mixed.sample(4)
+    mixed.update_td(np.ones((4,1)), idxs, b['serial'])
+    return b
+
+def use_vector(d):
+    m = ExperienceReplay(bs=4, warmup_sz=1, n_step=2, seed=0)
+    for t in range(9):
+        m.add_vector(obs=np.full((2,3), t), actions=np.zeros(2, int), rewards=np.ones(2), terminated=np.array([t%4==3,False]), truncated=np.zeros(2, bool),
+                     next_obs=np.full((2,3), t+1), infos={}, autoreset='next_step')
+    return m.sample()
+
+uses = dict(uniform=lambda d: use_memory(Uniform(seed=0), d), folded=lambda d: use_memory(Prioritized(seed=0), d, n_step=2),
+            sequences=lambda d: use_memory(Prioritized(eta=.9, seed=0), d), shared=lambda d: use_memory(Uniform(seed=0), d, shared=True),
+            frames=lambda d: use_memory(Uniform(seed=0), d, frame_stack=0), mapped=lambda d: use_memory(Uniform(seed=0), d, path=d/'ring'),
+            episodes=lambda d: use_episodes(d, lambda d: RingBufferDataset(100), 0), workers=lambda d: use_episodes(d, lambda d: RingBufferDataset(100), 1),
+            files=lambda d: use_episodes(d, lambda d: IndividualFileDataset(100, d/'episodes'), 0), bank=use_bank, mixture=use_mixture, vector=use_vector)
+
+@pytest.mark.parametrize('use', uses)
+def test_default_device(use, tmp_path):
+    "`torch.set_default_device('cuda')`, as many scripts begin, moves nothing: a tensor that was made on `meta` would have no values"
+    with default_device(): there = uses[use](tmp_path/'a')
+    for _,t in leaves(there): assert not torch.is_tensor(t) or t.is_cpu
+    if use in ('workers','episodes','files'): return # they draw by a seed that nobody gave
+    here = uses[use](tmp_path/'b')
+    assert difference(here, there) is None

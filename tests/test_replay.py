@@ -306,13 +306,6 @@ def test_workers_draw_apart(way, sampler):
     assert len({*a})==(1 if there else 12), a
     assert drawn(0)==a and {*drawn(1)}.isdisjoint(a)!=there
 
-def test_default_device():
-    "Rows stay where they are, whatever torch's default device is"
-    torch.set_default_device('meta')
-    try: away = ExperienceReplay(max_sz=4, warmup_sz=0).add(v=1.).add(v=2.)
-    finally: torch.set_default_device(None)
-    same(away.memory['v'], tensor([[1.],[2.]]))
-
 # %% Settings
 @pytest.mark.parametrize('kw', [dict(bs=0), dict(max_sz=0, warmup_sz=0), dict(n_step=0), dict(n_step=-1), dict(bs=1.5),
                                 dict(bs=True), dict(max_sz='a')], ids=str)

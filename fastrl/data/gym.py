@@ -296,7 +296,7 @@ class FirstLast(LoopCallback):
 def fold(self:FirstLast, b, n):
     "The rows of `b` that are complete, folded, and their steps; the others wait in `self.begun`"
     walk = links(*(b[o][:,0] for o in ('env_id','done','episode_id','step')))
-    last,steps,total,_ = walk.returns(b['reward'][:,0], torch.arange(b.bs()), n, self.gamma)
+    last,steps,total,_ = walk.returns(b['reward'][:,0], torch.arange(b.bs(), device='cpu'), n, self.gamma)
     complete = b['done'][last,0] | (steps[:,0]==n)
     self.begun = b[~complete]
     last = {o: map_leaves(lambda t: t[last], b[o]) for o in ('next_state','terminated','truncated','done')}
@@ -314,7 +314,7 @@ def windows(
     - `n`: Steps in a window
     - returns: rows `(R, n)`, steps `(R,)`, complete `(R,)`"""
     walk = links(chain, done)
-    rows,steps = walk.runs(torch.arange(len(chain)), n)
+    rows,steps = walk.runs(torch.arange(len(chain), device='cpu'), n)
     return rows, steps, done[rows[:,-1]] | (steps==n)
 
 # %% ../../nbs/05b_data.gym.ipynb #5a4fa0c0
@@ -336,12 +336,13 @@ def after_block(self:GymLoop):
     if not self._unfolded: return
     n,delta = self.steps_count,self.steps_delta
     b = self.source.block if self._begun is None else self._begun+self.source.block
-    rows,steps = links(*(b[o][:,0] for o in ('env_id','done','episode_id','step'))).runs(torch.arange(b.bs()), n)
+    chain = links(*(b[o][:,0] for o in ('env_id','done','episode_id','step')))
+    rows,steps = chain.runs(torch.arange(b.bs(), device='cpu'), n)
     complete = b['done'][rows[:,-1],0] | (steps==n)
     keep,self._begun = complete & _opens_window(b, n, delta),b[~complete]
     rows,steps = rows[keep],steps[keep]
-    window = torch.arange(len(steps)).repeat_interleave(steps)
-    block = b[rows[torch.arange(n)<steps[:,None]]]
+    window = torch.arange(len(steps), device='cpu').repeat_interleave(steps)
+    block = b[rows[torch.arange(n, device='cpu')<steps[:,None]]]
     block['all_done'] = block['done'] & (steps<=delta)[window,None] # of the last window only
     self.source.block = BD(block, window=window[:,None]+self._windows) if n>1 else block
     self._windows += len(steps)

@@ -328,7 +328,7 @@ def as_rows(
     if isinstance(items, dict): return BD(items)
     if isinstance(items, Tensor): return BD(state=items)
     def row(o):
-        o = torch.as_tensor(o)
+        o = tensor_from(o)
         return o[None] if o.ndim else o.view(1, 1)
     return sum(BD(state=map_leaves(row, o)) for o in items)
 
@@ -412,7 +412,7 @@ def _show_rows(x:BD, y, samples, ctxs=None, max_n=9, **kwargs):
 
 @show_results.dispatch
 def _show_episode(x:BD, y, samples, outs, ctxs=None, max_n=9, **kwargs):
-    at = torch.linspace(0, x.bs()-1, min(max_n, x.bs())).long()
+    at = torch.linspace(0, x.bs()-1, min(max_n, x.bs()), device='cpu').long()
     rows,values = x[at],outs[at]
     if (frames := frames_in(rows)) is not None: show_frames(frames, row_titles(rows, values))
     display_df(rows_table(BD(rows, values=values)))

@@ -146,7 +146,7 @@ def _add_own(self:ExperienceBank, cols, forms, texts):
     self._continue()
     episode,(open_,free) = number_episodes(cols['over',].numpy(), self._open_episode, self._free_episode)
     source,sources = self._own_source()
-    more = {('source',):torch.full((len(texts),), source, dtype=torch.int32), ('episode',):torch.from_numpy(episode)}
+    more = {('source',):torch.from_numpy(np.full(len(texts), source, np.int32)), ('episode',):torch.from_numpy(episode)}
     self._append({**cols, **more}, forms, texts,
                  sources=sources, _source=source, _open_episode=open_, _free_episode=free)
 

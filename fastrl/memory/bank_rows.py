@@ -303,7 +303,7 @@ def number_names(
     res,place = [*names],{k: i for i,k in enumerate(names)}
     for k in (others[i] for i in used):
         if place.setdefault(k, len(res))==len(res): res.append(k)
-    return torch.tensor([place[others[i]] for i in used], dtype=torch.int32)[torch.from_numpy(at)],res
+    return torch.tensor([place[others[i]] for i in used], dtype=torch.int32, device='cpu')[torch.from_numpy(at)],res
 
 # %% ../../nbs/05p_memory.bank_rows.ipynb #061aacd0
 def number_episodes(

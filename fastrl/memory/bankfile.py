@@ -43,7 +43,7 @@ def write_columns(
     if set(texts)-{'{}'}: # otherwise all infos are empty
         texts = [o.encode() for o in texts]
         named.update({'info text':torch.frombuffer(bytearray(b''.join(texts)+b' '), dtype=torch.uint8),
-                      'info end':torch.tensor([len(o) for o in texts]).cumsum(0)})
+                      'info end':torch.tensor([len(o) for o in texts], device='cpu').cumsum(0)})
     fields = [[p, names[p], str(t.dtype)[6:]] for p,t in cols.items()]
     text = json.dumps({**about, 'fields':fields, 'forms':forms, 'crc32':checksum(named)})
     write_tensors(path, named, dict(format='fastrl bank', bank=text, crc32=str(zlib.crc32(text.encode()))))

@@ -109,7 +109,7 @@ def _fit_rows(self:ReplayBuffer, name, v, n):
             return v.numpy()
         if v is None or type(v) in (bool,float) and want==(1,) and f.dtype.is_floating_point:
             return np.full(want, 0 if v is None else v, self.ring.place.arrays[f.path].dtype)
-    t,python = (torch.zeros(want),True) if v is None else as_tensor((name,), v)
+    t,python = (torch.zeros(want, device='cpu'),True) if v is None else as_tensor((name,), v)
     if t.shape!=want:
         if t.shape[:len(lead)]!=lead or _past_ones(t.shape[len(lead):])!=_past_ones(f.shape):
             raise ValueError(f'`{name}` should be of shape {want}, as the buffer was made, got {tuple(t.shape)}')
@@ -235,8 +235,8 @@ def update_td(self:ReplayBuffer,
     - `serials`: The batch's; without them the rows are taken as they are now"""
     with self.ring as ring:
         idxs = _row_numbers(idxs, ring)
-        td = torch.as_tensor(td_errors).detach().to(ring.device).double()
-        serials = ring.serial(idxs) if serials is None else torch.as_tensor(serials)
+        td = tensor_from(td_errors).detach().to(ring.device).double()
+        serials = ring.serial(idxs) if serials is None else tensor_from(serials)
         for k,v in dict(td_errors=td, serials=serials).items():
             if v.shape not in ((len(idxs),), (len(idxs),1)):
                 raise ValueError(f'`{k}` should be of shape {(len(idxs),1)}, '
@@ -250,7 +250,7 @@ def update_td(self:ReplayBuffer,
 
 def _row_numbers(idxs, ring):
     i = row_index(idxs, len(ring))
-    return (torch.arange(len(ring))[i] if isinstance(i, slice) else i).to(ring.device)
+    return (torch.arange(len(ring), device='cpu')[i] if isinstance(i, slice) else i).to(ring.device)
 
 # %% ../../nbs/06c_memory.buffer.ipynb #979a0c33
 _meta_keys = ('capacity','state_dim','action_dim','hidden_dim','position','size','device')

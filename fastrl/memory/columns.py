@@ -60,10 +60,10 @@ def as_rows(
         batch = map_leaves(as_column, batch)
     if 'td_error' not in batch:
         n = next((len(o) for _,o in leaves(batch) if np.ndim(o)), 0)
-        return {**batch, 'td_error': torch.zeros(n, 1, dtype=torch.float32)}
-    if np.shape(td := batch['td_error'])[1:]!=(1,) or not torch.as_tensor(td).is_floating_point():
+        return {**batch, 'td_error': torch.zeros(n, 1, dtype=torch.float32, device='cpu')}
+    if np.shape(td := batch['td_error'])[1:]!=(1,) or not tensor_from(td).is_floating_point():
         raise ValueError('`td_error` should be floats of shape (n,1), '
-                         f'got {torch.as_tensor(td).dtype} of shape {tuple(np.shape(td))}')
+                         f'got {tensor_from(td).dtype} of shape {tuple(np.shape(td))}')
     return batch
 
 # %% ../../nbs/05o_memory.columns.ipynb #2161d154
@@ -74,7 +74,7 @@ def later_columns(
     - `schema`: `{name: (shape, dtype)}`, or `(shape, dtype, 'later')` for a column that rows need not have
     - returns: the schema without these marks, and a row of zeros for each marked column, by name"""
     marked = {k: o for k,o in (schema or {}).items() if _is_later(o)}
-    zeros = {k: torch.zeros(tuple(shape) or (1,), dtype=dtype) for k,(shape,dtype,_) in marked.items()}
+    zeros = {k: torch.zeros(tuple(shape) or (1,), dtype=dtype, device='cpu') for k,(shape,dtype,_) in marked.items()}
     return schema and {k: o[:2] if k in marked else o for k,o in schema.items()},zeros
 
 def _is_later(o): return isinstance(o, tuple) and len(o)==3 and o[2]=='later'
@@ -147,7 +147,8 @@ def kept_schema(
         except (ValueError, TypeError, AttributeError) as e:
             raise ValueError(f'the schema of these rows is damaged ({e}): give their `schema`') from None
     later = {*later, *(k for k,o in (schema or {}).items() if _is_later(o))}
-    return schema,{f.name: torch.zeros(f.shape, dtype=f.dtype) for f in place.fields or () if f.name in later}
+    return schema,{f.name: torch.zeros(f.shape, dtype=f.dtype, device='cpu')
+                   for f in place.fields or () if f.name in later}
 
 # %% ../../nbs/05o_memory.columns.ipynb #14c20b34
 def ring_of(

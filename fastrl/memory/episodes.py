@@ -495,7 +495,7 @@ def to_torch(
     return [_tensor_of_any(v) for v in o] if isinstance(o, (list,tuple)) else _tensor_of_any(o)
 
 def _tensor_of_any(o):
-    try: return o.clone() if isinstance(o, Tensor) else torch.tensor(o)
+    try: return o.clone() if isinstance(o, Tensor) else torch.tensor(o, device='cpu')
     except (RuntimeError, TypeError, ValueError): return o
 
 # %% ../../nbs/06d_memory.episodes.ipynb #e892ab45

@@ -288,7 +288,7 @@ def wider(
     if a==b: return a
     try:
         return torch.from_numpy(np.empty(0, np.result_type(
-            *(torch.empty(0, dtype=o).numpy().dtype for o in (a, b))))).dtype
+            *(torch.empty(0, dtype=o, device='cpu').numpy().dtype for o in (a, b))))).dtype
     except TypeError: return torch.promote_types(a, b)
 
 # %% ../../nbs/05j_memory.forms.ipynb #a6329578
@@ -316,7 +316,7 @@ def fit_fields(
     - `into`: The store's columns, by path
     - `cols`: Columns of `n` rows, by path
     - returns: A column for each of `into`; zeros where these rows have none"""
-    return {p: as_wide(p, cols[p], v.dtype) if p in cols else torch.zeros(n, *v.shape[1:], dtype=v.dtype)
+    return {p: as_wide(p, cols[p], v.dtype) if p in cols else torch.zeros(n, *v.shape[1:], dtype=v.dtype, device='cpu')
             for p,v in into.items()}
 
 def has_large(
@@ -342,7 +342,7 @@ def _one_column(path, vs):
         return torch.stack([as_wide(path, t, dtype) for t in ts])
     a = np.array(vs)
     if a.dtype.kind in 'fc' and any(map(_is_large, vs)):
-        as_wide(path, torch.tensor([2**53+1]), torch.float64) # raises
+        as_wide(path, torch.tensor([2**53+1], device='cpu'), torch.float64) # raises
     return as_tensor(path, a)[0]
 
 def _flat_leaves(v, path):
@@ -425,7 +425,8 @@ def columns_of_values(
     of,odd = [number[f] for f in zip(*parts)],[text_fields(f) for f in number]
     texts = [row_text(o, {k: values[k][j] for k in odd[i]} if odd[i] else None)
              for j,(i,o) in enumerate(zip(of, values.get('info') or [None]*n))]
-    cols.update({('form',):torch.tensor(of, dtype=torch.int32), ('over',):torch.tensor([*map(ends, values['done'])])})
+    cols['form',] = torch.tensor(of, dtype=torch.int32, device='cpu')
+    cols['over',] = torch.tensor([*map(ends, values['done'])], device='cpu')
     return cols,list(number),texts
 
 def ends(
@@ -459,8 +460,8 @@ def columns_of_batch(
         raise ValueError(f'`{odd[0]}` should be columns of numbers, in a tuple each of its parts: leave out the rest')
     ends(first.done) # an error unless this is one bool per row
     cols = {p: t.cpu() for p,(t,_) in ts.items()}
-    return ({**cols, ('form',):torch.zeros(n, dtype=torch.int32), ('over',):(cols['done',]!=0).reshape(n)},
-            [form], ['{}']*n if info is None else [row_text(o) for o in info])
+    cols.update({('form',):torch.zeros(n, dtype=torch.int32, device='cpu'), ('over',):(cols['done',]!=0).reshape(n)})
+    return (cols, [form], ['{}']*n if info is None else [row_text(o) for o in info])
 
 # %% ../../nbs/05j_memory.forms.ipynb #d58f2bc0
 def experiences_of(

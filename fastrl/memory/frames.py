@@ -129,7 +129,7 @@ def _parse(self:FrameRing, data, one):
     pairs = [tuple(frames_in(ts, (k, *f.path[1:]), f, one, self.shown) for k in ('state','next_state')) for f in fields]
     if len({o.shape[1] for pair in pairs for o in pair})>1:
         raise ValueError('`state` and `next_state` should both be stacks, or both single frames')
-    numbers = torch.zeros(*(() if one else (n,)), S, dtype=torch.int32)
+    numbers = torch.zeros(*(() if one else (n,)), S, dtype=torch.int32, device='cpu')
     ts.update({(k, *f.path[1:]): (numbers, False) for f in fields for k in ('state','next_state')})
     (self.fields or fields_of(ts, one)).fit(ts, one)
     if self.fields: self.place.check_writable()
@@ -376,7 +376,7 @@ def _read(self:FrameRing, read, idxs):
     else:
         flat = idxs.reshape(-1)
         rows = self.place.take(flat.clamp(min=0))
-        for o in rows if isinstance(rows, list) else [torch.as_tensor(rows)]: o[flat<0] = 0
+        for o in rows if isinstance(rows, list) else [tensor_from(rows)]: o[flat<0] = 0
     return rows,self._add_frames(read, flat, rows, more)
 
 @patch

@@ -129,7 +129,7 @@ def oldest_first(
 ): # -> row numbers, a tensor
     """The rows that are stored, without any that are half written
     - returns: row numbers, a tensor"""
-    i = ring.seams.slots_of(torch.arange(ring.total-len(ring), ring.total), ring.capacity)
+    i = ring.seams.slots_of(torch.arange(ring.total-len(ring), ring.total, device='cpu'), ring.capacity)
     return i[ring.holds(i)]
 
 # %% ../../nbs/02b_memory.joins.ipynb #782c08c4

@@ -217,7 +217,8 @@ class EpisodeLoader(DataLoader):
         words = s.chunk*((s.T or max(self.episodes.episode_lengths))+s.lead)*self.episodes.step_words
         s.slots = slots = [Slots(words if words<=_most_words else 0) for _ in range(self.num_workers)]
         if not slots: return self._batches(iter(s))
-        chunks,s.resumed = super().__iter__(),None # the workers have it
+        with torch.device('cpu'): chunks = super().__iter__() # torch's default device is not for the workers
+        s.resumed = None # they have it
         pin = self.pin_memory and torch.cuda.is_available()
         taken = ([(i, (slots[worker].take(o, pin), at, n)) for i,(o,at,n) in parts] for worker,parts in chunks)
         return self._batches(taken, chunks)

@@ -99,14 +99,14 @@ def update_td(self:Mixture,
     - `td_errors`: `(n,1)`, one for each row
     - `idxs`: `(n,)`, the numbers that came with the batch
     - `serials`: The batch's column `serial`; without it the rows are taken as they are now"""
-    td,idxs = torch.as_tensor(td_errors).detach(),torch.as_tensor(idxs).cpu()
+    td,idxs = tensor_from(td_errors).detach(),tensor_from(idxs).cpu()
     if idxs.ndim!=1 or td.shape!=(len(idxs),1) or serials is not None and len(serials)!=len(idxs):
         raise ValueError(f'`td_errors` should be ({len(idxs)},1), and `idxs` and `serials` as `sample` gave them, '
                          f'got {[tuple(np.shape(o)) for o in (td, idxs, serials)]}')
     starts = self._numbers_from()
-    of = torch.bucketize(idxs, torch.tensor(starts[1:]), right=True)
-    own = idxs-torch.tensor(starts)[of]
-    most = torch.tensor([len(m.ring) if serials is None else m.max_sz for m in self.memories]+[0])
+    of = torch.bucketize(idxs, torch.tensor(starts[1:], device='cpu'), right=True)
+    own = idxs-torch.tensor(starts, device='cpu')[of]
+    most = torch.tensor([len(m.ring) if serials is None else m.max_sz for m in self.memories]+[0], device='cpu')
     if not td.isfinite().all() or (own<0).any() or (own>=most[of]).any():
         raise ValueError(f'`td_errors` should be finite, and `idxs` from 0 to {starts[-1]-1}, each of a row that is '
                          'stored; got others, and no memory has changed')
@@ -135,5 +135,5 @@ def load_state_dict(self:Mixture,
     if (ours := [len(m.ring) for m in self.memories[:-1]])!=(theirs := [len(o['td_error']) for o in state]):
         raise ValueError(f'the memories but the last should have {theirs} rows, as they had, got {ours}')
     for m,o in zip(self.memories, state):
-        m.ring.put('td_error', torch.arange(len(m.ring)), o['td_error'])
+        m.ring.put('td_error', torch.arange(len(m.ring), device='cpu'), o['td_error'])
         m.sampler.load_state_dict(o['sampler'], m.ring, o['beside'])

@@ -120,7 +120,7 @@ def words(self:Place,
     - returns: tensor of int64"""
     if self.shared:
         shared = torch.UntypedStorage._new_shared(n*8)
-        return in_large_pages(torch.tensor([], dtype=torch.int64).set_(shared, 0, (n,), (1,)))
+        return in_large_pages(torch.tensor([], dtype=torch.int64, device='cpu').set_(shared, 0, (n,), (1,)))
     if self.device.type!='cpu': return torch.zeros(n, dtype=torch.int64, device=self.device)
     return torch.from_numpy(aligned_zeros(n, np.int64))
 
@@ -357,7 +357,7 @@ _mirrored = 'terminated','truncated','env_id','worker_id','episode_id','step','n
 def tell(self:Place):
     "Read from the device what its rows say about their episodes; whoever writes into the columns themselves calls it"
     there = not self.by_loops and self.packed is not None
-    self.told = {p: torch.zeros(v.shape, dtype=v.dtype) if v.is_meta else v.to('cpu', copy=True)
+    self.told = {p: torch.zeros(v.shape, dtype=v.dtype, device='cpu') if v.is_meta else v.to('cpu', copy=True)
                  for p,v in self.columns.items() if len(p)==1 and p[0] in _mirrored} if there else None
 
 @patch
@@ -367,7 +367,7 @@ def _copy_there(self:Place, cols, at, n):
                 if (v := self.told.get(p)) is not None and not t.is_meta]
         _copy_around(*zip(*told), at, n) if told else None
     if any(not t.is_cpu for t in cols) or self.told is None: return _copy_around(self.columns.values(), cols, at, n)
-    rows = torch.zeros(n, self.packed.shape[1], dtype=torch.int64)
+    rows = torch.zeros(n, self.packed.shape[1], dtype=torch.int64, device='cpu')
     for v,t in zip(self.fields.columns(rows), cols): v.copy_(t)
     _copy_around([self.packed], [sent(rows, self.device)], at, n)
 

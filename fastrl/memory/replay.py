@@ -164,7 +164,7 @@ def __add__(self:ExperienceReplay,
             try: batch = copy_held(of.ring, lambda: of._rows_named(oldest_first(of.ring)), of._slice).memory
             except NoSuchRow: return self # it has cleared them
         if not (len(self) or self.freeze_memory): warn_of_rest(batch, self.max_sz)
-        return self._add_rows_of(batch.of, torch.arange(len(batch.of)), batch)
+        return self._add_rows_of(batch.of, torch.arange(len(batch.of), device='cpu'), batch)
     try:
         if not self.freeze_memory and add_steps(self.ring, batch, replay=True): return self
         rows = with_later(as_rows(batch, self.ring.fields), self.later)
@@ -321,11 +321,11 @@ def _check_td(self:ExperienceReplay, td_errors, idxs, serials):
     if not n: raise ExperienceReplayException('there are no rows yet whose TD error could be noted')
     try:
         i = row_index(idxs, n)
-        idxs = (torch.arange(n)[i] if isinstance(i, slice) else i).to(ring.device)
+        idxs = (torch.arange(n, device='cpu')[i] if isinstance(i, slice) else i).to(ring.device)
     except (IndexError, TypeError, ValueError) as e:
         if isinstance(idxs, dict): e = 'they are the second of the pair that `sample` gives, got its batch'
         raise ExperienceReplayException(f'`idxs`: {e}') from None
-    td_errors = torch.as_tensor(td_errors).detach().as_subclass(Tensor)
+    td_errors = tensor_from(td_errors).detach().as_subclass(Tensor)
     if not torch.can_cast(td_errors.dtype, torch.float32):
         raise ExperienceReplayException(f'`td_errors` should be real numbers, got {td_errors.dtype}')
     if idxs.ndim!=1:
@@ -337,7 +337,7 @@ def _check_td(self:ExperienceReplay, td_errors, idxs, serials):
     try: there = ring.holds(idxs, serials)
     except ValueError as e: raise ExperienceReplayException(str(e)) from e
     self.dropped_updates += int((~there).sum())
-    return td_errors[there],idxs[there],None if serials is None else torch.as_tensor(serials).reshape(-1)[there.cpu()]
+    return td_errors[there],idxs[there],None if serials is None else tensor_from(serials).reshape(-1)[there.cpu()]
 
 # %% ../../nbs/06_memory.replay.ipynb #adcb39a4
 @patch(as_prop=True)
@@ -431,7 +431,7 @@ def _slice(self:ExperienceReplay, i):
     res.later = self.later
     res._add_rows_of(self, i, go_on=True)
     if hasattr(self.sampler, 'beside'):
-        beside = {k: torch.as_tensor(v)[i.to(self.ring.device)] for k,v in self.sampler.beside(self.ring).items()}
+        beside = {k: tensor_from(v)[i.to(self.ring.device)] for k,v in self.sampler.beside(self.ring).items()}
         res.sampler.load_state_dict(self.sampler_state(), res.ring, beside)
     return res
 
@@ -444,7 +444,7 @@ def _rows_named(self:ExperienceReplay, o):
     n = len(self.ring)
     try:
         i = row_index(o, n)
-        i = torch.arange(n)[i] if isinstance(i, slice) else i.reshape(-1).cpu()
+        i = torch.arange(n, device='cpu')[i] if isinstance(i, slice) else i.reshape(-1).cpu()
         i = i[self.ring.holds(i)]
     except IndexError as e: raise NoSuchRow(str(e)) from e
     if not len(i): raise NoSuchRow(f'{o} names none of the {n} rows')

@@ -196,7 +196,7 @@ def __getitem__(self:Ring, o):
 def _idxs_of(self:Ring, o):
     "The row numbers that `o` names"
     i = row_index(o, len(self))
-    return (torch.arange(len(self))[i] if isinstance(i, slice) else i).to(self.device)
+    return (torch.arange(len(self), device='cpu')[i] if isinstance(i, slice) else i).to(self.device)
 
 # %% ../../nbs/01_memory.ring.ipynb #187f8d1e
 @patch
@@ -407,7 +407,7 @@ def put(self:Ring,
         flat = idxs.reshape(-1).long()
         vs = [(f, self._fitting(f, v, idxs.shape)) for f in fs for v in [_leaf_of(values, f, name)]]
         keep = self.holds(flat, serials)
-        of = torch.as_tensor(serials).reshape(-1, 1).long()[keep] if serials is not None and self.place.others else None
+        of = tensor_from(serials).reshape(-1, 1).long()[keep] if serials is not None and self.place.others else None
         for f,v in vs:
             i,v = flat[keep],v.reshape(len(flat), *f.shape)[keep.to(v.device)]
             if of is None or self._put_fast(f, i, v.to(f.dtype), of)<0: self.place.write(f, i, v)
@@ -432,7 +432,7 @@ def _whole_idxs(self:Ring, idxs, n):
     if isinstance(idxs, slice): idxs = range(*idxs.indices(len(self)))
     if not isinstance(idxs, Tensor):
         a = np.asarray(idxs)
-        idxs = torch.as_tensor(a if a.size and a.dtype.kind!='u' else a.astype(np.int64))
+        idxs = tensor_from(a if a.size and a.dtype.kind!='u' else a.astype(np.int64))
     if idxs.dtype==torch.bool or idxs.is_floating_point() or idxs.is_complex():
         raise ValueError(f'`idxs` should be ints, got {idxs.dtype}')
     if idxs.numel() and not (idxs.min()>=-1 and idxs.max()<n):

@@ -229,7 +229,7 @@ def moved(self:Fields,
     - `device`: Where to"""
     if isinstance(o, dict): return {k: sent(v, device) for k,v in o.items()}
     if isinstance(o, list): return [sent(v, device) for v in o]
-    return sent(torch.as_tensor(o).view(-1, self.nbytes//8), device)
+    return sent(tensor_from(o).view(-1, self.nbytes//8), device)
 
 def _by_batch(t, axes):
     "A column with `axes` in place of its first; as an array, of whose parts autograd knows nothing, if it can be one"
@@ -241,7 +241,7 @@ def _by_batch(t, axes):
 @patch
 def _pair(self:Batches, parts):
     "The batch, and the numbers of its rows"
-    idxs,*cols = map(from_numpy, parts) if self.plain else (torch.as_tensor(o) for o in parts)
+    idxs,*cols = map(from_numpy, parts) if self.plain else (tensor_from(o) for o in parts)
     batch = BD(zip(self.names, cols)) if self.names else nest(dict(zip(self.paths, cols)))
     return (batch if self.then is None else self.then(batch, idxs)),idxs
 

@@ -64,7 +64,7 @@ def take(self:Running,
     """The episode of environment `i` up to `stop`, and its `last` step; the next one begins there
     - `i`: Number of the environment
     - `stop`: The first step that is not part of it"""
-    when = torch.arange(self.start[i], stop)%self.room
+    when = torch.arange(self.start[i], stop, device='cpu')%self.room
     self.start[i],self.out[i] = stop,False
     res = {p: v[when.to(v.device),i] for p,v in self.steps.items()}
     if self.last is not None: res = {p: torch.cat([v, self.last[p][None,i]]) for p,v in res.items()}
@@ -96,7 +96,7 @@ def __setstate__(self:Running, state):
     def tensor(p, v, lead):
         if isinstance(v, Tensor): return v # of an older pickle
         f = state['fields'][p]
-        res = torch.empty(*lead, *f.shape, dtype=f.dtype)
+        res = torch.empty(*lead, *f.shape, dtype=f.dtype, device='cpu')
         res.view(-1).view(torch.uint8).copy_(torch.from_numpy(v))
         return res.to(f.device)
     n,last = math.prod(state['lead']),state['last'] if 'last' in state else None
@@ -167,7 +167,7 @@ def lead_of(
 def waiting(self:Running)->dict:
     "Everything that waits, for `resume_running`"
     first = int(self.start.min(initial=self.t))
-    when = torch.arange(first, self.t)%max(1, self.room)
+    when = torch.arange(first, self.t, device='cpu')%max(1, self.room)
     return dict(lead=list(self.lead), t=self.t, start=self.start.copy(), out=self.out.copy(),
                 pending=self.pending.copy(), fields=[[list(p), str(f.device)] for p,f in self.fields.items()],
                 steps=[v[when.to(v.device)].cpu() for v in self.steps.values()],

@@ -54,7 +54,7 @@ def skip(self:Uniform,
     - `n`: Random numbers
     - returns: the key of the stream, and the place of the first of them"""
     self._own_numbers()
-    if self.key is None: self.key = torch.randint(2**62, (), generator=self.gen).item()
+    if self.key is None: self.key = torch.randint(2**62, (), generator=self.gen, device='cpu').item()
     first,self.drawn = self.drawn,self.drawn+n
     return self.key,first
 
@@ -264,7 +264,7 @@ def leave_out(self:Prioritized,
 ):
     """These rows are half written: they are not drawn until they are written anew
     - `slots`: An array of row numbers"""
-    self.tree.update(slots, torch.zeros(len(slots)))
+    self.tree.update(slots, torch.zeros(len(slots), device='cpu'))
 
 # %% ../../nbs/03_memory.sample.ipynb #d1736568
 @patch
@@ -274,7 +274,7 @@ def update(self:Prioritized, ring, idxs, td_errors):
     self.follow(ring)
     self.tree.update_td(idxs, td_errors, self.alpha, self.eps)
     if not starts: return
-    idxs,td_errors = (torch.as_tensor(o).cpu().numpy().reshape(-1) for o in (idxs, td_errors))
+    idxs,td_errors = (tensor_from(o).cpu().numpy().reshape(-1) for o in (idxs, td_errors))
     for o in (starts, *self.resting): o.update(idxs, td_errors, self.eps)
     self.starts = starts
 
@@ -386,7 +386,7 @@ def settings(self:Prioritized)->dict:
 def beside(self:Prioritized, ring)->dict:
     "The priority of each row"
     if ring.total: self.follow(ring)
-    return dict(priority=self.tree[:len(ring)] if self.tree else torch.zeros(0, dtype=torch.float64))
+    return dict(priority=self.tree[:len(ring)] if self.tree else torch.zeros(0, dtype=torch.float64, device='cpu'))
 
 # %% ../../nbs/03_memory.sample.ipynb #c23e16ff
 @patch
@@ -410,7 +410,7 @@ def load_state_dict(self:Prioritized,
     self._beta = state.get('beta') # older states have none
     if not ring or not beside: return
     self.follow(ring)
-    self.tree.update(torch.arange(len(ring)), beside['priority'])
+    self.tree.update(torch.arange(len(ring), device='cpu'), beside['priority'])
     self.forgotten = 0 # a checkpoint may still have the priorities that they had
     self._drop_forgotten(ring, ring.total)
 
@@ -506,8 +506,8 @@ def read(self:HER,
 @patch
 def _relabelled(self:HER, n):
     "Which of `n` rows get another goal, and for each of these a number that chooses whose"
-    mask = torch.rand(n, generator=self.gen)<self.k/(self.k+1)
-    return mask,torch.rand(np.count_nonzero(mask.numpy()), generator=self.gen, dtype=torch.float64)
+    mask = torch.rand(n, generator=self.gen, device='cpu')<self.k/(self.k+1)
+    return mask,torch.rand(np.count_nonzero(mask.numpy()), generator=self.gen, dtype=torch.float64, device='cpu')
 
 @patch
 def _relabel(self:HER, ring, cols, mask, idxs, units):
@@ -521,7 +521,7 @@ def _relabel(self:HER, ring, cols, mask, idxs, units):
     if self.reward is None or not goals or source not in cols or ('reward',) not in cols: self._cannot_relabel(ring)
     goal,rew = ring.place.columns[source][self._achievers(ring, idxs, units)],cols[('reward',)]
     for v in goals.values(): v[mask] = goal
-    new = torch.as_tensor(self.reward(cols[source][mask], goal, idxs)).to(rew)
+    new = tensor_from(self.reward(cols[source][mask], goal, idxs)).to(rew)
     if new.numel()!=len(idxs):
         raise ValueError(f'`reward` should give one number for each of {len(idxs)} rows, '
                          f'got shape {tuple(new.shape)}')

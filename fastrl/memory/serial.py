@@ -351,12 +351,12 @@ def hold(self:Serials,
             and idxs.is_cpu and serials.is_cpu and serials.numel()==len(idxs): # as a draw gives them
         res = _still_same(idxs.numpy(), serials.numpy().reshape(-1), n, self.base, self.oldest, total)
         return torch.from_numpy(res)
-    idxs = torch.as_tensor(idxs)
+    idxs = tensor_from(idxs)
     if idxs.numel() and (idxs.dtype==torch.bool or idxs.is_floating_point() or idxs.is_complex()):
         raise ValueError(f'`idxs` should be ints, got {idxs.dtype}')
     i = idxs.reshape(-1).long()
     if not len(self) or not len(i): return torch.zeros(idxs.shape, dtype=torch.bool, device=idxs.device)
-    of = self._numbers_of(i, total) if serials is None else torch.as_tensor(serials)
+    of = self._numbers_of(i, total) if serials is None else tensor_from(serials)
     if of.numel()!=len(i):
         raise ValueError(f'`serials` should have one number for each of the {len(i)} `idxs`, got {of.numel()}: '
                          'pass those that came with these rows')

@@ -44,7 +44,7 @@ class Slots:
         "The block that `put` gave `o` for: a copy, as its slot will be filled again"
         if isinstance(o, Tensor): return o
         at,shape = o
-        return torch.empty(shape, dtype=torch.int64, pin_memory=pin).copy_(
+        return torch.empty(shape, dtype=torch.int64, pin_memory=pin, device='cpu').copy_(
             self.words.view(-1)[at:at+math.prod(shape)].view(shape))
 
 def _shared_words(*shape): return Place(shared=True).words(math.prod(shape)).view(shape) # no crash leaves any behind

@@ -273,11 +273,11 @@ def steps_as_rows(
     - `idxs`: `(bs,T)`, -1 where there is no step
     - `serials`: As many, or `None`
     - returns: the same of `(n,)` rows: `(n,1)`, `(n,)`, `(n,1)` or `None`"""
-    td_errors,idxs = torch.as_tensor(td_errors).detach().as_subclass(Tensor),torch.as_tensor(idxs)
+    td_errors,idxs = tensor_from(td_errors).detach().as_subclass(Tensor),tensor_from(idxs)
     if td_errors.shape not in (idxs.shape, (*idxs.shape,1)):
         raise ValueError(f'`td_errors` should be {tuple(idxs.shape)}, one for each of `idxs`, '
                          f'got {tuple(td_errors.shape)}')
-    cols = [None if o is None else torch.as_tensor(o).reshape(-1, 1) for o in (td_errors, serials)]
+    cols = [None if o is None else tensor_from(o).reshape(-1, 1) for o in (td_errors, serials)]
     if serials is not None and len(cols[1])!=idxs.numel():
         raise ValueError(f'`serials` should have one number for each of the {idxs.numel()} `idxs`, got {len(cols[1])}: '
                          'pass those that came with these rows')

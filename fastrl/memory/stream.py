@@ -63,10 +63,10 @@ def draw(self:Stream, ring, bs):
     new = walk.draw_runs(ring, bs, 1, True, self.gen)[0][:,0].numpy()
     begin = np.where(follows, begin, new)
     idxs,n = walk.runs(torch.from_numpy(begin), self.T)
-    mask = torch.arange(self.T)<n[:,None]
+    mask = torch.arange(self.T, device='cpu')<n[:,None]
     first,end = torch.zeros_like(mask),torch.zeros_like(mask)
     first[:,0] = torch.from_numpy(walk.prv[begin]==-1)
-    end[torch.arange(bs),n-1] = torch.from_numpy(walk.nxt[idxs[:,-1].numpy()]==-2)
+    end[torch.arange(bs, device='cpu'),n-1] = torch.from_numpy(walk.nxt[idxs[:,-1].numpy()]==-2)
     cols = {k: v for k,v in zip(sequence_names, (first, end, mask)) if k not in own}
     cols['continues'] = torch.from_numpy(follows)[:,None]
     return idxs.masked_fill(~mask, -1).to(ring.device), {k: v.to(ring.device) for k,v in cols.items()}
@@ -96,7 +96,7 @@ class DrawsChunks:
 @patch
 def state_dict(self:Stream)->dict:
     "Where each sequence is, and the position in the stream of random numbers"
-    return dict(gen=self.gen.get_state(), last=torch.tensor(self.last), total=self.memory.ring.total)
+    return dict(gen=self.gen.get_state(), last=torch.tensor(self.last, device='cpu'), total=self.memory.ring.total)
 
 @patch
 def load_state_dict(self:Stream,

@@ -53,7 +53,7 @@ class SumTree:
     @property
     def levels(self)->list: return self.starts.tolist()
     def __len__(self): return self.n
-    def __getitem__(self, i)->Tensor: return torch.as_tensor(self.sums[:self.n])[i]
+    def __getitem__(self, i)->Tensor: return tensor_from(self.sums[:self.n])[i]
     def __repr__(self): return f'SumTree({self.n} priorities, total {self.total:g})'
 
 # %% ../../nbs/02_memory.tree.ipynb #796c7720
@@ -340,6 +340,6 @@ def set_there(self:SumTree, # Not of compiled loops
 
 @patch
 def _throw_there(self:SumTree, u, betas, least):
-    beta = betas[0] if len(betas)==1 else sent(torch.tensor(betas, dtype=torch.float64)[:,None], self.device)
+    beta = betas[0] if len(betas)==1 else sent(torch.from_numpy(np.array(betas, float))[:,None], self.device)
     if type(least) is float and not least: least = None
     return tensors.throw(self.sums, self.levels, u, len(u)//len(betas), beta, least)

@@ -82,7 +82,7 @@ def _tensor_of(storage, offset, size, stride, *_):
     if (min([0, offset, *size, *stride])<0 or len(size)!=len(stride)
             or math.prod(size) and (offset+sum((n-1)*k for n,k in zip(size, stride))+1)*dtype.itemsize>raw.nbytes()):
         raise pickle.UnpicklingError('a tensor does not lie in its storage')
-    return torch.tensor([], dtype=dtype).set_(raw, offset, tuple(size), tuple(stride)).clone()
+    return torch.tensor([], dtype=dtype, device='cpu').set_(raw, offset, tuple(size), tuple(stride)).clone()
 
 # %% ../../nbs/05k_memory.unpickle.ipynb #6027055a
 

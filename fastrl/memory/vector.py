@@ -129,7 +129,7 @@ def free_episode(self:VectorSteps,
     """A number above those of all episodes, stored or underway
     - `ring`: Whose rows they are
     - returns: At least 1"""
-    stored = ring['episode_id'] if len(ring) and ('episode_id',) in ring.place.columns else torch.zeros(1)
+    stored = ring['episode_id'] if len(ring) and ('episode_id',) in ring.place.columns else torch.zeros(1, device='cpu')
     return max(self.next_episode, int(stored.max())+1)
 
 @patch

@@ -317,7 +317,7 @@ def returns(self:Walk,
         return [torch.from_numpy(o) for o in _walk(self.nxt, reward.numpy(), idxs.numpy(), n, float(gamma))]
     # the walk is short and its numbers are few: only the rewards stay where they are
     every,steps = self.runs(idxs.cpu(), n)
-    k,dev = torch.arange(n),reward.device
+    k,dev = torch.arange(n, device='cpu'),reward.device
     gammas = torch.where(k<steps[:,None], gamma**k.double(), 0)
     steps,gammas = steps[:,None].to(dev),gammas.to(dev)
     total = torch.where(gammas>0, reward[every.to(dev)].double()*gammas, 0).sum(1, keepdim=True)
@@ -409,16 +409,16 @@ def _starts(self:Walk, ring, bs, T, pad, gen):
     "Where `bs` runs of `T` begin"
     where,n = self.bounds(ring),len(ring)
     def pick(rows, most): return _pick(self.nxt, self.prv, rows, most, T, pad, *where)
-    def some(): return torch.randint(max(n, 1), (tries,), generator=gen).numpy() # 0 after a reset by another process
+    def some(n, k): return torch.randint(n, (k,), generator=gen, device='cpu').numpy()
     tries = 4*bs+16
-    found = pick(some(), bs)
+    found = pick(some(max(n, 1), tries), bs) # 0 rows after a reset by another process
     while len(found)<bs and (tries := 4*tries)<=n: # many more tries are quicker than a look at all rows
-        found = np.append(found, pick(some(), bs-len(found)))
+        found = np.append(found, pick(some(n, tries), bs-len(found)))
     if len(found)==bs: return found
     every = pick(np.arange(n), n)
     if not len(every):
         raise ValueError(f'no episode has {T} rows in a row among the {n} that are stored: lower `T`, or `pad=True`')
-    return np.concatenate([found, every[torch.randint(len(every), (bs-len(found),), generator=gen).numpy()]])
+    return np.concatenate([found, every[some(len(every), bs-len(found))]])
 
 # %% ../../nbs/02a_memory.walk.ipynb #8b4b5eb0
 @patch
@@ -466,14 +466,14 @@ def _draw_whole(self:Walk, ring, bs, gen):
     "Where `bs` whole episodes begin, and the length of the longest"
     where,n,tries = self.bounds(ring),len(ring),64*bs
     while tries<n: # many tries are quicker than a look at all rows
-        some = torch.randint(n, (tries,), generator=gen).numpy()
+        some = torch.randint(n, (tries,), generator=gen, device='cpu').numpy()
         begin,length = _whole_episodes(self.nxt, self.prv, some, bs, *where)
         if len(begin)==bs: return begin,int(length.max())
         tries *= 8
     begin,length = self.whole(ring)
     if not len(begin): raise ValueError(f'no episode is stored whole among the {n} rows: '
                                         'give the ring a larger `capacity`, or draw runs')
-    k = torch.randint(len(begin), (bs,), generator=gen).numpy()
+    k = torch.randint(len(begin), (bs,), generator=gen, device='cpu').numpy()
     return begin[k],int(length[k].max())
 
 # %% ../../nbs/02a_memory.walk.ipynb #bde3bae6
