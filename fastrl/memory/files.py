@@ -127,8 +127,7 @@ def _write_parts(path, parts, ahead):
         _begin_writing(f, total, len(o))
         sums.append(xxh64(o))
         total += len(o)
-    parts = _regrouped(parts)
-    if not ahead: parts = [*parts] # at once, and then make the file
+    parts = _regrouped(parts) if ahead else [bytearray().join(parts)] # a small file is made when all is read
     with open(path, 'xb', buffering=0) as f:
         if not ahead:
             for o in parts: put(o)

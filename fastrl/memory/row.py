@@ -197,14 +197,14 @@ class Batches:
         - `k`: How many batches
         - `device`: Where the batches should be"""
         if device is not None: rows,cols = fields.moved(rows, device),fields.moved(cols, device)
-        self.n = n = len(idxs)//k
-        shape = k,n,*idxs.shape[1:]
+        self.n = len(idxs)//k
+        shape = k,self.n,*idxs.shape[1:]
         if isinstance(rows, np.ndarray) and fields.record:
             own = fields.apart(np.ndarray(shape, fields.record, np.ascontiguousarray(rows)))
         else:
             own = rows if isinstance(rows, list) else fields.columns(rows)
             own = [_by_batch(o, shape) for o in own]
-        first,*more = [_by_batch(o, (k, n)) for o in (idxs, *cols.values())]
+        first,*more = [_by_batch(o, (k, len(o)//k)) for o in (idxs, *cols.values())]
         self.parts = [first, *own, *more]
         self.names = [*fields.flat, *cols] if fields.flat else None
         self.paths = None if fields.flat else [*(f.path for f in fields), *((c,) for c in cols)]
