@@ -28,7 +28,7 @@ class DrawsAhead:
         device=None, # Where the batches should be; where the rows are by default
         **_
     ): # -> a `Prefetch`
-        """Batches and their row numbers, drawn ahead without end; a loader that is still open ends
+        """Batches and their row numbers, drawn ahead without end; an open loader is closed
         - `bs`: Rows in each batch; `self.bs` by default
         - `n_prefetch`: The most batches that wait
         - `device`: Where the batches should be; where the rows are by default
