@@ -145,7 +145,7 @@ def can_sample(self:RateLimiter, n:int=1)->bool:
 # %% ../../nbs/05q_memory.limit.ipynb #32f88474
 @patch
 def close(self:RateLimiter):
-    "Whoever waits or comes later gets a `RuntimeError`"
+    "Raise a `RuntimeError` in whoever waits or comes later"
     with self.change:
         self.closed = True
         self.change.notify_all()

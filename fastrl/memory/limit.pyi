@@ -67,7 +67,7 @@ class RateLimiter:
         ...
 
     def close(self):
-        """Whoever waits or comes later gets a `RuntimeError`"""
+        """Raise a `RuntimeError` in whoever waits or comes later"""
         ...
 
     def delete(self, n: int=1):
