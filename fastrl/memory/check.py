@@ -248,7 +248,7 @@ def check_environments(trial):
 # %% ../../nbs/07_memory.check.ipynb #7c000024
 @case
 def check_aliasing(trial):
-    "The memory keeps neither the arrays it is given, nor gives out its own"
+    "The memory neither keeps the arrays it is given nor gives out its own"
     marks = {-7777: 'keep the arrays that it is given', -8888: 'give out its own arrays'}
     for cap,lengths in trial.cases:
         (memory,_),buffer = new_memory(trial.make, cap, lengths),np.zeros((2,2), np.float32) # one buffer for all steps

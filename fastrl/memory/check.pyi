@@ -126,7 +126,7 @@ def check_environments(trial):
     ...
 
 def check_aliasing(trial):
-    """The memory keeps neither the arrays it is given, nor gives out its own"""
+    """The memory neither keeps the arrays it is given nor gives out its own"""
     ...
 
 def after_update(make, late, cap=5, huge=1000000.0):
