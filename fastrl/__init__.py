@@ -5,7 +5,7 @@
 - `fastrl.bank_folder`: A folder of banks that only grows: each task adds one file, whole or not at all, and the memory is all of them merged
 - `fastrl.cli`: `fastrl train`, `explore`, `info`, `verify`, `merge`: replay memories from a terminal
 - `fastrl.compat`: The replay buffer of cleanrl's scripts, without stable-baselines3
-- `fastrl.core`: A batch is a dict of tensors with one batch axis, and a test that looks at shape and dtype too
+- `fastrl.core`: Batches are dicts of tensors with one batch axis, and tests compare shape and dtype, too
 - `fastrl.data.block`: An endless stream of experience, made by callbacks
 - `fastrl.data.envs`: Open one gymnasium environment or a vector of them, and begin each episode the way it does
 - `fastrl.data.gym`: Steps of gymnasium environments, one or many, as a stream of true transitions
@@ -14,7 +14,7 @@
 - `fastrl.engines`: Run an environment task wherever you have processors: in processes of this machine, on a Dask cluster, or with asyncflow
 - `fastrl.learner_config`: Change the arguments of a learner's tasks, for a whole run or from one iteration to the next
 - `fastrl.memory.ahead`: Draw the next batches in a thread while the network learns from this one
-- `fastrl.memory.alike`: A batch whose columns have the store's names, dtypes and shapes is copied, and not looked at twice
+- `fastrl.memory.alike`: A batch whose columns have the store's names, dtypes and shapes is copied as it is
 - `fastrl.memory.bank`: Collect experience in many workers, each into its own bank, then save, merge and draw from them
 - `fastrl.memory.bank_rows`: Keep experiences in a ring, with a form and a text for each, and let no interrupt tear them apart
 - `fastrl.memory.bankfile`: Write the columns of a bank to a file, and read back what is sound
@@ -33,12 +33,12 @@
 - `fastrl.memory.folds`: Let a draw give n-step returns, though each row was stored as one step
 - `fastrl.memory.forms`: Turn experiences of any kind into columns of numbers, and back into what they were
 - `fastrl.memory.frames`: Store each frame of a stack once
-- `fastrl.memory.joins`: Let rows that were copied from one ring to another be joined there as they were
+- `fastrl.memory.joins`: Copy rows from one ring to another, and keep which row follows which
 - `fastrl.memory.limit`: Let actors and learners in several threads keep pace
 - `fastrl.memory.loader`: Batches of sequences without end, drawn by this process or by several workers
 - `fastrl.memory.manifest`: Replace a folder of files in one step, and check everything that a folder claims
 - `fastrl.memory.mixture`: Draw each batch from several memories, a fixed share from each
-- `fastrl.memory.moment`: A copy of rows has those of one moment, though another process writes while it is made
+- `fastrl.memory.moment`: A copy has the rows of one moment, though another process writes while it is made
 - `fastrl.memory.on_device`: Let a memory on a GPU learn TD errors without waiting for the GPU
 - `fastrl.memory.place`: Where rows live: in memory, in shared memory, in a file, or on a device
 - `fastrl.memory.random`: Random numbers by their place in a stream, so that a compiled loop makes them where it needs them
@@ -57,12 +57,12 @@
 - `fastrl.memory.table`: Which episodes are stored, and which sequences of them make the next batch
 - `fastrl.memory.tensors`: The compiled loops of a draw once more, as tensor operations, for rows that live on a GPU
 - `fastrl.memory.tree`: Draw by priority among a million rows, and change priorities, in microseconds
-- `fastrl.memory.turn`: One process at a time adds rows that several processes see; a second one is noticed, and told
+- `fastrl.memory.turn`: One process at a time adds rows that several processes see; a second one gets an error
 - `fastrl.memory.unpickle`: Read pickles of plain objects without running anything they ask for
 - `fastrl.memory.updates`: Draw, predict and step several times for each batch of new rows
 - `fastrl.memory.vector`: Number the episodes and steps of vector environments, and tell true steps from resets
 - `fastrl.memory.walk`: Which row follows which, and what several steps in a row make
-- `fastrl.memory.writer`: A function that writes a row of known fields, compiled for just these
+- `fastrl.memory.writer`: Compile a function that writes rows of known fields
 - `fastrl.offline`: Read Minari datasets and D4RL's arrays into a replay memory, and write a memory as a Minari dataset
 - `fastrl.parallel`: Many environments collect at once; their banks are merged, learnt from and tested, until the result is good enough
 - `fastrl.pytest_plugin`: Make every known mistake of replay buffers a test of yours

@@ -189,7 +189,7 @@ def reader(self:BankFolder,
 def save_memory(self:BankFolder,
     name='memory.json', # Of the file
 ): # -> its path
-    """Let a file say what `gather` has merged
+    """Note in a file what `gather` has merged
     - `name`: Of the file
     - returns: its path"""
     path = write_folder(self.folder, self._added[-1] if self._added else None, self._union.bank.max_size, name)

@@ -70,7 +70,7 @@ class BankFolder:
         ...
 
     def save_memory(self, name: Any='memory.json'):
-        """Let a file say what `gather` has merged
+        """Note in a file what `gather` has merged
     - `name`: Of the file
     - returns: its path"""
         ...

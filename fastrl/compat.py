@@ -217,7 +217,7 @@ def _jump(self:ReplayBuffer, pos, full):
 
 @patch
 def cut(self:ReplayBuffer):
-    "What comes next begins new episodes"
+    "The next steps begin new episodes"
     self._over[:] = True
 
 @patch
@@ -227,7 +227,7 @@ def size(self:ReplayBuffer)->int:
 
 @patch
 def extend(self:ReplayBuffer, *args):
-    "Add several steps: the arguments of `add`, each with an axis more"
+    "Add several steps: the arguments of `add`, with one more axis each"
     for o in zip(*args, strict=True): self.add(*o)
 
 @patch
@@ -345,7 +345,7 @@ def _normal_reward(self:ReplayBuffer, rew, env):
 def update_td(self:ReplayBuffer,
     td_errors:Tensor, # `(batch_size, 1)`
 ):
-    """Note the TD errors of the steps that `sample` gave last
+    """Store the TD errors of the steps that `sample` gave last
     - `td_errors`: `(batch_size, 1)`"""
     if self.drawn is None: raise ValueError('errors belong to a batch of `sample`: draw one first')
     self.memory.update_td(td_errors.detach().cpu().float(), self.drawn['idxs'].cpu(), self.drawn['serial'].cpu())

@@ -73,7 +73,7 @@ class ReplayBuffer:
         ...
 
     def cut(self):
-        """What comes next begins new episodes"""
+        """The next steps begin new episodes"""
         ...
 
     def size(self) -> int:
@@ -81,7 +81,7 @@ class ReplayBuffer:
         ...
 
     def extend(self, *args):
-        """Add several steps: the arguments of `add`, each with an axis more"""
+        """Add several steps: the arguments of `add`, with one more axis each"""
         ...
 
     def reset(self):
@@ -117,7 +117,7 @@ class ReplayBuffer:
         ...
 
     def update_td(self, td_errors: Tensor):
-        """Note the TD errors of the steps that `sample` gave last
+        """Store the TD errors of the steps that `sample` gave last
     - `td_errors`: `(batch_size, 1)`"""
         ...
 

@@ -1,4 +1,4 @@
-"""A batch is a dict of tensors with one batch axis, and a test that looks at shape and dtype too
+"""Batches are dicts of tensors with one batch axis, and tests compare shape and dtype, too
 
 A step has many parts: an observation, an action, a reward, an ending. Kept as loose tensors they drift apart, when one is shuffled and another is not. `BD` holds them together: a dict of tensors that you cut, join and print as one, along their first axis. `test_same` compares such batches exactly, and every notebook here uses it.
 

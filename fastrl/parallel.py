@@ -137,7 +137,7 @@ def set_params(self:ParallelExperience,
     name:str, # Of an environment
     **params # The new values; the others stay
 ):
-    """Change parameters from the next iteration on
+    """Change parameters of an environment, from the next iteration on
     - `name`: Of an environment
     - `**params`: The new values; the others stay"""
     if name not in self.environments:
@@ -256,7 +256,7 @@ def _link_memory(self:ParallelExperience, always=False):
 # %% ../nbs/12_parallel.ipynb #f56056d1
 @patch
 def merge_banks(self:ParallelExperience): # -> the memory
-    """Take banks `experience_bank_*.pkl` in `work_dir` into the memory, and merge all into `experience_bank.pkl`
+    """Add the banks `experience_bank_*.pkl` in `work_dir` to the memory, and merge all into `experience_bank.pkl`
     - returns: the memory"""
     with self.banks.locked():
         done = read_run(self.banks.folder)['iterations']

@@ -76,7 +76,7 @@ class ParallelExperience(Registry):
         ...
 
     def set_params(self, name: str, **params):
-        """Change parameters from the next iteration on
+        """Change parameters of an environment, from the next iteration on
     - `name`: Of an environment
     - `**params`: The new values; the others stay"""
         ...
@@ -98,7 +98,7 @@ class ParallelExperience(Registry):
         ...
 
     def merge_banks(self):
-        """Take banks `experience_bank_*.pkl` in `work_dir` into the memory, and merge all into `experience_bank.pkl`
+        """Add the banks `experience_bank_*.pkl` in `work_dir` to the memory, and merge all into `experience_bank.pkl`
     - returns: the memory"""
         ...
 

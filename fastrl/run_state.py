@@ -100,7 +100,7 @@ class Registry:
         self._callbacks.append(callback)
 
     def remove_state_callback(self, callback):
-        "Call it no longer"
+        "Call `callback` no longer"
         if callback in self._callbacks: self._callbacks.remove(callback)
 
 # %% ../nbs/11d_run_state.ipynb #6f5058b2

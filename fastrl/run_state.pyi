@@ -79,7 +79,7 @@ class Registry:
         ...
 
     def remove_state_callback(self, callback):
-        """Call it no longer"""
+        """Call `callback` no longer"""
         ...
 GREATER_THAN_THRESHOLD: Any
 LESS_THAN_THRESHOLD: Any

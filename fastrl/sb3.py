@@ -63,7 +63,7 @@ class HerReplayBuffer(_Her, DictReplayBuffer):
         return (_Her if self.sb3_draws else ReplayBuffer).sample(self, batch_size, env)
 
     def truncate_last_trajectory(self):
-        "Take the newest episodes as finished"
+        "Count the newest episodes as finished"
         super().truncate_last_trajectory()
         self.cut()
 

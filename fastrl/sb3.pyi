@@ -38,7 +38,7 @@ class HerReplayBuffer(_Her, DictReplayBuffer):
         ...
 
     def truncate_last_trajectory(self):
-        """Take the newest episodes as finished"""
+        """Count the newest episodes as finished"""
         ...
 
 class _Weighted(TorchFunctionMode):

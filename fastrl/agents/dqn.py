@@ -263,7 +263,7 @@ class Evaluate(Callback):
         if self._training and len(returns := self.dls.valid.returns): self.note(returns.mean())
 
     def note(self, mean):
-        "The agent plays so well now"
+        "Note how well the agent plays"
         steps = self.learn.score.steps
         if self.history and self.history[-1][0]==steps: return # a resumed epoch ends earlier than it knows
         self.steps = steps-steps%self.every

@@ -174,7 +174,7 @@ class Evaluate(Callback):
         ...
 
     def note(self, mean):
-        """The agent plays so well now"""
+        """Note how well the agent plays"""
         ...
 
     def state_dict(self):

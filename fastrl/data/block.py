@@ -39,7 +39,7 @@ class Source:
 
     @property
     def agent(self):
-        "Who chooses the actions, if a callback knows"
+        "What chooses the actions, if a callback knows"
         return next((o for cb in self.cbs if (o := getattr(cb, 'agent', None)) is not None), self._agent)
 
     def has(self, event): return [getattr(cb, event) for cb in self.cbs if hasattr(cb, event)]
@@ -125,7 +125,7 @@ def _next_block(self:Source, n):
 def peek(self:Source,
     n:int, # How many rows
 )->BD:
-    """The next `n` rows, which `take` gives once more
+    """The next `n` rows, which `take` returns again
     - `n`: How many rows"""
     rows = self.take(n)
     rest = self.block[self._used:]

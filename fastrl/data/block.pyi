@@ -28,7 +28,7 @@ class Source:
 
     @property
     def agent(self):
-        """Who chooses the actions, if a callback knows"""
+        """What chooses the actions, if a callback knows"""
         ...
 
     def has(self, event):
@@ -46,7 +46,7 @@ class Source:
         ...
 
     def peek(self, n: int) -> BD:
-        """The next `n` rows, which `take` gives once more
+        """The next `n` rows, which `take` returns again
     - `n`: How many rows"""
         ...
 

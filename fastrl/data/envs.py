@@ -1,6 +1,6 @@
 """Open one gymnasium environment or a vector of them, and begin each episode the way it does
 
-One environment is reset by you, a vector resets its environments by itself, and in one of three ways. `open_envs` makes either from a name, `reset_mode` says how the next episode begins, `next_start` gives the observation it begins with, and `close_envs` closes even a vector that was interrupted. [`GymLoop`](05b_data.gym.ipynb) does all of it for you.
+You reset a single environment; a vector resets its environments itself, in one of three ways. `open_envs` makes either from a name, `reset_mode` says how the next episode begins, `next_start` gives the observation it begins with, and `close_envs` closes even a vector that was interrupted. [`GymLoop`](05b_data.gym.ipynb) does all of it for you.
 
 Docs: https://fastrl.github.io/fastrl/data.envs.html.md"""
 

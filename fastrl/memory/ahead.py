@@ -1,6 +1,6 @@
 """Draw the next batches in a thread while the network learns from this one
 
-While a network learns, its memory waits; while the memory gathers the next batch, the network waits. `memory.loader()` draws batches ahead in a thread, copies them to a GPU if you have one, and hands them out in order. For a given seed you get the batches that `sample` would give, TD errors find their rows as ever, and a checkpoint knows which batches nobody has seen yet. By priority, a batch that waits was drawn before your latest updates.
+While a network learns, its memory waits; while the memory gathers the next batch, the network waits. `memory.loader()` draws batches ahead in a thread, copies them to a GPU if you have one, and hands them out in order. For a given seed you get the batches that `sample` would give, TD errors find their rows as ever, and a checkpoint knows which batches nobody has seen yet. With priorities, a waiting batch was drawn before your latest updates.
 
 Docs: https://fastrl.github.io/fastrl/memory.ahead.html.md"""
 
@@ -28,7 +28,7 @@ class DrawsAhead:
         device=None, # Where the batches should be; where the rows are by default
         **_
     ): # -> a `Prefetch`
-        """Batches and their row numbers, drawn ahead without end; a loader that is still open ends
+        """Batches and their row numbers, drawn ahead without end; an open loader is closed
         - `bs`: Rows in each batch; `self.bs` by default
         - `n_prefetch`: The most batches that wait
         - `device`: Where the batches should be; where the rows are by default

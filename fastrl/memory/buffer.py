@@ -229,7 +229,7 @@ def update_td(self:ReplayBuffer,
     idxs, # `(n,)`, the batch's
     serials:Tensor=None, # The batch's; without them the rows are taken as they are now
 ):
-    """Tell the sampler how surprising the steps in `idxs` were
+    """Give the sampler the TD errors of the steps in `idxs`
     - `td_errors`: `(n,1)` or `(n,)`, one for each step
     - `idxs`: `(n,)`, the batch's
     - `serials`: The batch's; without them the rows are taken as they are now"""

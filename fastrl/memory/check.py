@@ -1,6 +1,6 @@
 """Check any memory, including yours, against what a replay memory must guarantee
 
-The mistakes of a replay memory are silent: the loss goes down, the agent just learns less. `check_memory` feeds a memory tiny episodes in which every number says where it belongs, and looks for the mistakes that replay memories are known for: a wrong next state at a time limit, episodes joined at the write cursor, arrays that the caller overwrites, updates that come too late. It needs only NumPy, so your memory may stand on any library; `pytest --fastrl-memory` makes each mistake a test of its own.
+The mistakes of a replay memory are silent: the loss goes down, the agent just learns less. `check_memory` feeds a memory tiny episodes in which every number says where it belongs, and looks for the mistakes that replay memories are known for: a wrong next state at a time limit, episodes joined at the write cursor, arrays that the caller overwrites, updates that come too late. It needs only NumPy, so your memory may use any library; `pytest --fastrl-memory` makes each mistake a test of its own.
 
 Docs: https://fastrl.github.io/fastrl/memory.check.html.md"""
 
@@ -248,7 +248,7 @@ def check_environments(trial):
 # %% ../../nbs/07_memory.check.ipynb #7c000024
 @case
 def check_aliasing(trial):
-    "The memory keeps neither the arrays it is given, nor gives out its own"
+    "The memory neither keeps the arrays it is given nor gives out its own"
     marks = {-7777: 'keep the arrays that it is given', -8888: 'give out its own arrays'}
     for cap,lengths in trial.cases:
         (memory,_),buffer = new_memory(trial.make, cap, lengths),np.zeros((2,2), np.float32) # one buffer for all steps

@@ -1,6 +1,6 @@
 """Check any memory, including yours, against what a replay memory must guarantee
 
-The mistakes of a replay memory are silent: the loss goes down, the agent just learns less. `check_memory` feeds a memory tiny episodes in which every number says where it belongs, and looks for the mistakes that replay memories are known for: a wrong next state at a time limit, episodes joined at the write cursor, arrays that the caller overwrites, updates that come too late. It needs only NumPy, so your memory may stand on any library; `pytest --fastrl-memory` makes each mistake a test of its own.
+The mistakes of a replay memory are silent: the loss goes down, the agent just learns less. `check_memory` feeds a memory tiny episodes in which every number says where it belongs, and looks for the mistakes that replay memories are known for: a wrong next state at a time limit, episodes joined at the write cursor, arrays that the caller overwrites, updates that come too late. It needs only NumPy, so your memory may use any library; `pytest --fastrl-memory` makes each mistake a test of its own.
 
 Docs: https://fastrl.github.io/fastrl/memory.check.html.md"""
 from typing import Any, overload
@@ -126,7 +126,7 @@ def check_environments(trial):
     ...
 
 def check_aliasing(trial):
-    """The memory keeps neither the arrays it is given, nor gives out its own"""
+    """The memory neither keeps the arrays it is given nor gives out its own"""
     ...
 
 def after_update(make, late, cap=5, huge=1000000.0):

@@ -469,7 +469,7 @@ def extend(self:EpisodeDataset,
     fetch_from_other_every:int=1, # Episodes that are added between two times
     seed:int=None, # Makes the draws reproducible
 ):
-    """From now on pass episodes on to `other`, and once full take some of it
+    """Pass each new episode on to `other`, and once full fetch some back
     - `other`: The larger one
     - `other_batch_size`: Episodes to take from it at a time; never more than fit
     - `other_num_workers`: Processes that draw them

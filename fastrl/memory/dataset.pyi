@@ -251,7 +251,7 @@ class EpisodeDataset(IterableDataset):
         ...
 
     def extend(self, other: EpisodeDataset, other_batch_size: int=64, other_num_workers: int | None=None, fetch_from_other_every: int=1, seed: int | None=None):
-        """From now on pass episodes on to `other`, and once full take some of it
+        """Pass each new episode on to `other`, and once full fetch some back
     - `other`: The larger one
     - `other_batch_size`: Episodes to take from it at a time; never more than fit
     - `other_num_workers`: Processes that draw them

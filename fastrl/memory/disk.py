@@ -180,7 +180,7 @@ def checkpoint(self:Ring,
 
 # %% ../../nbs/04_memory.disk.ipynb #c0d0d369
 class Savable:
-    "A face of the store that can be saved: it has a `ring`, and says what else belongs to it"
+    "A memory that can be saved: it has a `ring`, and says what else belongs to it"
     kind = None # The name under which it is saved
     _kept = None # of the last checkpoint
 
@@ -252,7 +252,7 @@ def load_as(cls:Savable,
     on_error='raise', env_restored=False, mapped=False, where=None, # For `load_memory`
     **how # For `empty`
 ):
-    """Load a memory of this class: the common part of each face's `load`
+    """Load a memory of this class: what every `load` has in common
     - `folder`: Of a saved or checkpointed memory
     - `asked`: Its expected settings
     - `where`: For `load_memory`

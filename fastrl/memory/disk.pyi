@@ -33,7 +33,7 @@ def remove_files(path):
     ...
 
 class Savable:
-    """A face of the store that can be saved: it has a `ring`, and says what else belongs to it"""
+    """A memory that can be saved: it has a `ring`, and says what else belongs to it"""
     kind: Any
     ring: Any
 
@@ -64,7 +64,7 @@ class Savable:
 
     @classmethod
     def load_as(cls, folder, asked: Any=None, on_error: Any='raise', env_restored=False, mapped=False, where: Any=None, **how):
-        """Load a memory of this class: the common part of each face's `load`
+        """Load a memory of this class: what every `load` has in common
     - `folder`: Of a saved or checkpointed memory
     - `asked`: Its expected settings
     - `where`: For `load_memory`

@@ -1,6 +1,6 @@
 """Whole episodes in memory or in files, and batches of sequences from them, drawn by one process or by many
 
-A recurrent network learns from sequences, so a memory must never cut an episode short nor join two. `EpisodeReplay` collects the steps of one environment or of thousands, and hands whole episodes to an `EpisodeDataset`: a `RingBufferDataset` in memory, or an `IndividualFileDataset` with one file per episode. Both know exactly what they hold, and draw sequences in this process or in several workers. The API is that of [buffers](https://github.com/maltemosbach/buffers).
+A recurrent network learns from sequences, so a memory must never cut an episode short or join two. `EpisodeReplay` collects the steps of one environment or of thousands, and hands whole episodes to an `EpisodeDataset`: a `RingBufferDataset` in memory, or an `IndividualFileDataset` with one file per episode. Both know exactly what they hold, and draw sequences in this process or in several workers. The API is that of [buffers](https://github.com/maltemosbach/buffers).
 
 Docs: https://fastrl.github.io/fastrl/memory.episodes.html.md"""
 from typing import Any, overload

@@ -469,7 +469,7 @@ def experiences_of(
     forms:list, # From `experience_form`
     texts:list, # From `row_text`, one per row
 )->list:
-    """The experiences that were taken apart
+    """The experiences that `columns_of` took apart
     - `cols`: Columns by path; `('form',)` numbers the form of each row
     - `forms`: From `experience_form`
     - `texts`: From `row_text`, one per row"""

@@ -132,7 +132,7 @@ def columns_of_batch(batch: dict) -> tuple:
     ...
 
 def experiences_of(cols: dict, forms: list, texts: list) -> list:
-    """The experiences that were taken apart
+    """The experiences that `columns_of` took apart
     - `cols`: Columns by path; `('form',)` numbers the form of each row
     - `forms`: From `experience_form`
     - `texts`: From `row_text`, one per row"""

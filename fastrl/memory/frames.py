@@ -1,6 +1,6 @@
 """Store each frame of a stack once
 
-A stack of four frames shares three with the next one, and a row has two stacks: stored whole, each frame of a game is stored eight times, and a million steps of Atari take 56 GB. A `FrameRing` is a ring that keeps each frame once, in a pool, and in each row the numbers of its frames: 7.5 GB. Whatever reads it gets stacks, bit for bit those that came.
+A stack of four frames shares three with the next one, and a row has two stacks: stored whole, each frame of a game is stored eight times, and a million steps of Atari take 56 GB. A `FrameRing` is a ring that keeps each frame once, in a pool, and in each row the numbers of its frames: 7.5 GB. Readers get stacks, bit for bit the ones that came.
 
 Docs: https://fastrl.github.io/fastrl/memory.frames.html.md"""
 

@@ -1,4 +1,4 @@
-"""Let rows that were copied from one ring to another be joined there as they were
+"""Copy rows from one ring to another, and keep which row follows which
 
 A slice of a memory, or the rows of another one, lie side by side in their new ring, whatever lay between them. An n-step return that trusted this would span rows that are years apart. `join_rows` compares both rings, and marks a gap wherever two rows that meet are no neighbours.
 

@@ -1,6 +1,6 @@
 """Let actors and learners in several threads keep pace
 
-If one thread plays and another one learns, the faster one decides how often each row is learnt from: once today, fifty times on a faster machine, and neither run can be repeated. A `RateLimiter` keeps the number of draws per insert, as the one of [reverb](https://github.com/google-deepmind/reverb) does: whoever is ahead waits.
+If one thread plays and another one learns, the faster one decides how often each row is learnt from: once today, fifty times on a faster machine, and neither run can be repeated. A `RateLimiter` holds the number of draws per insert, as [reverb](https://github.com/google-deepmind/reverb)'s does: whoever is ahead waits.
 
 Docs: https://fastrl.github.io/fastrl/memory.limit.html.md"""
 
@@ -145,7 +145,7 @@ def can_sample(self:RateLimiter, n:int=1)->bool:
 # %% ../../nbs/05q_memory.limit.ipynb #32f88474
 @patch
 def close(self:RateLimiter):
-    "Whoever waits or comes later gets a `RuntimeError`"
+    "Raise a `RuntimeError` in whoever waits or comes later"
     with self.change:
         self.closed = True
         self.change.notify_all()

@@ -302,7 +302,7 @@ def get_loader(self:EpisodeDataset,
 
 # %% ../../nbs/05h_memory.loader.ipynb #c57a1e9d
 class Concat(EpisodeDataset):
-    "Several datasets, to draw from"
+    "Draws from several datasets"
     def __init__(self, datasets, weights):
         super().__init__(sum(o.capacity for o in datasets), max_episodes=1)
         self.datasets,self.weights,self.table = datasets,weights,None

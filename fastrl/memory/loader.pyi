@@ -68,7 +68,7 @@ class EpisodeLoader(DataLoader):
         ...
 
 class Concat(EpisodeDataset):
-    """Several datasets, to draw from"""
+    """Draws from several datasets"""
 
     @property
     def num_episodes(self):

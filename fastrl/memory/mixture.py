@@ -95,7 +95,7 @@ def update_td(self:Mixture,
     idxs, # `(n,)`, the numbers that came with the batch
     serials=None, # The batch's column `serial`; without it the rows are taken as they are now
 ):
-    """Note the TD error of each row in the memory that it came from
+    """Store the TD error of each row in the memory that it came from
     - `td_errors`: `(n,1)`, one for each row
     - `idxs`: `(n,)`, the numbers that came with the batch
     - `serials`: The batch's column `serial`; without it the rows are taken as they are now"""

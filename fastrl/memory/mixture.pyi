@@ -39,7 +39,7 @@ class Mixture:
         ...
 
     def update_td(self, td_errors, idxs, serials: Any=None):
-        """Note the TD error of each row in the memory that it came from
+        """Store the TD error of each row in the memory that it came from
     - `td_errors`: `(n,1)`, one for each row
     - `idxs`: `(n,)`, the numbers that came with the batch
     - `serials`: The batch's column `serial`; without it the rows are taken as they are now"""

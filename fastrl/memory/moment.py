@@ -1,6 +1,6 @@
-"""A copy of rows has those of one moment, though another process writes while it is made
+"""A copy has the rows of one moment, though another process writes while it is made
 
-A memory in shared memory takes a while to copy or to pickle. Another process writes meanwhile: the rows of the copy are old ones, new ones and halves of both, and its counts are those of a third moment. A lock would stop the writer. A `Moment` notes instead how many rows there were before, and which ones were still whole afterwards. `at_moment` leaves these to the copy.
+A memory in shared memory takes a while to copy or to pickle. Another process writes meanwhile: the rows of the copy are old ones, new ones and halves of both, and its counts are those of a third moment. A lock would stop the writer. A `Moment` notes instead how many rows there were before, and which ones were still whole afterwards. `at_moment` keeps only these.
 
 Docs: https://fastrl.github.io/fastrl/memory.moment.html.md"""
 

@@ -1,6 +1,6 @@
 """Let a memory on a GPU learn TD errors without waiting for the GPU
 
-A TD error that comes late must not reach the row that has taken its row's place. In memory, `update_td` looks which rows are still there, and writes those. On a GPU that look would make Python wait until the network has done its update. So here the GPU looks: whatever is late writes nothing, and is counted there until you ask for the count.
+A TD error that comes late must not reach the row that has taken its row's place. On the CPU, `update_td` checks which rows are still there, and writes those. On a GPU that check would make Python wait until the network has done its update. So here the GPU checks: whatever is late writes nothing, and is counted there until you ask for the count.
 
 Docs: https://fastrl.github.io/fastrl/memory.on_device.html.md"""
 from typing import Any, overload

@@ -1,6 +1,6 @@
 """Random numbers by their place in a stream, so that a compiled loop makes them where it needs them
 
-To draw 256 rows takes 256 random numbers. Asking torch for a tensor of them takes longer than to make them, and a compiled loop cannot ask torch at all. A stream here is a key and a count: number `i` of stream `key` is a function of both, so any loop computes the numbers that it needs, and two whole numbers say where a stream is.
+To draw 256 rows takes 256 random numbers. Asking torch for a tensor of them takes longer than making them, and a compiled loop cannot ask torch at all. A stream here is a key and a count: number `i` of stream `key` is a function of both, so any loop computes the numbers that it needs, and two whole numbers say where a stream is.
 
 Docs: https://fastrl.github.io/fastrl/memory.random.html.md"""
 

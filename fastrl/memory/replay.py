@@ -275,7 +275,7 @@ def update_td(self:ExperienceReplay,
     idxs, # `(n,)` or `(bs,T)`, the numbers that came with the batch; -1 names none
     serials:Tensor=None, # The batch's column `serial`; without it the rows are taken as they are now
 ):
-    """Note the TD error of each row in `idxs` that is still the one it was
+    """Store the TD error of each row in `idxs` that was not overwritten
     - `td_errors`: `(n,1)`, one for each row; of sequences `(bs,T)` or `(bs,T,1)`
     - `idxs`: `(n,)` or `(bs,T)`, the numbers that came with the batch; -1 names none
     - `serials`: The batch's column `serial`; without it the rows are taken as they are now"""
@@ -353,7 +353,7 @@ def clear(self:ExperienceReplay)->ExperienceReplay:
 
 @patch
 def cut(self:ExperienceReplay)->ExperienceReplay:
-    "Say that the next row follows nothing that is stored: an episode was abandoned, say"
+    "The next row follows nothing that is stored, as after an abandoned episode"
     self.ring.cut()
     return self
 
@@ -365,7 +365,7 @@ def put(self:ExperienceReplay,
     values, # Their shape, followed by that of a row
     serials=None, # The batch's column `serial`; without it the rows are taken as they are now
 )->int: # How many rows are gone
-    """Write `values` into the rows `idxs` that are still the ones they were
+    """Write `values` into the rows `idxs` that were not overwritten
     - `name`: The column
     - `idxs`: Row numbers as they were drawn, `(n,)` or `(bs,T)`; -1 names none
     - `values`: Their shape, followed by that of a row

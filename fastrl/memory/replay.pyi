@@ -108,7 +108,7 @@ class ExperienceReplay(OneMoment, Savable, DrawsAhead, DrawsChunks, LearnsOnDevi
         ...
 
     def update_td(self, td_errors, idxs, serials: Tensor | None=None):
-        """Note the TD error of each row in `idxs` that is still the one it was
+        """Store the TD error of each row in `idxs` that was not overwritten
     - `td_errors`: `(n,1)`, one for each row; of sequences `(bs,T)` or `(bs,T,1)`
     - `idxs`: `(n,)` or `(bs,T)`, the numbers that came with the batch; -1 names none
     - `serials`: The batch's column `serial`; without it the rows are taken as they are now"""
@@ -124,11 +124,11 @@ class ExperienceReplay(OneMoment, Savable, DrawsAhead, DrawsChunks, LearnsOnDevi
         ...
 
     def cut(self) -> ExperienceReplay:
-        """Say that the next row follows nothing that is stored: an episode was abandoned, say"""
+        """The next row follows nothing that is stored, as after an abandoned episode"""
         ...
 
     def put(self, name: str, idxs, values, serials: Any=None) -> int:
-        """Write `values` into the rows `idxs` that are still the ones they were
+        """Write `values` into the rows `idxs` that were not overwritten
     - `name`: The column
     - `idxs`: Row numbers as they were drawn, `(n,)` or `(bs,T)`; -1 names none
     - `values`: Their shape, followed by that of a row

@@ -393,7 +393,7 @@ def put(self:Ring,
     values, # Their shape, and behind it that of a row
     serials=None, # From the batch, as many as `idxs`; without it the rows are taken as they are now
 )->int: # How many rows were gone
-    """Write `values` into rows that are still the ones they were
+    """Write `values` into rows that were not overwritten
     - `name`: The column; of a nested one the whole or a leaf, `'obs.arm'`
     - `idxs`: Row numbers, of any shape; -1 names none
     - `values`: Their shape, and behind it that of a row

@@ -131,7 +131,7 @@ class Ring:
         ...
 
     def put(self, name: str, idxs, values, serials: Any=None) -> int:
-        """Write `values` into rows that are still the ones they were
+        """Write `values` into rows that were not overwritten
     - `name`: The column; of a nested one the whole or a leaf, `'obs.arm'`
     - `idxs`: Row numbers, of any shape; -1 names none
     - `values`: Their shape, and behind it that of a row

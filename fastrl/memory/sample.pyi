@@ -1,6 +1,6 @@
 """Which rows of a memory are drawn
 
-A learner that draws from the same random stream as its environment or its network changes both whenever it draws; and a run that nobody can repeat, nobody can debug. Here each sampler owns its generator: a seed repeats its draws, and no other random number moves. `Uniform` and `Prioritized` choose the rows of a batch, and `HER` gives them goals that were reached; a [`Walk`](02a_memory.walk.ipynb) makes several steps of each, and a [`Mixture`](02d_memory.mixture.ipynb) draws from several memories.
+A learner that draws from the same random stream as its environment or its network changes both whenever it draws; and nobody can debug a run that cannot be repeated. Here each sampler owns its generator: a seed repeats its draws, and no other random number moves. `Uniform` and `Prioritized` choose the rows of a batch, and `HER` gives them goals that were reached; a [`Walk`](02a_memory.walk.ipynb) makes several steps of each, and a [`Mixture`](02d_memory.mixture.ipynb) draws from several memories.
 
 Docs: https://fastrl.github.io/fastrl/memory.sample.html.md"""
 from typing import Any, overload

@@ -1,6 +1,6 @@
-"""One process at a time adds rows that several processes see; a second one is noticed, and told
+"""One process at a time adds rows that several processes see; a second one gets an error
 
-Two workers get the same shared memory and both add their steps to it. Rows are lost, others are half of one step and half of another, and nothing looks wrong until you wonder why the agent does not learn. A `Turn` notes in the head of the rows which process writes. Another one may take over; whoever is not in turn any more gets an error before it writes anything.
+Two workers get the same shared memory and both add their steps to it. Rows are lost, others are half of one step and half of another, and nothing looks wrong until you wonder why the agent does not learn. A `Turn` notes in the head of the rows which process writes. Another process may take over; one whose turn is over gets an error before it writes anything.
 
 Docs: https://fastrl.github.io/fastrl/memory.turn.html.md"""
 

@@ -1,6 +1,6 @@
-"""A function that writes a row of known fields, compiled for just these
+"""Compile a function that writes rows of known fields
 
-A loop adds a row at each step. To look at each field of it and copy one after the other takes longer than the copying, so `row_writer` makes a function for the fields of a store: it tests whether a row fits as it is, and packs a short row in one stroke. Rows that fail the test take the general way, which converts or refuses them.
+A loop adds a row at each step. Checking its fields one by one takes longer than copying them, so `row_writer` makes a function for the fields of a store: it tests whether a row fits as it is, and packs a short row in one call. Rows that fail the test take the general way, which converts or refuses them.
 
 Docs: https://fastrl.github.io/fastrl/memory.writer.html.md"""
 
