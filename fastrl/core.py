@@ -13,7 +13,7 @@ __all__ = ['leaves', 'map_leaves', 'path_name', 'printable', 'difference', 'test
            'aligned_zeros', 'prefetch', 'in_large_pages']
 
 # %% ../nbs/00_core.ipynb #4703f0cd
-import ctypes, math, mmap, numba, signal, sys, threading, time, warnings
+import ctypes, functools, math, mmap, numba, signal, sys, threading, time, warnings
 from contextlib import contextmanager
 from difflib import get_close_matches
 from html import escape
@@ -476,7 +476,17 @@ def compiled(f):
                 res._cache = NullCache()
                 return make(sig)
     res.compile = compile
-    return res
+    @functools.wraps(f)
+    def call(*args):
+        try: return res(*args)
+        except SystemError as e: raise _raised_in(e) from None # numba loses a Ctrl-C between two arrays that it returns
+    call.loop,call._numba_type_ = res,numba.types.Dispatcher(res) # other loops call it without a detour
+    return call
+
+def _raised_in(e):
+    "What a `SystemError` is about: where code went on after an exception, Python raises one from it"
+    while type(e) is SystemError and e.__cause__ is not None: e = e.__cause__
+    return e
 
 @compiled
 def check_idxs(

@@ -15,14 +15,15 @@ from fastrl.memory.sample import HER
 from fastrl.memory.tree import SumTree
 from fastrl.memory.walk import Runs, Walk
 
+def loop_of(o): return o.loop if isinstance(getattr(o, 'loop', None), numba.core.dispatcher.Dispatcher) else None
+
 def kernels():
     "All compiled functions of the package, by name"
     res = {}
     for o in pkgutil.walk_packages(fastrl.__path__, 'fastrl.'):
         try: m = importlib.import_module(o.name)
         except ImportError: continue # of something optional
-        res.update({f'{o.name}.{k}': v for k,v in vars(m).items() if isinstance(v, numba.core.dispatcher.Dispatcher)
-                    and v.py_func.__module__==o.name})
+        res.update({f'{o.name}.{k}': f for k,v in vars(m).items() if (f := loop_of(v)) and v.__module__==o.name})
     return res
 
 def ran(found):
@@ -33,7 +34,7 @@ def ran(found):
         if f in seen: continue
         seen.add(f)
         names = f.py_func.__globals__
-        todo += [o for n in f.py_func.__code__.co_names if isinstance(o := names.get(n), numba.core.dispatcher.Dispatcher)]
+        todo += [o for n in f.py_func.__code__.co_names if (o := loop_of(names.get(n)))]
     return {k for k,v in found.items() if v in seen}
 
 # %% Memories

@@ -1,7 +1,7 @@
 "A Ctrl-C while something is compiled for the first time waits until it is compiled"
-import signal, threading
+import os, signal, threading
 from contextlib import contextmanager
-import pytest
+import numpy as np, pytest
 from numba.core import event
 from fastrl.core import compiled, signals_held
 
@@ -29,12 +29,29 @@ def test_interrupted_while_compiling():
     inner,outer = loops()
     with pressing():
         with pytest.raises(KeyboardInterrupt): outer(3)
-        assert (len(inner.signatures), len(outer.signatures), outer(3))==(1, 1, 8)
+        assert (len(inner.loop.signatures), len(outer.loop.signatures), outer(3))==(1, 1, 8)
+
+def busy(n):
+    "Two arrays, after a while"
+    x = 1
+    for i in range(n): x = (x*6364136223846793005+i)%2147483647
+    return np.full(2, x),np.arange(3)
+
+def test_interrupted_in_a_loop():
+    "Numba loses an exception between two arrays: a `SystemError` came, which nobody catches who waits for Ctrl-C"
+    f = compiled(busy)
+    f(1)
+    for _ in range(3):
+        pressed = threading.Timer(.02, os.kill, (os.getpid(), signal.SIGINT))
+        with pytest.raises(KeyboardInterrupt):
+            pressed.start()
+            while True: f(3*10**7)
+        pressed.join()
 
 def test_handlers():
     "A handler that raises nothing runs once per signal, after what was compiled; other signals wait, too"
     came,f = [],loops()[1]
-    with pressing(lambda n,_: came.append((n, len(f.signatures)))): assert f(3)==8
+    with pressing(lambda n,_: came.append((n, len(f.loop.signatures)))): assert f(3)==8
     assert came==[(signal.SIGINT,1)]*2
     was = signal.signal(signal.SIGTERM, lambda n,_: came.append(n))
     try:
