@@ -11,7 +11,7 @@ __all__ = ['log', 'Ring', 'Field', 'schema_fields', 'pack_fields', 'nest', 'chec
            'machine_memory', 'compiled', 'Seams']
 
 # %% ../../nbs/01_memory.ring.ipynb #1968ead8
-import logging, os, threading, time, weakref
+import logging, os, time, weakref
 from functools import lru_cache
 from inspect import signature
 import numpy as np, torch
