@@ -14,7 +14,7 @@ __all__ = ['check_frames', 'warn_of_stacks', 'pool_path', 'pool_file', 'is_image
 
 # %% ../../nbs/02c_memory.stacks.ipynb #3d87d1c6
 import math, numpy as np, torch
-from functools import lru_cache, reduce
+from functools import lru_cache
 from itertools import product
 from pathlib import Path
 from fastcore.basics import patch
@@ -475,7 +475,7 @@ def continued(
 
 def _part_of(o, part):
     "What stands at the path `part` of an observation, if anything does"
-    try: return reduce(lambda v, k: v[k], part, o) if part else o
+    try: return leaf_at(o, part) if part else o
     except (LookupError, TypeError): pass
 
 def _one_later(step, was): return was.step is not None and step==was.step+1 # `None`: rows here have no such column
