@@ -267,10 +267,10 @@ def check_aliasing(trial):
                     except (TypeError, ValueError): pass # nobody can write to it
 
 # %% ../../nbs/07_memory.check.ipynb #7c000001
-def after_update(make, late, cap=5, huge=1e6): # -> its state; the states drawn then, and which rows have that error
-    """Give one row of a batch a `huge` TD error: at once, or `late`, when all rows are overwritten
+def after_update(make, late): # -> its state; the states drawn then, and which rows have that error
+    """Give one row of a batch a huge TD error: at once, or `late`, when all rows are overwritten
     - returns: its state; the states drawn then, and which rows have that error"""
-    (memory,n),steps = new_memory(make, cap, (3,)),tiny_steps((3,))
+    (memory,n),steps,huge = new_memory(make, 5, (3,)),tiny_steps((3,)),1e6
     if not hasattr(memory, 'update_td'): raise NotThere('it has no `update_td`')
     for o in steps[:n]: memory.add(**arrays(o))
     batch,idxs = drawn(memory)

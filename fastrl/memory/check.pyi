@@ -129,8 +129,8 @@ def check_aliasing(trial):
     """The memory keeps neither the arrays it is given, nor gives out its own"""
     ...
 
-def after_update(make, late, cap=5, huge=1000000.0):
-    """Give one row of a batch a `huge` TD error: at once, or `late`, when all rows are overwritten
+def after_update(make, late):
+    """Give one row of a batch a huge TD error: at once, or `late`, when all rows are overwritten
     - returns: its state; the states drawn then, and which rows have that error"""
     ...
 

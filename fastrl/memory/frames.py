@@ -18,7 +18,7 @@ from torch import Tensor, from_numpy
 from ..core import *
 from .place import *
 from .alike import *
-from .ring import Ring, Seams
+from .ring import Ring
 from .row import *
 from .stacks import *
 
@@ -68,9 +68,7 @@ class FrameRing(Ring):
     @property
     def shown(self)->int: return 0 if self.flat else self.stack # the axis of frames in a batch; 0: there is none
 
-    @property
-    def seams(self)->Seams: return super().seams
-    @seams.setter
+    @Ring.seams.setter
     def seams(self, s):
         Ring.seams.fset(self, s)
         self._before = max(self._before, s.forgotten)
@@ -325,7 +323,7 @@ _telling = 'terminated','truncated','env_id','worker_id','episode_id','step'
 @patch
 def _frames_at(self:FrameRing, slots):
     "The frames in `slots`, `(1,stack)`, as tuples of arrays of words"
-    parts = [as_words(o[None], 1)[0] for o in self._pixels(slots.reshape(-1).to(self.device), True)]
+    parts = [as_words(o[None])[0] for o in self._pixels(slots.reshape(-1).to(self.device), True)]
     return [tuple(o[k].copy() for o in parts) for k in range(slots.shape[1])]
 
 # %% ../../nbs/03a_memory.frames.ipynb #0eca2808

@@ -50,7 +50,9 @@ class Ring:
         self.place.about = about or {}
         self._attach_serials()
         fields = None if schema is None else Fields(schema_fields(schema))
-        if self.place.path and self.place.path.exists(): self._open_file(fields)
+        if self.place.path and self.place.path.exists():
+            self.capacity = self.serials.capacity = len(self.place.open(fields, self.capacity))
+            self.serials.opened()
         elif self.place.others and capacity is None:
             raise ValueError('a shared or mapped ring does not grow: give it a `capacity`')
         elif fields is not None: self._make_room(fields)
@@ -499,13 +501,6 @@ def _without_torn(self:Ring, sampler, bs, idxs, cols, k):
         for c,v in cols.items(): v[bad] = others[c][good[:len(bad)]]
     raise ValueError(f'{sampler!r} draws hardly any row but those that are half written or forgotten: '
                      'let it draw rows that `ring.holds`')
-
-# %% ../../nbs/01_memory.ring.ipynb #773b9ad9
-@patch
-def _open_file(self:Ring, fields=None):
-    "Open the file that a ring left"
-    self.capacity = self.serials.capacity = len(self.place.open(fields, self.capacity))
-    self.serials.opened()
 
 # %% ../../nbs/01_memory.ring.ipynb #8a45d940
 
