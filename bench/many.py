@@ -4,7 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np, torch
 from fastrl.memory.replay import ExperienceReplay
 from . import priority, stores
-from .rows import make_rows, names
+from .rows import make_rows
 from .turns import more, resident
 
 # %% Uniform and prioritized draws of CartPole rows

@@ -2,7 +2,7 @@
 
 Each store lives in a process of its own, torchrl's in an environment of its own, and they take turns. A point is stored as soon as
 it is measured; a run that was stopped continues. `python -m bench.run scaling`, or alone: `python -m bench.scaling`"""
-import json, os, subprocess, sys
+import json, subprocess, sys
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path

@@ -7,7 +7,7 @@ from typing import Any, overload
 from contextlib import contextmanager
 import numpy as np, torch
 from torch import Tensor
-__all__ = ['leaves', 'map_leaves', 'path_name', 'printable', 'difference', 'test_same', 'test_in', 'test_len', 'test_lt', 'tensor_from', 'row_index', 'TensorBatch', 'in_lines', 'BD', 'columns_html', 'rows_text', 'whole_number', 'refuse_words', 'usable_device', 'sent', 'warn_user', 'Progress', 'signals_held', 'compiled', 'check_idxs', 'aligned_zeros', 'prefetch', 'in_large_pages']
+__all__ = ['leaves', 'map_leaves', 'path_name', 'leaf_at', 'printable', 'difference', 'test_same', 'test_in', 'test_len', 'test_lt', 'tensor_from', 'row_index', 'row_numbers', 'TensorBatch', 'in_lines', 'BD', 'columns_html', 'rows_text', 'whole_number', 'refuse_words', 'usable_device', 'sent', 'warn_user', 'Progress', 'signals_held', 'compiled', 'check_idxs', 'aligned_zeros', 'prefetch', 'in_large_pages']
 
 def leaves(o, path: tuple=()):
     """Each `(path, leaf)` of `o`, in order
@@ -25,6 +25,10 @@ def map_leaves(f, o, *os):
 
 def path_name(path: tuple) -> str:
     """The name of the leaf at `path` in messages and tables"""
+    ...
+
+def leaf_at(o, path: tuple):
+    """What stands at `path` in `o`"""
     ...
 
 def printable(text: str) -> str:
@@ -61,6 +65,10 @@ def row_index(o, n: int):
     - `o`: An int, slice, list, mask, array or tensor
     - `n`: How many rows there are
     - returns: a slice, or a tensor of row numbers"""
+    ...
+
+def row_numbers(o, n: int) -> Tensor:
+    """The numbers of the rows that `o` names, of a slice, too"""
     ...
 
 class TensorBatch(Tensor):

@@ -14,7 +14,7 @@ __all__ = ['log', 'ParallelExperience', 'SequentialReinforcementLearner', 'Paral
            'LESS_THAN_THRESHOLD']
 
 # %% ../nbs/12_parallel.ipynb #535ae542
-import asyncio, cloudpickle, hashlib, inspect, logging, math, shutil, threading
+import asyncio, cloudpickle, hashlib, inspect, logging, math, threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, contextmanager
 from dataclasses import replace

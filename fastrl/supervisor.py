@@ -258,9 +258,9 @@ def _write_task(f, spec, call):
     f.flush()
     f.seek(0)
 
-def _tail(f, most=10_000):
+def _tail(f):
     "The end of what is in `f`"
-    f.seek(max(0, f.seek(0, 2)-most))
+    f.seek(max(0, f.seek(0, 2)-10_000))
     return f.read().decode(errors='replace')
 
 # %% ../nbs/11_supervisor.ipynb #039b69a4

@@ -2,11 +2,11 @@
 
 `python tests/bounds.py 0 5`: the seed, and how many seconds. The last line says how many kernels ran; `test_bounds.py` runs it
 with a cache of its own, since compiled code from another cache would check nothing."""
-import gc, io, pickle, pkgutil, importlib, random, sys, tempfile, time, warnings
+import pickle, pkgutil, importlib, sys, tempfile, time, warnings
 from pathlib import Path
 import numba, numpy as np, torch
 import fastrl
-from fastrl import EpisodeReplay, ExperienceBank, ExperienceReplay, Prioritized, Ring, Uniform
+from fastrl import ExperienceBank, ExperienceReplay, Prioritized, Ring, Uniform
 from fastrl.data.gym import GymLoop, Source
 from fastrl.memory.bank import create_experience
 from fastrl.memory.dataset import ScoreEvictor

@@ -5,7 +5,7 @@ one's files stand, each killed by SIGKILL at a random moment; the seed is 0."""
 import os, random, select, signal, sys, tempfile, time
 from pathlib import Path
 import numpy as np, torch
-from fastrl.memory.disk import Saved, verify
+from fastrl.memory.disk import verify
 from fastrl.memory.replay import ExperienceReplay
 from fastrl.memory.sample import Prioritized
 

@@ -4,7 +4,7 @@
 Each run is a process of its own, forked when all is imported; the recipe is that of the how-to page."""
 import hashlib, json, os, signal, sys
 from pathlib import Path
-import gymnasium as gym, torch
+import torch
 from stable_baselines3 import DQN, SAC
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.vec_env import VecNormalize

@@ -2,7 +2,7 @@
 import copy, gc, json, os, pickle, random, subprocess, sys, threading, time, weakref, pytest, torch
 from pathlib import Path
 from torch import tensor
-from fastrl.core import BD, leaves, test_same as same
+from fastrl.core import BD, test_same as same
 from fastrl.memory.replay import ExperienceReplay, ExperienceReplayException, MemoryNotWarm
 from fastrl.memory.ring import Ring
 from fastrl.memory.sample import Prioritized, Uniform

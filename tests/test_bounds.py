@@ -3,10 +3,9 @@ import os, subprocess, sys
 from pathlib import Path
 import numpy as np, pytest, torch
 from torch import tensor
-from fastrl import ExperienceReplay, Prioritized, Ring, Uniform
+from fastrl import ExperienceReplay, Prioritized, Uniform
 from fastrl.memory.folds import Folds
 from fastrl.memory.starts import Starts
-from fastrl.memory.tree import SumTree
 from fastrl.memory.walk import Walk
 
 # %% What is compiled, with every index checked

@@ -11,7 +11,6 @@ from fastrl.memory.limit import RateLimiter
 from fastrl.memory.replay import ExperienceReplay, MemoryNotWarm
 from fastrl.memory.ring import Ring
 from fastrl.memory.sample import Prioritized, Uniform
-from fastrl.memory.stream import Stream
 from fastrl.memory.walk import Walk
 from torch import tensor
 

@@ -1,5 +1,5 @@
 "What an editor and `help` say of the library: stubs in which patched methods stand in their classes, and parameters that are explained"
-import importlib, importlib.util, inspect, json, os, pkgutil, pydoc, re, subprocess, sys
+import importlib, importlib.util, inspect, json, pkgutil, pydoc, re, subprocess, sys
 from pathlib import Path
 import fastrl, jedi, pytest
 from fastcore.nbio import read_nb

@@ -1,11 +1,8 @@
 "`EpisodeReplay.add_vector` against what each environment did by itself: every mode, one-step episodes, resets by hand, saves, evictions"
-import gc, warnings
-from contextlib import suppress
+import gc
 import gymnasium as gym, numpy as np, pytest, torch
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from torch import tensor
-from fastrl.core import test_same as same
-from fastrl.memory.disk import LoadError
 from fastrl.memory.episodes import *
 from test_episodes import Longest, Model, raises
 

@@ -1417,9 +1417,6 @@ def test_mapped(tmp_path):
     assert (len(ds), ds.max_episodes)==(0, 20); ds.add_episode(episode(1, 3))
     os.unlink(d/'m.episodes')
     with raises('is missing', FileNotFoundError): RingBufferDataset(20, path=d/'m')
-    ds = RingBufferDataset(9, path=d/'h', half_precision=True)
-    ds.add_episode(dict(a=tensor([.1]), b=tensor([.5]).half(), c=tensor([1])))
-    again = RingBufferDataset(9, path=d/'h'); same(again[0], ds[0]); assert again[0]['b'].dtype==torch.float16
 
 def test_copies():
     ds = RingBufferDataset(9); ds.add_episode(episode(1,3))

@@ -1,5 +1,5 @@
 "A learner with a memory among fastai's own habits: half precision, another machine, several updates, what is not a fit"
-import subprocess, sys, warnings
+import subprocess, sys
 from contextlib import suppress
 from functools import partial
 import gymnasium as gym, numpy as np, pytest, torch
@@ -13,7 +13,7 @@ from torch.nn.functional import mse_loss
 from fastrl.agents.dqn import EpsilonGreedy, QNet, ShowColumns, dqn_learner
 from fastrl.core import BD, test_same as same
 from fastrl.data.gym import GymLoop, LoopCallback, NoValidation, Source
-from fastrl.data.learner import EpisodeDL, NEpisodes, Reward, RowsDL, as_rows, fake_gym_learner, frames_in, play_episodes, returns_in
+from fastrl.data.learner import NEpisodes, Reward, RowsDL, as_rows, fake_gym_learner, frames_in, play_episodes, returns_in
 from fastrl.memory.experience_replay import ExperienceReplay, ExperienceReplayCallback, Prioritized, Resume
 from fastrl.memory.updates import MoreUpdates
 

@@ -3,9 +3,7 @@ import copy, pickle, re, sys, warnings
 from types import SimpleNamespace
 from functools import partial
 import gymnasium as gym, numpy as np, pytest, torch
-from fastcore.basics import patch_to
 from fastrl import *
-from fastrl.core import BD
 
 n = 4
 vector = dict(state=np.zeros((n,3), np.float32), action=np.zeros(n, int), reward=np.ones(n), terminated=np.zeros(n, bool))

@@ -4,7 +4,7 @@ from fastrl import ExperienceReplay
 from fastrl.core import leaves
 from fastrl.memory.replay import ExperienceReplayException
 from fastrl.memory.ring import Ring
-from fastrl.memory.sample import HER, Prioritized
+from fastrl.memory.sample import HER
 
 def reward(achieved, goal, idxs): return achieved[:,0]*1000+goal[:,0]
 

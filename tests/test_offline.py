@@ -5,7 +5,6 @@ from pathlib import Path
 import h5py, minari, numpy as np, pytest, torch
 from gymnasium import spaces
 from minari.data_collector import EpisodeBuffer
-from fastrl import EpisodeReplay, Prioritized
 from fastrl.compat import from_d4rl, from_minari, to_minari
 from fastrl.core import leaves, map_leaves, test_same as same
 from fastrl.memory.replay import ExperienceReplay, ExperienceReplayException

@@ -9,7 +9,6 @@ from fastrl.memory.disk import LoadError, Saved, pieces_of, write_manifest
 from fastrl.memory.replay import ExperienceReplay, ExperienceReplayException, MemoryNotWarm
 from fastrl.memory.ring import Ring
 from fastrl.memory.sample import Prioritized, Uniform
-from fastrl.memory.stream import Stream
 from fastrl.memory.walk import Walk
 from torch import tensor
 

@@ -13,7 +13,7 @@ __all__ = ['EpsilonGreedy', 'huber', 'DQN', 'play', 'Evaluate', 'Score', 'Column
 # %% ../../nbs/10_agents.dqn.ipynb #dce88c16
 import copy, time
 from collections import deque
-from functools import partial, reduce
+from functools import partial
 import gymnasium as gym, numpy as np, plotly.graph_objects as go, torch
 from fastai.basics import Callback, Learner, Metric, OptimWrapper
 from fastai.callback.schedule import ParamScheduler # and `Learner.lr_find`
@@ -232,7 +232,7 @@ def _side_by_side(space, obs):
     "Observations of several environments as states `(n, …)`, nested as the space is"
     arrays = StepArrays(space_form(space, 'observation_space'), 1, len(obs))
     for i,o in enumerate(obs):
-        for path,a in arrays.leaves: a[0,i] = reduce(lambda v,k: v[k], path, o)
+        for path,a in arrays.leaves: a[0,i] = leaf_at(o, path)
     return map_leaves(to_rows, arrays.form)
 
 # %% ../../nbs/10_agents.dqn.ipynb #9442b637

@@ -12,7 +12,6 @@ __all__ = ['GymLoop', 'FirstLast', 'windows', 'ResReduce', 'show_source', 'Sourc
            'reward_loss', 'fake_gym_learner']
 
 # %% ../../nbs/05b_data.gym.ipynb #a9d9750a
-import functools
 from types import SimpleNamespace
 import numpy as np, torch
 from fastcore.basics import patch, store_attr
@@ -221,7 +220,7 @@ def _put_final(self:GymLoop, new, over, info):
                              'Pass the infos on, or use another autoreset mode')
         first = self._written.at('next_state', new+i)
         for path,a in self._written.leaves['next_state']:
-            a[new+i] = functools.reduce(lambda v,k: v[k], path, final)
+            a[new+i] = leaf_at(final, path)
         # a worker of gymnasium resets before it sends the `final_obs`
         if self.env is self.env_name and isinstance(self.env.unwrapped, AsyncVectorEnv):
             self._check_final(*(self._written.at(o, new+i) for o in ('state','next_state')), first, i)

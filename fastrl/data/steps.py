@@ -10,7 +10,7 @@ Docs: https://fastrl.github.io/fastrl/data.steps.html.md"""
 __all__ = ['space_form', 'StepArrays', 'to_rows', 'since', 'StepRows']
 
 # %% ../../nbs/05aa_data.steps.ipynb #5aa00004
-import functools, math
+import math
 import numpy as np, torch
 from fastcore.basics import patch
 from gymnasium import spaces
@@ -53,7 +53,7 @@ class StepArrays:
         "Copy `value` into step `t`"
         if self.flat is not None: self.flat[t] = value
         else:
-            for path,a in self.leaves: a[t] = functools.reduce(lambda v,k: v[k], path, value)
+            for path,a in self.leaves: a[t] = leaf_at(value, path)
 
     def at(self, *where):
         "A copy of step `t`, of all environments, or of one: `at(t)`, `at(t, i)`"
@@ -131,7 +131,7 @@ class StepRows:
 class _Nested:
     def __init__(self, leaves): self.leaves = leaves
     def __setitem__(self, rows, value):
-        for path,a in self.leaves: a[rows] = functools.reduce(lambda v,k: v[k], path, value)
+        for path,a in self.leaves: a[rows] = leaf_at(value, path)
 
 # %% ../../nbs/05aa_data.steps.ipynb #d022d621
 _number_types = dict(reward=np.float32, terminated=bool, truncated=bool, done=bool, step=np.int64, episode_id=np.int64,

@@ -347,7 +347,7 @@ def folder_said(
         try: said = json.loads(raw)
         except ValueError: return
         if not isinstance(said, dict) or said.get('format')!=_folder_format: return
-        if (crc := said.pop('crc32', None)) not in (None, _crc_of(said)): # earlier versions wrote none
+        if said.pop('crc32', None) not in (None, _crc_of(said)): # earlier versions wrote none
             raise ValueError('its checksum does not match')
         limit,last = said.get('max_size'),said.get('last')
         if not (limit is None or type(limit) is int and limit>0):

@@ -234,7 +234,7 @@ def update_td(self:ReplayBuffer,
     - `idxs`: `(n,)`, the batch's
     - `serials`: The batch's; without them the rows are taken as they are now"""
     with self.ring as ring:
-        idxs = _row_numbers(idxs, ring)
+        idxs = row_numbers(idxs, len(ring)).to(ring.device)
         td = tensor_from(td_errors).detach().to(ring.device).double()
         serials = ring.serial(idxs) if serials is None else tensor_from(serials)
         for k,v in dict(td_errors=td, serials=serials).items():
@@ -245,12 +245,6 @@ def update_td(self:ReplayBuffer,
         self.sampler.update(ring, idxs[there], td.view(-1)[there])
         self.dropped_updates += len(idxs)-int(there.sum())
         ring.place.mark_changed('priority', idxs[there]) # the next checkpoint writes these
-
-# %% ../../nbs/06c_memory.buffer.ipynb #7c542757
-
-def _row_numbers(idxs, ring):
-    i = row_index(idxs, len(ring))
-    return (torch.arange(len(ring), device='cpu')[i] if isinstance(i, slice) else i).to(ring.device)
 
 # %% ../../nbs/06c_memory.buffer.ipynb #979a0c33
 _meta_keys = ('capacity','state_dim','action_dim','hidden_dim','position','size','device')

@@ -8,8 +8,8 @@ Docs: https://fastrl.github.io/fastrl/memory.check.html.md"""
 
 # %% auto #0
 __all__ = ['known_mistakes', 'tiny_cases', 'all_columns', 'Mistake', 'NotThere', 'case', 'check_memory', 'tiny_steps',
-           'following', 'expected', 'new_memory', 'arrays', 'drawn', 'first', 'rows_of', 'same', 'joints_of', 'Trial',
-           'check_rows', 'check_time_limit', 'check_terminal', 'check_last_state', 'check_write_cursor',
+           'following', 'expected', 'new_memory', 'arrays', 'drawn', 'first', 'fed', 'rows_of', 'same', 'joints_of',
+           'Trial', 'check_rows', 'check_time_limit', 'check_terminal', 'check_last_state', 'check_write_cursor',
            'check_overwritten', 'check_episodes', 'check_environments', 'check_aliasing', 'after_update', 'frequent',
            'check_late_priorities', 'random_states', 'check_random_state']
 
@@ -106,24 +106,29 @@ def first(v, ndim=1):
     return v[(slice(None),)*ndim+(0,)*(v.ndim-ndim)]
 
 # %% ../../nbs/07_memory.check.ipynb #7c000017
-def rows_of(make, cases, samples, several=False):
-    "Every row that new memories give while they are fed by one environment, or by `several`"
+def fed(make, cases, several): # -> (memory, its capacity, the steps so far, their serials by state, all that in words)
+    """New memories, after each step of one environment, or of `several`
+    - returns: (memory, its capacity, the steps so far, their serials by state, all that in words)"""
     for cap,lengths in cases:
         if (len(lengths)>1)!=several: continue
         (memory,cap),steps = new_memory(make, cap, lengths),tiny_steps(lengths)
         serials = {o['state'][0]: s for s,o in enumerate(steps)}
         for n,step in enumerate(steps, 1):
             memory.add(**arrays(step))
-            for _ in range(samples):
-                where,(batch,_) = f'capacity {cap}, episodes of {lengths}, after {n} steps',drawn(memory)
-                cols = {k: first(v).tolist() for k,v in batch.items() if k in (*step, 'n_steps') and k!='env_id'}
-                for j,at in enumerate(cols['state']):
-                    s,got = serials.get(at, n),{k: v[j] for k,v in cols.items()}
-                    r = SimpleNamespace(where=where, at=at, s=s, got=got, known=s<n, old=n-s>cap, end=None)
-                    if r.known: # else it was never added
-                        gamma = getattr(memory, 'gamma', 1)
-                        r.end,r.joins,r.want = expected(steps[:n], s, got.get('n_steps', 1), gamma)
-                    yield r
+            yield memory,cap,steps[:n],serials,f'capacity {cap}, episodes of {lengths}, after {n} steps'
+
+def rows_of(make, cases, samples, several=False):
+    "Every row that new memories give while they are fed by one environment, or by `several`"
+    for memory,cap,steps,serials,where in fed(make, cases, several):
+        n,names = len(steps),(*steps[-1], 'n_steps')
+        for _ in range(samples):
+            cols = {k: first(v).tolist() for k,v in drawn(memory)[0].items() if k in names and k!='env_id'}
+            for j,at in enumerate(cols['state']):
+                s,got = serials.get(at, n),{k: v[j] for k,v in cols.items()}
+                r = SimpleNamespace(where=where, at=at, s=s, got=got, known=s<n, old=n-s>cap, end=None)
+                if r.known: # else it was never added
+                    r.end,r.joins,r.want = expected(steps, s, got.get('n_steps', 1), getattr(memory, 'gamma', 1))
+                yield r
 
 def same(r, *names):
     "Does the row `r` hold what it should in the columns `names`?"
@@ -136,20 +141,16 @@ all_columns = 'action','reward','next_state','terminated','truncated'
 # %% ../../nbs/07_memory.check.ipynb #7c00001a
 def joints_of(make, cases, samples, several=False):
     "Each two steps that follow one another in sequences that new memories draw"
-    for cap,lengths in cases:
-        if (len(lengths)>1)!=several: continue
-        (memory,cap),steps = new_memory(make, cap, lengths),tiny_steps(lengths)
+    for memory,cap,steps,serials,where in fed(make, cases, several):
         if not hasattr(memory, 'sample_sequences'): return
-        serials = {o['state'][0]: s for s,o in enumerate(steps)}
-        for n,step in enumerate(steps, 1):
-            memory.add(**arrays(step))
-            for T in (2,3):
-                if all(expected(steps[:n], s, T)[1] for s in range(max(0, n-cap), n)): continue # none is stored
-                runs = memory.sample_sequences(4*samples, T)
-                for run in first((runs[0] if isinstance(runs, tuple) else runs)['state'], 2).tolist():
-                    for x,y in zip(run, run[1:]):
-                        where = f'capacity {cap}, episodes of {lengths}, after {n} steps: in a sequence the state'
-                        yield _joint(steps[:n], serials.get(x, n), serials.get(y, n), f'{where} {y} follows {x}')
+        n = len(steps)
+        for T in (2,3):
+            if all(expected(steps, s, T)[1] for s in range(max(0, n-cap), n)): continue # none is stored
+            runs = memory.sample_sequences(4*samples, T)
+            for run in first((runs[0] if isinstance(runs, tuple) else runs)['state'], 2).tolist():
+                for x,y in zip(run, run[1:]):
+                    yield _joint(steps, serials.get(x, n), serials.get(y, n),
+                                 f'{where}: in a sequence the state {y} follows {x}')
 
 def _joint(steps, x, y, where):
     if max(x, y)>=len(steps): return SimpleNamespace(where=where, right=False, end=None, mixes=False)
@@ -267,10 +268,10 @@ def check_aliasing(trial):
                     except (TypeError, ValueError): pass # nobody can write to it
 
 # %% ../../nbs/07_memory.check.ipynb #7c000001
-def after_update(make, late, cap=5, huge=1e6): # -> its state; the states drawn then, and which rows have that error
-    """Give one row of a batch a `huge` TD error: at once, or `late`, when all rows are overwritten
+def after_update(make, late): # -> its state; the states drawn then, and which rows have that error
+    """Give one row of a batch a huge TD error: at once, or `late`, when all rows are overwritten
     - returns: its state; the states drawn then, and which rows have that error"""
-    (memory,n),steps = new_memory(make, cap, (3,)),tiny_steps((3,))
+    (memory,n),steps,huge = new_memory(make, 5, (3,)),tiny_steps((3,)),1e6
     if not hasattr(memory, 'update_td'): raise NotThere('it has no `update_td`')
     for o in steps[:n]: memory.add(**arrays(o))
     batch,idxs = drawn(memory)

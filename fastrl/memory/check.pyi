@@ -4,7 +4,7 @@ The mistakes of a replay memory are silent: the loss goes down, the agent just l
 
 Docs: https://fastrl.github.io/fastrl/memory.check.html.md"""
 from typing import Any, overload
-__all__ = ['known_mistakes', 'tiny_cases', 'all_columns', 'Mistake', 'NotThere', 'case', 'check_memory', 'tiny_steps', 'following', 'expected', 'new_memory', 'arrays', 'drawn', 'first', 'rows_of', 'same', 'joints_of', 'Trial', 'check_rows', 'check_time_limit', 'check_terminal', 'check_last_state', 'check_write_cursor', 'check_overwritten', 'check_episodes', 'check_environments', 'check_aliasing', 'after_update', 'frequent', 'check_late_priorities', 'random_states', 'check_random_state']
+__all__ = ['known_mistakes', 'tiny_cases', 'all_columns', 'Mistake', 'NotThere', 'case', 'check_memory', 'tiny_steps', 'following', 'expected', 'new_memory', 'arrays', 'drawn', 'first', 'fed', 'rows_of', 'same', 'joints_of', 'Trial', 'check_rows', 'check_time_limit', 'check_terminal', 'check_last_state', 'check_write_cursor', 'check_overwritten', 'check_episodes', 'check_environments', 'check_aliasing', 'after_update', 'frequent', 'check_late_priorities', 'random_states', 'check_random_state']
 
 class Mistake(AssertionError):
     """A memory did something wrong"""
@@ -54,6 +54,11 @@ def drawn(memory):
 
 def first(v, ndim=1):
     """The first number of each row in `v`, an array of any library; rows have `ndim` axes"""
+    ...
+
+def fed(make, cases, several):
+    """New memories, after each step of one environment, or of `several`
+    - returns: (memory, its capacity, the steps so far, their serials by state, all that in words)"""
     ...
 
 def rows_of(make, cases, samples, several=False):
@@ -129,8 +134,8 @@ def check_aliasing(trial):
     """The memory neither keeps the arrays it is given nor gives out its own"""
     ...
 
-def after_update(make, late, cap=5, huge=1000000.0):
-    """Give one row of a batch a `huge` TD error: at once, or `late`, when all rows are overwritten
+def after_update(make, late):
+    """Give one row of a batch a huge TD error: at once, or `late`, when all rows are overwritten
     - returns: its state; the states drawn then, and which rows have that error"""
     ...
 

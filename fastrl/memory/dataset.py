@@ -11,7 +11,7 @@ __all__ = ['stored_as', 'FieldType', 'device_or_cpu', 'fit_schema', 'Evictor', '
            'EpisodeDataset']
 
 # %% ../../nbs/05d_memory.dataset.ipynb #2c715ae5
-import copy, heapq, itertools, math, threading, time
+import copy, heapq, threading
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from multiprocessing.context import get_spawning_popen

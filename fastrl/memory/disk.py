@@ -86,7 +86,7 @@ def load_memory(
                 empty = _made(folder, kind, make, saved)
                 if path: remove_files(where['path'])
                 ring,beside = saved.read(on_error, mapped, **where)
-                state = None if on_error=='skip' and not _has_state(saved) else saved.state()
+                state = _saved_state(saved, on_error)
                 break
             except LoadError:
                 # otherwise somebody saved there meanwhile, and its files were replaced
@@ -123,10 +123,10 @@ def _made(folder, kind, f, *args):
     except (Exception, MemoryError) as e:
         raise LoadError(f'{folder} cannot be loaded as {kind}: {type(e).__name__} {e}') from e
 
-def _has_state(saved):
-    try: saved.state()
-    except LoadError: return False
-    return True
+def _saved_state(saved, on_error):
+    try: return saved.state()
+    except LoadError:
+        if on_error!='skip': raise
 
 def _name_ring(ring, path):
     "Give the file of `ring` its name, once it is on the disk, and never over another one; that of its frames before"

@@ -422,7 +422,7 @@ def _size_text(n):
     k = min(int(np.log10(max(n, 1)))//3, 4)
     return f'{n/1000**k:.3g} {["bytes","kB","MB","GB","TB"][k]}'
 
-def _facts(er, times=()):
+def _facts(er, times):
     "The memory in numbers"
     n,ring,m = len(er),er.ring,er.memory
     row,fields,held,full,more = ring.fields.nbytes,ring.fields,0,0,''

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np, torch
 from torch import Tensor
 from ..core import *
-from .row import Field, as_tensor, batch_len, nest, torch_dtype
+from .row import Field, as_tensor, batch_len, torch_dtype
 
 # %% ../../nbs/05j_memory.forms.ipynb #31909e4f
 @dataclass

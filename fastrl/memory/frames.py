@@ -11,14 +11,14 @@ __all__ = ['FrameRing', 'add_steps', 'stored', 'pool_path']
 
 # %% ../../nbs/03a_memory.frames.ipynb #9c9d912e
 import copy, math
-from functools import partial, reduce
+from functools import partial
 import numpy as np, torch
 from fastcore.basics import patch
 from torch import Tensor, from_numpy
 from ..core import *
 from .place import *
 from .alike import *
-from .ring import Ring, Seams
+from .ring import Ring
 from .row import *
 from .stacks import *
 
@@ -68,9 +68,7 @@ class FrameRing(Ring):
     @property
     def shown(self)->int: return 0 if self.flat else self.stack # the axis of frames in a batch; 0: there is none
 
-    @property
-    def seams(self)->Seams: return super().seams
-    @seams.setter
+    @Ring.seams.setter
     def seams(self, s):
         Ring.seams.fset(self, s)
         self._before = max(self._before, s.forgotten)
@@ -325,7 +323,7 @@ _telling = 'terminated','truncated','env_id','worker_id','episode_id','step'
 @patch
 def _frames_at(self:FrameRing, slots):
     "The frames in `slots`, `(1,stack)`, as tuples of arrays of words"
-    parts = [as_words(o[None], 1)[0] for o in self._pixels(slots.reshape(-1).to(self.device), True)]
+    parts = [as_words(o[None])[0] for o in self._pixels(slots.reshape(-1).to(self.device), True)]
     return [tuple(o[k].copy() for o in parts) for k in range(slots.shape[1])]
 
 # %% ../../nbs/03a_memory.frames.ipynb #0eca2808
@@ -373,10 +371,7 @@ def _read(self:FrameRing, read, idxs):
     flat,more = idxs,{}
     if read is not None: rows,more = read(self, idxs)
     elif idxs.ndim==1: rows = self.place.take(idxs)
-    else:
-        flat = idxs.reshape(-1)
-        rows = self.place.take(flat.clamp(min=0))
-        for o in rows if isinstance(rows, list) else [tensor_from(rows)]: o[flat<0] = 0
+    else: rows = self.place.take_padded(flat := idxs.reshape(-1))
     return rows,self._add_frames(read, flat, rows, more)
 
 @patch
@@ -437,7 +432,7 @@ def gather(self:FrameRing,
     while True:
         with self:
             serials,batch,named = self.serial(flat),Ring.gather(self, flat),self.pool.fields[0].path
-            a,b = (_leaf_at(batch, (k, *named[1:])) for k in ('state','next_state'))
+            a,b = (leaf_at(batch, (k, *named[1:])) for k in ('state','next_state'))
             frames = self._pixels(torch.cat([a, b[:,-1:]], 1).long().view(-1), True)
             there = self.holds(flat)
             gone = max(self.seams.forgotten, self.serials.base) # rows below this one
@@ -448,7 +443,6 @@ def gather(self:FrameRing,
     batch = map_leaves(lambda o: o.unflatten(0, idxs.shape), with_stacks(self.pool.fields, self.shown, batch, flat))
     return batch if device is None else batch.to(device)
 
-def _leaf_at(batch, path): return reduce(lambda o, k: o[k], path, batch)
 
 # %% ../../nbs/03a_memory.frames.ipynb #609dcb60
 @patch
@@ -499,7 +493,7 @@ def copy_rows(self:FrameRing,
         rows,S,P = {**Ring.gather(source, idxs), **columns},self.stack,self.pool.capacity
         self._check_alike(source, rows)
         named = source.pool.fields[0].path[1:]
-        a,b = (_leaf_at(rows, (k, *named)).cpu().numpy().astype(np.int64) for k in ('state','next_state'))
+        a,b = (leaf_at(rows, (k, *named)).cpu().numpy().astype(np.int64) for k in ('state','next_state'))
         windows,new,most = np.concatenate([a, b[:,-1:]], 1),np.full(source.pool.capacity, -1),max(1, P//4//(S+1))
         for i in range(0, len(idxs), most):
             self._look()

@@ -9,7 +9,7 @@ from torch import Tensor
 from ..core import *
 from .place import *
 from .alike import *
-from .ring import Ring, Seams
+from .ring import Ring
 from .row import *
 from .stacks import *
 __all__ = ['FrameRing', 'add_steps', 'stored', 'pool_path']
@@ -41,11 +41,7 @@ class FrameRing(Ring):
     def shown(self) -> int:
         ...
 
-    @property
-    def seams(self) -> Seams:
-        ...
-
-    @seams.setter
+    @Ring.seams.setter
     def seams(self, s):
         ...
 

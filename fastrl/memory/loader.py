@@ -102,7 +102,7 @@ def check_padding(
                          'call the stored field `mask` another name')
 
 @patch
-def _batch_of(self:EpisodeDataset, chunks, mask, stack=None, pad='repeat'):
+def _batch_of(self:EpisodeDataset, chunks, mask, stack, pad):
     "One batch of several chunks"
     cols,at,n = _stack_chunks([self._unpack(o) for o in chunks])
     T = cols[0].shape[1]-((stack or 1)-1)

@@ -122,9 +122,8 @@ def state_dict(self:Mixture)->list:
 
 def _state_of(m):
     with m.ring: # all of one moment
-        return dict(sampler=m.sampler_state(), beside=m.sampler.beside(m.ring), td_error=_all_errors(m.ring).clone())
-
-def _all_errors(ring): return ring.place.columns['td_error',][:len(ring)] # by slot, also of rows whose frames are gone
+        errors = m.ring.place.columns['td_error',][:len(m.ring)] # by slot, also of rows whose frames are gone
+        return dict(sampler=m.sampler_state(), beside=m.sampler.beside(m.ring), td_error=errors.clone())
 
 @patch
 def load_state_dict(self:Mixture,

@@ -226,6 +226,26 @@ def take(self:Place,
     if self.packed is None: return [v.index_select(0, idxs) for v in self.columns.values()]
     return self.array.take(idxs.numpy(), 0) if self.short else self.packed.index_select(0, idxs)
 
+@compiled
+def _clear(rows, idxs):
+    for j in range(len(idxs)):
+        if idxs[j]<0: rows[j] = 0
+
+@patch
+def take_padded(self:Place,
+    idxs, # As `take`; below 0 for none
+): # -> as `take`
+    """`take`, with zeros where there is no row
+    - `idxs`: As `take`; below 0 for none
+    - returns: as `take`"""
+    if self.short:
+        rows = self.array.take(i := idxs.numpy(), 0, mode='clip')
+        _clear(rows, i)
+        return rows
+    rows = self.take(idxs.clamp(min=0))
+    for o in rows if isinstance(rows, list) else [rows]: o[idxs<0] = 0
+    return rows
+
 # %% ../../nbs/00b_memory.place.ipynb #cb6c2de7
 @compiled
 def prefetch_row(

@@ -78,6 +78,12 @@ class Place:
     - returns: packed rows, or a list of columns where there are none"""
         ...
 
+    def take_padded(self, idxs):
+        """`take`, with zeros where there is no row
+    - `idxs`: As `take`; below 0 for none
+    - returns: as `take`"""
+        ...
+
     def grow(self, need: int):
         """Make room for `need` rows, with the first ones as they are
     - `need`: Rows"""

@@ -319,9 +319,7 @@ def _check_td(self:ExperienceReplay, td_errors, idxs, serials):
     "The TD errors and numbers of the rows that are still there"
     ring,n = self.ring,len(self.ring) if serials is None else self.max_sz # serials tell what is gone
     if not n: raise ExperienceReplayException('there are no rows yet whose TD error could be noted')
-    try:
-        i = row_index(idxs, n)
-        idxs = (torch.arange(n, device='cpu')[i] if isinstance(i, slice) else i).to(ring.device)
+    try: idxs = row_numbers(idxs, n).to(ring.device)
     except (IndexError, TypeError, ValueError) as e:
         if isinstance(idxs, dict): e = 'they are the second of the pair that `sample` gives, got its batch'
         raise ExperienceReplayException(f'`idxs`: {e}') from None
@@ -443,8 +441,7 @@ def _rows_named(self:ExperienceReplay, o):
     "The numbers of the rows `o`, without any that are half written"
     n = len(self.ring)
     try:
-        i = row_index(o, n)
-        i = torch.arange(n, device='cpu')[i] if isinstance(i, slice) else i.reshape(-1).cpu()
+        i = row_numbers(o, n).reshape(-1).cpu()
         i = i[self.ring.holds(i)]
     except IndexError as e: raise NoSuchRow(str(e)) from e
     if not len(i): raise NoSuchRow(f'{o} names none of the {n} rows')

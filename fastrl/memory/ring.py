@@ -11,7 +11,7 @@ __all__ = ['log', 'Ring', 'Field', 'schema_fields', 'pack_fields', 'nest', 'chec
            'machine_memory', 'compiled', 'Seams']
 
 # %% ../../nbs/01_memory.ring.ipynb #1968ead8
-import logging, os, threading, time, weakref
+import logging, os, time, weakref
 from functools import lru_cache
 from inspect import signature
 import numpy as np, torch
@@ -50,7 +50,9 @@ class Ring:
         self.place.about = about or {}
         self._attach_serials()
         fields = None if schema is None else Fields(schema_fields(schema))
-        if self.place.path and self.place.path.exists(): self._open_file(fields)
+        if self.place.path and self.place.path.exists():
+            self.capacity = self.serials.capacity = len(self.place.open(fields, self.capacity))
+            self.serials.opened()
         elif self.place.others and capacity is None:
             raise ValueError('a shared or mapped ring does not grow: give it a `capacity`')
         elif fields is not None: self._make_room(fields)
@@ -191,18 +193,11 @@ def __getitem__(self:Ring, o):
     if o not in cols: raise KeyError(f'no field {o!r}; there are {list(cols)}')
     return cols[o]
 
-# %% ../../nbs/01_memory.ring.ipynb #6a7527c2
-@patch
-def _idxs_of(self:Ring, o):
-    "The row numbers that `o` names"
-    i = row_index(o, len(self))
-    return (torch.arange(len(self), device='cpu')[i] if isinstance(i, slice) else i).to(self.device)
-
 # %% ../../nbs/01_memory.ring.ipynb #187f8d1e
 @patch
 def _copy_rows(self:Ring, o):
     "The rows that `o` names, without those that are half written; one that is named by its number is an error then"
-    i = self._idxs_of(o)
+    i = row_numbers(o, len(self)).to(self.device)
     if self.serials.sound(): return self.gather(i)
     there = self.holds(i)
     if isinstance(o, slice): return self.gather(i[there])
@@ -252,7 +247,7 @@ def serial(self:Ring,
 )->Tensor:
     """How many rows were written before each of these
     - `idxs`: Rows, named in any way"""
-    i = self._idxs_of(idxs)
+    i = row_numbers(idxs, len(self)).to(self.device)
     return self.serials.of(i.reshape(-1)).view(i.shape)
 
 # %% ../../nbs/01_memory.ring.ipynb #56d1a39f
@@ -295,7 +290,7 @@ def draw(self:Ring,
 
 # %% ../../nbs/01_memory.ring.ipynb #1d01b024
 @patch
-def _draw_rows(self:Ring, sampler, bs, read, k=1):
+def _draw_rows(self:Ring, sampler, bs, read, k):
     "The row numbers that `sampler` draws, these rows, and the columns beside them"
     if hasattr(sampler, 'evenly') and self.place.short and self.serials.sound():
         if (at := sampler.evenly(bs*k)) is not None: return self._draw_evenly(at, bs*k, read)
@@ -308,7 +303,7 @@ def _draw_rows(self:Ring, sampler, bs, read, k=1):
         idxs,cols = self._without_torn(sampler, bs, idxs, cols, k)
         flat,serial,least = self._numbered(sampler, idxs)
     if read is not None: rows,more = read(self, idxs)
-    else: rows,more = self.place.take(flat) if least==0 else self._padded(flat),{}
+    else: rows,more = self.place.take(flat) if least==0 else self.place.take_padded(flat),{}
     return idxs,rows,{**cols, **more, 'serial':serial}
 
 # %% ../../nbs/01_memory.ring.ipynb #91ccaf3c
@@ -331,24 +326,6 @@ def _numbered(self:Ring, sampler, idxs):
     serial,least = self.serials.check(flat)
     if least<(0 if one else -1): self._refuse_draw(sampler, idxs)
     return flat, serial if one else serial.reshape(*idxs.shape, 1), least
-
-# %% ../../nbs/01_memory.ring.ipynb #912933e9
-
-@compiled
-def _clear(rows, idxs):
-    for j in range(len(idxs)):
-        if idxs[j]<0: rows[j] = 0
-
-@patch
-def _padded(self:Ring, idxs):
-    "The rows `idxs`, zeros for -1"
-    if self.place.short:
-        rows = self.place.array.take(i := idxs.numpy(), 0, mode='clip')
-        _clear(rows, i)
-        return rows
-    rows = self.place.take(idxs.clamp(min=0))
-    for o in rows if isinstance(rows, list) else [rows]: o[idxs<0] = 0
-    return rows
 
 # %% ../../nbs/01_memory.ring.ipynb #bafd54a5
 @patch
@@ -405,7 +382,7 @@ def put(self:Ring,
         fs = self._fields_of(name)
         idxs = self._whole_idxs(idxs, len(self) if serials is None else len(self.place)) # serials tell what is gone
         flat = idxs.reshape(-1).long()
-        vs = [(f, self._fitting(f, v, idxs.shape)) for f in fs for v in [_leaf_of(values, f, name)]]
+        vs = [(f, _fitting(f, values, name, idxs.shape)) for f in fs]
         keep = self.holds(flat, serials)
         of = tensor_from(serials).reshape(-1, 1).long()[keep] if serials is not None and self.place.others else None
         for f,v in vs:
@@ -442,13 +419,8 @@ def _whole_idxs(self:Ring, idxs, n):
 
 # %% ../../nbs/01_memory.ring.ipynb #7e94a8f3
 
-def _leaf_of(values, f, name):
-    for k in f.path[1:] if name!=f.name else (): values = values[k]
-    return values
-
-@patch
-def _fitting(self:Ring, f, v, shape):
-    t,python = as_tensor(f.path, v)
+def _fitting(f, values, name, shape):
+    t,python = as_tensor(f.path, leaf_at(values, f.path[1:] if name!=f.name else ()))
     check_column(f.name, t, python, (*shape,*f.shape), f.dtype)
     return t
 
@@ -529,13 +501,6 @@ def _without_torn(self:Ring, sampler, bs, idxs, cols, k):
         for c,v in cols.items(): v[bad] = others[c][good[:len(bad)]]
     raise ValueError(f'{sampler!r} draws hardly any row but those that are half written or forgotten: '
                      'let it draw rows that `ring.holds`')
-
-# %% ../../nbs/01_memory.ring.ipynb #773b9ad9
-@patch
-def _open_file(self:Ring, fields=None):
-    "Open the file that a ring left"
-    self.capacity = self.serials.capacity = len(self.place.open(fields, self.capacity))
-    self.serials.opened()
 
 # %% ../../nbs/01_memory.ring.ipynb #8a45d940
 

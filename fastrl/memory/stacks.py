@@ -14,7 +14,7 @@ __all__ = ['check_frames', 'warn_of_stacks', 'pool_path', 'pool_file', 'is_image
 
 # %% ../../nbs/02c_memory.stacks.ipynb #3d87d1c6
 import math, numpy as np, torch
-from functools import lru_cache, reduce
+from functools import lru_cache
 from itertools import product
 from pathlib import Path
 from fastcore.basics import patch
@@ -313,8 +313,8 @@ def frames_in(
                          f'got {like(t.shape[1:], t.dtype)}')
     return (t[:,None] if single else t).to(f.dtype)
 
-def as_words(t, n):
-    "Tensor `t` of `n` rows as an array `(n, frames, words)` that is quick to compare"
+def as_words(t):
+    "A tensor of rows as an array `(n, frames, words)` that is quick to compare"
     if not t.numel(): return np.zeros((*t.shape[:2], 0), np.uint8)
     a = t.cpu().contiguous().flatten(2).view(torch.uint8).numpy()
     return a.view(np.int64) if a.shape[2]%8==0 else a
@@ -322,7 +322,7 @@ def as_words(t, n):
 class Steps:
     "The frames of `n` rows: `frame(j, k)` is number `k` of row `j`, the newest of its state is number `stack-1`"
     def __init__(self, fields, pairs, n, stack, names=()): # of the columns that tell environments apart
-        self.fields,self.n,self.stack,self.parts = fields,n,stack,[(as_words(a, n), as_words(b, n)) for a,b in pairs]
+        self.fields,self.n,self.stack,self.parts = fields,n,stack,[(as_words(a), as_words(b)) for a,b in pairs]
         self.names = names
         self.whole = self.parts[0][0].shape[1]==stack and stack>1 # do rows come as stacks?
     def frame(self, j, k):
@@ -475,7 +475,7 @@ def continued(
 
 def _part_of(o, part):
     "What stands at the path `part` of an observation, if anything does"
-    try: return reduce(lambda v, k: v[k], part, o) if part else o
+    try: return leaf_at(o, part) if part else o
     except (LookupError, TypeError): pass
 
 def _one_later(step, was): return was.step is not None and step==was.step+1 # `None`: rows here have no such column

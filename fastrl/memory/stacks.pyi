@@ -142,8 +142,8 @@ def frames_in(ts: dict, path, f, one: bool, stack: int) -> Tensor:
     - returns: `(n, frames, …)`"""
     ...
 
-def as_words(t, n):
-    """Tensor `t` of `n` rows as an array `(n, frames, words)` that is quick to compare"""
+def as_words(t):
+    """A tensor of rows as an array `(n, frames, words)` that is quick to compare"""
     ...
 
 class Steps:

@@ -11,7 +11,7 @@ __all__ = ['unchanged', 'VectorSteps', 'autoreset_name', 'true_next', 'check_mod
            'TakesVectors']
 
 # %% ../../nbs/05n_memory.vector.ipynb #754bcde4
-import functools, numpy as np, torch
+import numpy as np, torch
 from types import SimpleNamespace
 from fastcore.basics import patch
 from ..core import *
@@ -179,7 +179,7 @@ def true_next(
         try:
             final = _here(final_of(infos, i))
             for path,a in leaves(nxt) if final is not None else ():
-                last = functools.reduce(lambda o,k: o[k], path, final)
+                last = leaf_at(final, path)
                 if np.shape(last)!=a.shape[1:]: raise ValueError(f'got shape {np.shape(last)}')
                 a[i] = last
         except (KeyError, IndexError, TypeError, ValueError) as e:
