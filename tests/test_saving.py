@@ -6,7 +6,7 @@ from unittest import mock
 import pytest, torch
 from fastrl.memory import checkpoint, disk, files
 from fastrl.memory.disk import LoadError, Saved, VERSION, pieces_of, read_manifest, save_memory, verify, write_manifest
-from fastrl.memory.replay import ExperienceReplay
+from fastrl.memory.replay import ExperienceReplay, ExperienceReplayException
 from fastrl.memory.ring import Ring
 from fastrl.memory.sample import Prioritized, Uniform
 
@@ -19,6 +19,22 @@ def one_row(**row):
 
 class Stop(BaseException): "As Ctrl-C"
 def interrupted(*args): raise Stop
+
+# %% Rows that cannot be followed
+@pytest.mark.parametrize('how', ['save','checkpoint'])
+def test_mixed_up_rows(tmp_path, how):
+    "Rows of several environments without their `env_id` give no n-step returns, but they are saved; what is loaded says so, too"
+    er = ExperienceReplay(2, 9, 1, n_step=3, seed=0)
+    def add(*states):
+        for x in states: er.add(state=x, next_state=x+1., reward=1., terminated=False, truncated=False)
+    add(0., 1., 2.)
+    er.sample()
+    add(7., 3., 8.)
+    getattr(er, how)(tmp_path)
+    again = ExperienceReplay.load(tmp_path)
+    assert same(dict(again.memory), dict(er.memory))
+    for m in (er, again):
+        with pytest.raises(ExperienceReplayException, match='row 3 should follow row 2'): m.sample()
 
 # %% What changed, over many checkpoints
 @pytest.mark.parametrize('frame_stack', [None,0])
@@ -323,7 +339,7 @@ def test_large_rows(tmp_path, old):
 
 def test_saved_before(tmp_path):
     "Memories that were saved before files had an XXH64 are loaded, and checkpoints go on in their folders"
-    from fastrl.memory.replay import ExperienceReplay
+    from fastrl.memory.replay import ExperienceReplay, ExperienceReplayException
     shutil.copytree(Path(__file__).parent/'saved_before', tmp_path/'old')
     rows,frames = tmp_path/'old'/'rows',tmp_path/'old'/'frames'
     assert [Saved(o).manifest['version'] for o in (rows, frames)]==[1,3] and verify(rows)==verify(frames)==[]

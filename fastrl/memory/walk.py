@@ -556,9 +556,9 @@ def state_dict(self:Walk,
     """What the rows of `ring` do not say about the rows before and after them
     - `ring`: Whose rows were followed"""
     if not self.seen: return None
-    self.follow(ring)
-    prv = self.prv[:len(ring)]
-    before = np.flatnonzero((prv!=-1)&(prv<ring.seams.oldest)) # episodes that had begun
+    try: self.follow(ring)
+    except ValueError: return None # whoever draws is told what is wrong with these rows; they can be saved
+    before = np.flatnonzero(((prv := self.prv[:len(ring)])!=-1)&(prv<ring.seams.oldest)) # episodes that had begun
     ids = np.array([*self.ids], np.int64).reshape(len(self.ids), -1 if self.ids else 1)
     return dict(ids=ids, last=self.last, episodes=self.episodes, steps=self.steps, before=before,
                 missed=self.missed, missed_at=self.missed_at, least=self.least, anew=self.anew)
