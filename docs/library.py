@@ -180,7 +180,8 @@ def plain_assign(node):
     if isinstance(node, ast.AnnAssign):
         if isinstance(node.value, ast.Constant) and node.value.value is None: node.annotation = or_none(node.annotation)
         return [node] if is_public(ast.unparse(node.target)) else []
-    names = [o.id for t in node.targets for o in ast.walk(t) if isinstance(o, ast.Name) and (is_public(o.id))]
+    targets = [t for t in node.targets if not isinstance(t, ast.Attribute)] # a class is given something there
+    names = [o.id for t in targets for o in ast.walk(t) if isinstance(o, ast.Name) and (is_public(o.id))]
     if names==['__all__'] or names and isinstance(node.value, ast.Name) and node.value.id[0].isupper(): return [node] # another name of a class
     if isinstance(node.value, ast.Call) and name_of(node.value)=='property':
         return ast.parse(''.join(f'@property\ndef {o}(self): ...\n' for o in names)).body

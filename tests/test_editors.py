@@ -9,8 +9,9 @@ modules = [o.name for o in pkgutil.walk_packages(fastrl.__path__, 'fastrl.') if 
            and (o.name!='fastrl.sb3' or importlib.util.find_spec('stable_baselines3'))]
 
 def public(cls):
-    "The names of `cls` that this library made, and that a user may call"
-    return {k for o in cls.__mro__ if o.__module__.startswith('fastrl') for k in vars(o) if k[0]!='_'}
+    "The names of `cls` that this library made, and that a user may call: not those that only say what to write"
+    return {k for o in cls.__mro__ if o.__module__.startswith('fastrl') for k,v in vars(o).items()
+            if k[0]!='_' and getattr(getattr(v, 'fget', None), '__name__', '')!='_made_anew'}
 
 @pytest.fixture(autouse=True, scope='module')
 def own_cache(tmp_path_factory):

@@ -93,14 +93,6 @@ class OfClass:
     def __get__(self, obj, cls):
         ...
 
-@property
-def Savable(self):
-    ...
-
-@property
-def Savable(self):
-    ...
-
 def is_ring(path) -> bool:
     """Is it the file of a ring, sound or not?
     - `path`: A file"""

@@ -191,7 +191,6 @@ class ExperienceReplay(OneMoment, Savable, DrawsAhead, DrawsChunks, LearnsOnDevi
 
 class ExperienceReplayException(Exception):
     """The memory cannot store what it was given, or cannot give what it was asked for"""
-ExperienceReplay.refused = ExperienceReplayException
 
 class MemoryNotWarm(ExperienceReplayException):
     """Fewer than `warmup_sz` rows are stored"""
