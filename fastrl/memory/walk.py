@@ -557,7 +557,7 @@ def state_dict(self:Walk,
     - `ring`: Whose rows were followed"""
     if not self.seen: return None
     try: self.follow(ring)
-    except ValueError: return None # whoever draws is told what is wrong with these rows; they can be saved
+    except ValueError: return None # a draw says what is wrong with these rows; they can be saved
     before = np.flatnonzero(((prv := self.prv[:len(ring)])!=-1)&(prv<ring.seams.oldest)) # episodes that had begun
     ids = np.array([*self.ids], np.int64).reshape(len(self.ids), -1 if self.ids else 1)
     return dict(ids=ids, last=self.last, episodes=self.episodes, steps=self.steps, before=before,
