@@ -5,7 +5,7 @@ from functools import partial
 import gymnasium as gym, numpy as np, pytest, torch
 from fastai.basics import (Callback, CancelBackwardException, CancelBatchException, CancelEpochException, CancelFitException,
                            CancelStepException, CancelTrainException, Learner, nn)
-from fastai.callback.all import (ActivationStats, CollectDataCallback, MixedPrecision, NonNativeMixedPrecision,
+from fastai.callback.all import (ActivationStats, CollectDataCallback, CSVLogger, MixedPrecision, NonNativeMixedPrecision,
                                  ParamScheduler, SchedLin, TerminateOnNaNCallback)
 from fastcore.test import expect_fail, test_eq as eq
 from gymnasium import spaces
@@ -452,6 +452,15 @@ with learn.no_bar(): action,_,values = learn.predict(%s)
 print(action.item(), values.tolist())''' % state
     said = subprocess.run([sys.executable, '-c', code, tmp_path/'export.pkl'], capture_output=True, text=True, cwd=tmp_path)
     eq(said.stdout.strip(), f'{action.item()} {values.tolist()}')
+
+@pytest.mark.parametrize('append,at,want', [(True, 48, 'epoch 0 1 epoch 2'), (False, 48, 'epoch 2'), (True, 22, 'epoch 0 epoch 0 1 2')])
+def test_lines_of_a_resumed_run(tmp_path, append, at, want):
+    "`CSVLogger` begins its file anew, or appends: then each start adds a header, and an epoch that is done again has two lines"
+    for n in (at,None): # an epoch has 20 batches, and batch 15, 30 and so on are in a checkpoint
+        learn = dqn([CSVLogger(append=append), Resume(tmp_path/'run', every=15), Seen(n)], prioritized=True, path=tmp_path)
+        with suppress(RuntimeError): fit(learn, 3)
+    lines = (tmp_path/'history.csv').read_text().splitlines()
+    eq(' '.join(o.split(',')[0] for o in lines), want)
 
 def test_stopped_before_its_first_batch(tmp_path):
     "A resumed training that fails before its first batch leaves later fits of the learner all of their batches"

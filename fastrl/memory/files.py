@@ -127,14 +127,13 @@ def _write_parts(path, parts, ahead):
         _begin_writing(f, total, len(o))
         sums.append(xxh64(o))
         total += len(o)
-    parts = _regrouped(parts) if ahead else [bytearray().join(parts)] # a small file is made when all is read
+    whole = None if ahead else bytearray().join(parts) # a small file is made when all of it is read
     with open(path, 'xb', buffering=0) as f:
-        if not ahead:
-            for o in parts: put(o)
+        if not ahead: put(whole)
         else:
             with ThreadPoolExecutor(1) as pool: # one block is written while the next is copied
                 writing = None
-                for o in parts:
+                for o in _regrouped(parts):
                     if writing: writing.result()
                     writing = pool.submit(put, o)
                 writing.result()
