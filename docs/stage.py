@@ -215,7 +215,7 @@ contents = {
     'How-to': dict.fromkeys(f'howto/{o}' for o in ('recipes','frames','gpu','fastai','speed','sb3','minari','world_models','from_velora','from_rose','from_buffers','from_fastrl')),
     'Reference: the memory': {
         'memory.replay': ['memory.columns', 'memory.on_device', 'memory.ahead', 'memory.stream', 'memory.limit'], 'memory.experience_replay': ['memory.updates'], 'memory.sample': ['memory.mixture', 'memory.tree', 'memory.walk', 'memory.folds', 'memory.starts'],
-        'memory.ring': ['memory.row', 'memory.writer', 'memory.alike', 'memory.place', 'memory.random', 'memory.tensors', 'memory.turn', 'memory.serial', 'memory.moment', 'memory.frames', 'memory.stacks', 'memory.joins'],
+        'memory.ring': ['memory.row', 'memory.writer', 'memory.alike', 'memory.place', 'memory.random', 'memory.tensors', 'memory.recorded', 'memory.turn', 'memory.serial', 'memory.moment', 'memory.frames', 'memory.stacks', 'memory.joins'],
         'memory.disk': ['memory.checkpoint', 'memory.saved', 'memory.manifest', 'memory.files'],
         'memory.explore': [], 'memory.check': ['pytest_plugin'], 'memory.buffer': [], 'compat': ['sb3', 'offline'], 'core': [], 'cli': []},
     'Reference: environments': {
@@ -243,7 +243,7 @@ words = {
     'agents.dqn': 'DQN; Double DQN; Dueling DQN; Rainbow', 'parallel': 'distributed; Dask; Ray; parallel', 'cli': 'command line; terminal',
     'pytest_plugin': 'pytest; test; plugin', 'memory.check': 'bugs; mistakes; correctness',
     'memory.explore': 'plot; visualize; dashboard; report', 'start/comparison': 'torchrl; reverb; cpprb; tianshou; stable-baselines3; SB3; flashbax; benchmark',
-    'howto/gpu': 'GPU; CUDA; device; torch.compile; CUDA graphs', 'memory.tensors': 'torch.compile',
+    'howto/gpu': 'GPU; CUDA; device; torch.compile', 'memory.tensors': 'torch.compile', 'memory.recorded': 'CUDA graphs',
     'howto/speed': 'performance; profiling; slow training; overhead; torch.compile; fused optimizer',
     'howto/frames': 'frame stacking; frame stack; FrameStackObservation; AtariPreprocessing; Atari; images',
     'howto/frames#how-much-memory-it-takes': 'memory usage; RAM', 'memory.sample#her-hindsight-experience-replay': 'HER; hindsight experience replay; goal',

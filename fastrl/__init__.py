@@ -39,9 +39,10 @@
 - `fastrl.memory.manifest`: Replace a folder of files in one step, and check everything that a folder claims
 - `fastrl.memory.mixture`: Draw each batch from several memories, a fixed share from each
 - `fastrl.memory.moment`: A copy has the rows of one moment, though another process writes while it is made
-- `fastrl.memory.on_device`: Let a memory on a GPU learn TD errors without waiting for the GPU
+- `fastrl.memory.on_device`: Let a memory on a GPU draw, and learn TD errors, without waiting for the GPU
 - `fastrl.memory.place`: Where rows live: in memory, in shared memory, in a file, or on a device
 - `fastrl.memory.random`: Random numbers by their place in a stream, so that a compiled loop makes them where it needs them
+- `fastrl.memory.recorded`: Record what a draw gives a GPU to do, and hand it over as one piece of work from then on
 - `fastrl.memory.replay`: A replay buffer for any training loop: add steps, draw batches, update TD errors
 - `fastrl.memory.ring`: The one store: packed rows; when it is full, the newest replaces the oldest
 - `fastrl.memory.row`: Pack the fields of a step side by side into one row, and check every step before it is stored

@@ -18,7 +18,7 @@ from .ring import Ring
 from .row import follower, observed
 from .place import prefetch_row
 from .serial import pick_evenly
-from .tensors import joined_rows
+from .tensors import fold, joined_rows
 from .walk import Walk, reward_of
 
 # %% ../../nbs/02ac_memory.folds.ipynb #5a9b35f5
@@ -94,7 +94,7 @@ def __call__(self:Folds,
     if idxs.ndim!=1:
         raise ValueError(f'`idxs` should be single rows of shape (bs,), got {tuple(idxs.shape)}: '
                          'sequences are not folded')
-    if ring.place.told is not None: return self._by_tensors(ring, idxs)
+    if ring.place.told is not None: return self.there(ring)[2](idxs)
     if not (short := self._short(ring)): return self._by_column(ring, idxs)
     rows,steps,discount = _fold(self.walk.nxt, *short, self.n, self.gamma, idxs.numpy())
     return rows, dict(n_steps=from_numpy(steps), discount=from_numpy(discount))
@@ -160,14 +160,21 @@ def _by_column(self:Folds, ring, idxs):
             dict(reward=total, n_steps=steps, discount=discount))
 
 @patch
-def _by_tensors(self:Folds, ring, idxs):
-    "The same for rows on a device, without waiting for it"
-    last,steps,total,discount = self.walk.fold(ring, idxs, self.n, self.gamma)
-    f,packed = reward_of(ring),ring.place.packed
+def there(self:Folds,
+    ring:Ring, # On a device
+): # -> what the reading depends on, the tensors that it sees, and `f(idxs)` → as a call
+    """A call as work that can be `recorded`
+    - `ring`: On a device
+    - returns: what the reading depends on, the tensors that it sees, and `f(idxs)` → as a call"""
+    packed,nxt,columns = ring.place.packed,self.walk.next_there(ring),ring.place.columns
     if self.seen is None or self.seen[0] is not packed:
-        self.seen = packed,sent(from_numpy(_outcome_mask(ring)), ring.device)
-    return (joined_rows(packed, idxs, last, self.seen[1]),
-            dict(reward=_as_rewards(total, f), n_steps=steps, discount=discount))
+        self.seen = packed,sent(from_numpy(_outcome_mask(ring)), ring.device),reward_of(ring)
+    n,gamma,(_,mask,f) = self.n,self.gamma,self.seen
+    def read(idxs):
+        last,steps,total,discount = fold(nxt, columns[f.path].view(-1), idxs, n, gamma)
+        cols = dict(reward=_as_rewards(total, f), n_steps=steps, discount=discount)
+        return joined_rows(packed, idxs, last, mask),cols
+    return (n,gamma),(nxt,mask),read
 
 def _as_rewards(total, f): # a discounted sum of ints is a float
     return total.to(f.dtype if f.dtype.is_floating_point else torch.float32).view(-1, *f.shape)

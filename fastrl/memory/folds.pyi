@@ -36,6 +36,12 @@ class Folds:
     - returns: the rows, packed or as a list of columns, and the columns `n_steps`, `discount`, and if need be `reward`"""
         ...
 
+    def there(self, ring: Ring):
+        """A call as work that can be `recorded`
+    - `ring`: On a device
+    - returns: what the reading depends on, the tensors that it sees, and `f(idxs)` → as a call"""
+        ...
+
     def evenly(self, ring: Ring, at, k: int):
         """Rows drawn evenly and folded
     - `ring`: Whose rows they are

@@ -10,7 +10,7 @@ Docs: https://fastrl.github.io/fastrl/memory.frames.html.md"""
 __all__ = ['FrameRing', 'add_steps', 'stored', 'pool_path']
 
 # %% ../../nbs/03a_memory.frames.ipynb #9c9d912e
-import copy, math
+import copy, math, weakref
 from functools import partial
 import numpy as np, torch
 from fastcore.basics import patch
@@ -407,13 +407,18 @@ def draw(self:FrameRing,
     - returns: (BD, row numbers), or `Batches` of them"""
     fields,S = self.pool.fields,self.shown
     here = n_batches is None and device is None and fields and [f.path for f in fields]==[('frame',)]
-    def with_frames(ring, idxs): return self._read(read, idxs)
+    def with_frames(_, idxs): return self._read(read, idxs)
     def evenly(ring, at, n):
         if read is None: drawn = self._windows_evenly(at, n)
         elif drawn := hasattr(read, 'evenly') and read.evenly(self, at, n): self._add_frames(read, *drawn)
         if drawn and here: with_stacks(fields, S, drawn[2], drawn[0]) # before the columns of their numbers are made
         return drawn
+    def there(_):
+        how,sees,rows = ((),(),None) if read is None else read.there(self)
+        at,own = rows and (lambda _, idxs: rows(idxs)),weakref.ref(self) # what a ring records may not hold the ring
+        return ('frames',how),(*self.pool.place.columns.values(),*sees),lambda idxs: own()._read(at, idxs)
     with_frames.evenly = evenly
+    if read is None or hasattr(read, 'there'): with_frames.there = there
     drawn = Ring.draw(self, sampler, bs, device, with_frames, n_batches)
     if n_batches is None: return with_stacks(fields, S, *drawn) if '#0' in drawn[0] else drawn[0],drawn[1]
     drawn.then = partial(with_stacks, [*fields], S) # of each batch, when you get to it
@@ -490,7 +495,7 @@ def copy_rows(self:FrameRing,
     - `idxs`: Row numbers there, in the order in which they are written here
     - `**columns`: Columns that should have other values here"""
     with source, self:
-        rows,S,P = {**Ring.gather(source, idxs), **columns},self.stack,self.pool.capacity
+        rows,S,P = {**Ring.gather(source, idxs.to(source.device)), **columns},self.stack,self.pool.capacity
         self._check_alike(source, rows)
         named = source.pool.fields[0].path[1:]
         a,b = (leaf_at(rows, (k, *named)).cpu().numpy().astype(np.int64) for k in ('state','next_state'))

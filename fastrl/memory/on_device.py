@@ -1,6 +1,6 @@
-"""Let a memory on a GPU learn TD errors without waiting for the GPU
+"""Let a memory on a GPU draw, and learn TD errors, without waiting for the GPU
 
-A TD error that comes late must not reach the row that has taken its row's place. On the CPU, `update_td` checks which rows are still there, and writes those. On a GPU that check would make Python wait until the network has done its update. So here the GPU checks: whatever is late writes nothing, and is counted there until you ask for the count.
+A draw on a GPU is one piece of work that the GPU is given, and so is an update. A TD error that comes late must not reach the row that has taken its row's place. On the CPU, `update_td` checks which rows are still there, and writes those. On a GPU that check would make Python wait until the network has done its update. So here the GPU checks: whatever is late writes nothing, and is counted there until you ask for the count.
 
 Docs: https://fastrl.github.io/fastrl/memory.on_device.html.md"""
 
@@ -10,12 +10,54 @@ Docs: https://fastrl.github.io/fastrl/memory.on_device.html.md"""
 __all__ = ['LearnsOnDevice']
 
 # %% ../../nbs/05r_memory.on_device.ipynb #42016ee2
-import torch
+from functools import partial
+import numpy as np, torch
 from torch import Tensor
 from fastcore.basics import patch
 from ..core import *
+from .ring import Ring
 from .sample import Prioritized, Uniform
-from .tensors import put_last, still_held
+from .recorded import recorded
+from .tensors import (last_of_each, least_of, put_each, renew_parents, rows_on, still_held, throw,
+                                   units_on)
+
+# %% ../../nbs/05r_memory.on_device.ipynb #5a4d0002
+@patch
+def there(self:Uniform,
+    ring:Ring, # On a device
+    bs:int, # How many to draw
+    k:int, # Of so many batches, one after the other
+): # -> what the draw depends on, tensors that it sees, numbers for it, and the draw: `f(numbers)` → as `draw`;
+   #    `None` if `draw` is not `Uniform`'s, or there are no rows
+    """`draw` as work that can be `recorded`
+    - `ring`: On a device
+    - `bs`: How many to draw
+    - `k`: Of so many batches, one after the other
+    - returns: what the draw depends on, tensors that it sees, numbers for it, and the draw: `f(numbers)` → as `draw`; `None` if `draw` is not `Uniform`'s, or there are no rows"""
+    if type(self).draw is not Uniform.draw or 'draw' in vars(self) or not len(ring): return
+    device,n = ring.device,bs*k
+    def draw(at): return rows_on(device, at[0], at[1], n, at[2]),{}
+    return (),(),[*self.skip(n), len(ring)],draw
+
+# %% ../../nbs/05r_memory.on_device.ipynb #5a4d0003
+@patch
+def there(self:Prioritized,
+    ring:Ring, bs:int, k:int, # As `Uniform` takes them
+): # -> as `Uniform`
+    """`draw` as work that can be `recorded`
+    - `k`: As `Uniform` takes them
+    - returns: as `Uniform`"""
+    if type(self).draw is not Prioritized.draw or 'draw' in vars(self) or not ring.total: return
+    self.follow(ring)
+    t,in_batch,device = self.tree,self.normalize=='batch',ring.device
+    sums,levels,n = t.sums,t.levels,t.n
+    betas = np.array(self.betas(k)).view(np.int64) # their bits
+    self.draws += k
+    def draw(at):
+        beta,least = at[2:].view(torch.float64)[:,None],None if in_batch else least_of(sums[:n])
+        idxs,weight = throw(sums, levels, units_on(device, at[0], at[1], bs*k), bs, beta, least)
+        return idxs,dict(weight=weight)
+    return (in_batch,n),(sums,),[*self.skip(bs*k), *betas],draw
 
 # %% ../../nbs/05r_memory.on_device.ipynb #a83b32af
 class LearnsOnDevice:
@@ -27,7 +69,9 @@ class LearnsOnDevice:
         "How many TD errors came for rows that were gone (or, on a device, were NaN); this waits for the device"
         return vars(self).get('dropped_updates', 0)+(0 if self.late is None else self.late.item())
     @dropped_updates.setter
-    def dropped_updates(self, n): vars(self).update(dropped_updates=n, late=None)
+    def dropped_updates(self, n):
+        vars(self)['dropped_updates'] = n
+        if self.late is not None: self.late.zero_()
 
 # %% ../../nbs/05r_memory.on_device.ipynb #3388bdde
 def _belongs(ring, td_errors, idxs, serials):
@@ -47,12 +91,30 @@ def learn_there(self:LearnsOnDevice,
     ring,s = self.ring,self.sampler
     if type(s) not in (Uniform, Prioritized) or getattr(s, 'starts', None): return False
     if not _belongs(ring, td_errors, idxs, serials): return False
-    i,td,(_,n,base,total) = idxs.reshape(-1),td_errors.detach().reshape(-1),ring.serials.counts()
-    ok = still_held(i, serials.reshape(-1), n, base, total, ring.serials.oldest)&td.isfinite()
-    at,col = i.clamp(0, n-1),ring.place.columns['td_error',]
-    if type(s) is Prioritized: ok = s.learn_there(ring, at, td, ok)
-    put_last(col, at, td.to(col.dtype).view(-1, *col.shape[1:]), ok)
-    ring.place.mark_changed('td_error', at)
-    late = (~ok&(i>=0)).sum()
-    self.late = late if self.late is None else self.late+late
+    if self.late is None: self.late = torch.zeros((), dtype=torch.int64, device=ring.device)
+    i,td,how,tree = idxs.reshape(-1),td_errors.detach().reshape(-1),(),None
+    if type(s) is Prioritized:
+        s.follow(ring)
+        how,tree = (s.alpha,s.eps,*s.tree.levels),(s.tree.sums,s.tree.tops,s.tree.levels,s.alpha,s.eps)
+    col,marks,(_,n,base,total) = ring.place.columns['td_error',],ring.place.marks_of('td_error'),ring.serials.counts()
+    sees = ring.place.packed,col,self.late,marks,*(tree or ())[:2]
+    f = partial(_learn_rows, n, col, self.late, marks, tree)
+    work = recorded(ring, ('learn',n,len(i),td.dtype,*how), sees, f, ring.device)
+    work([base, total, ring.serials.oldest], i, serials.reshape(-1), td)
     return True
+
+def _learn_rows(n, col, late, marks, tree, at, idxs, serials, td):
+    "Write TD errors into `col`, and into a `tree` the priorities that they make"
+    ok,to = still_held(idxs, serials, n, at[0], at[1], at[2])&td.isfinite(),idxs.clamp(0, n-1)
+    if tree is not None:
+        sums,tops,levels,alpha,eps = tree
+        p = (td.double().abs()+eps)**alpha
+        ok = ok&p.isfinite()
+    rows,source = last_of_each(to, ok)
+    put_each(col, rows, td.to(col.dtype).view(-1, *col.shape[1:]), source)
+    if tree is not None:
+        put_each(sums, rows, p, source)
+        renew_parents(sums, tops, levels, rows)
+    if marks is not None: marks.index_fill_(0, rows, True)
+    late.add_((~ok&(idxs>=0)).sum())
+    return ()

@@ -1,6 +1,6 @@
-"""Let a memory on a GPU learn TD errors without waiting for the GPU
+"""Let a memory on a GPU draw, and learn TD errors, without waiting for the GPU
 
-A TD error that comes late must not reach the row that has taken its row's place. On the CPU, `update_td` checks which rows are still there, and writes those. On a GPU that check would make Python wait until the network has done its update. So here the GPU checks: whatever is late writes nothing, and is counted there until you ask for the count.
+A draw on a GPU is one piece of work that the GPU is given, and so is an update. A TD error that comes late must not reach the row that has taken its row's place. On the CPU, `update_td` checks which rows are still there, and writes those. On a GPU that check would make Python wait until the network has done its update. So here the GPU checks: whatever is late writes nothing, and is counted there until you ask for the count.
 
 Docs: https://fastrl.github.io/fastrl/memory.on_device.html.md"""
 from typing import Any, overload

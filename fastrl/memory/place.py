@@ -409,28 +409,36 @@ def mark_changed(self:Place,
     - `name`: The column, or whatever else is kept of each row
     - `idxs`: Row numbers"""
     if self.changed is None: return
-    if not self.by_loops: return self._mark_there(name, idxs)
+    if not self.by_loops: return self.marks_of(name).index_fill_(0, idxs.to(self.device), True)
     was = self.changed.get(name, np.zeros(0, bool))
     if len(was)<len(self): was = np.concatenate([was, np.zeros(len(self)-len(was), bool)])
     was[idxs.cpu().numpy()] = True
     self.changed[name] = was
 
 # %% ../../nbs/00b_memory.place.ipynb #fb696484
-
 @patch
-def _mark_there(self:Place, name, idxs):
-    if name not in self.marks: self.marks[name] = torch.zeros(len(self), dtype=torch.bool, device=self.device)
-    self.marks[name].index_fill_(0, idxs.to(self.device), True)
+def marks_of(self:Place,
+    name:str, # As `mark_changed` takes it
+): # -> on a device, for each row if it has changed; `None` if nobody wants to know
+    """Where a device notes what has changed
+    - `name`: As `mark_changed` takes it
+    - returns: on a device, for each row if it has changed; `None` if nobody wants to know"""
+    if self.changed is None: return
+    m = self.marks.get(name)
+    if m is None or len(m)<len(self):
+        new = self.marks[name] = torch.zeros(len(self), dtype=torch.bool, device=self.device)
+        if m is not None: new[:len(m)] = m
+    return self.marks[name]
 
 @patch
 def changes(self:Place)->dict:
     "By column, which rows have changed; this waits for a device"
     if self.changed is None: return {}
-    for k,v in self.marks.items():
-        v,was = v.cpu().numpy(),self.changed.get(k, np.zeros(0, bool))
+    for k,m in self.marks.items():
+        v,was = m.cpu().numpy().copy(),self.changed.get(k, np.zeros(0, bool))
         v[:len(was)] |= was
         self.changed[k] = v
-    self.marks = {}
+        m.zero_()
     return self.changed
 
 # %% ../../nbs/00b_memory.place.ipynb #fb6af376

@@ -125,6 +125,12 @@ class Place:
     - `idxs`: Row numbers"""
         ...
 
+    def marks_of(self, name: str):
+        """Where a device notes what has changed
+    - `name`: As `mark_changed` takes it
+    - returns: on a device, for each row if it has changed; `None` if nobody wants to know"""
+        ...
+
     def changes(self) -> dict:
         """By column, which rows have changed; this waits for a device"""
         ...

@@ -19,11 +19,12 @@ from fastcore.basics import patch
 from torch import Tensor, from_numpy
 from ..core import *
 from .place import *
+from .recorded import recorded
 from .row import *
 from .serial import *
 from .moment import *
 from .alike import *
-from .tensors import numbers_of
+from .tensors import last_of_each, numbers_of
 
 # %% ../../nbs/01_memory.ring.ipynb #86bcfca6
 log = logging.getLogger(__name__)
@@ -294,6 +295,7 @@ def _draw_rows(self:Ring, sampler, bs, read, k):
     "The row numbers that `sampler` draws, these rows, and the columns beside them"
     if hasattr(sampler, 'evenly') and self.place.short and self.serials.sound():
         if (at := sampler.evenly(bs*k)) is not None: return self._draw_evenly(at, bs*k, read)
+    if not self.place.by_loops and (drawn := self._draw_there(sampler, bs, read, k)): return drawn
     idxs,cols = self._draw_by(sampler, bs) if k==1 else self._draw_several(sampler, bs, k)
     if read is None and self.place.short and idxs.ndim==1 and idxs.is_cpu and self.serials.sound():
         serial,least,rows = self.serials.check_rows(idxs, self.place.array)
@@ -315,6 +317,22 @@ def _draw_evenly(self:Ring, at, n, read):
     if read is None: return idxs,rows,{'serial':serials}
     rows,cols = read(self, idxs)
     return idxs,rows,{**cols, 'serial':serials}
+
+# %% ../../nbs/01_memory.ring.ipynb #91ccaf40
+@patch
+def _draw_there(self:Ring, sampler, bs, read, k):
+    "As `_draw_rows` on a device, in one recorded piece of work; `None` if this draw cannot be recorded"
+    packed,n,whole = self.place.packed,self.capacity or len(self.place),lambda idxs: (packed.index_select(0, idxs),{})
+    if packed is None or not hasattr(sampler, 'there') or not self.serials.sound(): return
+    if not (read is None or hasattr(read, 'there')) or not (drawn := sampler.there(self, bs, k)): return
+    (how,sees,numbers,choose),(as_read,seen,rows_of) = drawn,((),(),whole) if read is None else read.there(self)
+    def draw(at):
+        idxs,cols = choose(at[2:])
+        rows,more = rows_of(idxs)
+        return idxs,rows,{**cols, **more, 'serial':numbers_of(idxs, n, at[0], at[1])[:,None]}
+    work = recorded(self, (type(sampler),bs,k,n,how,as_read), (packed,*sees,*seen), draw, self.device)
+    return work([*self.serials.counts()[2:], *numbers])
+
 
 # %% ../../nbs/01_memory.ring.ipynb #e4ce5bb0
 @patch
@@ -386,7 +404,10 @@ def put(self:Ring,
         keep = self.holds(flat, serials)
         of = tensor_from(serials).reshape(-1, 1).long()[keep] if serials is not None and self.place.others else None
         for f,v in vs:
-            i,v = flat[keep],v.reshape(len(flat), *f.shape)[keep.to(v.device)]
+            i,v = flat[keep].to(self.device),v.reshape(len(flat), *f.shape)[keep.to(v.device)]
+            if not self.place.by_loops: # if a GPU writes into a row twice, nobody knows which value stays
+                i,last = last_of_each(i)
+                v = v.to(i.device)[last]
             if of is None or self._put_fast(f, i, v.to(f.dtype), of)<0: self.place.write(f, i, v)
         self.place.mark_changed(fs[0].path[0] if name==fs[0].path[0] else name, flat[keep])
         return int((flat>=0).sum()-keep.sum())

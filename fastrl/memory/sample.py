@@ -279,23 +279,6 @@ def update(self:Prioritized, ring, idxs, td_errors):
     self.starts = starts
 
 @patch
-def learn_there(self:Prioritized,
-    ring:Ring, # On a device
-    idxs:Tensor, td_errors:Tensor, # `(k,)`, of rows that exist
-    ok:Tensor, # `(k,)` bool: which of them count
-)->Tensor: # Those of `ok` whose TD errors make a priority
-    """`update`, without waiting for the device
-    - `ring`: On a device
-    - `td_errors`: `(k,)`, of rows that exist
-    - `ok`: `(k,)` bool: which of them count
-    - returns: Those of `ok` whose TD errors make a priority"""
-    self.follow(ring)
-    p = (td_errors.double().abs()+self.eps)**self.alpha
-    ok = ok&p.isfinite()
-    self.tree.set_there(idxs, p, ok)
-    return ok
-
-@patch
 def learn(self:Prioritized,
     ring:Ring,
     td_errors, idxs, serials, # Of sequences, `(bs,T)`, as they were drawn
@@ -320,8 +303,11 @@ def learn(self:Prioritized,
 
 # %% ../../nbs/03_memory.sample.ipynb #7570cbd4
 @patch
-def _betas(self:Prioritized, k):
-    "`beta` for each of the next `k` batches"
+def betas(self:Prioritized,
+    k:int, # Batches
+)->list:
+    """`beta` for each of the next `k` batches
+    - `k`: Batches"""
     return [self.beta] if k==1 else [self._beta_at(self.draws+i) for i in range(k)]
 
 # %% ../../nbs/03_memory.sample.ipynb #35a888cb
@@ -339,7 +325,7 @@ def draw(self:Prioritized,
     self.follow(ring)
     least = 0. if self.normalize=='batch' else self.tree.least
     # the number of rows and the total priority are in all weights, and cancel out
-    idxs,weight = self.tree.throw(*self.skip(bs*n_batches), bs, self._betas(n_batches), least)
+    idxs,weight = self.tree.throw(*self.skip(bs*n_batches), bs, self.betas(n_batches), least)
     self.draws += n_batches
     return idxs, dict(weight=weight)
 

@@ -5,7 +5,6 @@ A learner that draws from the same random stream as its environment or its netwo
 Docs: https://fastrl.github.io/fastrl/memory.sample.html.md"""
 from typing import Any, overload
 import torch
-from torch import Tensor
 from ..core import *
 from .mixture import Mixture
 from .ring import Ring
@@ -30,6 +29,14 @@ class Uniform:
         ...
 
     def __repr__(self):
+        ...
+
+    def there(self, ring: Ring, bs: int, k: int):
+        """`draw` as work that can be `recorded`
+    - `ring`: On a device
+    - `bs`: How many to draw
+    - `k`: Of so many batches, one after the other
+    - returns: what the draw depends on, tensors that it sees, numbers for it, and the draw: `f(numbers)` → as `draw`; `None` if `draw` is not `Uniform`'s, or there are no rows"""
         ...
 
     def skip(self, n: int):
@@ -135,6 +142,12 @@ class Prioritized(Uniform):
     def beta(self, value):
         ...
 
+    def there(self, ring: Ring, bs: int, k: int):
+        """`draw` as work that can be `recorded`
+    - `k`: As `Uniform` takes them
+    - returns: as `Uniform`"""
+        ...
+
     def follow(self, ring: Ring):
         """Give the rows that came since the last time the largest priority of those that were there before"""
         ...
@@ -148,18 +161,15 @@ class Prioritized(Uniform):
         """Set the priorities of `idxs` by their TD errors"""
         ...
 
-    def learn_there(self, ring: Ring, idxs: Tensor, td_errors: Tensor, ok: Tensor) -> Tensor:
-        """`update`, without waiting for the device
-    - `ring`: On a device
-    - `td_errors`: `(k,)`, of rows that exist
-    - `ok`: `(k,)` bool: which of them count
-    - returns: Those of `ok` whose TD errors make a priority"""
-        ...
-
     def learn(self, ring: Ring, td_errors, idxs, serials) -> bool:
         """`update`, and the column `td_error` with it, if nothing about these is unusual
     - `serials`: Of sequences, `(bs,T)`, as they were drawn
     - returns: Did it?"""
+        ...
+
+    def betas(self, k: int) -> list:
+        """`beta` for each of the next `k` batches
+    - `k`: Batches"""
         ...
 
     def draw(self, ring: Ring, bs: int, n_batches: int=1):

@@ -6,24 +6,25 @@ Docs: https://fastrl.github.io/fastrl/memory.tensors.html.md"""
 from typing import Any, overload
 from torch import Tensor
 from ..core import *
-__all__ = ['units_on', 'rows_on', 'descend', 'weights_of', 'throw', 'last_of_each', 'put_last', 'set_leaves', 'renew', 'numbers_of', 'still_held', 'fold', 'joined_rows']
+__all__ = ['per_node', 'units_on', 'rows_on', 'descend', 'weights_of', 'least_of', 'throw', 'last_of_each', 'put_each', 'put_last', 'renew_parents', 'set_leaves', 'renew', 'numbers_of', 'still_held', 'fold', 'joined_rows']
 
-def units_on(device, key: int, first: int, k: int) -> Tensor:
+def units_on(device, key, first, k: int) -> Tensor:
     """`random_units`, made on a `device`
     - `device`: Where they should be
-    - `first`: The stream, and the place of the first number
+    - `first`: The stream, and the place of the first number: ints, or tensors of one
     - `k`: How many
     - returns: `(k,)` of float64"""
     ...
 
-def rows_on(device, key: int, first: int, k: int, n: int) -> Tensor:
+def rows_on(device, key, first, k: int, n) -> Tensor:
     """`random_rows`, made on a `device`
     - `device`: Where they should be
-    - `first`: The stream, and the place of the first number
+    - `first`: As in `units_on`
     - `k`: How many
-    - `n`: Rows there are
+    - `n`: Rows there are, likewise
     - returns: `(k,)`"""
     ...
+per_node: int
 
 def descend(sums: Tensor, levels: list, left: Tensor, found: Tensor | None=None, level: int | None=None) -> Tensor:
     """The leaves that darts hit
@@ -39,6 +40,12 @@ def weights_of(p: Tensor, beta, least: Any=None) -> Tensor:
     - `beta`: How far weights make up for being drawn more often: a number, or `(batches, 1)`
     - `least`: The priority of weight 1; the smallest of each batch by default
     - returns: `(batches*bs, 1)`"""
+    ...
+
+def least_of(p: Tensor) -> Tensor:
+    """The least priority above 0
+    - `p`: Priorities
+    - returns: Infinity, if none is above 0"""
     ...
 
 def throw(sums: Tensor, levels: list, u: Tensor, bs: int, beta=0.0, least: Any=None):
@@ -57,6 +64,14 @@ def last_of_each(idxs: Tensor, ok: Tensor | None=None):
     - returns: `idxs` in order, and for each of these the place of the last entry of that number that counts, -1 if none does"""
     ...
 
+def put_each(col: Tensor, rows: Tensor, values: Tensor, source: Tensor):
+    """Write into each row the value from its `source`
+    - `col`: A column
+    - `rows`: `(k,)`, rows that exist
+    - `values`: `(k,)`
+    - `source`: `(k,)`: for each row the place of its value; -1 if it keeps what it has"""
+    ...
+
 def put_last(col: Tensor, idxs: Tensor, values: Tensor, ok: Tensor | None=None) -> Tensor:
     """Write `values` into the rows `idxs`; of several for one row the last
     - `col`: A column
@@ -64,6 +79,12 @@ def put_last(col: Tensor, idxs: Tensor, values: Tensor, ok: Tensor | None=None) 
     - `values`: One for each
     - `ok`: `(k,)` bool: which of them count; all by default
     - returns: `idxs` in order"""
+    ...
+
+def renew_parents(sums: Tensor, tops: Tensor, levels: list, idxs: Tensor):
+    """Add up anew what is above the leaves `idxs`
+    - `levels`: Of a `SumTree`
+    - `idxs`: `(k,)`"""
     ...
 
 def set_leaves(sums: Tensor, tops: Tensor, levels: list, idxs: Tensor, p: Tensor, ok: Tensor | None=None):
@@ -74,25 +95,27 @@ def set_leaves(sums: Tensor, tops: Tensor, levels: list, idxs: Tensor, p: Tensor
     - `ok`: `(k,)` bool: which of them count; all by default"""
     ...
 
-def renew(sums: Tensor, tops: Tensor, levels: list, n: int, first: int, stop: int):
+def renew(sums: Tensor, tops: Tensor, levels: list, n: int, at: Tensor, k: int):
     """Give what is new the largest priority that is left, or 1
     - `levels`: Of a `SumTree`
     - `n`: How many leaves
-    - `stop`: As `SumTree.renew` takes them"""
+    - `at`: `first` and `stop`, as `SumTree.renew` takes them
+    - `k`: As many as these name, or more, as long as there are leaves"""
     ...
 
-def numbers_of(idxs: Tensor, n: int, base: int, total: int) -> Tensor:
+def numbers_of(idxs: Tensor, n: int, base, total) -> Tensor:
     """The serial numbers of rows
     - `idxs`: Row numbers of any shape; -1 names none
-    - `total`: Slots, the row in slot 0, and how many rows were written: `Serials.counts()[1:]`
+    - `n`: Slots
+    - `total`: The row in slot 0, and how many rows were written: ints, or tensors of one
     - returns: -1 for -1"""
     ...
 
-def still_held(idxs: Tensor, serials: Tensor, n: int, base: int, total: int, oldest: int) -> Tensor:
+def still_held(idxs: Tensor, serials: Tensor, n: int, base, total, oldest) -> Tensor:
     """Are these rows still the ones that had these numbers?
     - `serials`: Row numbers, and the serial numbers that came with them
     - `total`: As in `numbers_of`
-    - `oldest`: The oldest row that is whole
+    - `oldest`: The oldest row that is whole, likewise
     - returns: bool"""
     ...
 

@@ -15,6 +15,7 @@ from torch import Tensor, from_numpy
 from fastcore.basics import patch
 from ..core import *
 from .random import random_units
+from .recorded import *
 from . import tensors
 
 # %% ../../nbs/02_memory.tree.ipynb #2af20ea8
@@ -35,13 +36,13 @@ class SumTree:
         """- `n`: How many priorities; all are 0 at first
         - `device`: Where they live
         - `loops`: Do compiled loops the work, not torch? By default on the cpu"""
-        n = whole_number('n', n)
-        sizes = [n, -(-n//_children)]
-        while sizes[-1]>1: sizes.append(-(-sizes[-1]//_children))
-        padded = [-(-o//_children)*_children for o in sizes]
-        self.n,self.device = n,usable_device(device)
-        self.starts = np.cumsum([0]+padded[:-1], dtype=np.uint64) # where each level begins; the last is the root
+        n,self.device = whole_number('n', n),usable_device(device)
         if loops is None: loops = self.device.type=='cpu'
+        self.n,w = n,_children if loops else tensors.per_node
+        sizes = [n, -(-n//w)]
+        while sizes[-1]>1: sizes.append(-(-sizes[-1]//w))
+        padded = [-(-o//w)*w for o in sizes]
+        self.starts = np.cumsum([0]+padded[:-1], dtype=np.uint64) # where each level begins; the last is the root
         self.sums,self.tops = (_zeros(sum(o), self.device, loops) for o in (padded, padded[1:]))
 
     @property
@@ -137,7 +138,7 @@ def least(self:SumTree):
     "The least priority above 0; without one 0, or on a device, where it stays, infinity"
     p = self.sums[:self.n]
     if self.numba: return np.uint64(_least_bits(p.view(np.uint64))).view(np.float64).item()
-    return torch.where(p>0, p, torch.inf).amin()
+    return tensors.least_of(p)
 
 # %% ../../nbs/02_memory.tree.ipynb #0345fd27
 @patch
@@ -181,7 +182,12 @@ def renew(self:SumTree,
     - `first`: Counted from the first that there ever was: number `first%n` is new
     - `stop`: And so are those after it, up to but without this one"""
     if self.numba: return _renew(self.sums, self.tops, self.starts, self.n, first, stop)
-    tensors.renew(self.sums, self.tops, self.levels, self.n, first, stop)
+    sees,levels,n,k = (self.sums,self.tops),self.levels,self.n,1<<(min(stop-first, self.n)-1).bit_length()
+    def renew(at): tensors.renew(*sees, levels, n, at, k)
+    work = recorded(self, ('renew',k), sees, renew, self.device) if k<=_often else Recorded(renew, self.device)
+    work([first, stop])
+
+_often = 2**14 # new rows: so many come again
 
 # %% ../../nbs/02_memory.tree.ipynb #4c8893ef
 

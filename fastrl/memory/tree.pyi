@@ -6,12 +6,13 @@ Docs: https://fastrl.github.io/fastrl/memory.tree.html.md"""
 from typing import Any, overload
 from torch import Tensor
 from ..core import *
+from .recorded import *
 __all__ = ['SumTree', 'set_leaves']
 
 class SumTree:
     """`n` priorities and their sum; finds whose piece of the sum a number hits"""
-    n: int
     device: Any
+    n: int
     starts: Any
     sums: Any
     tops: Any
