@@ -389,11 +389,11 @@ def sent(
     t, # A tensor
     device, # Where it should be
 ):
-    """`t` on a `device`; what goes to a GPU goes from memory that the GPU reads itself, so that nobody waits
+    """`t` on a `device`; what is large goes to a GPU from memory that the GPU reads itself, so that nobody waits
     - `t`: A tensor
     - `device`: Where it should be"""
     to = torch.device(device).type
-    if t.is_cpu and to=='cuda': t = t.pin_memory()
+    if t.is_cpu and to=='cuda' and t.nbytes>2**16: t = t.pin_memory() # CUDA takes along what is smaller
     return t.to(device, non_blocking=to!='cpu') # whoever gets it on the CPU reads it at once
 
 # %% ../nbs/00_core.ipynb #4a754fcc

@@ -188,7 +188,7 @@ def usable_device(device) -> torch.device:
     ...
 
 def sent(t, device):
-    """`t` on a `device`; what goes to a GPU goes from memory that the GPU reads itself, so that nobody waits
+    """`t` on a `device`; what is large goes to a GPU from memory that the GPU reads itself, so that nobody waits
     - `t`: A tensor
     - `device`: Where it should be"""
     ...

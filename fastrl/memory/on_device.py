@@ -117,4 +117,3 @@ def _learn_rows(n, col, late, marks, tree, at, idxs, serials, td):
         renew_parents(sums, tops, levels, rows)
     if marks is not None: marks.index_fill_(0, rows, True)
     late.add_((~ok&(idxs>=0)).sum())
-    return ()

@@ -20,10 +20,10 @@ class Recorded:
     "A function of numbers and tensors, recorded where a GPU runs it"
     graph,calls,stream = None,0,None
     def __init__(self,
-        f, # `f(numbers, *tensors)` → tensors, however nested; by tensor operations alone
+        f, # `f(numbers, *tensors)` → tensors, however nested, or `None`; by tensor operations alone
         device:torch.device, # Of all tensors
     ):
-        """- `f`: `f(numbers, *tensors)` → tensors, however nested; by tensor operations alone
+        """- `f`: `f(numbers, *tensors)` → tensors, however nested, or `None`; by tensor operations alone
         - `device`: Of all tensors"""
         self.f,self.device = f,device
 
@@ -43,7 +43,7 @@ class Recorded:
         self._in_turn()
         for mine,new in zip(self.inputs, (at, *tensors)): mine.copy_(new, non_blocking=True)
         self.graph.replay()
-        return map_leaves(torch.clone, self.results) # the next call writes into these
+        if self.results is not None: return map_leaves(torch.clone, self.results) # the next call writes into these
 
 # %% ../../nbs/00bc_memory.recorded.ipynb #bc0d0007
 

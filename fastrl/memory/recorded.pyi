@@ -19,7 +19,7 @@ class Recorded:
     results: Any
 
     def __init__(self, f, device: torch.device):
-        """- `f`: `f(numbers, *tensors)` → tensors, however nested; by tensor operations alone
+        """- `f`: `f(numbers, *tensors)` → tensors, however nested, or `None`; by tensor operations alone
         - `device`: Of all tensors"""
         ...
 

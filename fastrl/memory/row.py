@@ -112,6 +112,7 @@ class Fields(list):
         self.flat = [f.path[0] for f in self] if all(len(f.path)==1 for f in self) else None
         self.record,names = _record(self),[f'f{i}' for i in range(len(self))]
         self.apart = itemgetter(*names) if len(self)>1 else lambda o: (o['f0'],) # columns of an array of `record`
+        self.strides = [torch.empty(f.shape, device='meta').stride() for f in self]
         self.form = None if self.flat else nest({f.path: f for f in self})
 
     def __reduce__(self): return Fields,(list(self),)
@@ -137,11 +138,10 @@ def columns(self:Fields,
         if rec.ndim>1 or len(shape)>1: rec = rec.reshape(shape)
         return [from_numpy(o) for o in self.apart(rec)]
     if isinstance(rows, np.ndarray): rows = from_numpy(rows).view(-1, self.nbytes//8)
-    n,words,cols = len(rows),8*rows.stride(0),[]
-    for f in self:
-        size,base = f.dtype.itemsize,rows.view(f.dtype)
-        cols.append(base.as_strided((n,*f.shape), (words//size, *torch.empty(f.shape, device='meta').stride()),
-                                    base.storage_offset()+f.start))
+    n,nbytes,cols,numbers = len(rows),8*rows.stride(0),[],{}
+    for f,strides in zip(self, self.strides):
+        if (o := numbers.get(f.dtype)) is None: o = numbers[f.dtype] = rows.view(f.dtype)
+        cols.append(o.as_strided((n,*f.shape), (nbytes//f.dtype.itemsize,*strides), o.storage_offset()+f.start))
     return cols if len(shape)==1 else [o.unflatten(0, shape) for o in cols]
 
 # %% ../../nbs/00a_memory.row.ipynb #b7b1faf0

@@ -64,6 +64,7 @@ class Fields(list):
     flat: Any
     record: Any
     apart: Any
+    strides: Any
     form: Any
 
     def __init__(self, fields):

@@ -364,9 +364,9 @@ def next_there(self:Walk,
         cap = len(self.nxt)
         new = (np.arange(max(self.sent, self.seen-cap), self.seen)-self.base)%cap
         before = self.prv[new]
-        i = np.union1d(new, (before[before>=max(self.base, self.seen-cap)]-self.base)%cap)
-        changed = sent(from_numpy(np.stack([i, self.nxt[i]])), ring.device)
-        self.there[1][changed[0]] = changed[1]
+        i = np.concatenate([new, (before[before>=max(self.base, self.seen-cap)]-self.base)%cap])
+        changed = sent(from_numpy(np.stack([i, self.nxt[i]])), ring.device) # of a row that comes twice, the same twice
+        self.there[1].index_copy_(0, *changed)
     self.sent = self.seen
     return self.there[1]
 
