@@ -1,61 +1,102 @@
-"""Rows on a GPU: a batch drawn there, against a batch drawn in memory and sent there; without a GPU only the second, unsent
+"""Rows on a GPU, beside rows in memory that are sent there, and beside the peers: bench/results/device.md, where there is a GPU
 
-Each call ends when the GPU is done. `the call alone` shows how soon Python goes on. What waits for the GPU meanwhile, by torch's
-own account (`set_sync_debug_mode`), is an error, not a figure."""
-import torch
+    make bench TOPICS=device
+
+All batches end on the GPU, and TD errors come from there. Each call ends when the GPU is done; `the call alone` shows how soon
+Python goes on, and what waits for the GPU meanwhile, by torch's own account (`set_sync_debug_mode`), is an error, not a figure."""
+import numpy as np, torch
+from contextlib import contextmanager
 from fastrl.memory.replay import ExperienceReplay
 from fastrl.memory.sample import Prioritized, Uniform
-from . import stores
-from .measure import Case
+from . import priority, stores
+from .measure import Case, measure
+from .report import Results
 from .rows import make_rows
 
-def filled(kind, n, device, sampler, n_step):
-    er,rows = ExperienceReplay(256, n, 1, sampler=sampler(seed=0), n_step=n_step, device=device),make_rows(kind, n)
+def settled(f):
+    "`f`, and then the GPU is done"
+    def g(): f(); torch.cuda.synchronize()
+    return g
+
+@contextmanager
+def unwaited():
+    torch.cuda.set_sync_debug_mode('error')
+    try: yield
+    finally: torch.cuda.set_sync_debug_mode('default')
+
+def filled(rows, bs, device, sampler, n_step):
+    n = len(rows['reward'])
+    er = ExperienceReplay(bs, n, 1, sampler=sampler(seed=0), n_step=n_step, device=device)
     for i in range(0, n, 4096):
         new = stores.fields(rows, slice(i, i+4096))
         k = len(new['reward'])
-        er+{**{c: torch.from_numpy(v) for c,v in new.items() if c!='done'}, 'terminated':torch.from_numpy(new['done']),
-            'truncated':torch.zeros(k, dtype=torch.bool), 'env_id':torch.zeros(k, dtype=torch.int64)}
+        er + {**{c: v for c,v in new.items() if c!='done'}, 'terminated':new['done'], 'truncated':np.zeros(k, bool), 'env_id':np.zeros(k, int)}
     return er
 
-def drawn(er, bs, k, learn, device=None, done=lambda: None):
-    "Draw `k` batches, and note a TD error for each row, as a callable"
+def drawn(er, bs, k, device=None):
+    "Draw `k` batches, and note TD errors from the GPU if the sampler wants them, as a callable"
+    td,learn,home = torch.rand(bs, 1, device='cuda'),isinstance(er.sampler, Prioritized),er.ring.device
     def f():
-        for batch,idxs in er.sample(bs, device, n_batches=k):
-            if learn: er.update_td(batch['reward'].view(-1, 1), idxs, batch['serial'])
-        done()
+        for batch,idxs in er.sample(bs, device, k) if k>1 else [er.sample(bs, device)]:
+            if learn: er.update_td(td.to(home), idxs, batch['serial'].to(home))
     return f
 
-def unwaited(f):
-    "`f`, in which whatever waits for the GPU is an error"
-    def g():
-        torch.cuda.set_sync_debug_mode('error')
-        try: f()
-        finally: torch.cuda.set_sync_debug_mode('default')
-    return g
+class OnGpu:
+    "A peer's batch, sent there"
+    def sample(self): return {k: v.to('cuda') for k,v in super().sample().items()}
+class Cpprb(OnGpu, stores.Cpprb): pass
+class Tianshou(OnGpu, stores.Tianshou): pass
+class SB3(stores.SB3):
+    "It sends them itself"
+    def __init__(self, *args): super().__init__(*args); self.rb.device = torch.device('cuda')
+class Torchrl(stores.Torchrl):
+    "Its storage is on the GPU"
+    device = 'cuda'
 
-def draws(kind, n, bs, k, sampler, n_step=None):
-    learn = sampler is Prioritized
-    if not torch.cuda.is_available():
-        none = 'there is no GPU here: torch.cuda.is_available() is False'
-        return {'rows in memory': drawn(filled(kind, n, 'cpu', sampler, n_step), bs, k, learn), 'rows on the GPU': none, 'the call alone': none}
-    (here,there),sync = (filled(kind, n, d, sampler, n_step) for d in ('cpu','cuda')),torch.cuda.synchronize
-    def sent(): # TD errors come back to the host
-        for batch,idxs in here.sample(bs, 'cuda', n_batches=k):
-            if learn: here.update_td(batch['reward'].view(-1, 1).cpu(), idxs, batch['serial'].cpu())
-        sync()
-    call = unwaited(drawn(there, bs, k, learn))
-    def whole(): call(); sync()
-    whole() # what is made once
-    return {'rows in memory': sent, 'rows on the GPU': whole, 'the call alone': call}
+class ByPriority:
+    "TD errors come from the GPU, batches go there"
+    def turn(self, td): return {k: v.to('cuda') for k,v in super().turn(td.cpu()).items()}
+class PCpprb(ByPriority, priority.Cpprb): pass
+class PTianshou(ByPriority, priority.Tianshou): pass
+class PTorchrl(priority.Torchrl):
+    device = 'cuda'
 
-def case(name, kind, n, *how, toy=64, **kwargs):
-    return Case(name, lambda n=n: draws(kind, n, *how, **kwargs), beside=('the call alone',), toy=dict(n=toy), note='batches on the GPU, TD errors from there')
+def draws(kind, n, bs, sampler, k=1, n_step=None, peers=()):
+    rows = make_rows(kind, n)
+    there,here = (filled(rows, bs, d, sampler, n_step) for d in ('cuda','cpu'))
+    call = drawn(there, bs, k)
+    for _ in range(3): call() # what is recorded is recorded
+    def alone():
+        with unwaited(): call()
+    res = {'fastrl': settled(call), 'rows in memory': settled(drawn(here, bs, k, 'cuda')), 'the call alone': alone}
+    def do(s):
+        if sampler is Uniform:
+            stores.check({c: v.cpu() for c,v in s.sample().items()}, bs)
+            return settled(s.sample)
+        td = torch.rand(bs, 1, device='cuda')
+        def turn(): s.turn(td)
+        turn()
+        return settled(turn)
+    return res | stores.open_all(peers, rows, n, bs, do)
+
+uniform,prioritized = (Cpprb, Tianshou, SB3, Torchrl),(PCpprb, PTianshou, PTorchrl)
+def case(name, *how, **kwargs): return Case(name, lambda: draws(*how, **kwargs), beside=('the call alone',))
 
 cases = [
-    case('A GPU: draw 256 of 10⁶ CartPole rows', 'small', 10**6, 256, 1, Uniform),
-    case('A GPU: draw 256 of 10⁶ CartPole rows by priority, 3 steps each, and update', 'small', 10**6, 256, 1, Prioritized, n_step=3),
-    case('A GPU: draw 16 × 256 of 10⁶ CartPole rows by priority, and update', 'small', 10**6, 256, 16, Prioritized),
-    case('A GPU: draw 4096 of 10⁵ Humanoid rows by priority, and update', 'wide', 10**5, 4096, 1, Prioritized),
-    case('A GPU: draw 32 of 20,000 rows of frames', 'frames', 20_000, 32, 1, Uniform),
+    case('Draw 256 of 10⁶ CartPole rows', 'small', 10**6, 256, Uniform, peers=uniform),
+    case('Draw 256 of 10⁶ CartPole rows by priority, and update', 'small', 10**6, 256, Prioritized, peers=prioritized),
+    case('Draw 256 of 10⁶ CartPole rows by priority, 3 steps each, and update', 'small', 10**6, 256, Prioritized, n_step=3),
+    case('Draw 16 × 256 of 10⁶ CartPole rows by priority, and update', 'small', 10**6, 256, Prioritized, k=16),
+    case('Draw 4096 of 10⁵ Humanoid rows', 'wide', 10**5, 4096, Uniform, peers=uniform),
+    case('Draw 4096 of 10⁵ Humanoid rows by priority, and update', 'wide', 10**5, 4096, Prioritized, peers=prioritized),
+    case('Draw 256 of 10,000 rows of frames', 'frames', 10_000, 256, Uniform, peers=uniform),
 ]
+
+def run(each=lambda it: it, **kwargs):
+    if not torch.cuda.is_available(): return print('No figures for a GPU: torch.cuda.is_available() is False')
+    results = Results([c.name for c in cases], 'device')
+    results.machine['gpu'] = torch.cuda.get_device_name()
+    for c in each(cases):
+        results.add(measure(c, **kwargs))
+        torch.cuda.empty_cache()
+    print(f'Written: {results.path.with_suffix(".md")}')

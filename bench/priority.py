@@ -43,7 +43,7 @@ class Torchrl(stores.Torchrl):
     def __init__(self, rows, capacity, bs):
         from tensordict import TensorDict
         from torchrl.data import LazyTensorStorage, TensorDictPrioritizedReplayBuffer
-        self.TensorDict,self.rb = TensorDict,TensorDictPrioritizedReplayBuffer(alpha=.6, beta=.4, storage=LazyTensorStorage(capacity), batch_size=bs)
+        self.TensorDict,self.rb = TensorDict,TensorDictPrioritizedReplayBuffer(alpha=.6, beta=.4, storage=LazyTensorStorage(capacity, device=self.device), batch_size=bs)
         for i in range(0, len(rows['reward']), 4096): self.at_once(stores.fields(rows, slice(i, i+4096)))()
     def turn(self, td):
         b = self.rb.sample()

@@ -72,7 +72,7 @@ def table(cases, machine):
         *(f"| {' | '.join(r)} |" for r in rows), '',
         *(f"- {c['name']}: {c['note']}." for c in cases if c['note']), '',
         *(f'No figure for {o}.\n' for o in sorted(failed)),
-        f"{' to '.join(dict.fromkeys((days[0], days[-1])))}, {machine['cpu']} ({machine['cores']} cores), Python {machine['python']}, "
+        f"{' to '.join(dict.fromkeys((days[0], days[-1])))}, {machine['cpu']} ({machine['cores']} cores), {machine['gpu']+', ' if 'gpu' in machine else ''}Python {machine['python']}, "
         f"{', '.join(f'{k} {o}' for k,o in v.items())}.", ''])
 
 # Okabe and Ito's colours, which the colour-blind can tell apart; the marks differ too

@@ -2,7 +2,7 @@
 import gc, sys, warnings
 from importlib import import_module
 import torch
-from . import scaling
+from . import device, scaling
 from .measure import measure, reason
 from .report import Results, line
 
@@ -17,7 +17,7 @@ def main(names=()):
     from tqdm import tqdm
     if unknown := set(names)-set(topics): sys.exit(f'there are the topics {topics}, not {sorted(unknown)}')
     torch.set_num_threads(1)
-    cases = {t: import_module(f'.{t}', __package__).cases for t in topics if t!='scaling'}
+    cases = {t: import_module(f'.{t}', __package__).cases for t in topics if t not in ('device','scaling')}
     results = Results([c.name for cs in cases.values() for c in cs])
     todo = [c for t in names or topics for c in cases.get(t, [])]
     try:
@@ -30,6 +30,7 @@ def main(names=()):
                 results.add(res)
                 tqdm.write(' | '.join(filter(None, line(res))))
                 for p,why in res['failed'].items(): tqdm.write(f'  no figure for {p}: {why}')
+        if 'device' in (names or topics): device.run(lambda it: tqdm(it, desc='a GPU'))
         if 'scaling' in (names or topics): scaling.run()
     except KeyboardInterrupt: sys.exit('\nStopped. What was finished is kept, and the next run completes the curves.')
     finally:

@@ -124,13 +124,13 @@ class SB3Vector(SB3):
 
 class Torchrl:
     "`ReplayBuffer` rather than `TensorDictReplayBuffer`, which adds a column and took 1.7 times as long"
-    name,package = 'torchrl','torchrl'
+    name,package,device = 'torchrl','torchrl','cpu'
     def __init__(self, rows, capacity, bs):
         import logging
         from tensordict import TensorDict
         from torchrl.data import LazyTensorStorage, ReplayBuffer
         logging.getLogger('torchrl').setLevel(logging.WARNING)
-        self.TensorDict,self.rb = TensorDict,ReplayBuffer(storage=LazyTensorStorage(capacity), batch_size=bs)
+        self.TensorDict,self.rb = TensorDict,ReplayBuffer(storage=LazyTensorStorage(capacity, device=self.device), batch_size=bs)
         for i in range(0, len(rows['reward']), 4096): self.at_once(fields(rows, slice(i, i+4096)))()
 
     def sample(self): return self.rb.sample()

@@ -472,11 +472,11 @@ def test_default_device(use, device, tmp_path):
 # %% Batches that go to where the network is
 devices = ['cpu',*gpus]
 
-@pytest.mark.parametrize('device', devices)
+@pytest.mark.parametrize('rows,device', [('cpu','cpu'), *(('cpu',o) for o in gpus), *((o,o) for o in gpus)])
 @pytest.mark.parametrize('n_step', [None, 3])
-def test_a_loader_hands_over_whole_batches(device, n_step):
+def test_a_loader_hands_over_whole_batches(rows, device, n_step):
     "Though the learner writes into each at once, and keeps the device busy"
-    a,b = (ExperienceReplay(bs=64, max_sz=500, warmup_sz=1, n_step=n_step, sampler=samplers['batch'](), memory=a_batch(0, 500)) for _ in range(2))
+    a,b = (ExperienceReplay(bs=64, max_sz=500, warmup_sz=1, n_step=n_step, sampler=samplers['batch'](), device=o)+a_batch(0, 500) for o in (rows, 'cpu'))
     busy = torch.ones(300, 300, device=device)
     with a.loader(n_prefetch=1, device=device) as batches:
         for k,(batch,idxs) in zip(range(100), batches):

@@ -49,20 +49,22 @@ def rows_on(
     return (units_on(device, key, first, k)*n).long()
 
 # %% ../../nbs/00bb_memory.tensors.ipynb #0603fdd5
-per_node = 64 # children of a node of a `SumTree` on a device
+per_node = 128 # children of a node of a `SumTree` on a device
 
-def _wide_nodes(sums, levels, bs):
-    "A level with at most `bs` nodes, and these nodes"
+def _nodes_of(sums, levels, l): return sums[levels[l]:levels[l+1] if l+1<len(levels) else len(sums)]
+
+def _narrow_level(levels, bs):
+    "A level with at most `bs` nodes"
     l = len(levels)-1
     while l>1 and levels[l]-levels[l-1]<=bs: l -= 1
-    return l,sums[levels[l]:levels[l+1] if l+1<len(levels) else len(sums)]
+    return l
 
 def _hit_nodes(nodes, darts):
     "Which of `nodes` each dart hits, and what is left of the dart there"
     run = nodes.cumsum(0)
-    last = ((nodes>0)*torch.arange(len(nodes), device=nodes.device)).amax() # rounding may carry a dart past the end
+    last = (run<run[-1]).sum() # rounding may carry a dart past the end
     found = torch.searchsorted(run, darts, right=True).clamp(max=last)
-    return found,darts-torch.where(found>0, run[(found-1).clamp(min=0)], 0.)
+    return found,darts-torch.cat([run.new_zeros(1), run])[found]
 
 def descend(
     sums:Tensor, levels:list, # Of a `SumTree`
@@ -76,15 +78,12 @@ def descend(
     - `found`: `(k,)`, the nodes that they hit, of a `level`; the root by default
     - returns: `(k,)`"""
     if found is None: found,level = torch.zeros_like(left, dtype=torch.int64),len(levels)-1
-    each_of = torch.arange(per_node, device=left.device)
-    for start in reversed(levels[:level]):
-        each = sums[start+found[:,None]*per_node+each_of]
-        run = each.cumsum(1)
+    for l in reversed(range(level)):
+        run = _nodes_of(sums, levels, l).view(-1, per_node).index_select(0, found).cumsum(1)
         past = run<=left[:,None]
-        k = past.sum(1)
-        last = ((each>0)*each_of).amax(1) # rounding may carry what is left past the end here, too
-        left = torch.where(k==per_node, each.gather(1, last[:,None])[:,0], left-(run*past).amax(1))
-        found = found*per_node+torch.where(k==per_node, last, k)
+        k,last = past.sum(1),(run<run[:,-1:]).sum(1)
+        left = torch.where(k>last, torch.inf, left-(run*past).amax(1)) # past the end here, too: the last one gets it
+        found = found*per_node+torch.minimum(k, last)
     return found
 
 # %% ../../nbs/00bb_memory.tensors.ipynb #618b4773
@@ -122,8 +121,8 @@ def throw(
     - `least`: As in `weights_of`
     - returns: numbers `(k,)`, their weights `(k,1)`; without any priority the weights are NaN"""
     darts = (u+torch.arange(len(u), device=u.device)%bs)*(sums[levels[-1]]/bs)
-    level,nodes = _wide_nodes(sums, levels, bs)
-    found,left = _hit_nodes(nodes, darts)
+    level = _narrow_level(levels, bs)
+    found,left = _hit_nodes(_nodes_of(sums, levels, level), darts)
     found = descend(sums, levels, left, found, level)
     return found,weights_of(sums[found].view(-1, bs), beta, least)
 
@@ -180,13 +179,13 @@ def renew_parents(
     """Add up anew what is above the leaves `idxs`
     - `levels`: Of a `SumTree`
     - `idxs`: `(k,)`"""
-    each_of = torch.arange(per_node, device=sums.device)
-    for below,start in zip(levels, levels[1:]):
+    below = [o-levels[1] for o in levels[1:]] # `tops` has no leaves
+    for l in range(1, len(levels)):
         idxs = idxs//per_node
-        children = below+idxs[:,None]*per_node+each_of
-        each = sums[children]
-        sums[start+idxs] = each.cumsum(1)[:,-1]
-        tops[start-levels[1]+idxs] = (tops[children-levels[1]] if below else each).amax(1)
+        each = _nodes_of(sums, levels, l-1).view(-1, per_node).index_select(0, idxs)
+        most = each if l==1 else _nodes_of(tops, below, l-2).view(-1, per_node).index_select(0, idxs)
+        _nodes_of(sums, levels, l).index_copy_(0, idxs, each.sum(1)) # of a node that comes twice, the same twice
+        _nodes_of(tops, below, l-1).index_copy_(0, idxs, most.amax(1))
 
 def set_leaves(
     sums:Tensor, tops:Tensor, levels:list, # Of a `SumTree`
@@ -245,7 +244,7 @@ def still_held(
     - `total`: As in `numbers_of`
     - `oldest`: The oldest row that is whole, likewise
     - returns: bool"""
-    return (0<=idxs)&(idxs<n)&(oldest<=serials)&(serials<total)&((serials-base)%n==idxs)
+    return (oldest<=serials)&(serials<total)&((serials-base)%n==idxs) # so it exists, too
 
 # %% ../../nbs/00bb_memory.tensors.ipynb #afec41bd
 def fold(
