@@ -4,11 +4,12 @@
 
 All batches end on the GPU, and TD errors come from there. Each call ends when the GPU is done; `the call alone` shows how soon
 Python goes on, and what waits for the GPU meanwhile, by torch's own account (`set_sync_debug_mode`), is an error, not a figure."""
-import numpy as np, torch
+import itertools, numpy as np, torch
 from contextlib import contextmanager
 from fastrl.memory.replay import ExperienceReplay
 from fastrl.memory.sample import Prioritized, Uniform
 from . import priority, stores
+from .ahead import conv, dense, learner
 from .measure import Case, measure
 from .report import Results
 from .rows import make_rows
@@ -24,9 +25,9 @@ def unwaited():
     try: yield
     finally: torch.cuda.set_sync_debug_mode('default')
 
-def filled(rows, bs, device, sampler, n_step):
+def filled(rows, bs, device, sampler, n_step, capacity=None):
     n = len(rows['reward'])
-    er = ExperienceReplay(bs, n, 1, sampler=sampler(seed=0), n_step=n_step, device=device)
+    er = ExperienceReplay(bs, capacity or n, 1, sampler=sampler(seed=0), n_step=n_step, device=device)
     for i in range(0, n, 4096):
         new = stores.fields(rows, slice(i, i+4096))
         k = len(new['reward'])
@@ -79,6 +80,27 @@ def draws(kind, n, bs, sampler, k=1, n_step=None, peers=()):
         return settled(turn)
     return res | stores.open_all(peers, rows, n, bs, do)
 
+def added(n, k):
+    "`k` rows that were made on the GPU"
+    rows = make_rows('wide', k)
+    there = {c: torch.from_numpy(v).cuda() for c,v in rows.items()}
+    def fastrl(device):
+        er = filled(rows, 1, device, Uniform, None, n)
+        over,env = there['done'],torch.arange(k, device='cuda')
+        new = {**{c: v for c,v in there.items() if c!='done'}, 'terminated':over, 'truncated':torch.zeros_like(over), 'env_id':env}
+        return settled(lambda: er+(new if device=='cuda' else {c: v.cpu() for c,v in new.items()}))
+    return {'fastrl': fastrl('cuda'), 'rows in memory': fastrl('cpu')} | stores.open_all([Torchrl], rows, n, 1, lambda s: settled(s.at_once(there)))
+
+def updates(kind, n, bs, make, width):
+    "A batch and an update of a network on the GPU"
+    rows = make_rows(kind, n)
+    def learns(device, batches_of):
+        torch.manual_seed(0)
+        return settled(learner(make(width).cuda(), batches_of(filled(rows, bs, device, Uniform, None))))
+    return {'fastrl': learns('cpu', lambda er: er.loader(device='cuda')),
+            'without `loader`': learns('cpu', lambda er: (er.sample(device='cuda') for _ in itertools.count())),
+            'rows on the GPU': learns('cuda', lambda er: (er.sample() for _ in itertools.count()))}
+
 uniform,prioritized = (Cpprb, Tianshou, SB3, Torchrl),(PCpprb, PTianshou, PTorchrl)
 def case(name, *how, **kwargs): return Case(name, lambda: draws(*how, **kwargs), beside=('the call alone',))
 
@@ -90,6 +112,9 @@ cases = [
     case('Draw 4096 of 10⁵ Humanoid rows', 'wide', 10**5, 4096, Uniform, peers=uniform),
     case('Draw 4096 of 10⁵ Humanoid rows by priority, and update', 'wide', 10**5, 4096, Prioritized, peers=prioritized),
     case('Draw 256 of 10,000 rows of frames', 'frames', 10_000, 256, Uniform, peers=uniform),
+    Case('Learn from 256 of 10⁵ CartPole rows, a network of 512×512, drawn ahead', lambda: updates('small', 10**5, 256, dense, 512), beside=('rows on the GPU',)),
+    Case('Learn from 256 of 10,000 rows of frames, convolutions, drawn ahead', lambda: updates('frames', 10_000, 256, conv, 32), beside=('rows on the GPU',)),
+    Case('Add 4096 Humanoid rows that are on the GPU', lambda: added(10**5, 4096)),
 ]
 
 def run(each=lambda it: it, **kwargs):
