@@ -46,8 +46,8 @@ class OneWeight(nn.Module):
 
 def y_loss(pred, batch): return mse_loss(pred, batch['y'])
 
-def toy_learner(n=20, bs=5, rows=Count, **kwargs):
-    return Learner(Source(rows()).dataloaders(n, bs), OneWeight(), loss_func=y_loss, lr=1e-3,
+def toy_learner(n=20, bs=5, rows=Count, device=None, **kwargs):
+    return Learner(Source(rows()).dataloaders(n, bs, device=device), OneWeight(), loss_func=y_loss, lr=1e-3,
                    cbs=[NoValidation, ExperienceReplayCallback(**kwargs)])
 
 def fit(learn, *args, **kwargs):
@@ -171,7 +171,7 @@ def test_columns_of_validation(reward):
     with learn.no_bar(): learn.get_preds(dl=[(BD(x=torch.zeros(4, 1), reward=reward),)], cbs=(see := See()), with_loss=False)
     for k in ('n_steps','discount','weight'): eq((see.seen[k].dtype, see.seen[k].shape), (drawn[k].dtype, drawn[k].shape))
     eq((see.seen['n_steps'].unique().item(), see.seen['weight'].unique().item()), (1, 1))
-    same(see.seen['discount'], torch.full((4,1), .9))
+    same(see.seen['discount'].cpu(), torch.full((4,1), .9))
 
 # %% Stopped and resumed
 class Killed(Exception): pass
@@ -377,6 +377,7 @@ def test_refused_in_a_file(tmp_path, kw):
 @in_files
 def test_killed_while_files_are_replaced(tmp_path, kw):
     "Whichever file has its new name by then, the same command resumes"
+    kw = dict(kw, device='cpu') # a fork cannot use a GPU
     start(tmp_path/'was/run', 14, path=tmp_path/'was/rows.ring', **kw)
     def killing(f, left):
         def g(*args, **kwargs):

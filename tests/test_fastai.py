@@ -63,9 +63,9 @@ learners = pytest.mark.parametrize('make', [plain, partial(plain, updates=3), pa
                                    ids=['plain','plain-3','plain-3-once','dqn','dqn-3'])
 
 # %% Half precision
-class OnCpu(MixedPrecision):
-    "As fastai's, which asks for a GPU, in the half precision that a CPU has"
-    def before_fit(self): self.autocast,self.scales,self.td = torch.autocast('cpu', torch.bfloat16),[],set()
+class InHalf(MixedPrecision):
+    "As fastai's, which asks for a GPU, in the half precision that a CPU has, too"
+    def before_fit(self): self.autocast,self.scales,self.td = torch.autocast(self.dls.device.type, torch.bfloat16),[],set()
     def before_backward(self): self.td.add(self.loss_grad.dtype)
     def before_step(self): pass
     def after_step(self): pass
@@ -77,14 +77,24 @@ class Precision(Callback):
     def after_pred(self): self.seen.add(self.pred.dtype)
 
 @learners
-def test_half_precision(make):
+@pytest.mark.parametrize('half', [InHalf, *[MixedPrecision]*torch.cuda.is_available()])
+def test_half_precision(make, half):
     "The drawn batch is predicted in half precision, TD errors are float32, and afterwards autocast is off, though the first batches were cancelled"
-    learn = fit(make(cbs=[OnCpu(), Precision()], episodes=0) if 'dqn' not in str(make) else make(cbs=[OnCpu(), Precision(), NoValidation()]))
-    assert not torch.is_autocast_enabled('cpu')
-    eq(learn.precision.seen, {torch.bfloat16})
-    eq(learn.on_cpu.td, {torch.float32})
-    td = learn.experience_replay.experience_replay['td_error']
-    assert td.dtype==torch.float32 and td.abs().sum()>0
+    learn = make(cbs=[half(), Precision()], episodes=0) if 'dqn' not in str(make) else make(cbs=[half(), Precision(), NoValidation()])
+    before = learn.model.net.weight.detach().clone()
+    fit(learn)
+    assert not torch.is_autocast_enabled(learn.dls.device.type)
+    eq(learn.precision.seen, {torch.bfloat16 if half is InHalf else torch.float16})
+    if half is InHalf: eq(learn.in_half.td, {torch.float32})
+    td,after = learn.experience_replay.experience_replay['td_error'],learn.model.net.weight
+    assert td.dtype==torch.float32 and td.abs().sum()>0 and after.isfinite().all() and not torch.equal(after, before)
+
+@pytest.mark.parametrize('updates', [1, 3])
+@pytest.mark.parametrize('half', [NonNativeMixedPrecision]*torch.cuda.is_available() or [lambda: ()])
+def test_half_of_the_model(half, updates):
+    "fastai's own half precision, which asks for a GPU and halves the model: with `event='before_batch'` it trains"
+    learn = fit(plain(cbs=[cb] if (cb := half()) else [], updates=updates, event='before_batch', episodes=0))
+    assert learn.model.net.weight.dtype==torch.float32 and learn.model.net.weight.isfinite().all()
 
 # %% Several updates
 class Hear(Callback):
@@ -196,7 +206,7 @@ def test_given_rows(items, n):
     learn = plain()
     with learn.no_bar(): values,_ = learn.get_preds(dl=learn.dls.test_dl(items, bs=2))
     eq(values.shape, (n,2))
-    same(values, learn.model(as_rows(items)).detach())
+    same(values, learn.model(as_rows(items).to(learn.dls.device)).detach().cpu())
 
 def test_nested_observations():
     "Of dicts, and of single numbers"
@@ -401,7 +411,7 @@ def test_predicted():
     for o,sizes in ((dl, [4,3]), (dl.new(), [4,3]), (dl.new(bs=2), [2,2,2,1])):
         got = [b for b, in o]
         eq([b.bs() for b in got], sizes)
-        same(sum(got), rows)
+        same(sum(got).to('cpu'), rows)
     eq(len(dl.decode_batch((rows[:4],))), 4)
     few = learn.dls.train.new(n=5) # of the same source
     eq((few.dataset is learn.dls.train.dataset, [b.bs() for b, in few]), (True, [5]))

@@ -18,7 +18,8 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 import numpy as np, torch
-from fastai.basics import Callback, CancelBatchException, CancelEpochException, CancelTrainException
+from fastai.basics import (Callback, CancelBatchException, CancelEpochException, CancelTrainException, OptimWrapper,
+                           to_device)
 from fastai.callback.fp16 import MixedPrecision, NonNativeMixedPrecision
 from fastai.callback.mixup import MixHandler
 from fastai.callback.rnn import RNNCallback
@@ -403,7 +404,7 @@ def _load_training(self:Resume):
     extra = self._checked(er)
     with self._load_memory(er) as new:
         learn.model.load_state_dict(extra['model'])
-        learn.opt.load_state_dict(extra['opt'])
+        _load_opt(learn.opt, extra['opt'])
     # the memory may be yours, and stays the same object
     vars(er).update(vars(new), schema=er.schema if new.schema is None else new.schema)
     cb.tally = Tally()
@@ -435,6 +436,13 @@ def _said(k, v):
     "A setting in words"
     if k=='sampler': return f'{v[0]} with {v[1]}' if v[1] else v[0]
     return 'None (single steps)' if k=='n_step' and v is None else repr(v)
+
+def _load_opt(opt, state):
+    "What was saved is in memory: torch's optimizers move it to their parameters, fastai's do not"
+    at = {p.device for p,*_ in opt.all_params()}
+    if not isinstance(opt, OptimWrapper) and len(at)==1: state = to_device(state, at.pop())
+    opt.load_state_dict(state)
+
 
 # %% ../../nbs/06a_memory.experience_replay.ipynb #7837274b
 @patch

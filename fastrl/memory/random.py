@@ -10,7 +10,8 @@ Docs: https://fastrl.github.io/fastrl/memory.random.html.md"""
 __all__ = ['random_bits', 'random_unit', 'random_row', 'random_units', 'random_rows', 'keep_numbers', 'own_numbers']
 
 # %% ../../nbs/00ba_memory.random.ipynb #6c7b3954
-import weakref, zlib, numpy as np, torch
+import zlib, numpy as np, torch
+from collections import OrderedDict
 from ..core import *
 
 # %% ../../nbs/00ba_memory.random.ipynb #af314ed6
@@ -68,13 +69,19 @@ def random_rows(
     return res
 
 # %% ../../nbs/00ba_memory.random.ipynb #ba0w0002
-_own = weakref.WeakSet() # generators whose numbers are meant for this worker
+_own = OrderedDict() # the 1000 generators that this worker used last, of those whose numbers are meant for it
+
+def _meant(gen):
+    "Weak references would do, but torch's generators take none before 2.13"
+    _own[gen] = None
+    _own.move_to_end(gen)
+    if len(_own)>1000: _own.popitem(last=False)
 
 def keep_numbers(
     gen:torch.Generator,
 ):
     "If this is a worker, the numbers that `gen` gives next are meant for it"
-    if torch.utils.data.get_worker_info() is not None: _own.add(gen)
+    if torch.utils.data.get_worker_info() is not None: _meant(gen)
 
 def own_numbers(
     gen:torch.Generator,
@@ -84,8 +91,10 @@ def own_numbers(
     - `*at`: Where a stream is that came from it
     - returns: Does it give other numbers now?"""
     worker = torch.utils.data.get_worker_info()
-    if worker is None or gen in _own: return False
+    if worker is None: return False
+    known = gen in _own
+    _meant(gen)
+    if known: return False
     state = zlib.crc32(repr(at).encode(), zlib.crc32(gen.get_state().numpy()))
     gen.manual_seed(int(np.random.SeedSequence((state, worker.seed)).generate_state(1)[0]))
-    _own.add(gen)
     return True

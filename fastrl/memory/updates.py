@@ -37,7 +37,7 @@ class MoreUpdates(Callback):
         with tiny_as_zero(): self.make_others(er, self.n-1)
 
     def make_others(self, er, left):
-        if self.nothing is None: self.nothing = map_leaves(lambda o: o[:0], self.learn.xb[0])
+        if self.nothing is None: self.nothing = map_leaves(lambda o: o[:0].clone(), self.learn.xb[0])
         for _ in range(left): self.one_more()
 
 # %% ../../nbs/06aa_memory.updates.ipynb #de400002
@@ -93,6 +93,7 @@ def before_train(self:MoreUpdates):
     def hears(cb, event): return event in vars(cb) or hasattr(type(cb), event)
     cbs = [cb for cb in self.learn.cbs.sorted('order')
            if cb.run_train and not isinstance(cb, _once) and not getattr(type(cb), 'once_per_batch', False)]
+    self.nothing = None # it may be of a learner on another device, which was exported
     self._hear = {e: [(cb, getattr(cb, e)) for cb in cbs if hears(cb, e)] for e in _events}
 
 @patch
