@@ -126,6 +126,13 @@ def test_a_class_of_ones_own_may_use_any_name():
             self.alpha,self.capacity = .6,5
     assert (Mine().alpha, Mine().capacity)==(.6, 5)
 
+def test_a_property_of_ones_own_says_what_it_lacks():
+    "Its `AttributeError` is not taken for one of the memory"
+    class Mine(ExperienceReplay):
+        @property
+        def share(self): return self.sampler.kept/2
+    with pytest.raises(AttributeError, match="'Uniform' object has no attribute 'kept'"): Mine().share
+
 def test_a_capacity_where_bs_stands():
     assert [o[:15] for o,_ in warned(lambda: ExperienceReplay(10_000))[1]]==['`bs` is 10000, ']
     assert not warned(lambda: ExperienceReplay(10_000, 100_000))[1]

@@ -295,6 +295,7 @@ class OtherNames:
     "Settings and methods by the names of other libraries: the error says what to write"
     def __getattr__(self, k):
         ours = other_names.get(k) or k in other_words and f'`memory.{other_words[k].partition("=")[0]}`'
+        if not ours and hasattr(type(self), k): return object.__getattribute__(self, k) # whose own error says more
         write = f': write {ours}' if ours else ''
         raise AttributeError(f'{type(self).__name__!r} object has no attribute {k!r}{write}')
 
