@@ -573,6 +573,17 @@ def test_arguments(tmp_path):
     assert (repr(FIFOEvictor()), repr(ScoreEvictor(worth)))==('FIFOEvictor()', 'ScoreEvictor(worth)')
     with raises('NaN'): RingBufferDataset(4, evictor=ScoreEvictor(lambda e: float('nan'))).add_episode(dict(x=torch.zeros(2)))
 
+@pytest.mark.parametrize('workers', [{}, dict(num_workers=1, multiprocessing_context='fork')])
+def test_a_plain_loader_with_a_batch_size(workers):
+    "It stacks episodes of one length, as torch does; of others the error says what to write"
+    ds = RingBufferDataset(9, shared=True)
+    for k in (0,1): ds.add_episode(dict(x=torch.zeros(3), arm=dict(y=torch.ones(3,2))))
+    batch = next(iter(DataLoader(ds, batch_size=4, **workers)))
+    assert type(batch) is BD and (batch['x'].shape, batch['arm']['y'].shape)==((4,3), (4,3,2))
+    ds.add_episode(dict(x=torch.zeros(2), arm=dict(y=torch.ones(2,2))))
+    with raises('of one length, got [2, 3] steps: iterate over `dataset.get_loader(batch_size, sequence_length)`'):
+        next(iter(DataLoader(ds, batch_size=50, **workers)))
+
 # %% An episode that cannot be stored
 def test_refused_takes_no_place(tmp_path):
     ds = RingBufferDataset(10)

@@ -18,7 +18,8 @@ from multiprocessing.context import get_spawning_popen
 import numpy as np, torch
 from fastcore.basics import patch
 from torch import Tensor
-from torch.utils.data import IterableDataset
+from torch.utils.data import IterableDataset, default_collate
+from torch.utils.data._utils.collate import default_collate_fn_map
 from ..core import *
 from .row import check_column, check_names, fields_of, fits, like, nest, tensors_of
 from .table import Table, age_of
@@ -155,6 +156,15 @@ def _check_evictor(o):
     if o is None or not isinstance(o, type) and (hasattr(o, 'score') or callable(getattr(o, 'evict', None))): return
     raise ValueError('`evictor` should be a `FIFOEvictor()`, a `ScoreEvictor(…)` or one of your own with `evict()`, '
                      f'got {o!r}')
+
+# %% ../../nbs/05d_memory.dataset.ipynb #05d0c002
+def _stacked(episodes, **_):
+    "What a `DataLoader` with a `batch_size` makes of several `BD`s"
+    try: return BD(default_collate([*map(dict, episodes)]))
+    except RuntimeError: ns = sorted({len(v) for o in episodes for _,v in leaves(o) if np.ndim(v)})
+    raise ValueError(f'a `DataLoader` with a `batch_size` takes episodes of one length, got {ns} steps: iterate over '
+                     '`dataset.get_loader(batch_size, sequence_length)`, or give `batch_size=None` for one at a time')
+default_collate_fn_map.update({BD: _stacked}) # as torch's docs extend it
 
 # %% ../../nbs/05d_memory.dataset.ipynb #5110726e
 @patch
