@@ -104,6 +104,15 @@ def test_a_word_of_another_library(make, name, write):
     with pytest.raises(TypeError, match=re.escape(f'{make.__name__}() got an unexpected keyword argument {name!r}: write `{write}')):
         make(**{name: 1})
 
+@pytest.mark.parametrize('name,write', [('learning_rate','`lr`'), ('batch_size','`bs`'), ('buffer_size','`max_sz`'),
+    ('learning_starts','`warmup_sz`'), ('target_network_frequency','`target_every`'), ('exploration_fraction','`eps_steps`'),
+    ('per','`prioritized=True`'), ('total_timesteps','`learn.fit(epochs)`'), ('eval_ever','`eval_every`')])
+def test_a_word_of_another_dqn(name, write):
+    from fastrl.agents.dqn import dqn_learner
+    with pytest.raises(TypeError, match=re.escape(f"dqn_learner() got an unexpected keyword argument {name!r}: write {write}")):
+        dqn_learner('CartPole-v1', **{name: 1})
+    assert dqn_learner('CartPole-v1', wd=.1).wd==.1 # a `Learner` takes it
+
 @pytest.mark.parametrize('name,write', [('add','replay.add_step('), ('push','replay.add_step('), ('add_episode','replay.dataset.add_episode'),
     ('capacity','replay.dataset.capacity'), ('is_full','replay.dataset.is_full'), ('sample_sequences','replay.sample()')])
 def test_episodes_by_another_name(name, write):
