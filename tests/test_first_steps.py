@@ -121,6 +121,17 @@ def test_episodes_by_another_name(name, write):
         with pytest.raises(AttributeError, match=re.escape(f'no attribute {name!r}: write `{write}')): getattr(o, name)
         assert not hasattr(o, 'nothing')
 
+@pytest.mark.parametrize('name,write', [('max_sz','`capacity`'), ('buffer_size','`capacity`'), ('max_episode','`max_episodes`'),
+    ('batch_size','`EpisodeReplay(dataset, …, batch_size=…)`'), ('sequence_length','`EpisodeReplay(dataset, …, sequence_length=…)`'),
+    ('path','`directory`')])
+def test_a_dataset_by_another_word(name, write, tmp_path):
+    from fastrl.memory.episodes import IndividualFileDataset
+    for make in (IndividualFileDataset, RingBufferDataset):
+        if (name, make)==('path', RingBufferDataset): continue # it has one
+        with pytest.raises(TypeError, match=re.escape(f'{make.__name__}() got an unexpected keyword argument {name!r}: write {write}')):
+            make(9, **{name: tmp_path/'new'})
+    assert not (tmp_path/'new').exists()
+
 def test_episodes_that_are_iterated():
     replay = EpisodeReplay(RingBufferDataset(9), 1)
     replay.add_step(dict(obs=np.zeros(2)), done=True)
@@ -154,6 +165,14 @@ def test_the_replay_buffer_of_others():
         with pytest.raises(TypeError, match=f'argument {k!r}: write `fastrl.compat.ReplayBuffer'): ReplayBuffer(9, *spaces, 'cpu', **{k: 1})
     with pytest.raises(TypeError, match="argument 'batch_size': write `buffer.sample"): ReplayBuffer(9, 4, 1, 0, batch_size=3)
     with pytest.raises(TypeError, match="argument 'sampl': write `sampler`"): ReplayBuffer(9, 4, 1, 0, sampl=3)
+
+@pytest.mark.parametrize('name,write', [('capacity','`buffer_size`'), ('max_sz','`buffer_size`'), ('num_envs','`n_envs`'),
+    ('n_step','`n_steps`'), ('discount','`gamma`'), ('alpha','`sampler=Prioritized(alpha=…)`'), ('batch_size','`buffer.sample(batch_size)`')])
+def test_the_words_of_cleanrls_buffer(name, write):
+    from fastrl.compat import ReplayBuffer
+    spaces = gym.spaces.Box(-1, 1, (4,)),gym.spaces.Discrete(2)
+    with pytest.raises(TypeError, match=re.escape(f'ReplayBuffer() got an unexpected keyword argument {name!r}: write {write}')):
+        ReplayBuffer(9, *spaces, **{name: 1})
 
 def test_a_capacity_where_alpha_stands():
     "torchrl's sampler takes it first: each power of a TD error was infinite, which the error did not say"

@@ -19,7 +19,7 @@ import numpy as np, torch
 from fastcore.basics import patch
 from torch.utils.data import get_worker_info
 from ..core import *
-from .dataset import EpisodeDataset, FieldType
+from .dataset import EpisodeDataset, FieldType, dataset_words
 from .files import FileLock, LoadError, checksum, file_dtypes, read_meta, read_tensors, sync, write_tensors
 from .slots import new_block
 
@@ -231,11 +231,13 @@ class IndividualFileDataset(EpisodeDataset):
         directory='individual_file_dataset', # Made if need be; existing episodes are taken over
         evictor=None, # Which episode goes when it is full: `FIFOEvictor()` by default, a `ScoreEvictor`, or your own
         max_episodes:int=2**20, # The most episodes
+        **_
     ):
         """- `capacity`: The most steps
         - `directory`: Made if need be; existing episodes are taken over
         - `evictor`: Which episode goes when it is full: `FIFOEvictor()` by default, a `ScoreEvictor`, or your own
         - `max_episodes`: The most episodes"""
+        if _: refuse_words('IndividualFileDataset', _, IndividualFileDataset, **dataset_words, path='directory')
         super().__init__(capacity, evictor, max_episodes, shared=True) # torch's own workers are forked unasked
         # where the fields of each file begin; how often a file could not be read
         self.directory,self._begins,self._trouble = Path(directory).expanduser().absolute(),{},Counter()
