@@ -138,6 +138,17 @@ def test_episodes_that_are_iterated():
     for f in (lambda: next(iter(replay)), lambda: replay[0], lambda: next(iter(torch.utils.data.DataLoader(replay)))):
         with pytest.raises(TypeError, match='iterate over `replay.loader`.*`replay.dataset'): f()
 
+@pytest.mark.parametrize('pad', ['left', 'zeros', None, 8])
+def test_a_pad_that_is_no_bool(pad):
+    "Libraries that pad on a side of your choice name it; here short episodes are filled up behind their end"
+    m = memory()
+    for i in range(3): m.add(obs=float(i), terminated=i==2, truncated=False)
+    says = re.escape(f'`pad` should be True, to fill up short episodes behind their end, or False, got {pad!r}')
+    with pytest.raises(ExperienceReplayException, match=says): m.sample_sequences(2, 2, pad=pad)
+    with pytest.raises(ValueError, match=says): RingBufferDataset(9).get_loader(2, 2, pad=pad)
+    with pytest.raises(ValueError, match=says): EpisodeReplay(RingBufferDataset(9), 2, 2, pad=pad)
+    assert m.sample_sequences(2, 5, pad=np.True_)[0]['mask'].tolist()==[[True]*3+[False]*2]*2
+
 def test_a_class_of_ones_own_may_use_any_name():
     "`alpha` and `capacity` of a subclass are its own"
     class Mine(ExperienceReplay):

@@ -292,6 +292,8 @@ def get_loader(self:EpisodeDataset,
     - `pad`: Also episodes shorter than `sequence_length`, filled up with zeros? `mask` says what is a step
     - `frame_stack`: Images come in stacks of so many, made when they are drawn; each is stored once
     - `frame_pad`: Before the first image of an episode: `'repeat'` it, or `'zeros'`"""
+    if pad not in (True, False):
+        raise ValueError(f'`pad` should be True, to fill up short episodes behind their end, or False, got {pad!r}')
     workers = whole_number('num_workers', num_workers or 0, 0)
     if sequence_length is not None: sequence_length = whole_number('sequence_length', sequence_length)
     if workers and not self.share(): workers = 0
