@@ -194,6 +194,10 @@ def match_steps(self:EpisodeDataset, lines): "After an interruption: keep the st
 @patch
 def find_schema(self:EpisodeDataset): "Find the schema that another process fixed with the first episode"
 @patch
+def not_seen(self:EpisodeDataset)->str:
+    "In words: episodes that came by another process, and that this dataset does not know of; `''` without"
+    return ''
+@patch
 def settle(self:EpisodeDataset): "Take out episodes that readers found damaged"
 @patch
 def share(self:EpisodeDataset)->bool:

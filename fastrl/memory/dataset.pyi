@@ -151,6 +151,10 @@ class EpisodeDataset(IterableDataset):
         """Find the schema that another process fixed with the first episode"""
         ...
 
+    def not_seen(self) -> str:
+        """In words: episodes that came by another process, and that this dataset does not know of; `''` without"""
+        ...
+
     def settle(self):
         """Take out episodes that readers found damaged"""
         ...

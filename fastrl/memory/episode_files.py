@@ -316,10 +316,15 @@ def check_storable(self:IndividualFileDataset, schema, cols):
 def lock_files(self:IndividualFileDataset):
     "Become the one that writes to the folder"
     lock = FileLock(self.directory)
-    if more := episode_files(self.directory)-self._alone-_in_table(self.table.live()[1]):
-        raise ValueError(f'{len(more)} episodes came to {self.directory} since it was opened: open it again')
+    if more := self.not_seen(): raise ValueError(more)
     for o in self.directory.glob('*.new'): o.unlink(missing_ok=True) # a killed writer had begun them
     return lock
+
+@patch
+def not_seen(self:IndividualFileDataset)->str:
+    "In words: episodes that came by another process; `''` without"
+    more = episode_files(self.directory)-self._alone-_in_table(self.table.live()[1])
+    return f'{len(more)} episodes came to {self.directory} since it was opened: open it again' if more else ''
 
 def _in_table(lines): return {tuple(int(abs(o[i])) for i in (1,2,3)) for o in lines}
 
