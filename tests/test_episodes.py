@@ -583,6 +583,8 @@ def test_a_plain_loader_with_a_batch_size(workers):
     ds.add_episode(dict(x=torch.zeros(2), arm=dict(y=torch.ones(2,2))))
     with raises('of one length, got [2, 3] steps: iterate over `dataset.get_loader(batch_size, sequence_length)`'):
         next(iter(DataLoader(ds, batch_size=50, **workers)))
+    class Mine(BD): pass
+    assert type(torch.utils.data.default_collate([Mine(x=torch.zeros(2))]*3)) is Mine
 
 def test_a_reader_whose_files_have_gone(tmp_path):
     "Another process made room for its own episodes: this one cannot add any, and should open the folder again"

@@ -160,7 +160,8 @@ def _check_evictor(o):
 # %% ../../nbs/05d_memory.dataset.ipynb #05d0c002
 def _stacked(episodes, **_):
     "What a `DataLoader` with a `batch_size` makes of several `BD`s"
-    try: return BD(default_collate([*map(dict, episodes)]))
+    res = copy.copy(episodes[0]) # torch, too, keeps the class
+    try: res.update(default_collate([*map(dict, episodes)])); return res
     except RuntimeError: ns = sorted({len(v) for o in episodes for _,v in leaves(o) if np.ndim(v)})
     raise ValueError(f'a `DataLoader` with a `batch_size` takes episodes of one length, got {ns} steps: iterate over '
                      '`dataset.get_loader(batch_size, sequence_length)`, or give `batch_size=None` for one at a time')
