@@ -22,6 +22,7 @@ from typing import NamedTuple
 from fastcore.basics import patch
 from torch import Tensor
 from .core import *
+from .memory.columns import other_words
 from .memory.place import *
 from .memory.replay import *
 from .memory.row import like, torch_dtype
@@ -29,6 +30,11 @@ from .memory.sample import *
 from .memory.vector import unchanged
 
 # %% ../nbs/29_compat.ipynb #810600db
+_our_words = {
+    **{k: o for k,o in other_words.items() if 'sampler' in o}, 'discount':'gamma', 'num_envs':'n_envs',
+    **{k: 'buffer_size' for k,o in {**other_words, 'max_sz':'max_sz'}.items() if o=='max_sz'}, 'n_step':'n_steps',
+    **dict.fromkeys(('batch_size','bs'), 'buffer.sample(batch_size)')}
+
 class ReplayBuffer:
     "The replay buffer of cleanrl and SB3, over an `ExperienceReplay`"
     memory = None # before there is one
@@ -47,6 +53,7 @@ class ReplayBuffer:
         gamma:float=.99, # Discount factor, for `n_steps`; give the model's
         sampler=None, # `Prioritized()`, for example, of which each buffer has a copy
         seed:int=None, # Makes draws reproducible, by default one of NumPy's generator; `np.random`: draw as SB3 does
+        **_
     ):
         """- `buffer_size`: The most steps it holds, of all environments together
         - `device`: Where batches should be; the rows lie in ordinary memory
@@ -56,6 +63,7 @@ class ReplayBuffer:
         - `gamma`: Discount factor, for `n_steps`; give the model's
         - `sampler`: `Prioritized()`, for example, of which each buffer has a copy
         - `seed`: Makes draws reproducible, by default one of NumPy's generator; `np.random`: draw as SB3 does"""
+        if _: refuse_words('ReplayBuffer', _, ReplayBuffer, **_our_words)
         self.observation_space,self.action_space,self.n_envs = observation_space,action_space,n_envs
         self.obs_shape,self.action_dim = _shape_of(observation_space),math.prod(_shape_of(action_space, False))
         if str(device)=='auto': device = 'cuda' if torch.cuda.is_available() else 'cpu'

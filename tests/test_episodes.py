@@ -573,6 +573,33 @@ def test_arguments(tmp_path):
     assert (repr(FIFOEvictor()), repr(ScoreEvictor(worth)))==('FIFOEvictor()', 'ScoreEvictor(worth)')
     with raises('NaN'): RingBufferDataset(4, evictor=ScoreEvictor(lambda e: float('nan'))).add_episode(dict(x=torch.zeros(2)))
 
+@pytest.mark.parametrize('workers', [{}, dict(num_workers=1, multiprocessing_context='fork')])
+def test_a_plain_loader_with_a_batch_size(workers):
+    "It stacks episodes of one length, as torch does; of others the error says what to write"
+    ds = RingBufferDataset(9, shared=True)
+    for k in (0,1): ds.add_episode(dict(x=torch.zeros(3), arm=dict(y=torch.ones(3,2))))
+    batch = next(iter(DataLoader(ds, batch_size=4, **workers)))
+    assert type(batch) is BD and (batch['x'].shape, batch['arm']['y'].shape)==((4,3), (4,3,2))
+    ds.add_episode(dict(x=torch.zeros(2), arm=dict(y=torch.ones(2,2))))
+    with raises('of one length, got [2, 3] steps: iterate over `dataset.get_loader(batch_size, sequence_length)`'):
+        next(iter(DataLoader(ds, batch_size=50, **workers)))
+    class Mine(BD): pass
+    assert type(torch.utils.data.default_collate([Mine(x=torch.zeros(2))]*3)) is Mine
+
+def test_a_reader_whose_files_have_gone(tmp_path):
+    "Another process made room for its own episodes: this one cannot add any, and should open the folder again"
+    def steps(k): return dict(x=torch.full((3,), float(k)))
+    writer = IndividualFileDataset(6, tmp_path)
+    writer.add_episode(steps(0))
+    reader = IndividualFileDataset(6, tmp_path)
+    for f in tmp_path.glob('*.safetensors'): f.unlink()
+    with raises('there are no episodes, and 1 sequences of 2 steps were asked for: add episodes first, or open the dataset again'
+                ' when others have come', RuntimeError): EpisodeReplay(reader, 1, 2).sample()
+    for k in (1,2): writer.add_episode(steps(k))
+    with raises(f'there are no episodes, and 1 whole episodes were asked for: 2 episodes came to {tmp_path} since it was opened: '
+                'open it again', RuntimeError): next(iter(reader.get_loader(1)))
+    assert len(IndividualFileDataset(6, tmp_path).episode_lengths)==2
+
 # %% An episode that cannot be stored
 def test_refused_takes_no_place(tmp_path):
     ds = RingBufferDataset(10)

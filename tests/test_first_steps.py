@@ -104,6 +104,15 @@ def test_a_word_of_another_library(make, name, write):
     with pytest.raises(TypeError, match=re.escape(f'{make.__name__}() got an unexpected keyword argument {name!r}: write `{write}')):
         make(**{name: 1})
 
+@pytest.mark.parametrize('name,write', [('learning_rate','`lr`'), ('batch_size','`bs`'), ('buffer_size','`max_sz`'),
+    ('learning_starts','`warmup_sz`'), ('target_network_frequency','`target_every`'), ('exploration_fraction','`eps_steps`'),
+    ('per','`prioritized=True`'), ('total_timesteps','`learn.fit(epochs)`'), ('eval_ever','`eval_every`')])
+def test_a_word_of_another_dqn(name, write):
+    from fastrl.agents.dqn import dqn_learner
+    with pytest.raises(TypeError, match=re.escape(f"dqn_learner() got an unexpected keyword argument {name!r}: write {write}")):
+        dqn_learner('CartPole-v1', **{name: 1})
+    assert dqn_learner('CartPole-v1', wd=.1).wd==.1 # a `Learner` takes it
+
 @pytest.mark.parametrize('name,write', [('add','replay.add_step('), ('push','replay.add_step('), ('add_episode','replay.dataset.add_episode'),
     ('capacity','replay.dataset.capacity'), ('is_full','replay.dataset.is_full'), ('sample_sequences','replay.sample()')])
 def test_episodes_by_another_name(name, write):
@@ -112,11 +121,33 @@ def test_episodes_by_another_name(name, write):
         with pytest.raises(AttributeError, match=re.escape(f'no attribute {name!r}: write `{write}')): getattr(o, name)
         assert not hasattr(o, 'nothing')
 
+@pytest.mark.parametrize('name,write', [('max_sz','`capacity`'), ('buffer_size','`capacity`'), ('max_episode','`max_episodes`'),
+    ('batch_size','`EpisodeReplay(dataset, …, batch_size=…)`'), ('sequence_length','`EpisodeReplay(dataset, …, sequence_length=…)`'),
+    ('path','`directory`')])
+def test_a_dataset_by_another_word(name, write, tmp_path):
+    from fastrl.memory.episodes import IndividualFileDataset
+    for make in (IndividualFileDataset, RingBufferDataset):
+        if (name, make)==('path', RingBufferDataset): continue # it has one
+        with pytest.raises(TypeError, match=re.escape(f'{make.__name__}() got an unexpected keyword argument {name!r}: write {write}')):
+            make(9, **{name: tmp_path/'new'})
+    assert not (tmp_path/'new').exists()
+
 def test_episodes_that_are_iterated():
     replay = EpisodeReplay(RingBufferDataset(9), 1)
     replay.add_step(dict(obs=np.zeros(2)), done=True)
     for f in (lambda: next(iter(replay)), lambda: replay[0], lambda: next(iter(torch.utils.data.DataLoader(replay)))):
         with pytest.raises(TypeError, match='iterate over `replay.loader`.*`replay.dataset'): f()
+
+@pytest.mark.parametrize('pad', ['left', 'zeros', None, 8])
+def test_a_pad_that_is_no_bool(pad):
+    "Libraries that pad on a side of your choice name it; here short episodes are filled up behind their end"
+    m = memory()
+    for i in range(3): m.add(obs=float(i), terminated=i==2, truncated=False)
+    says = re.escape(f'`pad` should be True, to fill up short episodes behind their end, or False, got {pad!r}')
+    with pytest.raises(ExperienceReplayException, match=says): m.sample_sequences(2, 2, pad=pad)
+    with pytest.raises(ValueError, match=says): RingBufferDataset(9).get_loader(2, 2, pad=pad)
+    with pytest.raises(ValueError, match=says): EpisodeReplay(RingBufferDataset(9), 2, 2, pad=pad)
+    assert m.sample_sequences(2, 5, pad=np.True_)[0]['mask'].tolist()==[[True]*3+[False]*2]*2
 
 def test_a_class_of_ones_own_may_use_any_name():
     "`alpha` and `capacity` of a subclass are its own"
@@ -125,6 +156,13 @@ def test_a_class_of_ones_own_may_use_any_name():
             super().__init__()
             self.alpha,self.capacity = .6,5
     assert (Mine().alpha, Mine().capacity)==(.6, 5)
+
+def test_a_property_of_ones_own_says_what_it_lacks():
+    "Its `AttributeError` is not taken for one of the memory"
+    class Mine(ExperienceReplay):
+        @property
+        def share(self): return self.sampler.kept/2
+    with pytest.raises(AttributeError, match="'Uniform' object has no attribute 'kept'"): Mine().share
 
 def test_a_capacity_where_bs_stands():
     assert [o[:15] for o,_ in warned(lambda: ExperienceReplay(10_000))[1]]==['`bs` is 10000, ']
@@ -138,6 +176,14 @@ def test_the_replay_buffer_of_others():
         with pytest.raises(TypeError, match=f'argument {k!r}: write `fastrl.compat.ReplayBuffer'): ReplayBuffer(9, *spaces, 'cpu', **{k: 1})
     with pytest.raises(TypeError, match="argument 'batch_size': write `buffer.sample"): ReplayBuffer(9, 4, 1, 0, batch_size=3)
     with pytest.raises(TypeError, match="argument 'sampl': write `sampler`"): ReplayBuffer(9, 4, 1, 0, sampl=3)
+
+@pytest.mark.parametrize('name,write', [('capacity','`buffer_size`'), ('max_sz','`buffer_size`'), ('num_envs','`n_envs`'),
+    ('n_step','`n_steps`'), ('discount','`gamma`'), ('alpha','`sampler=Prioritized(alpha=…)`'), ('batch_size','`buffer.sample(batch_size)`')])
+def test_the_words_of_cleanrls_buffer(name, write):
+    from fastrl.compat import ReplayBuffer
+    spaces = gym.spaces.Box(-1, 1, (4,)),gym.spaces.Discrete(2)
+    with pytest.raises(TypeError, match=re.escape(f'ReplayBuffer() got an unexpected keyword argument {name!r}: write {write}')):
+        ReplayBuffer(9, *spaces, **{name: 1})
 
 def test_a_capacity_where_alpha_stands():
     "torchrl's sampler takes it first: each power of a TD error was infinite, which the error did not say"

@@ -1,4 +1,4 @@
-"Batches from several memories: exact shares, TD errors in the memory that they belong to, and a resume that draws on"
+"Batches and sequences from several memories: exact shares, TD errors in the memory that they belong to, and a resume that draws on"
 import itertools
 from pathlib import Path
 import numpy as np, pytest, torch
@@ -60,6 +60,56 @@ def test_histories(seed):
                 m.sampler.follow(m.ring)
                 noted = torch.tensor([n in td for n in m['state'][:,1].tolist()])
                 assert torch.allclose(m.sampler.tree[:len(m)][noted].float(), m['td_error'][:,0][noted], atol=1e-4)
+
+@pytest.mark.parametrize('seed', range(8))
+def test_histories_of_sequences(seed):
+    "Each sequence is a run of one memory's rows, as many of each as stated; each error lands on its row or nowhere"
+    rng = np.random.default_rng(seed)
+    mix,drawn = a_mixture(rng, k=2+seed%2),[]
+    td = {}
+    def add(k, n): mix.memories[k] + steps(rng, k, n)
+    for k in range(len(mix.memories)): add(k, 20)
+    for _ in range(20):
+        add(rng.integers(len(mix.memories)), int(rng.integers(1, 15)))
+        bs,T,burn = int(rng.integers(40, 90)),int(rng.integers(1, 4)),int(rng.integers(3))
+        batch,idxs = mix.sample_sequences(bs, T, pad=True, burn_in=burn)
+        there,of = idxs>=0,batch['memory'][:,0,0].tolist()
+        assert idxs.shape==(bs,burn+T) and (there==batch['mask']).all() and of==sorted(of)
+        assert [of.count(k) for k in range(len(mix.memories))]==mix.counts(bs)
+        for i,run in zip(idxs, batch['state']):
+            run = run[i>=0]
+            assert len(set(run[:,0].tolist()))==len(set(run[:,2].tolist()))==1 and (run[1:,3]==run[:-1,3]+1).all()
+        assert batch['state'][...,0][there].tolist()==batch['memory'][...,0][there].tolist()
+        assert batch['weight'].shape==(bs,1) if any(isinstance(m.sampler, Prioritized) for m in mix.memories) else 'weight' not in batch
+        drawn.append((batch, idxs))
+        late,idxs = drawn.pop(rng.integers(len(drawn)))
+        new = torch.from_numpy(rng.integers(1, 99, idxs.shape)).float()
+        new[idxs<0] = torch.nan # nobody's error
+        mix.update_td(new if seed%2 else new[...,None], idxs, late['serial'])
+        td.update(zip(late['state'][...,1][idxs>=0].tolist(), new[idxs>=0].tolist()))
+        for m in mix.memories:
+            for n,e in zip(m['state'][:,1].tolist(), m['td_error'][:,0].tolist()): assert e==td.get(n, 0), n
+    before = [m['td_error'].clone() for m in mix.memories]
+    for i in (torch.tensor([[0,mix.memories[0].max_sz]]), torch.tensor([[-2,0]]), torch.tensor([[0,10**6]]), torch.full((1,2), 10**6), torch.zeros(1, 1, 1, dtype=int)):
+        with pytest.raises(ValueError): mix.update_td(torch.ones(i.shape), i)
+    same([m['td_error'].clone() for m in mix.memories], before)
+
+@pytest.mark.parametrize('other', [Uniform, Prioritized])
+def test_sequences_resume(other):
+    "With the state of the mixture, the memories but the last draw the sequences that they would have drawn"
+    rows = steps(np.random.default_rng(0), 0, 100)
+    def made(): return Mixture({ExperienceReplay(max_sz=100, sampler=other(seed=1), seed=3)+rows: .5,
+                                ExperienceReplay(max_sz=100, warmup_sz=1, seed=2)+rows: .5}, bs=8)
+    a,b = made(),made()
+    for m in (a,b): m.memories[0].runs = Uniform(seed=next(number)) # nobody knows the seed
+    for _ in range(3): batch,idxs = a.sample_sequences(T=2); a.update_td(torch.ones(8, 2), idxs, batch['serial'])
+    b.load_state_dict(a.state_dict())
+    want,got = a.sample_sequences(T=2),b.sample_sequences(T=2)
+    same((got[0][:4], got[1][:4]), (want[0][:4], want[1][:4]))
+
+def test_whole_episodes_of_several_memories():
+    m = ExperienceReplay(warmup_sz=1, seed=0)+steps(np.random.default_rng(0), 0, 9)
+    with pytest.raises(ValueError, match='give `T`'): Mixture({m: 1}).sample_sequences(4)
 
 def test_n_step():
     "Folded rows of each memory stay in their episodes"

@@ -14,6 +14,7 @@ __all__ = ['EpsilonGreedy', 'huber', 'DQN', 'play', 'Evaluate', 'Score', 'Column
 import copy, time
 from collections import deque
 from functools import partial
+from inspect import signature
 import gymnasium as gym, numpy as np, plotly.graph_objects as go, torch
 from fastai.basics import Callback, Learner, Metric, OptimWrapper
 from fastai.callback.schedule import ParamScheduler # and `Learner.lr_find`
@@ -26,6 +27,7 @@ from ..core import *
 from ..data.envs import make_env
 from ..data.gym import *
 from ..data.steps import *
+from ..memory.columns import other_words
 from ..memory.experience_replay import *
 from ..memory.explore import thin
 from ..memory.sample import Prioritized
@@ -368,6 +370,22 @@ def _log_columns(agent, replay, score, evaluate, valid):
             Column('epsilon', lambda: agent.epsilon), Column('memory', lambda: len(memory)/memory.max_sz),
             Column('steps/s', lambda: score.speed)]
 
+# %% ../../nbs/10_agents.dqn.ipynb #10a00f01
+_words = {
+    **other_words, **dict.fromkeys(('prioritised','per','sampler','alpha'), 'prioritized=True'), 'learning_rate':'lr',
+    **dict.fromkeys(('train_freq','train_frequency','update_every'), 'train_every'), 'num_envs':'n_envs',
+    **dict.fromkeys(('target_update_interval','target_network_frequency','target_update_freq'), 'target_every'),
+    **dict.fromkeys(('gradient_steps','utd_ratio'), 'updates_per_batch'), 'policy':'net', 'network':'net',
+    **dict.fromkeys(('epsilon','eps_start','eps_end','exploration_initial_eps','exploration_final_eps'),
+                    'eps=(1.,.05)'),
+    **dict.fromkeys(('eps_decay','epsilon_decay','exploration_fraction'), 'eps_steps'),
+    **dict.fromkeys(('total_timesteps','total_steps','epochs'), '`learn.fit(epochs)`, with epochs of `n` steps')}
+
+def _check_words(words):
+    "Refuse those that a `Learner` has no parameter for"
+    own = signature(Learner).parameters
+    if more := {k: v for k,v in words.items() if k not in own}: refuse_words('dqn_learner', more, dqn_learner, **_words)
+
 # %% ../../nbs/10_agents.dqn.ipynb #c6711279
 def dqn_learner(
     env, # Name of an environment, or a function that makes one
@@ -424,6 +442,7 @@ def dqn_learner(
     - `seed`: Makes everything reproducible, on the CPU
     - `cbs`: More callbacks
     - `**kwargs`: For `Learner`"""
+    _check_words(kwargs)
     model = _model_for(env, net, dueling, seed)
     seeds = [None]*5 if seed is None else np.random.SeedSequence(seed).generate_state(5).tolist()
     agent = EpsilonGreedy(model, eps, eps_steps, seeds[0])

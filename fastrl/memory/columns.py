@@ -73,9 +73,9 @@ def later_columns(
     """The columns that `put` will write
     - `schema`: `{name: (shape, dtype)}`, or `(shape, dtype, 'later')` for a column that rows need not have
     - returns: the schema without these marks, and a row of zeros for each marked column, by name"""
-    marked = {k: o for k,o in (schema or {}).items() if _is_later(o)}
-    zeros = {k: torch.zeros(tuple(shape) or (1,), dtype=dtype, device='cpu') for k,(shape,dtype,_) in marked.items()}
-    return schema and {k: o[:2] if k in marked else o for k,o in schema.items()},zeros
+    marked = {k: o[:2] for k,o in (schema or {}).items() if _is_later(o)}
+    zeros = {f.name: torch.zeros(f.shape or (1,), dtype=f.dtype, device='cpu') for f in schema_fields(marked)}
+    return schema and {**schema, **marked},zeros
 
 def _is_later(o): return isinstance(o, tuple) and len(o)==3 and o[2]=='later'
 
@@ -295,6 +295,7 @@ class OtherNames:
     "Settings and methods by the names of other libraries: the error says what to write"
     def __getattr__(self, k):
         ours = other_names.get(k) or k in other_words and f'`memory.{other_words[k].partition("=")[0]}`'
+        if not ours and hasattr(type(self), k): return object.__getattribute__(self, k) # whose own error says more
         write = f': write {ours}' if ours else ''
         raise AttributeError(f'{type(self).__name__!r} object has no attribute {k!r}{write}')
 

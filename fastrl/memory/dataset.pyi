@@ -11,7 +11,7 @@ import torch
 from torch.utils.data import IterableDataset
 from ..core import *
 from .table import Table
-__all__ = ['stored_as', 'FieldType', 'device_or_cpu', 'fit_schema', 'Evictor', 'FIFOEvictor', 'ScoreEvictor', 'oldest_first', 'EpisodeDataset']
+__all__ = ['dataset_words', 'stored_as', 'FieldType', 'device_or_cpu', 'fit_schema', 'Evictor', 'FIFOEvictor', 'ScoreEvictor', 'oldest_first', 'EpisodeDataset']
 
 @dataclass(frozen=True)
 class FieldType:
@@ -149,6 +149,10 @@ class EpisodeDataset(IterableDataset):
 
     def find_schema(self):
         """Find the schema that another process fixed with the first episode"""
+        ...
+
+    def not_seen(self) -> str:
+        """In words: episodes that came by another process, and that this dataset does not know of; `''` without"""
         ...
 
     def settle(self):
@@ -289,6 +293,7 @@ class EpisodeDataset(IterableDataset):
     - `frame_stack`: Images come in stacks of so many, made when they are drawn; each is stored once
     - `frame_pad`: Before the first image of an episode: `'repeat'` it, or `'zeros'`"""
         ...
+dataset_words: Any
 stored_as: Any
 
 class _LeftBehind(Evictor):

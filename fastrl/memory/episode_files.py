@@ -19,7 +19,7 @@ import numpy as np, torch
 from fastcore.basics import patch
 from torch.utils.data import get_worker_info
 from ..core import *
-from .dataset import EpisodeDataset, FieldType
+from .dataset import EpisodeDataset, FieldType, dataset_words
 from .files import FileLock, LoadError, checksum, file_dtypes, read_meta, read_tensors, sync, write_tensors
 from .slots import new_block
 
@@ -231,11 +231,13 @@ class IndividualFileDataset(EpisodeDataset):
         directory='individual_file_dataset', # Made if need be; existing episodes are taken over
         evictor=None, # Which episode goes when it is full: `FIFOEvictor()` by default, a `ScoreEvictor`, or your own
         max_episodes:int=2**20, # The most episodes
+        **_
     ):
         """- `capacity`: The most steps
         - `directory`: Made if need be; existing episodes are taken over
         - `evictor`: Which episode goes when it is full: `FIFOEvictor()` by default, a `ScoreEvictor`, or your own
         - `max_episodes`: The most episodes"""
+        if _: refuse_words('IndividualFileDataset', _, IndividualFileDataset, **dataset_words, path='directory')
         super().__init__(capacity, evictor, max_episodes, shared=True) # torch's own workers are forked unasked
         # where the fields of each file begin; how often a file could not be read
         self.directory,self._begins,self._trouble = Path(directory).expanduser().absolute(),{},Counter()
@@ -314,10 +316,15 @@ def check_storable(self:IndividualFileDataset, schema, cols):
 def lock_files(self:IndividualFileDataset):
     "Become the one that writes to the folder"
     lock = FileLock(self.directory)
-    if more := episode_files(self.directory)-self._alone-_in_table(self.table.live()[1]):
-        raise ValueError(f'{len(more)} episodes came to {self.directory} since it was opened: open it again')
+    if more := self.not_seen(): raise ValueError(more)
     for o in self.directory.glob('*.new'): o.unlink(missing_ok=True) # a killed writer had begun them
     return lock
+
+@patch
+def not_seen(self:IndividualFileDataset)->str:
+    "In words: episodes that came by another process; `''` without"
+    more = episode_files(self.directory)-self._alone-_in_table(self.table.live()[1])
+    return f'{len(more)} episodes came to {self.directory} since it was opened: open it again' if more else ''
 
 def _in_table(lines): return {tuple(int(abs(o[i])) for i in (1,2,3)) for o in lines}
 

@@ -76,6 +76,10 @@ class IndividualFileDataset(EpisodeDataset):
         """Become the one that writes to the folder"""
         ...
 
+    def not_seen(self) -> str:
+        """In words: episodes that came by another process; `''` without"""
+        ...
+
     def stage_steps(self, cols, n):
         """Write the file under another name, so that a full disk costs no stored episode"""
         ...

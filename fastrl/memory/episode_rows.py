@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np, torch
 from fastcore.basics import patch
 from ..core import *
-from .dataset import EpisodeDataset, FieldType, device_or_cpu, oldest_first, stored_as
+from .dataset import EpisodeDataset, FieldType, dataset_words, device_or_cpu, oldest_first, stored_as
 from .disk import FileLock, OfClass, Savable
 from .place import Place
 from .ring import Ring
@@ -38,6 +38,7 @@ class RingBufferDataset(EpisodeDataset, Savable):
         shared:bool=False, # In shared memory from the start? It moves there when workers are asked for
         path=None, # A file to live in, with two more beside it: workers can draw, and all is there the next time
         max_episodes:int=None, # The most episodes; without it any number of them fits
+        **_
     ):
         """- `capacity`: The most steps
         - `device`: Where they live
@@ -46,6 +47,7 @@ class RingBufferDataset(EpisodeDataset, Savable):
         - `shared`: In shared memory from the start? It moves there when workers are asked for
         - `path`: A file to live in, with two more beside it: workers can draw, and all is there the next time
         - `max_episodes`: The most episodes; without it any number of them fits"""
+        if _: refuse_words('RingBufferDataset', _, RingBufferDataset, **dataset_words)
         path = path and Path(path).expanduser().absolute()
         if path: _check_files(path)
         super().__init__(capacity, evictor, max_episodes, shared=shared, path=path and f'{path}.episodes')

@@ -130,12 +130,13 @@ def why_none(self:EpisodeDataset,
     """In words: what is stored, and what was asked for
     - `bs`: Sequences that were asked for
     - `T`: Steps in each; 0: whole episodes"""
-    ns = self.episode_lengths
+    ns,yet = self.episode_lengths,not self.table.next_id
     one = (f'is one episode of {sum(ns)} steps' if len(ns)==1
            else f'are {len(ns)} episodes of {min(ns, default=0)} to {max(ns, default=0)} steps')
-    there = f'there {one}' if ns else 'there are no episodes yet'
-    return (f'{there}, and {bs} {f"sequences of {T} steps" if T else "whole episodes"} were asked for: '
-            + ('add longer episodes first, or draw what there is with `pad=True`' if ns else 'add episodes first'))
+    there = f'there {one}' if ns else 'there are no episodes'+' yet'*yet
+    if ns: todo = 'add longer episodes first, or draw what there is with `pad=True`'
+    else: todo = self.not_seen() or 'add episodes first'+', or open the dataset again when others have come'*(not yet)
+    return f'{there}, and {bs} {f"sequences of {T} steps" if T else "whole episodes"} were asked for: {todo}'
 
 # %% ../../nbs/05h_memory.loader.ipynb #6857c695
 def _end_with_parent():
@@ -292,6 +293,8 @@ def get_loader(self:EpisodeDataset,
     - `pad`: Also episodes shorter than `sequence_length`, filled up with zeros? `mask` says what is a step
     - `frame_stack`: Images come in stacks of so many, made when they are drawn; each is stored once
     - `frame_pad`: Before the first image of an episode: `'repeat'` it, or `'zeros'`"""
+    if pad not in (True, False):
+        raise ValueError(f'`pad` should be True, to fill up short episodes behind their end, or False, got {pad!r}')
     workers = whole_number('num_workers', num_workers or 0, 0)
     if sequence_length is not None: sequence_length = whole_number('sequence_length', sequence_length)
     if workers and not self.share(): workers = 0

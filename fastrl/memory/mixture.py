@@ -59,16 +59,26 @@ def sample(self:Mixture,
     - `bs`: How many; `self.bs` by default
     - `device`: Where the batch should be
     - returns: The batch, and numbers of its rows for `update_td`"""
-    ns,starts = self.counts(self.bs if bs is None else whole_number('bs', bs)),self._numbers_from()
-    of = [o for o in zip(range(len(ns)), self.memories, ns) if o[2]]
-    for _,m,_ in of: # an error comes before any memory has used random numbers
-        m.check_warm()
+    of = self._drawn_from(bs)
     if len(folds := {(m.n_step, m.n_step and m.gamma) for _,m,_ in of})>1:
         raise ValueError(f'memories of a mixture fold alike, got {sorted(map(str, folds))} as `n_step` and `gamma`: '
                          'set both of them')
-    drawn = [(k, *m.sample(n, device)) for k,m,n in of]
+    return self._joined([(k, *m.sample(n, device)) for k,m,n in of])
+
+@patch
+def _drawn_from(self:Mixture, bs):
+    "Of each memory that a batch is drawn from: its place, itself, how many rows"
+    ns = self.counts(self.bs if bs is None else whole_number('bs', bs))
+    of = [o for o in zip(range(len(ns)), self.memories, ns) if o[2]]
+    for _,m,_ in of: m.check_warm() # an error comes before any memory has used random numbers
+    return of
+
+@patch
+def _joined(self:Mixture, drawn):
+    "One batch of those that the memories have drawn, and its numbers; -1 stays where a sequence has no step"
+    starts = self._numbers_from()
     batch = _one_below([BD(b, memory=torch.full_like(b['serial'], k)) for k,b,_ in drawn])
-    return batch,torch.cat([i.cpu()+starts[k] for k,_,i in drawn])
+    return batch,torch.cat([torch.where(i<0, -1, i+starts[k]).cpu() for k,_,i in drawn])
 
 @patch
 def _numbers_from(self:Mixture): return np.cumsum([0]+[m.max_sz for m in self.memories]).tolist()
@@ -77,7 +87,7 @@ def _numbers_from(self:Mixture): return np.cumsum([0]+[m.max_sz for m in self.me
 def _one_below(batches):
     "One below the other, with the columns that all have, and a `weight` of 1 where a memory draws evenly"
     if any('weight' in b for b in batches):
-        batches = [BD(weight=torch.ones_like(b['serial'], dtype=torch.float32)) | b for b in batches]
+        batches = [BD(weight=torch.ones(len(s := b['serial']), 1, device=s.device)) | b for b in batches]
     return BD({k: _column(k, [b[k] for b in batches]) for k in batches[0] if all(k in b for b in batches)})
 
 def _column(name, cols):
@@ -91,23 +101,27 @@ def _column(name, cols):
 # %% ../../nbs/02d_memory.mixture.ipynb #de4e3dbb
 @patch
 def update_td(self:Mixture,
-    td_errors, # `(n,1)`, one for each row
-    idxs, # `(n,)`, the numbers that came with the batch
+    td_errors, # `(n,1)`, one for each row; of sequences `(bs,T)` or `(bs,T,1)`
+    idxs, # `(n,)` or `(bs,T)`, the numbers that came with the batch; -1 names none
     serials=None, # The batch's column `serial`; without it the rows are taken as they are now
 ):
     """Store the TD error of each row in the memory that it came from
-    - `td_errors`: `(n,1)`, one for each row
-    - `idxs`: `(n,)`, the numbers that came with the batch
+    - `td_errors`: `(n,1)`, one for each row; of sequences `(bs,T)` or `(bs,T,1)`
+    - `idxs`: `(n,)` or `(bs,T)`, the numbers that came with the batch; -1 names none
     - `serials`: The batch's column `serial`; without it the rows are taken as they are now"""
     td,idxs = tensor_from(td_errors).detach(),tensor_from(idxs).cpu()
-    if idxs.ndim!=1 or td.shape!=(len(idxs),1) or serials is not None and len(serials)!=len(idxs):
-        raise ValueError(f'`td_errors` should be ({len(idxs)},1), and `idxs` and `serials` as `sample` gave them, '
+    steps = idxs.ndim==2
+    if (idxs.ndim not in (1,2) or td.shape!=(*idxs.shape,1) and not (steps and td.shape==idxs.shape)
+            or serials is not None and len(serials)!=len(idxs)):
+        raise ValueError(f'`td_errors` should be {(*idxs.shape,1)}, and `idxs` and `serials` as `sample` gave them, '
                          f'got {[tuple(np.shape(o)) for o in (td, idxs, serials)]}')
-    starts = self._numbers_from()
-    of = torch.bucketize(idxs, torch.tensor(starts[1:], device='cpu'), right=True)
-    own = idxs-torch.tensor(starts, device='cpu')[of]
+    starts,none = self._numbers_from(),(idxs==-1)&steps
+    of = torch.bucketize(idxs.amax(1) if steps else idxs, torch.tensor(starts[1:], device='cpu'), right=True)
+    def each(o): return o[of][:,None] if steps else o[of] # all steps of a sequence are of one memory
+    own = torch.where(none, -1, idxs-each(torch.tensor(starts, device='cpu')))
     most = torch.tensor([len(m.ring) if serials is None else m.max_sz for m in self.memories]+[0], device='cpu')
-    if not td.isfinite().all() or (own<0).any() or (own>=most[of]).any():
+    if (not td.reshape(idxs.shape)[~none.to(td.device)].isfinite().all() or ((own<0)&~none).any()
+            or (own>=each(most)).any()):
         raise ValueError(f'`td_errors` should be finite, and `idxs` from 0 to {starts[-1]-1}, each of a row that is '
                          'stored; got others, and no memory has changed')
     for k in of.unique().tolist():
@@ -117,13 +131,14 @@ def update_td(self:Mixture,
 # %% ../../nbs/02d_memory.mixture.ipynb #17a98a32
 @patch
 def state_dict(self:Mixture)->list:
-    "For each memory but the last: the sampler's state, its priorities, the TD errors"
+    "For each memory but the last: the state of its draws, its priorities, the TD errors"
     return [*map(_state_of, self.memories[:-1])]
 
 def _state_of(m):
     with m.ring: # all of one moment
         errors = m.ring.place.columns['td_error',][:len(m.ring)] # by slot, also of rows whose frames are gone
-        return dict(sampler=m.sampler_state(), beside=m.sampler.beside(m.ring), td_error=errors.clone())
+        return dict(sampler=m.sampler_state(), runs=m.runs.state_dict(), beside=m.sampler.beside(m.ring),
+                    td_error=errors.clone())
 
 @patch
 def load_state_dict(self:Mixture,
@@ -136,3 +151,23 @@ def load_state_dict(self:Mixture,
     for m,o in zip(self.memories, state):
         m.ring.put('td_error', torch.arange(len(m.ring), device='cpu'), o['td_error'])
         m.sampler.load_state_dict(o['sampler'], m.ring, o['beside'])
+        if 'runs' in o: m.runs.load_state_dict(o['runs']) # earlier ones drew no sequences
+
+# %% ../../nbs/02d_memory.mixture.ipynb #02d0c002
+@patch
+def sample_sequences(self:Mixture,
+    bs:int=None, # How many; `self.bs` by default
+    T:int=None, # Steps in each; required
+    pad:bool=False, # Also episodes that are shorter, filled up with zeros?
+    burn_in:int=0, # Up to so many earlier steps; missing ones are zeros, `mask` False
+    device=None, # Where the batch should be
+)->tuple[BD,torch.Tensor]: # A batch of `(bs, burn_in+T, …)`, and numbers of its rows, -1 where there is none
+    """The sequences that each memory draws, one memory after the other; the column `memory` says which
+    - `bs`: How many; `self.bs` by default
+    - `T`: Steps in each; required
+    - `pad`: Also episodes that are shorter, filled up with zeros?
+    - `burn_in`: Up to so many earlier steps; missing ones are zeros, `mask` False
+    - `device`: Where the batch should be
+    - returns: A batch of `(bs, burn_in+T, …)`, and numbers of its rows, -1 where there is none"""
+    if T is None: raise ValueError('whole episodes of several memories have no length in common: give `T`')
+    return self._joined([(k, *m.sample_sequences(n, T, pad, burn_in, device)) for k,m,n in self._drawn_from(bs)])

@@ -40,16 +40,26 @@ class Mixture:
 
     def update_td(self, td_errors, idxs, serials: Any=None):
         """Store the TD error of each row in the memory that it came from
-    - `td_errors`: `(n,1)`, one for each row
-    - `idxs`: `(n,)`, the numbers that came with the batch
+    - `td_errors`: `(n,1)`, one for each row; of sequences `(bs,T)` or `(bs,T,1)`
+    - `idxs`: `(n,)` or `(bs,T)`, the numbers that came with the batch; -1 names none
     - `serials`: The batch's column `serial`; without it the rows are taken as they are now"""
         ...
 
     def state_dict(self) -> list:
-        """For each memory but the last: the sampler's state, its priorities, the TD errors"""
+        """For each memory but the last: the state of its draws, its priorities, the TD errors"""
         ...
 
     def load_state_dict(self, state: list):
         """Resume drawing where another mixture of the same rows was
     - `state`: From `state_dict`"""
+        ...
+
+    def sample_sequences(self, bs: int | None=None, T: int | None=None, pad: bool=False, burn_in: int=0, device: Any=None) -> tuple[BD, torch.Tensor]:
+        """The sequences that each memory draws, one memory after the other; the column `memory` says which
+    - `bs`: How many; `self.bs` by default
+    - `T`: Steps in each; required
+    - `pad`: Also episodes that are shorter, filled up with zeros?
+    - `burn_in`: Up to so many earlier steps; missing ones are zeros, `mask` False
+    - `device`: Where the batch should be
+    - returns: A batch of `(bs, burn_in+T, …)`, and numbers of its rows, -1 where there is none"""
         ...

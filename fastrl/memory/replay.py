@@ -397,6 +397,8 @@ def sample_sequences(self:ExperienceReplay,
                        **dict.fromkeys(('sequence_length','seq_len','length'), 'T'))
     bs,T = self.bs if bs is None else _positive('bs', bs),T if T is None else _positive('T', T)
     burn_in = _positive('burn_in', burn_in, 0)
+    if pad not in (True, False): raise ExperienceReplayException(
+        f'`pad` should be True, to fill up short episodes behind their end, or False, got {pad!r}')
     if burn_in and T is None:
         raise ExperienceReplayException('no step comes before a whole episode: give `T`, or no `burn_in`')
     if n_batches is not None: n_batches = _positive('n_batches', n_batches)

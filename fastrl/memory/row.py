@@ -53,6 +53,12 @@ def dtype_of(
             return torch.from_numpy(np.empty(0, o)).dtype
     except (TypeError, ValueError): pass
 
+def _sizes(o):
+    "A shape as a tuple of ints, or `None` if `o` is none"
+    try: res = tuple(map(int, o))
+    except (TypeError, ValueError, OverflowError): return
+    return res if res==tuple(o) and min(res, default=0)>=0 else None
+
 def schema_fields(
     schema, # `{name: (shape, dtype)}`, nested as a step is
     path=(), # Of `schema` in a larger one
@@ -61,13 +67,13 @@ def schema_fields(
     - `schema`: `{name: (shape, dtype)}`, nested as a step is
     - `path`: Of `schema` in a larger one
     - returns: iterator of `Field`"""
-    if (isinstance(schema, tuple) and len(schema)==2 and not isinstance(schema[0], int)
-            and (dtype := dtype_of(schema[1]))):
-        yield Field(path, tuple(map(int, schema[0])), dtype)
+    if (isinstance(schema, tuple) and len(schema)==2 and (dtype := dtype_of(schema[1]))
+            and (shape := _sizes(schema[0])) is not None):
+        yield Field(path, shape, dtype)
     elif not isinstance(schema, dict) and not (
             isinstance(schema, tuple) and all(isinstance(o, (dict, tuple)) for o in schema)):
         raise ValueError(f'the schema of `{path_name(path)}` should be `(shape, dtype)`, got {schema!r}; '
-                         'for example ((4,), torch.float32)')
+                         'for example ((4,), torch.float32), with whole numbers from 0 as shape')
     else:
         for k,v in schema.items() if isinstance(schema, dict) else enumerate(schema):
             yield from schema_fields(v, (*path,k))
