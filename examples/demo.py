@@ -9,12 +9,13 @@ from fastrl.memory.experience_replay import *
 
 def watch(learn, n=200):
     "`n` steps of the trained agent, with pictures and the TD error of each step"
-    def greedy(states): return learn.model(dict(state=states)).argmax(1)
+    device = learn.dls.device
+    def greedy(states): return learn.model(dict(state=states.to(device))).argmax(1)
     source = Source([GymLoop('CartPole-v1', agent=greedy, mode='rgb_array', seed=7), ResReduce(4)])
     steps = source.take(n)
     source.close()
     with torch.no_grad():
-        value,after = (learn.model(dict(state=steps[o])).max(1, keepdim=True)[0] for o in ('state','next_state'))
+        value,after = (learn.model(dict(state=steps[o].to(device))).max(1, keepdim=True)[0].cpu() for o in ('state','next_state'))
     return ExperienceReplay(max_sz=n, warmup_sz=1, memory=BD(steps, td_error=steps['reward']+learn.dqn.gamma*~steps['terminated']*after-value))
 
 about = ('How a DQN learnt, and what its memory held in the end. Below, it plays: the slider moves the picture and the dots together. '

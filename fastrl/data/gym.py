@@ -179,10 +179,15 @@ def _shown_rows(self:GymLoop, name, new, obs, keep):
 @patch
 def _put_beside(self:GymLoop, images, extras, kept):
     "Images, and what callbacks left in `extra`, of the steps that are rows"
-    cols = {k: np.stack([np.asarray(o[k]) for o in extras]) for k in (extras[0] if extras else ())}
+    cols = {k: np.stack([_on_host(o[k]) for o in extras]) for k in (extras[0] if extras else ())}
     cols = {k: v.reshape(len(kept), *v.shape[1+bool(self._mode):]) for k,v in cols.items()}
     if images: cols = dict(image=self._frames(images), **cols)
     for k,v in cols.items(): self._written.add_beside(k, v if kept.all() else v[kept])
+
+def _on_host(v):
+    "What an agent or a callback gave, as NumPy has it"
+    if not isinstance(v, Tensor): return np.asarray(v)
+    return v.numpy() if v.is_cpu and not v.requires_grad else v.detach().cpu().numpy()
 
 # %% ../../nbs/05b_data.gym.ipynb #a9e30506
 @patch
@@ -194,8 +199,7 @@ def _choose(self:GymLoop):
         t = from_numpy(v if v.shape==shape else v.reshape(shape))
         return t if device is None else t.to(device)
     def action(form, v):
-        if isinstance(v, Tensor): v = v.numpy() if v.is_cpu and not v.requires_grad else v.detach().cpu().numpy()
-        v,shape = np.asarray(v),(self.n_envs, *form[0])
+        v,shape = _on_host(v),(self.n_envs, *form[0])
         if v.shape!=shape and v.shape!=(*shape,1):
             raise ValueError(f'an agent should return actions of shape {shape}, got {v.shape}: '
                              'return one action per environment')

@@ -443,7 +443,6 @@ def _load_opt(opt, state):
     if not isinstance(opt, OptimWrapper) and len(at)==1: state = to_device(state, at.pop())
     opt.load_state_dict(state)
 
-
 # %% ../../nbs/06a_memory.experience_replay.ipynb #7837274b
 @patch
 @contextmanager
