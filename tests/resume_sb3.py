@@ -18,7 +18,7 @@ exec(cells['e6826ba9']); exec(cells['7be14a30'])
 class ByPriority(Priorities, DQN): pass
 
 steps = 240
-common = dict(buffer_size=250, learning_starts=40, seed=0, batch_size=32, policy_kwargs=dict(net_arch=[16]), replay_buffer_class=ReplayBuffer)
+common = dict(device='cpu', buffer_size=250, learning_starts=40, seed=0, batch_size=32, policy_kwargs=dict(net_arch=[16]), replay_buffer_class=ReplayBuffer)
 def new(name):
     if name=='dqn':
         return ByPriority('MlpPolicy', 'CartPole-v1', exploration_fraction=.5, target_update_interval=60, **common,

@@ -1,11 +1,19 @@
 "The fast way makes the updates that the plain way makes: the same rows, weights, TD errors and logs, bit for bit"
 import gymnasium as gym, pytest, torch
+from fastai.basics import default_device
 from fastai.callback.training import GradientClip
 from fastrl.agents.dqn import dqn_learner, mlp
 from fastrl.core import test_same as same
 from fastrl.data.gym import NoValidation
 from fastrl.memory.experience_replay import Resume
 from fastrl.memory.updates import MoreUpdates, TightUpdates
+
+@pytest.fixture(autouse=True)
+def on_a_cpu():
+    "A GPU sums up a batch of another size in another order"
+    default_device(False)
+    yield
+    default_device(None)
 
 def learner(fast, *cbs, n=320, clip=10., env='CartPole-v1', **kwargs):
     torch.manual_seed(0)

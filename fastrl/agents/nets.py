@@ -119,13 +119,18 @@ def greedy_values(
     - `model`: A `QNet`, or any module that takes a batch
     - `states`: `(n, …)`, or dicts and tuples of them
     - returns: `(n, n_actions)`"""
-    device = next(p for o in _modules(model) for p in o._parameters.values() if p is not None).device
-    batch,grad = dict(state=map_leaves(lambda o: o.to(device), states)),torch.is_grad_enabled()
+    w,grad = next(p for o in _modules(model) for p in o._parameters.values() if p is not None),torch.is_grad_enabled()
+    half = w.dtype in _halves
+    def there(o): return o.to(w.device, w.dtype) if half and o.is_floating_point() else o.to(w.device)
+    batch = dict(state=map_leaves(there, states))
     try: # `no_grad`, in a third of the time
         if grad: torch.set_grad_enabled(False)
-        return (model(batch, _untrained) if type(model) is QNet else _untrained(model, batch)).cpu()
+        q = (model(batch, _untrained) if type(model) is QNet else _untrained(model, batch)).cpu()
+        return q.float() if half else q
     finally:
         if grad: torch.set_grad_enabled(True)
+
+_halves = torch.float16,torch.bfloat16 # a learner with `NonNativeMixedPrecision` halves the network, and not the states
 
 def _modules(model):
     "What `model.modules()` gives, in a fifth of the time"

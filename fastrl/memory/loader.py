@@ -220,7 +220,8 @@ class EpisodeLoader(DataLoader):
         if not slots: return self._batches(iter(s))
         with torch.device('cpu'): chunks = super().__iter__() # torch's default device is not for the workers
         s.resumed = None # they have it
-        pin = self.pin_memory and torch.cuda.is_available()
+        # a process that was forked from one with a GPU can use none
+        pin = self.pin_memory and torch.cuda.is_available() and not torch.cuda._is_in_bad_fork()
         taken = ([(i, (slots[worker].take(o, pin), at, n)) for i,(o,at,n) in parts] for worker,parts in chunks)
         return self._batches(taken, chunks)
 
