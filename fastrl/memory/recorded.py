@@ -1,6 +1,6 @@
 """Record what a draw gives a GPU to do, and hand it over as one piece of work from then on
 
-A draw by priority is some hundred small operations. A GPU does each in a microsecond or two, but Python takes ten to ask for it, and so takes a millisecond or two for a batch. `Recorded` asks once: CUDA records the operations as a graph, and every later call sends the numbers that have changed and starts the graph. What comes out is the same, bit by bit.
+A draw by priority is some hundred small operations. A GPU does each in a microsecond or two, but Python takes ten to ask for it, and so takes a millisecond or two for a batch. `Recorded` asks once: CUDA records the operations as a graph, and every later call sends the numbers that have changed and starts the graph. The results are the same, bit by bit.
 
 Docs: https://fastrl.github.io/fastrl/memory.recorded.html.md"""
 
