@@ -92,7 +92,7 @@ _tables = [('uniform',1,.3), ('uniform',3,1.), ('batch',1,.3), ('batch',3,.2), (
 @pytest.mark.parametrize('kind,envs,ends', _tables[::2])
 def test_same_rows(kind, envs, ends, there): check_same_rows(kind, envs, ends, 1, there)
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize('kind,envs,ends', _tables)
 def test_same_rows_with_each_n_step(kind, envs, ends, there): check_same_rows(kind, envs, ends, 5, there)
 
