@@ -188,8 +188,11 @@ def true_next(
             raise ValueError(f'`infos["final_obs"]` should have the last observation of environment {i}, like '
                              f'those of `next_obs` of shape {a.shape[1:]}: {e}') from None
         if final is None:
+            todo = ('if the vector keeps none, add rows by `memory + {…}`, with `env_id` and `episode_id` and without '
+                    'those that are `truncated`, or by `add_step(…, done=…)` of an `EpisodeReplay`')
             raise ValueError('a vector that resets in the same step gives the last observation in '
-                             f'`infos["final_obs"]`, but environment {i} has none there: pass `infos`')
+                             f'`infos["final_obs"]`, but environment {i} has none there: '+
+                             (todo if infos else 'pass `infos`'))
     return nxt
 
 def _here(o):
