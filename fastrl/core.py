@@ -210,7 +210,8 @@ def __missing__(self:BD, k):
 @patch
 def _instead_of(self:BD, k):
     "What to write instead of the attribute `k`"
-    if k in self: return f': write batch[{k!r}]'
+    for o in (k, k.removesuffix('s')): # `rewards`, as other libraries have it
+        if o in self: return f': write batch[{o!r}]'
     return f': a batch is a dict of columns, write batch[{next(iter(self), "state")!r}]' if hasattr(Tensor, k) else ''
 
 @patch

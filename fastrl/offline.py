@@ -167,26 +167,29 @@ def _in_space(name, space, v):
 _d4rl = ('observations','actions','rewards','terminals','timeouts')
 
 def from_d4rl(
-    data, # Arrays by name: a dict, or an open HDF5 file; perhaps with `next_observations`
+    data, # Arrays by name: a dict, or an open HDF5 file; with `next_observations` it needs no `timeouts`
     dtype:torch.dtype=None, # What floats become, for example `torch.float32`; without it they stay as they are
     **kwargs # For `ExperienceReplay`: `bs`, `sampler`, `n_step`, `path`, …
 )->ExperienceReplay:
     """A memory with the steps of a dataset in D4RL's form
-    - `data`: Arrays by name: a dict, or an open HDF5 file; perhaps with `next_observations`
+    - `data`: Arrays by name: a dict, or an open HDF5 file; with `next_observations` it needs no `timeouts`
     - `dtype`: What floats become, for example `torch.float32`; without it they stay as they are
     - `**kwargs`: For `ExperienceReplay`: `bs`, `sampler`, `n_step`, `path`, …"""
     if isinstance(data, (str, Path)): raise ValueError(f'give arrays by name, got the path {str(data)!r}: open it by '
                                                        '`h5py.File(path)` or `np.load(path)`')
-    if missing := [o for o in _d4rl if o not in data]:
+    nexts = ['next_observations'] if 'next_observations' in data else []
+    if missing := [o for o in _d4rl[:5-len(nexts)] if o not in data]:
         new = [f'`{k}` is called `{v}` here' for k,v in dict(terminations='terminals', truncations='timeouts').items()
                if k in data]
         raise ValueError(f'D4RL has the arrays {[*_d4rl]}, and {missing} are missing among {[*data]}: take them from '
                          '`env.get_dataset()`. `timeouts` say where a time limit ended an episode; they are all False '
                          f'if nothing did{"".join("; "+o for o in new)}')
-    names = [*_d4rl, *(['next_observations'] if 'next_observations' in data else [])]
-    if len({len(data[k]) for k in names})>1:
-        raise ValueError(f'arrays in D4RL\'s form have one length, got { {k: len(data[k]) for k in names} }')
-    over,late = (np.asarray(data[k]).reshape(-1).astype(bool) for k in ('terminals','timeouts'))
+    names = [*_d4rl, *nexts]
+    if len({len(data[k]) for k in names if k in data})>1:
+        lengths = {k: len(data[k]) for k in names if k in data}
+        raise ValueError(f'arrays in D4RL\'s form have one length, got {lengths}')
+    over = np.asarray(data['terminals']).reshape(-1).astype(bool)
+    late = np.asarray(data['timeouts']).reshape(-1).astype(bool) if 'timeouts' in data else ~over&_breaks(data)
     at,begin,keep = np.arange(len(over)),np.append(True, over|late)[:-1],np.ones(len(over), bool)
     if len(names)==5: # nobody knows what came after these
         keep = (over|~late)&(over|(at<len(at)-1))
@@ -208,3 +211,13 @@ def _d4rl_rows(data, names, flags, keep, n=2**14):
             nxt[of['terminated']] = state[of['terminated']]
         rows = dict(state=state, action=act, reward=rew.reshape(-1), next_state=nxt, **of)
         if keep[k].any(): yield {c: v[keep[k]] for c,v in rows.items()}
+
+def _breaks(data, n=2**14):
+    "Where the next row does not show what came next, from `n` rows at a time; what follows the last row nobody knows"
+    obs,nxt = data['observations'],data['next_observations']
+    res = np.zeros(len(obs), bool)
+    for i in range(0, len(obs)-1, n):
+        after = np.asarray(obs[i+1:i+n+1])
+        led_to = np.asarray(nxt[i:i+len(after)]).astype(after.dtype)
+        res[i:i+len(after)] = (led_to!=after).reshape(len(after), -1).any(1)
+    return res

@@ -28,7 +28,7 @@ def to_minari(memory: ExperienceReplay, dataset_id: str, env: Any=None, observat
 
 def from_d4rl(data, dtype: torch.dtype | None=None, **kwargs) -> ExperienceReplay:
     """A memory with the steps of a dataset in D4RL's form
-    - `data`: Arrays by name: a dict, or an open HDF5 file; perhaps with `next_observations`
+    - `data`: Arrays by name: a dict, or an open HDF5 file; with `next_observations` it needs no `timeouts`
     - `dtype`: What floats become, for example `torch.float32`; without it they stay as they are
     - `**kwargs`: For `ExperienceReplay`: `bs`, `sampler`, `n_step`, `path`, …"""
     ...

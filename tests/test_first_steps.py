@@ -97,12 +97,19 @@ def test_a_habit_by_another_name(name, write):
     (ExperienceReplay, 'handle_timeout_termination', 'memory.add(…, terminated=…, truncated=…)'),
     (ExperienceReplay, 'default_dtype', 'schema='), (ExperienceReplay, 'observation_space', 'schema='),
     (ExperienceReplay, 'sequence_length', 'memory.sample_sequences('), (ExperienceReplay, 'n_sampled_goal', 'sampler=HER('),
-    (Prioritized, 'beta_frames', 'beta_steps'), (Prioritized, 'max_capacity', 'ExperienceReplay(max_sz='),
+    (Prioritized, 'beta_start', 'beta`'), (Prioritized, 'beta_frames', 'beta_steps'), (Prioritized, 'max_capacity', 'ExperienceReplay(max_sz='),
     (Prioritized, 'priority_key', 'memory.update_td('), (Prioritized, 'epsilon', 'eps'),
     (HER, 'n_sampled_goal', 'k'), (HER, 'goal_selection_strategy', 'strategy'), (HER, 'compute_reward', 'reward')])
 def test_a_word_of_another_library(make, name, write):
     with pytest.raises(TypeError, match=re.escape(f'{make.__name__}() got an unexpected keyword argument {name!r}: write `{write}')):
         make(**{name: 1})
+
+def test_words_of_a_batch():
+    "What scripts write that unpack a batch of another library"
+    m = memory(sampler=Prioritized()).add(state=[0.], action=0, reward=1.)
+    with pytest.raises(TypeError, match=re.escape("argument 'beta': write `Prioritized(beta=…, beta_steps=…)`")): m.sample(4, beta=.4)
+    for name in ('states','actions','rewards'):
+        with pytest.raises(AttributeError, match=re.escape(f"no attribute {name!r}: write batch[{name[:-1]!r}]")): getattr(m.sample()[0], name)
 
 @pytest.mark.parametrize('name,write', [('learning_rate','`lr`'), ('batch_size','`bs`'), ('buffer_size','`max_sz`'),
     ('learning_starts','`warmup_sz`'), ('target_network_frequency','`target_every`'), ('exploration_fraction','`eps_steps`'),

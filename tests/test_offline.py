@@ -336,3 +336,24 @@ try: fastrl.compat.from_minari('a/b-v0')
 except ImportError as e: print(e)'''
     run = subprocess.run([sys.executable, '-c', code], cwd=root, capture_output=True, text=True)
     assert "pip install 'fastrl[minari]'" in run.stdout, run.stderr
+
+@pytest.mark.parametrize('wide', (False,True), ids=('in one piece','in pieces'))
+def test_qlearning_dataset(wide, tmp_path):
+    "Without `timeouts`, as `d4rl.qlearning_dataset` leaves them out with their steps, an episode ends where the next row does not go on from it"
+    lengths,rng = [40]*500 if wide else [3,1,4,1,5],np.random.default_rng(0)
+    rows = dict(observations=[], next_observations=[], terminals=[], of=[])
+    for e,n in enumerate(lengths):
+        at,over = 1000*e+np.arange(n+1),e%2==0
+        for k,v in dict(observations=at[:-1], next_observations=at[1:], terminals=(np.arange(n)==n-1)&over, of=[e]*n).items(): rows[k].extend(v)
+    of = np.array(rows.pop('of'))
+    data = {k: np.array(v, 'f4')[:,None] if 'obs' in k else np.array(v) for k,v in rows.items()}
+    data.update(actions=rng.random((len(of), 2)).astype('f4'), rewards=rng.random(len(of)).astype('f4'))
+    with h5py.File(tmp_path/'q.hdf5', 'w') as f:
+        for k,v in data.items(): f[k] = v
+    with h5py.File(tmp_path/'q.hdf5') as f:
+        for source in (data, f):
+            m = from_d4rl(source, n_step=3, bs=999, seed=0)
+            last = np.append(of[1:]!=of[:-1], False)
+            assert (m['episode_id'][:,0].numpy()==of).all() and (m['truncated'][:,0].numpy()==(last&~data['terminals'])).all()
+            b,_ = m.sample()
+            assert (b['next_state']-b['state']==b['n_steps']).all()

@@ -140,3 +140,13 @@ def test_numbers_after_a_merge(merge):
     ids = ours['episode_id'][:,0]
     later,before = {*ids[20+len(other):][ours['step'][20+len(other):,0]==1].tolist()},{*ids[:20+len(other)].tolist()}
     assert len(later)>=8 and not later&before, (later, before)
+
+@pytest.mark.filterwarnings('error')
+@pytest.mark.parametrize('mode', ('next_step','same_step','disabled'))
+def test_tensors_without_a_warning(mode):
+    "A simulator on a GPU answers with tensors: NumPy has nothing to say about them, and no step is stored without being counted"
+    def seen(t): return torch.tensor([[t+0.],[t+.5]])
+    for memory in (ExperienceReplay(4, max_sz=99, warmup_sz=1), EpisodeReplay(RingBufferDataset(99), 4)):
+        for t in range(4): memory.add_vector(obs=seen(t), actions=torch.zeros(2), rewards=torch.ones(2), terminated=torch.tensor([t==2,False]),
+            truncated=torch.zeros(2, dtype=torch.bool), next_obs=seen(t+1), autoreset=mode, infos=dict(final_obs=seen(7)) if mode=='same_step' and t==2 else {})
+    assert memory.num_episodes==1

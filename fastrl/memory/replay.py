@@ -190,7 +190,8 @@ def sample(self:ExperienceReplay,
     - `device`: Where the batch should be; where the rows are by default
     - `n_batches`: So many batches, drawn at once
     - returns: the batch and the numbers of its rows, or so many such pairs"""
-    if _: refuse_words('sample', _, self.sample, batch_size='bs', sample_size='bs', n='bs')
+    if _: refuse_words('sample', _, self.sample, batch_size='bs', sample_size='bs', n='bs',
+                       beta='Prioritized(beta=…, beta_steps=…)')
     if device is not None and type(device) is not torch.device: device = usable_device(device)
     if bs is None: bs = self.bs
     elif type(bs) is not int or bs<1: bs = _positive('bs', bs)

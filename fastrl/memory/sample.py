@@ -200,7 +200,7 @@ class Prioritized(Uniform):
         - `eta`: A sequence's priority: so much of its largest TD error, the rest of their mean"""
         if _: refuse_words('Prioritized', _, Prioritized, beta_frames='beta_steps', beta_annealing_steps='beta_steps',
                            epsilon='eps', priority_key="memory.update_td(td_errors, idxs, batch['serial'])",
-                           max_capacity='ExperienceReplay(max_sz=…, sampler=Prioritized())')
+                           beta_start='beta', max_capacity='ExperienceReplay(max_sz=…, sampler=Prioritized())')
         super().__init__(seed, device)
         for k,v,ok,want in (('alpha', alpha, 0<=alpha<=10, 'from 0 to 10'), ('beta', beta, 0<=beta<=1, 'from 0 to 1'),
                             ('beta_steps', beta_steps, beta_steps>=1, 'at least 1'), ('eps', eps, eps>0, 'above 0'),

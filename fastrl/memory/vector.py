@@ -39,6 +39,8 @@ def unchanged(
         res &= same.all(1)
     return res
 
+def _own_array(o): return np.array(np.asarray(o)) # of a tensor `np.array` alone would warn
+
 # %% ../../nbs/05n_memory.vector.ipynb #723b4d48
 class VectorSteps:
     "What is known of each vector environment between two of its steps"
@@ -115,7 +117,7 @@ def commit(self:VectorSteps,
     self.next_episode = max([self.next_episode, *(s.episode_id[s.new]+1).tolist()]) # the same if it comes once more
     alone = v.get('alone', 0)+bool(s.left.any()) if s.new.all() else 0 # steps in which none continued that should have
     v.update(key=s.key, episode=s.episode_id, step=s.step, begins=s.begins, due=s.due, alone=alone,
-             obs=map_leaves(np.array, next_obs))
+             obs=map_leaves(_own_array, next_obs))
     if alone==3: self._warn('in three steps no environment continued from where the last one had led: `obs` should be '
         'what the step before returned as `next_obs`, and the vector should not write over it (`copy=True`)')
     if s.resets: v['stale'] = v.get('stale', 0)+1 if (s.stale&~unchanged(next_obs, s.obs, len(s.stale))).any() else 0
@@ -173,7 +175,7 @@ def true_next(
     if not _readable(infos, len(over)):
         raise ValueError('`infos` should be what `step` of the vector gave, a dict or a list of '
                          f'{len(over)} dicts, got a {type(infos).__name__}')
-    nxt = map_leaves(np.array, next_obs)
+    nxt = map_leaves(_own_array, next_obs)
     (_,a),*_ = leaves(nxt)
     for i in np.flatnonzero(over):
         try:
@@ -186,8 +188,11 @@ def true_next(
             raise ValueError(f'`infos["final_obs"]` should have the last observation of environment {i}, like '
                              f'those of `next_obs` of shape {a.shape[1:]}: {e}') from None
         if final is None:
+            todo = ('if the vector keeps none, add rows by `memory + {…}`, with `env_id` and `episode_id` and without '
+                    'those that are `truncated`, or by `add_step(…, done=…)` of an `EpisodeReplay`')
             raise ValueError('a vector that resets in the same step gives the last observation in '
-                             f'`infos["final_obs"]`, but environment {i} has none there: pass `infos`')
+                             f'`infos["final_obs"]`, but environment {i} has none there: '+
+                             (todo if infos else 'pass `infos`'))
     return nxt
 
 def _here(o):

@@ -176,7 +176,7 @@ def _row_columns(self:Walk, ring, idxs):
     if missing := [o for o in ('terminated','truncated') if not has(o)]: raise ValueError(
         f'episodes cannot be told apart without the columns {missing}: store them with each row'+next(
             (f', instead of `{o}`; where no time limit cuts episodes, `truncated` is False' for o in ('done','dones')
-             if has(o)), ', not in `next`' if ('next','terminated') in ring.place.columns else ''))
+             if has(o)), next((f', not in a dict `{p[0]}`' for p in ring.place.columns if missing[0] in p), '')))
     if has('n_steps') and (column('n_steps')>1).any(): raise ValueError(
         'these rows are of several steps already (`n_steps` is above 1): store single steps to make runs of them')
     over = (column('terminated')!=0).any(1)|(column('truncated')!=0).any(1)
