@@ -563,8 +563,8 @@ class _Reader(ExperienceBank):
         "Copy the rows: the other bank may be written now"
         with self.lock.rlock: # that of the other bank
             if not self._shares: return
-            own = {k: v for k,v in vars(self).items() if k not in ('rng','lock')} # a generator may be shared
-            vars(self).update(copy.deepcopy(own), _shares=False)
+            own = {**vars(self), 'rng':None, 'lock':None} # from 3.12 on, Ctrl-C in a filter leaves the lock taken
+            vars(self).update(copy.deepcopy(own), rng=self.rng, lock=self.lock, _shares=False)
 
     def clear(self):
         super().clear()
