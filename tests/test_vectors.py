@@ -140,3 +140,22 @@ def test_numbers_after_a_merge(merge):
     ids = ours['episode_id'][:,0]
     later,before = {*ids[20+len(other):][ours['step'][20+len(other):,0]==1].tolist()},{*ids[:20+len(other)].tolist()}
     assert len(later)>=8 and not later&before, (later, before)
+
+# %% Restarts: other environments come in the place of those that were saved
+def restarted(make, load, folder, times=5):
+    "A run that is started so often; after each, how many vectors its checkpoint knows, and what it holds"
+    for i in range(times):
+        memory = load(folder) if i else make()
+        fill(gym.make_vec('CartPole-v1', num_envs=3, vectorization_mode='sync'), memory, 20, seed=i)
+        memory.checkpoint(folder)
+        yield len(load(folder).vectors),memory
+
+def test_restarts_keep_the_numbers(tmp_path):
+    "Three environments are numbers 0 to 2 after each restart, and a checkpoint does not remember all that ever were"
+    for n,memory in restarted(lambda: ExperienceReplay(max_sz=200, warmup_sz=1, seed=0), ExperienceReplay.load, tmp_path):
+        assert (n, memory['env_id'].unique().tolist())==(1, [0,1,2])
+    runs,_ = memory.sample_sequences(500, T=2)
+    assert torch.equal(runs['state'][:,1], runs['next_state'][:,0])
+
+def test_restarts_forget_vectors_whose_episodes_ended(tmp_path):
+    for n,_ in restarted(lambda: EpisodeReplay(RingBufferDataset(300), 4, 2), EpisodeReplay.load, tmp_path): assert n<=2

@@ -556,8 +556,9 @@ def load(cls:ExperienceReplay,
     - `mapped`: Leave the rows in the file, to be read when they are drawn? You cannot add to them then
     - `path`: The rows' new place
     - `**asked`: Settings; an error unless it was saved with them"""
-    return cls.load_as(folder, asked, on_error, env_restored, mapped, dict(device=device, shared=shared, path=path),
-                       sampler=sampler, device=device)
+    res = cls.load_as(folder, asked, on_error, env_restored, mapped, dict(device=device, shared=shared, path=path),
+                      sampler=sampler, device=device)
+    return res if env_restored else res.vectors_left()
 
 # %% ../../nbs/06_memory.replay.ipynb #d0b281cc
 @patch(cls_method=True)
