@@ -1541,3 +1541,17 @@ def test_copied_together(copied):
     two[0].add_episode(episode(7, 5))
     drawn = next(iter(twin.get_loader(8, 3, seed=0)))['obs']
     assert follow(drawn) and {*(drawn//10).flatten().tolist()}=={0,1}
+
+def test_a_reader_beside_a_writer(tmp_path, caplog):
+    "That another process makes room is no reason for a warning; that a file is gone, and nothing came for it, is one"
+    writer = IndividualFileDataset(6, tmp_path)
+    for k in range(3): writer.add_episode(dict(obs=k*10+torch.arange(2)))
+    for gone in (False,True):
+        reader = IndividualFileDataset(6, tmp_path)
+        if gone: sorted(tmp_path.glob('*.safetensors'))[0].unlink()
+        else: writer.add_episode(dict(obs=70+torch.arange(2)))
+        caplog.clear()
+        loader = iter(reader.get_loader(8, 2, seed=0))
+        for _ in range(20): next(loader)
+        assert reader.num_episodes==2
+        assert ['did somebody remove it' in o.getMessage() for o in caplog.records if o.levelname=='WARNING']==[True]*gone

@@ -107,7 +107,7 @@ def test_a_word_of_another_library(make, name, write):
 def test_words_of_a_batch():
     "What scripts write that unpack a batch of another library"
     m = memory(sampler=Prioritized()).add(state=[0.], action=0, reward=1.)
-    with pytest.raises(TypeError, match=re.escape("argument 'beta': write `Prioritized(beta=…, beta_steps=…)`")): m.sample(4, beta=.4)
+    with pytest.raises(TypeError, match=re.escape("argument 'beta': write `Prioritized(beta=…)`")): m.sample(4, beta=.4)
     for name in ('states','actions','rewards'):
         with pytest.raises(AttributeError, match=re.escape(f"no attribute {name!r}: write batch[{name[:-1]!r}]")): getattr(m.sample()[0], name)
 

@@ -150,3 +150,22 @@ def test_tensors_without_a_warning(mode):
         for t in range(4): memory.add_vector(obs=seen(t), actions=torch.zeros(2), rewards=torch.ones(2), terminated=torch.tensor([t==2,False]),
             truncated=torch.zeros(2, dtype=torch.bool), next_obs=seen(t+1), autoreset=mode, infos=dict(final_obs=seen(7)) if mode=='same_step' and t==2 else {})
     assert memory.num_episodes==1
+
+# %% Restarts: other environments come in the place of those that were saved
+def restarted(make, load, folder, times=5):
+    "A run that is started so often; after each, how many vectors its checkpoint knows, and what it holds"
+    for i in range(times):
+        memory = load(folder) if i else make()
+        fill(gym.make_vec('CartPole-v1', num_envs=3, vectorization_mode='sync'), memory, 20, seed=i)
+        memory.checkpoint(folder)
+        yield len(load(folder).vectors),memory
+
+def test_restarts_keep_the_numbers(tmp_path):
+    "Three environments are numbers 0 to 2 after each restart, and a checkpoint does not remember all that ever were"
+    for n,memory in restarted(lambda: ExperienceReplay(max_sz=200, warmup_sz=1, seed=0), ExperienceReplay.load, tmp_path):
+        assert (n, memory['env_id'].unique().tolist())==(1, [0,1,2])
+    runs,_ = memory.sample_sequences(500, T=2)
+    assert torch.equal(runs['state'][:,1], runs['next_state'][:,0])
+
+def test_restarts_forget_vectors_whose_episodes_ended(tmp_path):
+    for n,_ in restarted(lambda: EpisodeReplay(RingBufferDataset(300), 4, 2), EpisodeReplay.load, tmp_path): assert n<=2

@@ -302,7 +302,10 @@ def _set_aside(self:IndividualFileDataset, path, why):
         if not stat.S_ISREG(path.lstat().st_mode): log.warning('%s is left alone: %s', path, why); return False
         path.rename(f'{path}.damaged')
         log.warning('%s is set aside as %s.damaged: %s', path, path.name, why)
-    except FileNotFoundError: log.warning('%s is gone: did somebody remove it?', path)
+    except FileNotFoundError:
+        newer = any(o[1]>=self.table.next_id for o in episode_files(self.directory))
+        if newer: log.info('%s has made room for the episodes of another process', path)
+        else: log.warning('%s is gone: did somebody remove it?', path)
     return False
 
 # %% ../../nbs/05g_memory.episode_files.ipynb #b35270d0

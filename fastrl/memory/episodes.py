@@ -290,8 +290,10 @@ def _end_loaded(self:EpisodeReplay, s):
     "If a new vector comes, those of its size that were saved may not resume: their episodes end where they were"
     vs = self.vectors.vectors
     if any(v is s.vector for v in vs): return []
-    loaded = [v['running'] for v in vs if v['key']==-1 and len(v['step'])==len(s.over)]
-    return [e for r in loaded for e in self._end(r, True)]
+    loaded = [v for v in vs if v['key']==-1 and len(v['step'])==len(s.over)]
+    errors = [e for v in loaded for e in self._end(v['running'], True)]
+    for v in loaded: v['gone'] = True # unless it comes late, the next checkpoint needs it no more
+    return errors
 
 # %% ../../nbs/06d_memory.episodes.ipynb #1a14f592
 @patch
@@ -351,7 +353,8 @@ def belongings(self:EpisodeReplay, extra=None):
     "Everything to save, while nobody writes"
     with self.adding, _episodes_to_save(self.dataset) as o:
         with self.lock: s = self.loader.sequences; rng = self._rng or s.resumed
-        vectors = [{**v, 'key':-1, 'running':v['running'].waiting()} for v in self.vectors.vectors]
+        vectors = [{**v, 'key':-1, 'running':v['running'].waiting()} for v in self.vectors.vectors
+                   if v['key']!=-1 or 'gone' not in v]
         state = dict(running=self.running and self.running.waiting(), vectors=vectors, extra=extra,
                      draws=dict(entropy=s.entropy, round=s.round, rng=rng and rng.bit_generator.state))
         schema = [[list(p), list(f.shape), str(f.dtype).split('.')[-1]] for p,f in (self._declared or {}).items()]

@@ -190,8 +190,7 @@ def sample(self:ExperienceReplay,
     - `device`: Where the batch should be; where the rows are by default
     - `n_batches`: So many batches, drawn at once
     - returns: the batch and the numbers of its rows, or so many such pairs"""
-    if _: refuse_words('sample', _, self.sample, batch_size='bs', sample_size='bs', n='bs',
-                       beta='Prioritized(beta=…, beta_steps=…)')
+    if _: refuse_words('sample', _, self.sample, batch_size='bs', sample_size='bs', n='bs', beta='Prioritized(beta=…)')
     if device is not None and type(device) is not torch.device: device = usable_device(device)
     if bs is None: bs = self.bs
     elif type(bs) is not int or bs<1: bs = _positive('bs', bs)
@@ -557,8 +556,9 @@ def load(cls:ExperienceReplay,
     - `mapped`: Leave the rows in the file, to be read when they are drawn? You cannot add to them then
     - `path`: The rows' new place
     - `**asked`: Settings; an error unless it was saved with them"""
-    return cls.load_as(folder, asked, on_error, env_restored, mapped, dict(device=device, shared=shared, path=path),
-                       sampler=sampler, device=device)
+    res = cls.load_as(folder, asked, on_error, env_restored, mapped, dict(device=device, shared=shared, path=path),
+                      sampler=sampler, device=device)
+    return res if env_restored else res.vectors_left()
 
 # %% ../../nbs/06_memory.replay.ipynb #d0b281cc
 @patch(cls_method=True)

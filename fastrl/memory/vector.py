@@ -69,10 +69,11 @@ class VectorSteps:
         key = id(env) if hasattr(env, 'metadata') else 0
         vectors = [v for v in self.vectors if len(v['step'])==n]
         if v := next((v for v in vectors if v['key']==key), None): return v
-        loaded = [(unchanged(obs, v['obs'], n), v) for v in vectors if v['key']==-1]
+        loaded = [(unchanged(obs, v['obs'], n), v) for v in vectors if v['key']<0]
         fit = [(same.sum(), v) for same,v in loaded if (same|v['begins']).all()] # others were reset by hand
         if fit: return max(fit, key=lambda o: o[0])[1]
-        ids = np.arange(n)+sum(len(o['step']) for o in self.vectors)
+        left = [v['env'] for v in vectors if v['key']==-2] # of one that does not resume
+        ids = left[0] if left else np.arange(n)+sum(len(o['step']) for o in self.vectors)
         return dict(key=key, env=ids, begins=np.ones(n, bool), due=np.zeros(n, bool), obs=None, alone=0,
                     step=np.zeros(n, np.int64), episode=np.zeros(n, np.int64))
 
@@ -113,7 +114,8 @@ def commit(self:VectorSteps,
     - `s`: What `look` gave
     - `next_obs`: What the environments showed after the step"""
     v = s.vector
-    if not any(o is v for o in self.vectors): self.vectors.append(v)
+    if not any(o is v for o in self.vectors): # it may have the numbers of one that does not resume
+        self.vectors[:] = [*(o for o in self.vectors if o['env'] is not v['env']), v]
     self.next_episode = max([self.next_episode, *(s.episode_id[s.new]+1).tolist()]) # the same if it comes once more
     alone = v.get('alone', 0)+bool(s.left.any()) if s.new.all() else 0 # steps in which none continued that should have
     v.update(key=s.key, episode=s.episode_id, step=s.step, begins=s.begins, due=s.due, alone=alone,
@@ -354,3 +356,10 @@ def _add_after(self:TakesVectors, rows, cut):
         except BaseException:
             if cut: ring.cut(False)
             raise
+
+# %% ../../nbs/05n_memory.vector.ipynb #c1a5e002
+@patch
+def vectors_left(self:TakesVectors):
+    "The vectors that were loaded do not resume: new ones take the numbers of their environments"
+    for v in self.vectors.vectors: v['key'] = -2
+    return self

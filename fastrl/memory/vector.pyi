@@ -131,3 +131,7 @@ class TakesVectors:
     - `actions`: As they came
     - `more`: Other columns"""
         ...
+
+    def vectors_left(self):
+        """The vectors that were loaded do not resume: new ones take the numbers of their environments"""
+        ...
