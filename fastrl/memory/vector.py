@@ -35,7 +35,8 @@ def unchanged(
         if x.dtype!=y.dtype and x.dtype.kind==y.dtype.kind=='f': # with the precision that both have
             least = min(x.dtype, y.dtype, key=lambda o: o.itemsize)
             x,y = x.astype(least),y.astype(least)
-        same = x==y if x.dtype.kind in 'biuSU' else (x==y)|((x!=x)&(y!=y)) # NaN is NaN
+        if (same := x==y).all(): continue
+        if x.dtype.kind not in 'biuSU': same |= (x!=x)&(y!=y) # NaN is NaN
         res &= same.all(1)
     return res
 
@@ -94,9 +95,10 @@ def look(self:VectorSteps,
     v,n = self.vector_of(env, len(over), obs),len(over)
     same = unchanged(obs, v['obs'], n)
     lost = v['due']&same # this step did nothing but reset
-    new,left = ~lost&(v['begins']|v['due']|~same),~(v['begins']|v['due']|same)
+    may = v['begins']|v['due']
+    new,left = ~lost&(may|~same),~(may|same)
     episode = v['episode'].copy()
-    episode[new] = self.next_episode+np.arange(new.sum())
+    if new.any(): episode[new] = self.next_episode+np.arange(new.sum())
     waits = mode=='next_step'
     return SimpleNamespace(vector=v, new=new, lost=lost, left=left, env_id=v['env'], episode_id=episode,
                            stale=v['begins']&same, # where you say that you reset them, nobody did
@@ -332,14 +334,16 @@ def store_vector(self:TakesVectors,
                 truncated=s.truncated, env_id=s.env_id, episode_id=s.episode_id, step=s.step)
     try: rows = with_more(rows, more)
     except ValueError as e: raise self.refused(str(e)) from e
-    fields = {f.path[0] for f in self.ring.fields or ()}
-    rows = {k: o for k,o in rows.items() if not fields or k in fields or k not in ('episode_id','step')}
+    for k in ('episode_id','step') if self.ring.fields else ():
+        if (k,) not in self.ring.place.columns: del rows[k]
     # nothing follows the rows from before the first vector; without an `episode_id`, a cut says who was left off
     cut = first or s.left.any() and 'episode_id' not in rows
     total = self.ring.total
     try:
-        there = ~s.lost if s.lost.any() else slice(None)
-        if not s.lost.all(): self._add_after(map_leaves(lambda o: np.asarray(o)[there], rows), cut)
+        whole = len(s.lost) and not s.lost.any()
+        there = slice(None) if whole else ~s.lost
+        def kept(o): return o if whole and type(o) is np.ndarray else map_leaves(lambda v: np.asarray(v)[there], o)
+        if whole or there.any(): self._add_after({k: kept(o) for k,o in rows.items()}, cut)
         self.vectors.commit(s, s.next_obs)
     except BaseException: # Ctrl-C: the step counts, once its rows are there
         if self.ring.total>total: self.vectors.commit(s, s.next_obs)
