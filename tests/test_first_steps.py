@@ -335,3 +335,17 @@ def test_words_that_empty_a_memory_elsewhere(make, word):
     says = 'write `memory.clear()`' if make is memory else f'write `memory = {type(m).__name__}(…)`'
     with pytest.raises(AttributeError) as e: getattr(m, word)()
     assert says in str(e.value)
+
+@pytest.mark.parametrize('add', [lambda m, o: m+dict(o, reward=np.zeros(2)), lambda m, o: m+dict(o, reward=torch.zeros(2)),
+                                 lambda m, o: m.add(**{k: v[0] for k,v in o.items()}, reward=0.)])
+def test_an_observation_that_was_written_over(add):
+    "A simulator that writes its next observation over the last one: both are the same array, and a warning says so, once"
+    for make in (np.zeros, torch.zeros):
+        seen,m = make((2,3)),ExperienceReplay(max_sz=9, warmup_sz=1)
+        with pytest.warns(UserWarning, match='`state` and `next_state` are one and the same array') as said:
+            for _ in range(3): add(m, dict(state=seen, next_state=seen))
+        assert len(said)==1
+        with warnings.catch_warnings():
+            warnings.simplefilter('error')
+            steps = make((3,3))
+            add(ExperienceReplay(max_sz=9, warmup_sz=1), dict(state=steps[:-1], next_state=steps[1:]))

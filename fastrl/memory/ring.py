@@ -109,11 +109,21 @@ def _write_checked(self:Ring, data, one):
     if not n: return
     if place.fields: place.check_writable()
     with self._rows_lock:
-        if not place.fields: self._make_room(fields)
+        if not place.fields: _warn_of_one(ts); self._make_room(fields)
         if place.fields is not fields: cols = place.fields.fit(ts, one) # another thread wrote the first row meanwhile
         at = self.serials.next_slot()
         if self.capacity is None and at+n>len(place): place.grow(at+n); self.writer = _not_yet
         self._write(cols, at, n)
+
+def _warn_of_one(ts):
+    "Warn if an observation and the next one lie in the same memory"
+    names,over = {p[0] for p in ts},ts.get(('terminated',))
+    for p,(t,_) in ts.items():
+        after = follower(p[0], names),*p[1:]
+        if after not in ts or not t.numel() or t.is_meta or t.data_ptr()!=ts[after][0].data_ptr(): continue
+        if over and over[0].all(): return # a bandit may have one state
+        return warn_user(f'`{path_name(p)}` and `{path_name(after)}` are one and the same array: if the environment '
+                         'writes over its last observation, copy that before the step')
 
 @patch
 def _make_room(self:Ring, fields):
