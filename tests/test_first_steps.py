@@ -336,8 +336,8 @@ def test_words_that_empty_a_memory_elsewhere(make, word):
     with pytest.raises(AttributeError) as e: getattr(m, word)()
     assert says in str(e.value)
 
-@pytest.mark.parametrize('add', [lambda m, o: m+dict(o, reward=np.zeros(2)), lambda m, o: m+dict(o, reward=torch.zeros(2)),
-                                 lambda m, o: m.add(**{k: v[0] for k,v in o.items()}, reward=0.)])
+def by_add(m, o): return m.add(**{k: v[0] for k,v in o.items()}, reward=0.)
+@pytest.mark.parametrize('add', [lambda m, o: m+dict(o, reward=np.zeros(2)), lambda m, o: m+dict(o, reward=torch.zeros(2)), by_add])
 def test_an_observation_that_was_written_over(add):
     "A simulator that writes its next observation over the last one: both are the same array, and a warning says so, once"
     for make in (np.zeros, torch.zeros):
@@ -349,3 +349,6 @@ def test_an_observation_that_was_written_over(add):
             warnings.simplefilter('error')
             steps = make((3,3))
             add(ExperienceReplay(max_sz=9, warmup_sz=1), dict(state=steps[:-1], next_state=steps[1:]))
+            goal = make((2,3)) # stays what it is
+            add(ExperienceReplay(max_sz=9, warmup_sz=1), {k: dict(seen=o, goal=goal) for k,o in (('state',steps[:-1]), ('next_state',steps[1:]))}
+                if add is not by_add else dict(state=steps[:-1], next_state=steps[1:]))

@@ -71,15 +71,17 @@ _most_works = 32 # of each
 
 def recorded(
     of, # Whose work it is
-    how:tuple, # All that the function depends on, apart from its arguments and
-    sees:tuple, # the tensors that it looks at or writes into
-    f, device, # For a `Recorded`
+    how:tuple, # What else the function depends on, beside its arguments and the tensors
+    sees:tuple, # Tensors that it looks at or writes into
+    f, # As `Recorded` takes it
+    device, # Of all tensors
 )->Recorded:
-    """The function of an object that works like this
+    """The work of an object that is done in this way, on these tensors
     - `of`: Whose work it is
-    - `how`: All that the function depends on, apart from its arguments and
-    - `sees`: the tensors that it looks at or writes into
-    - `device`: For a `Recorded`"""
+    - `how`: What else the function depends on, beside its arguments and the tensors
+    - `sees`: Tensors that it looks at or writes into
+    - `f`: As `Recorded` takes it
+    - `device`: Of all tensors"""
     known = _works.setdefault(of, {})
     work,seen = known.get(how, (None,()))
     if work and len(seen)==len(sees) and all(a is b for a,b in zip(seen, sees)): return work

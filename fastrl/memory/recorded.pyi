@@ -30,9 +30,10 @@ class Recorded:
         ...
 
 def recorded(of, how: tuple, sees: tuple, f, device) -> Recorded:
-    """The function of an object that works like this
+    """The work of an object that is done in this way, on these tensors
     - `of`: Whose work it is
-    - `how`: All that the function depends on, apart from its arguments and
-    - `sees`: the tensors that it looks at or writes into
-    - `device`: For a `Recorded`"""
+    - `how`: What else the function depends on, beside its arguments and the tensors
+    - `sees`: Tensors that it looks at or writes into
+    - `f`: As `Recorded` takes it
+    - `device`: Of all tensors"""
     ...

@@ -118,12 +118,13 @@ def _write_checked(self:Ring, data, one):
 def _warn_of_one(ts):
     "Warn if an observation and the next one lie in the same memory"
     names,over = {p[0] for p in ts},ts.get(('terminated',))
-    for p,(t,_) in ts.items():
-        after = follower(p[0], names),*p[1:]
-        if after not in ts or not t.numel() or t.is_meta or t.data_ptr()!=ts[after][0].data_ptr(): continue
+    def same(p, q): return q in ts and ts[p][0].numel() and ts[p][0].data_ptr()==ts[q][0].data_ptr()
+    for a in names:
+        if not (b := follower(a, names)) or any(t.is_meta for t,_ in ts.values()): continue
+        if not all(same(p, (b,*p[1:])) for p in ts if p[0]==a): continue # goals stay what they are
         if over and over[0].all(): return # a bandit may have one state
-        return warn_user(f'`{path_name(p)}` and `{path_name(after)}` are one and the same array: if the environment '
-                         'writes over its last observation, copy that before the step')
+        return warn_user(f'`{a}` and `{b}` are one and the same array: if the environment writes over its last '
+                         'observation, copy that before the step')
 
 @patch
 def _make_room(self:Ring, fields):
