@@ -334,15 +334,13 @@ def _first_bad_torch(idxs, priorities, n):
 @patch
 def set_there(self:SumTree, # Not of compiled loops
     idxs:Tensor, # `(k,)`, numbers that exist
-    priorities:Tensor, # `(k,)`, where they count finite and not negative
-    ok:Tensor=None, # `(k,)` bool: which of them count; all by default
+    priorities:Tensor, # `(k,)`, finite and not negative
 ):
     """`update`, without a look at the numbers
     - `self`: Not of compiled loops
     - `idxs`: `(k,)`, numbers that exist
-    - `priorities`: `(k,)`, where they count finite and not negative
-    - `ok`: `(k,)` bool: which of them count; all by default"""
-    tensors.set_leaves(self.sums, self.tops, self.levels, idxs, priorities.double(), ok)
+    - `priorities`: `(k,)`, finite and not negative"""
+    tensors.set_leaves(self.sums, self.tops, self.levels, idxs, priorities.double())
 
 @patch
 def _throw_there(self:SumTree, u, betas, least):

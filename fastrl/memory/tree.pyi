@@ -96,12 +96,11 @@ class SumTree:
     - returns: as `draw`"""
         ...
 
-    def set_there(self, idxs: Tensor, priorities: Tensor, ok: Tensor | None=None):
+    def set_there(self, idxs: Tensor, priorities: Tensor):
         """`update`, without a look at the numbers
     - `self`: Not of compiled loops
     - `idxs`: `(k,)`, numbers that exist
-    - `priorities`: `(k,)`, where they count finite and not negative
-    - `ok`: `(k,)` bool: which of them count; all by default"""
+    - `priorities`: `(k,)`, finite and not negative"""
         ...
 
 def set_leaves(sums, tops, starts, n, idxs, priorities):
