@@ -4,17 +4,14 @@ A store takes lists, NumPy arrays and tensors of many dtypes, nested or flat, an
 
 Docs: https://fastrl.github.io/fastrl/memory.alike.html.md"""
 from typing import Any, overload
+from torch import Tensor
 from .row import *
-__all__ = ['same_items', 'alike_items', 'add_items', 'add_alike']
+__all__ = ['as_array', 'alike_items', 'add_items', 'add_alike']
 
-def same_items(v, field: Field, col, whole, single=False):
-    """The bytes of `v` as items of a column, without a copy
-    - `v`: Values, one for each row
+def as_array(t: Tensor, field: Field):
+    """A tensor of a column's dtype as an array
     - `field`: The store's
-    - `col`: Its column, an array
-    - `whole`: That column with one item per row
-    - `single`: May numbers `(n,)` stand for a column `(n,1)`?
-    - returns: the values with one item per row; `None` if they need a closer look"""
+    - returns: an array, without a copy; `None` if `t` needs a closer look"""
     ...
 
 def alike_items(ring, batch: dict, replay=False):

@@ -23,13 +23,11 @@ def unchanged(
     before, # Others of the same form, or `None` if there are none yet
     n:int, # How many environments
 )->np.ndarray: # `(n,)` bools
-    """Is the observation of each environment the one from `before`?
-    - `obs`: Observations `(n, …)`, also nested
-    - `before`: Others of the same form, or `None` if there are none yet
-    - `n`: How many environments
-    - returns: `(n,)` bools"""
+    "Is the observation of each environment the one from `before`?"
     res = np.full(n, before is not None)
     if before is None: return res
+    if type(obs) is type(before) is np.ndarray and obs.dtype==before.dtype and obs.nbytes<=4096: # the usual small ones
+        if obs.tobytes()==before.tobytes(): return res
     for (_,x),(_,y) in zip(leaves(obs), leaves(before)):
         x,y = (np.asarray(o).reshape(n, -1) for o in (x, y))
         if x.dtype!=y.dtype and x.dtype.kind==y.dtype.kind=='f': # with the precision that both have
@@ -48,10 +46,7 @@ class VectorSteps:
     def __init__(self,
         vectors=(), # A dict per vector, as in `vectors` of another one
         next_episode:int=0, # The number that the next new episode gets
-    ):
-        """- `vectors`: A dict per vector, as in `vectors` of another one
-        - `next_episode`: The number that the next new episode gets"""
-        self.vectors,self.next_episode = list(vectors),next_episode
+    ): self.vectors,self.next_episode = list(vectors),next_episode
     told = frozenset() # what was warned of
 
     def __len__(self)->int: return len(self.vectors)
@@ -62,11 +57,7 @@ class VectorSteps:
         n:int, # How many environments it has
         obs, # What they show now, by which a vector is recognized after loading
     )->dict: # Its entry in `vectors`
-        """What is known of the vector `env`, which may be new
-        - `env`: The vector environment; anything without `metadata` stands for the one vector that has no name
-        - `n`: How many environments it has
-        - `obs`: What they show now, by which a vector is recognized after loading
-        - returns: Its entry in `vectors`"""
+        "What is known of the vector `env`, which may be new"
         key = id(env) if hasattr(env, 'metadata') else 0
         vectors = [v for v in self.vectors if len(v['step'])==n]
         if v := next((v for v in vectors if v['key']==key), None): return v
@@ -85,26 +76,24 @@ def look(self:VectorSteps,
     mode:str, # Its autoreset mode, from `autoreset_name`
     obs, # What the environments showed before the step
     over, # `(n,)` bools: did their episodes end with it?
-)->SimpleNamespace: # `lost`: only a reset; `left`: an unfinished episode was left off; `env_id`, `episode_id`, `step`
-    """What one step of `env` was, by environment; it counts once you `commit` it
-    - `env`: The vector environment, or any other name of its mode
-    - `mode`: Its autoreset mode, from `autoreset_name`
-    - `obs`: What the environments showed before the step
-    - `over`: `(n,)` bools: did their episodes end with it?
-    - returns: `lost`: only a reset; `left`: an unfinished episode was left off; `env_id`, `episode_id`, `step`"""
+)->SimpleNamespace: # `lost`: only a reset; `left`: an unfinished episode was left off; `env_id`, `episode_id`, `step`;
+   # `goes_on`: each environment continues its episode
+    "What one step of `env` was, by environment; it counts once you `commit` it"
     v,n = self.vector_of(env, len(over), obs),len(over)
     same = unchanged(obs, v['obs'], n)
-    lost = v['due']&same # this step did nothing but reset
-    may = v['begins']|v['due']
-    new,left = ~lost&(may|~same),~(may|same)
-    episode = v['episode'].copy()
-    if new.any(): episode[new] = self.next_episode+np.arange(new.sum())
-    waits = mode=='next_step'
-    return SimpleNamespace(vector=v, new=new, lost=lost, left=left, env_id=v['env'], episode_id=episode,
-                           stale=v['begins']&same, # where you say that you reset them, nobody did
-                           resets=mode=='disabled' and v['begins'].any() and not hasattr(env, 'metadata'),
-                           key=id(env) if hasattr(env, 'metadata') else 0, obs=obs,
-                           step=np.where(new, 1, v['step']+1), begins=lost if waits else over, due=over&~lost&waits)
+    may,episode,step = v['begins']|v['due'],v['episode'],v['step']+1
+    if goes_on := bool(same.all() and not may.any()): lost = new = left = may
+    else:
+        lost = v['due']&same # this step did nothing but reset
+        new,left = ~lost&(may|~same),~(may|same)
+        episode,step[new] = episode.copy(),1
+        episode[new] = self.next_episode+np.arange(new.sum())
+    waits,named = mode=='next_step',hasattr(env, 'metadata')
+    resets = mode=='disabled' and not named and v['begins'].any()
+    return SimpleNamespace(vector=v, goes_on=goes_on, new=new, lost=lost, left=left, env_id=v['env'],
+                           episode_id=episode, step=step, key=id(env) if named else 0, obs=obs, resets=resets,
+                           stale=resets and v['begins']&same, # where you say that you reset them, nobody did
+                           begins=lost if waits else over, due=over&~lost if waits else np.zeros_like(over))
 
 # %% ../../nbs/05n_memory.vector.ipynb #665a88a0
 @patch
@@ -112,14 +101,15 @@ def commit(self:VectorSteps,
     s, # What `look` gave
     next_obs, # What the environments showed after the step
 ):
-    """Take the step `s` for done, now that its rows are stored
-    - `s`: What `look` gave
-    - `next_obs`: What the environments showed after the step"""
+    "Take the step `s` for done, now that its rows are stored"
     v = s.vector
     if not any(o is v for o in self.vectors): # it may have the numbers of one that does not resume
         self.vectors[:] = [*(o for o in self.vectors if o['env'] is not v['env']), v]
-    self.next_episode = max([self.next_episode, *(s.episode_id[s.new]+1).tolist()]) # the same if it comes once more
-    alone = v.get('alone', 0)+bool(s.left.any()) if s.new.all() else 0 # steps in which none continued that should have
+    alone = 0 # steps in which none continued that should have
+    if not s.goes_on:
+        # the same if it comes once more
+        self.next_episode = max([self.next_episode, *(s.episode_id[s.new]+1).tolist()])
+        if s.new.all(): alone = v.get('alone', 0)+bool(s.left.any())
     v.update(key=s.key, episode=s.episode_id, step=s.step, begins=s.begins, due=s.due, alone=alone,
              obs=map_leaves(_own_array, next_obs))
     if alone==3: self._warn('in three steps no environment continued from where the last one had led: `obs` should be '
@@ -132,9 +122,7 @@ def commit(self:VectorSteps,
 def free_episode(self:VectorSteps,
     ring, # Whose rows they are
 )->int: # At least 1
-    """A number above those of all episodes, stored or underway
-    - `ring`: Whose rows they are
-    - returns: At least 1"""
+    "A number above those of all episodes, stored or underway"
     stored = ring['episode_id'] if len(ring) and ('episode_id',) in ring.place.columns else torch.zeros(1, device='cpu')
     return max(self.next_episode, int(stored.max())+1)
 
@@ -149,21 +137,22 @@ def _warn(self:VectorSteps, says):
 def autoreset_name(
     mode, # A vector environment, its `autoreset_mode`, or the name of it
 )->str: # `'next_step'`, `'same_step'` or `'disabled'`
-    """The autoreset mode by its name
-    - `mode`: A vector environment, its `autoreset_mode`, or the name of it
-    - returns: `'next_step'`, `'same_step'` or `'disabled'`"""
+    "The autoreset mode by its name"
     env = mode
     if hasattr(mode, 'metadata'):
         mode = getattr(getattr(mode, 'unwrapped', mode), 'autoreset_mode', mode.metadata.get('autoreset_mode'))
-    name = str(getattr(mode, 'value', mode)).replace('_', '').lower()
-    names = dict(nextstep='next_step', samestep='same_step', disabled='disabled')
-    if name in names: return names[name]
+    name = getattr(mode, 'value', mode)
+    if isinstance(name, str) and (name := _modes.get(name) or _modes.get(name.replace('_', '').lower())): return name
     if hasattr(env, 'metadata') and not hasattr(env, 'num_envs'):
         raise ValueError(f'`autoreset` should be a vector environment, got {env!r:.60}: for the steps of a single one '
                          'write `add(state=…, action=…)`')
-    raise ValueError("`autoreset` should be the vector environment, its autoreset mode, or one of "
-                     f"{list(names.values())}, got {mode!r}: each mode gives other observations at an ending. "
+    names = [*dict.fromkeys(_modes.values())]
+    raise ValueError(f'`autoreset` should be the vector environment, its autoreset mode, or one of {names}, '
+                     f'got {mode!r}: each mode gives other observations at an ending. '
                      'Pass the vector environment, `autoreset=envs`')
+
+_modes = {k: name for name,also in (('next_step', 'NextStep'), ('same_step', 'SameStep'), ('disabled', 'Disabled'))
+          for k in (also, also.lower(), name)} # gymnasium's enum, and how else it is written
 
 # %% ../../nbs/05n_memory.vector.ipynb #63078215
 def true_next(
@@ -171,11 +160,7 @@ def true_next(
     over, # `(n,)` bools: did their episodes end with it?
     infos, # As `step` gave it, a dict or a list of dicts
 ): # -> the same form as `next_obs`, copied
-    """`next_obs`, with the last observation of each episode that ended
-    - `next_obs`: What the environments showed after the step
-    - `over`: `(n,)` bools: did their episodes end with it?
-    - `infos`: As `step` gave it, a dict or a list of dicts
-    - returns: the same form as `next_obs`, copied"""
+    "`next_obs`, with the last observation of each episode that ended"
     if not _readable(infos, len(over)):
         raise ValueError('`infos` should be what `step` of the vector gave, a dict or a list of '
                          f'{len(over)} dicts, got a {type(infos).__name__}')
@@ -212,11 +197,8 @@ def check_mode(
     over, # `(n,)` bools: did their episodes end?
     infos, # As `step` gave it
 ):
-    """A `ValueError` if `infos` has the last observations of episodes, as only SAME_STEP gives them, in another `mode`
-    - `mode`: Name of the autoreset mode
-    - `over`: `(n,)` bools: did their episodes end?
-    - `infos`: As `step` gave it"""
-    if mode=='same_step' or not _readable(infos, len(over)): return
+    "A `ValueError` if `infos` has the last observations of episodes, as only SAME_STEP gives them, in another `mode`"
+    if mode=='same_step' or not over.any() or not _readable(infos, len(over)): return
     if any(final_of(infos, i) is not None for i in np.flatnonzero(over)):
         raise ValueError('`infos` has `final_obs`, as vectors give it that reset in the same step, and `autoreset` '
                          f'says {mode!r}: pass the vector environment itself as `autoreset`')
@@ -228,11 +210,7 @@ def per_env(
     n:int, # Environments
     dtype=None,
 )->np.ndarray: # `(n,)`
-    """One number for each environment, or a `ValueError`
-    - `name`: For errors
-    - `values`: One for each environment, `(n,)` or `(n,1)`
-    - `n`: Environments
-    - returns: `(n,)`"""
+    "One number for each environment, or a `ValueError`"
     a = np.asarray(values, dtype)
     if a.shape==(n,1): a = a[:,0]
     if a.shape!=(n,): raise ValueError(f'`{name}` should be one for each of the {n} environments that `obs` shows, '
@@ -243,10 +221,9 @@ def check_envs(
     n:int, # Environments
     **columns # `(n, …)`, also nested
 ):
-    """A `ValueError` unless each of `columns` has a row for each environment
-    - `n`: Environments
-    - `**columns`: `(n, …)`, also nested"""
+    "A `ValueError` unless each of `columns` has a row for each environment"
     for k,o in columns.items():
+        if type(o) is np.ndarray and o.shape[:1]==(n,): continue
         for path,a in leaves(o, (k,)):
             if np.shape(a)[:1]!=(n,): raise ValueError(f'`{path_name(path)}` should have a row for each of the {n} '
                                                        f'environments that `obs` shows, got shape {tuple(np.shape(a))}')
@@ -264,12 +241,10 @@ def read(self:VectorSteps,
     obs, rewards, terminated, truncated, next_obs, infos=None, autoreset=None, # As `add_vector` takes them
     **columns # Others, `(n, …)`
 )->SimpleNamespace: # What `look` gives, and `rewards`, `terminated`, `truncated`, `over`, `next_obs`, `true_next`
-    """What one step of a vector was, checked; it counts once you `commit` it
-    - `autoreset`: As `add_vector` takes them
-    - `**columns`: Others, `(n, …)`
-    - returns: What `look` gives, and `rewards`, `terminated`, `truncated`, `over`, `next_obs`, `true_next`"""
+    "What one step of a vector was, checked; it counts once you `commit` it"
     mode = autoreset_name(autoreset)
-    n = next((np.shape(o)[0] for _,o in leaves(obs) if np.ndim(o)), 0)
+    n = len(obs) if type(obs) is np.ndarray and obs.ndim else next(
+        (np.shape(o)[0] for _,o in leaves(obs) if np.ndim(o)), 0)
     terminated,truncated = per_env('terminated', terminated, n, bool),per_env('truncated', truncated, n, bool)
     rewards,over = np.asarray(rewards, np.float32),terminated|truncated
     if rewards.shape==(n,1): rewards = rewards[:,0]
@@ -298,16 +273,7 @@ def add_vector(self:TakesVectors,
     autoreset=None, # Required: the vector environment, its `autoreset_mode`, or the name of it, `'next_step'`
     **more # Other columns, `(n_envs, …)`
 ):
-    """Add what one `step` of a vector environment gave
-    - `obs`: What the environments showed before the step, `(n_envs, …)`, also nested
-    - `actions`: The actions taken, `(n_envs, …)`
-    - `rewards`: One for each environment
-    - `terminated`: Bools: did the episode end?
-    - `truncated`: Bools: did a time limit cut it off?
-    - `next_obs`: What the environments showed after the step, as `step` gave it
-    - `infos`: As `step` gave it, a dict or a list of dicts: in SAME_STEP mode it has `final_obs`
-    - `autoreset`: Required: the vector environment, its `autoreset_mode`, or the name of it, `'next_step'`
-    - `**more`: Other columns, `(n_envs, …)`"""
+    "Add what one `step` of a vector environment gave"
     obs,actions,rewards,next_obs = map(_here, (obs, actions, rewards, next_obs))
     terminated,truncated,more = _here(terminated),_here(truncated),{k: _here(o) for k,o in more.items()}
     try: s = self.vectors.read(obs=obs, actions=actions, rewards=rewards, terminated=terminated, truncated=truncated,
@@ -323,24 +289,21 @@ def store_vector(self:TakesVectors,
     actions, # As they came
     more:dict, # Other columns
 ):
-    """Add the true steps as rows, by `+` to the `ring`; then the step counts
-    - `s`: From `VectorSteps.read`
-    - `actions`: As they came
-    - `more`: Other columns"""
+    "Add the true steps as rows, by `+` to the `ring`; then the step counts"
     if first := not len(self.vectors): # no stored episode has its number
         begin = max(self.ring.total, self.vectors.free_episode(self.ring))
         s.episode_id,self.vectors.next_episode = s.episode_id+begin-self.vectors.next_episode,begin
     rows = dict(state=s.obs, action=actions, reward=s.rewards, next_state=s.true_next, terminated=s.terminated,
                 truncated=s.truncated, env_id=s.env_id, episode_id=s.episode_id, step=s.step)
-    try: rows = with_more(rows, more)
+    try: rows = with_more(rows, more) if more else rows
     except ValueError as e: raise self.refused(str(e)) from e
     for k in ('episode_id','step') if self.ring.fields else ():
         if (k,) not in self.ring.place.columns: del rows[k]
     # nothing follows the rows from before the first vector; without an `episode_id`, a cut says who was left off
-    cut = first or s.left.any() and 'episode_id' not in rows
+    cut = first or not s.goes_on and s.left.any() and 'episode_id' not in rows
     total = self.ring.total
     try:
-        whole = len(s.lost) and not s.lost.any()
+        whole = s.goes_on or len(s.lost) and not s.lost.any()
         there = slice(None) if whole else ~s.lost
         def kept(o): return o if whole and type(o) is np.ndarray else map_leaves(lambda v: np.asarray(v)[there], o)
         if whole or there.any(): self._add_after({k: kept(o) for k,o in rows.items()}, cut)

@@ -48,7 +48,7 @@ class VectorSteps:
     - `mode`: Its autoreset mode, from `autoreset_name`
     - `obs`: What the environments showed before the step
     - `over`: `(n,)` bools: did their episodes end with it?
-    - returns: `lost`: only a reset; `left`: an unfinished episode was left off; `env_id`, `episode_id`, `step`"""
+    - returns: `lost`: only a reset; `left`: an unfinished episode was left off; `env_id`, `episode_id`, `step`; `goes_on`: each environment continues its episode"""
         ...
 
     def commit(self, s, next_obs):
