@@ -23,13 +23,17 @@ class Recorded:
         f, # `f(numbers, *tensors)` → tensors, however nested, or `None`; by tensor operations alone
         device:torch.device, # Of all tensors
     ):
+        """- `f`: `f(numbers, *tensors)` → tensors, however nested, or `None`; by tensor operations alone
+        - `device`: Of all tensors"""
         self.f,self.device = f,device
 
     def __call__(self,
         numbers:list, # Whole numbers of the host
         *tensors, # Of the same form at each call
     ):
-        "What `f` gives, in tensors that nothing else writes into"
+        """What `f` gives, in tensors that nothing else writes into
+        - `numbers`: Whole numbers of the host
+        - `*tensors`: Of the same form at each call"""
         at = from_numpy(np.array(numbers, np.int64))
         self.calls += 1
         if self.calls==1 or self.device.type!='cuda' or torch.cuda.is_current_stream_capturing():
@@ -42,6 +46,7 @@ class Recorded:
         if self.results is not None: return map_leaves(torch.clone, self.results) # the next call writes into these
 
 # %% ../../nbs/00bc_memory.recorded.ipynb #bc0d0007
+
 @patch
 def _begin(self:Recorded, *inputs):
     with torch.inference_mode(False), torch.no_grad(), torch.cuda.device(self.device):
@@ -71,7 +76,12 @@ def recorded(
     f, # As `Recorded` takes it
     device, # Of all tensors
 )->Recorded:
-    "The work of an object that is done in this way, on these tensors"
+    """The work of an object that is done in this way, on these tensors
+    - `of`: Whose work it is
+    - `how`: What else the function depends on, beside its arguments and the tensors
+    - `sees`: Tensors that it looks at or writes into
+    - `f`: As `Recorded` takes it
+    - `device`: Of all tensors"""
     known = _works.setdefault(of, {})
     work,seen = known.get(how, (None,()))
     if work and len(seen)==len(sees) and all(a is b for a,b in zip(seen, sees)): return work

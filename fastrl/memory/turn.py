@@ -49,7 +49,9 @@ class Turn:
     def take(self,
         head, # Of the rows; word `turn_word` is kept here
     )->bool: # Did another process write meanwhile? What this one writes next doesn't follow those rows
-        "It is this process's turn now; an error if it was before, and one that took over is still running"
+        """It is this process's turn now; an error if it was before, and one that took over is still running
+        - `head`: Of the rows; word `turn_word` is kept here
+        - returns: Did another process write meanwhile? What this one writes next doesn't follow those rows"""
         was = head[turn_word] if _is_number(head[turn_word]) else 0
         if was==_here: self.wrote = True; return False
         if was and self.wrote and not _has_ended(pid := _pid_of(was)):
