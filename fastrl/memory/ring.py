@@ -202,8 +202,8 @@ def __getitem__(self:Ring, o):
     if not isinstance(o, str): return self._copy_rows(o) if self.fields else BD()[o]
     if self.fields and (o,) in self.place.columns: return self._shown([self.place.columns[(o,)][:len(self)]])[0]
     cols = self.columns()
-    if o not in cols: raise KeyError(f'no field {o!r}; there are {list(cols)}')
-    return cols[o]
+    try: return cols[o] # also `'state.arm'`
+    except KeyError: raise KeyError(f'no field {o!r}; there are {list(cols)}') from None
 
 # %% ../../nbs/01_memory.ring.ipynb #187f8d1e
 @patch
