@@ -28,8 +28,13 @@ def as_column(
     if isinstance(v, (np.ndarray, torch.Tensor)): return v[:,None] if v.ndim==1 else v
     if isinstance(v, list) and all(hasattr(o, 'dtype') and not isinstance(o, float) for o in v):
         return [o.reshape(1) if o.ndim==0 else o for o in v]
-    if isinstance(v, (str, bytes)) or np.ndim(v)!=1 or not hasattr(v, '__array__') and hasattr(v, 'keys'): return v
+    if isinstance(v, (str, bytes)) or _axes(v)!=1 or not hasattr(v, '__array__') and hasattr(v, 'keys'): return v
     return [[o] for o in v] if isinstance(v, list) else np.asarray(v)[:,None] # a range, a column of a table
+
+def _axes(v):
+    "How many axes `v` has; lists of unequal length, which the ring refuses by name, count as two"
+    try: return np.ndim(v)
+    except (ValueError, TypeError, RuntimeError): return 2
 
 # %% ../../nbs/05o_memory.columns.ipynb #208dd7ff
 _bool_fields = ('terminated','truncated','done')
@@ -59,7 +64,7 @@ def as_rows(
     if any(getattr(o, 'ndim', 0)<2 for o in batch.values()) and not any(f.shape==() for f in fields or ()):
         batch = map_leaves(as_column, batch)
     if 'td_error' not in batch:
-        n = next((len(o) for _,o in leaves(batch) if np.ndim(o)), 0)
+        n = next((len(o) for _,o in leaves(batch) if _axes(o)), 0)
         return {**batch, 'td_error': torch.zeros(n, 1, dtype=torch.float32, device='cpu')}
     if np.shape(td := batch['td_error'])[1:]!=(1,) or not tensor_from(td).is_floating_point():
         raise ValueError('`td_error` should be floats of shape (n,1), '

@@ -290,7 +290,8 @@ def __repr__(self:EpisodeDataset):
 def _check_episode(self:EpisodeDataset, episode):
     "The schema of `episode`, its tensors, and its length, if it may enter"
     if isinstance(episode, dict): episode = map_leaves(_stack_steps, episode)
-    n = next((len(v) for _,v in leaves(episode) if np.ndim(v)), 0) if isinstance(episode, dict) else 0
+    values = (v for _,v in leaves(episode)) if isinstance(episode, dict) else ()
+    n = next((len(v) for v in values if isinstance(v, list) or np.ndim(v)), 0)
     schema,cols = fit_schema(episode, self.schema, (n,))
     if not n: raise ValueError('an episode needs at least one step, got none')
     if n>self.longest:

@@ -272,7 +272,8 @@ def as_tensor(
                          +': write its `.to_dict()`'*hasattr(v, 'to_dict'))
     try: a = np.asarray(v)
     except (ValueError, TypeError, RuntimeError) as e:
-        raise ValueError(f'`{path_name(path)}` should be numbers in a regular shape: {e}') from None
+        raise ValueError(f'`{path_name(path)}` should be numbers in a regular shape: fill up what is shorter '
+                         f'({e})') from None
     if a.dtype.kind not in 'biufc':
         raise ValueError(f'`{path_name(path)}` should be numbers, got '+_no_numbers(path, v, a))
     try:
