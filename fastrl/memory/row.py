@@ -353,7 +353,8 @@ def check_column(
     - `exact`: Convert Python numbers only?"""
     have = tuple(t.shape[lead:])
     if have!=tuple(shape) or not (t.dtype==dtype or (python or not exact) and fits(t, python, dtype)):
-        raise ValueError(f'`{name}` should be {like(shape, dtype)}, got {like(have, t.dtype)}: convert it first')
+        raise ValueError(f'`{name}` should be {like(shape, dtype)}, got {like(have, t.dtype)}'
+                         +': convert it first'*(have==tuple(shape)))
 
 # %% ../../nbs/00a_memory.row.ipynb #78941902
 def check_names(
