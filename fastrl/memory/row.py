@@ -331,6 +331,10 @@ def fields_of(
     """The fields of such steps
     - `ts`: From `tensors_of`
     - `one`: One step, or columns with a first axis?"""
+    for p,(t,py) in ts.items():
+        if py and t.dtype==torch.int64 and (t.float().long()!=t).any(): warn_user(
+            f'`{path_name(p)}` has ints that change when they are stored, as Python numbers are, in float32: give an '
+            'array or tensor of ints, or declare the column by a `schema`')
     return Fields(Field(p, tuple(t.shape[not one:]), torch.float32 if py and t.dtype!=torch.bool else t.dtype)
                   for p,(t,py) in ts.items())
 
