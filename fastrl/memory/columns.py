@@ -61,6 +61,7 @@ def as_rows(
     - `batch`: Columns that share their first axis
     - `fields`: The ring's, if it has rows"""
     batch = {k: as_flags(v) if k in _bool_fields else v for k,v in batch.items()}
+    if not fields: _warn_of_rollouts(batch)
     if any(getattr(o, 'ndim', 0)<2 for o in batch.values()) and not any(f.shape==() for f in fields or ()):
         batch = map_leaves(as_column, batch)
     if 'td_error' not in batch:
@@ -70,6 +71,14 @@ def as_rows(
         raise ValueError('`td_error` should be floats of shape (n,1), '
                          f'got {tensor_from(td).dtype} of shape {tuple(np.shape(td))}')
     return batch
+
+def _warn_of_rollouts(batch):
+    "Warn if rows have a flag for each of several environments"
+    shapes = {path_name(p): np.shape(o) for p,o in leaves(batch) if hasattr(o, 'shape')}
+    n = next((shapes[k][1] for k in _bool_fields if len(shapes.get(k, ()))>1), 1)
+    if n>1 and all(o[0]>1 and o[1:2]==(n,) for o in shapes.values() if o): warn_user(
+        f'a row is one step, and {[*shapes]} have a second axis of {n}: if these are rollouts `(T,N,…)` of {n} '
+        'environments, `flatten(0, 1)` each column, and give each row its `env_id`')
 
 # %% ../../nbs/05o_memory.columns.ipynb #2161d154
 def later_columns(
