@@ -151,6 +151,11 @@ class EpisodeDataset(IterableDataset):
     def __iter__(self):
         "Whole episodes at random, without end; `get_loader` batches them, a plain `DataLoader` needs `batch_size=None`"
         return (map_leaves(lambda t: t[0], o) for o in self.get_loader(1))
+    def __add__(self, other):
+        if isinstance(other, dict):
+            raise TypeError('write `dataset.add_episode(episode)`: a sum is a chain of datasets')
+        return super().__add__(other)
+    __radd__ = __add__
 
 def _check_evictor(o):
     if o is None or not isinstance(o, type) and (hasattr(o, 'score') or callable(getattr(o, 'evict', None))): return
