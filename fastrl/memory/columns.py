@@ -287,11 +287,13 @@ other_places = { # what is given elsewhere
 
 draw_words = {
     **dict.fromkeys(('batch_size','sample_size','n'), 'bs'), 'beta':'Prioritized(beta=…)',
+    **dict.fromkeys(('T','sequence_length','seq_len','batch_length','burn_in'), 'sample_sequences(bs, T=…)'),
     **dict.fromkeys(('replace','replacement','without_replacement','shuffle'), '`memory.ring[idxs]` for each `idxs` of '
                     '`torch.randperm(len(memory)).split(bs)`, which takes each row once')}
 
 sequence_words = {
-    **dict.fromkeys(('sequence_length','seq_len','length','context_length','context_len','horizon'), 'T'),
+    **dict.fromkeys(('sequence_length','seq_len','length','context_length','context_len','horizon',
+                     'num_steps','unroll_steps'), 'T'),
     'batch_size':'bs', **dict.fromkeys(('left_pad','pad_left','padding_side'), '`T=1, burn_in=k`, which pads in front')}
 
 # %% ../../nbs/05o_memory.columns.ipynb #28a560b2

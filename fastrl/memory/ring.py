@@ -440,6 +440,7 @@ def _fields_of(self:Ring, name):
 def _whole_idxs(self:Ring, idxs, n):
     "Row numbers as a tensor, each of them -1 or one of the first `n`"
     if isinstance(idxs, slice): idxs = range(*idxs.indices(len(self)))
+    if isinstance(idxs, dict): raise ValueError('`idxs` are the second of the pair that `sample` gives, got its batch')
     if not isinstance(idxs, Tensor):
         a = np.asarray(idxs)
         idxs = tensor_from(a if a.size and a.dtype.kind!='u' else a.astype(np.int64))
