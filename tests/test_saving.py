@@ -1,5 +1,5 @@
 "Whatever happens to a save: two writers, a full disk, an interruption, hostile files; the folder holds one state or the next"
-import errno, json, os, random, resource, shutil, sys, threading, zlib
+import errno, json, multiprocessing, os, random, resource, shutil, sys, threading, zlib
 from contextlib import suppress
 from pathlib import Path
 from unittest import mock
@@ -173,6 +173,15 @@ def test_file_for_rows(tmp_path):
     for kwargs,says in ((dict(on_error='ignore'), "should be 'raise' or 'skip'"), (dict(bs=4), r"\['bs'\] is none of them"),
                         (dict(mapped=True, shared=True), 'mapped rows stay')):
         with pytest.raises(ValueError, match=says): Ring.load(tmp_path/'run', **kwargs)
+
+def test_mapped_rows_in_a_process(tmp_path):
+    "Mapped rows cannot go to a process that is spawned: the error says to load them there, not to share them, which is refused"
+    one_row().save(tmp_path/'run')
+    ring = Ring.load(tmp_path/'run', mapped=True)
+    with pytest.raises(RuntimeError, match='load it where it is needed'):
+        multiprocessing.get_context('spawn').Process(target=print, args=(ring,)).start()
+    with pytest.raises(RuntimeError, match='`shared=True`'):
+        multiprocessing.get_context('spawn').Process(target=print, args=(one_row(),)).start()
 
 # %% Other people's files
 def test_files_of_others(tmp_path):

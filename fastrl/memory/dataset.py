@@ -151,6 +151,11 @@ class EpisodeDataset(IterableDataset):
     def __iter__(self):
         "Whole episodes at random, without end; `get_loader` batches them, a plain `DataLoader` needs `batch_size=None`"
         return (map_leaves(lambda t: t[0], o) for o in self.get_loader(1))
+    def __add__(self, other):
+        if isinstance(other, dict):
+            raise TypeError('write `dataset.add_episode(episode)`: a sum is a chain of datasets')
+        return super().__add__(other)
+    __radd__ = __add__
 
 def _check_evictor(o):
     if o is None or not isinstance(o, type) and (hasattr(o, 'score') or callable(getattr(o, 'evict', None))): return
@@ -290,7 +295,8 @@ def __repr__(self:EpisodeDataset):
 def _check_episode(self:EpisodeDataset, episode):
     "The schema of `episode`, its tensors, and its length, if it may enter"
     if isinstance(episode, dict): episode = map_leaves(_stack_steps, episode)
-    n = next((len(v) for _,v in leaves(episode) if np.ndim(v)), 0) if isinstance(episode, dict) else 0
+    values = (v for _,v in leaves(episode)) if isinstance(episode, dict) else ()
+    n = next((len(v) for v in values if isinstance(v, list) or np.ndim(v)), 0)
     schema,cols = fit_schema(episode, self.schema, (n,))
     if not n: raise ValueError('an episode needs at least one step, got none')
     if n>self.longest:

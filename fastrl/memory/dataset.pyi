@@ -77,6 +77,7 @@ def oldest_first(evictor) -> bool:
 
 class EpisodeDataset(IterableDataset):
     """Whole episodes, `capacity` steps at most; `get_loader` batches them, a plain `DataLoader` needs `batch_size=None`"""
+    __radd__: Any
     capacity: Any
     evictor: Any
     max_episodes: Any
@@ -117,6 +118,9 @@ class EpisodeDataset(IterableDataset):
 
     def __iter__(self):
         """Whole episodes at random, without end; `get_loader` batches them, a plain `DataLoader` needs `batch_size=None`"""
+        ...
+
+    def __add__(self, other):
         ...
 
     def check_storable(self, schema, cols):

@@ -145,7 +145,7 @@ def _refuse_keywords(words):
         raise TypeError(f'EpisodeReplay() got an unexpected keyword argument {k!r}: it belongs to the dataset, '
                         f'`EpisodeReplay(RingBufferDataset({how}), …)`')
     refuse_words('EpisodeReplay', words, bs='batch_size', seq_len='sequence_length', T='sequence_length',
-                 batch_length='sequence_length',
+                 batch_length='sequence_length', context_length='sequence_length', horizon='sequence_length',
                  n_envs='num_envs', burn_in='ExperienceReplay(…).sample_sequences(…, burn_in=…)',
                  sampler='ExperienceReplay(sampler=…).sample_sequences(…)')
 

@@ -295,7 +295,8 @@ def get_loader(self:EpisodeDataset,
     - `frame_stack`: Images come in stacks of so many, made when they are drawn; each is stored once
     - `frame_pad`: Before the first image of an episode: `'repeat'` it, or `'zeros'`"""
     if pad not in (True, False):
-        raise ValueError(f'`pad` should be True, to fill up short episodes behind their end, or False, got {pad!r}')
+        raise ValueError(f'`pad` should be True, to fill up short episodes behind their end, or False, got {pad!r}: '
+                         '`sample_sequences(T=1, burn_in=k)` of an `ExperienceReplay` fills up in front')
     workers = whole_number('num_workers', num_workers or 0, 0)
     if sequence_length is not None: sequence_length = whole_number('sequence_length', sequence_length)
     if workers and not self.share(): workers = 0

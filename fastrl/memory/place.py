@@ -557,14 +557,14 @@ def check_writable(self:Place):
 
 @patch
 def __getstate__(self:Place):
-    if get_spawning_popen() is not None and not self.others:
-        raise RuntimeError(f'a new process would get a copy of this ring, which never changes: {_use_instead}')
     if self.others and not self.fields:
         raise ValueError('shared or mapped rows whose fields nobody knows yet cannot be copied, or go to another '
                          'process: give the memory a `schema`, or add its first row or episode before')
     if self.fields and self.packed is None:
         raise RuntimeError('rows that are mapped from a saved memory stay in their process: '
                            'load it where it is needed')
+    if get_spawning_popen() is not None and not self.others:
+        raise RuntimeError(f'a new process would get a copy of this ring, which never changes: {_use_instead}')
     state = {k: getattr(self, k, None) for k in ('device','shared','path','fields','packed','_head','about')}
     state.update(changed=None, marks={}, **(dict(packed=None, _head=None) if self.path else {}))
     if not self.path and self.fields and self._head is None: state['head'] = [*self.head]

@@ -190,7 +190,7 @@ def sample(self:ExperienceReplay,
     - `device`: Where the batch should be; where the rows are by default
     - `n_batches`: So many batches, drawn at once
     - returns: the batch and the numbers of its rows, or so many such pairs"""
-    if _: refuse_words('sample', _, self.sample, batch_size='bs', sample_size='bs', n='bs', beta='Prioritized(beta=…)')
+    if _: refuse_words('sample', _, self.sample, **draw_words)
     if device is not None and type(device) is not torch.device: device = usable_device(device)
     if bs is None: bs = self.bs
     elif type(bs) is not int or bs<1: bs = _positive('bs', bs)
@@ -393,12 +393,12 @@ def sample_sequences(self:ExperienceReplay,
     - `device`: Where the batch should be
     - `n_batches`: So many batches, drawn at once; they need a `T`
     - returns: a batch of `(bs, burn_in+T, …)` and row numbers `(bs, burn_in+T)`, -1 where there is none, or so many such pairs"""
-    if _: refuse_words('sample_sequences', _, self.sample_sequences, batch_size='bs',
-                       **dict.fromkeys(('sequence_length','seq_len','length'), 'T'))
+    if _: refuse_words('sample_sequences', _, self.sample_sequences, **sequence_words)
     bs,T = self.bs if bs is None else _positive('bs', bs),T if T is None else _positive('T', T)
     burn_in = _positive('burn_in', burn_in, 0)
     if pad not in (True, False): raise ExperienceReplayException(
-        f'`pad` should be True, to fill up short episodes behind their end, or False, got {pad!r}')
+        f'`pad` should be True, to fill up short episodes behind their end, or False, got {pad!r}: '
+        '`T=1, burn_in=k` gives a step and up to k before it, filled up in front')
     if burn_in and T is None:
         raise ExperienceReplayException('no step comes before a whole episode: give `T`, or no `burn_in`')
     if n_batches is not None: n_batches = _positive('n_batches', n_batches)

@@ -202,8 +202,8 @@ def __getitem__(self:Ring, o):
     if not isinstance(o, str): return self._copy_rows(o) if self.fields else BD()[o]
     if self.fields and (o,) in self.place.columns: return self._shown([self.place.columns[(o,)][:len(self)]])[0]
     cols = self.columns()
-    if o not in cols: raise KeyError(f'no field {o!r}; there are {list(cols)}')
-    return cols[o]
+    try: return cols[o] # also `'state.arm'`
+    except KeyError: raise KeyError(f'no field {o!r}; there are {list(cols)}') from None
 
 # %% ../../nbs/01_memory.ring.ipynb #187f8d1e
 @patch
@@ -431,7 +431,8 @@ def _fields_of(self:Ring, name):
     if 'frame_pad' in self.place.about and name.partition('.')[0] in ('state','next_state'): raise ValueError(
         f'`{name}` cannot be overwritten, as rows have frames in common: add the changed steps as new rows')
     fs = [f for f in fields if name==f.path[0]] or [f for f in fields if name==f.name]
-    if not fs: raise KeyError(f'no field {name!r}; there are {[f.name for f in fields]}')
+    if not fs: raise KeyError(f'no field {name!r}; there are {[f.name for f in fields]}: if a memory is to have it, '
+                              "declare it in the `schema`, as `(shape, dtype, 'later')`")
     return fs
 
 # %% ../../nbs/01_memory.ring.ipynb #8bbc95b9
@@ -439,6 +440,7 @@ def _fields_of(self:Ring, name):
 def _whole_idxs(self:Ring, idxs, n):
     "Row numbers as a tensor, each of them -1 or one of the first `n`"
     if isinstance(idxs, slice): idxs = range(*idxs.indices(len(self)))
+    if isinstance(idxs, dict): raise ValueError('`idxs` are the second of the pair that `sample` gives, got its batch')
     if not isinstance(idxs, Tensor):
         a = np.asarray(idxs)
         idxs = tensor_from(a if a.size and a.dtype.kind!='u' else a.astype(np.int64))

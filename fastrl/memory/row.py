@@ -73,7 +73,9 @@ def schema_fields(
     elif not isinstance(schema, dict) and not (
             isinstance(schema, tuple) and all(isinstance(o, (dict, tuple)) for o in schema)):
         raise ValueError(f'the schema of `{path_name(path)}` should be `(shape, dtype)`, got {schema!r}; '
-                         'for example ((4,), torch.float32), with whole numbers from 0 as shape')
+                         'for example ((4,), torch.float32), with whole numbers from 0 as shape'+(
+                             "; only a memory's schema, for a column that is no part of a dict, may add `'later'`"
+                             if isinstance(schema, tuple) and len(schema)==3 else ''))
     else:
         for k,v in schema.items() if isinstance(schema, dict) else enumerate(schema):
             yield from schema_fields(v, (*path,k))
@@ -272,7 +274,8 @@ def as_tensor(
                          +': write its `.to_dict()`'*hasattr(v, 'to_dict'))
     try: a = np.asarray(v)
     except (ValueError, TypeError, RuntimeError) as e:
-        raise ValueError(f'`{path_name(path)}` should be numbers in a regular shape: {e}') from None
+        raise ValueError(f'`{path_name(path)}` should be numbers in a regular shape: fill up what is shorter '
+                         f'({e})') from None
     if a.dtype.kind not in 'biufc':
         raise ValueError(f'`{path_name(path)}` should be numbers, got '+_no_numbers(path, v, a))
     try:
@@ -330,6 +333,10 @@ def fields_of(
     """The fields of such steps
     - `ts`: From `tensors_of`
     - `one`: One step, or columns with a first axis?"""
+    for p,(t,py) in ts.items():
+        if py and t.dtype==torch.int64 and (t.float().long()!=t).any(): warn_user(
+            f'`{path_name(p)}` has ints that change when they are stored, as Python numbers are, in float32: give an '
+            'array or tensor of ints, or declare the column by a `schema`')
     return Fields(Field(p, tuple(t.shape[not one:]), torch.float32 if py and t.dtype!=torch.bool else t.dtype)
                   for p,(t,py) in ts.items())
 
@@ -352,7 +359,8 @@ def check_column(
     - `exact`: Convert Python numbers only?"""
     have = tuple(t.shape[lead:])
     if have!=tuple(shape) or not (t.dtype==dtype or (python or not exact) and fits(t, python, dtype)):
-        raise ValueError(f'`{name}` should be {like(shape, dtype)}, got {like(have, t.dtype)}: convert it first')
+        raise ValueError(f'`{name}` should be {like(shape, dtype)}, got {like(have, t.dtype)}'
+                         +': convert it first'*(have==tuple(shape)))
 
 # %% ../../nbs/00a_memory.row.ipynb #78941902
 def check_names(
