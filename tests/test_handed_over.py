@@ -5,6 +5,7 @@ from torch import tensor
 from fastrl.core import test_same as same
 from fastrl import ExperienceReplay, Prioritized, Ring, Uniform
 from fastrl.memory import checkpoint
+from fastrl.memory.serial import Serials
 from fastrl.memory.table import Table
 from fastrl.memory.replay import ExperienceReplayException, MemoryNotWarm
 from fastrl.memory.bank import BankUnion, ExperienceBank, create_experience
@@ -288,6 +289,43 @@ def test_two_writers_of_episodes(scored, how):
     p.kill(); p.join()
     add(9)
     same(there(), [6,7,9])
+
+def begin_slowly(add, begun, asked):
+    "Another process adds while this one is in the middle of its first write"
+    end = Serials.end
+    def slow(*args):
+        begun.set()
+        asked.wait(60)
+        time.sleep(.2)
+        end(*args)
+    Serials.end = slow
+    add(1)
+
+@pytest.mark.skipif('fork' not in mp.get_all_start_methods(), reason='this system cannot fork')
+@pytest.mark.parametrize('where', ['shared','path','frames','episodes','scored'])
+def test_first_writes_at_once(where, tmp_path):
+    "Two processes write for the first time, at once: the rows of both are there"
+    ctx = mp.get_context('fork')
+    if where in ('episodes','scored'):
+        ds = RingBufferDataset(15, evictor=ScoreEvictor(last_number) if where=='scored' else None, shared=True)
+        def add(of): ds.add_episode(dict(obs=torch.full((5,), of)))
+        def there(): return sorted(ds[i]['obs'].tolist() for i in range(ds.num_episodes))
+        want = [[i]*5 for i in range(3)]
+    else:
+        m = memory_of(where, tmp_path)
+        def add(of): m.add(**row(m, of))
+        def there(): return sorted(m.ring['of'][:,0].tolist())
+        want = [0,1,2]
+    add(0)
+    begun,asked = ctx.Event(),ctx.Event()
+    p = ctx.Process(target=begin_slowly, args=(add, begun, asked)); p.start()
+    assert begun.wait(20)
+    def add_then():
+        asked.set()
+        add(2)
+    q = ctx.Process(target=add_then); q.start()
+    p.join(); q.join()
+    same((p.exitcode, q.exitcode, there()), (0, 0, want))
 
 @pytest.mark.skipif('fork' not in mp.get_all_start_methods(), reason='this system cannot fork')
 def test_counted_after_a_kill():

@@ -13,6 +13,7 @@ __all__ = ['dataset_words', 'stored_as', 'FieldType', 'device_or_cpu', 'fit_sche
 # %% ../../nbs/05d_memory.dataset.ipynb #2c715ae5
 import copy, heapq, threading
 from abc import ABC, abstractmethod
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from multiprocessing.context import get_spawning_popen
 import numpy as np, torch
@@ -184,6 +185,10 @@ def check_storable(self:EpisodeDataset, schema, cols): "Raise if these columns c
 @patch
 def lock_files(self:EpisodeDataset): "A lock on the files, so that nobody else writes to them; `None` if nobody can"
 @patch
+def only_writer(self:EpisodeDataset):
+    "A context in which no other process adds an episode; an error if one has taken over"
+    return nullcontext()
+@patch
 def prepare(self:EpisodeDataset, schema):
     "Make room for steps of this `schema`; called before each episode"
     self.fix_schema(schema)
@@ -316,7 +321,7 @@ def _stack_steps(v):
 @patch
 def _add_checked(self:EpisodeDataset, schema, cols, n, score):
     "Make room for an episode, store it, enter it into the table"
-    with self.lock:
+    with self.lock, self.only_writer():
         if self._draws_only: raise ValueError('a spawned process gets no evictor and no larger dataset, and can only '
                                               'draw: add episodes in the process that made this dataset')
         self.settle()

@@ -131,6 +131,10 @@ class EpisodeDataset(IterableDataset):
         """A lock on the files, so that nobody else writes to them; `None` if nobody can"""
         ...
 
+    def only_writer(self):
+        """A context in which no other process adds an episode; an error if one has taken over"""
+        ...
+
     def prepare(self, schema):
         """Make room for steps of this `schema`; called before each episode"""
         ...

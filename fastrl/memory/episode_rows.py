@@ -11,7 +11,7 @@ __all__ = ['RingBufferDataset']
 
 # %% ../../nbs/05f_memory.episode_rows.ipynb #4748b782
 import copy, errno, os
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from itertools import count
 from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
@@ -218,10 +218,8 @@ def _clear_beside(path):
 # %% ../../nbs/05f_memory.episode_rows.ipynb #dc7d84ff
 @patch
 def lock_files(self:RingBufferDataset):
-    "Become the one that writes to the files, or to shared memory"
-    if not (path := self.ring.place.path):
-        if self.ring.place.others and self.ring.fields: self.ring.serials.turn.take(self.ring.place.head)
-        return
+    "Become the one that writes to the files"
+    if not (path := self.ring.place.path): return
     self.table.place.check_writable()
     if self.ring.fields: self.ring.place.check_writable()
     lock = FileLock(self.table.place.path)
@@ -229,6 +227,12 @@ def lock_files(self:RingBufferDataset):
         raise ValueError(f'another dataset has begun {path} since this one was opened: open it again')
     if self.ring.fields: self._put_in_order()
     return lock
+
+@patch
+def only_writer(self:RingBufferDataset):
+    "A context in which no other process adds an episode to shared memory; an error if one has taken over"
+    place = self.ring.place
+    return self.ring.serials.turn.keep(place.head) if place.shared and place.fields else nullcontext()
 
 @patch
 def share(self:RingBufferDataset)->bool:

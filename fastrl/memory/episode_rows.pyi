@@ -75,7 +75,11 @@ class RingBufferDataset(EpisodeDataset, Savable):
         ...
 
     def lock_files(self):
-        """Become the one that writes to the files, or to shared memory"""
+        """Become the one that writes to the files"""
+        ...
+
+    def only_writer(self):
+        """A context in which no other process adds an episode to shared memory; an error if one has taken over"""
         ...
 
     def share(self) -> bool:

@@ -114,6 +114,7 @@ def end(self:Serials,
     - `n`: How many"""
     self.place.head[_written] += n
     self.look()
+    if self.place.others: self.turn.done(self.place.head)
 
 # %% ../../nbs/00c_memory.serial.ipynb #e419bf76
 @compiled

@@ -1,6 +1,6 @@
 """One process at a time adds rows that several processes see; a second one gets an error
 
-Two workers get the same shared memory and both add their steps to it. Rows are lost, others are half of one step and half of another, and nothing looks wrong until you wonder why the agent does not learn. A `Turn` notes in the head of the rows which process writes. Another process may take over; one whose turn is over gets an error before it writes anything.
+Two workers get the same shared memory and both add their steps to it. Rows are lost, others are half of one step and half of another, and nothing looks wrong until you wonder why the agent does not learn. A `Turn` notes in the head of the rows which process writes. Another process may take over once the first one has written what it began; one whose turn is over gets an error before it writes anything.
 
 Docs: https://fastrl.github.io/fastrl/memory.turn.html.md"""
 
@@ -10,13 +10,18 @@ Docs: https://fastrl.github.io/fastrl/memory.turn.html.md"""
 __all__ = ['turn_word', 'this_process', 'Turn']
 
 # %% ../../nbs/00aa_memory.turn.ipynb #7a9e0004
-import os, secrets
+import numba, os, secrets, time
+import numpy as np
+from contextlib import contextmanager
+from numba.extending import intrinsic
 from pathlib import Path
+from ..core import *
 
 # %% ../../nbs/00aa_memory.turn.ipynb #7a9e0007
 turn_word = 509 # of a head: the number of the process that writes
 
-def _number_of(pid): return -2**63+(secrets.randbits(40)<<22)+pid%2**22
+_beginning = 2**22 # in a number: the process is still writing for the first time
+def _number_of(pid): return -2**63+(secrets.randbits(39)<<23)+pid%2**22
 def _is_number(word): return word<-2**62
 def _pid_of(word): return word%2**22
 
@@ -41,10 +46,24 @@ def _has_ended(pid):
     except PermissionError: pass
     return False
 
+# %% ../../nbs/00aa_memory.turn.ipynb #7a9e0013
+
+@intrinsic
+def _exchange(typing, a, i, was, new):
+    def code(context, builder, sig, args):
+        word = builder.gep(context.make_array(a)(context, builder, args[0]).data, [args[1]])
+        return builder.extract_value(builder.cmpxchg(word, args[2], args[3], 'seq_cst', 'seq_cst'), 1)
+    return numba.types.boolean(a, i, was, new),code
+
+@compiled
+def _change_word(head, was, new): return _exchange(head, turn_word, was, new)
+
 # %% ../../nbs/00aa_memory.turn.ipynb #7a9e000b
+_patience_s = 10 # seconds that a process has to write for the first time
+
 class Turn:
     "Which process writes rows that several processes see"
-    wrote = False # had this process its turn?
+    wrote,kept = False,False # had this process its turn? Does it write more than once before another may take over?
 
     def take(self,
         head, # Of the rows; word `turn_word` is kept here
@@ -52,11 +71,38 @@ class Turn:
         """It is this process's turn now; an error if it was before, and one that took over is still running
         - `head`: Of the rows; word `turn_word` is kept here
         - returns: Did another process write meanwhile? What this one writes next doesn't follow those rows"""
-        was = head[turn_word] if _is_number(head[turn_word]) else 0
-        if was==_here: self.wrote = True; return False
-        if was and self.wrote and not _has_ended(pid := _pid_of(was)):
-            raise ValueError(f'process {pid} has added rows here since this one did, and still runs: only one process '
-                             'adds to a memory, as two at once spoil its rows. Let each fill a memory of its own, '
-                             'from which the learner draws, or wait until that process has ended')
-        again,self.wrote,head[turn_word] = self.wrote and was!=0,True,_here
+        until = time.monotonic()+_patience_s
+        while True:
+            word = head[turn_word]
+            was = word if _is_number(word) else 0
+            if was|_beginning==_here|_beginning: self.wrote = True; return False
+            runs = was and (self.wrote or was&_beginning) and not _has_ended(_pid_of(was))
+            if runs and self.wrote:
+                raise ValueError(f'process {_pid_of(was)} has added rows here since this one did, and still runs: only '
+                                 'one process adds to a memory, as two at once spoil its rows. Let each fill a memory '
+                                 'of its own, from which the learner draws, or wait until that process has ended')
+            if runs and time.monotonic()<until: time.sleep(.001) # it is interrupted, if it takes longer
+            elif _change_word(np.frombuffer(head, np.int64), word, _here|_beginning): break
+        again,self.wrote = self.wrote and was!=0,True
         return again
+
+    def done(self,
+        head, # Of the rows
+    ):
+        """What this process wrote for the first time is there: another one may take over
+        - `head`: Of the rows"""
+        if head[turn_word]==_here|_beginning and not self.kept: head[turn_word] = _here
+
+    @contextmanager
+    def keep(self,
+        head, # Of the rows
+    ):
+        """`take`, and `done` at the end of the block, whatever is written in it
+        - `head`: Of the rows"""
+        self.take(head)
+        try:
+            self.kept = True
+            yield
+        finally:
+            self.kept = False
+            self.done(head)

@@ -1,9 +1,11 @@
 """One process at a time adds rows that several processes see; a second one gets an error
 
-Two workers get the same shared memory and both add their steps to it. Rows are lost, others are half of one step and half of another, and nothing looks wrong until you wonder why the agent does not learn. A `Turn` notes in the head of the rows which process writes. Another process may take over; one whose turn is over gets an error before it writes anything.
+Two workers get the same shared memory and both add their steps to it. Rows are lost, others are half of one step and half of another, and nothing looks wrong until you wonder why the agent does not learn. A `Turn` notes in the head of the rows which process writes. Another process may take over once the first one has written what it began; one whose turn is over gets an error before it writes anything.
 
 Docs: https://fastrl.github.io/fastrl/memory.turn.html.md"""
 from typing import Any, overload
+from contextlib import contextmanager
+from ..core import *
 __all__ = ['turn_word', 'this_process', 'Turn']
 turn_word: int
 
@@ -13,10 +15,22 @@ def this_process() -> int:
 
 class Turn:
     """Which process writes rows that several processes see"""
-    wrote: bool
+    wrote: Any
+    kept: Any
 
     def take(self, head) -> bool:
         """It is this process's turn now; an error if it was before, and one that took over is still running
         - `head`: Of the rows; word `turn_word` is kept here
         - returns: Did another process write meanwhile? What this one writes next doesn't follow those rows"""
+        ...
+
+    def done(self, head):
+        """What this process wrote for the first time is there: another one may take over
+        - `head`: Of the rows"""
+        ...
+
+    @contextmanager
+    def keep(self, head):
+        """`take`, and `done` at the end of the block, whatever is written in it
+        - `head`: Of the rows"""
         ...
