@@ -130,9 +130,12 @@ def update_td(self:Mixture,
 
 # %% ../../nbs/02d_memory.mixture.ipynb #17a98a32
 @patch
-def state_dict(self:Mixture)->list:
-    "For each memory but the last: the state of its draws, its priorities, the TD errors"
-    return [*map(_state_of, self.memories[:-1])]
+def state_dict(self:Mixture,
+    last:bool=False, # Of the last memory, too? If other processes add to all of them, there is none to checkpoint
+)->list:
+    """For each memory but the last: the state of its draws, its priorities, the TD errors
+    - `last`: Of the last memory, too? If other processes add to all of them, there is none to checkpoint"""
+    return [*map(_state_of, self.memories if last else self.memories[:-1])]
 
 def _state_of(m):
     with m.ring: # all of one moment
@@ -146,14 +149,17 @@ def load_state_dict(self:Mixture,
 ):
     """Resume drawing where another mixture of the same rows was
     - `state`: From `state_dict`"""
-    there = [_still_there(m.ring, o) for m,o in zip(self.memories[:-1], state)]
-    if len(there)!=len(state) or any(o is None for o in there):
-        ours,theirs = [len(m.ring) for m in self.memories[:-1]],[len(o['td_error']) for o in state]
-        raise ValueError(f'the memories but the last should have {theirs} rows, as they had, got {ours}')
+    of = self.memories[:max(len(state), len(self.memories)-1)] # with the last one if the state has it
+    there = [_still_there(m.ring, o) for m,o in zip(of, state)]
+    if not len(there)==len(state)==len(of) or any(o is None for o in there):
+        ours,theirs = [len(m.ring) for m in of],[len(o['td_error']) for o in state]
+        raise ValueError(f'the memories{"" if len(of)==len(self.memories) else " but the last"} should have {theirs} '
+                         f'rows, as they had, got {ours}')
     for m,o in zip(self.memories, state):
         with m.ring as ring: _load_state(m, ring, o, _still_there(ring, o))
         if 'runs' in o: m.runs.load_state_dict(o['runs']) # earlier ones drew no sequences
 
+# %% ../../nbs/02d_memory.mixture.ipynb #17a98a33
 def _still_there(ring, state):
     "The row numbers of `state` that are still the same rows; `None` if this is another memory"
     idxs,serials = torch.arange(len(state['td_error']), device='cpu'),state.get('serial') # older ones have none
