@@ -379,7 +379,7 @@ def after_cancel_train(self:Resume):
 def after_fit(self:Resume):
     if self.run: self.save()
 
-# %% ../../nbs/06a_memory.experience_replay.ipynb #6a000007
+# %% ../../nbs/06a_memory.experience_replay.ipynb #6a000017
 
 @patch
 def before_validate(self:Resume): self._end_if_asked()
