@@ -212,7 +212,7 @@ contents = {
     'Tutorials': dict.fromkeys(f'tutorials/{o}' for o in (
         'first_agent','plain_pytorch','sac','endings','priorities','offline_online','looking','larger_than_ram','many_workers','your_own')) | {
         'tutorials/episodes_quickstart': ['tutorials/episodes_workers', 'tutorials/episodes_compose', 'tutorials/recurrent_tmaze', 'tutorials/r2d2']},
-    'How-to': dict.fromkeys(f'howto/{o}' for o in ('recipes','frames','gpu','fastai','speed','sb3','minari','world_models','from_velora','from_rose','from_buffers','from_fastrl')),
+    'How-to': dict.fromkeys(f'howto/{o}' for o in ('recipes','frames','gpu','cluster','fastai','speed','sb3','minari','world_models','from_velora','from_rose','from_buffers','from_fastrl')),
     'Reference: the memory': {
         'memory.replay': ['memory.columns', 'memory.on_device', 'memory.ahead', 'memory.stream', 'memory.limit'], 'memory.experience_replay': ['memory.updates'], 'memory.sample': ['memory.mixture', 'memory.tree', 'memory.walk', 'memory.folds', 'memory.starts'],
         'memory.ring': ['memory.row', 'memory.writer', 'memory.alike', 'memory.place', 'memory.random', 'memory.tensors', 'memory.recorded', 'memory.turn', 'memory.serial', 'memory.moment', 'memory.frames', 'memory.stacks', 'memory.joins'],
@@ -244,6 +244,7 @@ words = {
     'pytest_plugin': 'pytest; test; plugin', 'memory.check': 'bugs; mistakes; correctness',
     'memory.explore': 'plot; visualize; dashboard; report', 'start/comparison': 'torchrl; reverb; cpprb; tianshou; stable-baselines3; SB3; flashbax; benchmark',
     'howto/gpu': 'GPU; CUDA; device; torch.compile', 'memory.tensors': 'torch.compile', 'memory.recorded': 'CUDA graphs',
+    'howto/cluster': 'SLURM; cluster; preemption; SIGTERM; requeue; actors and learner; Ape-X',
     'howto/speed': 'performance; profiling; slow training; overhead; torch.compile; fused optimizer',
     'howto/frames': 'frame stacking; frame stack; FrameStackObservation; AtariPreprocessing; Atari; images',
     'howto/frames#how-much-memory-it-takes': 'memory usage; RAM', 'memory.sample#her-hindsight-experience-replay': 'HER; hindsight experience replay; goal',

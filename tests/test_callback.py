@@ -1,5 +1,5 @@
 "`ExperienceReplayCallback` and `Resume` among fastai's other callbacks, exported, stopped and resumed"
-import copy, os, random, shutil, warnings
+import copy, os, random, shutil, signal, threading, warnings
 from contextlib import suppress
 from itertools import count
 import numpy as np, pytest, torch
@@ -209,6 +209,46 @@ def test_resumes_with_what_was_saved(tmp_path):
     ring = learn.experience_replay.experience_replay.ring
     eq((ring.total, ring.seams.cuts, learn.dls.train.dataset.cbs[0].n), (45, [45], 45))
     assert learn.experience_replay.tally is not tally
+
+@pytest.mark.parametrize('at', ['before_batch','before_validate','after_validate'])
+def test_a_signal_ends_the_fit_and_saves(tmp_path, at):
+    "Started again, the training ends as one that ran through, with the epochs and batches of both, each once"
+    asked = threading.Event()
+    class Goes(Count):
+        n = 0
+        def before_loop(self): self.i = self.n
+        def go_on(self, n): self.n = n
+    class Term(Kill):
+        "Ask for an end at the `at`-th of an event"
+        order = 90
+        def after_step(self): self.steps += 1
+        def __call__(self, name):
+            if name=='after_validate': log.append((self.epoch, self.steps))
+            if name==at:
+                self.n = getattr(self, 'n', 0)+1
+                if self.n==self.at: signal.raise_signal(signal.SIGTERM)
+            return super().__call__(name)
+    def train(folder, *ats):
+        for o in (*ats, None):
+            asked.clear()
+            learn = Learner(Source(Goes()).dataloaders(40, 5), OneWeight(), loss_func=y_loss, lr=1e-3,
+                            cbs=[ExperienceReplayCallback(max_sz=30, warmup_sz=1, sampler=Prioritized(seed=1))])
+            learn.dls.loaders[1] = [(BD(x=torch.ones(2,1), y=torch.ones(2,1)),)]*3
+            learn.add_cb(Term(o))
+            fit(learn, 4, cbs=Resume(folder, every=1000, stop=asked.is_set))
+            eq(asked.is_set(), o is not None)
+        return learn
+    was = signal.signal(signal.SIGTERM, lambda *_: asked.set())
+    try:
+        log = []
+        one = train(tmp_path/'a')
+        log = []
+        two = train(tmp_path/'b', 2, 1) if at!='before_batch' else train(tmp_path/'b', 11, 5, 1, 9)
+    finally: signal.signal(signal.SIGTERM, was)
+    eq((two.term.steps, sorted(set(log))), (32, [(i, 8*(i+1)) for i in range(4)]))
+    same(two.model.state_dict(), one.model.state_dict())
+    ours,theirs = (o.experience_replay.replay for o in (two, one))
+    same((ours.memory, ours.sample()), (theirs.memory, theirs.sample()))
 
 @pytest.mark.parametrize('begun', [False, True])
 def test_two_trainings_of_one_folder(tmp_path, begun):

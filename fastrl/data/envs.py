@@ -11,7 +11,7 @@ __all__ = ['autoreset_modes', 'CopyObs', 'SyncEnvs', 'by_name', 'make_env', 'can
            'next_start', 'close_envs']
 
 # %% ../../nbs/05ab_data.envs.ipynb #5ab00004
-import os
+import atexit, os, weakref
 import gymnasium as gym, numpy as np
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, VectorEnv
 from gymnasium.vector.utils import iterate
@@ -93,11 +93,21 @@ def open_envs(
     if not by_name(env):
         inner = getattr(env.unwrapped, 'envs', []) if isinstance(env, VectorEnv) else []
         inner[:] = [o if isinstance(o, CopyObs) else CopyObs(o) for o in inner]
-        return env
+        return _ended_at_exit(env)
     def make(): return make_env(env, **(env_kwargs or {}))
     if n_envs==1 and vectorization=='sync': return make()
     vec = dict(sync=SyncEnvs, **{'async': AsyncVectorEnv})[vectorization]
-    return vec([lambda: CopyObs(make())]*n_envs, autoreset_mode=autoreset_modes[autoreset])
+    return _ended_at_exit(vec([lambda: CopyObs(make())]*n_envs, autoreset_mode=autoreset_modes[autoreset]))
+
+def _ended_at_exit(env):
+    "Python ends such processes by SIGTERM and waits for them: for ever, if they inherited a handler that notes it"
+    vec = env.unwrapped if isinstance(env, VectorEnv) else env
+    if not isinstance(vec, AsyncVectorEnv): return env
+    of,here = weakref.ref(vec),os.getpid()
+    def end():
+        for p in getattr(of(), 'processes', ()) if os.getpid()==here else (): p.kill()
+    atexit.register(end) # now that they run: before Python's own
+    return env
 
 # %% ../../nbs/05ab_data.envs.ipynb #5ab0000a
 def spaces_of(env): # -> observation space, action space

@@ -18,8 +18,8 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 import numpy as np, torch
-from fastai.basics import (Callback, CancelBatchException, CancelEpochException, CancelTrainException, OptimWrapper,
-                           to_device)
+from fastai.basics import (Callback, CancelBatchException, CancelEpochException, CancelFitException,
+                           CancelTrainException, OptimWrapper, to_device)
 from fastai.callback.fp16 import MixedPrecision, NonNativeMixedPrecision
 from fastai.callback.mixup import MixHandler
 from fastai.callback.rnn import RNNCallback
@@ -298,10 +298,15 @@ class Resume(Callback):
     def __init__(self,
         folder, # Holds the memory and everything else
         every:int=500, # Batches between checkpoints; one at the end, too, and after epochs that a tracker compares
+        stop=None, # `stop()` is asked after each batch; once it is true, the fit saves and ends. A signal may set it
     ):
         """- `folder`: Holds the memory and everything else
-        - `every`: Batches between checkpoints; one at the end, too, and after epochs that a tracker compares"""
-        self.folder,self.every = Path(folder).expanduser(),whole_number('every', every)
+        - `every`: Batches between checkpoints; one at the end, too, and after epochs that a tracker compares
+        - `stop`: `stop()` is asked after each batch; once it is true, the fit saves and ends. A signal may set it"""
+        if stop is not None and not callable(stop):
+            raise ValueError('`stop` should be a function without arguments, which says whether to end the fit, got '
+                             f'{stop!r}: set a `threading.Event` in a handler of the signal, and give its `is_set`')
+        self.folder,self.every,self.stop = Path(folder).expanduser(),whole_number('every', every),stop
 
     def before_fit(self):
         # `validate` and `get_preds` hold the learner's lock; neither they nor `lr_find` are a training
@@ -332,7 +337,7 @@ def after_epoch(self:Resume):
     if self.epoch>=self._first_epoch:
         self.epoch_at,self.iter_at = self.epoch+1,0
         if _trackers(self.learn): self.save() # what is the best by now may be in a file already
-        return
+        return self._end_if_asked()
     self.learn.logger = self._was_logger
     for o in _trackers(self.learn): o.run = True
     for o in (self.learn.recorder.values, self.learn.recorder.iters): o.pop()
@@ -362,6 +367,7 @@ def after_batch(self:Resume):
     self.epoch_at,self.iter_at = self.epoch,done
     self._unsaved += 1
     if self._unsaved==self.every: self.save()
+    self._end_if_asked()
     if done==self.n_iter>self.iter+1: raise CancelTrainException
 
 @patch
@@ -372,6 +378,16 @@ def after_cancel_train(self:Resume):
 @patch
 def after_fit(self:Resume):
     if self.run: self.save()
+
+# %% ../../nbs/06a_memory.experience_replay.ipynb #6a000017
+
+@patch
+def before_validate(self:Resume): self._end_if_asked()
+
+@patch
+def _end_if_asked(self:Resume):
+    "End the fit, which saves; an epoch that lacks its validation gets it when the training is resumed"
+    if self.run and self.stop is not None and self.stop(): raise CancelFitException
 
 # %% ../../nbs/06a_memory.experience_replay.ipynb #8bf1cd8e
 @patch

@@ -142,13 +142,15 @@ class Resume(Callback):
     once_per_batch: Any
     folder: Any
     every: Any
+    stop: Any
     run: Any
     epoch_at: Any
     iter_at: Any
 
-    def __init__(self, folder, every: int=500):
+    def __init__(self, folder, every: int=500, stop: Any=None):
         """- `folder`: Holds the memory and everything else
-        - `every`: Batches between checkpoints; one at the end, too, and after epochs that a tracker compares"""
+        - `every`: Batches between checkpoints; one at the end, too, and after epochs that a tracker compares
+        - `stop`: `stop()` is asked after each batch; once it is true, the fit saves and ends. A signal may set it"""
         ...
 
     def before_fit(self):
@@ -174,6 +176,9 @@ class Resume(Callback):
         ...
 
     def after_fit(self):
+        ...
+
+    def before_validate(self):
         ...
 
     def save(self):

@@ -130,15 +130,18 @@ def update_td(self:Mixture,
 
 # %% ../../nbs/02d_memory.mixture.ipynb #17a98a32
 @patch
-def state_dict(self:Mixture)->list:
-    "For each memory but the last: the state of its draws, its priorities, the TD errors"
-    return [*map(_state_of, self.memories[:-1])]
+def state_dict(self:Mixture,
+    last:bool=False, # Of the last memory, too? If other processes add to all of them, there is none to checkpoint
+)->list:
+    """For each memory but the last: the state of its draws, its priorities, the TD errors
+    - `last`: Of the last memory, too? If other processes add to all of them, there is none to checkpoint"""
+    return [*map(_state_of, self.memories if last else self.memories[:-1])]
 
 def _state_of(m):
     with m.ring: # all of one moment
         errors = m.ring.place.columns['td_error',][:len(m.ring)] # by slot, also of rows whose frames are gone
         return dict(sampler=m.sampler_state(), runs=m.runs.state_dict(), beside=m.sampler.beside(m.ring),
-                    td_error=errors.clone())
+                    td_error=errors.clone(), serial=m.ring.serial(torch.arange(len(m.ring), device='cpu')))
 
 @patch
 def load_state_dict(self:Mixture,
@@ -146,12 +149,31 @@ def load_state_dict(self:Mixture,
 ):
     """Resume drawing where another mixture of the same rows was
     - `state`: From `state_dict`"""
-    if (ours := [len(m.ring) for m in self.memories[:-1]])!=(theirs := [len(o['td_error']) for o in state]):
-        raise ValueError(f'the memories but the last should have {theirs} rows, as they had, got {ours}')
+    of = self.memories[:max(len(state), len(self.memories)-1)] # with the last one if the state has it
+    there = [_still_there(m.ring, o) for m,o in zip(of, state)]
+    if not len(there)==len(state)==len(of) or any(o is None for o in there):
+        ours,theirs = [len(m.ring) for m in of],[len(o['td_error']) for o in state]
+        raise ValueError(f'the memories{"" if len(of)==len(self.memories) else " but the last"} should have {theirs} '
+                         f'rows, as they had, got {ours}')
     for m,o in zip(self.memories, state):
-        m.ring.put('td_error', torch.arange(len(m.ring), device='cpu'), o['td_error'])
-        m.sampler.load_state_dict(o['sampler'], m.ring, o['beside'])
+        with m.ring as ring: _load_state(m, ring, o, _still_there(ring, o))
         if 'runs' in o: m.runs.load_state_dict(o['runs']) # earlier ones drew no sequences
+
+# %% ../../nbs/02d_memory.mixture.ipynb #17a98a33
+def _still_there(ring, state):
+    "The row numbers of `state` that are still the same rows; `None` if this is another memory"
+    idxs,serials = torch.arange(len(state['td_error']), device='cpu'),state.get('serial') # older ones have none
+    if serials is None or not len(serials) or ring.total<=int(serials.max())+1: # as it was, or read again
+        return idxs if len(ring)==len(idxs) else None
+    return idxs[ring.holds(idxs, serials).cpu()] # rows were added meanwhile, perhaps by another process
+
+def _load_state(m, ring, state, there):
+    "Rows that came meanwhile get the largest of what the others have beside them, as new rows do"
+    ring.put('td_error', there, state['td_error'][there])
+    def beside(v):
+        res = torch.full((len(ring),), v.max() if len(v) else 0., dtype=v.dtype, device='cpu')
+        return res.index_copy_(0, there, v[there])
+    m.sampler.load_state_dict(state['sampler'], ring, {k: beside(v) for k,v in state['beside'].items()})
 
 # %% ../../nbs/02d_memory.mixture.ipynb #02d0c002
 @patch

@@ -45,8 +45,9 @@ class Mixture:
     - `serials`: The batch's column `serial`; without it the rows are taken as they are now"""
         ...
 
-    def state_dict(self) -> list:
-        """For each memory but the last: the state of its draws, its priorities, the TD errors"""
+    def state_dict(self, last: bool=False) -> list:
+        """For each memory but the last: the state of its draws, its priorities, the TD errors
+    - `last`: Of the last memory, too? If other processes add to all of them, there is none to checkpoint"""
         ...
 
     def load_state_dict(self, state: list):
