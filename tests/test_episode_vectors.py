@@ -194,14 +194,14 @@ def test_interrupted_where_the_next_episode_has_begun(tmp_path):
         give(replay, [0,10,20], [1,11,21], autoreset='same_step')
         with pytest.raises(KeyboardInterrupt): give(replay, [1,11,21], [100,110,120], **all_over)
         RingBufferDataset.add_episode(replay.dataset, replay.dataset[0]) # so that it stops no more
-        if saved: replay.save(tmp_path); replay = EpisodeReplay.load(tmp_path)
+        if saved: replay.save(tmp_path); replay = EpisodeReplay.load(tmp_path, env_restored=True)
         give(replay, [100,110,120], [101,111,121], autoreset='same_step')
         assert held(replay)==[[0,1,2], [0,1,2], [10,11,12], [20,21,22]]
         replay = a_replay(Stops(99))
         give(replay, [0,10,20], [1,11,21])
         with pytest.raises(KeyboardInterrupt): give(replay, [1,11,21], [2,12,22], over=[0,1,2])
         RingBufferDataset.add_episode(replay.dataset, replay.dataset[0])
-        if saved: replay.save(tmp_path); replay = EpisodeReplay.load(tmp_path)
+        if saved: replay.save(tmp_path); replay = EpisodeReplay.load(tmp_path, env_restored=True)
         give(replay, [2,12,22], [100,110,120]) # which only resets
         give(replay, [100,110,120], [101,111,121], over=[1])
         assert held(replay)==[[0,1,2], [0,1,2], [10,11,12], [20,21,22], [110,111]]
@@ -223,7 +223,7 @@ def test_a_new_vector_beside_a_loaded_one(tmp_path):
     replay = a_replay()
     give(replay, [0,10], [1,11], over=[0], autoreset=old)
     replay.save(tmp_path)
-    replay = EpisodeReplay.load(tmp_path)
+    replay = EpisodeReplay.load(tmp_path, env_restored=True)
     give(replay, [50,60], [51,61], autoreset=new)
     assert held(replay)==[[0,1], [10,11]]
     give(replay, [1,11], [100,12], autoreset=old)
@@ -233,11 +233,11 @@ def test_a_new_vector_beside_a_loaded_one(tmp_path):
     assert held(replay)[4:]==[[50,51,52], [60,61,62]]
 
 def test_not_restored(tmp_path):
-    "`env_restored=False` leaves the steps out that wait"
+    "Unless environments resume, the steps that wait are left out"
     replay = a_replay()
     give(replay, [0,10], [1,11])
     replay.save(tmp_path)
-    replay = EpisodeReplay.load(tmp_path, env_restored=False)
+    replay = EpisodeReplay.load(tmp_path)
     give(replay, [100,110], [101,111], over=[0,1])
     assert held(replay)==[[100,101], [110,111]]
 
@@ -248,7 +248,7 @@ def test_saved_by_add_step(tmp_path):
     own = dict(action=tensor([0,0]), reward=torch.ones(2), terminated=tensor([False]*2), truncated=tensor([False]*2))
     replay.add_step(dict(own, obs=tensor([70,80])), done=False)
     replay.save(tmp_path)
-    replay = EpisodeReplay.load(tmp_path)
+    replay = EpisodeReplay.load(tmp_path, env_restored=True)
     replay.add_step(dict(own, obs=tensor([71,81])), done=True)
     give(replay, [1,11], [2,12], over=[0,1])
     assert held(replay)==[[70,71], [80,81], [0,1,2], [10,11,12]]

@@ -345,7 +345,7 @@ def said(rng, done):
 def saved_replay(rng, replay, d, ev):
     "`replay` as it is loaded, or itself"
     [replay.save, replay.checkpoint][rng.integers(2)](d)
-    again = EpisodeReplay.load(d, evictor=ev, shared=bool(rng.random()<.3))
+    again = EpisodeReplay.load(d, evictor=ev, shared=bool(rng.random()<.3), env_restored=True)
     if not replay.is_empty: same(again.sample(), replay.sample())
     if not replay.is_empty and rng.random()<.5: replay.close(); again.close(); same(again.sample(), replay.sample())
     return again if rng.random()<.6 else replay
@@ -371,7 +371,7 @@ def replays(tmp_path, n, scored, how, steps, cap, p, seed):
                 replay.checkpoint(d)
                 drawn = None if replay.is_empty else replay.sample()
                 replay = ev.dataset = None; gc.collect() # one at a time may write
-                replay = EpisodeReplay.load(d, evictor=ev)
+                replay = EpisodeReplay.load(d, evictor=ev, env_restored=True)
                 if drawn is not None: same(replay.sample(), drawn)
             ev.dataset = replay.dataset
         if t%5==0: agree(replay.dataset, m)
@@ -398,7 +398,7 @@ def test_saved_after_an_interruption(tmp_path):
     for t in range(3): replay.add_step(dict(x=tensor([10,20,30])+t), False)
     with suppress(KeyboardInterrupt): replay.add_step(dict(x=tensor([13,23,33])), done=[1,1,1])
     replay.save(tmp_path)
-    again = EpisodeReplay.load(tmp_path)
+    again = EpisodeReplay.load(tmp_path, env_restored=True)
     again.add_step(dict(x=tensor([14,24,34])), done=True)
     ends = [again.dataset[i]['x'].tolist() for i in range(again.num_episodes)]
     assert ends==[[10,11,12,13], [20,21,22,23], [30,31,32,33], [14], [24], [34]]
@@ -413,10 +413,10 @@ def test_saved_elsewhere(tmp_path):
         dict(batch_size=6, sequence_length=None, chunk_size=3, num_workers=0, by='episode', pad=False), None, None, True)
     for t in range(70): new.add_step(dict(o=dict(a=torch.ones(3,2)*t), n=torch.full((3,), t, dtype=torch.uint16)), t in (40,69))
     new.add_step(dict(o=dict(a=torch.ones(3,2)), n=torch.zeros(3, dtype=torch.uint16)), False); new.save(d/'new')
-    again = EpisodeReplay.load(d/'new'); copy.deepcopy(again)
+    again = EpisodeReplay.load(d/'new', env_restored=True); copy.deepcopy(again)
     for o in (new, again): o.add_step(dict(o=dict(a=torch.ones(3,2)), n=torch.ones(3, dtype=torch.uint16)), True)
     same(*[[o.dataset[i] for i in range(o.num_episodes)] for o in (new, again)])
-    assert EpisodeReplay.load(d/'new', env_restored=False).running.start.max()==0
+    assert EpisodeReplay.load(d/'new').running.start.max()==0
     ev = ScoreEvictor(worth)
     EpisodeReplay(RingBufferDataset(9, evictor=ev), 1).save(d/'scored')
     with raises('`scored` is True there, not False', LoadError): EpisodeReplay.load(d/'scored')
@@ -426,7 +426,7 @@ def test_saved_elsewhere(tmp_path):
     for i in range(5): files.add_step(dict(x=i), i==2)
     files.save(d/'s'); del files; (d/'f').rename(d/'g')
     with raises('which is gone', LoadError): EpisodeReplay.load(d/'s')
-    files = EpisodeReplay.load(d/'s', dataset=IndividualFileDataset(30, d/'g')); files.add_step(dict(x=5), True)
+    files = EpisodeReplay.load(d/'s', dataset=IndividualFileDataset(30, d/'g'), env_restored=True); files.add_step(dict(x=5), True)
     assert files.dataset[1]['x'].tolist()==[3.,4.,5.]
     class Mine(IndividualFileDataset): pass
     EpisodeReplay(Mine(30, d/'m'), 1).save(d/'mine')

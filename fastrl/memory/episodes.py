@@ -379,14 +379,14 @@ def load(cls:EpisodeReplay,
     folder, # Of a saved or checkpointed replay
     dataset:EpisodeDataset=None, # The one it had, if that keeps its episodes elsewhere and has moved
     evictor=None, # As it was
-    env_restored:bool=True, # Do the environments resume where they were? Otherwise the steps that wait are left out
+    env_restored:bool=False, # Do the environments resume where they were? Otherwise the steps that wait are left out
     device='cpu', # Where the episodes should live
     shared:bool=False, # In shared memory?
     path=None, # Or in a new file?
     num_workers:int=None, # Processes that draw; by default as it was
     context=None, # How they start
 )->EpisodeReplay:
-    """The replay that was saved to `folder`, which continues as if nothing had happened
+    """The replay that was saved to `folder`, which draws what that one would have drawn
     - `folder`: Of a saved or checkpointed replay
     - `dataset`: The one it had, if that keeps its episodes elsewhere and has moved
     - `evictor`: As it was
@@ -432,6 +432,9 @@ def restored(self:EpisodeReplay, saved, ring, beside, state)->EpisodeReplay:
     if isinstance(ds, RingBufferDataset): ds.restored(saved, ring, beside, state)
     elif 'lines' in state and isinstance(ds, IndividualFileDataset) and saved.config['scored']==ds.any_order:
         ds.restore_order(state['counts'], state['lines'])
+        later = {*ds.table.live()[1][:,2].tolist()}-{*state['lines'][:,2].tolist()}
+        if self._keep and later: warn_user(f'{len(later)} episodes came to the files after this was saved: if the '
+            'environments that made them resume where they were then, these episodes come again')
     keep,r,draws = self.__dict__.pop('_keep'),state['running'] and resume_running(state['running']),state['draws']
     vectors = [{**v, 'running':resume_running(v['running'])} for v in state.get('vectors', ())]
     if ds.schema and any(o.fields!=dict(ds.schema) for o in (r, *(v['running'] for v in vectors)) if o):
