@@ -74,7 +74,7 @@ def schema_fields(
             isinstance(schema, tuple) and all(isinstance(o, (dict, tuple)) for o in schema)):
         raise ValueError(f'the schema of `{path_name(path)}` should be `(shape, dtype)`, got {schema!r}; '
                          'for example ((4,), torch.float32), with whole numbers from 0 as shape'+(
-                             "; only a memory's schema, for a column that is no part of a dict, may add `'later'`"
+                             "; only a memory's schema, for a column that is not part of a dict, may add `'later'`"
                              if isinstance(schema, tuple) and len(schema)==3 else ''))
     else:
         for k,v in schema.items() if isinstance(schema, dict) else enumerate(schema):
