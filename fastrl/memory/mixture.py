@@ -54,16 +54,21 @@ def counts(self:Mixture,
 def sample(self:Mixture,
     bs:int=None, # How many; `self.bs` by default
     device=None, # Where the batch should be
-)->tuple[BD,torch.Tensor]: # The batch, and numbers of its rows for `update_td`
+    n_batches:int=None, # So many batches, drawn at once
+): # -> the batch, and numbers of its rows for `update_td`, or a list of such pairs
     """The rows that each memory draws, one memory after the other; the column `memory` says which
     - `bs`: How many; `self.bs` by default
     - `device`: Where the batch should be
-    - returns: The batch, and numbers of its rows for `update_td`"""
+    - `n_batches`: So many batches, drawn at once
+    - returns: the batch, and numbers of its rows for `update_td`, or a list of such pairs"""
+    if n_batches is not None: whole_number('n_batches', n_batches)
     of = self._drawn_from(bs)
     if len(folds := {(m.n_step, m.n_step and m.gamma) for _,m,_ in of})>1:
         raise ValueError(f'memories of a mixture fold alike, got {sorted(map(str, folds))} as `n_step` and `gamma`: '
                          'set both of them')
-    return self._joined([(k, *m.sample(n, device)) for k,m,n in of])
+    if n_batches is None: return self._joined([(k, *m.sample(n, device)) for k,m,n in of])
+    drawn = [(k, m.sample(n, device, n_batches)) for k,m,n in of]
+    return [self._joined([(k, *o[i]) for k,o in drawn]) for i in range(n_batches)]
 
 @patch
 def _drawn_from(self:Mixture, bs):

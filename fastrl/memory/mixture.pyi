@@ -31,11 +31,12 @@ class Mixture:
     - returns: One number for each memory"""
         ...
 
-    def sample(self, bs: int | None=None, device: Any=None) -> tuple[BD, torch.Tensor]:
+    def sample(self, bs: int | None=None, device: Any=None, n_batches: int | None=None):
         """The rows that each memory draws, one memory after the other; the column `memory` says which
     - `bs`: How many; `self.bs` by default
     - `device`: Where the batch should be
-    - returns: The batch, and numbers of its rows for `update_td`"""
+    - `n_batches`: So many batches, drawn at once
+    - returns: the batch, and numbers of its rows for `update_td`, or a list of such pairs"""
         ...
 
     def update_td(self, td_errors, idxs, serials: Any=None):
