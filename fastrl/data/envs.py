@@ -11,7 +11,7 @@ __all__ = ['autoreset_modes', 'CopyObs', 'SyncEnvs', 'by_name', 'make_env', 'can
            'next_start', 'close_envs']
 
 # %% ../../nbs/05ab_data.envs.ipynb #5ab00004
-import atexit, os, weakref
+import atexit, multiprocessing.util, os, weakref
 import gymnasium as gym, numpy as np
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, VectorEnv
 from gymnasium.vector.utils import iterate
@@ -99,15 +99,18 @@ def open_envs(
     vec = dict(sync=SyncEnvs, **{'async': AsyncVectorEnv})[vectorization]
     return _ended_at_exit(vec([lambda: CopyObs(make())]*n_envs, autoreset_mode=autoreset_modes[autoreset]))
 
+_async_envs = weakref.WeakKeyDictionary() # vectors with processes, and the process that opened each
+
 def _ended_at_exit(env):
-    "Python ends such processes by SIGTERM and waits for them: for ever, if they inherited a handler that notes it"
     vec = env.unwrapped if isinstance(env, VectorEnv) else env
-    if not isinstance(vec, AsyncVectorEnv): return env
-    of,here = weakref.ref(vec),os.getpid()
-    def end():
-        for p in getattr(of(), 'processes', ()) if os.getpid()==here else (): p.kill()
-    atexit.register(end) # now that they run: before Python's own
+    if isinstance(vec, AsyncVectorEnv): _async_envs[vec] = os.getpid()
     return env
+
+@atexit.register # later than `multiprocessing.util`, so it runs before
+def _end_processes():
+    "Python ends them by SIGTERM and waits for them: for ever, if they inherited a handler that notes it"
+    for vec,pid in _async_envs.items():
+        for p in vec.processes if pid==os.getpid() else (): p.kill()
 
 # %% ../../nbs/05ab_data.envs.ipynb #5ab0000a
 def spaces_of(env): # -> observation space, action space
