@@ -1,7 +1,8 @@
 "Files that lie about themselves are refused: none is run, and none takes more memory than it has bytes"
-import json, random
+import json, os, random, signal, time
 import pytest, torch
-from fastrl.memory.files import LoadError, read_meta, read_tensors, write_tensors
+from fastrl.memory.episode_files import read_episode_file
+from fastrl.memory.files import LoadError, read_meta, read_tensors, scan_tensors, write_tensors
 
 @pytest.fixture
 def tried(tmp_path):
@@ -60,3 +61,31 @@ def test_no_meta(tmp_path):
     write_tensors(tmp_path/'file', dict(a=torch.zeros(1)))
     assert read_meta(tmp_path/'file')=={}
     with pytest.raises(FileNotFoundError): read_meta(tmp_path/'none')
+
+def read_episode(path): return read_episode_file(path, 50)['a',].sum()
+def read_copy(path): return read_tensors(path, mapped=False)['a'].sum()
+def scan(path): return scan_tensors(path, lambda *_: None)
+
+@pytest.mark.skipif(not hasattr(os, 'fork'), reason='the reader is forked')
+@pytest.mark.parametrize('read', [read_episode, read_copy, scan])
+def test_cut_while_read(tmp_path, read):
+    "A file that becomes shorter in the middle of a read costs an error, not the process"
+    write_tensors(path := tmp_path/'a.safetensors', dict(a=torch.arange(20_000.).view(50,400)))
+    whole,rng = path.read_bytes(),random.Random(0)
+    if not (pid := os.fork()):
+        status,n = 1,0
+        try:
+            while n<300:
+                try: read(path)
+                except LoadError: n += 1
+            status = 0
+        finally: os._exit(status)
+    until = time.monotonic()+60
+    while not (ended := os.waitpid(pid, os.WNOHANG))[0] and time.monotonic()<until:
+        with open(path, 'r+b') as f:
+            f.truncate(rng.choice((0,120,5000,60_000)))
+            f.write(whole)
+    if not ended[0]:
+        os.kill(pid, signal.SIGKILL)
+        ended = os.waitpid(pid, 0)
+    assert ended[1]==0

@@ -142,7 +142,7 @@ def read_columns(
     """The columns of a bank, if file and head are sound
     - `path`: A `.safetensors` file
     - returns: What `write_columns` was given: columns, forms, texts and `about`"""
-    about,named = _head_about(path),read_tensors(path)
+    about,named = _head_about(path),read_tensors(path, mapped=False)
     if about['crc32']!=checksum(named): raise ValueError('its checksum does not match')
     n = about['n']
     if any(len(named[name])!=n for _,name,_ in about['fields']):

@@ -138,23 +138,26 @@ def _meta_of(path):
 def check_episode_file(
     path:Path, # Of an episode's file
     n:int, # Its steps
-):
+)->dict: # Its tensors by name
     """Read all of a file, and compare its checksum; a `LoadError` if it is damaged
     - `path`: Of an episode's file
-    - `n`: Its steps"""
+    - `n`: Its steps
+    - returns: Its tensors by name"""
     episode_head(path, n)
     if path.suffix=='.safetensors':
-        meta,crc = _meta_of(path),str(checksum(read_tensors(path)))
+        meta,ts = _meta_of(path),read_tensors(path, mapped=False) # others may cut it, or remove it on a network drive
+        crc = str(checksum(ts))
         if meta.get('crc32', crc)!=crc:
             raise LoadError(f'{path} is damaged: its checksum is {crc}, and was {meta["crc32"]} when it was written')
-        return
+        return ts
     try:
         with zipfile.ZipFile(path) as z: bad = z.testzip()
     except (*_npz_errors, OSError) as e: raise LoadError(f'{path} is damaged: {e}') from None
     if bad: raise LoadError(f'{path} is damaged: {bad} in it does not have its checksum')
     if path.suffix=='.pt': return _pt_tensors(path, mapped=False)
     try:
-        with np.load(path, allow_pickle=False) as z: return [z[k] for k in z.files]
+        with np.load(path, allow_pickle=False) as z:
+            return {k: torch.from_numpy(z[k].astype(z[k].dtype.newbyteorder('='), copy=False)) for k in z.files}
     except _npz_errors as e: raise LoadError(f'{path} is damaged: {e}') from None
 
 # %% ../../nbs/05g_memory.episode_files.ipynb #90590907
@@ -183,12 +186,7 @@ def read_episode_file(
     - `path`: Of an episode's file
     - `n`: Its steps
     - returns: Columns by path"""
-    check_episode_file(path, n)
-    if path.suffix=='.npz':
-        with np.load(path, allow_pickle=False) as z:
-            ts = {k: torch.from_numpy(z[k].astype(z[k].dtype.newbyteorder('='), copy=False)) for k in z.files}
-    else: ts = (_pt_tensors if path.suffix=='.pt' else read_tensors)(path)
-    ts = {_field_path(k): t for k,t in ts.items()}
+    ts = {_field_path(k): t for k,t in check_episode_file(path, n).items()}
     order = _meta_of(path).get('fields') or ts
     return {p: ts[p] for p in order} if {*order}=={*ts} else ts
 

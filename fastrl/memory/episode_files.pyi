@@ -30,10 +30,11 @@ def episode_head(path: Path, n: int):
     - returns: `FieldType` by path; where in the file each begins"""
     ...
 
-def check_episode_file(path: Path, n: int):
+def check_episode_file(path: Path, n: int) -> dict:
     """Read all of a file, and compare its checksum; a `LoadError` if it is damaged
     - `path`: Of an episode's file
-    - `n`: Its steps"""
+    - `n`: Its steps
+    - returns: Its tensors by name"""
     ...
 
 def write_episode_file(path: Path, cols: dict):

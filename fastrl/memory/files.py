@@ -207,25 +207,32 @@ def _damaged(path):
 # %% ../../nbs/03b_memory.files.ipynb #c8722e32
 def read_tensors(
     path, # A safetensors file
-)->dict: # Tensors that share the file's pages, until somebody writes to them
-    """The tensors of a safetensors file by name, mapped
+    mapped:bool=True, # Share the file's pages? Should it become shorter, the next access ends the program
+)->dict: # Tensors; what you write to them stays with you
+    """The tensors of a safetensors file by name
     - `path`: A safetensors file
-    - returns: Tensors that share the file's pages, until somebody writes to them"""
-    with _damaged(path):
-        raw = torch.from_numpy(np.memmap(path, np.uint8, 'c'))
-        return {k: raw[begin:end].view(dtype).view(shape)
-                for k,(dtype,shape,begin,end) in _header_of(raw.numpy()).items()}
+    - `mapped`: Share the file's pages? Should it become shorter, the next access ends the program
+    - returns: Tensors; what you write to them stays with you"""
+    with _damaged(path), open(path, 'rb') as f:
+        places = _places_in(f)
+        f.seek(0)
+        raw = torch.from_numpy(np.memmap(f, np.uint8, 'c') if mapped else np.fromfile(f, np.uint8))
+        return {k: raw[begin:end].view(dtype).view(shape) for k,(dtype,shape,begin,end) in places.items()}
 
-def _header_of(raw):
-    "Dtype, shape, first and last byte of each tensor in a file, by name"
-    n = 8+int.from_bytes(bytes(raw[:8]), 'little')
-    if len(raw)<n: raise ValueError('it ends within its header')
-    header,res = json.loads(bytes(raw[8:n])),{}
+def _head_in(f):
+    "The header of an open file, its length, and the file's"
+    size,n = os.fstat(f.fileno()).st_size,8+int.from_bytes(f.read(8), 'little')
+    if size<n: raise ValueError('it ends within its header')
+    return json.loads(f.read(n-8)),n,size
+
+def _places_in(f):
+    "Dtype, shape, first and last byte of each tensor in an open file, by name"
+    (header,n,size),res = _head_in(f),{}
     for k,o in header.items():
         if k=='__metadata__': continue
         dtype,shape,(begin,end) = _torch_types[o['dtype']],o['shape'],o['data_offsets']
         if not (all(type(i) is int and i>=0 for i in (*shape,begin,end))
-                and end-begin==math.prod(shape)*dtype.itemsize and n+end<=len(raw)):
+                and end-begin==math.prod(shape)*dtype.itemsize and n+end<=size):
             raise ValueError(f'{k!r} does not lie within the file')
         res[k] = dtype,shape,n+begin,n+end
     return res
@@ -238,8 +245,7 @@ def read_meta(
     - `path`: A safetensors file
     - returns: Strings by name"""
     with _damaged(path), open(path, 'rb') as f:
-        n = int.from_bytes(f.read(8), 'little')
-        meta = json.loads(f.read(min(n, os.fstat(f.fileno()).st_size))).get('__metadata__') or {}
+        meta = _head_in(f)[0].get('__metadata__') or {}
         if not isinstance(meta, dict) or not all(isinstance(o, str) for o in meta.values()):
             raise ValueError('its metadata should be strings by name')
         return meta
@@ -266,10 +272,10 @@ def scan_tensors(
     - `use`: `use(name, row, rows)` is called by several threads, with some rows at a time; `row` numbers the first
     - `kind`: Of the checksum; `'crc'` is that of older files, which takes one thread
     - returns: the checksum, as `write_tensors` gave it"""
-    n = -(-(size := os.path.getsize(path))//_block)
-    with _damaged(path): cols = _header_of(np.memmap(path, np.uint8, 'r')) if use else {}
+    n = max(1, -(-(size := os.path.getsize(path))//_block))
+    with _damaged(path), open(path, 'rb') as f: cols = _places_in(f) if use else {}
     most = max((_row_bytes(*o) for o in cols.values()), default=0)
-    sums,step = np.zeros(max(n, 1), np.uint64),1 if kind=='crc' else min(n, _cpus(), 4)
+    sums,step = np.zeros(n, np.uint64),1 if kind=='crc' else min(n, _cpus(), 4)
     def scan(first):
         buffer = np.empty(_block+most, np.uint8)
         with open(path, 'rb', buffering=0) as f:

@@ -39,10 +39,11 @@ def checksum(columns: dict) -> int:
 class LoadError(ValueError):
     """A saved memory, or one of its files, cannot be loaded"""
 
-def read_tensors(path) -> dict:
-    """The tensors of a safetensors file by name, mapped
+def read_tensors(path, mapped: bool=True) -> dict:
+    """The tensors of a safetensors file by name
     - `path`: A safetensors file
-    - returns: Tensors that share the file's pages, until somebody writes to them"""
+    - `mapped`: Share the file's pages? Should it become shorter, the next access ends the program
+    - returns: Tensors; what you write to them stays with you"""
     ...
 
 def read_meta(path) -> dict:
