@@ -81,6 +81,7 @@ class Model:
             self.all.pop(ns.index(min(ns)))
             self.full = True
         self.all.append(xs)
+    def clear(self): self.all,self.full = [],False
 
 def agree(ds, m):
     n = sum(map(len, m.eps))
@@ -94,6 +95,7 @@ def fill(ds, m, n, rng, at=0, every=1, most=None):
         size = int(rng.integers(1, (most or ds.capacity)+1)) if rng.random()<.8 else 1
         xs = list(range(at, at := at+size))
         ds.add_episode(columns(xs)); m.add(xs)
+        if rng.random()<.08: ds.clear(); m.clear(); agree(ds, m)
         if k%every==0: agree(ds, m)
     agree(ds, m)
     return at
@@ -364,6 +366,7 @@ def replays(tmp_path, n, scored, how, steps, cap, p, seed):
         try: replay.add_step(dict(x=x, y=x[:,None].float()*tensor([1.,2.])), **kw); refused = False
         except ValueError as e: refused = True; assert 'it is left out up to its `done`' in str(e)
         assert refused==long
+        if rng.random()<.04: oracle.now = [[] for _ in range(n)]; m.clear(); replay.clear(); assert replay.is_empty
         if rng.random()<.12:
             ev,d = replay.dataset.evictor,tmp_path/'saved'
             if how=='ring': replay = saved_replay(rng, replay, d, ev)
@@ -1082,6 +1085,28 @@ def remains(make, k, scored, d):
         ds.add_episode(columns(xs)); m.add(xs); agree(ds, m)
     if saved: ds.checkpoint(run); agree(RingBufferDataset.load(run, evictor=ds.evictor), m)
     return m
+
+def test_interrupted_clear(tmp_path):
+    "All or none are gone, in memory and in files, wherever it is interrupted; what comes later finds its room"
+    for scored,kind in itertools.product((False,True), ('ring','path','files')):
+        for k in itertools.count():
+            d,kw = tmp_path/f'{scored}{kind}{k}',dict(evictor=ScoreEvictor(worth) if scored else None)
+            d.mkdir()
+            ds = dict(ring=lambda: RingBufferDataset(12, **kw), path=lambda: RingBufferDataset(12, path=d/'ring', **kw),
+                      files=lambda: IndividualFileDataset(12, d/'files', **kw))[kind]()
+            for i in range(5): ds.add_episode(columns([100*i,100*i+1,100*i+2]))
+            before = whole(ds)
+            if not interrupt(k, ds.clear, {'clear','forget_steps','remove_steps','recover','match_steps','trim'}): break
+            assert (after := whole(ds)) in (before,[])
+            if kind=='files': assert len(list((d/'files').glob('*.safetensors')))==len(after)
+            m = Model(12, None, scored)
+            m.all,m.full = after[:],bool(after)
+            for i in range(10, 16):
+                xs = list(range(100*i, 100*i+i%4+1))
+                ds.add_episode(columns(xs)); m.add(xs)
+                m.full = ds.is_full # one that was interrupted may say it still
+                agree(ds, m)
+        assert k>10 and whole(ds)==[]
 
 def interrupted(tmp_path, kind, scored, ks):
     "What is stored is whole and counted right, also in what is saved then; what comes later finds its room"

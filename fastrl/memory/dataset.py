@@ -13,7 +13,7 @@ __all__ = ['dataset_words', 'stored_as', 'FieldType', 'device_or_cpu', 'fit_sche
 # %% ../../nbs/05d_memory.dataset.ipynb #2c715ae5
 import copy, heapq, threading
 from abc import ABC, abstractmethod
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from multiprocessing.context import get_spawning_popen
 import numpy as np, torch
@@ -203,6 +203,10 @@ def move_steps(self:EpisodeDataset, old, new, n): "Give the `n` positions from `
 @patch
 def match_steps(self:EpisodeDataset, lines): "After an interruption: keep the steps of these entries, and no others"
 @patch
+def forget_steps(self:EpisodeDataset, lines):
+    "Remove the steps of all episodes"
+    for o in lines: self.remove_steps(*o)
+@patch
 def find_schema(self:EpisodeDataset): "Find the schema that another process fixed with the first episode"
 @patch
 def not_seen(self:EpisodeDataset)->str:
@@ -319,31 +323,47 @@ def _stack_steps(v):
 
 # %% ../../nbs/05d_memory.dataset.ipynb #1fa47fb3
 @patch
-def _add_checked(self:EpisodeDataset, schema, cols, n, score):
-    "Make room for an episode, store it, enter it into the table"
+@contextmanager
+def _writing_alone(self:EpisodeDataset):
+    "A context in which nobody else changes what is stored"
     with self.lock, self.only_writer():
         if self._draws_only: raise ValueError('a spawned process gets no evictor and no larger dataset, and can only '
-                                              'draw: add episodes in the process that made this dataset')
+                                              'draw: change episodes in the process that made this dataset')
         self.settle()
         if self.writing is None: self.writing = self.lock_files()
-        t = self.table
         if self.others_added: self._unsure = True
         self.mend()
+        yield
+
+@patch
+@contextmanager
+def _at_once(self:EpisodeDataset):
+    "A change that an interruption undoes; readers wait for its end"
+    t = self.table
+    t.changes += 1+t.changes%2 # for a moment there may be nothing to draw; odd already, if a writer was killed
+    self._unsure = True
+    try:
+        yield
+        self._unsure = False
+    except BaseException:
+        self.recover()
+        raise
+    finally: self._changes = t.changes = t.changes+1
+
+# %% ../../nbs/05d_memory.dataset.ipynb #1fa47fb4
+@patch
+def _add_checked(self:EpisodeDataset, schema, cols, n, score):
+    "Make room for an episode, store it, enter it into the table"
+    with self._writing_alone():
+        t = self.table
         self.prepare(schema)
         staged = self.stage_steps(cols, n)
-        t.changes += 1+t.changes%2 # for a moment there may be nothing to draw; odd already, if a writer was killed
-        self._unsure = True
-        try:
+        with self._at_once():
             while (self.steps_taken()+n>self.capacity or t.episodes>=self.max_episodes
                    or not self.any_order and t.end-t.oldest>=t.slots): self._evict()
             if self.any_order: self._tidy(n)
             t.add(n, tag=self.store_steps(cols, n, staged) or 0)
             self._enter(t.end-1, score)
-            self._unsure = False
-        except BaseException:
-            self.recover()
-            raise
-        finally: self._changes = t.changes = t.changes+1
 
 # %% ../../nbs/05d_memory.dataset.ipynb #1a422a71
 
@@ -491,6 +511,19 @@ def __getstate__(self:EpisodeDataset):
 @patch
 def __setstate__(self:EpisodeDataset, state):
     self.__dict__.update(state, lock=threading.RLock(), _refill=None, writing=None)
+
+# %% ../../nbs/05d_memory.dataset.ipynb #f116bcf6
+@patch
+def clear(self:EpisodeDataset)->EpisodeDataset:
+    "Forget all episodes; a larger dataset, which `extend` joined, keeps its own"
+    with self._writing_alone(), self._at_once():
+        t = self.table
+        lines = abs(t.lines())
+        t.oldest = t.end
+        t.evicted = 0
+        self.forget_steps(lines[lines[:,1]>0].tolist())
+        self.recover()
+    return self
 
 # %% ../../nbs/05d_memory.dataset.ipynb #2f620f76
 @patch

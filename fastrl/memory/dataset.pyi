@@ -155,6 +155,10 @@ class EpisodeDataset(IterableDataset):
         """After an interruption: keep the steps of these entries, and no others"""
         ...
 
+    def forget_steps(self, lines):
+        """Remove the steps of all episodes"""
+        ...
+
     def find_schema(self):
         """Find the schema that another process fixed with the first episode"""
         ...
@@ -260,6 +264,10 @@ class EpisodeDataset(IterableDataset):
         ...
 
     def __setstate__(self, state):
+        ...
+
+    def clear(self) -> EpisodeDataset:
+        """Forget all episodes; a larger dataset, which `extend` joined, keeps its own"""
         ...
 
     def extend(self, other: EpisodeDataset, other_batch_size: int=64, other_num_workers: int | None=None, fetch_from_other_every: int=1, seed: int | None=None):

@@ -123,6 +123,9 @@ def remove_steps(self:RingBufferDataset, *line):
     if self.any_order: self.free = np.concatenate([self.free, self._first_rows[self._positions([line])]])
 
 @patch
+def forget_steps(self:RingBufferDataset, lines): "All rows become free when they are counted anew"
+
+@patch
 def move_steps(self:RingBufferDataset, old, new, n):
     "The steps stay; only their positions change"
     self._first_rows[self._positions([(new,n)])] = self._first_rows[self._positions([(old,n)])]

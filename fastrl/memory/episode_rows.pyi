@@ -58,6 +58,10 @@ class RingBufferDataset(EpisodeDataset, Savable):
         """The rows of an episode become free"""
         ...
 
+    def forget_steps(self, lines):
+        """All rows become free when they are counted anew"""
+        ...
+
     def move_steps(self, old, new, n):
         """The steps stay; only their positions change"""
         ...

@@ -326,6 +326,18 @@ def close(self:EpisodeReplay):
     batches,self._drawing,self._rng = self._drawing,None,None
     if batches is not None: batches.close()
 
+# %% ../../nbs/06d_memory.episodes.ipynb #e456093d
+@patch
+def clear(self:EpisodeReplay)->EpisodeReplay:
+    "Forget all episodes, and the steps that wait: the next step begins an episode. Episodes in files are deleted"
+    with self.adding:
+        def anew(r): return r and Running(r.lead, r.fields)
+        self.running = anew(self.running)
+        for v in self.vectors.vectors: v['running'] = anew(v['running']) # it still knows who is due to be reset
+        with self.lock: self.close() # workers have drawn ahead
+        self.dataset.clear()
+    return self
+
 # %% ../../nbs/06d_memory.episodes.ipynb #6008171e
 _no_rows_here = Ring(1) # is saved for a dataset that has its episodes elsewhere
 

@@ -97,6 +97,10 @@ class EpisodeReplay(TakesVectors, Savable, _EpisodeNames):
         """End the workers, if there are any; `sample` starts new ones"""
         ...
 
+    def clear(self) -> EpisodeReplay:
+        """Forget all episodes, and the steps that wait: the next step begins an episode. Episodes in files are deleted"""
+        ...
+
     @property
     def ring(self) -> Ring:
         """The rows of the dataset"""

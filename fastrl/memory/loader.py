@@ -319,6 +319,9 @@ class Concat(EpisodeDataset):
     drawn = property(lambda self: [o for o,w in zip(self.datasets, self.weights) if w])
     step_words = property(lambda self: max(o.step_words for o in self.drawn))
     def add_episode(self, episode): raise ValueError('add episodes to one of the datasets, not to all as one')
+    def clear(self):
+        for o in self.datasets: o.clear()
+        return self
     def can_draw(self, T): return all(o.can_draw(T) for o in self.drawn)
     def why_none(self, bs, T): return next(o for o in self.drawn if not o.can_draw(T)).why_none(bs, T)
     def share(self): return all([o.share() for o in self.drawn])

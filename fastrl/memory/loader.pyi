@@ -103,6 +103,9 @@ class Concat(EpisodeDataset):
     def add_episode(self, episode):
         ...
 
+    def clear(self):
+        ...
+
     def can_draw(self, T):
         ...
 
