@@ -88,6 +88,7 @@ class Flight:
         self.memory,self.bs,self.n,self.device = memory,bs,n,device
         # `begun`: the sampler of the draw that is under way, and what it was; `after`: what it was after the last one
         self.pending,self.open,self.error,self.begun,self.after = deque(),True,None,None,None
+        self.wanted = True # not since the memory was cleared: a thread that draws unasked would find no rows
         self.beside = device and device.type=='cuda' and memory.ring.device.type=='cpu' and torch.cuda.Stream(device)
         self.land()
 
@@ -101,6 +102,8 @@ class Flight:
             while self.open and not self.pending:
                 if self.error: self._raise()
                 self._take_off() # if another consumer heard why the last thread has ended
+                self.wanted = True
+                self.moved.notify_all()
                 self.moved.wait()
             if not self.open: raise StopIteration
             try: *_,pair,event = self.pending.popleft()
@@ -135,7 +138,7 @@ def _draw_on(flight):
 def wait(self:Flight)->bool:
     "Is there room for a batch? Waits until there is, or until nobody wants any more"
     with self.moved:
-        while self.open and len(self.pending)>=self.n: self.moved.wait()
+        while self.open and (len(self.pending)>=self.n or not self.wanted): self.moved.wait()
         return self.open
 
 @patch
@@ -143,7 +146,7 @@ def draw(self:Flight):
     "Draw the next batch, and note what the sampler was before"
     er = self.memory
     with er.ring:
-        if not self.open: return
+        if not (self.open and self.wanted): return
         sampler,before = self.begun = er.sampler,_position(er.sampler)
         with torch.cuda.stream(self.beside) if self.beside else nullcontext(): pair = er.sample(self.bs, self.device)
         event = self.beside.record_event() if self.beside else None
@@ -210,6 +213,14 @@ def sampler_state(self:DrawsAhead)->dict:
         waiting = [*flight.pending] if flight else [] # in one step, since a consumer may take some meanwhile
         before = waiting[0][1] if waiting and waiting[0][0] is self.sampler else {}
         return {**self.sampler.state_dict(), **before}
+
+@patch
+def forget_ahead(self:DrawsAhead):
+    "Give back the batches that wait, and draw no more until somebody asks: the rows go"
+    if not (flight := flight_of(self)): return
+    flight.wanted = False
+    flight.give_back()
+    with flight.moved: flight.moved.notify_all() # a consumer asks again
 
 @patch
 def __getstate__(self:DrawsAhead): # of a copy, which draws what waits here

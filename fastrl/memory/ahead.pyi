@@ -29,6 +29,10 @@ class DrawsAhead:
         """The sampler's state as if the batches that wait had never been drawn"""
         ...
 
+    def forget_ahead(self):
+        """Give back the batches that wait, and draw no more until somebody asks: the rows go"""
+        ...
+
     def __getstate__(self):
         ...
 
@@ -76,6 +80,7 @@ class Flight:
     error: Any
     begun: Any
     after: Any
+    wanted: bool
     beside: Any
     moved: Any
     thread: Any

@@ -346,7 +346,7 @@ def is_full(self:ExperienceReplay)->bool:
 @patch
 def clear(self:ExperienceReplay)->ExperienceReplay:
     "Forget all rows"
-    self.ring.reset()
+    with self.ring: self.forget_ahead(); self.ring.reset()
     return self
 
 @patch
