@@ -12,7 +12,7 @@ __all__ = ['file_dtypes', 'Claim', 'blocks', 'xxh64', 'write_tensors', 'checksum
 
 # %% ../../nbs/03b_memory.files.ipynb #39b5d6a9
 import errno, hashlib, json, math, os, secrets, shutil, weakref, zlib
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from itertools import chain
 from pathlib import Path
@@ -49,6 +49,18 @@ def _bytes(t, size):
     t = t.reshape(len(t), -1)
     t = t[:,0,None] if t.shape[1]==1 else t if t.stride(1)==1 else t.contiguous()
     return np.ascontiguousarray(t.view(torch.uint8).numpy().view(f'V{size}')[:,0]).view(np.uint8)
+
+# %% ../../nbs/03b_memory.files.ipynb #9faecab1
+class _Threads(ThreadPoolExecutor):
+    "Threads; at the end of a program the caller does their work"
+    def submit(self, f, *args):
+        try: return super().submit(f, *args)
+        except RuntimeError as e:
+            if 'interpreter shutdown' not in str(e): raise
+        res = Future()
+        try: res.set_result(f(*args))
+        except Exception as e: res.set_exception(e)
+        return res
 
 # %% ../../nbs/03b_memory.files.ipynb #4aa8a532
 def _header(columns, meta):
@@ -131,7 +143,7 @@ def _write_parts(path, parts, ahead):
     with open(path, 'xb', buffering=0) as f:
         if not ahead: put(whole)
         else:
-            with ThreadPoolExecutor(1) as pool: # one block is written while the next is copied
+            with _Threads(1) as pool: # one block is written while the next is copied
                 writing = None
                 for o in _regrouped(parts):
                     if writing: writing.result()
@@ -286,7 +298,7 @@ def scan_tensors(
                 for k,row,n_rows,start,stop in rows: use(k, row, _as_rows(o[start-at:stop-at], n_rows, *cols[k]))
     if step<2: scan(0)
     else:
-        with ThreadPoolExecutor(step) as pool: list(pool.map(scan, range(step)))
+        with _Threads(step) as pool: list(pool.map(scan, range(step)))
     return int(sums[-1]) if kind=='crc' else _sum_of(sums)
 
 # %% ../../nbs/03b_memory.files.ipynb #2e96a37e
@@ -362,10 +374,14 @@ def thaw(
 
 # %% ../../nbs/03b_memory.files.ipynb #f8971d81
 def sync(
-    path, # A file or a folder
+    *paths, # Files and folders
 ):
-    """Wait until a file, or the file names in a folder, are on the disk
-    - `path`: A file or a folder"""
+    """Wait until files, and the file names in folders, are on the disk
+    - `*paths`: Files and folders"""
+    if len(paths)==1: return _sync_one(*paths)
+    with _Threads(min(len(paths), 8)) as pool: list(pool.map(_sync_one, paths)) # the disk takes all of them at once
+
+def _sync_one(path):
     if (folder := os.path.isdir(path)) and os.name=='nt': return # Windows opens no folders
     fd = os.open(path, os.O_RDONLY if folder else os.O_RDWR)
     try: os.fsync(fd)
@@ -382,23 +398,20 @@ def put_file(
     - `others`: New files in its folder that have to be on the disk before it gets its name"""
     new = path.with_name(f'{path.name}.{os.getpid()}.{secrets.token_hex(8)}.new') # one per writer
     try:
-        _write_new(new, write, others)
-        if others: sync(path.parent) # their names too
+        _write_new(new, write)
+        sync(new, *others, *([path.parent] if others else [])) # their names too
         os.replace(new, path)
         sync(path.parent)
     finally: new.unlink(missing_ok=True)
 
-def _write_new(path, write, others=()):
-    "Write a file that is not there yet, and wait until it and the others are on the disk"
+def _write_new(path, write):
+    "Write a file that is not there yet"
     if callable(write): write(path)
     else:
         with open(path, 'xb') as f:
             if not isinstance(write, Path): f.write(write.encode() if isinstance(write, str) else write)
             else:
                 with write.open('rb') as old: shutil.copyfileobj(old, f, _block)
-            f.flush()
-            if others: _begin_writing(f) # the disk takes all of them at once
-    for o in (*others, path): sync(o)
 
 # %% ../../nbs/03b_memory.files.ipynb #ab9b0198
 def put_twice(
@@ -491,7 +504,7 @@ def put_files(
         try:
             (at/'new').mkdir()
             for p,write in zip(paths, writes.values()): _write_new(at/'new'/p.name, write)
-            sync(at/'new')
+            sync(at/'new', *(at/'new').iterdir())
             if _link_all(paths, at): _turn_to('new', at)
             else:
                 for p in paths: os.replace(at/'new'/p.name, p)
@@ -526,7 +539,7 @@ def _link_all(paths, at):
 
 def _keep_as(new, path):
     try: os.link(path, new)
-    except OSError: _write_new(new, Path(path))
+    except OSError: _write_new(new, Path(path)); sync(new)
 
 # %% ../../nbs/03b_memory.files.ipynb #a3136725
 def _settle(paths, at):

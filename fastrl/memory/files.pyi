@@ -4,6 +4,7 @@ Tensors are usually saved as a pickle. A pickle runs code when you open it, and 
 
 Docs: https://fastrl.github.io/fastrl/memory.files.html.md"""
 from typing import Any, overload
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 import torch
 from torch import Tensor
@@ -17,6 +18,12 @@ def blocks(t: Tensor, spans: Any=None):
     - `spans`: Rows as pairs `(first, stop)`; all by default
     - returns: iterator of arrays"""
     ...
+
+class _Threads(ThreadPoolExecutor):
+    """Threads; at the end of a program the caller does their work"""
+
+    def submit(self, f, *args):
+        ...
 
 def xxh64(data) -> int:
     """The checksum XXH64 of `data`, as other tools give it
@@ -81,9 +88,9 @@ def thaw(o, tensors: dict):
     - `tensors`: By name; each is used once"""
     ...
 
-def sync(path):
-    """Wait until a file, or the file names in a folder, are on the disk
-    - `path`: A file or a folder"""
+def sync(*paths):
+    """Wait until files, and the file names in folders, are on the disk
+    - `*paths`: Files and folders"""
     ...
 
 def put_file(path: Path, write, others: Any=()):
