@@ -9,7 +9,7 @@ Docs: https://fastrl.github.io/fastrl/memory.row.html.md"""
 # %% auto #0
 __all__ = ['observed', 'final_names', 'like', 'Field', 'dtype_of', 'schema_fields', 'pack_fields', 'nest', 'Fields', 'Batches',
            'as_tensor', 'fits', 'tensors_of', 'fields_of', 'check_column', 'check_names', 'batch_len', 'follower',
-           'final_of', 'check_paths', 'torch_dtype']
+           'over_of', 'final_of', 'check_paths', 'torch_dtype']
 
 # %% ../../nbs/00a_memory.row.ipynb #94f11a55
 import math, numpy as np, torch
@@ -422,6 +422,20 @@ def follower(
     - `name`: Of a column
     - `names`: Of all columns"""
     return next((o for o in (f'next_{name}', f'{name}_next') if o in names), None)
+
+# %% ../../nbs/00a_memory.row.ipynb #5e0a1a02
+def over_of(
+    **flags # `terminated` and `truncated`, `(n, …)` arrays
+)->np.ndarray: # `(n,)` bools
+    """Does each row end its episode? A `ValueError` if rows have several of the same flag
+    - `**flags`: `terminated` and `truncated`, `(n, …)` arrays
+    - returns: `(n,)` bools"""
+    for k,o in flags.items():
+        if (m := math.prod(o.shape[1:]))!=1: raise ValueError(
+            f'`{k}` should be one flag per row, which says whether the episode is over, got {m}: store those of '
+            'several agents under another name, like `dead`')
+    return np.any([o.reshape(len(o))!=0 for o in flags.values()], axis=0)
+
 
 # %% ../../nbs/00a_memory.row.ipynb #0c16f431
 final_names = ('final_obs','final_observation','terminal_observation') # gymnasium's, its name before 1.1, SB3's

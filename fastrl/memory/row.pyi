@@ -4,11 +4,11 @@ A step has many fields: an observation, an action, a reward, two endings. Stored
 
 Docs: https://fastrl.github.io/fastrl/memory.row.html.md"""
 from typing import Any, overload
-import torch
+import numpy as np, torch
 from dataclasses import dataclass
 from torch import Tensor
 from ..core import *
-__all__ = ['observed', 'final_names', 'like', 'Field', 'dtype_of', 'schema_fields', 'pack_fields', 'nest', 'Fields', 'Batches', 'as_tensor', 'fits', 'tensors_of', 'fields_of', 'check_column', 'check_names', 'batch_len', 'follower', 'final_of', 'check_paths', 'torch_dtype']
+__all__ = ['observed', 'final_names', 'like', 'Field', 'dtype_of', 'schema_fields', 'pack_fields', 'nest', 'Fields', 'Batches', 'as_tensor', 'fits', 'tensors_of', 'fields_of', 'check_column', 'check_names', 'batch_len', 'follower', 'over_of', 'final_of', 'check_paths', 'torch_dtype']
 
 def like(shape, dtype) -> str:
     """A shape and a dtype as errors and tables show them: `float32[4]`"""
@@ -187,6 +187,12 @@ def follower(name: str, names) -> str:
     """The column that shows after a step what `name` shows before it, `next_obs` for `obs`; `None` if there is none
     - `name`: Of a column
     - `names`: Of all columns"""
+    ...
+
+def over_of(**flags) -> np.ndarray:
+    """Does each row end its episode? A `ValueError` if rows have several of the same flag
+    - `**flags`: `terminated` and `truncated`, `(n, …)` arrays
+    - returns: `(n,)` bools"""
     ...
 final_names: Any
 

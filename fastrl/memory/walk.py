@@ -16,7 +16,7 @@ from fastcore.basics import patch
 from ..core import *
 from . import tensors
 from .ring import Field, Ring
-from .row import follower, observed
+from .row import follower, observed, over_of
 
 # %% ../../nbs/02a_memory.walk.ipynb #91af7ddf
 class Walk:
@@ -179,7 +179,7 @@ def _row_columns(self:Walk, ring, idxs):
              if has(o)), next((f', not in a dict `{p[0]}`' for p in ring.place.columns if missing[0] in p), '')))
     if has('n_steps') and (column('n_steps')>1).any(): raise ValueError(
         'these rows are of several steps already (`n_steps` is above 1): store single steps to make runs of them')
-    over = (column('terminated')!=0).any(1)|(column('truncated')!=0).any(1)
+    over = over_of(terminated=column('terminated'), truncated=column('truncated'))
     # without `env_id`, an `episode_id` keeps the episodes themselves apart
     names = [o for o in ('env_id','worker_id')+(() if has('env_id') else ('episode_id',)) if has(o)]
     ids = np.concatenate([np.empty((len(idxs),0), np.int64), *(_exact_ints(column(o)) for o in names)], 1)
