@@ -212,12 +212,12 @@ def _returns_of(er):
     return er.memory['accum_rewards'][rows].reshape(len(rows), -1)[:,0].cpu().numpy()
 
 def _summed_up(ring):
-    "The rewards of each episode that is stored whole; none if rows do not say which of them belong together"
+    "The reward of each whole episode; none if rows have several, or do not say which of them belong together"
     try:
         with ring:
             begin,n = (walk := Walk()).whole(ring)
             last,_,total,_ = walk.fold(ring, torch.from_numpy(begin).to(ring.device), max(n, default=1), 1.)
-            return total[ring.serial(last).argsort(),0].cpu().numpy()
+            return total[ring.serial(last).argsort(),0].cpu().numpy() if total.shape[1]==1 else []
     except ValueError: return []
 
 def _returns_panel(back):

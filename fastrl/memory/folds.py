@@ -18,7 +18,7 @@ from .ring import Ring
 from .row import follower, observed
 from .place import prefetch_row
 from .serial import pick_evenly
-from .tensors import fold, joined_rows
+from .tensors import fold, fold_each, joined_rows
 from .walk import Walk, reward_of
 
 # %% ../../nbs/02ac_memory.folds.ipynb #5a9b35f5
@@ -106,7 +106,8 @@ def _short(self:Folds, ring):
     self.walk.follow(ring)
     if self.seen is None or self.seen[0] is not ring.place.packed: # the first time, or the ring has grown
         place,f = ring.place,reward_of(ring)
-        fast = place.short and place.arrays is not None and f.dtype in (torch.float32, torch.float64)
+        one = math.prod(f.shape)==1 and f.dtype in (torch.float32, torch.float64)
+        fast = place.short and place.arrays is not None and one
         mask = _outcome_mask(ring)
         self.seen = place.packed,(place.arrays[f.path].reshape(-1), f.start, place.array, mask) if fast else None
     return self.seen[1]
@@ -171,7 +172,7 @@ def there(self:Folds,
         self.seen = packed,sent(from_numpy(_outcome_mask(ring)), ring.device),reward_of(ring)
     n,gamma,(_,mask,f) = self.n,self.gamma,self.seen
     def read(idxs):
-        last,steps,total,discount = fold(nxt, columns[f.path].view(-1), idxs, n, gamma)
+        last,steps,total,discount = fold_each(lambda o: fold(nxt, o, idxs, n, gamma), columns[f.path])
         cols = dict(reward=_as_rewards(total, f), n_steps=steps, discount=discount)
         return joined_rows(packed, idxs, last, mask),cols
     return (n,gamma),(nxt,mask),read

@@ -8,7 +8,8 @@ Docs: https://fastrl.github.io/fastrl/memory.tensors.html.md"""
 
 # %% auto #0
 __all__ = ['per_node', 'units_on', 'rows_on', 'descend', 'weights_of', 'least_of', 'throw', 'last_of_each', 'put_each',
-           'put_last', 'renew_parents', 'set_leaves', 'renew', 'numbers_of', 'still_held', 'fold', 'joined_rows']
+           'put_last', 'renew_parents', 'set_leaves', 'renew', 'numbers_of', 'still_held', 'fold', 'fold_each',
+           'joined_rows']
 
 # %% ../../nbs/00bb_memory.tensors.ipynb #5a78ad6f
 import torch
@@ -271,6 +272,19 @@ def fold(
         g *= gamma
         steps,discount = steps+on,torch.where(on, g, discount)
     return last,steps[:,None],total[:,None],discount.float()[:,None]
+
+# %% ../../nbs/00bb_memory.tensors.ipynb #5e0a2b02
+def fold_each(
+    f, # `f(reward)` → as `fold`, of one reward for each row
+    rewards:Tensor, # `(rows, …)`
+): # -> the same, with a total for each of the rewards, `(bs,k)`
+    """Fold each of several rewards of a row
+    - `f`: `f(reward)` → as `fold`, of one reward for each row
+    - `rewards`: `(rows, …)`
+    - returns: the same, with a total for each of the rewards, `(bs,k)`"""
+    last,steps,total,discount = f((each := rewards[...,None].flatten(1).unbind(1))[0])
+    return last,steps,torch.cat([total, *(f(o)[2] for o in each[1:])], 1),discount
+
 
 # %% ../../nbs/00bb_memory.tensors.ipynb #63e2ac52
 def joined_rows(

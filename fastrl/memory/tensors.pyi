@@ -6,7 +6,7 @@ Docs: https://fastrl.github.io/fastrl/memory.tensors.html.md"""
 from typing import Any, overload
 from torch import Tensor
 from ..core import *
-__all__ = ['per_node', 'units_on', 'rows_on', 'descend', 'weights_of', 'least_of', 'throw', 'last_of_each', 'put_each', 'put_last', 'renew_parents', 'set_leaves', 'renew', 'numbers_of', 'still_held', 'fold', 'joined_rows']
+__all__ = ['per_node', 'units_on', 'rows_on', 'descend', 'weights_of', 'least_of', 'throw', 'last_of_each', 'put_each', 'put_last', 'renew_parents', 'set_leaves', 'renew', 'numbers_of', 'still_held', 'fold', 'fold_each', 'joined_rows']
 
 def units_on(device, key, first, k: int) -> Tensor:
     """`random_units`, made on a `device`
@@ -127,6 +127,13 @@ def fold(nxt: Tensor, reward: Tensor, idxs: Tensor, n: int, gamma: float):
     - `n`: At most so many steps
     - `gamma`: What a reward one step later is worth
     - returns: the last row of each `(bs,)`; how many steps, their discounted reward, `gamma` to that power: `(bs,1)`"""
+    ...
+
+def fold_each(f, rewards: Tensor):
+    """Fold each of several rewards of a row
+    - `f`: `f(reward)` → as `fold`, of one reward for each row
+    - `rewards`: `(rows, …)`
+    - returns: the same, with a total for each of the rewards, `(bs,k)`"""
     ...
 
 def joined_rows(packed: Tensor, idxs: Tensor, last: Tensor, mask: Tensor) -> Tensor:

@@ -330,9 +330,8 @@ def reward_of(
     """The field `reward`, if it can be summed up
     - `ring`: Whose rows they are"""
     for f in ring.fields:
-        if f.path==('reward',) and math.prod(f.shape)==1: return f
-    raise ValueError("to fold several steps, rows need a column 'reward' of one number per row; "
-                     f'there are {ring.fields}')
+        if f.path==('reward',) and math.prod(f.shape): return f
+    raise ValueError(f"to fold several steps, rows need a column 'reward', and no dict; there are {ring.fields}")
 
 # %% ../../nbs/02a_memory.walk.ipynb #5a182424
 @patch
@@ -345,9 +344,10 @@ def fold(self:Walk,
     - `gamma`: As `returns` takes them
     - returns: as `returns`"""
     self.follow(ring)
-    reward = ring.place.columns[reward_of(ring).path].view(-1)
-    if ring.place.told is None: return self.returns(reward, idxs, n, gamma)
-    return tensors.fold(self.next_there(ring), reward, idxs, n, float(gamma))
+    rewards = ring.place.columns[reward_of(ring).path]
+    nxt = None if ring.place.told is None else self.next_there(ring)
+    return tensors.fold_each(lambda o: self.returns(o, idxs, n, gamma) if nxt is None else
+                             tensors.fold(nxt, o, idxs, n, float(gamma)), rewards)
 
 # %% ../../nbs/02a_memory.walk.ipynb #0079d092
 @patch
