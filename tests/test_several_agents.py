@@ -69,3 +69,17 @@ def test_rewards_by_name():
     "A dict of rewards is refused, and the error says so"
     er = ExperienceReplay(max_sz=9, warmup_sz=1, n_step=2).add(**{**step, 'reward': dict(red=1., blue=2.)})
     with pytest.raises(ExperienceReplayException, match="a column 'reward', and no dict"): er.sample()
+
+# %% The actions of several agents in a list
+@pytest.mark.parametrize('actions', [[1,0], [np.int64(1),np.int64(0)], [tensor(1),tensor(0)]])
+def test_a_list_of_actions(actions):
+    "Ints stay ints, as one of them does, whatever they are in"
+    for er in (ExperienceReplay().add(action=actions), ExperienceReplay()+dict(action=[np.array(actions)])):
+        for _ in range(2): er.add(action=actions)
+        same(er['action'], tensor([[1,0]]*3))
+
+def test_a_list_of_numbers():
+    "NumPy's ints and arrays keep their dtype in a list, Python's numbers beside them make float32"
+    for v,dtype in (([np.int8(1),np.int8(0)], torch.int8), ([np.zeros(2),np.zeros(2)], torch.float64), ([1,0], torch.float32),
+                    ([np.float32(1),2.], torch.float32), ([1.,np.float64(2)], torch.float32)):
+        assert ExperienceReplay().add(x=v)['x'].dtype==(ExperienceReplay()+dict(x=[v]))['x'].dtype==dtype

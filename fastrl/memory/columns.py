@@ -199,6 +199,10 @@ def one_row(
         _warn_of_vector(row)
     return map_leaves(_batch_of_one, row)
 
+def _as_int64(o):
+    ints = o if isinstance(o, list) and o else [o]
+    return np.array(o, np.int64)[()] if all(type(n) is int and abs(n)<2**63 for n in ints) else o
+
 def as_meant(
     name:str, # Of the field
     v, # Its value in the first step
@@ -206,7 +210,7 @@ def as_meant(
     """A Python int as the column `name` usually has it: an int where ints are meant, and 0 or 1 as a bool for flags
     - `name`: Of the field
     - `v`: Its value in the first step"""
-    if name in _int64_fields: return map_leaves(lambda o: np.int64(o) if type(o) is int and abs(o)<2**63 else o, v)
+    if name in _int64_fields: return map_leaves(_as_int64, v)
     return bool(v) if name in _bool_fields and type(v) is int and 0<=v<=1 else v
 
 def warn_of_rest(

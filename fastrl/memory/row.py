@@ -279,11 +279,12 @@ def as_tensor(
     if a.dtype.kind not in 'biufc':
         raise ValueError(f'`{path_name(path)}` should be numbers, got '+_no_numbers(path, v, a))
     try:
-        return (torch.from_numpy(a.astype(a.dtype.newbyteorder('='), order='C')),
-                _is_python(v) and not (isinstance(v, list) and v and not _is_python(v[0])))
+        return torch.from_numpy(a.astype(a.dtype.newbyteorder('='), order='C')), _is_python(v)
     except TypeError as e: raise ValueError(f'`{path_name(path)}` is of no dtype that torch has: {e}') from None
 
-def _is_python(v): return isinstance(v, float) or not hasattr(v, 'dtype') # np.float64 is a float of Python, too
+def _is_python(v):
+    if isinstance(v, list) and v: return any(map(_is_python, v))
+    return isinstance(v, float) or not hasattr(v, 'dtype') # np.float64 is a float of Python, too
 
 def _no_numbers(path, v, a):
     "What `v` is instead, and what to do"
