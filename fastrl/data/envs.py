@@ -117,6 +117,9 @@ def spaces_of(env): # -> observation space, action space
     """The spaces of one environment, in a vector too
     - returns: observation space, action space"""
     if isinstance(env, VectorEnv): return env.single_observation_space,env.single_action_space
+    if callable(env.observation_space): raise ValueError(
+        f'an environment of gymnasium has one `observation_space`, got {env!r:.60}, which has one for each agent: step '
+        'it yourself, and add rows by `memory.add(…)`, with the number of the agent as `env_id`')
     return env.observation_space,env.action_space
 
 # %% ../../nbs/05ab_data.envs.ipynb #5ab00017
