@@ -62,7 +62,7 @@ class EpsilonGreedy:
         "The best actions, without exploring"
         return greedy_values(self.model, states).argmax(1)+self.first
     @property
-    def first(self)->int: return getattr(self.model, 'first', 0)
+    def first(self)->int: return _first_of(self.model)
 
     def __call__(self,
         states # `(n, …)`, one state per environment
@@ -79,6 +79,10 @@ class EpsilonGreedy:
         anything = self.rng.integers(0, self.n_actions, n)
         actions = anything if k==n else np.where(explore, anything, actions) if k else actions
         return torch.from_numpy(actions+first if (first := self.first) else actions)
+
+def _first_of(model):
+    "The number of the first action, also of a network within `DistributedDataParallel`"
+    return getattr(model if hasattr(model, 'first') else getattr(model, 'module', model), 'first', 0)
 
 # %% ../../nbs/10_agents.dqn.ipynb #01432a33
 def huber(
@@ -133,7 +137,7 @@ def after_pred(self:DQN):
     if not learn.training and hasattr(self, 'gather_preds'): return # who asks gets the values of all actions
     batch, = learn.xb
     y = self.targets(batch)
-    learn.pred = learn.pred.gather(1, batch['action']-getattr(learn.model, 'first', 0))
+    learn.pred = learn.pred.gather(1, batch['action']-_first_of(learn.model))
     learn.yb = (y,batch['weight']) if 'weight' in batch else (y,)
 
 @patch
@@ -183,7 +187,7 @@ def learn_from(self:DQN,
     - `step`: `step(loss)` steps the optimizer
     - returns: The TD errors of `rows`"""
     model,loss_func,n,errors = self.learn.model,self.learn.loss_func,len(rows['reward'])//k,[]
-    taken = BD(state=rows['state'], action=rows['action']-getattr(model, 'first', 0))
+    taken = BD(state=rows['state'], action=rows['action']-_first_of(model))
     if 'weight' in rows: taken['weight'] = rows['weight']
     for j,y in enumerate(self.targets_of(rows, k)):
         batch = taken[n*j:n*(j+1)]
@@ -219,7 +223,7 @@ def play(
     - returns: returns `(episodes,)`"""
     envs = [make_env(env) for _ in range(episodes)]
     obs = [o.reset(seed=None if seed is None else seed+i)[0] for i,o in enumerate(envs)]
-    total,on,first = np.zeros(episodes),list(range(episodes)),getattr(model, 'first', 0)
+    total,on,first = np.zeros(episodes),list(range(episodes)),_first_of(model)
     for _ in range(max_steps):
         actions = greedy_values(model, _side_by_side(envs[0].observation_space, [obs[i] for i in on])).argmax(1)+first
         for i,a in zip(list(on), actions.tolist()):

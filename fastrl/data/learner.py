@@ -59,6 +59,11 @@ class SourceDL(DataLoader):
     def on_device(self, b): return b if self.device is None else b.to(self.device)
     @property
     def get_idxs(self): raise AttributeError # rows come in order: fastai has nothing to put back into order
+    def __getattr__(self, k):
+        if k!='get_idxs': return super().__getattr__(k)
+        raise AttributeError('a `Source` has no numbered rows that processes could split, as `distrib_ctx` would: give '
+                             'the `Learner` a `DistributedDataParallel(model)` instead, and each process a `Source` '
+                             'and a memory with a seed of its own')
 
 def returns_in(
     rows:BD, # With the columns `all_done` and `accum_rewards`, else nobody knows
