@@ -1,5 +1,5 @@
 "Whatever happens to a save: two writers, a full disk, an interruption, hostile files; the folder holds one state or the next"
-import errno, json, multiprocessing, os, random, resource, shutil, sys, threading, zlib
+import errno, json, multiprocessing, os, random, resource, shutil, stat, sys, threading, zlib
 from contextlib import suppress
 from pathlib import Path
 from unittest import mock
@@ -155,6 +155,17 @@ def test_stale_file(tmp_path):
         with pytest.raises(OSError, match='Stale'): Ring.load(tmp_path)
         left.append(lambda: new.save(tmp_path))
         assert same(Ring.load(tmp_path)[:], new[:])
+
+def test_folders_without_fsync(tmp_path):
+    "Some shared folders cannot be flushed by themselves: what is saved there is saved"
+    r,fsync = one_row(),os.fsync
+    def no_folders(fd):
+        if stat.S_ISDIR(os.fstat(fd).st_mode): raise OSError(errno.EINVAL, 'Invalid argument')
+        fsync(fd)
+    with mock.patch.object(os, 'fsync', no_folders):
+        r.save(tmp_path)
+        assert same(Ring.load(tmp_path)[:], r[:])
+    with mock.patch.object(os, 'fsync', side_effect=OSError(errno.EINVAL, 'Invalid argument')), pytest.raises(OSError): r.save(tmp_path)
 
 def test_large_state(tmp_path):
     r = one_row()
