@@ -13,6 +13,13 @@ from torch import tensor
 root = Path(__file__).parent.parent
 def fields_of(**shapes): return schema_fields({k: (shape, torch.int64) for k,shape in shapes.items()})
 
+# %% Room
+def test_shared_in_a_container(monkeypatch):
+    "Shared memory counts as the container's memory, however large `/dev/shm` says that it is"
+    from fastrl.memory import place
+    monkeypatch.setattr(place, 'machine_memory', lambda: 10_000)
+    with pytest.warns(UserWarning, match='shared memory has 10,000'): Place(shared=True).check_room(20_000)
+
 # %% Threads
 @pytest.mark.parametrize('seed', range(20))
 def test_threads_grow_a_ring(seed):
