@@ -464,7 +464,11 @@ def create(self:Place,
         with open(new, 'xb') as f:
             f.write(head.tobytes()+spec)
             f.flush()
-            getattr(os, 'posix_fallocate', _truncate)(f.fileno(), 0, size+n*fields.nbytes)
+            try: getattr(os, 'posix_fallocate', _truncate)(f.fileno(), 0, size+n*fields.nbytes)
+            except OSError as e:
+                raise OSError(e.errno, f'{size+n*fields.nbytes:,} bytes for {n:,} rows cannot be reserved '
+                              f'({e.strerror}): lower the `capacity` (`max_sz`), or give a `path` on a larger disk',
+                              str(self.path)) from e
         try: os.link(new, self.path) # in one step, and never over the file of another process that was quicker
         except FileExistsError: pass
     finally: new.unlink(missing_ok=True)
