@@ -1,5 +1,5 @@
 "Datasets of episodes against a plain list of them; with workers, hostile files, killed processes and interruptions"
-import copy, errno, gc, itertools, json, logging, os, pickle, random, shutil, signal, subprocess, sys, textwrap, threading
+import copy, errno, gc, io, itertools, json, logging, os, pickle, random, shutil, signal, subprocess, sys, textwrap, threading
 import time, warnings, zipfile
 from collections import Counter
 from contextlib import contextmanager, suppress
@@ -1205,6 +1205,42 @@ def test_damaged_when_opened(tmp_path):
         assert (d/'notes.txt').read_text()=='mine'
         write_tensors(d/'0000011_1_20300101-000000.safetensors', dict(obs=torch.zeros(1)))
         with raises('keep them in different folders'): IndividualFileDataset(100, d)
+
+def fails_once(f, ext, code):
+    "As `f`, but the first call with the path of an episode fails as if the machine were in trouble"
+    left = [1]
+    def g(path, *args, **kwargs):
+        if str(path).endswith(ext) and left and left.pop(): raise OSError(code, os.strerror(code), str(path))
+        return f(path, *args, **kwargs)
+    return g
+
+@pytest.mark.parametrize('ext,code', itertools.product(('safetensors','npz','pt'), (errno.EMFILE, errno.EIO, errno.EACCES)))
+def test_trouble_of_the_machine(tmp_path, ext, code):
+    "A file that cannot be read now is not a damaged one: it keeps its name, and its place"
+    for k in range(3):
+        if ext=='pt': save_pt(tmp_path, k, episode(k, 5))
+        elif ext=='npz': np.savez(tmp_path/f'{k:07d}_5_20231105-12345{k}.npz', **{a: b.numpy() for a,b in episode(k, 5).items()})
+    if ext=='safetensors': start(tmp_path, n=3)
+    names,opened,read = sorted(os.listdir(tmp_path)),fails_once(open, ext, code),fails_once(io.open, ext, code)
+    with patch('builtins.open', opened), patch('io.open', read), raises('nothing was changed', OSError):
+        IndividualFileDataset(100, tmp_path)
+    ds = IndividualFileDataset(100, tmp_path)
+    fs = sorted(tmp_path.iterdir())
+    for i in range(3): # also while it is judged
+        raw = fs[i].read_bytes(); fs[i].write_bytes(b''); ds._begins.clear()
+        with patch.object(episode_files, 'check_episode_file', fails_once(episode_files.check_episode_file, ext, code)):
+            with pytest.raises(OSError): ds[i]
+        fs[i].write_bytes(raw)
+        assert (ds.num_episodes, ds.num_timesteps)==(3, 15) and follow(ds[i]['obs'][None])
+    assert sorted(os.listdir(tmp_path))==names and ds.episode_lengths==[5]*3
+
+def test_damaged_and_read_only(tmp_path):
+    "In a folder that cannot be written, a damaged file keeps its name, and all others are used"
+    _,fs = start(tmp_path, n=3)
+    fs[1].write_bytes(b'')
+    with logged() as said, patch.object(Path, 'rename', side_effect=OSError(errno.EROFS, 'Read-only file system')):
+        ds = IndividualFileDataset(100, tmp_path)
+        assert ds.episode_lengths==[5,5] and len(said)==1 and 'is left out' in said[0]
 
 ran = []
 class Evil:

@@ -1,10 +1,11 @@
 "Memories that are handed to other processes, as arguments or through a queue: a copy is a copy, and what is shared is shared"
-import copy, multiprocessing as mp, os, pickle, threading, time
+import copy, multiprocessing as mp, os, pickle, signal, threading, time
+from unittest.mock import patch
 import numpy as np, pytest, torch
 from torch import tensor
 from fastrl.core import test_same as same
 from fastrl import ExperienceReplay, Prioritized, Ring, Uniform
-from fastrl.memory import checkpoint
+from fastrl.memory import checkpoint, turn
 from fastrl.memory.serial import Serials
 from fastrl.memory.table import Table
 from fastrl.memory.replay import ExperienceReplayException, MemoryNotWarm
@@ -326,6 +327,30 @@ def test_first_writes_at_once(where, tmp_path):
     q = ctx.Process(target=add_then); q.start()
     p.join(); q.join()
     same((p.exitcode, q.exitcode, there()), (0, 0, want))
+
+@pytest.mark.skipif(not os.path.exists('/proc/self/stat'), reason='nobody can tell whether a process was stopped')
+@pytest.mark.parametrize('where', ['shared','path'])
+def test_stopped_while_it_writes(where, tmp_path):
+    "A writer that was stopped in the middle of its rows writes the rest of them when it continues: nobody takes over before that"
+    m = memory_of(where, tmp_path)
+    def add_and_stop():
+        end = Serials.end
+        def stop_and_end(*args):
+            os.kill(os.getpid(), signal.SIGSTOP)
+            end(*args)
+        m.add(**row(m, 0))
+        Serials.end = stop_and_end
+        m+{k: np.asarray(v)[None] for k,v in row(m, 1).items()}
+    p = mp.get_context('fork').Process(target=add_and_stop); p.start()
+    os.waitpid(p.pid, os.WUNTRACED)
+    other = mp.get_context('fork').Process(target=refused, args=(lambda: m.add(**row(m, 2)),)); other.start(); other.join()
+    os.kill(p.pid, signal.SIGCONT); p.join()
+    same((other.exitcode, p.exitcode), (0, 0))
+    m.add(**row(m, 3))
+    same(m.ring['of'][:,0].tolist(), [0,1,3])
+
+def refused(add):
+    with patch.object(turn, '_patience_s', .1), pytest.raises(ExperienceReplayException, match='was stopped in the middle'): add()
 
 @pytest.mark.skipif('fork' not in mp.get_all_start_methods(), reason='this system cannot fork')
 def test_counted_after_a_kill():

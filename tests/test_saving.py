@@ -1,10 +1,10 @@
 "Whatever happens to a save: two writers, a full disk, an interruption, hostile files; the folder holds one state or the next"
-import errno, json, multiprocessing, os, random, resource, shutil, subprocess, sys, threading, zlib
+import errno, json, multiprocessing, os, random, resource, shutil, stat, subprocess, sys, threading, zlib
 from contextlib import suppress
 from pathlib import Path
 from unittest import mock
 import pytest, torch
-from fastrl.memory import checkpoint, disk, files
+from fastrl.memory import checkpoint, disk, files, saved
 from fastrl.memory.disk import LoadError, Saved, VERSION, pieces_of, read_manifest, save_memory, verify, write_manifest
 from fastrl.memory.replay import ExperienceReplay, ExperienceReplayException
 from fastrl.memory.ring import Ring
@@ -119,6 +119,53 @@ def test_interrupted(tmp_path, module, name):
     before = sorted(tmp_path.iterdir())
     with mock.patch.object(module, name, interrupted), suppress(Stop): r.save(tmp_path)
     assert same(Ring.load(tmp_path)[:], r[:]) and sorted(tmp_path.iterdir())==before
+
+def test_cut_after_it_was_read(tmp_path):
+    "Files of changes and of states are read at once: if one becomes shorter later, nobody misses it"
+    er = ExperienceReplay(2, 9, 1, sampler=Prioritized(seed=0))
+    er+dict(obs=torch.arange(5.)[:,None])
+    er.checkpoint(tmp_path)
+    er.update_td(torch.ones(3, 1), torch.arange(3))
+    er.checkpoint(tmp_path, extra=torch.zeros(20_000))
+    read,seen = saved.read_tensors,[]
+    def read_and_cut(path, *args, **kwargs):
+        res = read(path, *args, **kwargs)
+        seen.append(path.name[:5])
+        if seen[-1]=='marks' or seen.count('state')==2: os.truncate(path, 0) # the first time it is only looked at
+        return res
+    if not (pid := os.fork()):
+        ok = False
+        try:
+            with mock.patch.object(saved, 'read_tensors', read_and_cut): again = ExperienceReplay.load(tmp_path)
+            ok = same(again.memory, er.memory) and sorted(seen)[:1]+sorted(seen)[-2:]==['marks','state','state']
+        finally: os._exit(not ok)
+    assert os.waitpid(pid, 0)[1]==0
+
+def test_stale_file(tmp_path):
+    "On a network drive a file that another process replaces while it is read is a stale one: what came in its place is loaded"
+    old,new = one_row(obs=1.),one_row(obs=2.)
+    old.save(tmp_path)
+    scan,left = Saved.scan,[]
+    def stale(*args):
+        if not left: return scan(*args)
+        left.pop()()
+        raise OSError(errno.ESTALE, 'Stale file handle')
+    with mock.patch.object(Saved, 'scan', stale):
+        left.append(lambda: None)
+        with pytest.raises(OSError, match='Stale'): Ring.load(tmp_path)
+        left.append(lambda: new.save(tmp_path))
+        assert same(Ring.load(tmp_path)[:], new[:])
+
+def test_folders_without_fsync(tmp_path):
+    "Some shared folders cannot be flushed by themselves: what is saved there is saved"
+    r,fsync = one_row(),os.fsync
+    def no_folders(fd):
+        if stat.S_ISDIR(os.fstat(fd).st_mode): raise OSError(errno.EINVAL, 'Invalid argument')
+        fsync(fd)
+    with mock.patch.object(os, 'fsync', no_folders):
+        r.save(tmp_path)
+        assert same(Ring.load(tmp_path)[:], r[:])
+    with mock.patch.object(os, 'fsync', side_effect=OSError(errno.EINVAL, 'Invalid argument')), pytest.raises(OSError): r.save(tmp_path)
 
 def test_large_state(tmp_path):
     r = one_row()

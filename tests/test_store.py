@@ -13,6 +13,21 @@ from torch import tensor
 root = Path(__file__).parent.parent
 def fields_of(**shapes): return schema_fields({k: (shape, torch.int64) for k,shape in shapes.items()})
 
+# %% Room
+def test_shared_in_a_container(monkeypatch):
+    "Shared memory counts as the container's memory, however large `/dev/shm` says that it is"
+    from fastrl.memory import place
+    monkeypatch.setattr(place, 'machine_memory', lambda: 10_000)
+    with pytest.warns(UserWarning, match='shared memory has 10,000'): Place(shared=True).check_room(20_000)
+
+def test_file_on_a_full_disk(monkeypatch, tmp_path):
+    "Room for all rows is reserved at once, and if there is none you hear how much is needed, and where"
+    def full(*args): raise OSError(28, 'No space left on device')
+    monkeypatch.setattr(os, 'posix_fallocate', full, raising=False)
+    with pytest.raises(OSError, match='bytes for 1,000 rows cannot be reserved .No space left.*rows'):
+        Ring(1000, dict(x=((3,), torch.float32)), path=tmp_path/'rows')
+    assert not list(tmp_path.iterdir())
+
 # %% Threads
 @pytest.mark.parametrize('seed', range(20))
 def test_threads_grow_a_ring(seed):

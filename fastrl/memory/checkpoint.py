@@ -325,7 +325,7 @@ def _new_changes(write, ring, fields, beside, mutable, old, flags):
 # %% ../../nbs/03d_memory.checkpoint.ipynb #008cd346
 def _flag_rows_of(path, flags, ring, oldest):
     "Set the `flags` of those rows of a file of changes that are still stored"
-    serials,seams = read_tensors(path)['serial'].numpy(),ring.seams
+    serials,seams = read_tensors(path, mapped=False)['serial'].numpy(),ring.seams
     for i in range(0, len(serials), 2**18):
         some = serials[i:i+2**18]
         flags[seams.slots_of(some[some>=oldest], ring.capacity)] = True

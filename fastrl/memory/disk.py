@@ -88,8 +88,8 @@ def load_memory(
                 ring,beside = saved.read(on_error, mapped, **where)
                 state = _saved_state(saved, on_error)
                 break
-            except LoadError:
-                # otherwise somebody saved there meanwhile, and its files were replaced
+            except (LoadError, OSError):
+                # otherwise somebody saved there meanwhile, and its files were replaced (a network drive: stale)
                 if read_manifest(folder)==saved.manifest: raise
         res = ring if restore is None else _made(folder, kind, restore, empty, saved, ring, beside, state)
         if path and ring.fields: _name_ring(ring, path)

@@ -11,7 +11,7 @@ __all__ = ['log', 'episode_file', 'episode_files', 'episode_head', 'check_episod
            'read_episode_file', 'IndividualFileDataset']
 
 # %% ../../nbs/05g_memory.episode_files.ipynb #98a25046
-import errno, itertools, json, logging, math, os, pickle, re, stat, time, warnings, zipfile, zlib
+import errno, io, itertools, json, logging, math, os, pickle, re, stat, time, warnings, zipfile, zlib
 from collections import Counter
 from multiprocessing.context import get_spawning_popen
 from pathlib import Path
@@ -66,6 +66,10 @@ def _field_path(key):
 _npz_errors = (ValueError, TypeError, KeyError, EOFError, NotImplementedError, RuntimeError,
                zlib.error, zipfile.BadZipFile)
 
+def _of_machine(e):
+    "Is it trouble of the machine, as with too many open files, which says nothing about the file?"
+    return isinstance(e, MemoryError) or getattr(e, 'errno', None) not in (None, errno.EINVAL) # no place in a file
+
 def _npz_tensors(path):
     "Shape and dtype of each array in an `.npz`, from its head"
     res,np_format = {},np.lib.format
@@ -78,8 +82,8 @@ def _npz_tensors(path):
                     shape,_,dtype = read(f)
                 res[o.filename.removesuffix('.npy')] = torch.empty(
                     shape, dtype=torch.from_numpy(np.empty(0, dtype.newbyteorder('='))).dtype, device='meta')
-    except FileNotFoundError: raise
     except (*_npz_errors, OSError) as e:
+        if _of_machine(e): raise
         raise LoadError(f'{path} is damaged, or holds more than numbers: {e}') from None
     return res
 
@@ -96,15 +100,17 @@ def _pt_tensors(path, mapped=True):
             if f.read(4)!=b'PK\3\4': raise ValueError('it is no zip archive, as torch has saved since version 1.6')
         with warnings.catch_warnings():
             warnings.simplefilter('ignore') # torch's advice is for people who write such files
-            ts = torch.load(path, map_location='cpu', weights_only=True, mmap=mapped)
+            ts = torch.load(path if mapped else io.BytesIO(path.read_bytes()), map_location='cpu', weights_only=True,
+                            mmap=mapped)
         if type(ts) is not dict or not all(isinstance(k, str) and _is_column(t) for k,t in ts.items()):
             raise ValueError('it should hold a dict of tensors')
-    except FileNotFoundError: raise
     except pickle.UnpicklingError as e:
         asks = re.search(r'GLOBAL (\S+)', str(e)) # torch's own words advise to run it
         raise LoadError(f'{path} asks for {asks[1] if asks else "more than tensors"}: '
                         'this was refused, and nothing was run') from None
     except Exception as e: # torch raises errors of many kinds
+        if _of_machine(e): raise
+        if mapped: return _pt_tensors(path, False) # which opens the file once, in Python, and says what is wrong
         raise LoadError(f'{path} is damaged: {type(e).__name__} {str(e).split(". ")[0][:200]}') from None
     return {k: t.detach() for k,t in ts.items()}
 
@@ -152,7 +158,9 @@ def check_episode_file(
         return ts
     try:
         with zipfile.ZipFile(path) as z: bad = z.testzip()
-    except (*_npz_errors, OSError) as e: raise LoadError(f'{path} is damaged: {e}') from None
+    except (*_npz_errors, OSError) as e:
+        if _of_machine(e): raise
+        raise LoadError(f'{path} is damaged: {e}') from None
     if bad: raise LoadError(f'{path} is damaged: {bad} in it does not have its checksum')
     if path.suffix=='.pt': return _pt_tensors(path, mapped=False)
     try:
@@ -199,11 +207,12 @@ def _read_npz(path, at, k, spans, data):
             for p,size,to in spans:
                 a = z[names[p]][at:at+k]
                 data[to:to+k*size] = np.ascontiguousarray(a, a.dtype.newbyteorder('=')).tobytes()
-    except FileNotFoundError: raise
-    except (*_npz_errors, OSError) as e: raise LoadError(f'{path} is damaged: {e}') from None
+    except (*_npz_errors, OSError) as e:
+        if _of_machine(e): raise
+        raise LoadError(f'{path} is damaged: {e}') from None
 
 def _read_pt(path, at, k, spans, data):
-    ts = {_field_path(o): t for o,t in _pt_tensors(path, mapped=False).items()}
+    ts = {_field_path(o): t for o,t in _pt_tensors(Path(path), mapped=False).items()}
     for p,size,to in spans:
         if p not in ts: raise LoadError(f'{path} has no field {path_name(p)!r}')
         a = ts[p][at:at+k].resolve_conj().resolve_neg().contiguous().reshape(-1).view(torch.uint8)
@@ -284,7 +293,10 @@ def _take_over(self:IndividualFileDataset, path, n):
     "Can this file be used?"
     try: schema = _head_in_order(path, n)
     except FileNotFoundError: return False # another process removed it
-    except (LoadError, OSError) as e: return self._set_aside(path, e)
+    except LoadError as e: return self._set_aside(path, e)
+    except OSError as e:
+        raise OSError(e.errno, f'{path} cannot be read ({e.strerror or e}), so these episodes are not opened, and '
+                      'nothing was changed: try again when it can be read, or move this file elsewhere') from e
     if self.schema is None: self.fix_schema(schema)
     if schema==self.schema: return True
     try: check_episode_file(path, n)
@@ -304,6 +316,7 @@ def _set_aside(self:IndividualFileDataset, path, why):
         newer = any(o[1]>=self.table.next_id for o in episode_files(self.directory))
         if newer: log.info('%s has made room for the episodes of another process', path)
         else: log.warning('%s is gone: did somebody remove it?', path)
+    except OSError as e: log.warning('%s is left out, and not renamed (%s): %s', path, e.strerror or e, why)
     return False
 
 # %% ../../nbs/05g_memory.episode_files.ipynb #b35270d0
@@ -464,8 +477,12 @@ def settle(self:IndividualFileDataset):
     with self.lock:
         t = self.table
         t.doubts = 0
-        for e in range(t.oldest, t.end):
-            if t.line(e)[1]<0: self._judge(e)
+        try:
+            for e in range(t.oldest, t.end):
+                if t.line(e)[1]<0: self._judge(e)
+        except BaseException: # nobody can read it now
+            t.doubts = 1
+            raise
         lines = t.live()[1]
         t.episodes,t.steps = len(lines),lines[:,1].sum() # a worker may have doubted one that had gone
 

@@ -385,6 +385,8 @@ def _sync_one(path):
     if (folder := os.path.isdir(path)) and os.name=='nt': return # Windows opens no folders
     fd = os.open(path, os.O_RDONLY if folder else os.O_RDWR)
     try: os.fsync(fd)
+    except OSError as e:
+        if not (folder and e.errno==errno.EINVAL): raise # some shared folders, as of virtual machines, cannot do it
     finally: os.close(fd)
 
 # %% ../../nbs/03b_memory.files.ipynb #0dc4ab07

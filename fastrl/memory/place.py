@@ -105,7 +105,8 @@ def check_room(self:Place,
     """Warn if there is less memory than that
     - `nbytes`: Of all rows"""
     if self.device.type!='cpu' or self.path: return
-    has = shutil.disk_usage('/dev/shm').free if self.shared and os.path.exists('/dev/shm') else machine_memory()
+    has = machine_memory() # shared memory counts, too, and may be given as larger than that
+    if self.shared and os.path.exists('/dev/shm'): has = min(has, shutil.disk_usage('/dev/shm').free)
     if nbytes>has:
         warn_user(f'{nbytes:,} bytes when full, and {"shared memory has" if self.shared else "there are"} {has:,}: '
                   'lower the `capacity` (`max_sz`), or give a `path`, a file for the rows to live in')
@@ -463,7 +464,11 @@ def create(self:Place,
         with open(new, 'xb') as f:
             f.write(head.tobytes()+spec)
             f.flush()
-            getattr(os, 'posix_fallocate', _truncate)(f.fileno(), 0, size+n*fields.nbytes)
+            try: getattr(os, 'posix_fallocate', _truncate)(f.fileno(), 0, size+n*fields.nbytes)
+            except OSError as e:
+                raise OSError(e.errno, f'{size+n*fields.nbytes:,} bytes for {n:,} rows cannot be reserved '
+                              f'({e.strerror}): lower the `capacity` (`max_sz`), or give a `path` on a larger disk',
+                              str(self.path)) from e
         try: os.link(new, self.path) # in one step, and never over the file of another process that was quicker
         except FileExistsError: pass
     finally: new.unlink(missing_ok=True)

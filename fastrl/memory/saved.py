@@ -72,7 +72,7 @@ def tensors(self:Saved,
     piece:dict, # From the manifest
     checksum:bool=True, # Read all of it, to compare its checksum?
 )->dict:
-    """The tensors of a file, mapped, if they agree with the manifest
+    """The tensors of a file, mapped if they are rows, if they agree with the manifest
     - `piece`: From the manifest
     - `checksum`: Read all of it, to compare its checksum?"""
     path,problem = self.folder/piece['file'],None
@@ -82,7 +82,7 @@ def tensors(self:Saved,
             problem = f'has {size} bytes and should have {piece["nbytes"]}: it was cut short, or replaced'
         else:
             if checksum: self.scan(piece)
-            res = read_tensors(path)
+            res = read_tensors(path, mapped=piece['file'].startswith(('rows','frames'))) # of others all is needed
     except FileNotFoundError: problem = 'is missing'
     if problem: raise LoadError(f'{path} {problem}')
     want = self._expected(piece)

@@ -47,7 +47,7 @@ class Saved:
         ...
 
     def tensors(self, piece: dict, checksum: bool=True) -> dict:
-        """The tensors of a file, mapped, if they agree with the manifest
+        """The tensors of a file, mapped if they are rows, if they agree with the manifest
     - `piece`: From the manifest
     - `checksum`: Read all of it, to compare its checksum?"""
         ...

@@ -20,7 +20,7 @@ from ..core import *
 # %% ../../nbs/00aa_memory.turn.ipynb #7a9e0007
 turn_word = 509 # of a head: the number of the process that writes
 
-_beginning = 2**22 # in a number: the process is still writing for the first time
+_writing = 2**22 # in a number: the process is in the middle of writing
 def _number_of(pid): return -2**63+(secrets.randbits(39)<<23)+pid%2**22
 def _is_number(word): return word<-2**62
 def _pid_of(word): return word%2**22
@@ -36,10 +36,14 @@ _begin_here()
 if hasattr(os, 'register_at_fork'): os.register_at_fork(after_in_child=_begin_here)
 
 # %% ../../nbs/00aa_memory.turn.ipynb #7a9e0009
+def _doing_of(pid):
+    "The letter for what a process does; none if there is no such process, or if this is no Linux"
+    try: return Path(f'/proc/{pid}/stat').read_text().rpartition(')')[2].split()[0]
+    except OSError: return ''
+
 def _has_ended(pid):
     "Is no such process running? One that nobody waited for isn't either"
-    try: return Path(f'/proc/{pid}/stat').read_text().rpartition(')')[2].split()[0] in 'ZX'
-    except OSError: pass # there is no such process, or this is no Linux
+    if state := _doing_of(pid): return state in 'ZX'
     if os.name!='posix': return True # nobody can tell
     try: os.kill(pid, 0) # asks, and kills nothing
     except ProcessLookupError: return True
@@ -59,7 +63,7 @@ def _exchange(typing, a, i, was, new):
 def _change_word(head, was, new): return _exchange(head, turn_word, was, new)
 
 # %% ../../nbs/00aa_memory.turn.ipynb #7a9e000b
-_patience_s = 10 # seconds that a process has to write for the first time
+_patience_s = 10 # seconds that a process has to write what it began
 
 class Turn:
     "Which process writes rows that several processes see"
@@ -75,23 +79,26 @@ class Turn:
         while True:
             word = head[turn_word]
             was = word if _is_number(word) else 0
-            if was|_beginning==_here|_beginning: self.wrote = True; return False
-            runs = was and (self.wrote or was&_beginning) and not _has_ended(_pid_of(was))
+            ours = was|_writing==_here|_writing
+            runs = was and not ours and (self.wrote or was&_writing) and not _has_ended(_pid_of(was))
             if runs and self.wrote:
                 raise ValueError(f'process {_pid_of(was)} has added rows here since this one did, and still runs: only '
                                  'one process adds to a memory, as two at once spoil its rows. Let each fill a memory '
                                  'of its own, from which the learner draws, or wait until that process has ended')
             if runs and time.monotonic()<until: time.sleep(.001) # it is interrupted, if it takes longer
-            elif _change_word(np.frombuffer(head, np.int64), word, _here|_beginning): break
-        again,self.wrote = self.wrote and was!=0,True
+            elif runs and _doing_of(_pid_of(was)) in ('T','t','D'):
+                raise ValueError(f'process {_pid_of(was)} was stopped in the middle of adding rows here, and would '
+                                 f'write over yours: let it continue (`kill -CONT {_pid_of(was)}`), or end it')
+            elif word==_here|_writing or _change_word(np.frombuffer(head, np.int64), word, _here|_writing): break
+        again,self.wrote = self.wrote and was!=0 and not ours,True
         return again
 
     def done(self,
         head, # Of the rows
     ):
-        """What this process wrote for the first time is there: another one may take over
+        """What this process wrote is there: another one may take over
         - `head`: Of the rows"""
-        if head[turn_word]==_here|_beginning and not self.kept: head[turn_word] = _here
+        if head[turn_word]==_here|_writing and not self.kept: head[turn_word] = _here
 
     @contextmanager
     def keep(self,

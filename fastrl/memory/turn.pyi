@@ -25,7 +25,7 @@ class Turn:
         ...
 
     def done(self, head):
-        """What this process wrote for the first time is there: another one may take over
+        """What this process wrote is there: another one may take over
         - `head`: Of the rows"""
         ...
 
