@@ -374,14 +374,10 @@ def thaw(
 
 # %% ../../nbs/03b_memory.files.ipynb #f8971d81
 def sync(
-    *paths, # Files and folders
+    path, # A file or a folder
 ):
-    """Wait until files, and the file names in folders, are on the disk
-    - `*paths`: Files and folders"""
-    if len(paths)==1: return _sync_one(*paths)
-    with _Threads(min(len(paths), 8)) as pool: list(pool.map(_sync_one, paths)) # the disk takes all of them at once
-
-def _sync_one(path):
+    """Wait until a file, or the file names in a folder, are on the disk
+    - `path`: A file or a folder"""
     if (folder := os.path.isdir(path)) and os.name=='nt': return # Windows opens no folders
     fd = os.open(path, os.O_RDONLY if folder else os.O_RDWR)
     try: os.fsync(fd)
@@ -400,20 +396,23 @@ def put_file(
     - `others`: New files in its folder that have to be on the disk before it gets its name"""
     new = path.with_name(f'{path.name}.{os.getpid()}.{secrets.token_hex(8)}.new') # one per writer
     try:
-        _write_new(new, write)
-        sync(new, *others, *([path.parent] if others else [])) # their names too
+        _write_new(new, write, others)
+        if others: sync(path.parent) # their names too
         os.replace(new, path)
         sync(path.parent)
     finally: new.unlink(missing_ok=True)
 
-def _write_new(path, write):
-    "Write a file that is not there yet"
+def _write_new(path, write, others=()):
+    "Write a file that is not there yet, and wait until it and the others are on the disk"
     if callable(write): write(path)
     else:
         with open(path, 'xb') as f:
             if not isinstance(write, Path): f.write(write.encode() if isinstance(write, str) else write)
             else:
                 with write.open('rb') as old: shutil.copyfileobj(old, f, _block)
+            f.flush()
+            if others: _begin_writing(f) # the disk takes all of them at once
+    for o in (*others, path): sync(o)
 
 # %% ../../nbs/03b_memory.files.ipynb #ab9b0198
 def put_twice(
@@ -506,7 +505,7 @@ def put_files(
         try:
             (at/'new').mkdir()
             for p,write in zip(paths, writes.values()): _write_new(at/'new'/p.name, write)
-            sync(at/'new', *(at/'new').iterdir())
+            sync(at/'new')
             if _link_all(paths, at): _turn_to('new', at)
             else:
                 for p in paths: os.replace(at/'new'/p.name, p)
@@ -541,7 +540,7 @@ def _link_all(paths, at):
 
 def _keep_as(new, path):
     try: os.link(path, new)
-    except OSError: _write_new(new, Path(path)); sync(new)
+    except OSError: _write_new(new, Path(path))
 
 # %% ../../nbs/03b_memory.files.ipynb #a3136725
 def _settle(paths, at):

@@ -88,9 +88,9 @@ def thaw(o, tensors: dict):
     - `tensors`: By name; each is used once"""
     ...
 
-def sync(*paths):
-    """Wait until files, and the file names in folders, are on the disk
-    - `*paths`: Files and folders"""
+def sync(path):
+    """Wait until a file, or the file names in a folder, are on the disk
+    - `path`: A file or a folder"""
     ...
 
 def put_file(path: Path, write, others: Any=()):
