@@ -410,3 +410,37 @@ def test_walks_leave_out_torn_rows():
         r.place.head[1] = 6+torn # a writer is at rows 6 and 7, over 2 and 3
         same(set(walk.draw_runs(r, 200, 1, False, gen)[0].flatten().tolist()), want)
         same(set(walk.draw_episodes(r, 200, gen)[0].flatten().tolist()), want)
+
+# %% One row, in the compiled way and in the general one
+kinds_of_rows = [torch.float32,torch.float64,torch.float16,torch.int64,torch.int32,torch.uint8,torch.bool,torch.complex64,torch.bfloat16]
+
+def any_value(rng, dtype, shape):
+    "A tensor, perhaps a view or with a gradient; an array; a list"
+    some = [0, 1, 2, 100, np.nan if dtype.is_floating_point else 3, 1e30 if dtype is torch.float32 else 5]
+    v = torch.tensor(rng.choice(some, size=shape)).to(dtype)
+    how = rng.random()
+    if how<.1 and v.ndim: return torch.stack([v,v], -1)[...,0]
+    if how<.2 and v.is_floating_point(): return v.requires_grad_()
+    if how<.3 and dtype is not torch.bfloat16: return v.numpy()
+    return v.tolist() if how<.35 else v
+
+def added(r, row):
+    try: r.add(**row)
+    except Exception as e: return type(e).__name__,str(e)
+    return {k: (v.dtype, v[-1:].tolist()) for k,v in r[:].items()}
+
+@pytest.mark.filterwarnings('ignore')
+def test_rows_of_tensors():
+    "A row of tensors, arrays and numbers is stored, or refused in the same words, whether the compiled function takes it or not"
+    rng,stored = np.random.default_rng(0),0
+    def kind(): return kinds_of_rows[rng.integers(9)],[(), (1,), (2,), (2,3)][rng.integers(4)]
+    for _ in range(600):
+        fields,a,b = {k: kind() for k in 'abc'[:rng.integers(1, 4)]},Ring(5),Ring(5)
+        for r in (a, b): r.add(**{k: torch.zeros(shape, dtype=dtype) for k,(dtype,shape) in fields.items()})
+        for _ in range(2):
+            row = {k: any_value(rng, *(o if rng.random()<.8 else kind())) for k,o in fields.items()}
+            b.writer = lambda row: False # as for a row that it does not take
+            res = added(a, row)
+            assert repr(res)==repr(added(b, row)), row
+            stored += isinstance(res, dict)
+    assert stored>600

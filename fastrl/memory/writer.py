@@ -1,6 +1,6 @@
 """Compile a function that writes rows of known fields
 
-A loop adds a row at each step. Checking its fields one by one takes longer than copying them, so `row_writer` makes a function for the fields of a store: it tests whether a row fits as it is, and packs a short row in one call. Rows that fail the test take the general way, which converts or refuses them.
+A loop adds a row at each step. Checking its fields one by one takes longer than copying them, so `row_writer` makes a function for the fields of a store: it tests whether a row of arrays, tensors and numbers fits as it is, and packs a short row in one call. Rows that fail the test take the general way, which converts or refuses them.
 
 Docs: https://fastrl.github.io/fastrl/memory.writer.html.md"""
 
@@ -10,7 +10,7 @@ Docs: https://fastrl.github.io/fastrl/memory.writer.html.md"""
 __all__ = ['row_writer']
 
 # %% ../../nbs/00ab_memory.writer.ipynb #00ab0003
-import math, numpy as np, struct
+import math, numpy as np, struct, torch
 from collections import OrderedDict
 from ..core import BD
 from .turn import *
@@ -61,23 +61,33 @@ def add(row):
     try:
         if not ({form}): return False
         {names}, = {values},
+        if not ({tests}):
+            {names}, = {plain},
+            if not ({tests}): return False
     except _lookup: return False
-    if {tests}:
-        with _lock:
-            total = _head[0]
-            if _head[1]<=total{free}:
-                _n = {slot}
-                try:
-                    _head[1] = total+1
-                    {write}
-                    _head[0] = total+1
-                except BaseException: # Ctrl-C: the row is written all the same
-                    _head[1] = total+1
-                    {write}
-                    _head[0] = total+1
-                    raise
-                return True
+    with _lock:
+        total = _head[0]
+        if _head[1]<=total{free}:
+            _n = {slot}
+            try:
+                _head[1] = total+1
+                {write}
+                _head[0] = total+1
+            except BaseException: # Ctrl-C: the row is written all the same
+                _head[1] = total+1
+                {write}
+                _head[0] = total+1
+                raise
+            return True
     return False'''
+
+def _plain(x, dtype):
+    "A tensor as NumPy has it; one without axes as a number, if it has this `dtype`"
+    if type(x) is not torch.Tensor: return x
+    a = x.numpy() # an error if it has a gradient, or lies elsewhere
+    return a if a.ndim or a.dtype is not dtype else a[()]
+
+# %% ../../nbs/00ab_memory.writer.ipynb #fe46b939
 
 def _at(path): return 'row'+''.join(f'[{o!r}]' for o in path)
 
@@ -102,7 +112,8 @@ def row_writer(
     plain = all(type(o) in (str, int) for f in fields for o in f.path) # they become code
     if place.arrays is None or not plain: return lambda row: False
     env = dict(_head=place.head, _lock=lock, _cap=len(place), _place=place, _packed=place.packed, _type=type,
-               _ndarray=np.ndarray, _int=int, _floats={float, np.float64}, _len=len, _lookup=(LookupError, TypeError),
+               _ndarray=np.ndarray, _int=int, _floats={float, np.float64}, _len=len, _plain=_plain,
+               _lookup=(LookupError, TypeError, RuntimeError),
                _holders={dict, tuple, OrderedDict, BD}, _me=this_process())
     tests,writes,form,packed,end = [],[],'=',[],0
     for i,(f,col) in enumerate(zip(fields, place.arrays.values())):
@@ -115,6 +126,7 @@ def row_writer(
         writes = [f'_pack(_bytes, _n*{fields.nbytes}, {", ".join(packed)})']
     exec(_writer_code.format(
         names=', '.join(f'x{i}' for i in range(len(fields))), values=', '.join(_at(f.path) for f in fields),
+        plain=', '.join(f'_plain(x{i}, _d{i})' for i in range(len(fields))),
         form=' and '.join(_form_tests([f.path for f in fields])), tests=' and '.join(tests), write='; '.join(writes),
         # a place that grows may have grown meanwhile
         free=f' and _head[{turn_word}]==_me' if place.others else '' if base is None else

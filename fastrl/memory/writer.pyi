@@ -1,6 +1,6 @@
 """Compile a function that writes rows of known fields
 
-A loop adds a row at each step. Checking its fields one by one takes longer than copying them, so `row_writer` makes a function for the fields of a store: it tests whether a row fits as it is, and packs a short row in one call. Rows that fail the test take the general way, which converts or refuses them.
+A loop adds a row at each step. Checking its fields one by one takes longer than copying them, so `row_writer` makes a function for the fields of a store: it tests whether a row of arrays, tensors and numbers fits as it is, and packs a short row in one call. Rows that fail the test take the general way, which converts or refuses them.
 
 Docs: https://fastrl.github.io/fastrl/memory.writer.html.md"""
 from typing import Any, overload
