@@ -1159,3 +1159,18 @@ def test_pickled_beside_a_thread(kind):
             same(batch['next_state'], batch['state']+1)
             if kind!='shared': same(batch['serial'].float().expand(4, 2), batch['state'])
             twin.update_td(torch.rand(4,1), _, batch['serial'])
+
+@pytest.mark.parametrize('form', [np.float64, np.float32, np.float16, np.int64, torch.float64])
+def test_td_errors_of_any_form(form):
+    "Arrays and doubles make the priorities that the same numbers make one by one"
+    ers = [ExperienceReplay(8, 50, 1, seed=0, sampler=Prioritized(seed=0)) for _ in range(2)]
+    for er in ers:
+        for i in range(70): er.add(x=float(i))
+    for _ in range(9):
+        (batch,idxs),again = (er.sample() for er in ers)
+        td = np.random.default_rng(_).random((8,1))*9
+        td = torch.tensor(td, dtype=form) if isinstance(form, torch.dtype) else td.astype(form)
+        ers[0].update_td(td, idxs, batch['serial'])
+        ers[1].update_td(tensor(td.tolist()).float(), again[1].tolist(), again[0]['serial'].tolist())
+        assert torch.equal(*(er['td_error'] for er in ers))
+        assert torch.equal(*(er.sampler.tree[:] for er in ers))

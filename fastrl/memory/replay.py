@@ -249,8 +249,7 @@ def add(self:ExperienceReplay,
     if _: refuse_positions(*_)
     for k,o in self.later.items(): row.setdefault(k, o)
     if type(td := row.setdefault('td_error', 0.)) is int and abs(td)<2**53: row['td_error'] = float(td)
-    ours = type(self).__add__ is ExperienceReplay.__add__
-    if ours and self.ring.fields and not self.freeze_memory:
+    if type(self).__add__ is ExperienceReplay.__add__ and self.ring.fields and not self.freeze_memory:
         try: self.ring.add(**row); return self
         except ValueError: pass # lists and the like, or a row to be refused
     return self+one_row(row, not self.ring.fields)
@@ -299,11 +298,12 @@ def update_td(self:ExperienceReplay,
 @patch
 def _as_drawn(self:ExperienceReplay, td_errors, idxs, serials):
     "The arrays of the usual update, which nothing can refuse; `None` if this is another"
+    if type(td_errors) is np.ndarray: td_errors = tensor_from(td_errors)
     if not (type(td_errors) is type(idxs) is type(serials) is Tensor and td_errors.is_cpu and idxs.is_cpu
-            and serials.is_cpu and td_errors.dtype is torch.float32 and idxs.dtype is serials.dtype is torch.int64
-            and not td_errors.requires_grad and type(self.sampler) in (Uniform, Prioritized)
+            and serials.is_cpu and not td_errors.requires_grad and td_errors.dtype in (torch.float32, torch.float64)
+            and idxs.dtype is serials.dtype is torch.int64 and type(self.sampler) in (Uniform, Prioritized)
             and self.ring.place.arrays): return
-    i,td,s = idxs.numpy(),td_errors.numpy(),serials.numpy()
+    i,td,s = idxs.numpy(),td_errors.float().numpy(),serials.numpy()
     if i.ndim==1 and td.shape==(len(i),1)==s.shape and _all_usable(i, td[:,0], len(self.ring)): return i,td,s
 
 @compiled

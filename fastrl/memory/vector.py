@@ -211,9 +211,13 @@ def true_next(
     return nxt
 
 def _here(o):
-    "Tensors, also nested, without a gradient and in ordinary memory"
+    "Tensors, also nested, as arrays; those that NumPy lacks without a gradient and in ordinary memory"
     if type(o) is np.ndarray: return o
-    return map_leaves(lambda v: v.detach().cpu() if isinstance(v, torch.Tensor) else v, o)
+    return map_leaves(lambda v: _on_this_side(v.detach().cpu()) if isinstance(v, torch.Tensor) else v, o)
+
+def _on_this_side(t):
+    try: return t.numpy()
+    except (TypeError, RuntimeError): return t
 
 def _readable(infos, n): return isinstance(infos, dict) or isinstance(infos, (list, tuple)) and len(infos)==n
 

@@ -81,7 +81,7 @@ def add(row):
             return True
     return False'''
 
-def _plain(x, dtype):
+def _as_numpy(x, dtype):
     "A tensor as NumPy has it; one without axes as a number, if it has this `dtype`"
     if type(x) is not torch.Tensor: return x
     a = x.numpy() # an error if it has a gradient, or lies elsewhere
@@ -112,7 +112,7 @@ def row_writer(
     plain = all(type(o) in (str, int) for f in fields for o in f.path) # they become code
     if place.arrays is None or not plain: return lambda row: False
     env = dict(_head=place.head, _lock=lock, _cap=len(place), _place=place, _packed=place.packed, _type=type,
-               _ndarray=np.ndarray, _int=int, _floats={float, np.float64}, _len=len, _plain=_plain,
+               _ndarray=np.ndarray, _int=int, _floats={float, np.float64}, _len=len, _as_numpy=_as_numpy,
                _lookup=(LookupError, TypeError, RuntimeError),
                _holders={dict, tuple, OrderedDict, BD}, _me=this_process())
     tests,writes,form,packed,end = [],[],'=',[],0
@@ -126,7 +126,7 @@ def row_writer(
         writes = [f'_pack(_bytes, _n*{fields.nbytes}, {", ".join(packed)})']
     exec(_writer_code.format(
         names=', '.join(f'x{i}' for i in range(len(fields))), values=', '.join(_at(f.path) for f in fields),
-        plain=', '.join(f'_plain(x{i}, _d{i})' for i in range(len(fields))),
+        plain=', '.join(f'_as_numpy(x{i}, _d{i})' for i in range(len(fields))),
         form=' and '.join(_form_tests([f.path for f in fields])), tests=' and '.join(tests), write='; '.join(writes),
         # a place that grows may have grown meanwhile
         free=f' and _head[{turn_word}]==_me' if place.others else '' if base is None else
