@@ -432,6 +432,8 @@ def put_twice(
     put_file(path, at) # no link, since somebody may write into the file
 
 # %% ../../nbs/03b_memory.files.ipynb #a130cba6
+_locks = weakref.WeakSet()
+
 class FileLock:
     "A lock on a file or a folder, held until `let_go`, or until this object is gone"
     def __init__(self,
@@ -455,8 +457,12 @@ class FileLock:
         if alone: _alone.add(fd)
         try: fcntl.flock(fd, fcntl.LOCK_EX|(0 if wait else fcntl.LOCK_NB))
         except BlockingIOError:
-            raise ValueError(f'another writer has locked {path}: only one may write at a time') from None
+            ours = any(o._held and o._process==os.getpid() and os.path.samestat(o._of, self._of) for o in [*_locks])
+            raise ValueError(f'another writer has locked {path}: only one may write at a time'+ours*
+                             '. It is an object of this program: `del` it (a notebook also keeps it in `Out` if a cell '
+                             'showed it: restart the kernel)') from None
         except OSError: pass # some network drives have no such lock
+        _locks.add(self)
 
     def let_go(self):
         "Unlock it"
