@@ -1616,3 +1616,31 @@ def test_a_reader_beside_a_writer(tmp_path, caplog):
         for _ in range(20): next(loader)
         assert reader.num_episodes==2
         assert ['did somebody remove it' in o.getMessage() for o in caplog.records if o.levelname=='WARNING']==[True]*gone
+
+def test_steps_exact_tensors(monkeypatch):
+    "A step that needs no closer look becomes the tensors that a closer look would make of it"
+    rng,took = np.random.default_rng(0),0
+    look = dataset._exact_tensors
+    def value(f, lead):
+        v = tensor(rng.choice([0, 1, 2, 100, np.nan if f.dtype.is_floating_point else 3], size=lead+f.shape)).to(f.dtype)
+        how = rng.random()
+        if how<.1 and v.is_floating_point(): return v.requires_grad_()
+        if how<.2 and v.is_complex(): return v.conj()
+        if how<.5: v = v.numpy()
+        if how<.3: return v[::-1] if v.ndim else v.astype(v.dtype.newbyteorder())
+        if .5<how<.7: return v.tolist()
+        return v if how<.9 else [1, 1.5, True, 2**70, 1e300, np.inf, -1, None, 'a', np.float32(2), np.int64(3)][rng.integers(11)]
+    def kind(): return FieldType([(), (2,), (2,3)][rng.integers(3)], [torch.float32, torch.float64, torch.int64, torch.bool,
+                                                                      torch.uint8, torch.complex64][rng.integers(6)])
+    def fit(step, schema, lead):
+        try: return repr(dataset.fit_schema(step, schema, lead)[1])
+        except ValueError as e: return str(e)
+    for _ in range(1500):
+        schema,lead = {(k,): kind() for k in 'abc'[:rng.integers(1, 4)]},[(), (2,)][rng.integers(2)]
+        step = {k[0]: value(f if rng.random()<.8 else kind(), lead) for k,f in schema.items()}
+        res = fit(step, schema, lead)
+        took += look(step, schema, lead) is not None
+        with monkeypatch.context() as m:
+            m.setattr(dataset, '_exact_tensors', lambda *_: None)
+            assert fit(step, schema, lead)==res
+    assert took>300

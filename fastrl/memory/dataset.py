@@ -55,6 +55,26 @@ def _first_schema(ts, k):
         raise ValueError(f'fields are named by strings, got {[path_name(p) for p in ts]}')
     return {f.path: FieldType(f.shape, f.dtype, ts[f.path][0].device) for f in fields_of(ts, not k)}
 
+# %% ../../nbs/05d_memory.dataset.ipynb #962ec643
+def _of_number(v, dtype):
+    "A Python number as a tensor of `dtype`, if nothing is lost; `None` if it needs a closer look"
+    if type(v) is float and dtype is torch.float32 and -3e38<v<3e38 or type(v) is int and dtype is torch.int64 \
+            and -2**63<=v<2**63 or type(v) is bool and dtype is torch.bool: return torch.tensor(v, dtype=dtype)
+
+def _exact_tensors(data, schema, lead):
+    "The tensors of `data` by path, if all are of the shapes and dtypes of `schema`; `None` if one needs a closer look"
+    res = {}
+    for p,f in schema.items() if len(data)==len(schema) else ():
+        if (v := data.get(p[0]) if len(p)==1 else None) is None: return
+        if not isinstance(v, (np.ndarray,Tensor)): v = None if lead or f.shape else _of_number(v, f.dtype)
+        elif type(v) is np.ndarray and v.flags.writeable:
+            try: v = torch.from_numpy(v)
+            except (TypeError, ValueError): return # of a foreign byte order, or a view backwards
+        if (type(v) is not Tensor or v.dtype is not f.dtype or v.shape!=(*lead, *f.shape) or not v.is_cpu
+                or v.requires_grad or v.layout is not torch.strided or v.is_neg() or v.is_conj()): return
+        res[p] = v
+    return res
+
 # %% ../../nbs/05d_memory.dataset.ipynb #62f917a5
 def fit_schema(
     data:dict, # A step, or columns of steps
@@ -68,6 +88,7 @@ def fit_schema(
     - returns: the schema, tensors by path"""
     if not isinstance(data, dict) or not data:
         raise ValueError(f'a step is a dict of its fields, like `dict(obs=…, reward=…)`, got {data!r:.60}')
+    if schema and (ts := _exact_tensors(data, schema, lead)): return schema,ts
     ts = tensors_of(data)
     schema = schema or _first_schema(ts, len(lead))
     if ts.keys()!=schema.keys(): check_names(ts, schema, 'a step here')
