@@ -275,10 +275,13 @@ class OfClass:
         if obj is None: return MethodType(self.f, cls)
         name = self.f.__name__
         how = '(…)' if name=='empty' else f'.{name}(folder)'
+        if name=='empty' and hasattr(obj, 'clear'): raise AttributeError('`empty` makes a new memory: write '
+                                                                         '`memory.clear()` to forget what this one has')
         raise AttributeError(f'`{name}` makes a new memory: write `memory = {cls.__name__}{how}`')
 
 def _made_anew(self):
     name = type(self).__name__
+    if type(self).clear is not Savable.clear: raise AttributeError(f'{name!r} has no `reset`: write `memory.clear()`')
     raise AttributeError(f'{name!r} has no `clear` and no `reset`: for one without rows write `memory = {name}(…)`')
 Savable.clear = Savable.reset = property(_made_anew)
 
