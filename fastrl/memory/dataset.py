@@ -540,6 +540,7 @@ def clear(self:EpisodeDataset)->EpisodeDataset:
     with self._writing_alone(), self._at_once():
         t = self.table
         lines = abs(t.lines())
+        t.clears += 1 # workers have drawn ahead
         t.oldest = t.end
         t.evicted = 0
         self.forget_steps(lines[lines[:,1]>0].tolist())

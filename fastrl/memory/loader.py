@@ -222,8 +222,7 @@ class EpisodeLoader(DataLoader):
         s.resumed = None # they have it
         # a process that was forked from one with a GPU can use none
         pin = self.pin_memory and torch.cuda.is_available() and not torch.cuda._is_in_bad_fork()
-        taken = ([(i, (slots[worker].take(o, pin), at, n)) for i,(o,at,n) in parts] for worker,parts in chunks)
-        return self._batches(taken, chunks)
+        return self._batches(self._handed_over(chunks, slots, pin, self._n_cleared()), chunks)
 
 # %% ../../nbs/05h_memory.loader.ipynb #7241e1bd
 _of_parents = [] # iterators that forked processes leave alone
@@ -250,6 +249,19 @@ def _batches(self:EpisodeLoader, chunks, workers=None):
             else:
                 workers._shutdown = True # nor does torch end them from here
                 _of_parents.append(workers) # torch refuses another iterator at an address that it knows
+
+# %% ../../nbs/05h_memory.loader.ipynb #7241e1be
+@patch
+def _handed_over(self:EpisodeLoader, chunks, slots, pin, was):
+    "What workers drew, but for what they had ahead when the episodes were cleared"
+    stale = 0
+    for worker,parts in chunks:
+        if (now := self._n_cleared())!=was: was,stale = now,self.num_workers*self.prefetch_factor
+        if stale: stale -= 1
+        else: yield [(i, (slots[worker].take(o, pin), at, n)) for i,(o,at,n) in parts]
+
+@patch
+def _n_cleared(self:EpisodeLoader): return [o.table.clears for o in self.episodes.drawn]
 
 # %% ../../nbs/05h_memory.loader.ipynb #93b19987
 @patch(as_prop=True)

@@ -361,7 +361,9 @@ def check_column(
     have = tuple(t.shape[lead:])
     if have!=tuple(shape) or not (t.dtype==dtype or (python or not exact) and fits(t, python, dtype)):
         raise ValueError(f'`{name}` should be {like(shape, dtype)}, got {like(have, t.dtype)}'
-                         +': convert it first'*(have==tuple(shape)))
+                         +': convert it first'*(same := have==tuple(shape))
+                         +', or begin with floats: the first row, or a `schema`, says what a column holds'
+                         *(same and t.is_floating_point() and not (dtype.is_floating_point or dtype.is_complex)))
 
 # %% ../../nbs/00a_memory.row.ipynb #78941902
 def check_names(

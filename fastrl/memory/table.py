@@ -37,7 +37,7 @@ def whole_numbers(
 _first_line = 3 # lines of counts in front of the entries
 _at_next,_at_oldest,_at_end,_at_next_id = (0,0),(0,1),(0,2),(0,3)
 _at_episodes,_at_steps,_at_evicted,_at_changes = (1,0),(1,1),(1,2),(1,3)
-_at_halves,_at_doubts,_at_scored = (2,0),(2,1),(2,2)
+_at_halves,_at_doubts,_at_scored,_at_clears = (2,0),(2,1),(2,2),(2,3)
 
 def _count_at(at, doc):
     def get(self): return self.place.array.item(at)
@@ -70,6 +70,7 @@ class Table:
     halves = _count_at(_at_halves, 'One bit per field: is it stored as float16?')
     doubts = _count_at(_at_doubts, 'Did a reader find a file damaged?')
     scored = _count_at(_at_scored, 'Does a score decide which episode goes?')
+    clears = _count_at(_at_clears, 'How often all episodes were forgotten')
 
     @property
     def array(self): return self.place.array

@@ -29,6 +29,7 @@ class Table:
     halves: Any
     doubts: Any
     scored: Any
+    clears: Any
     place: Any
     inode: Any
 
