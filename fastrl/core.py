@@ -10,7 +10,8 @@ Docs: https://fastrl.github.io/fastrl/core.html.md"""
 __all__ = ['leaves', 'map_leaves', 'path_name', 'leaf_at', 'printable', 'difference', 'test_same', 'test_in', 'test_len',
            'test_lt', 'tensor_from', 'row_index', 'row_numbers', 'TensorBatch', 'in_lines', 'BD', 'columns_html',
            'rows_text', 'whole_number', 'refuse_words', 'usable_device', 'sent', 'warn_user', 'Progress',
-           'signals_held', 'compiled', 'check_idxs', 'aligned_zeros', 'prefetch', 'in_large_pages']
+           'signals_held', 'compiled', 'check_idxs', 'aligned_zeros', 'writable', 'OwnArrays', 'prefetch',
+           'in_large_pages']
 
 # %% ../nbs/00_core.ipynb #4703f0cd
 import ctypes, functools, math, mmap, numba, signal, sys, threading, time, warnings
@@ -517,6 +518,20 @@ def aligned_zeros(
     - `dtype`: Of 8 bytes"""
     a = np.zeros(n+8, dtype)
     return a[-a.ctypes.data%64//8:][:n]
+
+# %% ../nbs/00_core.ipynb #c0de1002
+def writable(
+    o, # An array, or dicts, lists and tuples with arrays in them
+):
+    """`o`, with a copy of each array that can only be read
+    - `o`: An array, or dicts, lists and tuples with arrays in them"""
+    if isinstance(o, np.ndarray): return o if o.flags.writeable else np.array(o)
+    if type(o) is dict: return {k: writable(v) for k,v in o.items()}
+    return type(o)(map(writable, o)) if type(o) in (list, tuple) else o
+
+class OwnArrays:
+    "An object whose arrays can be written after unpickling, too"
+    def __setstate__(self, state): vars(self).update(writable(state))
 
 # %% ../nbs/00_core.ipynb #5e1fa0c2
 

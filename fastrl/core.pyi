@@ -7,7 +7,7 @@ from typing import Any, overload
 from contextlib import contextmanager
 import numpy as np, torch
 from torch import Tensor
-__all__ = ['leaves', 'map_leaves', 'path_name', 'leaf_at', 'printable', 'difference', 'test_same', 'test_in', 'test_len', 'test_lt', 'tensor_from', 'row_index', 'row_numbers', 'TensorBatch', 'in_lines', 'BD', 'columns_html', 'rows_text', 'whole_number', 'refuse_words', 'usable_device', 'sent', 'warn_user', 'Progress', 'signals_held', 'compiled', 'check_idxs', 'aligned_zeros', 'prefetch', 'in_large_pages']
+__all__ = ['leaves', 'map_leaves', 'path_name', 'leaf_at', 'printable', 'difference', 'test_same', 'test_in', 'test_len', 'test_lt', 'tensor_from', 'row_index', 'row_numbers', 'TensorBatch', 'in_lines', 'BD', 'columns_html', 'rows_text', 'whole_number', 'refuse_words', 'usable_device', 'sent', 'warn_user', 'Progress', 'signals_held', 'compiled', 'check_idxs', 'aligned_zeros', 'writable', 'OwnArrays', 'prefetch', 'in_large_pages']
 
 def leaves(o, path: tuple=()):
     """Each `(path, leaf)` of `o`, in order
@@ -238,6 +238,17 @@ def aligned_zeros(n: int, dtype: Any=np.float64) -> np.ndarray:
     - `n`: How many
     - `dtype`: Of 8 bytes"""
     ...
+
+def writable(o):
+    """`o`, with a copy of each array that can only be read
+    - `o`: An array, or dicts, lists and tuples with arrays in them"""
+    ...
+
+class OwnArrays:
+    """An object whose arrays can be written after unpickling, too"""
+
+    def __setstate__(self, state):
+        ...
 
 def prefetch(a, i: int):
     """Have the processor fetch the cache line of an element, and don't wait for it

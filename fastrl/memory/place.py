@@ -583,7 +583,7 @@ def __getstate__(self:Place):
 def __setstate__(self:Place, state):
     self.__dict__.update(state)
     if not self.fields: return
-    if isinstance(state['packed'], np.ndarray): self.packed = torch.from_numpy(state['packed'])
+    if isinstance(state['packed'], np.ndarray): self.packed = torch.from_numpy(writable(state['packed']))
     if self.path: self.open()
     else:
         self.shared = self.packed.is_shared() # a copy by value, as `deepcopy` makes, is not
