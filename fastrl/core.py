@@ -9,8 +9,9 @@ Docs: https://fastrl.github.io/fastrl/core.html.md"""
 # %% auto #0
 __all__ = ['leaves', 'map_leaves', 'path_name', 'leaf_at', 'printable', 'difference', 'test_same', 'test_in', 'test_len',
            'test_lt', 'tensor_from', 'row_index', 'row_numbers', 'TensorBatch', 'in_lines', 'BD', 'columns_html',
-           'rows_text', 'whole_number', 'refuse_words', 'usable_device', 'sent', 'warn_user', 'Progress',
-           'signals_held', 'compiled', 'check_idxs', 'aligned_zeros', 'prefetch', 'in_large_pages']
+           'rows_text', 'whole_number', 'true_or_false', 'number_within', 'refuse_words', 'usable_device', 'sent',
+           'warn_user', 'Progress', 'signals_held', 'compiled', 'check_idxs', 'aligned_zeros', 'writable', 'OwnArrays',
+           'prefetch', 'in_large_pages']
 
 # %% ../nbs/00_core.ipynb #4703f0cd
 import ctypes, functools, math, mmap, numba, signal, sys, threading, time, warnings
@@ -352,6 +353,31 @@ def whole_number(
         raise ValueError(f'`{name}` should be a whole number {limits}, got {n!r:.80}')
     return i
 
+def true_or_false(
+    name:str, # Of the argument, for the error
+    o, # Anything but a word: Python counts each as true, also `'False'`
+)->bool:
+    """`o` as a bool, or a `ValueError` that names it
+    - `name`: Of the argument, for the error
+    - `o`: Anything but a word: Python counts each as true, also `'False'`"""
+    if isinstance(o, str): raise ValueError(f'`{name}` should be True or False, got {o!r:.80}')
+    return bool(o)
+
+def number_within(
+    name:str, # Of the argument, for the error
+    v, # A number
+    least, most, # Its limits
+    want:str=None, # The limits in words
+):
+    """`v`, or a `ValueError` that names it
+    - `name`: Of the argument, for the error
+    - `v`: A number
+    - `most`: Its limits
+    - `want`: The limits in words"""
+    if not isinstance(v, (int, float, np.number)) or not least<=v<=most:
+        raise ValueError(f'`{name}` should be a number {want or f"from {least} to {most}"}, got {v!r:.80}')
+    return v
+
 # %% ../nbs/00_core.ipynb #be04555e
 def refuse_words(
     where:str, # The function
@@ -517,6 +543,20 @@ def aligned_zeros(
     - `dtype`: Of 8 bytes"""
     a = np.zeros(n+8, dtype)
     return a[-a.ctypes.data%64//8:][:n]
+
+# %% ../nbs/00_core.ipynb #c0de1002
+def writable(
+    o, # An array, or dicts, lists and tuples with arrays in them
+):
+    """`o`, with a copy of each array that can only be read
+    - `o`: An array, or dicts, lists and tuples with arrays in them"""
+    if isinstance(o, np.ndarray): return o if o.flags.writeable else np.array(o)
+    if type(o) is dict: return {k: writable(v) for k,v in o.items()}
+    return type(o)(map(writable, o)) if type(o) in (list, tuple) else o
+
+class OwnArrays:
+    "An object whose arrays can be written after unpickling, too"
+    def __setstate__(self, state): vars(self).update(writable(state))
 
 # %% ../nbs/00_core.ipynb #5e1fa0c2
 

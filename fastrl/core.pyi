@@ -7,7 +7,7 @@ from typing import Any, overload
 from contextlib import contextmanager
 import numpy as np, torch
 from torch import Tensor
-__all__ = ['leaves', 'map_leaves', 'path_name', 'leaf_at', 'printable', 'difference', 'test_same', 'test_in', 'test_len', 'test_lt', 'tensor_from', 'row_index', 'row_numbers', 'TensorBatch', 'in_lines', 'BD', 'columns_html', 'rows_text', 'whole_number', 'refuse_words', 'usable_device', 'sent', 'warn_user', 'Progress', 'signals_held', 'compiled', 'check_idxs', 'aligned_zeros', 'prefetch', 'in_large_pages']
+__all__ = ['leaves', 'map_leaves', 'path_name', 'leaf_at', 'printable', 'difference', 'test_same', 'test_in', 'test_len', 'test_lt', 'tensor_from', 'row_index', 'row_numbers', 'TensorBatch', 'in_lines', 'BD', 'columns_html', 'rows_text', 'whole_number', 'true_or_false', 'number_within', 'refuse_words', 'usable_device', 'sent', 'warn_user', 'Progress', 'signals_held', 'compiled', 'check_idxs', 'aligned_zeros', 'writable', 'OwnArrays', 'prefetch', 'in_large_pages']
 
 def leaves(o, path: tuple=()):
     """Each `(path, leaf)` of `o`, in order
@@ -174,6 +174,20 @@ def whole_number(name: str, n, least: int=1, most: int | None=None) -> int:
     - `most`: Without it there is no upper limit"""
     ...
 
+def true_or_false(name: str, o) -> bool:
+    """`o` as a bool, or a `ValueError` that names it
+    - `name`: Of the argument, for the error
+    - `o`: Anything but a word: Python counts each as true, also `'False'`"""
+    ...
+
+def number_within(name: str, v, least, most, want: str | None=None):
+    """`v`, or a `ValueError` that names it
+    - `name`: Of the argument, for the error
+    - `v`: A number
+    - `most`: Its limits
+    - `want`: The limits in words"""
+    ...
+
 def refuse_words(where: str, got: dict, of: Any=None, /, **ours):
     """Raise a `TypeError` for the first keyword in `got`, with the word used here
     - `where`: The function
@@ -238,6 +252,17 @@ def aligned_zeros(n: int, dtype: Any=np.float64) -> np.ndarray:
     - `n`: How many
     - `dtype`: Of 8 bytes"""
     ...
+
+def writable(o):
+    """`o`, with a copy of each array that can only be read
+    - `o`: An array, or dicts, lists and tuples with arrays in them"""
+    ...
+
+class OwnArrays:
+    """An object whose arrays can be written after unpickling, too"""
+
+    def __setstate__(self, state):
+        ...
 
 def prefetch(a, i: int):
     """Have the processor fetch the cache line of an element, and don't wait for it

@@ -4,6 +4,8 @@ from types import SimpleNamespace
 from functools import partial
 import gymnasium as gym, numpy as np, pytest, torch
 from fastrl import *
+from fastrl.memory.episodes import RingBufferDataset
+from fastrl.memory.replay import ExperienceReplayException
 
 n = 4
 vector = dict(state=np.zeros((n,3), np.float32), action=np.zeros(n, int), reward=np.ones(n), terminated=np.zeros(n, bool))
@@ -194,7 +196,7 @@ def test_the_words_of_cleanrls_buffer(name, write):
 
 def test_a_capacity_where_alpha_stands():
     "torchrl's sampler takes it first: each power of a TD error was infinite, which the error did not say"
-    with pytest.raises(ValueError, match='`alpha` should be from 0 to 10, got 10000'): Prioritized(10_000, .6)
+    with pytest.raises(ValueError, match='`alpha` should be a number from 0 to 10, got 10000'): Prioritized(10_000, .6)
 
 @pytest.mark.parametrize('how', [copy.copy, copy.deepcopy, lambda o: pickle.loads(pickle.dumps(o))])
 def test_copies_know_no_other_names(how):
@@ -352,3 +354,27 @@ def test_an_observation_that_was_written_over(add):
             goal = make((2,3)) # stays what it is
             add(ExperienceReplay(max_sz=9, warmup_sz=1), {k: dict(seen=o, goal=goal) for k,o in (('state',steps[:-1]), ('next_state',steps[1:]))}
                 if add is not by_add else dict(state=steps[:-1], next_state=steps[1:]))
+
+@pytest.mark.parametrize('make,wrong', [(ExperienceReplay, dict(warmup_sz='100')), (ExperienceReplay, dict(warmup_sz=None)),
+    (ExperienceReplay, dict(shared='False')), (ExperienceReplay, dict(freeze_memory='no')), (ExperienceReplay, dict(gamma='.9')),
+    *((Prioritized, {k: v}) for k in ('alpha','beta','beta_steps','eps','eta') for v in ('1e-6', None))])
+def test_words_for_numbers(make, wrong):
+    "An argument from a command line or a YAML file (there, `1e-6` is a word) raises by its name"
+    (k,v), = wrong.items()
+    with pytest.raises((ValueError,ExperienceReplayException), match=f'`{k}` should be .*, got {v!r}'): make(**wrong)
+
+def test_beta_that_is_a_word():
+    sampler = Prioritized()
+    with pytest.raises(ValueError, match="`beta` should be a number from 0 to 1, got '1'"): sampler.beta = '1'
+
+@pytest.mark.parametrize('first', [True,False])
+def test_masked_values(first):
+    "A masked value is none: it isn't stored as if it were"
+    memory,masked = ExperienceReplay(max_sz=9, warmup_sz=1),np.ma.masked_array([1.,2.], [True,False])
+    if not first: memory.add(x=np.zeros(2))
+    for add in (lambda: memory+dict(x=masked[None]), lambda: memory.add(x=masked)):
+        with pytest.raises(ExperienceReplayException, match='`x` has masked values: fill them first'): add()
+    memory.add(x=np.ma.masked_array([1.,2.]))
+    assert torch.equal(memory['x'][-1], torch.tensor([1.,2.], dtype=torch.float64))
+    replay = EpisodeReplay(RingBufferDataset(9), 1, 1)
+    with pytest.raises(ValueError, match='`x` has masked values'): replay.add_step(dict(x=masked), False)

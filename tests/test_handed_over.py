@@ -1,5 +1,6 @@
 "Memories that are handed to other processes, as arguments or through a queue: a copy is a copy, and what is shared is shared"
 import copy, multiprocessing as mp, os, pickle, signal, threading, time
+from functools import partial
 from unittest.mock import patch
 import numpy as np, pytest, torch
 from torch import tensor
@@ -587,3 +588,64 @@ def test_reader_of_a_file_of_others(tmp_path):
     reader = ExperienceReplay(4, 50, 1, path=tmp_path/'rows')
     ExperienceReplay(4, 60, 1, path=tmp_path/'rows')+numbered(range(20))
     with pytest.raises(ExperienceReplayException, match='has the capacity 60'): len(reader)
+
+def read_only(o):
+    "As joblib hands large arrays to its workers, and Ray all of them: in memory that can only be read"
+    parts = []
+    p = pickle.dumps(o, 5, buffer_callback=parts.append)
+    assert parts
+    return pickle.loads(p, buffers=[bytes(o.raw()) for o in parts])
+
+def counted(i, frames):
+    "Row `i` of episodes of ten steps"
+    def obs(t): return np.array([[t,t+1],[t+1,t+2]] if frames else [t,t+1], np.uint8)
+    return dict(state=obs(i%10), action=i%2, reward=float(i), next_state=obs(i%10+1), terminated=i%10==9, truncated=False)
+
+@pytest.mark.parametrize('frames', [None,0,2])
+@pytest.mark.parametrize('sampler', [Uniform,Prioritized,partial(Prioritized, eta=.9)])
+def test_copy_in_memory_that_can_only_be_read(sampler, frames):
+    "It is a copy like any other: it draws, learns and takes rows, and what it was made from stays"
+    memory = ExperienceReplay(bs=8, max_sz=40, warmup_sz=1, seed=0, sampler=sampler(seed=0), n_step=3, frame_stack=frames)
+    def use(m, first):
+        for i in range(first, first+25): m.add(**counted(i, frames))
+        for _ in range(5):
+            batch,idxs = m.sample()
+            m.update_td(batch['reward']-first, idxs, batch['serial'])
+            m.sample_sequences(4, T=3)
+        m.put('reward', [0], [[7.]])
+    use(memory, 0); use(memory, 25)
+    ours,state,theirs = copy.deepcopy(memory),pickle.dumps(memory, 5),read_only(memory)
+    for o in (ours, theirs): use(o, 50)
+    same(theirs.memory, ours.memory)
+    for x,y in zip(theirs.sample(), ours.sample()): same(x, y)
+    same(pickle.dumps(memory, 5)==state, True)
+    same(len(theirs.clear()), 0)
+
+@pytest.mark.parametrize('vector', [False,True])
+def test_episodes_in_memory_that_can_only_be_read(vector):
+    "Also episodes, and the steps of those that run"
+    replay = EpisodeReplay(RingBufferDataset(50), 4, 2, seed=0)
+    def use(r, ks):
+        for i in ks: r.add_step(dict(obs=torch.full((2,), i) if vector else tensor(i)), done=[i%5==0]*2 if vector else i%5==4)
+        r.sample()
+    use(replay, range(33))
+    ours,theirs = copy.deepcopy(replay),read_only(replay)
+    for o in (ours, theirs): use(o, range(33, 70))
+    same(whole(theirs), whole(ours))
+    same(theirs.sample(), ours.sample())
+    same(theirs.clear().num_episodes, 0)
+
+def test_vector_steps_in_memory_that_can_only_be_read():
+    "Also what is known between two steps of a vector environment, and the rows of banks"
+    memory,bank = ExperienceReplay(bs=8, max_sz=40, warmup_sz=1, seed=0),ExperienceBank(max_size=5)
+    def use(m, b, ts):
+        for t in ts:
+            obs,over = np.full((2,1), t, np.float32),np.array([t%4==3, t%5==4])
+            m.add_vector(obs=obs, actions=[0,1], rewards=[t,t], terminated=over, truncated=over&False, next_obs=obs+1,
+                         infos={}, autoreset='next_step')
+            b.add(create_experience([float(t)], 0, 1., [t+1.], False))
+    use(memory, bank, range(9))
+    (ours,rest),(theirs,others) = copy.deepcopy((memory, bank)),read_only((memory, bank))
+    use(ours, rest, range(9, 30)); use(theirs, others, range(9, 30))
+    same(theirs.memory, ours.memory)
+    same([e.state for e in others], [e.state for e in rest])

@@ -1,8 +1,9 @@
 "A Ctrl-C while something is compiled for the first time waits until it is compiled"
-import os, signal, threading
+import copy, os, signal, threading
 from contextlib import contextmanager
-import numpy as np, pytest
+import numpy as np, pytest, torch
 from numba.core import event
+from fastrl import ExperienceReplay
 from fastrl.core import compiled, signals_held
 
 class Press(event.Listener):
@@ -75,3 +76,22 @@ def test_other_threads():
     t = threading.Thread(target=lambda: res.append(loops()[1](3)))
     t.start(); t.join()
     assert res==[8]
+
+@pytest.mark.parametrize('closed', [True,False])
+@pytest.mark.parametrize('exc', [KeyboardInterrupt,RuntimeError])
+def test_thread_of_a_loader_does_not_start(exc, closed, monkeypatch):
+    "A Ctrl-C meanwhile, or a system that starts no thread, comes out as it is, and the next batch as if nothing was"
+    memory = ExperienceReplay(bs=4, max_sz=50, warmup_sz=1, seed=0)+dict(x=torch.arange(50.))
+    plain,start = copy.deepcopy(memory),threading.Thread.start
+    def interrupted(thread):
+        if exc is RuntimeError: raise RuntimeError("can't start new thread")
+        signal.raise_signal(signal.SIGINT)
+        start(thread)
+    loader = memory.loader()
+    with monkeypatch.context() as m, pytest.raises(exc):
+        m.setattr(threading.Thread, 'start', interrupted)
+        next(loader)
+    if closed:
+        loader.close()
+        loader = memory.loader()
+    with loader: assert torch.equal(next(loader)[1], plain.sample()[1])

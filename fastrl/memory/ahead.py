@@ -122,8 +122,10 @@ def _raise(self:Flight):
 @patch
 def _take_off(self:Flight):
     if not self.open or self.thread: return
-    self.thread = threading.Thread(target=_draw_on, args=(self,), name='fastrl loader', daemon=True)
-    self.thread.start()
+    thread = threading.Thread(target=_draw_on, args=(self,), name='fastrl loader', daemon=True)
+    with signals_held(): # a Ctrl-C in between would leave a thread that never starts, and everyone waits for it
+        thread.start()
+        self.thread = thread
 
 def _draw_on(flight):
     try:

@@ -42,7 +42,7 @@ class Place:
         """- `device`: Where the rows live
         - `shared`: In shared memory, where other processes see the same rows?
         - `path`: A file to live in"""
-        self.device,self.shared,self.path = (usable_device(device), bool(shared),
+        self.device,self.shared,self.path = (usable_device(device), true_or_false('shared', shared),
                                              path and Path(path).expanduser().absolute())
         if self.shared+bool(self.path)+(self.device.type!='cpu')>1:
             raise ValueError('rows live in one place: give one of `device`, `shared` and `path`')
@@ -583,7 +583,7 @@ def __getstate__(self:Place):
 def __setstate__(self:Place, state):
     self.__dict__.update(state)
     if not self.fields: return
-    if isinstance(state['packed'], np.ndarray): self.packed = torch.from_numpy(state['packed'])
+    if isinstance(state['packed'], np.ndarray): self.packed = torch.from_numpy(writable(state['packed']))
     if self.path: self.open()
     else:
         self.shared = self.packed.is_shared() # a copy by value, as `deepcopy` makes, is not

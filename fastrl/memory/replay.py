@@ -84,7 +84,7 @@ class ExperienceReplay(OneMoment, Savable, DrawsAhead, DrawsChunks, LearnsOnDevi
         if seed is not None and isinstance(self.sampler, Uniform) and not self.sampler.seeded:
             Uniform.seed(self.sampler, seed)
         self.runs,self.walk,self.vectors,self.dropped_updates = Uniform(seed),Walk(),VectorSteps(),0
-        self.freeze_memory = bool(freeze_memory)
+        self.freeze_memory = true_or_false('freeze_memory', freeze_memory)
         if memory is not None: self+memory
 
     @property
@@ -101,16 +101,16 @@ class ExperienceReplayException(Exception):
     "The memory cannot store what it was given, or cannot give what it was asked for"
 ExperienceReplay.refused = ExperienceReplayException
 
-def _positive(name, n, least=1):
-    "`n` as an int of at least `least`"
-    try: return whole_number(name, n, least)
+def _positive(name, n, least=1, *more, check=whole_number):
+    "`n` as an int of at least `least`, or what else `check` makes of it"
+    try: return check(name, n, least, *more)
     except ValueError as e: raise ExperienceReplayException(str(e)) from None
 
 def _check_settings(bs, max_sz, warmup_sz, sampler, n_step, gamma):
     "Raise unless a memory can work with these"
     for k,v in dict(bs=bs, max_sz=max_sz, n_step=1 if n_step is None else n_step).items(): _positive(k, v)
-    if not isinstance(gamma, (int, float, np.number)) or not 0<=gamma<=1:
-        raise ExperienceReplayException(f'`gamma` should be a number from 0 to 1, got {gamma!r}')
+    _positive('gamma', gamma, 0, 1, check=number_within)
+    _positive('warmup_sz', warmup_sz, -np.inf, np.inf, 'of rows', check=number_within)
     if sampler is not None and (isinstance(sampler, type)
                                 or not all(hasattr(sampler, o) for o in ('draw','update'))):
         raise ExperienceReplayException('`sampler` should be `Uniform()`, `Prioritized()` or an object with '

@@ -276,6 +276,8 @@ def as_tensor(
     except (ValueError, TypeError, RuntimeError) as e:
         raise ValueError(f'`{path_name(path)}` should be numbers in a regular shape: fill up what is shorter '
                          f'({e})') from None
+    if np.ma.is_masked(v):
+        raise ValueError(f'`{path_name(path)}` has masked values: fill them first, for example by `.filled(0)`')
     if a.dtype.kind not in 'biufc':
         raise ValueError(f'`{path_name(path)}` should be numbers, got '+_no_numbers(path, v, a))
     try:

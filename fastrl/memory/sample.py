@@ -202,10 +202,10 @@ class Prioritized(Uniform):
                            epsilon='eps', priority_key="memory.update_td(td_errors, idxs, batch['serial'])",
                            beta_start='beta', max_capacity='ExperienceReplay(max_sz=…, sampler=Prioritized())')
         super().__init__(seed, device)
-        for k,v,ok,want in (('alpha', alpha, 0<=alpha<=10, 'from 0 to 10'), ('beta', beta, 0<=beta<=1, 'from 0 to 1'),
-                            ('beta_steps', beta_steps, beta_steps>=1, 'at least 1'), ('eps', eps, eps>0, 'above 0'),
-                            ('eta', eta, 0<=eta<=1, 'from 0 to 1')):
-            if not ok: raise ValueError(f'`{k}` should be {want}, got {v}')
+        for k,v,least,most in (('alpha', alpha, 0, 10), ('beta', beta, 0, 1), ('eta', eta, 0, 1)):
+            number_within(k, v, least, most)
+        number_within('beta_steps', beta_steps, 1, np.inf, 'of at least 1')
+        number_within('eps', eps, 5e-324, np.inf, 'above 0')
         if normalize not in ('batch','memory'):
             raise ValueError(f"`normalize` should be 'batch' or 'memory', got {normalize!r}")
         self.alpha,self.beta0,self.beta_steps,self.eps,self.normalize = alpha,beta,beta_steps,eps,normalize
@@ -220,8 +220,7 @@ class Prioritized(Uniform):
         return min(1., self.beta0+(1-self.beta0)*draws/self.beta_steps) if self._beta is None else self._beta
     @beta.setter
     def beta(self, value):
-        if not 0<=value<=1: raise ValueError(f'`beta` should be from 0 to 1, got {value}')
-        self._beta = value
+        self._beta = number_within('beta', value, 0, 1)
     _beta = None # what was set
     forgotten = 0 # rows below this one have lost their priority
     # pickles from before sequences had priorities have no `eta`; `starts` comes with the first draw of sequences

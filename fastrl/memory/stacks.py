@@ -264,14 +264,14 @@ def pick_windows(
     return idxs,serials,got,*slots_of_rows(got.reshape(n, rows.shape[1]), idxs, state, nxt, S, S+1)
 
 # %% ../../nbs/02c_memory.stacks.ipynb #a0ee3d76
-class Newest:
+class Newest(OwnArrays):
     "By environment the newest row, with the frames that the next one continues"
     barrier = 0 # rows below it were forgotten here; older pickles have none
     def __init__(self):
         # `seen`: how many rows were looked at; `base`: the row in slot 0; `last`: by frame the last row that needs it
         self.envs,self.seen,self.base,self.last,self.barrier = {},0,0,np.zeros(0, np.int64),0
 
-class Latest:
+class Latest(OwnArrays):
     "The newest row of an environment"
     def __init__(self, serial, episode, step, numbers, frames):
         self.serial,self.episode,self.step,self.numbers,self.frames = serial,episode,step,numbers,frames

@@ -106,7 +106,7 @@ def pick_windows(rows, state, nxt, S, key, first, n, stored, slots, base, total)
     - returns: row numbers, serial numbers, packed rows, slots, and are any missing?"""
     ...
 
-class Newest:
+class Newest(OwnArrays):
     """By environment the newest row, with the frames that the next one continues"""
     barrier: int
     envs: Any
@@ -117,7 +117,7 @@ class Newest:
     def __init__(self):
         ...
 
-class Latest:
+class Latest(OwnArrays):
     """The newest row of an environment"""
     serial: Any
     episode: Any

@@ -26,7 +26,7 @@ _w = np.uint64(_children)
 def _zeros(n, device, loops):
     return aligned_zeros(n) if loops else torch.zeros(n, dtype=torch.float64, device=device)
 
-class SumTree:
+class SumTree(OwnArrays):
     "`n` priorities and their sum; finds whose piece of the sum a number hits"
     def __init__(self,
         n:int, # How many priorities; all are 0 at first

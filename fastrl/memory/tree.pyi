@@ -9,7 +9,7 @@ from ..core import *
 from .recorded import *
 __all__ = ['SumTree', 'set_leaves']
 
-class SumTree:
+class SumTree(OwnArrays):
     """`n` priorities and their sum; finds whose piece of the sum a number hits"""
     device: Any
     n: int

@@ -45,7 +45,7 @@ def unchanged(
 def _own_array(o): return np.array(np.asarray(o)) # of a tensor `np.array` alone would warn
 
 # %% ../../nbs/05n_memory.vector.ipynb #723b4d48
-class VectorSteps:
+class VectorSteps(OwnArrays):
     "What is known of each vector environment between two of its steps"
     def __init__(self,
         vectors=(), # A dict per vector, as in `vectors` of another one

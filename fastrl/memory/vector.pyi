@@ -17,7 +17,7 @@ def unchanged(obs, before, n: int) -> np.ndarray:
     - returns: `(n,)` bools"""
     ...
 
-class VectorSteps:
+class VectorSteps(OwnArrays):
     """What is known of each vector environment between two of its steps"""
     told: Any
     vectors: Any

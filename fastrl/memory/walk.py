@@ -19,7 +19,7 @@ from .ring import Field, Ring
 from .row import follower, observed, over_of
 
 # %% ../../nbs/02a_memory.walk.ipynb #91af7ddf
-class Walk:
+class Walk(OwnArrays):
     "By row: the next one of its episode (-1: none yet, -2: it ended), the one before (-1: it began here, -3: unknown)"
     there,sent = None,0 # of rows on a device: the links that are there, and up to which row
     def __init__(self):

@@ -10,7 +10,7 @@ from ..core import *
 from .ring import Field, Ring
 __all__ = ['sequence_names', 'Walk', 'links', 'reward_of', 'warn_of_short', 'Runs']
 
-class Walk:
+class Walk(OwnArrays):
     """By row: the next one of its episode (-1: none yet, -2: it ended), the one before (-1: it began here, -3: unknown)"""
     there: Any
     sent: Any
