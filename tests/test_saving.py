@@ -422,7 +422,7 @@ from fastrl.memory.experience_replay import ExperienceReplay
 er = ExperienceReplay(4, 400_000, 1)
 @atexit.register
 def last():
-    for k in (100, 300_000):
+    for k in (100, 160_000):
         er+dict(x=torch.randn(k,8), y=torch.arange(k))
         er.save(f'{tmp_path}/{{k}}')
         er.checkpoint('{tmp_path}/run')
