@@ -100,6 +100,7 @@ def test_words():
     assert trained('--n_step=5', '--name=c_d', '--steps=1_000')==(1000, 5, .9, 'c_d') and trained('--n-step', 5)[1]==5
     for o in ('2.5','many','inf','nan'): assert 'argument --steps: invalid int value' in trained('--steps', o)
 
+@pytest.mark.slow
 def test_log(tmp_path):
     "In a file: names once, then lines of the same columns with rounded numbers, also where an epoch is resumed in its middle"
     for steps,epochs in ((2000,[]), (5100,['0']), (10100,['1'])):

@@ -25,7 +25,7 @@ def test_a_cache_that_is_full(tmp_path):
     full = 'import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))'
     assert draw(tmp_path, full)=='[0, 3]\n'
 
-@pytest.mark.parametrize('ext', ['nbi','nbc'])
+@pytest.mark.parametrize('ext', ['nbi', pytest.param('nbc', marks=pytest.mark.slow)])
 def test_a_cache_that_a_crash_left(tmp_path, ext):
     "Files whose names were on the disk before their content was"
     draw(tmp_path)

@@ -319,7 +319,7 @@ def test_interrupted_while_it_enters():
         r.place.head[0] += 1 # as another process counts
         same((r.total, k), (1, k))
 
-@pytest.mark.parametrize('kind', ['memory','shared','path','frames','prioritized'])
+@pytest.mark.parametrize('kind', ['memory', 'frames', *(pytest.param(o, marks=pytest.mark.slow) for o in ('shared','path','prioritized'))])
 def test_interrupted_first_rows(kind, tmp_path):
     "The first rows are there, or can be added again"
     where = dict(shared=dict(shared=True), frames=dict(frame_stack=2, frame_margin=10)).get(kind, {})
