@@ -2,7 +2,8 @@
 
 No test needs a GPU. `Place.loops = False` sends rows in memory the way of a GPU's, and on torch's device `meta`, where
 tensors have no values, whatever reads a number on the host fails. Where there is a GPU, each test runs there, too."""
-import copy, gc, pickle, weakref
+import copy, gc, itertools, pickle, signal, weakref
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from types import SimpleNamespace
 import numpy as np, pytest, torch
@@ -315,6 +316,62 @@ def test_nothing_holds_a_memory_that_is_gone(there):
     del m, copies
     gc.collect()
     assert [o() for o in gone]==[None,None]
+
+# %% Threads and interruptions
+def whole(m, batch, idxs): return torch.equal(batch['state'], m.ring['state'][idxs])
+
+def turns(m, at, n):
+    "`n` times a row, a draw and its TD errors"
+    for i in range(at, at+n):
+        m.add(**(a_step(i)|dict(state=[float(i)], next_state=[i+1.])))
+        batch,idxs = m.sample()
+        assert whole(m, batch, idxs)
+        m.update_td(batch['reward'], idxs, batch['serial'])
+
+@pytest.mark.parametrize('loader', [False, True])
+def test_each_thread_has_a_memory(there, loader):
+    "CUDA records one graph at a time, and while it does, other threads draw"
+    def work(k):
+        m = memory(there, 30, sampler=samplers['batch'](), n_step=1)
+        for r in range(3):
+            turns(m, 20*r, 20)
+            m.clear()
+            turns(m, m.ring.total, 1)
+            if not loader: continue
+            with m.loader(bs=k+1+r) as batches:
+                for batch,idxs in itertools.islice(batches, 5):
+                    assert whole(m, batch, idxs)
+                    m.update_td(batch['reward'], idxs, batch['serial'])
+            m.clear()
+        return True
+    with ThreadPoolExecutor(4) as pool: assert all(pool.map(work, range(8)))
+
+@pytest.mark.skipif(not hasattr(signal, 'setitimer'), reason='a timer that interrupts')
+def test_interrupted_draws(there, interrupting):
+    "After a Ctrl-C at any moment, a memory draws what a copy of it draws"
+    rng,stopped = np.random.default_rng(0),0
+    for r in range(30):
+        m = memory(there, 30, sampler=samplers['batch'](), n_step=1+r%2)
+        turns(m, 0, 1)
+        try:
+            signal.setitimer(signal.ITIMER_REAL, rng.uniform(1e-4, .02))
+            while True: turns(m, m.ring.total, 1)
+        except KeyboardInterrupt: stopped += 1
+        for k in range(3):
+            got,want = at_home(m.sample()),copy.deepcopy(m)
+            assert torch.equal(*(o.ring['state'].cpu() for o in (m, want)))
+            got,want = m.sample(),at_home(want.sample())
+            same(want, got)
+            m.update_td(got[0]['reward'], got[1], got[0]['serial'])
+    assert stopped==30
+
+@pytest.fixture
+def interrupting():
+    "A timer that interrupts as Ctrl-C does"
+    was = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    yield
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGALRM, was)
 
 # %% Where it meets other parts
 def test_files_resume_on_either(tmp_path, there):

@@ -584,8 +584,9 @@ def test_a_plain_loader_with_a_batch_size(workers):
     batch = next(iter(DataLoader(ds, batch_size=4, **workers)))
     assert type(batch) is BD and (batch['x'].shape, batch['arm']['y'].shape)==((4,3), (4,3,2))
     ds.add_episode(dict(x=torch.zeros(2), arm=dict(y=torch.ones(2,2))))
-    with raises('of one length, got [2, 3] steps: iterate over `dataset.get_loader(batch_size, sequence_length)`'):
-        next(iter(DataLoader(ds, batch_size=50, **workers)))
+    it = iter(DataLoader(ds, batch_size=50, **workers))
+    with raises('of one length, got [2, 3] steps: iterate over `dataset.get_loader(batch_size, sequence_length)`'): next(it)
+    if workers: it._shutdown_workers() # what its error holds on to, torch ends after five seconds only
     class Mine(BD): pass
     assert type(torch.utils.data.default_collate([Mine(x=torch.zeros(2))]*3)) is Mine
 
@@ -956,6 +957,14 @@ def test_forked_beside_workers(leave):
     assert said.read().split()==['True','False'] and os.waitpid(pid, 0)[1]==0
     for _ in range(6): assert follow(er.sample()['obs']) and follow(next(it)['obs'])
     er.close(); it.close()
+
+def test_forked_without_its_gpu(monkeypatch):
+    "A process that was forked from one with a GPU draws with workers of its own, and pins nothing"
+    er = EpisodeReplay(RingBufferDataset(40), 4, 2, num_workers=1, seed=0, pin_memory=True, **fork)
+    for k in range(9): er.dataset.add_episode(episode(k, 3))
+    monkeypatch.setattr(torch.cuda, '_is_in_bad_fork', lambda: True)
+    assert follow(er.sample()['obs']) and not er.loader.pin_memory
+    er.close()
 
 def write_for_ever(what, d, out):
     ds = opened(what, d)

@@ -301,7 +301,7 @@ def test_own_get_samples():
     "A subclass with a `_get_samples` of its own, as SB3's `sample` calls it, relabels every batch"
     class Relabelled(ReplayBuffer):
         def _get_samples(self, batch_inds, env=None):
-            return super()._get_samples(batch_inds, env)._replace(rewards=torch.full((len(batch_inds),1), 5.))
+            return super()._get_samples(batch_inds, env)._replace(rewards=torch.full((len(batch_inds),1), 5., device=self.device))
     for kwargs in ({}, dict(n_steps=3), dict(seed=1)):
         m = DQN('MlpPolicy', 'CartPole-v1', buffer_size=200, learning_starts=50, seed=0, replay_buffer_class=Relabelled,
                 replay_buffer_kwargs=kwargs)

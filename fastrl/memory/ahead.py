@@ -1,6 +1,6 @@
 """Draw the next batches in a thread while the network learns from this one
 
-While a network learns, its memory waits; while the memory gathers the next batch, the network waits. `memory.loader()` draws batches ahead in a thread, copies them to a GPU if you have one, and hands them out in order. For a given seed you get the batches that `sample` would give, TD errors find their rows as ever, and a checkpoint knows which batches nobody has seen yet. A batch that waits was drawn before your latest rows and TD errors, and how many wait is a matter of time: if you add rows or update priorities meanwhile, two runs differ. For a run that repeats to the last bit, use `sample`.
+While a network learns, its memory waits; while the memory gathers the next batch, the network waits. `memory.loader()` draws batches ahead in a thread, copies them to a GPU if you have one, and hands them out in order. For a given seed you get the batches that `sample` would give, TD errors find their rows as ever, and a checkpoint knows which batches nobody has seen yet. A batch that waits was drawn before your latest rows and TD errors, and how many wait is a matter of time: if you add rows or update priorities meanwhile, two runs differ. For a run that repeats to the last bit, use `sample`. Rows on a GPU are drawn when you ask: such a draw waits in the GPU's queue, not in Python, and a thread would gain nothing.
 
 Docs: https://fastrl.github.io/fastrl/memory.ahead.html.md"""
 
@@ -89,7 +89,8 @@ class Flight:
         # `begun`: the sampler of the draw that is under way, and what it was; `after`: what it was after the last one
         self.pending,self.open,self.error,self.begun,self.after = deque(),True,None,None,None
         self.wanted = True # not since the memory was cleared: a thread that draws unasked would find no rows
-        self.beside = device and device.type=='cuda' and memory.ring.device.type=='cpu' and torch.cuda.Stream(device)
+        self.when_asked = memory.ring.device.type!='cpu' # a draw there is a line in a queue
+        self.beside = device and device.type=='cuda' and not self.when_asked and torch.cuda.Stream(device)
         self.land()
 
     def land(self):
@@ -97,6 +98,7 @@ class Flight:
         self.moved,self.thread = threading.Condition(),None
 
     def next(self):
+        if self.when_asked and self.open: return self.memory.sample(self.bs, self.device)
         with self.moved:
             self._take_off()
             while self.open and not self.pending:

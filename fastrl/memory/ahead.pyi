@@ -1,6 +1,6 @@
 """Draw the next batches in a thread while the network learns from this one
 
-While a network learns, its memory waits; while the memory gathers the next batch, the network waits. `memory.loader()` draws batches ahead in a thread, copies them to a GPU if you have one, and hands them out in order. For a given seed you get the batches that `sample` would give, TD errors find their rows as ever, and a checkpoint knows which batches nobody has seen yet. A batch that waits was drawn before your latest rows and TD errors, and how many wait is a matter of time: if you add rows or update priorities meanwhile, two runs differ. For a run that repeats to the last bit, use `sample`.
+While a network learns, its memory waits; while the memory gathers the next batch, the network waits. `memory.loader()` draws batches ahead in a thread, copies them to a GPU if you have one, and hands them out in order. For a given seed you get the batches that `sample` would give, TD errors find their rows as ever, and a checkpoint knows which batches nobody has seen yet. A batch that waits was drawn before your latest rows and TD errors, and how many wait is a matter of time: if you add rows or update priorities meanwhile, two runs differ. For a run that repeats to the last bit, use `sample`. Rows on a GPU are drawn when you ask: such a draw waits in the GPU's queue, not in Python, and a thread would gain nothing.
 
 Docs: https://fastrl.github.io/fastrl/memory.ahead.html.md"""
 from typing import Any, overload
@@ -81,6 +81,7 @@ class Flight:
     begun: Any
     after: Any
     wanted: bool
+    when_asked: Any
     beside: Any
     moved: Any
     thread: Any

@@ -112,6 +112,7 @@ def swap(self:ExperienceReplayCallback,
         learn.yb = () # without targets, no loss of 0 is logged
         if not predicted: learn.pred = None
         if not hasattr(learn, 'smooth_loss'): learn.smooth_loss = torch.tensor(float('nan')) # `lr_find` looks at it
+        if not hasattr(learn, 'loss_grad'): learn.loss_grad = torch.tensor(0.) # `NonNativeMixedPrecision` divides it
         for cb in learn.cbs if predicted else ():
             if isinstance(cb, MixedPrecision): cb.after_loss() # else it stays in half precision for ever
         raise CancelBatchException from e

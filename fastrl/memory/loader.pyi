@@ -46,6 +46,7 @@ class EpisodeLoader(DataLoader):
     stack: Any
     frame_pad: Any
     sequences: Sequences
+    pin_memory: bool
 
     def __init__(self, dataset, batch_size, sequence_length, chunk_size, num_workers, pin_memory, seed, by, context, pad=False, frame_stack: Any=None, frame_pad: Any='repeat'):
         ...

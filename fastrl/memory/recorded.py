@@ -10,7 +10,7 @@ Docs: https://fastrl.github.io/fastrl/memory.recorded.html.md"""
 __all__ = ['Recorded', 'recorded']
 
 # %% ../../nbs/00bc_memory.recorded.ipynb #bc0d0003
-import weakref, numpy as np, torch
+import threading, weakref, numpy as np, torch
 from torch import from_numpy
 from fastcore.basics import patch
 from ..core import *
@@ -18,7 +18,7 @@ from ..core import *
 # %% ../../nbs/00bc_memory.recorded.ipynb #bc0d0006
 class Recorded:
     "A function of numbers and tensors, recorded where a GPU runs it"
-    graph,calls,stream = None,0,None
+    graph,calls,tries,stream = None,0,0,None
     def __init__(self,
         f, # `f(numbers, *tensors)` → tensors, however nested, or `None`; by tensor operations alone
         device:torch.device, # Of all tensors
@@ -36,9 +36,8 @@ class Recorded:
         - `*tensors`: Of the same form at each call"""
         at = from_numpy(np.array(numbers, np.int64))
         self.calls += 1
-        if self.calls==1 or self.device.type!='cuda' or torch.cuda.is_current_stream_capturing():
-            return self.f(sent(at, self.device), *tensors)
-        if self.graph is None: self._begin(at, *tensors)
+        if there := self.device.type=='cuda': _refuse_yours()
+        if there and self.calls>1 and self.graph is None: self._begin(at, *tensors)
         if not self.graph: return self.f(sent(at, self.device), *tensors)
         self._in_turn()
         for mine,new in zip(self.inputs, (at, *tensors)): mine.copy_(new, non_blocking=True)
@@ -46,17 +45,27 @@ class Recorded:
         if self.results is not None: return map_leaves(torch.clone, self.results) # the next call writes into these
 
 # %% ../../nbs/00bc_memory.recorded.ipynb #bc0d0007
+_one_at_a_time,_most_tries = threading.Lock(),3
+
+def _refuse_yours():
+    if torch.cuda.is_current_stream_capturing():
+        raise RuntimeError('a CUDA graph of yours cannot hold a draw or `update_td`: each replay would repeat the same random numbers. '
+                           'Draw outside, and copy the batch into the tensors that your graph reads')
 
 @patch
 def _begin(self:Recorded, *inputs):
-    with torch.inference_mode(False), torch.no_grad(), torch.cuda.device(self.device):
+    self.tries += 1
+    with _one_at_a_time, signals_held(), torch.inference_mode(False), torch.no_grad(), torch.cuda.device(self.device):
         self.inputs,graph = [torch.empty_like(o, device=self.device).copy_(o) for o in inputs],torch.cuda.CUDAGraph()
-        try: # other threads go on as they like; only this one must not wait for the GPU meanwhile
-            with torch.cuda.graph(graph, capture_error_mode='thread_local'): self.results = self.f(*self.inputs)
-        except RuntimeError as e:
+        try: # if it fails, torch leaves its own stream as the current one
+            with (torch.cuda.stream(torch.cuda.current_stream()),
+                  torch.cuda.graph(graph, capture_error_mode='thread_local')): # which lets other threads call CUDA meanwhile
+                self.results = self.f(*self.inputs)
+            self.graph = graph
+        except RuntimeError as e: # another thread that waits for the whole GPU is one reason, and comes rarely
+            if self.tries<_most_tries: return
             warn_user(f'a draw on {self.device} cannot be recorded, and stays slow: {e}')
-            graph = False
-        self.graph = graph
+            self.graph = False
 
 @patch
 def _in_turn(self:Recorded):

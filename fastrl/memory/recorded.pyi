@@ -12,6 +12,7 @@ class Recorded:
     """A function of numbers and tensors, recorded where a GPU runs it"""
     graph: Any
     calls: Any
+    tries: Any
     stream: Any
     f: Any
     device: torch.device
