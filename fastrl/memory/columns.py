@@ -61,7 +61,9 @@ def as_rows(
     - `batch`: Columns that share their first axis
     - `fields`: The ring's, if it has rows"""
     batch = {k: as_flags(v) if k in _bool_fields else v for k,v in batch.items()}
-    if not fields: _warn_of_rollouts(batch)
+    if not fields: # these rows decide what the columns hold
+        batch = {k: map_leaves(_as_int64, v) if k in _int64_fields else v for k,v in batch.items()}
+        _warn_of_rollouts(batch)
     if any(getattr(o, 'ndim', 0)<2 for o in batch.values()) and not any(f.shape==() for f in fields or ()):
         batch = map_leaves(as_column, batch)
     if 'td_error' not in batch:
@@ -71,6 +73,13 @@ def as_rows(
         raise ValueError('`td_error` should be floats of shape (n,1), '
                          f'got {tensor_from(td).dtype} of shape {tuple(np.shape(td))}')
     return batch
+
+_int64_fields = ('action','step','episode_id','env_id','worker_id')
+
+def _as_int64(o):
+    try: return np.array(o, np.int64)[()] if _ints(o) else o
+    except ValueError: return o # ragged lists, which are refused
+def _ints(o): return all(map(_ints, o)) if isinstance(o, list) and o else type(o) is int and abs(o)<2**63
 
 def _warn_of_rollouts(batch):
     "Warn if rows have a flag for each of several environments"
@@ -185,8 +194,6 @@ def ring_of(
     return Ring(*where, about)
 
 # %% ../../nbs/05o_memory.columns.ipynb #5c01e0a2
-_int64_fields = ('action','step','episode_id','env_id','worker_id')
-
 def one_row(
     row:dict, # The fields of a step
     first:bool=False, # Does it decide what the columns hold?
@@ -198,10 +205,6 @@ def one_row(
         row = {k: as_meant(k, v) for k,v in row.items()}
         _warn_of_vector(row)
     return map_leaves(_batch_of_one, row)
-
-def _as_int64(o):
-    ints = o if isinstance(o, list) and o else [o]
-    return np.array(o, np.int64)[()] if all(type(n) is int and abs(n)<2**63 for n in ints) else o
 
 def as_meant(
     name:str, # Of the field
