@@ -435,6 +435,15 @@ tries = dict(
     mixed=lambda: pickle.dumps([step(1), 5]), nothing=lambda: b'\x80\x04.', empty=lambda: b'', json=lambda: b'{"a": 1}',
     more=lambda: b'\x80\x04]\x94.more', cut=lambda: rose(es3())[:-9], print=lambda: crafted(Run(print, ('!',))))
 
+def test_torchscript(tmp_path, monkeypatch):
+    "torch before 2.6 runs the code of such a file, with `weights_only`, too: it never gets to see one"
+    f,asked = io.BytesIO(),[]
+    torch.jit.save(torch.jit.script(torch.nn.Linear(1, 1)), f)
+    (tmp_path/'crafted.pkl').write_bytes(crafted(Run(torch.storage._load_from_bytes, (f.getvalue(),))))
+    monkeypatch.setattr(torch, 'load', lambda *args, **kwargs: asked.append(args))
+    load_fails(tmp_path/'crafted.pkl')
+    assert asked==[]
+
 @pytest.mark.parametrize('name', tries)
 def test_nothing_runs(tmp_path, name):
     "Whatever it hides behind"

@@ -98,10 +98,13 @@ def _pt_tensors(path, mapped=True):
     try:
         with open(path, 'rb') as f:
             if f.read(4)!=b'PK\3\4': raise ValueError('it is no zip archive, as torch has saved since version 1.6')
+        f = str(path) if mapped else io.BytesIO(path.read_bytes())
+        if 'constants.pkl' in torch._C.PyTorchFileReader(f).get_all_records(): # torch before 2.6 would run it
+            raise pickle.UnpicklingError('GLOBAL TorchScript')
         with warnings.catch_warnings():
             warnings.simplefilter('ignore') # torch's advice is for people who write such files
-            ts = torch.load(path if mapped else io.BytesIO(path.read_bytes()), map_location='cpu', weights_only=True,
-                            mmap=mapped)
+            if not mapped: f.seek(0)
+            ts = torch.load(f, map_location='cpu', weights_only=True, mmap=mapped)
         if type(ts) is not dict or not all(isinstance(k, str) and _is_column(t) for k,t in ts.items()):
             raise ValueError('it should hold a dict of tensors')
     except pickle.UnpicklingError as e:

@@ -398,7 +398,7 @@ def load(cls:EpisodeReplay,
     num_workers:int=None, # Processes that draw; by default as it was
     context=None, # How they start
 )->EpisodeReplay:
-    """The replay that was saved to `folder`, which draws what that one would have drawn
+    """The replay that was saved to `folder`, which draws what that one would have drawn, if it draws without workers
     - `folder`: Of a saved or checkpointed replay
     - `dataset`: The one it had, if that keeps its episodes elsewhere and has moved
     - `evictor`: As it was

@@ -119,7 +119,7 @@ class EpisodeReplay(TakesVectors, Savable, _EpisodeNames):
 
     @classmethod
     def load(cls, folder, dataset: EpisodeDataset | None=None, evictor: Any=None, env_restored: bool=False, device: Any='cpu', shared: bool=False, path: Any=None, num_workers: int | None=None, context: Any=None) -> EpisodeReplay:
-        """The replay that was saved to `folder`, which draws what that one would have drawn
+        """The replay that was saved to `folder`, which draws what that one would have drawn, if it draws without workers
     - `folder`: Of a saved or checkpointed replay
     - `dataset`: The one it had, if that keeps its episodes elsewhere and has moved
     - `evictor`: As it was

@@ -1,6 +1,6 @@
 """Read a memory that was saved to a folder, and trust nothing in it
 
-A folder that you load may be damaged, incomplete, or written by somebody who means you harm. `Saved` compares sizes, names, shapes and dtypes of all files with the manifest before it makes room for a single row, and the checksum of every row before you get the memory. `verify` lists every problem, `read` gives you the ring, and `on_error='skip'` saves what can be saved.
+A folder that you load may be damaged, incomplete, or written by somebody who means you harm. `Saved` compares sizes, names, shapes and dtypes of all files with the manifest before it makes room for a single row, and the checksum of every row before you get the memory (`mapped` rows are not read, and not compared). `verify` lists every problem, `read` gives you the ring, and `on_error='skip'` saves what can be saved.
 
 Docs: https://fastrl.github.io/fastrl/memory.saved.html.md"""
 from typing import Any, overload

@@ -71,6 +71,8 @@ def _scalar(dtype, raw): return _from_bytes(raw, dtype, ())[()]
 # %% ../../nbs/05k_memory.unpickle.ipynb #80c24856
 
 def _torch_storage(raw):
+    if raw[:4]==b'PK\3\4': # a pickle has the older form; torch before 2.6 runs the code in an archive of TorchScript
+        raise pickle.UnpicklingError('the storage of a tensor is a zip archive, which could hold TorchScript')
     with warnings.catch_warnings():
         warnings.simplefilter('ignore') # torch's advice on refused files is for people who write pickles
         return torch.load(io.BytesIO(raw), weights_only=True)
