@@ -19,7 +19,7 @@ from typing import Annotated
 import torch
 from fastcore.script import anno_parser
 from . import __version__
-from .core import printable, whole_number
+from .core import printable, rows_written, whole_number
 from .memory.bank import BankUnion, ExperienceBank, bank_about
 from .memory.disk import FileLock, LoadError, Saved, is_ring, put_file, ring_at, verify as problems_of
 from .memory.episode_files import episode_head, read_episode_file
@@ -52,7 +52,7 @@ def _ring_about(ring):
     if isinstance(ring, FrameRing):
         fields = fields_with_stacks(fields, ring.pool.fields, ring.shown)
         more = dict(frames=dict(stack=ring.shown, stored=len(ring.pool), capacity=ring.pool.capacity))
-    return _rows_about('Ring', stored(ring), ring.capacity, ring.total, fields, **more)
+    return _rows_about('Ring', stored(ring), ring.capacity, rows_written(ring), fields, **more)
 
 def _fields_in(about): return [Field(tuple(p), tuple(s), torch_dtype(d)) for p,s,d,_ in about['fields']]
 
@@ -68,7 +68,7 @@ def _saved_about(saved):
         n,c = sum(n for _,n in files),saved.config
         return _rows_about(saved.kind, n, c['capacity'], None, fields or _episode_fields(files), settings=c,
                            episodes=dict(n=len(files), directory=c['directory']), **more)
-    return _rows_about(saved.kind, len(saved), saved.ring['capacity'], saved.total, fields, files=len(pieces),
+    return _rows_about(saved.kind, len(saved), saved.ring['capacity'], saved.total-saved.ring.get('first', 0), fields, files=len(pieces),
                        nbytes=sum(p['nbytes'] for p in pieces), settings=saved.config, **more)
 
 def _episode_fields(episodes):

@@ -9,9 +9,9 @@ Docs: https://fastrl.github.io/fastrl/core.html.md"""
 # %% auto #0
 __all__ = ['leaves', 'map_leaves', 'path_name', 'leaf_at', 'printable', 'difference', 'test_same', 'test_in', 'test_len',
            'test_lt', 'tensor_from', 'row_index', 'row_numbers', 'TensorBatch', 'in_lines', 'BD', 'columns_html',
-           'rows_text', 'whole_number', 'true_or_false', 'number_within', 'refuse_words', 'usable_device', 'sent',
-           'warn_user', 'Progress', 'signals_held', 'compiled', 'check_idxs', 'aligned_zeros', 'writable', 'OwnArrays',
-           'prefetch', 'in_large_pages']
+           'rows_written', 'rows_text', 'whole_number', 'true_or_false', 'number_within', 'refuse_words',
+           'usable_device', 'sent', 'warn_user', 'Progress', 'signals_held', 'compiled', 'check_idxs', 'aligned_zeros',
+           'writable', 'OwnArrays', 'prefetch', 'in_large_pages']
 
 # %% ../nbs/00_core.ipynb #4703f0cd
 import ctypes, functools, math, mmap, numba, signal, sys, threading, time, warnings
@@ -323,10 +323,14 @@ def columns_html(
             '<thead><tr><th></th><th>type</th><th>min</th><th>mean</th><th>max</th></tr></thead><tbody>'
             +''.join(f'<tr><th>{k}</th>{c}</tr>' for (k,*_),c in zip(rows, cells))+'</tbody></table>')
 
+def rows_written(ring): # serial numbers skip some when a memory is cleared
+    "How many rows came, since the `ring` was cleared if it was"
+    return ring.total-ring.serials.base
+
 def rows_text(name, ring):
     "How many rows the `ring` of a memory holds, for `columns_html`"
     of = '' if ring.capacity is None else f' of {ring.capacity:,}'
-    more = f', {ring.total:,} written in all' if ring.total>len(ring) else ''
+    more = f', {n:,} written in all' if (n := rows_written(ring))>len(ring) else ''
     return f'<b>{name}</b>: {len(ring):,}{of} rows{more}'
 
 # %% ../nbs/00_core.ipynb #47e15147

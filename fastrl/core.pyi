@@ -7,7 +7,7 @@ from typing import Any, overload
 from contextlib import contextmanager
 import numpy as np, torch
 from torch import Tensor
-__all__ = ['leaves', 'map_leaves', 'path_name', 'leaf_at', 'printable', 'difference', 'test_same', 'test_in', 'test_len', 'test_lt', 'tensor_from', 'row_index', 'row_numbers', 'TensorBatch', 'in_lines', 'BD', 'columns_html', 'rows_text', 'whole_number', 'true_or_false', 'number_within', 'refuse_words', 'usable_device', 'sent', 'warn_user', 'Progress', 'signals_held', 'compiled', 'check_idxs', 'aligned_zeros', 'writable', 'OwnArrays', 'prefetch', 'in_large_pages']
+__all__ = ['leaves', 'map_leaves', 'path_name', 'leaf_at', 'printable', 'difference', 'test_same', 'test_in', 'test_len', 'test_lt', 'tensor_from', 'row_index', 'row_numbers', 'TensorBatch', 'in_lines', 'BD', 'columns_html', 'rows_written', 'rows_text', 'whole_number', 'true_or_false', 'number_within', 'refuse_words', 'usable_device', 'sent', 'warn_user', 'Progress', 'signals_held', 'compiled', 'check_idxs', 'aligned_zeros', 'writable', 'OwnArrays', 'prefetch', 'in_large_pages']
 
 def leaves(o, path: tuple=()):
     """Each `(path, leaf)` of `o`, in order
@@ -161,6 +161,10 @@ def columns_html(batch, about: str, most: int=200000) -> str:
     - `batch`: Columns that share their first axis, or `None`
     - `about`: What it is, as HTML
     - `most`: Numbers per column to look at"""
+    ...
+
+def rows_written(ring):
+    """How many rows came, since the `ring` was cleared if it was"""
     ...
 
 def rows_text(name, ring):

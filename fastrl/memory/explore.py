@@ -20,6 +20,7 @@ from plotly.subplots import make_subplots
 from ..core import *
 from .files import put_file
 from .frames import FrameRing
+from .joins import oldest_first
 from .stacks import fields_with_stacks
 from .walk import Walk
 
@@ -161,17 +162,18 @@ def _bars(x, y, marker=None, **kwargs):
 def _middle(edges): return (edges[1:]+edges[:-1])/2
 def _ends(memory): return memory['terminated'].bool()|memory['truncated'].bool()
 
-def _newest_last(er):
-    "Row numbers in the order in which the rows came"
-    n = len(er)
-    return (np.arange(n)+er.ring.total)%n
+def _by_age(er):
+    "The numbers of the rows, and their places in `er.memory`; both the oldest first"
+    i = oldest_first(er.ring).cpu().numpy()
+    return i, i if len(i) and i.max()<len(i) else np.arange(len(i)) # some frames have gone: it is in that order itself
 
 def _between(start, stop, edges):
     "How many of the steps from `start` to `stop` lie between each two `edges`"
     return np.diff(np.clip(edges, start, stop))
 
 def _held_panel(er):
-    total,n,room = er.ring.total,len(er),max((er.ring.capacity or 0)-er.ring.total, 0)
+    total,n = rows_written(er.ring),len(er)
+    room = max((er.ring.capacity or 0)-total, 0)
     edges = np.linspace(0, total+room, min(total+room, 50)+1)
     held = _bars(_middle(edges), _between(total-n, total, edges), name='held',
                  hovertemplate='around step %{x:,.0f}: %{y:,.0f} rows')
@@ -185,7 +187,7 @@ def _held_panel(er):
             'step since the beginning','rows')
 
 def _draws_panel(er, times):
-    times = times[:len(er)][_newest_last(er)]
+    times = times[_by_age(er)[0]]
     parts = np.array_split(times, min(len(times), 50))
     at = np.cumsum([len(o) for o in parts])-len(times)
     return ([_bars(at, [o.mean() for o in parts], name='draws',
@@ -208,7 +210,7 @@ def _returns_of(er):
     if any(o not in er.memory for o in ('terminated','truncated')): return []
     if 'accum_rewards' not in er.memory: return _summed_up(er.ring)
     done = _ends(er.memory).reshape(len(er), -1)[:,0].cpu().numpy()
-    rows = [i for i in _newest_last(er) if done[i]]
+    rows = [i for i in _by_age(er)[1] if done[i]]
     return er.memory['accum_rewards'][rows].reshape(len(rows), -1)[:,0].cpu().numpy()
 
 def _summed_up(ring):
@@ -431,15 +433,15 @@ def _facts(er, times):
         held,full,more = len(ring.pool)*frame,ring.pool.capacity*frame,f' and {frame:,} per frame'
     size = f'{_size_text(n*row+held)}, {row:,} bytes per row{more}'
     if ring.capacity and ring.capacity>n: size += f', {_size_text(ring.capacity*row+full)} when full'
-    rows = f'{n:,}{f" of {ring.capacity:,}" if ring.capacity else ""}, {ring.total:,} written in all'
+    rows = f'{n:,}{f" of {ring.capacity:,}" if ring.capacity else ""}, {rows_written(ring):,} written in all'
     res = dict(Rows=rows, Size=size, Columns=', '.join(map(str, fields)))
     flags = [k for k in ('terminated','truncated') if k in m] or [k for k in ('done',) if k in m]
     flags = [o for o in flags if isinstance(m[o], torch.Tensor) and m[o].numel()==n]
     if flags: res['Endings'] = ', '.join(f'{int(m[o].bool().sum()):,} {o}' for o in flags)
     if 'env_id' in m: res['Environments'] = f'{len(m["env_id"].unique()):,}'
     if len(times)>=n:
-        res['Draws'] = (f'{times[:n].sum():,} of the rows that are there; '
-                        f'{(times[:n]==0).mean():.1%} of these were never drawn')
+        drawn = times[_by_age(er)[0]]
+        res['Draws'] = f'{drawn.sum():,} of the rows that are there; {(drawn==0).mean():.1%} of these were never drawn'
     odd = {path_name(p): int((~(t.float() if t.itemsize==1 else t).isfinite()).sum()) for p,t in leaves(m)
            if t.is_floating_point() or t.is_complex()}
     if any(odd.values()): res['Not a finite number'] = ', '.join(f'{v:,} in {k}' for k,v in odd.items() if v)

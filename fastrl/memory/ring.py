@@ -169,7 +169,7 @@ def device(self:Ring)->torch.device:
 # %% ../../nbs/01_memory.ring.ipynb #a2545ad9
 @patch(as_prop=True)
 def total(self:Ring)->int:
-    "How many rows were ever written"
+    "How many rows were ever written, and numbers that `clear` skipped"
     return self.serials.total
 @patch(as_prop=True)
 def pointer(self:Ring)->int:

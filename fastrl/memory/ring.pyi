@@ -86,7 +86,7 @@ class Ring:
 
     @property
     def total(self) -> int:
-        """How many rows were ever written"""
+        """How many rows were ever written, and numbers that `clear` skipped"""
         ...
 
     @property
