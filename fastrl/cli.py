@@ -68,7 +68,8 @@ def _saved_about(saved):
         n,c = sum(n for _,n in files),saved.config
         return _rows_about(saved.kind, n, c['capacity'], None, fields or _episode_fields(files), settings=c,
                            episodes=dict(n=len(files), directory=c['directory']), **more)
-    return _rows_about(saved.kind, len(saved), saved.ring['capacity'], saved.total-saved.ring.get('first', 0), fields, files=len(pieces),
+    written = saved.total-saved.ring.get('first', 0)
+    return _rows_about(saved.kind, len(saved), saved.ring['capacity'], written, fields, files=len(pieces),
                        nbytes=sum(p['nbytes'] for p in pieces), settings=saved.config, **more)
 
 def _episode_fields(episodes):

@@ -162,7 +162,7 @@ def _bars(x, y, marker=None, **kwargs):
 def _middle(edges): return (edges[1:]+edges[:-1])/2
 def _ends(memory): return memory['terminated'].bool()|memory['truncated'].bool()
 
-def _by_age(er):
+def _rows_by_age(er):
     "The numbers of the rows, and their places in `er.memory`; both the oldest first"
     i = oldest_first(er.ring).cpu().numpy()
     return i, i if len(i) and i.max()<len(i) else np.arange(len(i)) # some frames have gone: it is in that order itself
@@ -187,7 +187,7 @@ def _held_panel(er):
             'step since the beginning','rows')
 
 def _draws_panel(er, times):
-    times = times[_by_age(er)[0]]
+    times = times[_rows_by_age(er)[0]]
     parts = np.array_split(times, min(len(times), 50))
     at = np.cumsum([len(o) for o in parts])-len(times)
     return ([_bars(at, [o.mean() for o in parts], name='draws',
@@ -210,7 +210,7 @@ def _returns_of(er):
     if any(o not in er.memory for o in ('terminated','truncated')): return []
     if 'accum_rewards' not in er.memory: return _summed_up(er.ring)
     done = _ends(er.memory).reshape(len(er), -1)[:,0].cpu().numpy()
-    rows = [i for i in _by_age(er)[1] if done[i]]
+    rows = [i for i in _rows_by_age(er)[1] if done[i]]
     return er.memory['accum_rewards'][rows].reshape(len(rows), -1)[:,0].cpu().numpy()
 
 def _summed_up(ring):
@@ -440,7 +440,7 @@ def _facts(er, times):
     if flags: res['Endings'] = ', '.join(f'{int(m[o].bool().sum()):,} {o}' for o in flags)
     if 'env_id' in m: res['Environments'] = f'{len(m["env_id"].unique()):,}'
     if len(times)>=n:
-        drawn = times[_by_age(er)[0]]
+        drawn = times[_rows_by_age(er)[0]]
         res['Draws'] = f'{drawn.sum():,} of the rows that are there; {(drawn==0).mean():.1%} of these were never drawn'
     odd = {path_name(p): int((~(t.float() if t.itemsize==1 else t).isfinite()).sum()) for p,t in leaves(m)
            if t.is_floating_point() or t.is_complex()}

@@ -218,10 +218,11 @@ class EpisodeLoader(DataLoader):
         words = s.chunk*((s.T or max(self.episodes.episode_lengths))+s.lead)*self.episodes.step_words
         s.slots = slots = [Slots(words if words<=_most_words else 0) for _ in range(self.num_workers)]
         if not slots: return self._batches(iter(s))
-        if torch.cuda._is_in_bad_fork(): self.pin_memory = False # forked from a process with a GPU, this one can use none
+        if torch.cuda._is_in_bad_fork(): self.pin_memory = False # a fork has lost its parent's GPU
         with torch.device('cpu'): chunks = super().__iter__() # torch's default device is not for the workers
         s.resumed = None # they have it
-        return self._batches(self._handed_over(chunks, slots, self.pin_memory and torch.cuda.is_available(), self._n_cleared()), chunks)
+        pin = self.pin_memory and torch.cuda.is_available()
+        return self._batches(self._handed_over(chunks, slots, pin, self._n_cleared()), chunks)
 
 # %% ../../nbs/05h_memory.loader.ipynb #7241e1bd
 _of_parents = [] # iterators that forked processes leave alone

@@ -49,17 +49,17 @@ _one_at_a_time,_most_tries = threading.Lock(),3
 
 def _refuse_yours():
     if torch.cuda.is_current_stream_capturing():
-        raise RuntimeError('a CUDA graph of yours cannot hold a draw or `update_td`: each replay would repeat the same random numbers. '
-                           'Draw outside, and copy the batch into the tensors that your graph reads')
+        raise RuntimeError('a CUDA graph of yours cannot hold a draw or `update_td`: each replay would repeat the same '
+                           'random numbers. Draw outside, and copy the batch into the tensors that your graph reads')
 
 @patch
 def _begin(self:Recorded, *inputs):
     self.tries += 1
     with _one_at_a_time, signals_held(), torch.inference_mode(False), torch.no_grad(), torch.cuda.device(self.device):
         self.inputs,graph = [torch.empty_like(o, device=self.device).copy_(o) for o in inputs],torch.cuda.CUDAGraph()
+        record = torch.cuda.graph(graph, capture_error_mode='thread_local') # other threads may call CUDA meanwhile
         try: # if it fails, torch leaves its own stream as the current one
-            with (torch.cuda.stream(torch.cuda.current_stream()),
-                  torch.cuda.graph(graph, capture_error_mode='thread_local')): # which lets other threads call CUDA meanwhile
+            with torch.cuda.stream(torch.cuda.current_stream()), record:
                 self.results = self.f(*self.inputs)
             self.graph = graph
         except RuntimeError as e: # another thread that waits for the whole GPU is one reason, and comes rarely
