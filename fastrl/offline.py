@@ -76,7 +76,8 @@ def _memory_of(parts, n, dtype, kwargs):
     return er
 
 def _as_float(o, dtype):
-    return o if dtype is None or np.asarray(o).dtype.kind!='f' else torch.tensor(o, dtype=dtype, device='cpu')
+    if dtype is None or np.ma.is_masked(o) or np.asarray(o).dtype.kind!='f': return o
+    return torch.tensor(o, dtype=dtype, device='cpu')
 
 # %% ../nbs/28_offline.ipynb #ca45c6e9
 def to_minari(
@@ -185,11 +186,14 @@ def from_d4rl(
                          '`env.get_dataset()`. `timeouts` say where a time limit ended an episode; they are all False '
                          f'if nothing did{"".join("; "+o for o in new)}')
     names = [*_d4rl, *nexts]
-    if len({len(data[k]) for k in names if k in data})>1:
-        lengths = {k: len(data[k]) for k in names if k in data}
-        raise ValueError(f'arrays in D4RL\'s form have one length, got {lengths}')
-    over = np.asarray(data['terminals']).reshape(-1).astype(bool)
-    late = np.asarray(data['timeouts']).reshape(-1).astype(bool) if 'timeouts' in data else ~over&_breaks(data)
+    data = {k: data[k] for k in names if k in data} # once: of an `.npz` file each look reads the whole array
+    if len({*map(len, data.values())})>1:
+        raise ValueError(f'arrays in D4RL\'s form have one length, got { {k: len(o) for k,o in data.items()} }')
+    if nexts and len({np.shape(data[k][:1]) for k in (names[0], *nexts)})>1:
+        raise ValueError(f'`next_observations` should be like `observations`, {np.shape(data[names[0]][:1])[1:]}, got '
+                         f'{np.shape(data[nexts[0]][:1])[1:]}')
+    over = _ending(data, 'terminals')
+    late = _ending(data, 'timeouts') if 'timeouts' in data else ~over&_breaks(data)
     at,begin,keep = np.arange(len(over)),np.append(True, over|late)[:-1],np.ones(len(over), bool)
     if len(names)==5: # nobody knows what came after these
         keep = (over|~late)&(over|(at<len(at)-1))
@@ -199,17 +203,24 @@ def from_d4rl(
     return _memory_of(_d4rl_rows(data, names, flags, keep), int(keep.sum()), dtype, kwargs)
 
 # %% ../nbs/28_offline.ipynb #969524a5
+
+def _ending(data, name):
+    o = np.asanyarray(data[name])
+    bad = 'masked ones' if np.ma.is_masked(o) else o.shape if o.size!=len(o) else next(iter(o[(o!=0)&(o!=1)]), None)
+    if bad is not None: raise ValueError(f'`{name}` should be one flag per row, 0 or 1, got {bad}')
+    return o.reshape(-1).astype(bool)
+
 def _d4rl_rows(data, names, flags, keep, n=2**14):
     "The rows of `data` that `keep` names, from `n` at a time"
     for i in range(0, len(keep), n):
         k = slice(i, i+n)
-        obs,(act,rew) = np.asarray(data[names[0]][i:i+n+1]),(np.asarray(data[o][k]) for o in names[1:3])
+        obs,(act,rew) = np.asanyarray(data[names[0]][i:i+n+1]),(np.asanyarray(data[o][k]) for o in names[1:3])
         state,of = obs[:n],{c: v[k] for c,v in flags.items()}
-        if len(names)>5: nxt = np.asarray(data[names[5]][k])
+        if len(names)>5: nxt = np.asanyarray(data[names[5]][k])
         else:
             nxt = np.append(obs[1:], obs[-1:], 0)[:len(state)]
             nxt[of['terminated']] = state[of['terminated']]
-        rows = dict(state=state, action=act, reward=rew.reshape(-1), next_state=nxt, **of)
+        rows = dict(state=state, action=act, reward=rew.reshape(len(rew), -1), next_state=nxt, **of)
         if keep[k].any(): yield {c: v[keep[k]] for c,v in rows.items()}
 
 def _breaks(data, n=2**14):
