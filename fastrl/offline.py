@@ -54,9 +54,11 @@ def _transitions(e):
             if len(v)!=want:
                 raise ValueError(f'episode {e.id} has {n} rewards, so `{path_name(p)}` should have {want} entries, '
                                  f'got {len(v)}: leave the episode out with `dataset.filter_episodes`')
+    over,late = (np.array(o, bool) for o in (e.terminations, e.truncations))
+    late[-1] |= not over[-1] # it just stops
     return dict(state=map_leaves(lambda o: o[:-1], e.observations), action=e.actions, reward=e.rewards,
-                next_state=map_leaves(lambda o: o[1:], e.observations), terminated=e.terminations,
-                truncated=e.truncations, episode_id=np.full(n, e.id), step=np.arange(n))
+                next_state=map_leaves(lambda o: o[1:], e.observations), terminated=over, truncated=late,
+                episode_id=np.full(n, e.id), step=np.arange(n))
 
 # %% ../nbs/28_offline.ipynb #52c60318
 def _memory_of(parts, n, dtype, kwargs):
@@ -66,7 +68,10 @@ def _memory_of(parts, n, dtype, kwargs):
     if len(er): raise ValueError(f'{kwargs["path"]} has {len(er)} rows already: open them with '
                                  '`ExperienceReplay(path=…)`, or give another `path`')
     try:
-        for rows in parts: er + map_leaves(lambda o: _as_float(o, dtype), rows)
+        for rows in parts:
+            if len(rows['reward'])<=er.max_sz<n and not (len(er) or er.freeze_memory): # else `+` warns
+                warn_user(f'of {n} rows the newest {er.max_sz} are kept: give a larger `max_sz`')
+            er + map_leaves(lambda o: _as_float(o, dtype), rows)
         if er.ring.total!=n and not er.freeze_memory:
             raise ValueError(f'the dataset should have {n} steps, got {er.ring.total}: Minari gives 32,767 steps of an '
                              "episode at most from 'arrow' or 'parquet' files, so write it with `data_format='hdf5'`")
