@@ -74,6 +74,8 @@ class ReplayBuffer:
         if self.sb3_draws and sampler is not None:
             raise ValueError('with `seed=np.random` steps are drawn evenly, as SB3 draws them; '
                              f'leave out {sampler}, or give an int as `seed`')
+        if n_steps>1 and hasattr(sampler, 'read'): raise ValueError(
+            f'{sampler} changes the rewards of single rows, which cannot be folded: give `n_steps=1`')
         self.own_seed = seed is not None or sampler is not None and getattr(sampler, 'seeded', True)
         seed = 0 if self.sb3_draws else np.random.randint(2**31-1) if seed is None else seed
         self.memory = ExperienceReplay(min(256, n := self.buffer_size*n_envs), n, 1, sampler=copy.deepcopy(sampler),

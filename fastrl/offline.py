@@ -54,9 +54,11 @@ def _transitions(e):
             if len(v)!=want:
                 raise ValueError(f'episode {e.id} has {n} rewards, so `{path_name(p)}` should have {want} entries, '
                                  f'got {len(v)}: leave the episode out with `dataset.filter_episodes`')
+    over,late = (np.array(o, bool) for o in (e.terminations, e.truncations))
+    late[-1] |= not over[-1] # it just stops
     return dict(state=map_leaves(lambda o: o[:-1], e.observations), action=e.actions, reward=e.rewards,
-                next_state=map_leaves(lambda o: o[1:], e.observations), terminated=e.terminations,
-                truncated=e.truncations, episode_id=np.full(n, e.id), step=np.arange(n))
+                next_state=map_leaves(lambda o: o[1:], e.observations), terminated=over, truncated=late,
+                episode_id=np.full(n, e.id), step=np.arange(n))
 
 # %% ../nbs/28_offline.ipynb #52c60318
 def _memory_of(parts, n, dtype, kwargs):
@@ -66,7 +68,10 @@ def _memory_of(parts, n, dtype, kwargs):
     if len(er): raise ValueError(f'{kwargs["path"]} has {len(er)} rows already: open them with '
                                  '`ExperienceReplay(path=…)`, or give another `path`')
     try:
-        for rows in parts: er + map_leaves(lambda o: _as_float(o, dtype), rows)
+        for rows in parts:
+            if len(rows['reward'])<=er.max_sz<n and not (len(er) or er.freeze_memory): # else `+` warns
+                warn_user(f'of {n} rows the newest {er.max_sz} are kept: give a larger `max_sz`')
+            er + map_leaves(lambda o: _as_float(o, dtype), rows)
         if er.ring.total!=n and not er.freeze_memory:
             raise ValueError(f'the dataset should have {n} steps, got {er.ring.total}: Minari gives 32,767 steps of an '
                              "episode at most from 'arrow' or 'parquet' files, so write it with `data_format='hdf5'`")
@@ -76,7 +81,8 @@ def _memory_of(parts, n, dtype, kwargs):
     return er
 
 def _as_float(o, dtype):
-    return o if dtype is None or np.asarray(o).dtype.kind!='f' else torch.tensor(o, dtype=dtype, device='cpu')
+    if dtype is None or np.ma.is_masked(o) or np.asarray(o).dtype.kind!='f': return o
+    return torch.tensor(o, dtype=dtype, device='cpu')
 
 # %% ../nbs/28_offline.ipynb #ca45c6e9
 def to_minari(
@@ -185,11 +191,14 @@ def from_d4rl(
                          '`env.get_dataset()`. `timeouts` say where a time limit ended an episode; they are all False '
                          f'if nothing did{"".join("; "+o for o in new)}')
     names = [*_d4rl, *nexts]
-    if len({len(data[k]) for k in names if k in data})>1:
-        lengths = {k: len(data[k]) for k in names if k in data}
-        raise ValueError(f'arrays in D4RL\'s form have one length, got {lengths}')
-    over = np.asarray(data['terminals']).reshape(-1).astype(bool)
-    late = np.asarray(data['timeouts']).reshape(-1).astype(bool) if 'timeouts' in data else ~over&_breaks(data)
+    data = {k: data[k] for k in names if k in data} # once: of an `.npz` file each look reads the whole array
+    if len({*map(len, data.values())})>1:
+        raise ValueError(f'arrays in D4RL\'s form have one length, got { {k: len(o) for k,o in data.items()} }')
+    if nexts and len({np.shape(data[k][:1]) for k in (names[0], *nexts)})>1:
+        raise ValueError(f'`next_observations` should be like `observations`, {np.shape(data[names[0]][:1])[1:]}, got '
+                         f'{np.shape(data[nexts[0]][:1])[1:]}')
+    over = _ending(data, 'terminals')
+    late = _ending(data, 'timeouts') if 'timeouts' in data else ~over&_breaks(data)
     at,begin,keep = np.arange(len(over)),np.append(True, over|late)[:-1],np.ones(len(over), bool)
     if len(names)==5: # nobody knows what came after these
         keep = (over|~late)&(over|(at<len(at)-1))
@@ -199,17 +208,24 @@ def from_d4rl(
     return _memory_of(_d4rl_rows(data, names, flags, keep), int(keep.sum()), dtype, kwargs)
 
 # %% ../nbs/28_offline.ipynb #969524a5
+
+def _ending(data, name):
+    o = np.asanyarray(data[name])
+    bad = 'masked ones' if np.ma.is_masked(o) else o.shape if o.size!=len(o) else next(iter(o[(o!=0)&(o!=1)]), None)
+    if bad is not None: raise ValueError(f'`{name}` should be one flag per row, 0 or 1, got {bad}')
+    return o.reshape(-1).astype(bool)
+
 def _d4rl_rows(data, names, flags, keep, n=2**14):
     "The rows of `data` that `keep` names, from `n` at a time"
     for i in range(0, len(keep), n):
         k = slice(i, i+n)
-        obs,(act,rew) = np.asarray(data[names[0]][i:i+n+1]),(np.asarray(data[o][k]) for o in names[1:3])
+        obs,(act,rew) = np.asanyarray(data[names[0]][i:i+n+1]),(np.asanyarray(data[o][k]) for o in names[1:3])
         state,of = obs[:n],{c: v[k] for c,v in flags.items()}
-        if len(names)>5: nxt = np.asarray(data[names[5]][k])
+        if len(names)>5: nxt = np.asanyarray(data[names[5]][k])
         else:
             nxt = np.append(obs[1:], obs[-1:], 0)[:len(state)]
             nxt[of['terminated']] = state[of['terminated']]
-        rows = dict(state=state, action=act, reward=rew.reshape(-1), next_state=nxt, **of)
+        rows = dict(state=state, action=act, reward=rew.reshape(len(rew), -1), next_state=nxt, **of)
         if keep[k].any(): yield {c: v[keep[k]] for c,v in rows.items()}
 
 def _breaks(data, n=2**14):

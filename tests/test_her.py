@@ -1,5 +1,5 @@
 "Hindsight: random histories against an oracle that keeps every step and knows nothing of the links"
-import copy, numpy as np, pytest, torch
+import copy, multiprocessing, numpy as np, pytest, torch
 from fastrl import ExperienceReplay
 from fastrl.core import leaves
 from fastrl.memory.replay import ExperienceReplayException
@@ -240,3 +240,34 @@ def test_batches_at_once(strategy):
             assert torch.equal(i, j) and all(torch.equal(x, y) for (_,x),(_,y) in zip(leaves(p), leaves(q), strict=True))
     (p,i),(q,j) = a.sample(5),b.sample(5)
     assert torch.equal(i, j) and torch.equal(p['reward'], q['reward'])
+
+
+def seen(i): return dict(achieved_goal=np.array([float(i)]), desired_goal=np.array([-1.]))
+def add_walk(memory, first, n):
+    for i in range(first, first+n):
+        memory.add(state=seen(i), next_state=seen(i+1), reward=-1., terminated=False, truncated=i%20==19, env_id=0)
+
+class Overtaken(HER):
+    "Another process overwrites the older half of the rows between the choice of goals and their reading"
+    more = None
+    def _achievers(self, *args):
+        rows = super()._achievers(*args)
+        if self.more: self.more.pop()()
+        return rows
+
+def test_goals_that_another_process_overwrites():
+    "The rows that were drawn are still there, but not those whose goals they should get: they are drawn anew"
+    number,flag,goal = ((), torch.float32),((), torch.bool),((1,), torch.float64)
+    goals = dict(achieved_goal=goal, desired_goal=goal)
+    schema = dict(state=goals, next_state=goals, reward=number, terminated=flag, truncated=flag, env_id=((), torch.int64))
+    for seed in range(20):
+        her = Overtaken('episode', k=10**9, reward=lambda a, g, i: a[:,0]-g[:,0], seed=seed)
+        memory = ExperienceReplay(bs=1, max_sz=20, warmup_sz=1, shared=True, schema=schema, sampler=her)
+        add_walk(memory, 0, 20)
+        def overwrite():
+            p = multiprocessing.get_context('fork').Process(target=add_walk, args=(memory, 1000, 10))
+            p.start(); p.join()
+        her.more = [overwrite]
+        batch,_ = memory.sample()
+        state,goal = (batch['state'][k].item() for k in ('achieved_goal','desired_goal'))
+        assert (state<1000)==(goal<1000), (seed, state, goal)

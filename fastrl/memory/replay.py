@@ -425,10 +425,10 @@ def __getitem__(self:ExperienceReplay,
 def _slice(self:ExperienceReplay, i):
     # room for all frames, should each row need others
     frames = dict(frame_margin=len(i)*(2*self.ring.stack+1)+16) if self.frame_stack is not None else {}
-    res = ExperienceReplay(self.bs, len(i), min(self.warmup_sz, len(i)), None, self._sampler_alike(), self.n_step,
+    res = ExperienceReplay(1, len(i), min(self.warmup_sz, len(i)), None, self._sampler_alike(), self.n_step,
                            self.gamma, device=self.ring.device, schema=self.schema, freeze_memory=self.freeze_memory,
                            frame_stack=self.frame_stack, frame_pad=self.frame_pad, **frames)
-    res.later = self.later
+    res.bs,res.later = self.bs,self.later # `bs` here, since 200 rows are no slip
     res._add_rows_of(self, i, go_on=True)
     if hasattr(self.sampler, 'beside'):
         beside = {k: tensor_from(v)[i.to(self.ring.device)] for k,v in self.sampler.beside(self.ring).items()}

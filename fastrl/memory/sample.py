@@ -504,8 +504,14 @@ def _relabel(self:HER, ring, cols, mask, idxs, units):
             f'`HER` writes goals into rows, and with `frame_stack` these share a `{f.path[-1]}` of {list(f.shape)}, '
             'stored once: leave out `frame_stack`')
     if self.reward is None or not goals or source not in cols or ('reward',) not in cols: self._cannot_relabel(ring)
-    goal,rew = ring.place.columns[source][self._achievers(ring, idxs, units)],cols[('reward',)]
-    for v in goals.values(): v[mask] = goal
+    rows,rew = self._achievers(ring, idxs, units),cols[('reward',)]
+    goal = ring.place.columns[source][rows]
+    if ring.place.others and ring.serials.lost(rows): raise IndexError('another process overwrote an achieved goal')
+    for p,v in goals.items():
+        if v.shape[1:]!=goal.shape[1:] or not torch.can_cast(goal.dtype, v.dtype): raise ValueError(
+            f'`{path_name(p)}` should be like `next_state.{self.achieved}`, {goal.dtype} {[*goal.shape[1:]]}, got '
+            f'{v.dtype} {[*v.shape[1:]]}: what was achieved takes its place')
+        v[mask] = goal.to(v.dtype)
     new = tensor_from(self.reward(cols[source][mask], goal, idxs)).to(rew)
     if new.numel()!=len(idxs):
         raise ValueError(f'`reward` should give one number for each of {len(idxs)} rows, '
