@@ -10,12 +10,12 @@ Docs: https://fastrl.github.io/fastrl/tasks.html.md"""
 __all__ = ['log', 'Task', 'as_seconds', 'EngineLost', 'why_failed', 'in_thread', 'as_number']
 
 # %% ../nbs/11c_tasks.ipynb #0bf3420c
-import asyncio, cloudpickle, concurrent.futures, contextvars, ctypes, inspect, itertools, logging, math, os, threading
+import asyncio, concurrent.futures, contextvars, ctypes, inspect, itertools, logging, math, os, threading
 from dataclasses import dataclass, field, replace
 from functools import partial
 from fastcore.basics import patch
 from .engines import Ctx, call_plain
-from .supervisor import run_command
+from .supervisor import pickled, run_command
 
 log = logging.getLogger(__name__)
 
@@ -124,8 +124,8 @@ async def collect(self:Task,
     ctx = replace(ctx, params=self.params)
     try:
         task = (await asyncio.wait_for(self.command(before), self.timeout) if self.is_command
-                else cloudpickle.dumps((self.f, ctx, *self.call_with(before), os.getcwd()) if self.is_plain
-                                       else (self.f, ctx)))
+                else pickled((self.f, ctx, *self.call_with(before), os.getcwd()) if self.is_plain
+                              else (self.f, ctx)))
         return await _result(submit(task, replace(ctx, policy=None), self.timeout))
     except EngineLost: raise
     except Exception as e: # a worker that died, a function that cannot be sent

@@ -919,6 +919,19 @@ def test_processes_end(tmp_path):
     assert segments([*itertools.chain(*pids.values()), *(p.pid for p in ps.values()), os.getpid()])==[]
 
 @pytest.mark.slow
+@pytest.mark.parametrize('method', ['forkserver','spawn'])
+def test_script_without_its_main_guard(method, tmp_path):
+    "Workers that are not forked import the script, which starts workers: the error says what to write"
+    (tmp_path/'script.py').write_text(textwrap.dedent(f"""
+        import torch
+        from fastrl.memory.episodes import *
+        ds = RingBufferDataset(50)
+        ds.add_episode(dict(obs=torch.arange(9)))
+        next(iter(ds.get_loader(2, 3, num_workers=2, context={method!r})))"""))
+    said = python(tmp_path/'script.py').communicate(timeout=120)[1].splitlines()[-1]
+    assert "a script starts workers under `if __name__=='__main__':`" in said, said
+
+@pytest.mark.slow
 def test_killed_workers_of_the_larger_one():
     "An error, and then new ones"
     small,large = RingBufferDataset(4),RingBufferDataset(100, shared=True); small.extend(large, 2, 1)

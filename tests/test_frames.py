@@ -523,7 +523,7 @@ def play(memory, env, n, seed=0, also=None):
     for _ in range(n):
         action = env.action_space.sample()
         new,reward,terminated,truncated,_ = env.step(action)
-        for o in filter(None.__ne__, (memory, also)):
+        for o in [memory]+[also]*(also is not None):
             o.add(state=obs, action=action, reward=reward, next_state=new, terminated=terminated, truncated=truncated)
         obs = env.reset()[0] if terminated or truncated else new
 

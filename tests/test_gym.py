@@ -1,6 +1,7 @@
 "Sources of gymnasium environments: every row against an oracle, through breaks, vectors of all kinds and odd environments"
-import itertools, pickle, random, warnings
+import itertools, os, pickle, random, subprocess, sys, warnings
 from collections import Counter
+from pathlib import Path
 import gymnasium as gym, numpy as np, pytest, torch
 from fastcore.test import expect_fail, test_eq as eq, test_fail as fails
 from gymnasium import spaces
@@ -10,7 +11,7 @@ from fastrl.data.envs import CopyObs, SyncEnvs, autoreset_modes as modes
 from fastrl.data.gym import FirstLast, GymLoop, LoopCallback, Source
 from fastrl.data.steps import StepRows, space_form
 
-long = pytest.mark.long
+long,root = pytest.mark.long,Path(__file__).parents[1]
 
 class Toy(gym.Env):
     "Observation 10·episode+step in one buffer; the reward is the step; a time limit cuts the second episode"
@@ -524,6 +525,26 @@ def test_error_in_a_process():
         warnings.simplefilter('ignore') # those of gymnasium about its workers
         for _ in range(2): fails(lambda: s.take(40), contains='broken')
     s.close()
+
+registers = """
+import multiprocessing, sys
+import gymnasium as gym, numpy as np
+from fastrl.data.envs import open_envs
+class Here(gym.Env):
+    observation_space,action_space = gym.spaces.Box(-9, 9, (1,)),gym.spaces.Discrete(2)
+    def reset(self, *, seed=None, options=None): return np.ones(1, np.float32),{}
+multiprocessing.set_start_method(sys.argv[1])
+gym.register('FastrlHere-v0', entry_point=Here)
+env = open_envs('FastrlHere-v0', n_envs=1, vectorization='async')
+print(env.reset()[0].tolist())
+env.close()
+"""
+@pytest.mark.slow
+@pytest.mark.parametrize('method', ['forkserver','spawn'])
+def test_registered_here(method):
+    "A process that is not forked, as Python 3.14 begins them, makes an environment by the name that the program gave it"
+    ended = subprocess.run([sys.executable, '-c', registers, method], capture_output=True, text=True, timeout=100, env={**os.environ, 'PYTHONPATH':str(root)})
+    eq((ended.stdout, ended.returncode), ('[[1.0]]\n', 0))
 
 def test_no_play_in_a_wrapper_of_ones_own():
     "A ready environment in a wrapper that does not say how it was made cannot be made again, so nobody plays in it"

@@ -1004,6 +1004,28 @@ if __name__=='__main__':
     out,err = p.communicate(timeout=120)
     assert (out.split(), err)==(['7',method,'14',method,'7'][:2*runs], '')
 
+@pytest.mark.slow
+@pytest.mark.parametrize('method', ['forkserver',long('spawn'),long('fork')])
+def test_driver_in_a_new_process(method, tmp_path):
+    "A program may have its driver in another process, which calls the script `__mp_main__` if it was not forked: functions and classes of the script still reach the tasks"
+    p = started(tmp_path, f"""
+import multiprocessing, pickle
+class Reward:
+    def __init__(self, of): self.of = of
+def reward(x): return pickle.loads(pickle.dumps(Reward(x))).of
+def own(ctx, add): return [create_experience(0., 0, reward(2.)+add.of, 0., True)]
+def drive():
+    pe = ParallelExperience(work_dir={str(tmp_path/'run')!r})
+    pe.environment_task(own, add=Reward(1.))
+    @pe.update_task
+    def update(ctx): print(ctx.bank[0].reward, flush=True)
+    run(pe)
+if __name__=='__main__':
+    p = multiprocessing.get_context({method!r}).Process(target=drive)
+    p.start()
+    p.join()""")
+    assert p.communicate(timeout=120)==('3.0\n1\n', '')
+
 @pytest.mark.long
 def test_swept(tmp_path):
     "What stopped and killed drivers leave is removed by the next one, also by a driver whose work is not in the same place"

@@ -227,7 +227,7 @@ def test_mapped_rows_in_a_process(tmp_path):
     ring = Ring.load(tmp_path/'run', mapped=True)
     with pytest.raises(RuntimeError, match='load it where it is needed'):
         multiprocessing.get_context('spawn').Process(target=print, args=(ring,)).start()
-    with pytest.raises(RuntimeError, match='`shared=True`'):
+    with pytest.raises(RuntimeError, match='`shared=True`.* for a copy, as of a bank'):
         multiprocessing.get_context('spawn').Process(target=print, args=(one_row(),)).start()
 
 # %% Other people's files

@@ -94,6 +94,7 @@ def open_envs(
         inner = getattr(env.unwrapped, 'envs', []) if isinstance(env, VectorEnv) else []
         inner[:] = [o if isinstance(o, CopyObs) else CopyObs(o) for o in inner]
         return _ended_at_exit(env)
+    if isinstance(env, str): env = gym.registry.get(env, env) # a process that is not forked lacks names from here
     def make(): return make_env(env, **(env_kwargs or {}))
     if n_envs==1 and vectorization=='sync': return make()
     vec = dict(sync=SyncEnvs, **{'async': AsyncVectorEnv})[vectorization]

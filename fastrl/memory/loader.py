@@ -10,9 +10,8 @@ Docs: https://fastrl.github.io/fastrl/memory.loader.html.md"""
 __all__ = ['EpisodeLoader', 'concat']
 
 # %% ../../nbs/05h_memory.loader.ipynb #fc86b980
-import math, os, threading, time
+import math, multiprocessing, os, threading, time
 from fractions import Fraction
-from multiprocessing import parent_process
 import numpy as np, torch
 from fastcore.basics import patch
 from fastcore.imports import noop
@@ -141,7 +140,7 @@ def why_none(self:EpisodeDataset,
 # %% ../../nbs/05h_memory.loader.ipynb #6857c695
 def _end_with_parent():
     "End this worker with its program: torch looks at the parent process, which `forkserver` puts in between"
-    program = parent_process()
+    program = multiprocessing.parent_process()
     if program is None or program.pid==os.getppid(): return
     def follow():
         program.join()
@@ -219,10 +218,23 @@ class EpisodeLoader(DataLoader):
         s.slots = slots = [Slots(words if words<=_most_words else 0) for _ in range(self.num_workers)]
         if not slots: return self._batches(iter(s))
         if torch.cuda._is_in_bad_fork(): self.pin_memory = False # a fork has lost its parent's GPU
-        with torch.device('cpu'): chunks = super().__iter__() # torch's default device is not for the workers
+        with torch.device('cpu'): # torch's default device is not for the workers
+            try: chunks = super().__iter__()
+            except (ConnectionError, EOFError) as e: raise self._lost_worker(e) from e
         s.resumed = None # they have it
         pin = self.pin_memory and torch.cuda.is_available()
         return self._batches(self._handed_over(chunks, slots, pin, self._n_cleared()), chunks)
+
+# %% ../../nbs/05h_memory.loader.ipynb #7241e1bc
+@patch
+def _lost_worker(self:EpisodeLoader, e, drawn=0):
+    "The error where a worker has ended, by the error `e`, and after so many chunks"
+    copies = (self.multiprocessing_context or multiprocessing).get_start_method()=='fork'
+    todo = ('the next batch starts new workers' if drawn or copies else
+            'what it printed says why: it imports your program anew, so a script starts workers under '
+            "`if __name__=='__main__':`, and classes of a notebook have to be in a module")
+    return RuntimeError(f'a worker that draws sequences has ended ({str(e).strip()}); '
+                        f'nothing that is stored is lost, and {todo}')
 
 # %% ../../nbs/05h_memory.loader.ipynb #7241e1bd
 _of_parents = [] # iterators that forked processes leave alone
@@ -241,8 +253,7 @@ def _batches(self:EpisodeLoader, chunks, workers=None):
                                           self.frame_pad)
     except RuntimeError as e:
         if not str(e).startswith('DataLoader worker'): raise
-        raise RuntimeError(f'a worker that draws sequences has ended ({str(e).strip()}); '
-                           'nothing that is stored is lost, and the next batch starts new workers') from e
+        raise self._lost_worker(e, workers._num_yielded) from e
     finally:
         if workers is not None:
             if pid==os.getpid(): workers._shutdown_workers()

@@ -569,7 +569,8 @@ def __getstate__(self:Place):
         raise RuntimeError('rows that are mapped from a saved memory stay in their process: '
                            'load it where it is needed')
     if get_spawning_popen() is not None and not self.others:
-        raise RuntimeError(f'a new process would get a copy of this ring, which never changes: {_use_instead}')
+        raise RuntimeError(f'a new process would get a copy of this ring, which never changes: {_use_instead}; '
+                           'for a copy, as of a bank or a `ReplayBuffer`, send `pickle.dumps` of it')
     state = {k: getattr(self, k, None) for k in ('device','shared','path','fields','packed','_head','about')}
     state.update(changed=None, marks={}, **(dict(packed=None, _head=None) if self.path else {}))
     if not self.path and self.fields and self._head is None: state['head'] = [*self.head]
