@@ -25,7 +25,8 @@ def test_a_cache_that_is_full(tmp_path):
     full = 'import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))'
     assert draw(tmp_path, full)=='[0, 3]\n'
 
-@pytest.mark.parametrize('ext', ['nbi', pytest.param('nbc', marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize('ext', ['nbi','nbc'])
 def test_a_cache_that_a_crash_left(tmp_path, ext):
     "Files whose names were on the disk before their content was"
     draw(tmp_path)
@@ -33,6 +34,7 @@ def test_a_cache_that_a_crash_left(tmp_path, ext):
     for o in files: o.write_bytes(b'')
     assert draw(tmp_path)=='[0, 3]\n'
 
+@pytest.mark.slow
 def test_numba_that_compiles_nothing(tmp_path):
     "`NUMBA_DISABLE_JIT` is for the user's own loops, which stay Python"
     mine = 'import numba\nprint(numba.config.DISABLE_JIT, type(numba.njit(lambda: 1)).__name__)'

@@ -319,7 +319,7 @@ def test_interrupted_while_it_enters():
         r.place.head[0] += 1 # as another process counts
         same((r.total, k), (1, k))
 
-@pytest.mark.parametrize('kind', ['memory', 'frames', *(pytest.param(o, marks=pytest.mark.slow) for o in ('shared','path','prioritized'))])
+@pytest.mark.parametrize('kind', ['memory', *(pytest.param(o, marks=pytest.mark.slow) for o in ('frames','shared','path','prioritized'))])
 def test_interrupted_first_rows(kind, tmp_path):
     "The first rows are there, or can be added again"
     where = dict(shared=dict(shared=True), frames=dict(frame_stack=2, frame_margin=10)).get(kind, {})
@@ -387,7 +387,7 @@ def test_merged_beside(way, frames, tmp_path):
 
 @pytest.mark.filterwarnings('ignore:.* of 20') # half written rows, and a pool of frames that is full
 @pytest.mark.parametrize('way', merges)
-@pytest.mark.parametrize('frames', [False, True])
+@pytest.mark.parametrize('frames', [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_interrupted_merge(way, frames, tmp_path):
     "All rows of the other memory are there, or the first of them; they are joined as they were, and so are all later ones"
     there = set()
@@ -508,7 +508,7 @@ def test_interrupted_end_of_episode(files, tmp_path):
     assert k>300
 
 @pytest.mark.parametrize('mode', ['next_step','same_step'])
-@pytest.mark.parametrize('t', range(11, 15))
+@pytest.mark.parametrize('t', [11, 13, *(pytest.param(o, marks=pytest.mark.slow) for o in (12, 14))])
 def test_interrupted_vector_of_episodes(t, mode):
     "Each episode is stored once, whole, and without a step of another"
     for k in itertools.count(1, 5):

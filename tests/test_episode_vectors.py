@@ -165,7 +165,7 @@ cases = [pytest.param(range(1), id='few'), pytest.param(range(1, 20), id='more',
 
 @pytest.mark.filterwarnings('ignore:in three steps no environment continued')
 @pytest.mark.parametrize('seeds', cases)
-@pytest.mark.parametrize('how', ('ring','files'))
+@pytest.mark.parametrize('how', ('ring', pytest.param('files', marks=pytest.mark.slow)))
 @pytest.mark.parametrize('mode', modes)
 def test_episodes_as_they_were(mode, how, seeds, tmp_path):
     "Each episode that is held is one that an environment had, in the order in which they ended"

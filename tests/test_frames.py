@@ -259,8 +259,7 @@ def odd_forms(v):
             np.array([[{}]]*v.size, object)[:,0].reshape(v.shape), np.asfortranarray(v), np.repeat(v, 2, 0)[::2], np.ma.masked_array(v), v.reshape(len(v), -1).view(np.matrix), v.astype('i8').astype('M8[s]'),
             t, t.float().requires_grad_(), t.bfloat16(), torch.conj(t.to(torch.complex64)), torch._neg_view(t.float()), t.to('meta'), t.float().to_sparse()]
 
-@pytest.mark.parametrize('one', (True, False))
-@pytest.mark.parametrize('stack', (0,2))
+@pytest.mark.parametrize('one,stack', [(True,2), (False,0), *(pytest.param(*o, marks=pytest.mark.slow) for o in ((True,0), (False,2)))])
 @pytest.mark.parametrize('told', (names, names[:-3], [o for o in names if o!='step']))
 def test_short_way_leaves(told, stack, one, monkeypatch):
     "An unusual value in a row or batch is taken or refused as the long way does, in the same words"

@@ -455,7 +455,7 @@ def test_costs(tmp_path, monkeypatch):
 
 def held_rewards(b): return [e.reward for e in b]
 
-@pytest.mark.parametrize('limit', [None,20])
+@pytest.mark.parametrize('limit', [20, slow(None)])
 def test_saved_memory(limit, tmp_path):
     "The file of the memory is the memory: also after it was damaged or removed, for another driver, and while others commit"
     folder,rng,sizes = BankFolder(tmp_path),np.random.default_rng(0),[]

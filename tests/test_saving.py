@@ -39,7 +39,7 @@ def test_mixed_up_rows(tmp_path, how):
 # %% What changed, over many checkpoints
 @pytest.mark.parametrize('frame_stack', [None,0])
 @pytest.mark.parametrize('sampler', [Uniform,Prioritized])
-@pytest.mark.parametrize('max_sz', [60,1000])
+@pytest.mark.parametrize('max_sz', [60, pytest.param(1000, marks=pytest.mark.slow)])
 def test_changes_of_joined_files(tmp_path, max_sz, sampler, frame_stack):
     "TD errors and priorities are loaded as they were, also where files of rows were just joined, and those of changes were not"
     rng = random.Random(0)
