@@ -19,7 +19,7 @@ from plotly.offline import get_plotlyjs
 from plotly.subplots import make_subplots
 from ..core import *
 from .files import put_file
-from .frames import FrameRing
+from .frames import FrameRing, stored
 from .joins import oldest_first
 from .stacks import fields_with_stacks
 from .walk import Walk
@@ -78,6 +78,12 @@ def _memory_and_draws(experience_replay):
     if er.memory is None: raise ValueError('the memory is empty: add rows before you plot them')
     return er,times
 
+def _rows_by_age(er):
+    "The numbers of the rows, and their places in `er.memory`; both the oldest first"
+    ring,i = er.ring,oldest_first(er.ring).cpu().numpy()
+    if stored(ring)==len(ring): return i,i
+    return i,np.flatnonzero(np.isin(ring.held.cpu().numpy(), i)) # some frames have gone: it is in that order itself
+
 def _series(memory, name):
     "The numbers to draw of column `name`, and its title"
     cols,top = {path_name(p): t for p,t in leaves(memory)},name.partition('.')[0]
@@ -114,7 +120,8 @@ def plot_replay_stats(
     columns = [o.strip() for o in columns.split(',')] if isinstance(columns, str) else list(columns)
     if isinstance(n_cols, str): raise ValueError(f'write several columns as a list, {[*columns, n_cols]}')
     ys,titles = zip(*(_series(er.memory, o) for o in columns))
-    rows = frame_rows(len(er), most)
+    rows,places = frame_rows(len(er), most),_rows_by_age(er)[1]
+    newest = places[-1] if len(places) else -1
     names,settings = get_steps(len(rows))
     n_cols = min(n_cols, len(ys))
     at = [dict(row=i//n_cols+1, col=i%n_cols+1) for i in range(len(ys))]
@@ -123,7 +130,7 @@ def plot_replay_stats(
     for y,o in zip(ys, at):
         keep = thin(y)
         fig.add_scatter(x=keep, y=y[keep], mode='lines', line=dict(color=_blue, width=1), **o)
-        fig.add_vline(er.pointer-.5, line=dict(color=_grey, width=1, dash='dot'), **o)
+        fig.add_vline(newest+.5, line=dict(color=_grey, width=1, dash='dot'), **o)
     for y,o in zip(ys, at):
         fig.add_scatter(x=[0], y=[y[0]], mode='markers', marker=dict(color=_orange, size=10), **o)
     marks = list(range(len(ys), 2*len(ys)))
@@ -162,18 +169,13 @@ def _bars(x, y, marker=None, **kwargs):
 def _middle(edges): return (edges[1:]+edges[:-1])/2
 def _ends(memory): return memory['terminated'].bool()|memory['truncated'].bool()
 
-def _rows_by_age(er):
-    "The numbers of the rows, and their places in `er.memory`; both the oldest first"
-    i = oldest_first(er.ring).cpu().numpy()
-    return i, i if len(i) and i.max()<len(i) else np.arange(len(i)) # some frames have gone: it is in that order itself
-
 def _between(start, stop, edges):
     "How many of the steps from `start` to `stop` lie between each two `edges`"
     return np.diff(np.clip(edges, start, stop))
 
 def _held_panel(er):
     total,n = rows_written(er.ring),len(er)
-    room = max((er.ring.capacity or 0)-total, 0)
+    room = max((er.ring.capacity or 0)-total, 0) if n==total else 0 # else the frames are full
     edges = np.linspace(0, total+room, min(total+room, 50)+1)
     held = _bars(_middle(edges), _between(total-n, total, edges), name='held',
                  hovertemplate='around step %{x:,.0f}: %{y:,.0f} rows')
@@ -211,7 +213,7 @@ def _returns_of(er):
     if 'accum_rewards' not in er.memory: return _summed_up(er.ring)
     done = _ends(er.memory).reshape(len(er), -1)[:,0].cpu().numpy()
     rows = [i for i in _rows_by_age(er)[1] if done[i]]
-    return er.memory['accum_rewards'][rows].reshape(len(rows), -1)[:,0].cpu().numpy()
+    return er.memory['accum_rewards'].reshape(len(er), -1)[rows,0].cpu().numpy()
 
 def _summed_up(ring):
     "The reward of each whole episode; none if rows have several, or do not say which of them belong together"
