@@ -69,14 +69,14 @@ _fig_layout = dict(showlegend=False, template='plotly_white')
 
 def _memory_and_draws(experience_replay):
     "The memory, or that of a callback or a learner; the callback also counts how often each row was drawn"
-    er,times = experience_replay,()
+    er,tally = experience_replay,None
     while inner := getattr(er, 'experience_replay', None): # of a learner the callback, of that the memory
-        er,times = inner,getattr(getattr(er, 'tally', None), 'times', ())
+        er,tally = inner,getattr(er, 'tally', None)
     if not hasattr(er, 'memory') or not hasattr(er, 'ring'):
         raise ValueError('give an `ExperienceReplay`, or a callback or a learner that has one; '
                          f'got a {type(er).__name__}')
     if er.memory is None: raise ValueError('the memory is empty: add rows before you plot them')
-    return er,times
+    return er,tally.of(er.ring) if tally and len(tally.times) else ()
 
 def _rows_by_age(er):
     "The numbers of the rows, and their places in `er.memory`; both the oldest first"
