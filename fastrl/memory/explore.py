@@ -149,7 +149,8 @@ def plot_summary(
     er,times = _memory_and_draws(experience_replay)
     panels = [_held_panel(er)]
     if len(times)>=len(er): panels.append(_draws_panel(er, times))
-    if 'td_error' in er.memory and er.memory['td_error'].any(): panels.append(_errors_panel(er))
+    td = er.memory.get('td_error')
+    if td is not None and td.double().nan_to_num(0., 0., 0.).any(): panels.append(_errors_panel(er))
     if len(back := _returns_of(er)): panels.append(_returns_panel(back))
     odd,n_rows = len(panels)%2,-(-len(panels)//2)
     specs = [[dict(colspan=2), None]]*odd + [[{}, {}]]*(n_rows-odd) # of an odd number, the first is as wide as two
@@ -444,8 +445,14 @@ def _facts(er, times):
     if len(times)>=n:
         drawn = times[_rows_by_age(er)[0]]
         res['Draws'] = f'{drawn.sum():,} of the rows that are there; {(drawn==0).mean():.1%} of these were never drawn'
-    odd = {path_name(p): int((~(t.float() if t.itemsize==1 else t).isfinite()).sum()) for p,t in leaves(m)
-           if t.is_floating_point() or t.is_complex()}
+    parts = [m]
+    if isinstance(ring, FrameRing) and any(o.dtype.is_floating_point for o in ring.pool.fields):
+        parts = (ring[i] for i in ring.held.split(4096)) # with the observations, which are copies
+    odd = {}
+    for p,t in (o for part in parts for o in leaves(part)):
+        if t.is_floating_point() or t.is_complex():
+            k,t = path_name(p),t.float() if t.itemsize==1 else t
+            odd[k] = odd.get(k, 0)+int((~t.isfinite()).sum())
     if any(odd.values()): res['Not a finite number'] = ', '.join(f'{v:,} in {k}' for k,v in odd.items() if v)
     return res
 
@@ -461,7 +468,10 @@ def plot_images(
     er,_ = _memory_and_draws(experience_replay)
     rows = frame_rows(len(er), most)
     names,settings = get_steps(len(rows))
-    fig = px.imshow(er.memory[column][rows].cpu().numpy(), animation_frame=0, binary_compression_level=9)
+    images = er.memory[column][rows].cpu()
+    if images.ndim==4 and images.shape[-1] not in (3,4): # grey, or of a stack the newest frame
+        images = images[...,0] if images.shape[-1]==1 else images[:,-1]
+    fig = px.imshow(images.numpy(), animation_frame=0, binary_compression_level=9)
     fig.update_xaxes(visible=False).update_yaxes(visible=False)
     settings['frame']['redraw'] = True # an image does not change otherwise
     fig.update_layout(shapes=[dict(type='rect', xref='x domain', yref='y domain', x0=0, x1=1, y0=0, y1=1,
