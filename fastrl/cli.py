@@ -69,7 +69,8 @@ def _saved_about(saved):
         return _rows_about(saved.kind, n, c['capacity'], None, fields or _episode_fields(files), settings=c,
                            episodes=dict(n=len(files), directory=c['directory']), **more)
     written = saved.total-saved.ring.get('first', 0)
-    return _rows_about(saved.kind, len(saved), saved.ring['capacity'], written, fields, files=len(pieces),
+    gone = saved.ring.get('forgotten', 0)-saved.ring['oldest'] if frames else 0 # rows whose frames were overwritten
+    return _rows_about(saved.kind, len(saved)-max(gone, 0), saved.ring['capacity'], written, fields, files=len(pieces),
                        nbytes=sum(p['nbytes'] for p in pieces), settings=saved.config, **more)
 
 def _episode_fields(episodes):

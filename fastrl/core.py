@@ -329,9 +329,9 @@ def rows_written(ring): # serial numbers skip some when a memory is cleared
 
 def rows_text(name, ring):
     "How many rows the `ring` of a memory holds, for `columns_html`"
-    of = '' if ring.capacity is None else f' of {ring.capacity:,}'
-    more = f', {n:,} written in all' if (n := rows_written(ring))>len(ring) else ''
-    return f'<b>{name}</b>: {len(ring):,}{of} rows{more}'
+    n,of = getattr(ring, 'n_held', len(ring)),'' if ring.capacity is None else f' of {ring.capacity:,}'
+    more = f', {total:,} written in all' if (total := rows_written(ring))>n else ''
+    return f'<b>{name}</b>: {n:,}{of} rows{more}'
 
 # %% ../nbs/00_core.ipynb #47e15147
 @patch

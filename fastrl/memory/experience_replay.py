@@ -149,13 +149,15 @@ def draw(self:ExperienceReplayCallback,
 class Tally:
     "How often each stored row was drawn"
     def __init__(self): self.times,self.seen = np.zeros(0, np.int64),0
-    def count(self, ring, idxs):
+    def count(self, ring, idxs): np.add.at(self.of(ring), idxs.cpu().numpy(), 1)
+    def of(self, ring):
+        "`times` of the rows that the `ring` holds now: 0 of those that came since the last draw"
         cap = len(ring.place)
         if len(self.times)<cap: self.times = np.concatenate([self.times, np.zeros(cap-len(self.times), np.int64)])
         if (total := ring.total)>self.seen: # these rows are new
             self.times[ring.seams.slots_of(np.arange(max(self.seen, total-len(ring)), total), ring.capacity)] = 0
         self.seen = total
-        np.add.at(self.times, idxs.cpu().numpy(), 1)
+        return self.times
 
 # %% ../../nbs/06a_memory.experience_replay.ipynb #3e44a5f0
 @patch(as_prop=True)

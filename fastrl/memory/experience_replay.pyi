@@ -129,6 +129,10 @@ class Tally:
 
     def count(self, ring, idxs):
         ...
+
+    def of(self, ring):
+        """`times` of the rows that the `ring` holds now: 0 of those that came since the last draw"""
+        ...
 refused: Any
 
 def stateful(learn):

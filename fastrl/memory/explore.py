@@ -19,7 +19,7 @@ from plotly.offline import get_plotlyjs
 from plotly.subplots import make_subplots
 from ..core import *
 from .files import put_file
-from .frames import FrameRing
+from .frames import FrameRing, stored
 from .joins import oldest_first
 from .stacks import fields_with_stacks
 from .walk import Walk
@@ -69,14 +69,20 @@ _fig_layout = dict(showlegend=False, template='plotly_white')
 
 def _memory_and_draws(experience_replay):
     "The memory, or that of a callback or a learner; the callback also counts how often each row was drawn"
-    er,times = experience_replay,()
+    er,tally = experience_replay,None
     while inner := getattr(er, 'experience_replay', None): # of a learner the callback, of that the memory
-        er,times = inner,getattr(getattr(er, 'tally', None), 'times', ())
+        er,tally = inner,getattr(er, 'tally', None)
     if not hasattr(er, 'memory') or not hasattr(er, 'ring'):
         raise ValueError('give an `ExperienceReplay`, or a callback or a learner that has one; '
                          f'got a {type(er).__name__}')
     if er.memory is None: raise ValueError('the memory is empty: add rows before you plot them')
-    return er,times
+    return er,tally.of(er.ring) if tally and len(tally.times) else ()
+
+def _rows_by_age(er):
+    "The numbers of the rows, and their places in `er.memory`; both the oldest first"
+    ring,i = er.ring,oldest_first(er.ring).cpu().numpy()
+    if stored(ring)==len(ring): return i,i
+    return i,np.flatnonzero(np.isin(ring.held.cpu().numpy(), i)) # some frames have gone: it is in that order itself
 
 def _series(memory, name):
     "The numbers to draw of column `name`, and its title"
@@ -114,7 +120,8 @@ def plot_replay_stats(
     columns = [o.strip() for o in columns.split(',')] if isinstance(columns, str) else list(columns)
     if isinstance(n_cols, str): raise ValueError(f'write several columns as a list, {[*columns, n_cols]}')
     ys,titles = zip(*(_series(er.memory, o) for o in columns))
-    rows = frame_rows(len(er), most)
+    rows,places = frame_rows(len(er), most),_rows_by_age(er)[1]
+    newest = places[-1] if len(places) else -1
     names,settings = get_steps(len(rows))
     n_cols = min(n_cols, len(ys))
     at = [dict(row=i//n_cols+1, col=i%n_cols+1) for i in range(len(ys))]
@@ -123,7 +130,7 @@ def plot_replay_stats(
     for y,o in zip(ys, at):
         keep = thin(y)
         fig.add_scatter(x=keep, y=y[keep], mode='lines', line=dict(color=_blue, width=1), **o)
-        fig.add_vline(er.pointer-.5, line=dict(color=_grey, width=1, dash='dot'), **o)
+        fig.add_vline(newest+.5, line=dict(color=_grey, width=1, dash='dot'), **o)
     for y,o in zip(ys, at):
         fig.add_scatter(x=[0], y=[y[0]], mode='markers', marker=dict(color=_orange, size=10), **o)
     marks = list(range(len(ys), 2*len(ys)))
@@ -142,7 +149,8 @@ def plot_summary(
     er,times = _memory_and_draws(experience_replay)
     panels = [_held_panel(er)]
     if len(times)>=len(er): panels.append(_draws_panel(er, times))
-    if 'td_error' in er.memory and er.memory['td_error'].any(): panels.append(_errors_panel(er))
+    td = er.memory.get('td_error')
+    if td is not None and td.double().nan_to_num(0., 0., 0.).any(): panels.append(_errors_panel(er))
     if len(back := _returns_of(er)): panels.append(_returns_panel(back))
     odd,n_rows = len(panels)%2,-(-len(panels)//2)
     specs = [[dict(colspan=2), None]]*odd + [[{}, {}]]*(n_rows-odd) # of an odd number, the first is as wide as two
@@ -162,18 +170,13 @@ def _bars(x, y, marker=None, **kwargs):
 def _middle(edges): return (edges[1:]+edges[:-1])/2
 def _ends(memory): return memory['terminated'].bool()|memory['truncated'].bool()
 
-def _rows_by_age(er):
-    "The numbers of the rows, and their places in `er.memory`; both the oldest first"
-    i = oldest_first(er.ring).cpu().numpy()
-    return i, i if len(i) and i.max()<len(i) else np.arange(len(i)) # some frames have gone: it is in that order itself
-
 def _between(start, stop, edges):
     "How many of the steps from `start` to `stop` lie between each two `edges`"
     return np.diff(np.clip(edges, start, stop))
 
 def _held_panel(er):
     total,n = rows_written(er.ring),len(er)
-    room = max((er.ring.capacity or 0)-total, 0)
+    room = max((er.ring.capacity or 0)-total, 0) if n==total else 0 # else the frames are full
     edges = np.linspace(0, total+room, min(total+room, 50)+1)
     held = _bars(_middle(edges), _between(total-n, total, edges), name='held',
                  hovertemplate='around step %{x:,.0f}: %{y:,.0f} rows')
@@ -211,7 +214,7 @@ def _returns_of(er):
     if 'accum_rewards' not in er.memory: return _summed_up(er.ring)
     done = _ends(er.memory).reshape(len(er), -1)[:,0].cpu().numpy()
     rows = [i for i in _rows_by_age(er)[1] if done[i]]
-    return er.memory['accum_rewards'][rows].reshape(len(rows), -1)[:,0].cpu().numpy()
+    return er.memory['accum_rewards'].reshape(len(er), -1)[rows,0].cpu().numpy()
 
 def _summed_up(ring):
     "The reward of each whole episode; none if rows have several, or do not say which of them belong together"
@@ -442,8 +445,14 @@ def _facts(er, times):
     if len(times)>=n:
         drawn = times[_rows_by_age(er)[0]]
         res['Draws'] = f'{drawn.sum():,} of the rows that are there; {(drawn==0).mean():.1%} of these were never drawn'
-    odd = {path_name(p): int((~(t.float() if t.itemsize==1 else t).isfinite()).sum()) for p,t in leaves(m)
-           if t.is_floating_point() or t.is_complex()}
+    parts = [m]
+    if isinstance(ring, FrameRing) and any(o.dtype.is_floating_point for o in ring.pool.fields):
+        parts = (ring[i] for i in ring.held.split(4096)) # with the observations, which are copies
+    odd = {}
+    for p,t in (o for part in parts for o in leaves(part)):
+        if t.is_floating_point() or t.is_complex():
+            k,t = path_name(p),t.float() if t.itemsize==1 else t
+            odd[k] = odd.get(k, 0)+int((~t.isfinite()).sum())
     if any(odd.values()): res['Not a finite number'] = ', '.join(f'{v:,} in {k}' for k,v in odd.items() if v)
     return res
 
@@ -459,7 +468,10 @@ def plot_images(
     er,_ = _memory_and_draws(experience_replay)
     rows = frame_rows(len(er), most)
     names,settings = get_steps(len(rows))
-    fig = px.imshow(er.memory[column][rows].cpu().numpy(), animation_frame=0, binary_compression_level=9)
+    images = er.memory[column][rows].cpu()
+    if images.ndim==4 and images.shape[-1] not in (3,4): # grey, or of a stack the newest frame
+        images = images[...,0] if images.shape[-1]==1 else images[:,-1]
+    fig = px.imshow(images.numpy(), animation_frame=0, binary_compression_level=9)
     fig.update_xaxes(visible=False).update_yaxes(visible=False)
     settings['frame']['redraw'] = True # an image does not change otherwise
     fig.update_layout(shapes=[dict(type='rect', xref='x domain', yref='y domain', x0=0, x1=1, y0=0, y1=1,

@@ -297,7 +297,7 @@ def _walk(nxt, reward, idxs, n, gamma):
     return last.view(np.int64),steps,total,discount
 
 # %% ../../nbs/02a_memory.walk.ipynb #784a9dd3
-_half_floats = (torch.float16, torch.bfloat16) # compiled loops lack these
+_few_bits = {torch.float16, torch.bfloat16, *(getattr(torch, o) for o in dir(torch) if o.startswith('float8_'))}
 
 @patch
 def returns(self:Walk,
@@ -313,7 +313,7 @@ def returns(self:Walk,
     - `n`: At most so many steps
     - `gamma`: What a reward one step later is worth
     - returns: the last row of each `(bs,)`, how many steps it is, their discounted reward, and `gamma` to that power, `(bs,1)` each"""
-    if reward.is_cpu and reward.dtype not in _half_floats:
+    if reward.is_cpu and reward.dtype not in _few_bits: # compiled loops lack these
         return [torch.from_numpy(o) for o in _walk(self.nxt, reward.numpy(), idxs.numpy(), n, float(gamma))]
     # the walk is short and its numbers are few: only the rewards stay where they are
     every,steps = self.runs(idxs.cpu(), n)
@@ -330,8 +330,8 @@ def reward_of(
     """The field `reward`, if it can be summed up
     - `ring`: Whose rows they are"""
     for f in ring.fields:
-        if f.path==('reward',) and math.prod(f.shape): return f
-    raise ValueError(f"to fold several steps, rows need a column 'reward', and no dict; there are {ring.fields}")
+        if f.path==('reward',) and math.prod(f.shape) and not f.dtype.is_complex: return f
+    raise ValueError(f"to fold several steps, rows need a column 'reward', and no dict or complex; got {ring.fields}")
 
 # %% ../../nbs/02a_memory.walk.ipynb #5a182424
 @patch
