@@ -211,7 +211,7 @@ def _returns_of(er):
     if 'accum_rewards' not in er.memory: return _summed_up(er.ring)
     done = _ends(er.memory).reshape(len(er), -1)[:,0].cpu().numpy()
     rows = [i for i in _rows_by_age(er)[1] if done[i]]
-    return er.memory['accum_rewards'][rows].reshape(len(rows), -1)[:,0].cpu().numpy()
+    return er.memory['accum_rewards'].reshape(len(er), -1)[rows,0].cpu().numpy()
 
 def _summed_up(ring):
     "The reward of each whole episode; none if rows have several, or do not say which of them belong together"
