@@ -22,7 +22,10 @@ def from_minari(
     dtype:torch.dtype=None, # What floats become, for example `torch.float32`; without it they stay as they are
     **kwargs # For `ExperienceReplay`: `bs`, `sampler`, `n_step`, `path`, …
 )->ExperienceReplay:
-    "A memory with every step of a Minari dataset, read one episode at a time"
+    """A memory with every step of a Minari dataset, read one episode at a time
+    - `dataset`: A `MinariDataset`, or the id of one on this machine
+    - `dtype`: What floats become, for example `torch.float32`; without it they stay as they are
+    - `**kwargs`: For `ExperienceReplay`: `bs`, `sampler`, `n_step`, `path`, …"""
     if isinstance(dataset, str): dataset = _opened(dataset)
     if not hasattr(dataset, 'iterate_episodes'):
         raise ValueError(f'`dataset` should be a `MinariDataset` or the id of one, got {dataset!r:.80}')
@@ -30,6 +33,7 @@ def from_minari(
     return _memory_of(parts, dataset.total_steps, dtype, kwargs)
 
 # %% ../nbs/28_offline.ipynb #cb39ba28
+
 def _minari():
     try: import minari
     except ImportError as e: raise ImportError("Minari is missing: `pip install 'fastrl[minari]'`") from e
@@ -77,8 +81,7 @@ def _memory_of(parts, n, dtype, kwargs):
     return er
 
 def _as_float(o, dtype):
-    if dtype is None or np.ma.is_masked(o) or np.asarray(o).dtype.kind!='f': return o
-    return torch.tensor(o, dtype=dtype, device='cpu')
+    return o if dtype is None or np.asarray(o).dtype.kind!='f' else torch.tensor(o, dtype=dtype, device='cpu')
 
 # %% ../nbs/28_offline.ipynb #ca45c6e9
 def to_minari(
@@ -88,7 +91,13 @@ def to_minari(
     observation_space=None, action_space=None, # By default those of `env`
     **kwargs # For `minari.create_dataset_from_buffers`: `data_format`, `author`, `description`, …
 ): # -> the `MinariDataset`
-    "Write the rows of `memory` as a new Minari dataset, one episode at a time"
+    """Write the rows of `memory` as a new Minari dataset, one episode at a time
+    - `memory`: Its rows have `state`, `action`, `reward`, `next_state`, `terminated` and `truncated`
+    - `dataset_id`: `'pendulum/mine-v0'`, for example
+    - `env`: The environment, its id or its spec
+    - `action_space`: By default those of `env`
+    - `**kwargs`: For `minari.create_dataset_from_buffers`: `data_format`, `author`, `description`, …
+    - returns: the `MinariDataset`"""
     minari = _minari()
     if not isinstance(memory, ExperienceReplay):
         raise ValueError(f'`memory` should be an `ExperienceReplay`, got {memory!r:.80}')
@@ -107,6 +116,7 @@ def to_minari(
             raise
 
 # %% ../nbs/28_offline.ipynb #1b43a616
+
 def _spaces(env, *spaces):
     if env is None and None in spaces:
         raise ValueError('a Minari dataset names its spaces: give the `env`, or `observation_space` and `action_space`')
@@ -166,7 +176,10 @@ def from_d4rl(
     dtype:torch.dtype=None, # What floats become, for example `torch.float32`; without it they stay as they are
     **kwargs # For `ExperienceReplay`: `bs`, `sampler`, `n_step`, `path`, …
 )->ExperienceReplay:
-    "A memory with the steps of a dataset in D4RL's form"
+    """A memory with the steps of a dataset in D4RL's form
+    - `data`: Arrays by name: a dict, or an open HDF5 file; with `next_observations` it needs no `timeouts`
+    - `dtype`: What floats become, for example `torch.float32`; without it they stay as they are
+    - `**kwargs`: For `ExperienceReplay`: `bs`, `sampler`, `n_step`, `path`, …"""
     if isinstance(data, (str, Path)): raise ValueError(f'give arrays by name, got the path {str(data)!r}: open it by '
                                                        '`h5py.File(path)` or `np.load(path)`')
     nexts = ['next_observations'] if 'next_observations' in data else []
@@ -180,6 +193,8 @@ def from_d4rl(
     data = {k: data[k] for k in names if k in data} # once: of an `.npz` file each look reads the whole array
     if len({*map(len, data.values())})>1:
         raise ValueError(f'arrays in D4RL\'s form have one length, got { {k: len(o) for k,o in data.items()} }')
+    if masked := [k for k,o in data.items() if np.ma.is_masked(o)]:
+        raise ValueError(f'{masked} have masked values: fill them first, for example by `.filled(0)`')
     if nexts and len({np.shape(data[k][:1]) for k in (names[0], *nexts)})>1:
         raise ValueError(f'`next_observations` should be like `observations`, {np.shape(data[names[0]][:1])[1:]}, got '
                          f'{np.shape(data[nexts[0]][:1])[1:]}')
@@ -194,9 +209,10 @@ def from_d4rl(
     return _memory_of(_d4rl_rows(data, names, flags, keep), int(keep.sum()), dtype, kwargs)
 
 # %% ../nbs/28_offline.ipynb #969524a5
+
 def _ending(data, name):
-    o = np.asanyarray(data[name])
-    bad = 'masked ones' if np.ma.is_masked(o) else o.shape if o.size!=len(o) else next(iter(o[(o!=0)&(o!=1)]), None)
+    o = np.asarray(data[name])
+    bad = o.shape if o.size!=len(o) else next(map(str, o[(o!=0)&(o!=1)]), None)
     if bad is not None: raise ValueError(f'`{name}` should be one flag per row, 0 or 1, got {bad}')
     return o.reshape(-1).astype(bool)
 
@@ -204,9 +220,9 @@ def _d4rl_rows(data, names, flags, keep, n=2**14):
     "The rows of `data` that `keep` names, from `n` at a time"
     for i in range(0, len(keep), n):
         k = slice(i, i+n)
-        obs,(act,rew) = np.asanyarray(data[names[0]][i:i+n+1]),(np.asanyarray(data[o][k]) for o in names[1:3])
+        obs,(act,rew) = np.asarray(data[names[0]][i:i+n+1]),(np.asarray(data[o][k]) for o in names[1:3])
         state,of = obs[:n],{c: v[k] for c,v in flags.items()}
-        if len(names)>5: nxt = np.asanyarray(data[names[5]][k])
+        if len(names)>5: nxt = np.asarray(data[names[5]][k])
         else:
             nxt = np.append(obs[1:], obs[-1:], 0)[:len(state)]
             nxt[of['terminated']] = state[of['terminated']]

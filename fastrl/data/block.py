@@ -31,6 +31,7 @@ class Source:
     def __init__(self,
         cbs=None, # `LoopCallback`s, or their classes, in the order in which they act
     ):
+        """- `cbs`: `LoopCallback`s, or their classes, in the order in which they act"""
         self.cbs = L(cb() if isinstance(cb, type) else cb for cb in L(cbs))
         for cb in self.cbs:
             if not hasattr(cb, '__dict__'): _refuse_callback(cb)
@@ -56,7 +57,8 @@ def _refuse_callback(cb):
 def take(self:Source,
     n:int, # How many rows
 )->BD:
-    "The next `n` rows"
+    """The next `n` rows
+    - `n`: How many rows"""
     n = whole_number('n', n)
     if self._opened_by!=os.getpid(): self._open_loop()
     parts = []
@@ -68,6 +70,7 @@ def take(self:Source,
     return parts[0] if len(parts)==1 else sum(parts)
 
 # %% ../../nbs/05a_data.block.ipynb #f087b918
+
 @patch
 def _open_loop(self:Source):
     if not self.cbs:
@@ -122,7 +125,8 @@ def _next_block(self:Source, n):
 def peek(self:Source,
     n:int, # How many rows
 )->BD:
-    "The next `n` rows, which `take` returns again"
+    """The next `n` rows, which `take` returns again
+    - `n`: How many rows"""
     rows = self.take(n)
     rest = self.block[self._used:]
     self.block,self._arrays = rows+rest if rest.bs() else rows,None
@@ -179,7 +183,11 @@ def to_play(self:Source,
     seed:int=None, # The same episodes each time
     film:bool=False, # With a column `image`, where the environment can draw itself
 ): # -> `Source`, or `None` if no callback can play, or one cannot
-    "A source that plays without exploring, in environments of its own"
+    """A source that plays without exploring, in environments of its own
+    - `n`: Episodes side by side
+    - `seed`: The same episodes each time
+    - `film`: With a column `image`, where the environment can draw itself
+    - returns: `Source`, or `None` if no callback can play, or one cannot"""
     if not self.has('to_play'): return None
     cbs = [cb.to_play(n, seed, film) if hasattr(cb, 'to_play') else copy.copy(cb) for cb in self.cbs]
     return None if None in cbs else Source(cbs)

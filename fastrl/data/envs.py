@@ -58,14 +58,19 @@ def make_env(
     env, # Name of an environment, or a function that makes one
     **kwargs # For it
 ): # -> an environment
-    "Make one environment"
+    """Make one environment
+    - `env`: Name of an environment, or a function that makes one
+    - `**kwargs`: For it
+    - returns: an environment"""
     return env(**kwargs) if callable(env) else gym.make(env, **kwargs)
 
 def can_draw(
     env, # Name of an environment, or a function that makes one
     env_kwargs=None, # For it
 )->bool:
-    "Can it give its view as an array?"
+    """Can it give its view as an array?
+    - `env`: Name of an environment, or a function that makes one
+    - `env_kwargs`: For it"""
     if callable(env): return False # nobody knows what the function takes
     one = make_env(env, **(env_kwargs or {}))
     one.close()
@@ -78,7 +83,13 @@ def open_envs(
     autoreset:str='next_step', # How a vector begins an episode: `'next_step'`, `'same_step'` or `'disabled'`
     env_kwargs:dict=None, # For `gymnasium.make`, or the function
 ): # -> an environment, or a vector of them
-    "Make the environment or the vector that `env` names; a ready one is returned"
+    """Make the environment or the vector that `env` names; a ready one is returned
+    - `env`: Name of an environment, a function that makes one, or a ready environment or vector
+    - `n_envs`: Environments at once
+    - `vectorization`: `'sync'`: one after the other in this process; `'async'`: each in its own
+    - `autoreset`: How a vector begins an episode: `'next_step'`, `'same_step'` or `'disabled'`
+    - `env_kwargs`: For `gymnasium.make`, or the function
+    - returns: an environment, or a vector of them"""
     if not by_name(env):
         inner = getattr(env.unwrapped, 'envs', []) if isinstance(env, VectorEnv) else []
         inner[:] = [o if isinstance(o, CopyObs) else CopyObs(o) for o in inner]
@@ -105,7 +116,8 @@ def _end_processes():
 
 # %% ../../nbs/05ab_data.envs.ipynb #5ab0000a
 def spaces_of(env): # -> observation space, action space
-    "The spaces of one environment, in a vector too"
+    """The spaces of one environment, in a vector too
+    - returns: observation space, action space"""
     if isinstance(env, VectorEnv): return env.single_observation_space,env.single_action_space
     if callable(env.observation_space): raise ValueError(
         f'an environment of gymnasium has one `observation_space`, got {env!r:.60}, which has one for each agent: step '
@@ -117,7 +129,8 @@ if 'SDL_NO_SIGNAL_HANDLERS' not in os.environ: os.environ['SDL_NO_SIGNAL_HANDLER
 
 # %% ../../nbs/05ab_data.envs.ipynb #09669bc2
 def reset_mode(env): # -> an `AutoresetMode`, or `None` for a single environment, which is reset by hand
-    "How `env` begins the next episode"
+    """How `env` begins the next episode
+    - returns: an `AutoresetMode`, or `None` for a single environment, which is reset by hand"""
     if not isinstance(env, VectorEnv): return None
     # gymnasium before 1.3 shares `metadata` among the vectors of one class
     mode = getattr(env.unwrapped, 'autoreset_mode', env.metadata.get('autoreset_mode'))
@@ -134,7 +147,12 @@ def next_start(
     terminated, # Did episodes end there?
     truncated, # Did a time limit cut them?
 ):
-    "The observation that the next step starts from"
+    """The observation that the next step starts from
+    - `env`: From `open_envs`
+    - `mode`: Its `reset_mode`
+    - `obs`: What its last `step` returned
+    - `terminated`: Did episodes end there?
+    - `truncated`: Did a time limit cut them?"""
     if mode is None: return env.reset()[0] if terminated or truncated else obs
     if mode!=AutoresetMode.DISABLED or not (over := terminated|truncated).any(): return obs
     return env.reset(options=dict(reset_mask=over))[0]
@@ -143,7 +161,8 @@ def next_start(
 def close_envs(
     env, # From `open_envs`
 ):
-    "Close `env`, even if an interruption left its processes in the middle of a step"
+    """Close `env`, even if an interruption left its processes in the middle of a step
+    - `env`: From `open_envs`"""
     stuck = isinstance(env, AsyncVectorEnv) and env._state.value!='default'
     for p in env.processes if stuck else (): p.kill()
     env.close(**(dict(terminate=True) if stuck else {}))

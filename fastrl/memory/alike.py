@@ -20,7 +20,9 @@ def as_array(
     t:Tensor,
     field:Field, # The store's
 ): # -> an array, without a copy; `None` if `t` needs a closer look
-    "A tensor of a column's dtype as an array"
+    """A tensor of a column's dtype as an array
+    - `field`: The store's
+    - returns: an array, without a copy; `None` if `t` needs a closer look"""
     if t.dtype is not field.dtype or not t.is_cpu or t.layout is not torch.strided: return
     if not (t.requires_grad or t.is_neg() or t.is_conj()): return t.numpy()
 
@@ -30,7 +32,11 @@ def alike_items(
     batch:dict, # Columns that share their first axis
     replay=False, # Of a replay memory: numbers may come as `(n,)`, and a `td_error` may be missing?
 ): # -> for each column of the store itself and what goes there, and how many rows; `None` if one needs a closer look
-    "The columns of `batch` with one item per row, if they can be copied as they are"
+    """The columns of `batch` with one item per row, if they can be copied as they are
+    - `ring`: A `Ring`
+    - `batch`: Columns that share their first axis
+    - `replay`: Of a replay memory: numbers may come as `(n,)`, and a `td_error` may be missing?
+    - returns: for each column of the store itself and what goes there, and how many rows; `None` if one needs a closer look"""
     place = ring.place
     fields,arrays = place.fields,getattr(place, 'arrays', None)
     if not arrays: return
@@ -55,7 +61,10 @@ def add_items(
     ring, # A `Ring`, whose lock you hold
     pairs, n, # As `alike_items` gives them
 )->bool: # Were they added? They are not if there are too few slots before the end
-    "Add rows column by column"
+    """Add rows column by column
+    - `ring`: A `Ring`, whose lock you hold
+    - `n`: As `alike_items` gives them
+    - returns: Were they added? They are not if there are too few slots before the end"""
     ring.place.check_writable()
     at = ring.serials.next_slot()
     if at+n>len(pairs[0][0]): return False
@@ -70,7 +79,10 @@ def add_alike(
     batch:dict, # As `alike_items` takes them
     replay=False,
 )->bool: # Were they added? If not, nothing has changed
-    "Add the rows of `batch` if they can be copied as they are"
+    """Add the rows of `batch` if they can be copied as they are
+    - `ring`: A `Ring`
+    - `batch`: As `alike_items` takes them
+    - returns: Were they added? If not, nothing has changed"""
     with ring.serials.lock:
         found = alike_items(ring, batch, replay)
         return found is not None and add_items(ring, *found)

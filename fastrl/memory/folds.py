@@ -29,6 +29,9 @@ class Folds:
         n:int, # At most so many steps
         gamma:float, # What a reward one step later is worth
     ):
+        """- `walk`: Says which row follows which
+        - `n`: At most so many steps
+        - `gamma`: What a reward one step later is worth"""
         self.walk,self.n,self.gamma = walk,n,float(gamma)
         self.seen = None # views of the rows, kept from draw to draw
 
@@ -38,7 +41,8 @@ class Folds:
 def folds_of(
     memory, # Has a `walk`, `n_step` and `gamma`
 )->Folds:
-    "How a memory reads rows with `n_step`, kept from draw to draw"
+    """How a memory reads rows with `n_step`, kept from draw to draw
+    - `memory`: Has a `walk`, `n_step` and `gamma`"""
     f = getattr(memory, 'folds', None)
     if f is None or f.walk is not memory.walk or f.n!=memory.n_step or f.gamma!=memory.gamma:
         f = memory.folds = Folds(memory.walk, memory.n_step, memory.gamma)
@@ -83,7 +87,10 @@ def __call__(self:Folds,
     idxs:Tensor, # `(bs,)`
 ): # -> the rows, packed or as a list of columns,
    #    and the columns `n_steps`, `discount`, and if need be `reward`
-    "The rows `idxs`, folded"
+    """The rows `idxs`, folded
+    - `ring`: Whose rows they are
+    - `idxs`: `(bs,)`
+    - returns: the rows, packed or as a list of columns, and the columns `n_steps`, `discount`, and if need be `reward`"""
     if idxs.ndim!=1:
         raise ValueError(f'`idxs` should be single rows of shape (bs,), got {tuple(idxs.shape)}: '
                          'sequences are not folded')
@@ -109,7 +116,9 @@ def _short(self:Folds, ring):
 def outcome_of(
     fields, # Of a row
 )->set: # Names
-    "The columns that a folded row has from its last step: flags, and what a step led to, as `next_obs` beside `obs`"
+    """The columns that a folded row has from its last step: flags, and what a step led to, as `next_obs` beside `obs`
+    - `fields`: Of a row
+    - returns: Names"""
     names = {f.path[0] for f in fields}
     return names&{'next_state','terminated','truncated','done', *(follower(o, names) for o in names)}
 
@@ -155,7 +164,9 @@ def _by_column(self:Folds, ring, idxs):
 def there(self:Folds,
     ring:Ring, # On a device
 ): # -> what the reading depends on, the tensors that it sees, and `f(idxs)` → as a call
-    "A call as work that can be `recorded`"
+    """A call as work that can be `recorded`
+    - `ring`: On a device
+    - returns: what the reading depends on, the tensors that it sees, and `f(idxs)` → as a call"""
     packed,nxt,columns = ring.place.packed,self.walk.next_there(ring),ring.place.columns
     if self.seen is None or self.seen[0] is not packed:
         self.seen = packed,sent(from_numpy(_outcome_mask(ring)), ring.device),reward_of(ring)
@@ -170,6 +181,7 @@ def _as_rewards(total, f): # a discounted sum of ints is a float
     return total.to(f.dtype if f.dtype.is_floating_point else torch.float32).view(-1, *f.shape)
 
 # %% ../../nbs/02ac_memory.folds.ipynb #2d64d7d9
+
 @compiled
 def _pick_folded(nxt, reward, start, rows, mask, n, gamma, key, first, k, stored, slots, base, total):
     idxs,serials = pick_evenly(key, first, k, stored, slots, base, total)
@@ -182,7 +194,11 @@ def evenly(self:Folds,
     k:int, # How many rows
 ): # -> row numbers, packed rows, and the columns `n_steps`, `discount` and `serial`;
    #    `None` if there are no rows, or too long ones
-    "Rows drawn evenly and folded"
+    """Rows drawn evenly and folded
+    - `ring`: Whose rows they are
+    - `at`: Of the random numbers, the stream and the place of the first one
+    - `k`: How many rows
+    - returns: row numbers, packed rows, and the columns `n_steps`, `discount` and `serial`; `None` if there are no rows, or too long ones"""
     counts = stored,*_ = ring.serials.counts()
     if not stored or not (short := self._short(ring)): return
     idxs,serials,rows,steps,discount = _pick_folded(self.walk.nxt, *short, self.n, self.gamma, *at, k, *counts)

@@ -21,6 +21,8 @@ class Mixture:
         shares:dict, # `{memory: share}`, shares that add up to 1
         bs:int=None, # Rows in a batch; by default the last memory's `bs`
     ):
+        """- `shares`: `{memory: share}`, shares that add up to 1
+        - `bs`: Rows in a batch; by default the last memory's `bs`"""
         if not isinstance(shares, dict):
             raise ValueError(f'`shares` should be `{{memory: share, …}}`, got a {type(shares).__name__}')
         self.memories,self.shares = [*shares],[*shares.values()]
@@ -39,7 +41,9 @@ class Mixture:
 def counts(self:Mixture,
     bs:int, # Rows in a batch
 )->list: # One number for each memory
-    "How many rows of a batch come from each memory: the shares of `bs`, rounded, in every batch the same"
+    """How many rows of a batch come from each memory: the shares of `bs`, rounded, in every batch the same
+    - `bs`: Rows in a batch
+    - returns: One number for each memory"""
     ns = np.diff(np.round(np.cumsum([0,*self.shares])*bs)).astype(int).tolist()
     if none := [s for s,n in zip(self.shares, ns) if s and not n]:
         raise ValueError(f'a share of {none[0]:g} rounds to no row of {bs}: give a larger `bs`, or the share 0')
@@ -52,7 +56,11 @@ def sample(self:Mixture,
     device=None, # Where the batch should be
     n_batches:int=None, # So many batches, drawn at once
 ): # -> the batch, and numbers of its rows for `update_td`, or a list of such pairs
-    "The rows that each memory draws, one memory after the other; the column `memory` says which"
+    """The rows that each memory draws, one memory after the other; the column `memory` says which
+    - `bs`: How many; `self.bs` by default
+    - `device`: Where the batch should be
+    - `n_batches`: So many batches, drawn at once
+    - returns: the batch, and numbers of its rows for `update_td`, or a list of such pairs"""
     if n_batches is not None: whole_number('n_batches', n_batches)
     of = self._drawn_from(bs)
     if len(folds := {(m.n_step, m.n_step and m.gamma) for _,m,_ in of})>1:
@@ -102,7 +110,10 @@ def update_td(self:Mixture,
     idxs, # `(n,)` or `(bs,T)`, the numbers that came with the batch; -1 names none
     serials=None, # The batch's column `serial`; without it the rows are taken as they are now
 ):
-    "Store the TD error of each row in the memory that it came from"
+    """Store the TD error of each row in the memory that it came from
+    - `td_errors`: `(n,1)`, one for each row; of sequences `(bs,T)` or `(bs,T,1)`
+    - `idxs`: `(n,)` or `(bs,T)`, the numbers that came with the batch; -1 names none
+    - `serials`: The batch's column `serial`; without it the rows are taken as they are now"""
     td,idxs = tensor_from(td_errors).detach(),tensor_from(idxs).cpu()
     steps = idxs.ndim==2
     if (idxs.ndim not in (1,2) or td.shape!=(*idxs.shape,1) and not (steps and td.shape==idxs.shape)
@@ -127,7 +138,8 @@ def update_td(self:Mixture,
 def state_dict(self:Mixture,
     last:bool=False, # Of the last memory, too? If other processes add to all of them, there is none to checkpoint
 )->list:
-    "For each memory but the last: the state of its draws, its priorities, the TD errors"
+    """For each memory but the last: the state of its draws, its priorities, the TD errors
+    - `last`: Of the last memory, too? If other processes add to all of them, there is none to checkpoint"""
     return [*map(_state_of, self.memories if last else self.memories[:-1])]
 
 def _state_of(m):
@@ -140,7 +152,8 @@ def _state_of(m):
 def load_state_dict(self:Mixture,
     state:list, # From `state_dict`
 ):
-    "Resume drawing where another mixture of the same rows was"
+    """Resume drawing where another mixture of the same rows was
+    - `state`: From `state_dict`"""
     of = self.memories[:max(len(state), len(self.memories)-1)] # with the last one if the state has it
     there = [_still_there(m.ring, o) for m,o in zip(of, state)]
     if not len(there)==len(state)==len(of) or any(o is None for o in there):
@@ -176,6 +189,12 @@ def sample_sequences(self:Mixture,
     burn_in:int=0, # Up to so many earlier steps; missing ones are zeros, `mask` False
     device=None, # Where the batch should be
 )->tuple[BD,torch.Tensor]: # A batch of `(bs, burn_in+T, …)`, and numbers of its rows, -1 where there is none
-    "The sequences that each memory draws, one memory after the other; the column `memory` says which"
+    """The sequences that each memory draws, one memory after the other; the column `memory` says which
+    - `bs`: How many; `self.bs` by default
+    - `T`: Steps in each; required
+    - `pad`: Also episodes that are shorter, filled up with zeros?
+    - `burn_in`: Up to so many earlier steps; missing ones are zeros, `mask` False
+    - `device`: Where the batch should be
+    - returns: A batch of `(bs, burn_in+T, …)`, and numbers of its rows, -1 where there is none"""
     if T is None: raise ValueError('whole episodes of several memories have no length in common: give `T`')
     return self._joined([(k, *m.sample_sequences(n, T, pad, burn_in, device)) for k,m,n in self._drawn_from(bs)])

@@ -58,6 +58,22 @@ class ExperienceReplay(OneMoment, Savable, DrawsAhead, DrawsChunks, LearnsOnDevi
         frame_margin=.05, # Room for more frames than rows: a share of `max_sz`, or an int
         **_
     ):
+        """- `bs`: Rows in a batch that is drawn
+        - `max_sz`: The most rows it holds, whatever the number of environments; then the oldest are overwritten
+        - `warmup_sz`: Rows that must be stored before `sample` gives any
+        - `memory`: Rows to start from, copied
+        - `sampler`: Which rows are drawn: `Uniform()` by default, `Prioritized()`, or your own
+        - `n_step`: Fold so many single-step rows into one when sampling; you can change it at any time
+        - `gamma`: Discount factor, for `n_step`
+        - `seed`: Makes the draws reproducible, unless the sampler has a seed of its own
+        - `device`: Where the rows live
+        - `shared`: In shared memory, where other processes see the same rows?
+        - `path`: A file to live in; a file that a memory left is opened with its rows
+        - `schema`: The columns, `{name: (shape, dtype)}`; `(shape, dtype, 'later')` if rows come without it
+        - `freeze_memory`: Keep the first `max_sz` rows, and drop what comes later?
+        - `frame_stack`: Frames in a `state`, each stored once; 0: a `state` is one observation, no stack
+        - `frame_pad`: Before an episode's first frame, if frames come singly: `'repeat'` it, or `'zeros'`
+        - `frame_margin`: Room for more frames than rows: a share of `max_sz`, or an int"""
         if _: refuse_words('ExperienceReplay', _, ExperienceReplay, **other_words, **other_places)
         _check_settings(bs, max_sz, warmup_sz, sampler, n_step, gamma)
         if bs>max_sz==200: warn_user(f'`bs` is {bs}, and `max_sz` the usual 200: give both by name')
@@ -138,7 +154,8 @@ def _check_change(er, k, v):
 def __add__(self:ExperienceReplay,
     batch, # A `BD`, a dict, or a tuple that holds just one of them
 )->ExperienceReplay:
-    "Add the rows of `batch` in place"
+    """Add the rows of `batch` in place
+    - `batch`: A `BD`, a dict, or a tuple that holds just one of them"""
     if isinstance(batch, tuple) and len(batch)==1: batch = batch[0]
     if not isinstance(batch, dict):
         raise ExperienceReplayException('a memory takes a `BD`, a dict, or a tuple of just one, got '+what_came(batch))
@@ -168,7 +185,11 @@ def sample(self:ExperienceReplay,
     n_batches:int=None, # So many batches, drawn at once
     **_
 ): # -> the batch and the numbers of its rows, or so many such pairs
-    "`bs` rows, drawn by the sampler, and their numbers"
+    """`bs` rows, drawn by the sampler, and their numbers
+    - `bs`: How many; `self.bs` by default
+    - `device`: Where the batch should be; where the rows are by default
+    - `n_batches`: So many batches, drawn at once
+    - returns: the batch and the numbers of its rows, or so many such pairs"""
     if _: refuse_words('sample', _, self.sample, **draw_words)
     if device is not None and type(device) is not torch.device: device = usable_device(device)
     if bs is None: bs = self.bs
@@ -205,11 +226,13 @@ def memory(self:ExperienceReplay)->BD:
     return res
 
 # %% ../../nbs/06_memory.replay.ipynb #6e0c0002
+
 def _state_html(er):
     wait = f', after {missing:,} more rows' if (missing := er.warmup_sz-len(er))>0 else ''
     return f'{rows_text(type(er).__name__, er.ring)}; {type(er.sampler).__name__} draws {er.bs:,}{wait}'
 
 # %% ../../nbs/06_memory.replay.ipynb #1d97106b
+
 @patch
 def __radd__(self:ExperienceReplay, batch):
     raise ExperienceReplayException('write `memory + batch`: the memory stands first, '
@@ -221,7 +244,8 @@ def add(self:ExperienceReplay,
     *_,
     **row # The fields of one step: arrays keep their dtype, numbers make float32 columns `(n,1)`, actions int64
 )->ExperienceReplay:
-    "Add one step"
+    """Add one step
+    - `**row`: The fields of one step: arrays keep their dtype, numbers make float32 columns `(n,1)`, actions int64"""
     if _: refuse_positions(*_)
     for k,o in self.later.items(): row.setdefault(k, o)
     if type(td := row.setdefault('td_error', 0.)) is int and abs(td)<2**53: row['td_error'] = float(td)
@@ -250,7 +274,10 @@ def update_td(self:ExperienceReplay,
     idxs, # `(n,)` or `(bs,T)`, the numbers that came with the batch; -1 names none
     serials:Tensor=None, # The batch's column `serial`; without it the rows are taken as they are now
 ):
-    "Store the TD error of each row in `idxs` that was not overwritten"
+    """Store the TD error of each row in `idxs` that was not overwritten
+    - `td_errors`: `(n,1)`, one for each row; of sequences `(bs,T)` or `(bs,T,1)`
+    - `idxs`: `(n,)` or `(bs,T)`, the numbers that came with the batch; -1 names none
+    - `serials`: The batch's column `serial`; without it the rows are taken as they are now"""
     with self.ring as ring:
         if self.learn_there(td_errors, idxs, serials): return
         if np.ndim(idxs)==2:
@@ -336,7 +363,12 @@ def put(self:ExperienceReplay,
     values, # Their shape, followed by that of a row
     serials=None, # The batch's column `serial`; without it the rows are taken as they are now
 )->int: # How many rows are gone
-    "Write `values` into the rows `idxs` that were not overwritten"
+    """Write `values` into the rows `idxs` that were not overwritten
+    - `name`: The column
+    - `idxs`: Row numbers as they were drawn, `(n,)` or `(bs,T)`; -1 names none
+    - `values`: Their shape, followed by that of a row
+    - `serials`: The batch's column `serial`; without it the rows are taken as they are now
+    - returns: How many rows are gone"""
     try:
         check_put(name)
         return self.ring.put(name, idxs, values, serials)
@@ -353,7 +385,14 @@ def sample_sequences(self:ExperienceReplay,
     n_batches:int=None, # So many batches, drawn at once; they need a `T`
     **_
 ): # -> a batch of `(bs, burn_in+T, …)` and row numbers `(bs, burn_in+T)`, -1 where there is none, or so many such pairs
-    "Runs of rows that follow one another, as they are stored; a `weight` is `(bs,1)`, for errors of shape `(bs,T)`"
+    """Runs of rows that follow one another, as they are stored; a `weight` is `(bs,1)`, for errors of shape `(bs,T)`
+    - `bs`: How many; `self.bs` by default
+    - `T`: Steps in each; without it whole episodes
+    - `pad`: Also episodes that are shorter, filled up with zeros?
+    - `burn_in`: Up to so many earlier steps, to warm up a recurrent state; missing ones are zeros, `mask` False
+    - `device`: Where the batch should be
+    - `n_batches`: So many batches, drawn at once; they need a `T`
+    - returns: a batch of `(bs, burn_in+T, …)` and row numbers `(bs, burn_in+T)`, -1 where there is none, or so many such pairs"""
     if _: refuse_words('sample_sequences', _, self.sample_sequences, **sequence_words)
     bs,T = self.bs if bs is None else _positive('bs', bs),T if T is None else _positive('T', T)
     burn_in = _positive('burn_in', burn_in, 0)
@@ -374,7 +413,8 @@ def sample_sequences(self:ExperienceReplay,
 def __getitem__(self:ExperienceReplay,
     o, # Rows: an int, slice, list, mask or tensor; or the name of a column
 )->ExperienceReplay:
-    "An `ExperienceReplay` over the rows `o`, copied, with the same settings; or the column of that name"
+    """An `ExperienceReplay` over the rows `o`, copied, with the same settings; or the column of that name
+    - `o`: Rows: an int, slice, list, mask or tensor; or the name of a column"""
     with self._ring_now() as ring:
         try:
             if isinstance(o, str): return ring[o]
@@ -456,7 +496,8 @@ def _extend_apart(self:ExperienceReplay, rows, of, idxs):
 def extend(self:ExperienceReplay,
     other, # Another memory, with the same columns
 )->ExperienceReplay:
-    "Add the rows of another memory, oldest first, and keep the episodes of both apart"
+    """Add the rows of another memory, oldest first, and keep the episodes of both apart
+    - `other`: Another memory, with the same columns"""
     if not isinstance(other, ExperienceReplay) or other is self:
         raise ExperienceReplayException('`other` should be another ExperienceReplay, got '
                                         +('this one' if other is self else what_came(other)))
@@ -507,7 +548,14 @@ def load(cls:ExperienceReplay,
     device='cpu', shared:bool=False, path=None, # The rows' new place
     **asked # Settings; an error unless it was saved with them
 )->ExperienceReplay:
-    "The memory that was saved to `folder`"
+    """The memory that was saved to `folder`
+    - `folder`: Of a saved or checkpointed memory
+    - `sampler`: One with the saved settings; needed for your own class, if it does not derive from `Uniform`
+    - `on_error`: `'skip'` leaves damaged files out, and logs how many rows they had
+    - `env_restored`: Do the environments resume where they were?
+    - `mapped`: Leave the rows in the file, to be read when they are drawn? You cannot add to them then
+    - `path`: The rows' new place
+    - `**asked`: Settings; an error unless it was saved with them"""
     res = cls.load_as(folder, asked, on_error, env_restored, mapped, dict(device=device, shared=shared, path=path),
                       sampler=sampler, device=device)
     return res if env_restored else res.vectors_left()
@@ -543,6 +591,7 @@ def restored(self:ExperienceReplay, saved, ring, beside, state)->ExperienceRepla
     return self
 
 # %% ../../nbs/06_memory.replay.ipynb #cb710b03
+
 @patch
 def __setstate__(self:ExperienceReplay, state):
     if '_vectors' in state:

@@ -33,6 +33,9 @@ class SumTree(OwnArrays):
         device='cpu', # Where they live
         loops:bool=None, # Do compiled loops the work, not torch? By default on the cpu
     ):
+        """- `n`: How many priorities; all are 0 at first
+        - `device`: Where they live
+        - `loops`: Do compiled loops the work, not torch? By default on the cpu"""
         n,self.device = whole_number('n', n),usable_device(device)
         if loops is None: loops = self.device.type=='cpu'
         self.n,w = n,_children if loops else tensors.per_node
@@ -55,6 +58,7 @@ class SumTree(OwnArrays):
     def __repr__(self): return f'SumTree({self.n} priorities, total {self.total:g})'
 
 # %% ../../nbs/02_memory.tree.ipynb #796c7720
+
 @compiled
 def _first_bad(idxs, priorities, n):
     for j in range(len(idxs)):
@@ -100,7 +104,9 @@ def update(self:SumTree,
     idxs, # `(k,)`; if one comes twice, its last priority counts
     priorities, # `(k,)`, finite and not negative
 ):
-    "Set the `priorities` of `idxs`"
+    """Set the `priorities` of `idxs`
+    - `idxs`: `(k,)`; if one comes twice, its last priority counts
+    - `priorities`: `(k,)`, finite and not negative"""
     idxs = torch.as_tensor(idxs, device=self.device).reshape(-1)
     p = torch.as_tensor(priorities, dtype=torch.float64, device=self.device).reshape(-1)
     if not len(idxs)==len(p):
@@ -120,6 +126,7 @@ def _refuse_priority(self:SumTree, idx, priority):
     raise ValueError(f'a priority should be finite and not negative, got {priority} for number {idx}')
 
 # %% ../../nbs/02_memory.tree.ipynb #02a1ea51
+
 @compiled
 def _least_bits(bits): # of positive floats, in the floats' order: whole numbers are compared four at a time
     res = np.uint64(2**64-1)
@@ -141,7 +148,11 @@ def update_td(self:SumTree,
     alpha:float, # How much the errors matter
     eps:float, # Added to each
 ):
-    "Set the priorities of `idxs` to `(|td_errors|+eps)**alpha`"
+    """Set the priorities of `idxs` to `(|td_errors|+eps)**alpha`
+    - `idxs`: `(k,)` of int64: a tensor, or on the cpu also an array
+    - `td_errors`: `(k,)`, finite, likewise
+    - `alpha`: How much the errors matter
+    - `eps`: Added to each"""
     if isinstance(idxs, Tensor) and self.numba: idxs,td_errors = idxs.numpy(),td_errors.numpy()
     i,td = idxs.reshape(-1),td_errors.reshape(-1)
     if len(i)!=len(td): raise ValueError(f'each index has one TD error, got {len(i)} indices and {len(td)} errors')
@@ -153,6 +164,7 @@ def update_td(self:SumTree,
     if bad>=0: self._refuse_priority(i[bad].item(), td[bad].item())
 
 # %% ../../nbs/02_memory.tree.ipynb #b566bf54
+
 @compiled
 def _renew(sums, tops, starts, n, first, stop):
     set_leaves(sums, tops, starts, n, np.array([first%n]), np.zeros(1))
@@ -166,7 +178,9 @@ def renew(self:SumTree,
     first:int, # Counted from the first that there ever was: number `first%n` is new
     stop:int, # And so are those after it, up to but without this one
 ):
-    "Give what is new the largest priority that is left, or 1"
+    """Give what is new the largest priority that is left, or 1
+    - `first`: Counted from the first that there ever was: number `first%n` is new
+    - `stop`: And so are those after it, up to but without this one"""
     if self.numba: return _renew(self.sums, self.tops, self.starts, self.n, first, stop)
     sees,levels,n,k = (self.sums,self.tops),self.levels,self.n,1<<(min(stop-first, self.n)-1).bit_length()
     def renew(at): tensors.renew(*sees, levels, n, at, k)
@@ -176,6 +190,7 @@ def renew(self:SumTree,
 _often = 2**14 # new rows: so many come again
 
 # %% ../../nbs/02_memory.tree.ipynb #4c8893ef
+
 @compiled
 def _find(sums, starts, left):
     return _descend(sums, starts, left, np.zeros(len(left), np.uint64), len(starts)-1)
@@ -207,7 +222,9 @@ def _descend(sums, starts, left, found, level):
 def find(self:SumTree,
     masses, # `(k,)`, from 0 up to but without `total`
 )->Tensor: # `(k,)`
-    "The number of the priority that each of `masses` hits"
+    """The number of the priority that each of `masses` hits
+    - `masses`: `(k,)`, from 0 up to but without `total`
+    - returns: `(k,)`"""
     m = torch.as_tensor(masses, dtype=torch.float64, device=self.device).reshape(-1)
     if len(m)==0: return torch.zeros(0, dtype=torch.int64, device=self.device)
     lo,hi = m.aminmax()
@@ -272,7 +289,11 @@ def draw(self:SumTree,
     beta=0., # How far weights make up for being drawn more often, from 0 to 1; a list has one for each batch
     least:float=0., # The priority of weight 1; the smallest that is drawn by default
 ): # -> numbers `(k,)`, their weights `(k,1)`: `(least/priority)**beta`
-    "Throw a dart into each of `k` equal parts of the total; for several batches, into as many parts for each"
+    """Throw a dart into each of `k` equal parts of the total; for several batches, into as many parts for each
+    - `u`: `(k,)` of float64, where in its part each dart lands: from 0 up to but without 1
+    - `beta`: How far weights make up for being drawn more often, from 0 to 1; a list has one for each batch
+    - `least`: The priority of weight 1; the smallest that is drawn by default
+    - returns: numbers `(k,)`, their weights `(k,1)`: `(least/priority)**beta`"""
     betas = beta if isinstance(beta, list) else [beta]
     if len(u)%len(betas):
         raise ValueError(f'`u` should have as many darts for each of {len(betas)} batches, got {len(u)}')
@@ -292,13 +313,19 @@ def throw(self:SumTree,
     betas:list, # As in `draw`, one for each batch
     least:float=0., # As in `draw`; of rows on a device a tensor, too
 ): # -> as `draw`
-    "`draw` with random numbers by their place in a stream"
+    """`draw` with random numbers by their place in a stream
+    - `first`: Of the random numbers, the stream and the place of the first one
+    - `bs`: Darts in each batch
+    - `betas`: As in `draw`, one for each batch
+    - `least`: As in `draw`; of rows on a device a tensor, too
+    - returns: as `draw`"""
     if not self.numba: return self._throw_there(tensors.units_on(self.device, key, first, bs*len(betas)), betas, least)
     found,weights = _throw_at(self.sums, self.starts, key, first, bs, np.array(betas), least)
     if len(found)<len(weights): raise ValueError(_all_0)
     return from_numpy(found),from_numpy(weights)
 
 # %% ../../nbs/02_memory.tree.ipynb #93146536
+
 def _first_bad_torch(idxs, priorities, n):
     bad = ~((idxs>=0)&(idxs<n)&(priorities>=0)&(priorities<float('inf')))
     return bad.int().argmax().item() if bad.any() else -1
@@ -309,7 +336,10 @@ def set_there(self:SumTree, # Not of compiled loops
     idxs:Tensor, # `(k,)`, numbers that exist
     priorities:Tensor, # `(k,)`, finite and not negative
 ):
-    "`update`, without a look at the numbers"
+    """`update`, without a look at the numbers
+    - `self`: Not of compiled loops
+    - `idxs`: `(k,)`, numbers that exist
+    - `priorities`: `(k,)`, finite and not negative"""
     tensors.set_leaves(self.sums, self.tops, self.levels, idxs, priorities.double())
 
 @patch

@@ -51,6 +51,7 @@ def _has_ended(pid):
     return False
 
 # %% ../../nbs/00aa_memory.turn.ipynb #7a9e0013
+
 @intrinsic
 def _exchange(typing, a, i, was, new):
     def code(context, builder, sig, args):
@@ -71,7 +72,9 @@ class Turn:
     def take(self,
         head, # Of the rows; word `turn_word` is kept here
     )->bool: # Did another process write meanwhile? What this one writes next doesn't follow those rows
-        "It is this process's turn now; an error if it was before, and one that took over is still running"
+        """It is this process's turn now; an error if it was before, and one that took over is still running
+        - `head`: Of the rows; word `turn_word` is kept here
+        - returns: Did another process write meanwhile? What this one writes next doesn't follow those rows"""
         until = time.monotonic()+_patience_s
         while True:
             word = head[turn_word]
@@ -93,14 +96,16 @@ class Turn:
     def done(self,
         head, # Of the rows
     ):
-        "What this process wrote is there: another one may take over"
+        """What this process wrote is there: another one may take over
+        - `head`: Of the rows"""
         if head[turn_word]==_here|_writing and not self.kept: head[turn_word] = _here
 
     @contextmanager
     def keep(self,
         head, # Of the rows
     ):
-        "`take`, and `done` at the end of the block, whatever is written in it"
+        """`take`, and `done` at the end of the block, whatever is written in it
+        - `head`: Of the rows"""
         self.take(head)
         try:
             self.kept = True

@@ -23,7 +23,11 @@ def unchanged(
     before, # Others of the same form, or `None` if there are none yet
     n:int, # How many environments
 )->np.ndarray: # `(n,)` bools
-    "Is the observation of each environment the one from `before`?"
+    """Is the observation of each environment the one from `before`?
+    - `obs`: Observations `(n, …)`, also nested
+    - `before`: Others of the same form, or `None` if there are none yet
+    - `n`: How many environments
+    - returns: `(n,)` bools"""
     res = np.full(n, before is not None)
     if before is None: return res
     if type(obs) is type(before) is np.ndarray and obs.dtype==before.dtype and obs.nbytes<=4096: # the usual small ones
@@ -46,7 +50,10 @@ class VectorSteps(OwnArrays):
     def __init__(self,
         vectors=(), # A dict per vector, as in `vectors` of another one
         next_episode:int=0, # The number that the next new episode gets
-    ): self.vectors,self.next_episode = list(vectors),next_episode
+    ):
+        """- `vectors`: A dict per vector, as in `vectors` of another one
+        - `next_episode`: The number that the next new episode gets"""
+        self.vectors,self.next_episode = list(vectors),next_episode
     told = frozenset() # what was warned of
 
     def __len__(self)->int: return len(self.vectors)
@@ -57,7 +64,11 @@ class VectorSteps(OwnArrays):
         n:int, # How many environments it has
         obs, # What they show now, by which a vector is recognized after loading
     )->dict: # Its entry in `vectors`
-        "What is known of the vector `env`, which may be new"
+        """What is known of the vector `env`, which may be new
+        - `env`: The vector environment; anything without `metadata` stands for the one vector that has no name
+        - `n`: How many environments it has
+        - `obs`: What they show now, by which a vector is recognized after loading
+        - returns: Its entry in `vectors`"""
         key = id(env) if hasattr(env, 'metadata') else 0
         vectors = [v for v in self.vectors if len(v['step'])==n]
         if v := next((v for v in vectors if v['key']==key), None): return v
@@ -78,7 +89,12 @@ def look(self:VectorSteps,
     over, # `(n,)` bools: did their episodes end with it?
 )->SimpleNamespace: # `lost`: only a reset; `left`: an unfinished episode was left off; `env_id`, `episode_id`, `step`;
    # `goes_on`: each environment continues its episode
-    "What one step of `env` was, by environment; it counts once you `commit` it"
+    """What one step of `env` was, by environment; it counts once you `commit` it
+    - `env`: The vector environment, or any other name of its mode
+    - `mode`: Its autoreset mode, from `autoreset_name`
+    - `obs`: What the environments showed before the step
+    - `over`: `(n,)` bools: did their episodes end with it?
+    - returns: `lost`: only a reset; `left`: an unfinished episode was left off; `env_id`, `episode_id`, `step`; `goes_on`: each environment continues its episode"""
     v,n = self.vector_of(env, len(over), obs),len(over)
     same = unchanged(obs, v['obs'], n)
     may,episode,step = v['begins']|v['due'],v['episode'],v['step']+1
@@ -101,7 +117,9 @@ def commit(self:VectorSteps,
     s, # What `look` gave
     next_obs, # What the environments showed after the step
 ):
-    "Take the step `s` for done, now that its rows are stored"
+    """Take the step `s` for done, now that its rows are stored
+    - `s`: What `look` gave
+    - `next_obs`: What the environments showed after the step"""
     v = s.vector
     if not any(o is v for o in self.vectors): # it may have the numbers of one that does not resume
         self.vectors[:] = [*(o for o in self.vectors if o['env'] is not v['env']), v]
@@ -122,7 +140,9 @@ def commit(self:VectorSteps,
 def free_episode(self:VectorSteps,
     ring, # Whose rows they are
 )->int: # At least 1
-    "A number above those of all episodes, stored or underway"
+    """A number above those of all episodes, stored or underway
+    - `ring`: Whose rows they are
+    - returns: At least 1"""
     stored = ring['episode_id'] if len(ring) and ('episode_id',) in ring.place.columns else torch.zeros(1, device='cpu')
     return max(self.next_episode, int(stored.max())+1)
 
@@ -137,7 +157,9 @@ def _warn(self:VectorSteps, says):
 def autoreset_name(
     mode, # A vector environment, its `autoreset_mode`, or the name of it
 )->str: # `'next_step'`, `'same_step'` or `'disabled'`
-    "The autoreset mode by its name"
+    """The autoreset mode by its name
+    - `mode`: A vector environment, its `autoreset_mode`, or the name of it
+    - returns: `'next_step'`, `'same_step'` or `'disabled'`"""
     env = mode
     if hasattr(mode, 'metadata'):
         mode = getattr(getattr(mode, 'unwrapped', mode), 'autoreset_mode', mode.metadata.get('autoreset_mode'))
@@ -160,7 +182,11 @@ def true_next(
     over, # `(n,)` bools: did their episodes end with it?
     infos, # As `step` gave it, a dict or a list of dicts
 ): # -> the same form as `next_obs`, copied
-    "`next_obs`, with the last observation of each episode that ended"
+    """`next_obs`, with the last observation of each episode that ended
+    - `next_obs`: What the environments showed after the step
+    - `over`: `(n,)` bools: did their episodes end with it?
+    - `infos`: As `step` gave it, a dict or a list of dicts
+    - returns: the same form as `next_obs`, copied"""
     if not _readable(infos, len(over)):
         raise ValueError('`infos` should be what `step` of the vector gave, a dict or a list of '
                          f'{len(over)} dicts, got a {type(infos).__name__}')
@@ -201,7 +227,10 @@ def check_mode(
     over, # `(n,)` bools: did their episodes end?
     infos, # As `step` gave it
 ):
-    "A `ValueError` if `infos` has the last observations of episodes, as only SAME_STEP gives them, in another `mode`"
+    """A `ValueError` if `infos` has the last observations of episodes, as only SAME_STEP gives them, in another `mode`
+    - `mode`: Name of the autoreset mode
+    - `over`: `(n,)` bools: did their episodes end?
+    - `infos`: As `step` gave it"""
     if mode=='same_step' or not over.any() or not _readable(infos, len(over)): return
     if any(final_of(infos, i) is not None for i in np.flatnonzero(over)):
         raise ValueError('`infos` has `final_obs`, as vectors give it that reset in the same step, and `autoreset` '
@@ -214,7 +243,11 @@ def per_env(
     n:int, # Environments
     dtype=None,
 )->np.ndarray: # `(n,)`
-    "One number for each environment, or a `ValueError`"
+    """One number for each environment, or a `ValueError`
+    - `name`: For errors
+    - `values`: One for each environment, `(n,)` or `(n,1)`
+    - `n`: Environments
+    - returns: `(n,)`"""
     a = np.asarray(values, dtype)
     if a.shape==(n,1): a = a[:,0]
     if a.shape!=(n,): raise ValueError(f'`{name}` should be one for each of the {n} environments that `obs` shows, '
@@ -225,7 +258,9 @@ def check_envs(
     n:int, # Environments
     **columns # `(n, …)`, also nested
 ):
-    "A `ValueError` unless each of `columns` has a row for each environment"
+    """A `ValueError` unless each of `columns` has a row for each environment
+    - `n`: Environments
+    - `**columns`: `(n, …)`, also nested"""
     for k,o in columns.items():
         if type(o) is np.ndarray and o.shape[:1]==(n,): continue
         for path,a in leaves(o, (k,)):
@@ -245,7 +280,10 @@ def read(self:VectorSteps,
     obs, rewards, terminated, truncated, next_obs, infos=None, autoreset=None, # As `add_vector` takes them
     **columns # Others, `(n, …)`
 )->SimpleNamespace: # What `look` gives, and `rewards`, `terminated`, `truncated`, `over`, `next_obs`, `true_next`
-    "What one step of a vector was, checked; it counts once you `commit` it"
+    """What one step of a vector was, checked; it counts once you `commit` it
+    - `autoreset`: As `add_vector` takes them
+    - `**columns`: Others, `(n, …)`
+    - returns: What `look` gives, and `rewards`, `terminated`, `truncated`, `over`, `next_obs`, `true_next`"""
     mode = autoreset_name(autoreset)
     n = len(obs) if type(obs) is np.ndarray and obs.ndim else next(
         (np.shape(o)[0] for _,o in leaves(obs) if np.ndim(o)), 0)
@@ -277,7 +315,16 @@ def add_vector(self:TakesVectors,
     autoreset=None, # Required: the vector environment, its `autoreset_mode`, or the name of it, `'next_step'`
     **more # Other columns, `(n_envs, …)`
 ):
-    "Add what one `step` of a vector environment gave"
+    """Add what one `step` of a vector environment gave
+    - `obs`: What the environments showed before the step, `(n_envs, …)`, also nested
+    - `actions`: The actions taken, `(n_envs, …)`
+    - `rewards`: One for each environment
+    - `terminated`: Bools: did the episode end?
+    - `truncated`: Bools: did a time limit cut it off?
+    - `next_obs`: What the environments showed after the step, as `step` gave it
+    - `infos`: As `step` gave it, a dict or a list of dicts: in SAME_STEP mode it has `final_obs`
+    - `autoreset`: Required: the vector environment, its `autoreset_mode`, or the name of it, `'next_step'`
+    - `**more`: Other columns, `(n_envs, …)`"""
     obs,actions,rewards,next_obs = map(_here, (obs, actions, rewards, next_obs))
     terminated,truncated,more = _here(terminated),_here(truncated),{k: _here(o) for k,o in more.items()}
     try: s = self.vectors.read(obs=obs, actions=actions, rewards=rewards, terminated=terminated, truncated=truncated,
@@ -293,7 +340,10 @@ def store_vector(self:TakesVectors,
     actions, # As they came
     more:dict, # Other columns
 ):
-    "Add the true steps as rows, by `+` to the `ring`; then the step counts"
+    """Add the true steps as rows, by `+` to the `ring`; then the step counts
+    - `s`: From `VectorSteps.read`
+    - `actions`: As they came
+    - `more`: Other columns"""
     if first := not len(self.vectors): # no stored episode has its number
         begin = max(self.ring.total, self.vectors.free_episode(self.ring))
         s.episode_id,self.vectors.next_episode = s.episode_id+begin-self.vectors.next_episode,begin

@@ -88,6 +88,7 @@ def _as_numpy(x, dtype):
     return a if a.ndim or a.dtype is not dtype else a[()]
 
 # %% ../../nbs/00ab_memory.writer.ipynb #fe46b939
+
 def _at(path): return 'row'+''.join(f'[{o!r}]' for o in path)
 
 def _form_tests(paths):
@@ -102,7 +103,11 @@ def row_writer(
     lock, # Held while a row is written
     base:int=None, # Of a place that grows, the word that has the number of the row in slot 0; others make room
 ): # -> `f(row)`, which writes a row that fits as it is: did it? `f.fits(row)` only looks
-    "A function that is compiled to write rows of these fields"
+    """A function that is compiled to write rows of these fields
+    - `place`: A `Place` with room; word 0 of its head counts the rows that are written, word 1 those that were begun
+    - `lock`: Held while a row is written
+    - `base`: Of a place that grows, the word that has the number of the row in slot 0; others make room
+    - returns: `f(row)`, which writes a row that fits as it is: did it? `f.fits(row)` only looks"""
     fields = place.fields
     plain = all(type(o) in (str, int) for f in fields for o in f.path) # they become code
     if place.arrays is None or not plain: return lambda row: False
