@@ -72,8 +72,8 @@ def _memory_of(parts, n, dtype, kwargs):
             if len(rows['reward'])<=er.max_sz<n and not (len(er) or er.freeze_memory): # else `+` warns
                 warn_user(f'of {n} rows the newest {er.max_sz} are kept: give a larger `max_sz`')
             er + map_leaves(lambda o: _as_float(o, dtype), rows)
-        if er.ring.total!=n and not er.freeze_memory:
-            raise ValueError(f'the dataset should have {n} steps, got {er.ring.total}: Minari gives 32,767 steps of an '
+        if (got := rows_written(er.ring))!=n and not er.freeze_memory:
+            raise ValueError(f'the dataset should have {n} steps, got {got}: Minari gives 32,767 steps of an '
                              "episode at most from 'arrow' or 'parquet' files, so write it with `data_format='hdf5'`")
     except BaseException:
         if path := er.ring.place.path: remove_files(path) # it is incomplete
