@@ -72,8 +72,8 @@ def _memory_of(parts, n, dtype, kwargs):
             if len(rows['reward'])<=er.max_sz<n and not (len(er) or er.freeze_memory): # else `+` warns
                 warn_user(f'of {n} rows the newest {er.max_sz} are kept: give a larger `max_sz`')
             er + map_leaves(lambda o: _as_float(o, dtype), rows)
-        if er.ring.total!=n and not er.freeze_memory:
-            raise ValueError(f'the dataset should have {n} steps, got {er.ring.total}: Minari gives 32,767 steps of an '
+        if (got := rows_written(er.ring))!=n and not er.freeze_memory:
+            raise ValueError(f'the dataset should have {n} steps, got {got}: Minari gives 32,767 steps of an '
                              "episode at most from 'arrow' or 'parquet' files, so write it with `data_format='hdf5'`")
     except BaseException:
         if path := er.ring.place.path: remove_files(path) # it is incomplete
@@ -81,8 +81,7 @@ def _memory_of(parts, n, dtype, kwargs):
     return er
 
 def _as_float(o, dtype):
-    if dtype is None or np.ma.is_masked(o) or np.asarray(o).dtype.kind!='f': return o
-    return torch.tensor(o, dtype=dtype, device='cpu')
+    return o if dtype is None or np.asarray(o).dtype.kind!='f' else torch.tensor(o, dtype=dtype, device='cpu')
 
 # %% ../nbs/28_offline.ipynb #ca45c6e9
 def to_minari(
@@ -194,6 +193,8 @@ def from_d4rl(
     data = {k: data[k] for k in names if k in data} # once: of an `.npz` file each look reads the whole array
     if len({*map(len, data.values())})>1:
         raise ValueError(f'arrays in D4RL\'s form have one length, got { {k: len(o) for k,o in data.items()} }')
+    if masked := [k for k,o in data.items() if np.ma.is_masked(o)]:
+        raise ValueError(f'{masked} have masked values: fill them first, for example by `.filled(0)`')
     if nexts and len({np.shape(data[k][:1]) for k in (names[0], *nexts)})>1:
         raise ValueError(f'`next_observations` should be like `observations`, {np.shape(data[names[0]][:1])[1:]}, got '
                          f'{np.shape(data[nexts[0]][:1])[1:]}')
@@ -210,8 +211,8 @@ def from_d4rl(
 # %% ../nbs/28_offline.ipynb #969524a5
 
 def _ending(data, name):
-    o = np.asanyarray(data[name])
-    bad = 'masked ones' if np.ma.is_masked(o) else o.shape if o.size!=len(o) else next(iter(o[(o!=0)&(o!=1)]), None)
+    o = np.asarray(data[name])
+    bad = o.shape if o.size!=len(o) else next(map(str, o[(o!=0)&(o!=1)]), None)
     if bad is not None: raise ValueError(f'`{name}` should be one flag per row, 0 or 1, got {bad}')
     return o.reshape(-1).astype(bool)
 
@@ -219,9 +220,9 @@ def _d4rl_rows(data, names, flags, keep, n=2**14):
     "The rows of `data` that `keep` names, from `n` at a time"
     for i in range(0, len(keep), n):
         k = slice(i, i+n)
-        obs,(act,rew) = np.asanyarray(data[names[0]][i:i+n+1]),(np.asanyarray(data[o][k]) for o in names[1:3])
+        obs,(act,rew) = np.asarray(data[names[0]][i:i+n+1]),(np.asarray(data[o][k]) for o in names[1:3])
         state,of = obs[:n],{c: v[k] for c,v in flags.items()}
-        if len(names)>5: nxt = np.asanyarray(data[names[5]][k])
+        if len(names)>5: nxt = np.asarray(data[names[5]][k])
         else:
             nxt = np.append(obs[1:], obs[-1:], 0)[:len(state)]
             nxt[of['terminated']] = state[of['terminated']]

@@ -6,6 +6,7 @@ from subprocess import CompletedProcess
 from unittest.mock import patch
 import numpy as np, pytest
 from fastcore.xtras import working_directory
+from fastrl import ExperienceReplay
 from fastrl.cli import main
 from fastrl.memory.disk import Saved, verify
 
@@ -64,6 +65,15 @@ def test_stopped(tmp_path):
     steps = training(tmp_path/'run')['score']['steps']
     assert f'Stopped after {steps:,} of 1,000,000 steps' in said # to the last batch, not to the last checkpoint
     assert 'a training' in here('info', tmp_path/'run', cwd=tmp_path).stdout
+
+def test_info_of_a_memory_that_was_cleared(tmp_path):
+    "Saved or in a file: the numbers that `clear` skipped are no rows"
+    er = ExperienceReplay(max_sz=4, warmup_sz=1, path=tmp_path/'rows')
+    for n in (5,3):
+        er.clear()
+        for i in range(n): er.add(reward=1., terminated=False, truncated=False)
+    er.save(tmp_path/'run')
+    for o in ('rows','run'): assert '3 rows of 4, 3 written in all' in here('info', o, cwd=tmp_path).stdout
 
 def test_info_and_verify(tmp_path):
     "What `info --json` prints is JSON and nothing else, and a failure leaves the output empty; `verify` finds one wrong bit"

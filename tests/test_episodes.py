@@ -932,6 +932,15 @@ def test_script_without_its_main_guard(method, tmp_path):
     assert "a script starts workers under `if __name__=='__main__':`" in said, said
 
 @pytest.mark.slow
+def test_killed_before_its_first_batch():
+    "By the system, say, for want of memory: the program is not to blame"
+    ds = RingBufferDataset(50)
+    ds.add_episode(episode(0, 9))
+    it = iter(ds.get_loader(2, 3, num_workers=1, context='spawn'))
+    for o in workers(): os.kill(o.pid, signal.SIGKILL)
+    with raises('the next batch starts new workers', RuntimeError): next(it)
+
+@pytest.mark.slow
 def test_killed_workers_of_the_larger_one():
     "An error, and then new ones"
     small,large = RingBufferDataset(4),RingBufferDataset(100, shared=True); small.extend(large, 2, 1)

@@ -7,7 +7,7 @@ from fastcore.test import expect_fail, test_eq as eq, test_fail as fails
 from gymnasium import spaces
 from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv
 from fastrl.core import BD, test_same as same
-from fastrl.data.envs import CopyObs, SyncEnvs, autoreset_modes as modes
+from fastrl.data.envs import CopyObs, SyncEnvs, autoreset_modes as modes, open_envs
 from fastrl.data.gym import FirstLast, GymLoop, LoopCallback, Source
 from fastrl.data.steps import StepRows, space_form
 
@@ -545,6 +545,11 @@ def test_registered_here(method):
     "A process that is not forked, as Python 3.14 begins them, makes an environment by the name that the program gave it"
     ended = subprocess.run([sys.executable, '-c', registers, method], capture_output=True, text=True, timeout=100, env={**os.environ, 'PYTHONPATH':str(root)})
     eq((ended.stdout, ended.returncode), ('[[1.0]]\n', 0))
+
+def test_out_of_date(recwarn):
+    "gymnasium warns of a name whose environment has a later version"
+    open_envs('CartPole-v0').close()
+    assert any('out of date' in str(o.message) for o in recwarn)
 
 def test_no_play_in_a_wrapper_of_ones_own():
     "A ready environment in a wrapper that does not say how it was made cannot be made again, so nobody plays in it"

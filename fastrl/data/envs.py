@@ -94,7 +94,8 @@ def open_envs(
         inner = getattr(env.unwrapped, 'envs', []) if isinstance(env, VectorEnv) else []
         inner[:] = [o if isinstance(o, CopyObs) else CopyObs(o) for o in inner]
         return _ended_at_exit(env)
-    if isinstance(env, str): env = gym.registry.get(env, env) # a process that is not forked lacks names from here
+    if isinstance(env, str) and vectorization=='async': # a process that is not forked lacks names from here
+        env = gym.registry.get(env, env)
     def make(): return make_env(env, **(env_kwargs or {}))
     if n_envs==1 and vectorization=='sync': return make()
     vec = dict(sync=SyncEnvs, **{'async': AsyncVectorEnv})[vectorization]

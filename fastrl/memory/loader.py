@@ -253,7 +253,8 @@ def _batches(self:EpisodeLoader, chunks, workers=None):
                                           self.frame_pad)
     except RuntimeError as e:
         if not str(e).startswith('DataLoader worker'): raise
-        raise self._lost_worker(e, workers._num_yielded) from e
+        killed = any((o.exitcode or 0)<0 for o in workers._workers) # and not its own import of the program
+        raise self._lost_worker(e, workers._num_yielded or killed) from e
     finally:
         if workers is not None:
             if pid==os.getpid(): workers._shutdown_workers()

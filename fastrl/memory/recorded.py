@@ -10,7 +10,7 @@ Docs: https://fastrl.github.io/fastrl/memory.recorded.html.md"""
 __all__ = ['Recorded', 'recorded']
 
 # %% ../../nbs/00bc_memory.recorded.ipynb #bc0d0003
-import threading, weakref, numpy as np, torch
+import functools, threading, weakref, numpy as np, torch
 from torch import from_numpy
 from fastcore.basics import patch
 from ..core import *
@@ -52,13 +52,17 @@ def _refuse_yours():
         raise RuntimeError('a CUDA graph of yours cannot hold a draw or `update_td`: each replay would repeat the same '
                            'random numbers. Draw outside, and copy the batch into the tensors that your graph reads')
 
+@functools.cache
+def _aside(device): return torch.cuda.Stream(device)
+
 @patch
 def _begin(self:Recorded, *inputs):
     self.tries += 1
-    with _one_at_a_time, signals_held(), torch.inference_mode(False), torch.no_grad(), torch.cuda.device(self.device):
+    with signals_held(), _one_at_a_time, torch.inference_mode(False), torch.no_grad(), torch.cuda.device(self.device):
         self.inputs,graph = [torch.empty_like(o, device=self.device).copy_(o) for o in inputs],torch.cuda.CUDAGraph()
-        record = torch.cuda.graph(graph, capture_error_mode='thread_local') # other threads may call CUDA meanwhile
-        try: # if it fails, torch leaves its own stream as the current one
+        # torch's own stream is on one GPU; other threads may call CUDA meanwhile
+        record = torch.cuda.graph(graph, stream=_aside(self.device), capture_error_mode='thread_local')
+        try: # if it fails, torch leaves that stream as the current one
             with torch.cuda.stream(torch.cuda.current_stream()), record:
                 self.results = self.f(*self.inputs)
             self.graph = graph

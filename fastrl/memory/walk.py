@@ -115,7 +115,7 @@ def follow(self:Walk,
     self.base,base,total = None,seams.first,ring.total
     cap = ring.capacity or len(ring.place)
     if len(self.nxt)<cap:
-        self.nxt,self.prv = (np.concatenate([o, np.full(cap-len(o), v)]) for o,v in ((self.nxt, -1), (self.prv, -3)))
+        self.nxt,self.prv = (np.pad(o, (0, cap-len(o)), constant_values=v) for o,v in ((self.nxt, -1), (self.prv, -3)))
     first,(ids,over,episode,step),seams = self._new_columns(ring, seams, total)
     if first>max(self.seen, base):
         self.missed,self.missed_at,self.last[:] = True,first,_gap_before
