@@ -15,16 +15,17 @@ from pathlib import Path
 from .core import *
 from .memory.disk import remove_files
 from .memory.replay import *
+from .memory.row import dtype_of
 
 # %% ../nbs/28_offline.ipynb #5a984a87
 def from_minari(
     dataset, # A `MinariDataset`, or the id of one on this machine
-    dtype:torch.dtype=None, # What floats become, for example `torch.float32`; without it they stay as they are
+    dtype=None, # What floats become, for example `torch.float32` or 'float32'; without it they stay as they are
     **kwargs # For `ExperienceReplay`: `bs`, `sampler`, `n_step`, `path`, …
 )->ExperienceReplay:
     """A memory with every step of a Minari dataset, read one episode at a time
     - `dataset`: A `MinariDataset`, or the id of one on this machine
-    - `dtype`: What floats become, for example `torch.float32`; without it they stay as they are
+    - `dtype`: What floats become, for example `torch.float32` or 'float32'; without it they stay as they are
     - `**kwargs`: For `ExperienceReplay`: `bs`, `sampler`, `n_step`, `path`, …"""
     if isinstance(dataset, str): dataset = _opened(dataset)
     if not hasattr(dataset, 'iterate_episodes'):
@@ -82,7 +83,7 @@ def _memory_of(parts, n, dtype, kwargs):
 
 def _as_float(o, dtype):
     if dtype is None or np.ma.is_masked(o) or np.asarray(o).dtype.kind!='f': return o
-    return torch.tensor(o, dtype=dtype, device='cpu')
+    return torch.tensor(o, dtype=dtype_of(dtype) or dtype, device='cpu')
 
 # %% ../nbs/28_offline.ipynb #ca45c6e9
 def to_minari(
@@ -174,12 +175,12 @@ _d4rl = ('observations','actions','rewards','terminals','timeouts')
 
 def from_d4rl(
     data, # Arrays by name: a dict, or an open HDF5 file; with `next_observations` it needs no `timeouts`
-    dtype:torch.dtype=None, # What floats become, for example `torch.float32`; without it they stay as they are
+    dtype=None, # What floats become, for example `torch.float32` or 'float32'; without it they stay as they are
     **kwargs # For `ExperienceReplay`: `bs`, `sampler`, `n_step`, `path`, …
 )->ExperienceReplay:
     """A memory with the steps of a dataset in D4RL's form
     - `data`: Arrays by name: a dict, or an open HDF5 file; with `next_observations` it needs no `timeouts`
-    - `dtype`: What floats become, for example `torch.float32`; without it they stay as they are
+    - `dtype`: What floats become, for example `torch.float32` or 'float32'; without it they stay as they are
     - `**kwargs`: For `ExperienceReplay`: `bs`, `sampler`, `n_step`, `path`, …"""
     if isinstance(data, (str, Path)): raise ValueError(f'give arrays by name, got the path {str(data)!r}: open it by '
                                                        '`h5py.File(path)` or `np.load(path)`')
