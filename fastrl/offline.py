@@ -11,6 +11,7 @@ __all__ = ['from_minari', 'to_minari', 'from_d4rl']
 
 # %% ../nbs/28_offline.ipynb #5921d3c5
 import shutil, numpy as np, torch
+from collections.abc import Mapping
 from pathlib import Path
 from .core import *
 from .memory.disk import remove_files
@@ -70,9 +71,12 @@ def _memory_of(parts, n, dtype, kwargs):
                                  '`ExperienceReplay(path=…)`, or give another `path`')
     try:
         for rows in parts:
-            if len(rows['reward'])<=er.max_sz<n and not (len(er) or er.freeze_memory): # else `+` warns
+            rows = map_leaves(lambda o: _as_float(o, dtype), rows)
+            if er.max_sz<n and not (len(er) or er.freeze_memory):
                 warn_user(f'of {n} rows the newest {er.max_sz} are kept: give a larger `max_sz`')
-            er + map_leaves(lambda o: _as_float(o, dtype), rows)
+                er + map_leaves(lambda o: o[:er.max_sz], rows) # of more, `+` would warn, too
+                rows = map_leaves(lambda o: o[er.max_sz:], rows)
+            if len(rows['reward']): er + rows
         if er.ring.total!=n and not er.freeze_memory:
             raise ValueError(f'the dataset should have {n} steps, got {er.ring.total}: Minari gives 32,767 steps of an '
                              "episode at most from 'arrow' or 'parquet' files, so write it with `data_format='hdf5'`")
@@ -193,6 +197,10 @@ def from_d4rl(
                          f'if nothing did{"".join("; "+o for o in new)}')
     names = [*_d4rl, *nexts]
     data = {k: data[k] for k in names if k in data} # once: of an `.npz` file each look reads the whole array
+    if several := next((k for k,o in data.items() if isinstance(o, Mapping)), None):
+        raise ValueError(f"`{several}` should be one array, got several, {[*data[several]]}: D4RL's form has no nested "
+                         'ones. Write `ExperienceReplay(max_sz=…) + dict(state=…, action=…, reward=…, next_state=…, '
+                         'terminated=…, truncated=…)`, where a `state` may be a dict')
     if len({*map(len, data.values())})>1:
         raise ValueError(f'arrays in D4RL\'s form have one length, got { {k: len(o) for k,o in data.items()} }')
     if nexts and len({np.shape(data[k][:1]) for k in (names[0], *nexts)})>1:
