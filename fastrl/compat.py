@@ -76,6 +76,8 @@ class ReplayBuffer:
                              f'leave out {sampler}, or give an int as `seed`')
         if n_steps>1 and hasattr(sampler, 'read'): raise ValueError(
             f'{sampler} changes the rewards of single rows, which cannot be folded: give `n_steps=1`')
+        if optimize_memory_usage and hasattr(sampler, 'read'): raise ValueError(
+            f'{sampler} reads next observations, which `optimize_memory_usage` does not store: leave it out')
         self.own_seed = seed is not None or sampler is not None and getattr(sampler, 'seeded', True)
         seed = 0 if self.sb3_draws else np.random.randint(2**31-1) if seed is None else seed
         self.memory = ExperienceReplay(min(256, n := self.buffer_size*n_envs), n, 1, sampler=copy.deepcopy(sampler),

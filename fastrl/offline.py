@@ -11,20 +11,22 @@ __all__ = ['from_minari', 'to_minari', 'from_d4rl']
 
 # %% ../nbs/28_offline.ipynb #5921d3c5
 import shutil, numpy as np, torch
+from collections.abc import Mapping
 from pathlib import Path
 from .core import *
 from .memory.disk import remove_files
 from .memory.replay import *
+from .memory.row import dtype_of
 
 # %% ../nbs/28_offline.ipynb #5a984a87
 def from_minari(
     dataset, # A `MinariDataset`, or the id of one on this machine
-    dtype:torch.dtype=None, # What floats become, for example `torch.float32`; without it they stay as they are
+    dtype=None, # What floats become, for example `torch.float32` or 'float32'; without it they stay as they are
     **kwargs # For `ExperienceReplay`: `bs`, `sampler`, `n_step`, `path`, …
 )->ExperienceReplay:
     """A memory with every step of a Minari dataset, read one episode at a time
     - `dataset`: A `MinariDataset`, or the id of one on this machine
-    - `dtype`: What floats become, for example `torch.float32`; without it they stay as they are
+    - `dtype`: What floats become, for example `torch.float32` or 'float32'; without it they stay as they are
     - `**kwargs`: For `ExperienceReplay`: `bs`, `sampler`, `n_step`, `path`, …"""
     if isinstance(dataset, str): dataset = _opened(dataset)
     if not hasattr(dataset, 'iterate_episodes'):
@@ -69,9 +71,12 @@ def _memory_of(parts, n, dtype, kwargs):
                                  '`ExperienceReplay(path=…)`, or give another `path`')
     try:
         for rows in parts:
-            if len(rows['reward'])<=er.max_sz<n and not (len(er) or er.freeze_memory): # else `+` warns
+            rows = map_leaves(lambda o: _as_float(o, dtype), rows)
+            if er.max_sz<n and not (len(er) or er.freeze_memory):
                 warn_user(f'of {n} rows the newest {er.max_sz} are kept: give a larger `max_sz`')
-            er + map_leaves(lambda o: _as_float(o, dtype), rows)
+                er + map_leaves(lambda o: o[:er.max_sz], rows) # of more, `+` would warn, too
+                rows = map_leaves(lambda o: o[er.max_sz:], rows)
+            if len(rows['reward']): er + rows
         if (got := rows_written(er.ring))!=n and not er.freeze_memory:
             raise ValueError(f'the dataset should have {n} steps, got {got}: Minari gives 32,767 steps of an '
                              "episode at most from 'arrow' or 'parquet' files, so write it with `data_format='hdf5'`")
@@ -81,7 +86,8 @@ def _memory_of(parts, n, dtype, kwargs):
     return er
 
 def _as_float(o, dtype):
-    return o if dtype is None or np.asarray(o).dtype.kind!='f' else torch.tensor(o, dtype=dtype, device='cpu')
+    if dtype is None or np.asarray(o).dtype.kind!='f': return o
+    return torch.tensor(o, dtype=dtype_of(dtype) or dtype, device='cpu')
 
 # %% ../nbs/28_offline.ipynb #ca45c6e9
 def to_minari(
@@ -173,12 +179,12 @@ _d4rl = ('observations','actions','rewards','terminals','timeouts')
 
 def from_d4rl(
     data, # Arrays by name: a dict, or an open HDF5 file; with `next_observations` it needs no `timeouts`
-    dtype:torch.dtype=None, # What floats become, for example `torch.float32`; without it they stay as they are
+    dtype=None, # What floats become, for example `torch.float32` or 'float32'; without it they stay as they are
     **kwargs # For `ExperienceReplay`: `bs`, `sampler`, `n_step`, `path`, …
 )->ExperienceReplay:
     """A memory with the steps of a dataset in D4RL's form
     - `data`: Arrays by name: a dict, or an open HDF5 file; with `next_observations` it needs no `timeouts`
-    - `dtype`: What floats become, for example `torch.float32`; without it they stay as they are
+    - `dtype`: What floats become, for example `torch.float32` or 'float32'; without it they stay as they are
     - `**kwargs`: For `ExperienceReplay`: `bs`, `sampler`, `n_step`, `path`, …"""
     if isinstance(data, (str, Path)): raise ValueError(f'give arrays by name, got the path {str(data)!r}: open it by '
                                                        '`h5py.File(path)` or `np.load(path)`')
@@ -191,6 +197,10 @@ def from_d4rl(
                          f'if nothing did{"".join("; "+o for o in new)}')
     names = [*_d4rl, *nexts]
     data = {k: data[k] for k in names if k in data} # once: of an `.npz` file each look reads the whole array
+    if several := next((k for k,o in data.items() if isinstance(o, Mapping)), None):
+        raise ValueError(f"`{several}` should be one array, got several, {[*data[several]]}: D4RL's form has no nested "
+                         'ones. Write `ExperienceReplay(max_sz=…) + dict(state=…, action=…, reward=…, next_state=…, '
+                         'terminated=…, truncated=…)`, where a `state` may be a dict')
     if len({*map(len, data.values())})>1:
         raise ValueError(f'arrays in D4RL\'s form have one length, got { {k: len(o) for k,o in data.items()} }')
     if masked := [k for k,o in data.items() if np.ma.is_masked(o)]:

@@ -4,15 +4,14 @@ You have a dataset of episodes, and an agent that learns from a replay memory. B
 
 Docs: https://fastrl.github.io/fastrl/offline.html.md"""
 from typing import Any, overload
-import torch
 from .core import *
 from .memory.replay import *
 __all__ = ['from_minari', 'to_minari', 'from_d4rl']
 
-def from_minari(dataset, dtype: torch.dtype | None=None, **kwargs) -> ExperienceReplay:
+def from_minari(dataset, dtype: Any=None, **kwargs) -> ExperienceReplay:
     """A memory with every step of a Minari dataset, read one episode at a time
     - `dataset`: A `MinariDataset`, or the id of one on this machine
-    - `dtype`: What floats become, for example `torch.float32`; without it they stay as they are
+    - `dtype`: What floats become, for example `torch.float32` or 'float32'; without it they stay as they are
     - `**kwargs`: For `ExperienceReplay`: `bs`, `sampler`, `n_step`, `path`, …"""
     ...
 
@@ -26,9 +25,9 @@ def to_minari(memory: ExperienceReplay, dataset_id: str, env: Any=None, observat
     - returns: the `MinariDataset`"""
     ...
 
-def from_d4rl(data, dtype: torch.dtype | None=None, **kwargs) -> ExperienceReplay:
+def from_d4rl(data, dtype: Any=None, **kwargs) -> ExperienceReplay:
     """A memory with the steps of a dataset in D4RL's form
     - `data`: Arrays by name: a dict, or an open HDF5 file; with `next_observations` it needs no `timeouts`
-    - `dtype`: What floats become, for example `torch.float32`; without it they stay as they are
+    - `dtype`: What floats become, for example `torch.float32` or 'float32'; without it they stay as they are
     - `**kwargs`: For `ExperienceReplay`: `bs`, `sampler`, `n_step`, `path`, …"""
     ...

@@ -44,6 +44,8 @@ class HerReplayBuffer(_Her, DictReplayBuffer):
     def __init__(self, *args, seed:int=None, **kwargs):
         self.sb3_draws |= seed is np.random
         super().__init__(*args, **kwargs)
+        if self.optimize_memory_usage: raise ValueError(
+            'hindsight reads next observations, which are not stored then: leave out `optimize_memory_usage`')
         self.own_seed = seed is not None
         if self.sb3_draws: return
         seed = np.random.randint(2**31-1) if seed is None else seed

@@ -106,7 +106,7 @@ def check_runs(o, batch, idxs, T=None, pad=False, exact=True):
     "Each sequence that was drawn"
     cols = {k: v.tolist() for k,v in batch.items()}
     mask = cols.get('mask', [[True]*len(o) for o in cols['state']])
-    assert ('mask' in cols)==(pad or T is None), f'{o.where}: columns {list(cols)}'
+    assert 'mask' in cols or not (pad or T is None), f'{o.where}: columns {list(cols)}'
     assert any(m[-1] for m in mask) if T is None else len(mask[0])==T, f'{o.where}: {len(mask[0])} steps for T={T}'
     for b,m in enumerate(mask):
         n,keys = sum(m),[tuple(k) for k,on in zip(cols['state'][b], m) if on]

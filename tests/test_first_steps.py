@@ -54,7 +54,8 @@ def test_flags_of_ints(flags, name):
     assert (~m[name]).flatten().tolist()==[True,False,False]*3
 
 def test_flags_that_are_none():
-    assert (memory()+dict(terminated=torch.tensor([0,2])))['terminated'].dtype is torch.int64
+    with pytest.raises(ExperienceReplayException, match='`terminated` should be 0 or 1, or a bool, got 2 in row 1'):
+        memory()+dict(terminated=torch.tensor([0,2]))
     assert (memory()+dict(terminated=torch.tensor([0.,1.])))['terminated'].dtype is torch.float32
     assert (memory()+dict(alive=np.array([0,1])))['alive'].dtype is torch.int64
     kept = memory(schema=dict(terminated=((), torch.uint8)))+dict(terminated=np.array([0,1]))

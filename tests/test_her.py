@@ -114,6 +114,9 @@ def test_refusals():
     with pytest.raises(ExperienceReplayException, match='needs a `reward`'): [bare.sample() for _ in range(9)]
     bare.sampler.reward = lambda achieved, goal, idxs: torch.zeros(len(idxs)+1)
     with pytest.raises(ExperienceReplayException, match='one number for each of'): [bare.sample() for _ in range(9)]
+    for odd in (None, 'x', {'reward':0.}, (torch.zeros(4), {}), [[0.],[1.,2.]], np.array([None])): # a `return` is missing, say
+        bare.sampler.reward = lambda achieved, goal, idxs: odd
+        with pytest.raises(ExperienceReplayException, match='one number for each of . rows, got '+type(odd).__name__): [bare.sample() for _ in range(9)]
     plain = ExperienceReplay(4, 9, 1, sampler=HER(reward=reward))
     plain.add(state=[1.], next_state=[2.], reward=0., terminated=False, truncated=False)
     with pytest.raises(ExperienceReplayException, match='next_state.achieved_goal.*both goals as `state`'): [plain.sample() for _ in range(9)]

@@ -1175,3 +1175,27 @@ def test_td_errors_of_any_form(form):
         ers[1].update_td(tensor(td.tolist()).float(), again[1].tolist(), again[0]['serial'].tolist())
         assert torch.equal(*(er['td_error'] for er in ers))
         assert torch.equal(*(er.sampler.tree[:] for er in ers))
+
+
+@pytest.mark.parametrize('first', [0., np.float32(0), np.zeros(1), torch.tensor(0.)])
+@pytest.mark.parametrize('name', ['terminated','truncated','done'])
+@pytest.mark.parametrize('frames', [{}, dict(frame_stack=0)])
+def test_a_flag_is_0_or_1(first, name, frames):
+    "NaN and 0.5 counted as an ending in one place and as none in another"
+    def row(k, flag): return dict(state=np.float32([k,0]), next_state=np.float32([k+1,0]), reward=0., env_id=0, **{**dict(terminated=False, truncated=False), name:flag})
+    def rows(flag): return {k: torch.stack([torch.as_tensor(o) for o in v]) for k,v in
+                            {k: [o[k] for o in (row(7, 0.), row(8, 0.))] for k in row(0, 0.)}.items()}|{name:flag}
+    er = ExperienceReplay(max_sz=100, **frames)
+    for k in range(3): er.add(**row(k, first))
+    er.add(**row(3, type(first)(1) if isinstance(first, float) else first+1))
+    was = er.memory[name].clone()
+    assert was.is_floating_point() and was[:,0].tolist()==[0,0,0,1]
+    for bad in (.5, float('nan'), 2, np.float32('nan'), np.full(1, .5), torch.tensor(.5)):
+        with pytest.raises(ExperienceReplayException, match=f'`{name}` should be 0 or 1'): er.add(**row(4, bad))
+        with pytest.raises(ExperienceReplayException, match=f'`{name}` should be 0 or 1'): ExperienceReplay(max_sz=100).add(**row(4, bad))
+    for bad in ([0.,.5], torch.tensor([0.,float('nan')]), np.array([0.,.5], was.numpy().dtype), np.array([[0.],[-1]]), [0,2], np.array([0,2])):
+        for into in (er, ExperienceReplay(max_sz=100)):
+            with pytest.raises(ExperienceReplayException, match=f'`{name}` should be 0 or 1, or a bool, got [^ ]* in row 1'): into + rows(bad)
+    assert torch.equal(er.memory[name], was)
+    er + rows(np.array([0.,1.], was.numpy().dtype))
+    assert er.memory[name][:,0].tolist()==[0,0,0,1,0,1]

@@ -394,3 +394,14 @@ def test_resumed_without_the_environment_s_state(tmp_path, capsys):
     b = m.replay_buffer.sample(500)
     steps = (b.next_observations-b.observations)[:,0]
     assert len(b.observations.unique())==40 and steps.max()<=3 and torch.equal(b.rewards[:,0], steps)
+
+@pytest.mark.parametrize('seed', [None, 0, np.random])
+@pytest.mark.parametrize('handle', [True, False])
+def test_her_needs_next_observations(seed, handle):
+    "SB3 refuses `optimize_memory_usage` when it makes the buffer; here the first draw did, after `learning_starts` steps"
+    env = DummyVecEnv([BitFlippingEnv])
+    spaces = env.observation_space,env.action_space,env
+    with pytest.raises(AssertionError): TheirHer(99, *spaces, 'auto', 1, True, handle)
+    for args,kwargs in ((('auto', 1, True, handle), {}), ((), dict(optimize_memory_usage=True, handle_timeout_termination=handle))):
+        with pytest.raises(ValueError, match='leave out `optimize_memory_usage`'): HerReplayBuffer(99, *spaces, *args, seed=seed, **kwargs)
+    assert HerReplayBuffer(99, *spaces, 'auto', 1, False, handle, 4, 'future', False, seed=seed).size()==0

@@ -53,13 +53,13 @@ class Oracle:
 def check_batch(o, batch, idxs, T, pad, burn, missed):
     "Each sequence is a run of the oracle's rows, with those before it in front; `missed`: rows came and went unseen"
     serial = batch['serial'][...,0]
-    assert idxs.shape==serial.shape==(len(idxs), burn+T) and bool(burn or pad)==('mask' in batch)
+    assert idxs.shape==serial.shape==(len(idxs), burn+T) and 'mask' in batch and (burn or pad or batch['mask'].all())
     for row,i,j in zip(serial.tolist(), idxs.tolist(), range(len(idxs))):
         run = o.run(row[burn], T)
         want = o.before(row[burn], burn)+run+[None]*(T-len(run))
         assert [None if s<0 else s for s in row]==want and i==[-1 if s is None else s%o.cap for s in want]
         assert o.is_start(row[burn], T, pad)
-        if 'mask' in batch: assert batch['mask'][j].tolist()==[s is not None for s in want]
+        assert batch['mask'][j].tolist()==[s is not None for s in want]
         first = [s is not None and o.rows[s]['before'] is None for s in want]
         assert all(map(int.__le__, batch['is_first'][j].tolist(), first))
         if not missed: assert batch['is_first'][j].tolist()==first

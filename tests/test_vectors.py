@@ -4,7 +4,7 @@ from functools import partial
 from ale_py.vector_env import AtariVectorEnv
 from gymnasium.vector import AutoresetMode
 from fastrl.memory.episodes import EpisodeReplay, RingBufferDataset
-from fastrl.memory.replay import ExperienceReplay
+from fastrl.memory.replay import ExperienceReplay, ExperienceReplayException
 
 def fill(envs, memory, steps, seed=0):
     "What a user writes; and how often each environment was over"
@@ -171,3 +171,15 @@ def test_restarts_keep_the_numbers(tmp_path):
 def test_restarts_forget_vectors_whose_episodes_ended(tmp_path):
     for n,_ in restarted(lambda: EpisodeReplay(RingBufferDataset(300), 4, 2), partial(EpisodeReplay.load, env_restored=True), tmp_path):
         assert n<=2
+
+@pytest.mark.parametrize('bad', [.5, float('nan'), 2, -1])
+def test_a_flag_is_0_or_1(bad):
+    "NaN and 0.5 counted as an ending"
+    step = dict(obs=np.zeros((2,3)), actions=[0,0], rewards=[0.,0.], next_obs=np.ones((2,3)), autoreset='next_step')
+    for name in ('terminated','truncated'):
+        er = ExperienceReplay(max_sz=100)
+        with pytest.raises(ExperienceReplayException, match=f'`{name}` should be 0 or 1, or a bool, got .* in row 1'):
+            er.add_vector(**step, **{'terminated':[0,1.], 'truncated':[0,0], name:[0,bad]})
+        assert len(er)==0
+        er.add_vector(**step, **{'terminated':[0,1], 'truncated':[False]*2, name:np.float32([1,0])})
+        assert er[name][:,0].tolist()==[True,False]

@@ -52,6 +52,7 @@ def alike_items(
         if shape[1:]!=f.shape and not (replay and len(shape)==1 and f.shape==(1,)): return
         if n is None and shape: n = shape[0]
         elif not shape or n!=shape[0]: return
+        if f.path[0] in flag_names and v.dtype.kind!='b' and np.count_nonzero(v)!=np.count_nonzero(v==1): return
         if v.base is not None and np.may_share_memory(v, place.array): return
         pairs.append((whole, np.ndarray(n, whole.dtype, v if v.flags.c_contiguous else v.copy())))
     if n: return pairs,n

@@ -16,7 +16,7 @@ import numpy as np, torch
 from ..core import *
 from .frames import FrameRing, pool_path
 from .ring import Ring
-from .row import check_paths, dtype_of, nest, schema_fields, torch_dtype
+from .row import check_paths, dtype_of, flag_names, nest, schema_fields, torch_dtype
 
 # %% ../../nbs/05o_memory.columns.ipynb #cc83f681
 def as_column(
@@ -37,8 +37,6 @@ def _axes(v):
     except (ValueError, TypeError, RuntimeError): return 2
 
 # %% ../../nbs/05o_memory.columns.ipynb #208dd7ff
-_bool_fields = ('terminated','truncated','done')
-
 def as_flags(
     v, # A column: a tensor, an array, a list, or a column of a table
 ): # -> bools, if these are whole numbers, each 0 or 1; else as it came
@@ -60,7 +58,7 @@ def as_rows(
     """The columns of `batch` in the form of a replay memory, with a `td_error`
     - `batch`: Columns that share their first axis
     - `fields`: The ring's, if it has rows"""
-    batch = {k: as_flags(v) if k in _bool_fields else v for k,v in batch.items()}
+    batch = {k: as_flags(v) if k in flag_names else v for k,v in batch.items()}
     if not fields: # these rows decide what the columns hold
         batch = {k: map_leaves(_as_int64, v) if k in _int64_fields else v for k,v in batch.items()}
         _warn_of_rollouts(batch)
@@ -84,7 +82,7 @@ def _ints(o): return all(map(_ints, o)) if isinstance(o, list) and o else type(o
 def _warn_of_rollouts(batch):
     "Warn if rows have a flag for each of several environments"
     shapes = {path_name(p): np.shape(o) for p,o in leaves(batch) if hasattr(o, 'shape')}
-    n = next((shapes[k][1] for k in _bool_fields if len(shapes.get(k, ()))>1), 1)
+    n = next((shapes[k][1] for k in flag_names if len(shapes.get(k, ()))>1), 1)
     if n>1 and all(o[0]>1 and o[1:2]==(n,) for o in shapes.values() if o): warn_user(
         f'a row is one step, and {[*shapes]} have a second axis of {n}: if these are rollouts `(T,N,…)` of {n} '
         'environments, `flatten(0, 1)` each column, and give each row its `env_id`')
@@ -214,7 +212,7 @@ def as_meant(
     - `name`: Of the field
     - `v`: Its value in the first step"""
     if name in _int64_fields: return map_leaves(_as_int64, v)
-    return bool(v) if name in _bool_fields and type(v) is int and 0<=v<=1 else v
+    return bool(v) if name in flag_names and type(v) is int and 0<=v<=1 else v
 
 def warn_of_rest(
     rows:dict, # From `as_rows`
@@ -229,7 +227,7 @@ def _warn_of_vector(row):
     "Warn if a step has a flag for each of several environments"
     try: arrays = {k: np.shape(o) for (k,*_),o in leaves(row) if np.ndim(o)}
     except ValueError: return # a ragged list, which is refused
-    n = next((arrays[k][0] for k in _bool_fields if k in arrays), 0)
+    n = next((arrays[k][0] for k in flag_names if k in arrays), 0)
     if 'env_id' in row and 'env_id' not in arrays or any(o[0]!=n for o in arrays.values()): return
     if n>1 or n==1 and any(len(o)==2 for o in arrays.values()): warn_user(
         f'`add` takes one step, and stored {[*arrays]} with a first axis of {n}: give steps of several environments to '

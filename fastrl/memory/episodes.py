@@ -338,6 +338,14 @@ def clear(self:EpisodeReplay)->EpisodeReplay:
         self.dataset.clear()
     return self
 
+# %% ../../nbs/06d_memory.episodes.ipynb #e4560941
+@patch
+def seed(self:EpisodeReplay, seed:int):
+    "Restart the stream of random numbers, as a new replay with this `seed` begins"
+    with self.lock:
+        self.close() # its batches come from the former one
+        self.loader.seed(seed)
+
 # %% ../../nbs/06d_memory.episodes.ipynb #6008171e
 _no_rows_here = Ring(1) # is saved for a dataset that has its episodes elsewhere
 

@@ -101,6 +101,10 @@ class EpisodeReplay(TakesVectors, Savable, _EpisodeNames):
         """Forget all episodes, and the steps that wait: the next step begins an episode. Episodes in files are deleted"""
         ...
 
+    def seed(self, seed: int):
+        """Restart the stream of random numbers, as a new replay with this `seed` begins"""
+        ...
+
     @property
     def ring(self) -> Ring:
         """The rows of the dataset"""

@@ -199,6 +199,11 @@ class EpisodeLoader(DataLoader):
     def __getstate__(self): return {k: v for k,v in vars(self).items() if k!='generator'} # no draw depends on it
     def __setstate__(self, state): vars(self).update(state, generator=torch.Generator())
 
+    def seed(self, seed:int):
+        "Restart the stream of random numbers, from the next pass on"
+        s = self.sequences
+        s.entropy,s.round,s.resumed = whole_number('seed', seed, 0),0,None
+
     @property
     def settings(self): # for `get_loader`
         s = self.sequences

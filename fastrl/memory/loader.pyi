@@ -57,6 +57,10 @@ class EpisodeLoader(DataLoader):
     def __setstate__(self, state):
         ...
 
+    def seed(self, seed: int):
+        """Restart the stream of random numbers, from the next pass on"""
+        ...
+
     @property
     def settings(self):
         ...

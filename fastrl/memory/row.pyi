@@ -8,7 +8,7 @@ import numpy as np, torch
 from dataclasses import dataclass
 from torch import Tensor
 from ..core import *
-__all__ = ['observed', 'final_names', 'like', 'Field', 'dtype_of', 'schema_fields', 'pack_fields', 'nest', 'Fields', 'Batches', 'as_tensor', 'fits', 'tensors_of', 'fields_of', 'check_column', 'check_names', 'batch_len', 'follower', 'over_of', 'final_of', 'check_paths', 'torch_dtype']
+__all__ = ['flag_names', 'observed', 'final_names', 'like', 'Field', 'dtype_of', 'schema_fields', 'pack_fields', 'nest', 'Fields', 'Batches', 'as_tensor', 'fits', 'tensors_of', 'fields_of', 'check_column', 'check_names', 'batch_len', 'follower', 'over_of', 'final_of', 'check_paths', 'torch_dtype']
 
 def like(shape, dtype) -> str:
     """A shape and a dtype as errors and tables show them: `float32[4]`"""
@@ -153,6 +153,7 @@ def tensors_of(data: dict, meta=False) -> dict:
     - `meta`: Allow tensors without values, on the device `meta`?
     - returns: By path a tensor, and whether it came as Python numbers"""
     ...
+flag_names: Any
 
 def fields_of(ts: dict, one: bool) -> Fields:
     """The fields of such steps

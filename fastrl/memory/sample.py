@@ -512,11 +512,15 @@ def _relabel(self:HER, ring, cols, mask, idxs, units):
             f'`{path_name(p)}` should be like `next_state.{self.achieved}`, {goal.dtype} {[*goal.shape[1:]]}, got '
             f'{v.dtype} {[*v.shape[1:]]}: what was achieved takes its place')
         v[mask] = goal.to(v.dtype)
-    new = tensor_from(self.reward(cols[source][mask], goal, idxs)).to(rew)
-    if new.numel()!=len(idxs):
-        raise ValueError(f'`reward` should give one number for each of {len(idxs)} rows, '
-                         f'got shape {tuple(new.shape)}')
-    rew[mask] = new.reshape(-1, *rew.shape[1:])
+    new = _reward_each(self.reward(cols[source][mask], goal, idxs), len(idxs))
+    rew[mask] = new.to(rew).reshape(-1, *rew.shape[1:])
+
+def _reward_each(o, n):
+    try: res = tensor_from(o)
+    except (TypeError, ValueError, RuntimeError): res = None
+    if res is not None and res.numel()==n: return res
+    raise ValueError(f'`reward` should give one number for each of {n} rows, got '
+                     +(f'{type(o).__name__} {o!r:.60}' if res is None else f'shape {tuple(res.shape)}'))
 
 @patch
 def _cannot_relabel(self:HER, ring):

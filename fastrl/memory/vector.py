@@ -249,6 +249,8 @@ def per_env(
     - `n`: Environments
     - returns: `(n,)`"""
     a = np.asarray(values, dtype)
+    if dtype is bool and (o := np.asarray(values)).dtype.kind in 'iuf' and not (odd := (o==0)|(o==1)).all():
+        raise ValueError(f'`{name}` should be 0 or 1, or a bool, got {o[~odd][0]:g} in row {np.argwhere(~odd)[0,0]}')
     if a.shape==(n,1): a = a[:,0]
     if a.shape!=(n,): raise ValueError(f'`{name}` should be one for each of the {n} environments that `obs` shows, '
                                        f'of shape ({n},), got {a.shape}')

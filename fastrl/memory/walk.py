@@ -532,9 +532,9 @@ class Runs:
 
     def draw(self, ring, bs):
         own,walk = [o for o in sequence_names if (o,) in ring.place.columns],self.walk
-        if padded := self.pad or self.T is None or self.burn_in>0:
-            if 'mask' in own: raise ValueError('sequences of unequal length have a column `mask` of their own: '
-                                               'call the stored column `mask` another name')
+        if 'mask' in own and (self.pad or self.T is None or self.burn_in>0):
+            raise ValueError('sequences of unequal length have a column `mask` of their own: '
+                             'call the stored column `mask` another name')
         T,more = self.T,{}
         if not T:
             begin,T = walk._draw_whole(ring, bs, self.gen)
@@ -544,7 +544,7 @@ class Runs:
         if self.T and not self.pad: walk._tell_of_short(ring, T)
         base,oldest = walk.bounds(ring)[:2] if self.burn_in else (0,0)
         idxs,_,*flags = _run_rows(walk.nxt, walk.prv, begin, T, True, self.burn_in, base, oldest)
-        cols = {**more, **{k: from_numpy(v) for k,v in zip(sequence_names[:2+padded], flags) if k not in own}}
+        cols = {**more, **{k: from_numpy(v) for k,v in zip(sequence_names, flags) if k not in own}}
         idxs,device = from_numpy(idxs),ring.device
         return sent(idxs, device),{k: sent(v, device) for k,v in cols.items()}
 

@@ -13,6 +13,7 @@ __all__ = ['row_writer']
 import math, numpy as np, struct, torch
 from collections import OrderedDict
 from ..core import BD
+from .row import flag_names
 from .turn import *
 
 # %% ../../nbs/00ab_memory.writer.ipynb #947aaafb
@@ -44,6 +45,8 @@ def _field_code(i, f, col, end):
     as_bytes = f.shape not in ((), (1,)) or col.dtype.kind=='c'
     test = (array if f.shape and as_bytes else _number_test(x, i, col.dtype) if not f.shape
             else f'({_number_test(x, i, col.dtype)} or {array})')
+    if f.path[0] in flag_names and col.dtype.kind in 'iuf':
+        test += f' and (({x}==0)|({x}==1)).all()' if as_bytes else f' and ({x}==0 or {x}==1)'
     form = f'{start-end}x' + (f'{size}s' if as_bytes else _codes[col.dtype.str[1:]])
     number = f'({x}.item() if _type({x}) is _ndarray else {x})' if f.shape else x
     return test,f'_w{i}[_n] = {x}',form,f'{x}.tobytes()' if as_bytes else number,start+size
