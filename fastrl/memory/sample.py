@@ -494,6 +494,7 @@ def _relabelled(self:HER, n):
     mask = torch.rand(n, generator=self.gen, device='cpu')<self.k/(self.k+1)
     return mask,torch.rand(np.count_nonzero(mask.numpy()), generator=self.gen, dtype=torch.float64, device='cpu')
 
+# %% ../../nbs/03_memory.sample.ipynb #0b5adf03
 @patch
 def _relabel(self:HER, ring, cols, mask, idxs, units):
     "Write new goals and rewards into `cols` where `mask` is true, the rows `idxs`"
