@@ -114,8 +114,8 @@ def follow(self:Walk,
     if (seams := ring.seams).first!=self.base: self.__init__() # it was reset, or the last look was interrupted
     self.base,base,total = None,seams.first,ring.total
     cap = ring.capacity or len(ring.place)
-    if len(self.nxt)<cap:
-        self.nxt,self.prv = (np.pad(o, (0, cap-len(o)), constant_values=v) for o,v in ((self.nxt, -1), (self.prv, -3)))
+    if (more := cap-len(self.nxt))>0: # those that another process overwrites unseen lead nowhere
+        self.nxt,self.prv = (np.pad(o, (0,more), constant_values=v) for o,v in ((self.nxt,-1), (self.prv,_gap_before)))
     first,(ids,over,episode,step),seams = self._new_columns(ring, seams, total)
     if first>max(self.seen, base):
         self.missed,self.missed_at,self.last[:] = True,first,_gap_before
