@@ -4,34 +4,26 @@ A store takes lists, NumPy arrays and tensors of many dtypes, nested or flat, an
 
 Docs: https://fastrl.github.io/fastrl/memory.alike.html.md"""
 from typing import Any, overload
-from torch import Tensor
-from .row import *
-__all__ = ['as_array', 'alike_items', 'add_items', 'add_alike']
+__all__ = ['alike_arrays', 'add_arrays', 'add_alike']
 
-def as_array(t: Tensor, field: Field):
-    """A tensor of a column's dtype as an array
-    - `field`: The store's
-    - returns: an array, without a copy; `None` if `t` needs a closer look"""
-    ...
-
-def alike_items(ring, batch: dict, replay=False):
-    """The columns of `batch` with one item per row, if they can be copied as they are
+def alike_arrays(ring, batch: dict, replay: bool=False):
+    """The columns of `batch`, if they can be copied as they are
     - `ring`: A `Ring`
     - `batch`: Columns that share their first axis
     - `replay`: Of a replay memory: numbers may come as `(n,)`, and a `td_error` may be missing?
-    - returns: for each column of the store itself and what goes there, and how many rows; `None` if one needs a closer look"""
+    - returns: how many rows, and an array for each field of the store; `None` if one needs a closer look"""
     ...
 
-def add_items(ring, pairs, n) -> bool:
+def add_arrays(ring, n, arrays) -> bool:
     """Add rows column by column
     - `ring`: A `Ring`, whose lock you hold
-    - `n`: As `alike_items` gives them
+    - `arrays`: As `alike_arrays` gives them
     - returns: Were they added? They are not if there are too few slots before the end"""
     ...
 
-def add_alike(ring, batch: dict, replay=False) -> bool:
+def add_alike(ring, batch: dict, replay: bool=False) -> bool:
     """Add the rows of `batch` if they can be copied as they are
     - `ring`: A `Ring`
-    - `batch`: As `alike_items` takes them
+    - `batch`: As `alike_arrays` takes them
     - returns: Were they added? If not, nothing has changed"""
     ...

@@ -224,12 +224,12 @@ def _add_next(self:FrameRing, row):
 # %% ../../nbs/03a_memory.frames.ipynb #0784c0a3
 def add_steps(
     ring:Ring, # Of frames, or as `add_alike` takes it
-    batch:dict, # As `alike_items` takes them
+    batch:dict, # As `alike_arrays` takes them
     replay=False,
 )->bool: # Were they added? If not, nothing has changed
     """Add rows in the short way
     - `ring`: Of frames, or as `add_alike` takes it
-    - `batch`: As `alike_items` takes them
+    - `batch`: As `alike_arrays` takes them
     - returns: Were they added? If not, nothing has changed"""
     if not isinstance(ring, FrameRing): return add_alike(ring, batch, replay)
     with ring:
@@ -239,12 +239,12 @@ def add_steps(
         if not plan or len(plan[1])>cap//4: return False
         numbers,frames,latest = plan
         slots = np.where(numbers<0, -1, (numbers-first)%cap)
-        found = alike_items(ring, with_numbers(batch, ring.pool.fields, slots.astype(np.int32)), replay)
+        found = alike_arrays(ring, with_numbers(batch, ring.pool.fields, slots.astype(np.int32)), replay)
         if not found or ring.serials.slots_of(total)+len(slots)>ring.capacity: return False
         ring._make_way(len(frames))
         ring.pool.extend({'frame':nest({usual[0]: np.stack(frames)})})
         ring._need(slots, np.arange(total, total+len(slots)))
-        add_items(ring, *found)
+        add_arrays(ring, *found)
         ring._note(latest, barrier)
         if ring._before: ring._warn_of_few()
     return True

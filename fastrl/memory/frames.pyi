@@ -131,7 +131,7 @@ class FrameRing(Ring):
 def add_steps(ring: Ring, batch: dict, replay=False) -> bool:
     """Add rows in the short way
     - `ring`: Of frames, or as `add_alike` takes it
-    - `batch`: As `alike_items` takes them
+    - `batch`: As `alike_arrays` takes them
     - returns: Were they added? If not, nothing has changed"""
     ...
 

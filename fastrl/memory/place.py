@@ -79,8 +79,9 @@ def _show(self:Place, fields, packed, columns=None):
     put = [f for f in fields if not ('frame_pad' in self.about and f.path[0] in ('state','next_state'))]
     by_name = {f.name: f for f in sorted(put, key=lambda f: -len(f.path))} # without numbers of frames
     short = array is not None and fields.nbytes<=1024
+    slim = {k: a[:,0] if a.shape[1:]==(1,) else a for k,a in (arrays or {}).items()}
     vars(self).update(fields=fields, packed=packed, array=array, columns=cols, arrays=arrays, wholes=wholes,
-                      by_name=by_name, short=short) # in one step, whatever interrupts
+                      slim=slim, readers={}, by_name=by_name, short=short) # in one step, whatever interrupts
     if not cpu: self.tell()
     return self
 

@@ -28,7 +28,7 @@ def unchanged(
     - `before`: Others of the same form, or `None` if there are none yet
     - `n`: How many environments
     - returns: `(n,)` bools"""
-    res = np.full(n, before is not None)
+    res = (np.zeros if before is None else np.ones)(n, bool)
     if before is None: return res
     if type(obs) is type(before) is np.ndarray and obs.dtype==before.dtype and obs.nbytes<=4096: # the usual small ones
         if obs.tobytes()==before.tobytes(): return res
@@ -98,7 +98,7 @@ def look(self:VectorSteps,
     v,n = self.vector_of(env, len(over), obs),len(over)
     same = unchanged(obs, v['obs'], n)
     may,episode,step = v['begins']|v['due'],v['episode'],v['step']+1
-    if goes_on := bool(same.all() and not may.any()): lost = new = left = may
+    if goes_on := np.count_nonzero(same)==n and not np.count_nonzero(may): lost = new = left = may # all False
     else:
         lost = v['due']&same # this step did nothing but reset
         new,left = ~lost&(may|~same),~(may|same)
@@ -109,7 +109,8 @@ def look(self:VectorSteps,
     return SimpleNamespace(vector=v, goes_on=goes_on, new=new, lost=lost, left=left, env_id=v['env'],
                            episode_id=episode, step=step, key=id(env) if named else 0, obs=obs, resets=resets,
                            stale=resets and v['begins']&same, # where you say that you reset them, nobody did
-                           begins=lost if waits else over, due=over&~lost if waits else np.zeros_like(over))
+                           begins=lost if waits else over,
+                           due=np.zeros(n, bool) if not waits else over if goes_on else over&~lost)
 
 # %% ../../nbs/05n_memory.vector.ipynb #665a88a0
 @patch
@@ -231,7 +232,7 @@ def check_mode(
     - `mode`: Name of the autoreset mode
     - `over`: `(n,)` bools: did their episodes end?
     - `infos`: As `step` gave it"""
-    if mode=='same_step' or not over.any() or not _readable(infos, len(over)): return
+    if mode=='same_step' or not np.count_nonzero(over) or not _readable(infos, len(over)): return
     if any(final_of(infos, i) is not None for i in np.flatnonzero(over)):
         raise ValueError('`infos` has `final_obs`, as vectors give it that reset in the same step, and `autoreset` '
                          f'says {mode!r}: pass the vector environment itself as `autoreset`')
@@ -248,6 +249,7 @@ def per_env(
     - `values`: One for each environment, `(n,)` or `(n,1)`
     - `n`: Environments
     - returns: `(n,)`"""
+    if type(values) is np.ndarray and dtype in (None, values.dtype) and values.shape==(n,): return values
     a = np.asarray(values, dtype)
     if dtype is bool and (o := np.asarray(values)).dtype.kind in 'iuf' and not (odd := (o==0)|(o==1)).all():
         raise ValueError(f'`{name}` should be 0 or 1, or a bool, got {o[~odd][0]:g} in row {np.argwhere(~odd)[0,0]}')
@@ -294,7 +296,7 @@ def read(self:VectorSteps,
     if rewards.shape==(n,1): rewards = rewards[:,0]
     check_envs(n, obs=obs, rewards=rewards, next_obs=next_obs, **columns)
     check_mode(mode, over, infos)
-    nxt = true_next(next_obs, over, infos or {}) if mode=='same_step' and over.any() else next_obs
+    nxt = true_next(next_obs, over, infos or {}) if mode=='same_step' and np.count_nonzero(over) else next_obs
     s = self.look(autoreset, mode, obs, over)
     vars(s).update(rewards=rewards, terminated=terminated, truncated=truncated, over=over, next_obs=next_obs,
                    true_next=nxt)
@@ -359,10 +361,11 @@ def store_vector(self:TakesVectors,
     cut = first or not s.goes_on and s.left.any() and 'episode_id' not in rows
     total = self.ring.total
     try:
-        whole = s.goes_on or len(s.lost) and not s.lost.any()
+        whole = s.goes_on or len(s.lost) and not np.count_nonzero(s.lost)
         there = slice(None) if whole else ~s.lost
-        def kept(o): return o if whole and type(o) is np.ndarray else map_leaves(lambda v: np.asarray(v)[there], o)
-        if whole or there.any(): self._add_after({k: kept(o) for k,o in rows.items()}, cut)
+        def kept(o): return map_leaves(lambda v: np.asarray(v)[there], o)
+        if whole or there.any():
+            self._add_after({k: o if whole and type(o) is np.ndarray else kept(o) for k,o in rows.items()}, cut)
         self.vectors.commit(s, s.next_obs)
     except BaseException: # Ctrl-C: the step counts, once its rows are there
         if self.ring.total>total: self.vectors.commit(s, s.next_obs)
