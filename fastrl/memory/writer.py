@@ -108,11 +108,11 @@ def _code_of(fields):
                 plain=', '.join(f'_as_numpy({x}, _d{i})' for i,x in enumerate(names)),
                 form=' and '.join(_form_tests([f.path for f in fields])))
 
-def _as_code(fields): return all(type(o) in (str, int) for f in fields for o in f.path) # they become code
+def _can_be_code(fields): return all(type(o) in (str, int) for f in fields for o in f.path) # they become code
 
-_for_code = dict(_type=type, _len=len, _int=int, _ndarray=np.ndarray, _floats={float, np.float64}, _as_numpy=_as_numpy,
-              _holders={dict, tuple, OrderedDict, BD}, _lookup=(LookupError, TypeError, RuntimeError))
-
+_code_names = dict(_type=type, _len=len, _int=int, _ndarray=np.ndarray, _floats={float, np.float64},
+                   _holders={dict, tuple, OrderedDict, BD}, _lookup=(LookupError, TypeError, RuntimeError),
+                   _as_numpy=_as_numpy)
 
 # %% ../../nbs/00ab_memory.writer.ipynb #97c5af46
 def row_writer(
@@ -126,8 +126,8 @@ def row_writer(
     - `base`: Of a place that grows, the word that has the number of the row in slot 0; others make room
     - returns: `f(row)`, which writes a row that fits as it is: did it? `f.fits(row)` only looks"""
     fields = place.fields
-    if place.arrays is None or not _as_code(fields): return lambda row: False
-    env = dict(_for_code, _head=place.head, _lock=lock, _cap=len(place), _place=place, _packed=place.packed,
+    if place.arrays is None or not _can_be_code(fields): return lambda row: False
+    env = dict(_code_names, _head=place.head, _lock=lock, _cap=len(place), _place=place, _packed=place.packed,
                _me=this_process())
     tests,writes,form,packed,end = [],[],'=',[],0
     for i,(f,col) in enumerate(zip(fields, place.arrays.values())):
@@ -153,14 +153,11 @@ def read(row, rows):
     try:
         if not ({form}): return
         {names}, = {values},
-        if not (_type(x0) is _ndarray and x0.ndim):
-            {names}, = {plain},
-        n = _len(x0)
         if not ({tests}):
             {names}, = {plain},
             if not ({tests}): return
     except _lookup: return
-    if n: return n,[{columns}]'''
+    return n,[{columns}]'''
 
 def _column_test(i, f, dtype, replay):
     "Python code: has array `i` a row of field `f` for each of `n`, and none of the store's own?"
@@ -169,7 +166,6 @@ def _column_test(i, f, dtype, replay):
     flag = f' and (({x}==0)|({x}==1)).all()' if f.path[0] in flag_names and dtype.kind!='b' else ''
     return (f'_type({x}) is _ndarray and {x}.dtype is _d{i} and {shape}{flag} '
             f'and ({x}.base is None or not _shared({x}, rows))')
-
 
 # %% ../../nbs/00ab_memory.writer.ipynb #00ab0013
 def batch_reader(
@@ -183,13 +179,13 @@ def batch_reader(
     - `lacks`: The name of a field that the batches don't have, as it is zero
     - returns: `f(batch, rows)` → how many, and an array for each field; `None` if one needs a closer look"""
     fields,dtypes = [f for f in place.fields if f.path!=(lacks,)],{k: o.dtype for k,o in (place.arrays or {}).items()}
-    if not (dtypes and fields and _as_code(fields)) or any(o is None for o in place.wholes.values()):
+    if not (dtypes and fields and _can_be_code(fields)) or any(o is None for o in place.wholes.values()):
         return lambda batch, rows: None
-    env = dict(_for_code, _shared=np.may_share_memory, _zero=np.zeros((), bool))
+    env = dict(_code_names, _shared=np.may_share_memory, _zero=np.zeros((), bool))
     env.update({f'_d{i}': dtypes[f.path] for i,f in enumerate(fields)})
     cols = {f.path: f'x{i}'+'.ravel()'*(f.shape==(1,)) for i,f in enumerate(fields)}
-    exec(_reader_code.format(
-        **_code_of(fields), columns=', '.join(cols.get(f.path, '_zero') for f in place.fields),
-        tests=' and '.join(_column_test(i, f, dtypes[f.path], replay) for i,f in enumerate(fields))), env)
+    tests = ['_type(x0) is _ndarray and x0.ndim and (n := _len(x0))',
+             *(_column_test(i, f, dtypes[f.path], replay) for i,f in enumerate(fields))]
+    exec(_reader_code.format(**_code_of(fields), tests=' and '.join(tests),
+                             columns=', '.join(cols.get(f.path, '_zero') for f in place.fields)), env)
     return env['read']
-
