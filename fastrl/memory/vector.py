@@ -363,9 +363,10 @@ def store_vector(self:TakesVectors,
     try:
         whole = s.goes_on or len(s.lost) and not np.count_nonzero(s.lost)
         there = slice(None) if whole else ~s.lost
-        def kept(o): return map_leaves(lambda v: np.asarray(v)[there], o)
-        if whole or there.any():
-            self._add_after({k: o if whole and type(o) is np.ndarray else kept(o) for k,o in rows.items()}, cut)
+        def kept(o):
+            if type(o) is np.ndarray: return o if whole else o[there]
+            return map_leaves(lambda v: np.asarray(v)[there], o)
+        if whole or there.any(): self._add_after({k: kept(o) for k,o in rows.items()}, cut)
         self.vectors.commit(s, s.next_obs)
     except BaseException: # Ctrl-C: the step counts, once its rows are there
         if self.ring.total>total: self.vectors.commit(s, s.next_obs)
