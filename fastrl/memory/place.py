@@ -8,7 +8,7 @@ Docs: https://fastrl.github.io/fastrl/memory.place.html.md"""
 
 # %% auto #0
 __all__ = ['head_words', 'ring_mark', 'Place', 'machine_memory', 'nbytes_when_full', 'frames_when_full', 'frame_shape',
-           'stacked_fields', 'row_writer']
+           'stacked_fields', 'give_name', 'row_writer']
 
 # %% ../../nbs/00b_memory.place.ipynb #d6c733b4
 import errno, json, math, os, secrets, shutil
@@ -469,12 +469,19 @@ def create(self:Place,
                 raise OSError(e.errno, f'{size+n*fields.nbytes:,} bytes for {n:,} rows cannot be reserved '
                               f'({e.strerror}): lower the `capacity` (`max_sz`), or give a `path` on a larger disk',
                               str(self.path)) from e
-        try: os.link(new, self.path) # in one step, and never over the file of another process that was quicker
+        try: give_name(new, self.path) # never over the file of another process that was quicker
         except FileExistsError: pass
     finally: new.unlink(missing_ok=True)
     return self.open(fields, n)
 
 def _truncate(fd, _, size): os.truncate(fd, size)
+
+def give_name(new, path):
+    "Name a new file, never over another one: in one step, or in two on a disk without hard links"
+    try: os.link(new, path)
+    except OSError as e:
+        if os.path.exists(path): raise FileExistsError(errno.EEXIST, 'there is a file', str(path)) from e
+        os.rename(new, path)
 
 # %% ../../nbs/00b_memory.place.ipynb #6c996a69
 @patch
