@@ -71,8 +71,7 @@ def _show(self:Place, fields, packed, columns=None):
     self.pid,cpu = os.getpid(),self.by_loops
     if self._head is not None: self.head = memoryview(self._head.numpy()) # else a list, which is faster
     array = packed.numpy() if columns is None and cpu else None
-    views = fields.columns(packed) if columns is None else columns
-    cols = {f.path: v for f,v in zip(fields, views)}
+    cols = {f.path: v for f,v in zip(fields, fields.columns(packed) if columns is None else columns)}
     arrays = {p: v.numpy() for p,v in cols.items()} if fields.record and cpu else None
     wholes = {f.path: _as_items(f, array if arrays else None) for f in fields}
     # of `a.b` and `a` › `b` the first
@@ -120,7 +119,9 @@ def words(self:Place,
     - `n`: How many
     - returns: tensor of int64"""
     if self.shared:
-        shared = torch.UntypedStorage._new_shared(n*8)
+        try: shared = torch.UntypedStorage._new_shared(n*8)
+        except RuntimeError as e: raise RuntimeError(f'{n*8:,} bytes of shared memory are needed ({e}); if it is full, '
+                                  '`docker run --shm-size=8g` gives a container more than its 64 MB') from e
         return in_large_pages(torch.tensor([], dtype=torch.int64, device='cpu').set_(shared, 0, (n,), (1,)))
     if self.device.type!='cpu': return torch.zeros(n, dtype=torch.int64, device=self.device)
     return torch.from_numpy(aligned_zeros(n, np.int64))
