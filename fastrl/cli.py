@@ -389,7 +389,7 @@ def _same_run(folder, settings):
     "Does `folder` hold a run? Raise an error if it began with other `settings`"
     path = folder/'settings.json'
     if not path.exists(): return False
-    try: there = {**_were, **loads(path.read_text())}
+    try: there = {**_were, **loads(path.read_bytes())}
     except (ValueError, TypeError) as e:
         raise ValueError(f'{path} is damaged ({e}): repair it, or give another folder, `--out FOLDER`') from None
     wrong = [f'{k} {there.get(k)!r}, not {v!r}' for k,v in settings.items() if there.get(k)!=v]
@@ -432,6 +432,8 @@ def main(
 ):
     """The command `fastrl`
     - `args`: The words after `fastrl`; by default those of the command line"""
+    if args is None and hasattr(sys.stdout, 'reconfigure'): # a terminal or a log may lack a letter
+        sys.stdout.reconfigure(errors='backslashreplace')
     args = sys.argv[1:] if args is None else list(args)
     if args in (['--version'], ['-V']): return print(f'fastrl {__version__}')
     if not args or args[0] not in commands: return _help(args)

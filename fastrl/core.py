@@ -434,7 +434,7 @@ def warn_user(
     """Warn at the line that called fastrl
     - `message`: What happened, and what to do"""
     level,frame = 2,sys._getframe(1) # `skip_file_prefixes` does this from Python 3.12 on
-    while frame.f_back and frame.f_globals.get('__name__', '').startswith(('fastrl.','fastai.','fastcore.')):
+    while frame.f_back and frame.f_globals.get('__name__', '').startswith(('fastrl.','fastai.','fastcore.','torch.')):
         level,frame = level+1,frame.f_back
     warnings.warn(message, stacklevel=level)
 

@@ -30,7 +30,7 @@ from .engines import Ctx, Workflow, executor_of, run_task, sweep_scratch, while_
 from .learner_config import *
 from .memory.bank import bank_about, merge_banks as merge_files
 from .run_state import *
-from .supervisor import run_command
+from .supervisor import check_fork, run_command
 from .tasks import EngineLost, Task, as_number, as_seconds, in_thread, why_failed
 
 log = logging.getLogger(__name__)
@@ -64,6 +64,7 @@ class ParallelExperience(Registry):
         - `min_envs`: The run stops with an error if fewer environments bring something
         - `seed`: The seed of each environment follows from it"""
         super().__init__()
+        check_fork()
         self.timeout = as_seconds(timeout)
         self.max_size = None if max_size is None else whole_number('max_size', max_size)
         self.retries,self.min_envs = whole_number('retries', retries, 0),whole_number('min_envs', min_envs, 0)

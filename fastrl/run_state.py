@@ -193,7 +193,7 @@ def read_run(
     path = folder/'run.json'
     if not path.exists(): return dict(iterations=0)
     try:
-        res = json.loads(path.read_text())
+        res = json.loads(path.read_bytes())
         if type(res['iterations']) is not int or res['iterations']<0 \
                 or not isinstance(res.get('policy'), (str,type(None))): raise ValueError(f'got {res}')
         if 'metrics' in res: res['metrics'] = {int(k): float(v) for k,v in res['metrics'].items()}

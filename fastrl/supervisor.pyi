@@ -5,7 +5,7 @@ A child process may hang, crash, or start children that outlive it, and if your 
 Docs: https://fastrl.github.io/fastrl/supervisor.html.md"""
 from typing import Any, overload
 import socket
-__all__ = ['as_main', 'pickled', 'run_command', 'run_function']
+__all__ = ['as_main', 'pickled', 'check_fork', 'run_command', 'run_function']
 
 def as_main(f):
     """Put the globals of a function that was defined in `__main__` where pickle looks for them"""
@@ -32,6 +32,10 @@ fork_server: Any
 def pickled(o) -> bytes:
     """Pickle `o` so that a process without this program's script can unpickle it
     - `o`: What to send, such as a function and its arguments"""
+    ...
+
+def check_fork():
+    """Raise where processes cannot be forked"""
     ...
 
 def run_command(args: list, cwd, env: dict | None=None, timeout: float | None=None, wanted: Any=None):

@@ -139,6 +139,15 @@ def test_installed():
     from fastrl import __version__
     assert said('--version')==f'fastrl {__version__}\n'
 
+def test_ascii(monkeypatch):
+    "A terminal or a log without the letters of a text gets escapes"
+    out = io.TextIOWrapper(io.BytesIO(), 'ascii')
+    monkeypatch.setattr(sys, 'stdout', out)
+    monkeypatch.setattr(sys, 'argv', ['fastrl', '--help'])
+    main()
+    out.flush()
+    assert out.buffer.getvalue().startswith(b'Usage: fastrl COMMAND \\u2026')
+
 def test_title(tmp_path):
     "A report is called after its folder"
     from fastrl.memory.replay import ExperienceReplay

@@ -20,6 +20,17 @@ def test_shared_in_a_container(monkeypatch):
     monkeypatch.setattr(place, 'machine_memory', lambda: 10_000)
     with pytest.warns(UserWarning, match='shared memory has 10,000'): Place(shared=True).check_room(20_000)
 
+def test_too_little_shared_memory(monkeypatch):
+    "The warning points at your line, and the error says how a container gets more"
+    from fastrl.memory import place
+    def full(n): raise RuntimeError('unable to allocate shared memory(shm) for file </x>: No space left on device (28)')
+    monkeypatch.setattr(place, 'machine_memory', lambda: 10_000)
+    monkeypatch.setattr(torch.UntypedStorage, '_new_shared', full)
+    with pytest.warns(UserWarning, match='shared memory has 10,000') as said:
+        with pytest.raises(RuntimeError, match='bytes of shared memory .*No space left.*--shm-size'):
+            Ring(1000, shared=True).add(x=np.arange(4))
+    assert said[0].filename==__file__
+
 def test_file_on_a_full_disk(monkeypatch, tmp_path):
     "Room for all rows is reserved at once, and if there is none you hear how much is needed, and where"
     def full(*args): raise OSError(28, 'No space left on device')

@@ -330,7 +330,7 @@ def _meta_beside(path):
     if not path.is_file() or not meta.is_file():
         hint = f": give {path.with_suffix('')/'buffer_state'}" if path.with_suffix('').is_dir() else ''
         raise FileNotFoundError(f'there is no {meta if path.is_file() else path}{hint}')
-    try: return json.loads(meta.read_text())
+    try: return json.loads(meta.read_bytes())
     except (ValueError, RecursionError) as e: raise ValueError(f'{meta} is damaged: {e}') from None
 
 # %% ../../nbs/06c_memory.buffer.ipynb #fd5b4186

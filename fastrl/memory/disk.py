@@ -23,7 +23,7 @@ from .checkpoint import *
 from .files import *
 from .frames import FrameRing, pool_path
 from .manifest import *
-from .place import ring_mark
+from .place import give_name, ring_mark
 from .ring import *
 from .saved import *
 from .saved import log
@@ -108,6 +108,9 @@ def _path_of(where):
         raise ValueError('the rows live on a `device`, in `shared` memory or in a file at `path`; '
                          f'{unknown} is none of them')
     if not where.get('path'): return
+    if os.name=='nt':
+        raise NotImplementedError('Windows cannot give a name to a file that is in use, so rows are not loaded into '
+                                  'one: load them without `path`, and add them to a memory that has one')
     path = Path(where['path']).expanduser().absolute()
     if path.exists() or pool_path(path).exists():
         raise FileExistsError(errno.EEXIST, 'the rows would be written over a file that is there; '
@@ -132,7 +135,7 @@ def _name_ring(ring, path):
     "Give the file of `ring` its name, once it is on the disk, and never over another one; that of its frames before"
     if isinstance(ring, FrameRing): _name_ring(ring.pool, pool_path(path))
     sync(ring.place.path)
-    os.link(ring.place.path, path)
+    give_name(ring.place.path, path)
     sync(path.parent)
 
 def _now_at(ring, path):

@@ -222,14 +222,23 @@ def _read_pt(path, at, k, spans, data):
         if len(a)!=k*size: raise LoadError(f'{path} has too few steps, or steps of another kind')
         data[to:to+k*size] = a.numpy().data
 
+_binary = getattr(os, 'O_BINARY', 0) # on Windows
+
+def _read_into(fd, data, at):
+    if hasattr(os, 'preadv'): return os.preadv(fd, [data], at)
+    os.lseek(fd, at, os.SEEK_SET)
+    got = os.read(fd, len(data))
+    data[:len(got)] = got
+    return len(got)
+
 def _read_at(path, begins, at, k, spans, data):
     "Copy `k` steps from step `at` on to `data`: of each field path, bytes per step, and where they go"
-    fd = os.open(path, os.O_RDONLY)
+    fd = os.open(path, os.O_RDONLY|_binary)
     try:
         for p,size,to in spans:
             left,there = data[to:to+k*size],begins[p]+at*size
             while len(left): # a read gives 2 GB at most
-                if not (got := os.preadv(fd, [left], there)): raise LoadError(f'{path} was cut short')
+                if not (got := _read_into(fd, left, there)): raise LoadError(f'{path} was cut short')
                 left,there = left[got:],there+got
     finally: os.close(fd)
 

@@ -530,7 +530,9 @@ def _turn_to(name, at):
 def _link_all(paths, at):
     "Keep what the names stand for in `old`, and let them lead there; `False` where a disk has no links"
     (at/'old').mkdir()
-    try: _turn_to('old', at)
+    try:
+        os.symlink('old', at/'now', target_is_directory=True) # Windows replaces none that leads to a folder
+        _turn_to('old', at)
     except NotImplementedError: return False
     except OSError as e:
         if e.errno in _no_links: return False

@@ -8,7 +8,7 @@ Docs: https://fastrl.github.io/fastrl/memory.place.html.md"""
 
 # %% auto #0
 __all__ = ['head_words', 'ring_mark', 'Place', 'machine_memory', 'nbytes_when_full', 'frames_when_full', 'frame_shape',
-           'stacked_fields', 'row_writer']
+           'stacked_fields', 'give_name', 'row_writer']
 
 # %% ../../nbs/00b_memory.place.ipynb #d6c733b4
 import errno, json, math, os, secrets, shutil
@@ -71,8 +71,7 @@ def _show(self:Place, fields, packed, columns=None):
     self.pid,cpu = os.getpid(),self.by_loops
     if self._head is not None: self.head = memoryview(self._head.numpy()) # else a list, which is faster
     array = packed.numpy() if columns is None and cpu else None
-    views = fields.columns(packed) if columns is None else columns
-    cols = {f.path: v for f,v in zip(fields, views)}
+    cols = {f.path: v for f,v in zip(fields, fields.columns(packed) if columns is None else columns)}
     arrays = {p: v.numpy() for p,v in cols.items()} if fields.record and cpu else None
     wholes = {f.path: _as_items(f, array if arrays else None) for f in fields}
     # of `a.b` and `a` › `b` the first
@@ -121,7 +120,9 @@ def words(self:Place,
     - `n`: How many
     - returns: tensor of int64"""
     if self.shared:
-        shared = torch.UntypedStorage._new_shared(n*8)
+        try: shared = torch.UntypedStorage._new_shared(n*8)
+        except RuntimeError as e: raise RuntimeError(f'{n*8:,} bytes of shared memory are needed ({e}); if it is full, '
+                                  '`docker run --shm-size=8g` gives a container more than its 64 MB') from e
         return in_large_pages(torch.tensor([], dtype=torch.int64, device='cpu').set_(shared, 0, (n,), (1,)))
     if self.device.type!='cpu': return torch.zeros(n, dtype=torch.int64, device=self.device)
     return torch.from_numpy(aligned_zeros(n, np.int64))
@@ -470,12 +471,19 @@ def create(self:Place,
                 raise OSError(e.errno, f'{size+n*fields.nbytes:,} bytes for {n:,} rows cannot be reserved '
                               f'({e.strerror}): lower the `capacity` (`max_sz`), or give a `path` on a larger disk',
                               str(self.path)) from e
-        try: os.link(new, self.path) # in one step, and never over the file of another process that was quicker
+        try: give_name(new, self.path) # never over the file of another process that was quicker
         except FileExistsError: pass
     finally: new.unlink(missing_ok=True)
     return self.open(fields, n)
 
 def _truncate(fd, _, size): os.truncate(fd, size)
+
+def give_name(new, path):
+    "Name a new file, never over another one: in one step, or in two on a disk without hard links"
+    try: os.link(new, path)
+    except OSError as e:
+        if os.path.exists(path): raise FileExistsError(errno.EEXIST, 'there is a file', str(path)) from e
+        os.rename(new, path)
 
 # %% ../../nbs/00b_memory.place.ipynb #6c996a69
 @patch

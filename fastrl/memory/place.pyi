@@ -8,7 +8,7 @@ from torch import Tensor
 from ..core import *
 from .row import *
 from .writer import *
-__all__ = ['head_words', 'ring_mark', 'Place', 'machine_memory', 'nbytes_when_full', 'frames_when_full', 'frame_shape', 'stacked_fields', 'row_writer']
+__all__ = ['head_words', 'ring_mark', 'Place', 'machine_memory', 'nbytes_when_full', 'frames_when_full', 'frame_shape', 'stacked_fields', 'give_name', 'row_writer']
 head_words: int
 
 class Place:
@@ -208,3 +208,7 @@ def rows_at(rows, idxs):
     - returns: the rows, one behind the other"""
     ...
 ring_mark: Any
+
+def give_name(new, path):
+    """Name a new file, never over another one: in one step, or in two on a disk without hard links"""
+    ...

@@ -38,7 +38,7 @@ if hasattr(os, 'register_at_fork'): os.register_at_fork(after_in_child=_begin_he
 # %% ../../nbs/00aa_memory.turn.ipynb #7a9e0009
 def _doing_of(pid):
     "The letter for what a process does; none if there is no such process, or if this is no Linux"
-    try: return Path(f'/proc/{pid}/stat').read_text().rpartition(')')[2].split()[0]
+    try: return Path(f'/proc/{pid}/stat').read_bytes().rpartition(b')')[2].split()[0].decode()
     except OSError: return ''
 
 def _has_ended(pid):
