@@ -152,6 +152,30 @@ def test_tensors_without_a_warning(mode):
             truncated=torch.zeros(2, dtype=torch.bool), next_obs=seen(t+1), autoreset=mode, infos=dict(final_obs=seen(7)) if mode=='same_step' and t==2 else {})
     assert memory.num_episodes==1
 
+@pytest.mark.parametrize('mode', ('next_step','same_step','disabled'))
+def test_bfloat16(mode, tmp_path):
+    "A state, an action, a reward and observations in bfloat16, which NumPy lacks, are stored as they came, also after a restart"
+    for memory in (ExperienceReplay(4, max_sz=99, warmup_sz=1), EpisodeReplay(RingBufferDataset(99), 4)):
+        t,over,limit = torch.zeros(3, 1, dtype=torch.bfloat16),torch.zeros(3, 1, dtype=torch.bool),torch.tensor([[3],[4],[5]])
+        for k in range(20):
+            nxt = torch.where(over, 0, t+1) if mode=='next_step' else t+1
+            over = nxt>=limit
+            show = torch.where(over, 0, nxt) if mode=='same_step' else nxt
+            memory.add_vector(obs=t, actions=t+2, rewards=t[:,0]+.5, terminated=over, truncated=over&False, next_obs=show, hidden=t.expand(3, 4),
+                autoreset=mode, infos=dict(final_obs=nxt) if mode=='same_step' and over.any() else {})
+            t = torch.where(over, 0, show) if mode=='disabled' else show
+            if k==9: memory.checkpoint(tmp_path/memory.kind); memory = type(memory).load(tmp_path/memory.kind, env_restored=True)
+        if memory.kind=='EpisodeReplay':
+            for e in (memory.dataset[i] for i in range(memory.num_episodes)):
+                n = len(e['obs'])
+                assert n in (4,5,6) and torch.equal(e['obs'], torch.arange(n, dtype=torch.bfloat16)[:,None]) and e['hidden'].dtype==torch.bfloat16
+            assert memory.num_episodes>=11
+            continue
+        m = memory.memory
+        assert len(memory)==(48 if mode=='next_step' else 60) # three environments, less 5+4+3 steps that only reset one
+        assert torch.equal(m['next_state'], m['state']+1) and torch.equal(m['hidden'], m['state'].expand(-1, 4))
+        assert torch.equal(m['reward'], m['state']+.5) and torch.equal(m['action'], m['state']+2) and m['action'].dtype==torch.bfloat16
+
 # %% Restarts: other environments come in the place of those that were saved
 def restarted(make, load, folder, times=5):
     "A run that is started so often; after each, how many vectors its checkpoint knows, and what it holds"

@@ -35,7 +35,7 @@ from .row import nest, schema_fields, torch_dtype
 from .running import Running, dones_of, flags_of, lead_of, resume_running
 from .slots import Slots
 from .table import Table
-from .vector import TakesVectors, VectorSteps, with_more
+from .vector import TakesVectors, VectorSteps, array_of, with_more
 
 # %% ../../nbs/06d_memory.episodes.ipynb #1236e57a
 class _EpisodeNames:
@@ -272,9 +272,9 @@ def store_vector(self:EpisodeReplay,
     rows = with_more(dict(obs=s.obs, action=actions, reward=s.rewards, terminated=s.terminated,
                           truncated=s.truncated), more)
     with self.adding:
-        r,cols = self._fit_step(map_leaves(np.asarray, rows), r, lead)
+        r,cols = self._fit_step(map_leaves(array_of, rows), r, lead)
         last = {('next_obs', *p[1:]): f for p,f in r.fields.items() if p[0]=='obs'}
-        last = fit_schema(map_leaves(np.asarray, dict(next_obs=s.true_next)), last, lead)[1]
+        last = fit_schema(map_leaves(array_of, dict(next_obs=s.true_next)), last, lead)[1]
         errors = self._end_loaded(s)+self._end(r, s.left)
         r.put_last({('obs', *p[1:]): t for p,t in last.items()})
         def count():

@@ -7,7 +7,7 @@ from typing import Any, overload
 import numpy as np
 from types import SimpleNamespace
 from ..core import *
-__all__ = ['unchanged', 'VectorSteps', 'autoreset_name', 'true_next', 'check_mode', 'per_env', 'check_envs', 'with_more', 'TakesVectors']
+__all__ = ['unchanged', 'array_of', 'VectorSteps', 'autoreset_name', 'true_next', 'check_mode', 'per_env', 'check_envs', 'with_more', 'TakesVectors']
 
 def unchanged(obs, before, n: int) -> np.ndarray:
     """Is the observation of each environment the one from `before`?
@@ -15,6 +15,10 @@ def unchanged(obs, before, n: int) -> np.ndarray:
     - `before`: Others of the same form, or `None` if there are none yet
     - `n`: How many environments
     - returns: `(n,)` bools"""
+    ...
+
+def array_of(o):
+    """An array; of bfloat16, which NumPy lacks, the tensor"""
     ...
 
 class VectorSteps(OwnArrays):
