@@ -399,6 +399,20 @@ def test_reader_in_another_process(place, tmp_path):
         again = make(50, 4, 'repeat', frame_margin=8, path=tmp_path/'a.ring')
         assert len(again)==len(memory) and torch.equal(again['next_state'], memory['next_state'])
 
+@pytest.mark.parametrize('at_once', [False,True], ids=['rows','batch'])
+def test_episodes_in_turns(at_once):
+    "Without `env_id`, `episode_id` keeps episodes apart whose steps come in turns"
+    def one(i): return np.full((2,2), i, np.uint8)
+    rows = [dict(state=one(10*e+t), next_state=one(10*e+t+1), episode_id=e,
+                 reward=0., terminated=False, truncated=False) for t in range(4) for e in (1,2)]
+    er = ExperienceReplay(frame_stack=3, max_sz=20, warmup_sz=1)
+    if at_once: er += {k: np.stack([o[k] for o in rows]) for k in rows[0]}
+    else:
+        for o in rows: er.add(**o)
+    state,after = (er.memory[k][:,:,0,0].tolist() for k in ('state','next_state'))
+    assert state==[[10*e+max(t-k, 0) for k in (2,1,0)] for t in range(4) for e in (1,2)]
+    assert after==[[10*e+max(t-k, 0) for k in (1,0,-1)] for t in range(4) for e in (1,2)]
+
 def test_freeze():
     "The first rows stay, with their frames, until there is room for no other"
     memory = make(20, 2, 'repeat', freeze_memory=True, frame_margin=0)
