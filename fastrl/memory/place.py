@@ -74,9 +74,8 @@ def _show(self:Place, fields, packed, columns=None):
     cols = {f.path: v for f,v in zip(fields, fields.columns(packed) if columns is None else columns)}
     arrays = {p: v.numpy() for p,v in cols.items()} if fields.record and cpu else None
     wholes = {f.path: _as_items(f, array if arrays else None) for f in fields}
-    # of `a.b` and `a` › `b` the first
-    put = [f for f in fields if not ('frame_pad' in self.about and f.path[0] in ('state','next_state'))]
-    by_name = {f.name: f for f in sorted(put, key=lambda f: -len(f.path))} # without numbers of frames
+    framed = ('state','next_state') if 'frame_pad' in self.about else () # numbers of frames, which nobody puts
+    by_name = {f.name: f for f in sorted(fields, key=lambda f: -len(f.path)) if f.path[0] not in framed}
     short = array is not None and fields.nbytes<=1024
     slim = {k: a[:,0] if a.shape[1:]==(1,) else a for k,a in (arrays or {}).items()}
     vars(self).update(fields=fields, packed=packed, array=array, columns=cols, arrays=arrays, wholes=wholes,
