@@ -75,11 +75,11 @@ def _show(self:Place, fields, packed, columns=None):
     arrays = {p: v.numpy() for p,v in cols.items()} if fields.record and cpu else None
     wholes = {f.path: _as_items(f, array if arrays else None) for f in fields}
     framed = ('state','next_state') if 'frame_pad' in self.about else () # numbers of frames, which nobody puts
+    # of `a.b` and `a` › `b` the first
     by_name = {f.name: f for f in sorted(fields, key=lambda f: -len(f.path)) if f.path[0] not in framed}
-    short = array is not None and fields.nbytes<=1024
     slim = {k: a[:,0] if a.shape[1:]==(1,) else a for k,a in (arrays or {}).items()}
-    vars(self).update(fields=fields, packed=packed, array=array, columns=cols, arrays=arrays, wholes=wholes,
-                      slim=slim, readers={}, by_name=by_name, short=short) # in one step, whatever interrupts
+    vars(self).update(fields=fields, packed=packed, array=array, columns=cols, arrays=arrays, wholes=wholes, slim=slim,
+                      readers={}, by_name=by_name, short=array is not None and fields.nbytes<=1024) # in one step
     if not cpu: self.tell()
     return self
 
