@@ -44,10 +44,10 @@ class Agent:
 
     def learn(self, memory):
         batch,rows = memory.sample(device=self.device)
-        if self.update is None: self.update = Recorded(self.step, batch) if self.device=='cuda' else self.step
+        if self.update is None: self.update = OneGraph(self.step, batch) if self.device=='cuda' else self.step
         memory.update_td(self.update(batch), rows, batch['serial'])
 
-class Recorded:
+class OneGraph:
     "`f(batch)` as one CUDA graph: its hundred kernels are launched in one call"
     def __init__(self, f, batch):
         self.batch = {k: batch[k].clone() for k in ('state','action','reward','next_state','terminated','discount','weight')}

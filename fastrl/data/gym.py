@@ -22,7 +22,7 @@ from .block import *
 from .envs import *
 from .learner import *
 from .steps import *
-from ..memory.row import final_of
+from ..memory.row import check_final,final_of
 from ..memory.walk import links
 
 # %% ../../nbs/05b_data.gym.ipynb #471138d9
@@ -227,21 +227,12 @@ def _put_final(self:GymLoop, new, over, info):
             a[new+i] = leaf_at(final, path)
         # a worker of gymnasium resets before it sends the `final_obs`
         if self.env is self.env_name and isinstance(self.env.unwrapped, AsyncVectorEnv):
-            self._check_final(*(self._written.at(o, new+i) for o in ('state','next_state')), first, i)
+            check_final(i, *(self._written.at(o, new+i) for o in ('state','next_state')), first, self._warn_once)
 
 # %% ../../nbs/05b_data.gym.ipynb #515e73df
+
 @patch
-def _check_final(self:GymLoop, before, last, first, i):
-    "Refuse an environment whose `last` observation was overwritten with the `first` one of the next episode"
-    before,last,first = ([a for _,a in leaves(o)] for o in (before, last, first))
-    if any(a.tobytes()!=b.tobytes() for a,b in zip(last, first)): return
-    says = (f'environment {i} of {self.env} ended an episode with exactly the observation '
-            'that the next one begins with: '
-            'if it reuses its observation buffer, the reset has overwritten the last observation. Copy it in the '
-            "environment, `gym.wrappers.TransformObservation(env, copy.deepcopy, None)`, or let the vector reset "
-            "with `autoreset_mode='NextStep'`")
-    # floats that moved do not come back to the last bit by chance; whole numbers and constants do
-    if any(a.dtype.kind=='f' and a.tobytes()!=b.tobytes() for a,b in zip(before, last)): raise ValueError(says)
+def _warn_once(self:GymLoop, says):
     if not self._warned: warn_user(says)
     self._warned = True
 

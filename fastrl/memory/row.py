@@ -9,7 +9,7 @@ Docs: https://fastrl.github.io/fastrl/memory.row.html.md"""
 # %% auto #0
 __all__ = ['flag_names', 'observed', 'final_names', 'like', 'Field', 'dtype_of', 'schema_fields', 'pack_fields', 'nest', 'Fields',
            'Batches', 'as_tensor', 'fits', 'tensors_of', 'fields_of', 'check_column', 'check_names', 'batch_len',
-           'follower', 'over_of', 'final_of', 'check_paths', 'torch_dtype']
+           'follower', 'over_of', 'final_of', 'check_final', 'check_paths', 'torch_dtype']
 
 # %% ../../nbs/00a_memory.row.ipynb #94f11a55
 import math, numpy as np, torch
@@ -467,6 +467,27 @@ def final_of(
     has = infos[i] if each else infos or {}
     final = next((has[k] for k in final_names if has.get(k) is not None), None)
     return final if each or final is None else map_leaves(lambda o: o[i], final)
+
+# %% ../../nbs/00a_memory.row.ipynb #0c16f432
+def check_final(
+    i:int, # The environment
+    before, last, first, # What it showed before the step, as the last of its episode, and as the first of the next
+    warn, # Called with what is wrong, if it may be so by chance
+):
+    """A `ValueError` if a reset has overwritten the `last` observation with the `first` one
+    - `i`: The environment
+    - `first`: What it showed before the step, as the last of its episode, and as the first of the next
+    - `warn`: Called with what is wrong, if it may be so by chance"""
+    before,last,first = ([np.asarray(a) for _,a in leaves(o)] for o in (before, last, first))
+    if any(a.tobytes()!=b.tobytes() for a,b in zip(last, first)): return
+    says = (f'an episode of environment {i} ended with exactly the observation that the next one begins with: '
+            'if it reuses its observation buffer, the reset has overwritten the last observation. Copy it in the '
+            'environment, `gym.wrappers.TransformObservation(env, copy.deepcopy, None)`, or let the vector reset '
+            "with `autoreset_mode='NextStep'`")
+    # fractions that moved do not come back to the last bit by chance; whole numbers and constants do
+    moved = [b for a,b in zip(before, last) if b.dtype.kind=='f' and a.tobytes()!=b.tobytes()]
+    if any((o%1!=0).any() for o in moved): raise ValueError(says)
+    warn(says)
 
 # %% ../../nbs/00a_memory.row.ipynb #97828eb3
 def check_paths(

@@ -8,7 +8,7 @@ import numpy as np, torch
 from dataclasses import dataclass
 from torch import Tensor
 from ..core import *
-__all__ = ['flag_names', 'observed', 'final_names', 'like', 'Field', 'dtype_of', 'schema_fields', 'pack_fields', 'nest', 'Fields', 'Batches', 'as_tensor', 'fits', 'tensors_of', 'fields_of', 'check_column', 'check_names', 'batch_len', 'follower', 'over_of', 'final_of', 'check_paths', 'torch_dtype']
+__all__ = ['flag_names', 'observed', 'final_names', 'like', 'Field', 'dtype_of', 'schema_fields', 'pack_fields', 'nest', 'Fields', 'Batches', 'as_tensor', 'fits', 'tensors_of', 'fields_of', 'check_column', 'check_names', 'batch_len', 'follower', 'over_of', 'final_of', 'check_final', 'check_paths', 'torch_dtype']
 
 def like(shape, dtype) -> str:
     """A shape and a dtype as errors and tables show them: `float32[4]`"""
@@ -202,6 +202,13 @@ def final_of(infos, i: int):
     - `infos`: What `step` of a vector environment gave: a dict of arrays, or a list of dicts
     - `i`: Which environment
     - returns: an observation, or `None`"""
+    ...
+
+def check_final(i: int, before, last, first, warn):
+    """A `ValueError` if a reset has overwritten the `last` observation with the `first` one
+    - `i`: The environment
+    - `first`: What it showed before the step, as the last of its episode, and as the first of the next
+    - `warn`: Called with what is wrong, if it may be so by chance"""
     ...
 
 def check_paths(paths):

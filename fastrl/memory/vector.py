@@ -15,7 +15,7 @@ import numpy as np, torch
 from types import SimpleNamespace
 from fastcore.basics import patch
 from ..core import *
-from .row import final_of
+from .row import check_final,final_of
 
 # %% ../../nbs/05n_memory.vector.ipynb #16487c0b
 def unchanged(
@@ -241,6 +241,14 @@ def check_mode(
         raise ValueError('`infos` has `final_obs`, as vectors give it that reset in the same step, and `autoreset` '
                          f'says {mode!r}: pass the vector environment itself as `autoreset`')
 
+# %% ../../nbs/05n_memory.vector.ipynb #8a9cdf0c
+@patch
+def _check_finals(self:VectorSteps, obs, last, first, over):
+    "Have resets written over the last observations, as they do where an environment reuses its buffer?"
+    for i in np.flatnonzero(over):
+        def one(o): return map_leaves(lambda a: np.asarray(a[i].float() if _lacks(a) else a[i]), o)
+        check_final(i, *map(one, (obs, last, first)), self._warn)
+
 # %% ../../nbs/05n_memory.vector.ipynb #70d15aa3
 def per_env(
     name:str, # For errors
@@ -301,6 +309,7 @@ def read(self:VectorSteps,
     check_envs(n, obs=obs, rewards=rewards, next_obs=next_obs, **columns)
     check_mode(mode, over, infos)
     nxt = true_next(next_obs, over, infos or {}) if mode=='same_step' and np.count_nonzero(over) else next_obs
+    if nxt is not next_obs: self._check_finals(obs, nxt, next_obs, over)
     s = self.look(autoreset, mode, obs, over)
     vars(s).update(rewards=rewards, terminated=terminated, truncated=truncated, over=over, next_obs=next_obs,
                    true_next=nxt)
