@@ -379,6 +379,25 @@ def test_plain_number_as_final_obs(vec):
     assert Source(GymLoop(lake, seed=0)).take(60)['done'].any()
     lake.close()
 
+class Tensors(gym.vector.VectorWrapper):
+    "Tensors, as from gymnasium's `NumpyToTorch` and from simulators"
+    def reset(self, *, seed=None, options=None):
+        obs,info = self.env.reset(seed=seed, options=options and {k: v.numpy() for k,v in options.items()})
+        return torch.tensor(obs),info
+    def step(self, a):
+        *o,info = self.env.step(a)
+        return *map(torch.tensor, o),{k: [None if o is None else torch.tensor(o) for o in v] if k=='final_obs' else v for k,v in info.items()}
+
+@pytest.mark.filterwarnings('error')
+@pytest.mark.parametrize('agent', (None, lambda states: states[:,0].long()%5))
+@pytest.mark.parametrize('mode', modes)
+def test_vector_of_tensors(mode, agent):
+    "The same rows as from arrays"
+    def rows(wrap):
+        env = wrap(SyncVectorEnv([lambda n=n: CopyObs(Toy(n)) for n in (1,3,4)], autoreset_mode=modes[mode]))
+        return Source(GymLoop(env, agent, seed=0)).take(60)
+    same(rows(Tensors), rows(gym.vector.VectorWrapper))
+
 # %% The same rows through vectors of every kind
 def hashed(states): return (states.double().abs().sum(1)*1e6).long()%2 # as good as random, and the same for the same state
 seen = 'state','action','reward','next_state','terminated','truncated','done','step','accum_rewards'

@@ -207,3 +207,12 @@ def test_a_flag_is_0_or_1(bad):
         assert len(er)==0
         er.add_vector(**step, **{'terminated':[0,1], 'truncated':[False]*2, name:np.float32([1,0])})
         assert er[name][:,0].tolist()==[True,False]
+
+@pytest.mark.parametrize('space', [gym.spaces.Text(5, seed=0), gym.spaces.Sequence(gym.spaces.Discrete(3), seed=0), gym.spaces.Graph(gym.spaces.Box(0, 1, (2,)), None, seed=0)],
+                         ids=lambda o: type(o).__name__)
+@pytest.mark.parametrize('make', [lambda: ExperienceReplay(4, max_sz=99, warmup_sz=1), lambda: EpisodeReplay(RingBufferDataset(99), 4)], ids=('replay','episodes'))
+def test_spaces_without_a_fixed_shape(space, make):
+    "Vectors put what their environments show into a tuple: the error is about `obs`, and not about a flag whose shape is right"
+    shown = tuple(space.sample() for _ in range(3))
+    step = dict(obs=shown, actions=[0]*3, rewards=[0.]*3, terminated=np.zeros(3, bool), truncated=[False]*3, next_obs=shown, autoreset='next_step')
+    with pytest.raises((ValueError,ExperienceReplayException), match=r'`obs` is a tuple of what each of 3 environments shows.*\(Sequence, Text, Graph\)'): make().add_vector(**step)

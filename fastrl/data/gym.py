@@ -150,7 +150,7 @@ def _step_all(self:GymLoop, T, before, after):
         if after: was = self._shown_rows('state', new, obs, keep) # the step may write over `obs`
         obs,r,te,tr,info = env.step(a)
         nxt[new] = obs if keep is None else rows.only('next_state', obs, keep)
-        over = te|tr if self._mode else te or tr
+        over = _on_host(te|tr) if self._mode else te or tr
         some = np.count_nonzero(over)
         if some and self._mode==AutoresetMode.SAME_STEP: self._put_final(new.start, over, info)
         if after:
@@ -195,7 +195,7 @@ def _choose(self:GymLoop):
     "The agent's actions, in the form that the environment takes"
     device,grad = self.source.device,torch.is_grad_enabled()
     def state(form, v): # the form decides where leaves are
-        v,shape = np.array(v),(self.n_envs, *(form[0] or (1,)))
+        v,shape = np.array(_on_host(v)),(self.n_envs, *(form[0] or (1,)))
         t = from_numpy(v if v.shape==shape else v.reshape(shape))
         return t if device is None else t.to(device)
     def action(form, v):

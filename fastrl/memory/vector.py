@@ -270,6 +270,14 @@ def per_env(
                                        f'of shape ({n},), got {a.shape}')
     return a
 
+def _count_envs(obs, flags):
+    "How many environments these observations show; a `ValueError` if they have no arrays for all of them"
+    n = next((np.shape(o)[0] for _,o in leaves(obs) if np.ndim(o)), 0)
+    if isinstance(obs, tuple) and n!=len(obs) and np.shape(flags)[:1]==(len(obs),): raise ValueError(
+        f'`obs` is a tuple of what each of {len(obs)} environments shows, as vectors give it where a space (Sequence, '
+        'Text, Graph) has no fixed shape: wrap the environments, so that they show arrays')
+    return n
+
 def check_envs(
     n:int, # Environments
     **columns # `(n, …)`, also nested
@@ -301,8 +309,7 @@ def read(self:VectorSteps,
     - `**columns`: Others, `(n, …)`
     - returns: What `look` gives, and `rewards`, `terminated`, `truncated`, `over`, `next_obs`, `true_next`"""
     mode = autoreset_name(autoreset)
-    n = len(obs) if type(obs) is np.ndarray and obs.ndim else next(
-        (np.shape(o)[0] for _,o in leaves(obs) if np.ndim(o)), 0)
+    n = len(obs) if type(obs) is np.ndarray and obs.ndim else _count_envs(obs, terminated)
     terminated,truncated = per_env('terminated', terminated, n, bool),per_env('truncated', truncated, n, bool)
     rewards,over = np.asarray(rewards.float() if _lacks(rewards) else rewards, np.float32),terminated|truncated
     if rewards.shape==(n,1): rewards = rewards[:,0]
