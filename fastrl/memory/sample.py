@@ -468,7 +468,7 @@ def _achievers(self:HER, ring, idxs, units):
     self.walk.follow(ring)
     w = self.walk
     rows = _hindsight(w.nxt, w.prv, idxs.cpu().numpy(), units.cpu().numpy(), self.strategy=='episode',
-                      self.strategy=='final', w.base, max(ring.seams.oldest, 0), ring.capacity or len(ring.place))
+                      self.strategy=='final', w.base, ring.seams.oldest, ring.capacity or len(ring.place))
     return torch.from_numpy(rows).to(ring.device)
 
 # %% ../../nbs/03_memory.sample.ipynb #0b5adf02

@@ -205,7 +205,7 @@ def _check_single(self:Walk, ring, seams, first, total):
         return
     seams,cap = ring.seams,ring.capacity
     new = seams.slots_of(np.arange(first, total), cap)
-    new = new[self.prv[new]>=max(0, seams.oldest)]
+    new = new[self.prv[new]>=seams.oldest]
     before = seams.slots_of(self.prv[new], cap)
     for p,q in pairs:
         for i in range(0, len(new), n := max(1, 2**24//max(1, ring.place.columns[p][:1].nbytes))):
