@@ -121,9 +121,10 @@ def _wait_for_end(
 # %% ../nbs/11_supervisor.ipynb #14d41dae
 def _kill_group(pid):
     "Kill the child with its group; its exit code"
-    for kill in (os.killpg,) if pid in _statuses else (os.killpg, os.kill):
+    status = _statuses.pop(pid, None)
+    for kill in (os.killpg, os.kill) if status is None else (os.killpg,):
         with suppress(OSError): kill(pid, signal.SIGKILL)
-    return os.waitstatus_to_exitcode(_statuses[pid] if pid in _statuses else os.waitpid(pid, 0)[1])
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1] if status is None else status)
 
 def _kill_strays():
     "Kill whatever left the group of the child"

@@ -34,17 +34,15 @@ def join_rows(
     - `before`: `ring.seams` from before they were written"""
     there,n,was,seams = source.serial(idxs).cpu().numpy(),len(idxs),source.seams,ring.seams
     apart = 1+np.flatnonzero(np.diff(there)!=1)
-    cuts,ends = ({*(first+1+np.flatnonzero(np.isin(there[1:], o))).tolist()} for o in (was.cuts, was.gaps))
-    (cuts if there[0]==was.first and there[0] not in was.gaps else ends).add(first) # is nothing missing before them?
+    ends = {first, *(first+1+np.flatnonzero(np.isin(there[1:], [*was.cuts, *was.gaps]))).tolist()}
     if len(apart) or there[-1]!=source.total-1 or source.total in (*was.cuts, *was.gaps): ends.add(first+n)
     alone = np.flatnonzero(there<was.lone)
-    gaps = {*seams.gaps}-cuts | {*ends, *(first+np.concatenate([alone, alone+1])).tolist()}
+    gaps = {*seams.gaps, *ends, *(first+np.concatenate([alone, alone+1])).tolist()}
     named = len(apart) and ('env_id',) in ring.place.columns
     new = set() if named else {*(first+apart).tolist()}
     while True: # a gap may take away what told another row that its episode did not begin there
         gaps |= new
         seams = seams._replace(gaps=sorted(o for o in gaps if o<=ring.total), lone=before.lone,
-                               cuts=sorted({*seams.cuts, *cuts}-gaps),
                                several=ring.total if was.several>was.oldest else before.several)
         if named: new = {*(first+_wrong_links(_If(ring, seams), source, idxs, first, apart)).tolist()}
         if new<=gaps: break
