@@ -323,9 +323,7 @@ class Ints(Toy):
         self.buffer = np.zeros(1, np.uint16)
 class Constant(Toy):
     def see(self): return np.ones(1, np.float32)
-class Thirds(Toy):
-    def see(self): return np.divide(super().see(), 3, self.buffer)
-class Nested(Thirds):
+class Nested(Toy):
     observation_space = spaces.Dict(a=Toy.observation_space, b=spaces.Discrete(3))
     def see(self): return dict(a=super().see(), b=0)
 
@@ -333,10 +331,10 @@ def copying(make):
     def copy(o): return {**o, 'a':o['a'].copy()} if isinstance(o, dict) else o.copy()
     return lambda: gym.wrappers.TransformObservation(make(), copy, None)
 
-@pytest.mark.parametrize('make,says', ((Thirds,ValueError), (Nested,ValueError), (Toy,UserWarning), (Ints,UserWarning), (Constant,UserWarning)))
+@pytest.mark.parametrize('make,says', ((Toy,ValueError), (Nested,ValueError), (Ints,UserWarning), (Constant,UserWarning)))
 @pytest.mark.parametrize('shared,fine', itertools.product((True,False), (True,False)))
 def test_overwritten(make, says, shared, fine):
-    "A ready `AsyncVectorEnv` whose environments reuse their buffer: fractions raise, whole numbers and constants warn once"
+    "A ready `AsyncVectorEnv` whose environments reuse their buffer: floats raise, whole numbers and constants warn once"
     vec = AsyncVectorEnv([copying(make) if fine else make]*2, autoreset_mode='SameStep', shared_memory=shared)
     s = Source(GymLoop(vec))
     with warnings.catch_warnings(record=True) as seen:

@@ -484,9 +484,8 @@ def check_final(
             'if it reuses its observation buffer, the reset has overwritten the last observation. Copy it in the '
             'environment, `gym.wrappers.TransformObservation(env, copy.deepcopy, None)`, or let the vector reset '
             "with `autoreset_mode='NextStep'`")
-    # fractions that moved do not come back to the last bit by chance; whole numbers and constants do
-    moved = [b for a,b in zip(before, last) if b.dtype.kind=='f' and a.tobytes()!=b.tobytes()]
-    if any((o%1!=0).any() for o in moved): raise ValueError(says)
+    # floats that moved do not come back to the last bit by chance; whole numbers and constants do
+    if any(a.dtype.kind=='f' and a.tobytes()!=b.tobytes() for a,b in zip(before, last)): raise ValueError(says)
     warn(says)
 
 # %% ../../nbs/00a_memory.row.ipynb #97828eb3
