@@ -906,8 +906,13 @@ def run(pe, n=1): print(asyncio.run(pe.learn(n)).size, flush=True)
 """)
     return subprocess.Popen([sys.executable, folder/name], env={**os.environ, 'PYTHONPATH':str(root), 'TMPDIR':str(folder), **env}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
 
-endless = dict(python='while True: sum(range(1000))', c='time.sleep(300)', caught="""
+endless = dict(python="""
+    begin()
+    while True: sum(range(1000))""", c="""
+    begin()
+    time.sleep(300)""", caught="""
     try:
+        begin() # in here: the interrupt may come before `begin` has returned
         for _ in iter(int, 1): sum(range(1000)) # Python 3.11 may jump back to before a `try` that begins with `while`
     except KeyboardInterrupt: print('cleaned up', flush=True)""")
 
@@ -919,12 +924,12 @@ def test_interrupted(what, times, task, tmp_path):
     p = started(tmp_path, f"""
 pe = ParallelExperience(work_dir={str(tmp_path/'run')!r})
 pe.environment_task(env)
+begin = Path({str(tmp_path/'begun')!r}).touch
 @pe.{task}
-def busy(ctx):
-    Path({str(tmp_path/'begun')!r}).touch()
-    {endless[what]}
+def busy(ctx): {endless[what]}
 run(pe)""")
     assert in_time((tmp_path/'begun').exists)
+    if what=='c': time.sleep(.5) # it is asleep
     for _ in range(times):
         os.killpg(p.pid, signal.SIGINT)
         time.sleep(.3)
