@@ -190,8 +190,9 @@ def test_slices(only, seeds):
             look_loosely(s, p, rng)
         source.close()
 
-def check_merged(er, rows, at, exact):
-    "Draw in all ways: rows are joined if one goes on with the other in `rows`, pairs of a key and its part of the history"
+def check_merged(er, rows, at, exact, begun):
+    """Draw in all ways: rows are joined if one goes on with the other in `rows`, pairs of a key and its part of the history;
+    episodes begin at those that have `begun`"""
     place = {k:i for i,(k,_) in enumerate(rows)}
     def run(key, n):
         res = [key]
@@ -213,6 +214,7 @@ def check_merged(er, rows, at, exact):
             keys = [tuple(o) for o,is_on in zip(states, on) if is_on]
             assert keys==run(keys[0], len(keys)), f'{at}, T={T}: {keys} should be {run(keys[0], len(keys))}'
             assert not any(f and k[1] for f,k in zip(first, keys)), f'{at}, T={T}: {keys} begin an episode at {first}'
+            assert not any(k in begun and not f for f,k in zip(first, keys)), f'{at}, T={T}: {keys} begin none at {first}'
             assert T or not keys[0][1] and did[keys[-1]]['over'], f'{at}: {keys} is no whole episode'
 
 @seeds(40, 1000)
@@ -226,6 +228,7 @@ def test_merged(only, way, seeds):
         parts = [(k, 0) for k in other.keys]
         if rng.random()<.7: # an episode was abandoned
             b.cut()
+            others.close() # what comes next begins an episode, as `cut` says
             if rng.random()<.8: give(b, other, others, rng.randint(1, 9), only)
             parts += [(k, 1) for k in other.keys[len(parts):]]
         part = dict(parts)
@@ -234,14 +237,15 @@ def test_merged(only, way, seeds):
         rows = ([] if fresh else [(k, 'before') for k in o.keys])+there
         at = f'{o.where}, {way}, {len(other.keys)} rows of another of {b.max_sz}, fresh={fresh}'
         exact = way=='extend' or len(other.keys)<=b.max_sz
+        begun = {k for k,p in there if len(other.keys)<=b.max_sz and len(rows)<=er.max_sz and not k[1]}
         if way=='plus': er + b.memory
         else: er.extend(b)
-        check_merged(er, rows[-er.max_sz:], at, exact)
+        check_merged(er, rows[-er.max_sz:], at, exact, begun)
         who,src = rng.choice(((o,source), (other,others)))
         n = len(who.keys)
         for _ in range(3):
             give(er, who, src, rng.randint(1, 9), only)
-            check_merged(er, (rows+[(k, 'after') for k in who.keys[n:]])[-er.max_sz:], at, exact)
+            check_merged(er, (rows+[(k, 'after') for k in who.keys[n:]])[-er.max_sz:], at, exact, begun)
         source.close()
         others.close()
 

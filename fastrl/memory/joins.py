@@ -34,23 +34,25 @@ def join_rows(
     - `before`: `ring.seams` from before they were written"""
     there,n,was,seams = source.serial(idxs).cpu().numpy(),len(idxs),source.seams,ring.seams
     apart = 1+np.flatnonzero(np.diff(there)!=1)
-    ends = {first, *(first+1+np.flatnonzero(np.isin(there[1:], [*was.cuts, *was.gaps]))).tolist()}
+    marks = np.array([0, *(1+np.flatnonzero(np.isin(there[1:], [*was.cuts, *was.gaps])))])
+    begun = set() if len(apart) else {*(first+_intact_from(source, idxs, there, marks)).tolist()}
+    ends = {*(first+marks).tolist()}
     if len(apart) or there[-1]!=source.total-1 or source.total in (*was.cuts, *was.gaps): ends.add(first+n)
     alone = np.flatnonzero(there<was.lone)
-    gaps = {*seams.gaps, *ends, *(first+np.concatenate([alone, alone+1])).tolist()}
+    gaps = {*seams.gaps, *ends, *(first+np.concatenate([alone, alone+1])).tolist()}-begun
     named = len(apart) and ('env_id',) in ring.place.columns
     new = set() if named else {*(first+apart).tolist()}
     while True: # a gap may take away what told another row that its episode did not begin there
         gaps |= new
-        seams = seams._replace(gaps=sorted(o for o in gaps if o<=ring.total), lone=before.lone,
-                               several=ring.total if was.several>was.oldest else before.several)
-        if named: new = {*(first+_wrong_links(_If(ring, seams), source, idxs, first, apart)).tolist()}
+        seams = seams._replace(cuts=sorted({*seams.cuts, *begun}), gaps=sorted(o for o in gaps if o<=ring.total),
+                               lone=before.lone, several=ring.total if was.several>was.oldest else before.several)
+        if named: new = {*(first+_wrong_links(_If(ring, seams=seams), source, idxs, first, apart)).tolist()}
         if new<=gaps: break
     ring.seams = seams # at once: whoever looks meanwhile joins none of them
 
 class _If:
-    "A ring as it will be with these `seams`"
-    def __init__(self, ring, seams): self.ring,self.seams = ring,seams
+    "A ring as it would be with other values of these attributes"
+    def __init__(self, ring, **attrs): self.__dict__.update(attrs, ring=ring)
     def __getattr__(self, name): return getattr(self.ring, name)
     def __len__(self): return len(self.ring)
 
@@ -69,6 +71,17 @@ def _wrong_links(ring, source, idxs, first, apart):
     begins = np.flatnonzero(live&(here.prv[slots]==-1)&(walk.prv[i]!=-1)) # their episodes do not begin here
     wrong = joined[live&(nxt>=0)&(joined>=0)&(walk.nxt[i]!=i[joined])]
     return np.union1d(begins, wrong)
+
+# %% ../../nbs/02b_memory.joins.ipynb #af826e25
+def _intact_from(source, idxs, there, marks):
+    "Those `marks` of the oldest rows from which on, up to the next one, no row lacks the one before it"
+    if there[0]!=source.seams.oldest: return marks[:0] # what came before would have to be looked at, too
+    walk = Walk()
+    try: walk.follow(_If(source, total=there[-1]+1))
+    except ValueError: return marks[:0]
+    torn = np.flatnonzero(walk.prv[idxs.numpy()]<-1)
+    return np.delete(marks, np.searchsorted(marks, torn, 'right')-1)
+
 
 # %% ../../nbs/02b_memory.joins.ipynb #aa701a40
 @contextmanager

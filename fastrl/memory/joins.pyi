@@ -20,11 +20,9 @@ def join_rows(ring: Ring, source: Ring, idxs, first: int, before: Seams):
     ...
 
 class _If:
-    """A ring as it will be with these `seams`"""
-    ring: Any
-    seams: Any
+    """A ring as it would be with other values of these attributes"""
 
-    def __init__(self, ring, seams):
+    def __init__(self, ring, **attrs):
         ...
 
     def __len__(self):
