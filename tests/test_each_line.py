@@ -319,11 +319,12 @@ def test_interrupted_while_it_enters():
         r.place.head[0] += 1 # as another process counts
         same((r.total, k), (1, k))
 
-@pytest.mark.parametrize('kind', ['memory', *(pytest.param(o, marks=pytest.mark.slow) for o in ('frames','shared','path','prioritized'))])
-def test_interrupted_first_rows(kind, tmp_path):
+@pytest.mark.parametrize('kind,every', [('memory',1), *(pytest.param(o, n, marks=pytest.mark.slow) for o,n in (('frames',4), ('shared',2), ('path',2), ('prioritized',2))),
+                                        *(pytest.param(o, 1, marks=pytest.mark.long) for o in ('frames','shared','path','prioritized'))])
+def test_interrupted_first_rows(kind, every, tmp_path):
     "The first rows are there, or can be added again"
     where = dict(shared=dict(shared=True), frames=dict(frame_stack=2, frame_margin=10)).get(kind, {})
-    for k in itertools.count(1, 4 if kind=='frames' else 1):
+    for k in itertools.count(1, every):
         if kind=='path': where = dict(path=tmp_path/str(k)/'rows')
         if kind=='prioritized': where = dict(sampler=Prioritized(seed=0))
         er = ExperienceReplay(bs=6, max_sz=20, warmup_sz=1, n_step=3, gamma=.5, **where)
