@@ -1,6 +1,6 @@
 """A folder of banks that only grows: each task adds one file, whole or not at all, and the memory is all of them merged
 
-A memory that is rewritten in each round can be lost in each round: a full disk or a kill between two writes takes everything. A `BankFolder` never rewrites a bank. Each task of each iteration commits one file, which gets its name once it is flushed and read back. The memory is the files that are there, merged; a damaged file goes into quarantine and takes nothing along.
+A memory that is rewritten in each round can be lost in each round: a full disk or a kill between two writes takes everything. A `BankFolder` never rewrites a bank. Each task of each iteration commits one file: what it left is read and checked, and the file gets its name once it is on the disk. The memory is the files that are there, merged; a damaged file goes into quarantine and takes nothing along.
 
 Docs: https://fastrl.github.io/fastrl/bank_folder.html.md"""
 from typing import Any, overload

@@ -226,9 +226,11 @@ def _ending(data, name):
     if bad is not None: raise ValueError(f'`{name}` should be one flag per row, 0 or 1, got {bad}')
     return o.reshape(-1).astype(bool)
 
-def _d4rl_rows(data, names, flags, keep, n=2**14):
-    "The rows of `data` that `keep` names, from `n` at a time"
-    for i in range(0, len(keep), n):
+_at_a_time = 2**14 # rows of D4RL's arrays, which may lie in a file
+
+def _d4rl_rows(data, names, flags, keep):
+    "The rows of `data` that `keep` names"
+    for i in range(0, len(keep), n := _at_a_time):
         k = slice(i, i+n)
         obs,(act,rew) = np.asarray(data[names[0]][i:i+n+1]),(np.asarray(data[o][k]) for o in names[1:3])
         state,of = obs[:n],{c: v[k] for c,v in flags.items()}
@@ -239,11 +241,11 @@ def _d4rl_rows(data, names, flags, keep, n=2**14):
         rows = dict(state=state, action=act, reward=rew.reshape(len(rew), -1), next_state=nxt, **of)
         if keep[k].any(): yield {c: v[keep[k]] for c,v in rows.items()}
 
-def _breaks(data, n=2**14):
-    "Where the next row does not show what came next, from `n` rows at a time; what follows the last row nobody knows"
+def _breaks(data):
+    "Where the next row does not show what came next; what follows the last row nobody knows"
     obs,nxt = data['observations'],data['next_observations']
     res = np.zeros(len(obs), bool)
-    for i in range(0, len(obs)-1, n):
+    for i in range(0, len(obs)-1, n := _at_a_time):
         after = np.asarray(obs[i+1:i+n+1])
         led_to = np.asarray(nxt[i:i+len(after)]).astype(after.dtype)
         res[i:i+len(after)] = (led_to!=after).reshape(len(after), -1).any(1)

@@ -136,14 +136,14 @@ def _step_all(self:GymLoop, T, before, after):
     "`T` steps of all environments; where one was only reset, there is no row"
     rows,env,n,cols,images,extras,kept = self._written,self.env,self.n_envs,self._written.cols,[],[],[]
     state,action,nxt,env_id = (rows.column(o) for o in ('state','action','next_state','env_id'))
-    gain,terminated,truncated,all = rows.gain,cols['terminated'],cols['truncated'],np.arange(n)
+    gain,terminated,truncated,every = rows.gain,cols['terminated'],cols['truncated'],np.arange(n)
     for _ in range(T):
         obs,spent = self.obs,self._due
         keep = None if spent is None else (~spent).nonzero()[0]
         new = slice(rows.stop, rows.stop+(n if keep is None else len(keep)))
         if self.mode=='rgb_array': images.append(env.render())
         state[new] = obs if keep is None else rows.only('state', obs, keep)
-        env_id[new] = all if keep is None else keep
+        env_id[new] = every if keep is None else keep
         a = env.action_space.sample() if self.agent is None else self._choose()
         if before: a = self._tell('before_step', obs=self._shown_rows('state', new, obs, keep), action=a).action
         action[new] = a if keep is None else rows.only('action', a, keep)
@@ -172,9 +172,9 @@ def _step_all(self:GymLoop, T, before, after):
 def _shown_rows(self:GymLoop, name, new, obs, keep):
     "A copy of what is in a column, with all environments, for callbacks"
     if keep is None: return self._written.at(name, new if self._mode else new.start)
-    all = StepArrays(self.obs_form, 1, self.n_envs)
-    all.put(0, obs)
-    return all.at(0)
+    whole = StepArrays(self.obs_form, 1, self.n_envs)
+    whole.put(0, obs)
+    return whole.at(0)
 
 @patch
 def _put_beside(self:GymLoop, images, extras, kept):
@@ -289,12 +289,13 @@ class FirstLast(LoopCallback):
 @patch
 def fold(self:FirstLast, b, n):
     "The rows of `b` that are complete, folded, and their steps; the others wait in `self.begun`"
-    walk = links(*(b[o][:,0] for o in ('env_id','done','episode_id','step')))
-    last,steps,total,_ = walk.returns(b['reward'][:,0], torch.arange(b.bs(), device='cpu'), n, self.gamma)
+    last,steps,total,_ = _links_of(b).returns(b['reward'][:,0], torch.arange(b.bs(), device='cpu'), n, self.gamma)
     complete = b['done'][last,0] | (steps[:,0]==n)
     self.begun = b[~complete]
     last = {o: map_leaves(lambda t: t[last], b[o]) for o in ('next_state','terminated','truncated','done')}
     return BD(b, reward=total.to(b['reward'].dtype), **last)[complete], steps[complete]
+
+def _links_of(b): return links(*(b[o][:,0] for o in ('env_id','done','episode_id','step')))
 
 # %% ../../nbs/05b_data.gym.ipynb #00aad27f
 def windows(
@@ -330,8 +331,7 @@ def after_block(self:GymLoop):
     if not self._unfolded: return
     n,delta = self.steps_count,self.steps_delta
     b = self.source.block if self._begun is None else self._begun+self.source.block
-    chain = links(*(b[o][:,0] for o in ('env_id','done','episode_id','step')))
-    rows,steps = chain.runs(torch.arange(b.bs(), device='cpu'), n)
+    rows,steps = _links_of(b).runs(torch.arange(b.bs(), device='cpu'), n)
     complete = b['done'][rows[:,-1],0] | (steps==n)
     keep,self._begun = complete & _opens_window(b, n, delta),b[~complete]
     rows,steps = rows[keep],steps[keep]

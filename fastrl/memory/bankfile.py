@@ -195,7 +195,8 @@ def _runs_of(cols, n):
     "Source, episode and length of each run of rows that share both"
     if not n: return []
     of = torch.stack([cols[k,] for k in ('source','episode')], 1)
-    return [[*o, n] for o,n in zip(*(v.tolist() for v in torch.unique_consecutive(of, dim=0, return_counts=True)))]
+    runs,lens = torch.unique_consecutive(of, dim=0, return_counts=True)
+    return [[*o, k] for o,k in zip(runs.tolist(), lens.tolist())]
 
 # %% ../../nbs/05l_memory.bankfile.ipynb #67b7841e
 class _Called:

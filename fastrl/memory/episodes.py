@@ -110,7 +110,7 @@ def __setstate__(self:EpisodeReplay, state):
     self.__dict__.update(state, lock=threading.RLock(), adding=threading.RLock())
     self._drawing = self._rng = None # once `sample` has begun: an iterator over `loader`, and what it draws from
     self.__dict__.setdefault('vectors', VectorSteps()) # each with a `Running` of its own
-    if self.__dict__.pop('_ended', n := self._ended)==n: return
+    if self.__dict__.pop('_ended', None) in (None, self._ended): return
     for r in (self.running, *(v['running'] for v in self.vectors.vectors)): # another thread ended some meanwhile
         if r: r.out |= r.t>r.start; r.start[r.out] = r.t
 

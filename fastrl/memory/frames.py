@@ -50,19 +50,21 @@ class FrameRing(Ring):
         - `margin`: Room for more frames than rows, as `frames_when_full` takes it
         - `about`: As `Ring` takes it"""
         self.flat = not whole_number('frame_stack', stack, 0)
-        self.stack,self.pad,self.margin = stack or 1,pad,margin
+        self.stack,self.pad = stack or 1,pad
         if pad not in ('repeat','zeros'): raise ValueError(f"`frame_pad` should be 'repeat' or 'zeros', got {pad!r}")
         if isinstance(margin, bool) or not isinstance(margin, (int, float)) or not 0<=margin<math.inf:
             raise ValueError(f'`frame_margin` should be a share like .05, or a number of frames, got {margin!r}')
-        self.newest,self.warned,self._before,self._at = Newest(),False,0,None # `_at`: where rows have their numbers
+        self.newest,self.warned = Newest(),False
+        self._before,self._at = 0,None # rows below `_before` were forgotten; `_at`: where rows have their numbers
         rows,frames = parted(None if schema is None else [*schema_fields(schema)], self.shown)
         self.pool = Ring(frames_when_full(capacity, self.stack, margin), frames, device, shared, pool_file(path))
         settings = dict(frame_pad=pad, frame_stack=self.shown)
         super().__init__(capacity, rows, device, shared, path, {**(about or {}), **settings})
-        have = self.fields[self._find_numbers()[0]].shape[0] if self.fields else self.stack # older files don't say it
+        was = {**self.place.about}
+        if self.fields and (S := self.fields[self._find_numbers()[0]].shape[0])!=self.stack:
+            was['frame_stack'] = S # older files don't say it
         for k,o in settings.items():
-            if (was := have if k=='frame_stack' and have!=self.stack else self.place.about[k])!=o:
-                raise ValueError(f'{path} was made with `{k}={was!r}`, got {o!r}: open it with {was!r}')
+            if was[k]!=o: raise ValueError(f'{path} was made with `{k}={was[k]!r}`, got {o!r}: open it with {was[k]!r}')
         self._before = self.seams.forgotten
 
     @property
@@ -462,26 +464,24 @@ def columns(self:FrameRing)->BD:
 def __getitem__(self:FrameRing, o):
     "A column by name, of stacks a copy; or a copy of the rows that anything else names"
     if not isinstance(o, str) or not self.fields: return Ring.__getitem__(self, o)
-    top,_,rest = o.partition('.')
-    if top in ('state','next_state'): return self._stacks(top, rest)
+    if o.partition('.')[0] in ('state','next_state'): return self._stacks(o)
     with self:
         res = Ring.__getitem__(self, o)
         return res if self.n_held==len(self) or not isinstance(res, Tensor) else res[self.held]
 
 @patch
-def _stacks(self:FrameRing, top, rest):
-    "Column `top` of the rows that are held, or the part of it that is named `rest`"
+def _stacks(self:FrameRing, name):
+    "A column of stacks of the rows that are held, or a part of it, `'state.camera'`"
+    top = name.partition('.')[0]
     frames = sum(f.dtype.itemsize*math.prod(f.shape) for f in self.pool.fields)
     if (need := self.n_held*frames*(2*self.stack+1))>machine_memory():
         raise ValueError(f'the column `{top}` takes {need:,} bytes: draw rows, or take some of them, `memory[:100]`')
     i = self.held if self.n_held<len(self) else torch.arange(len(self), device=self.device)
     there = self.holds(i) # as in other columns, the oldest whole row stands for each that is half written
     i = torch.where(there, i, self.seams.slots_of(self.seams.oldest, self.capacity)) if there.any() else i[:0]
-    res = self.gather(i)[top]
-    if not rest: return res
-    for p,v in leaves(res):
-        if path_name((top, *p))==f'{top}.{rest}': return v
-    raise KeyError(f'no field {top}.{rest}')
+    cols = BD({top: self.gather(i)[top]})
+    try: return cols[name]
+    except KeyError: raise KeyError(f'no field {name!r}; there are {[path_name(p) for p,_ in leaves(cols)]}') from None
 
 # %% ../../nbs/03a_memory.frames.ipynb #270b19f3
 @patch
@@ -586,7 +586,7 @@ def load_state_dict(self:FrameRing,
 @patch
 def __getstate__(self:FrameRing):
     with self:
-        more = {k: getattr(self, k) for k in ('stack','flat','pad','margin','warned','_before','_at')}
+        more = {k: getattr(self, k) for k in ('stack','flat','pad','warned','_before','_at')}
         # frames first: rows that lose one while they are copied are forgotten by the end
         return {'pool':copy.copy(self.pool), **more, 'newest':copy.deepcopy(self.newest), **Ring.__getstate__(self)}
 

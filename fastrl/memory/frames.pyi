@@ -20,7 +20,6 @@ class FrameRing(Ring):
     flat: Any
     stack: Any
     pad: str
-    margin: Any
     newest: Newest
     warned: bool
     pool: Ring

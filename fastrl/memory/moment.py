@@ -35,7 +35,7 @@ def at_moment(
     if gone := oldest>=total>first: warn_user('another process has overwritten all rows while they were copied, so '
         'the copy has none: take `memory[:]`, which looks again, or give the memory room for more rows')
     if gone or seams.first!=first: return ring.reset()
-    place.head[0] = place.head[1] = total
+    place.head[0] = place.head[1] = total # rows written, rows begun
     lost = np.arange(max(first, total-cap), min(oldest, total))
     if len(lost):
         place.packed[seams.slots_of(lost, cap)] = place.packed[seams.slots_of(oldest, cap)].clone()

@@ -461,21 +461,20 @@ def create(self:Place,
     head[_own_words] = size,len(spec),ring_mark
     self.path.parent.mkdir(parents=True, exist_ok=True)
     new = self.path.with_name(f'{self.path.name}.{os.getpid()}.{secrets.token_hex(8)}.new')
+    total = size+n*fields.nbytes
     try:
         with open(new, 'xb') as f:
             f.write(head.tobytes()+spec)
             f.flush()
-            try: getattr(os, 'posix_fallocate', _truncate)(f.fileno(), 0, size+n*fields.nbytes)
+            try: getattr(os, 'posix_fallocate', lambda fd, _, end: os.truncate(fd, end))(f.fileno(), 0, total)
             except OSError as e:
-                raise OSError(e.errno, f'{size+n*fields.nbytes:,} bytes for {n:,} rows cannot be reserved '
+                raise OSError(e.errno, f'{total:,} bytes for {n:,} rows cannot be reserved '
                               f'({e.strerror}): lower the `capacity` (`max_sz`), or give a `path` on a larger disk',
                               str(self.path)) from e
         try: give_name(new, self.path) # never over the file of another process that was quicker
         except FileExistsError: pass
     finally: new.unlink(missing_ok=True)
     return self.open(fields, n)
-
-def _truncate(fd, _, size): os.truncate(fd, size)
 
 def give_name(new, path):
     "Name a new file, never over another one: in one step, or in two on a disk without hard links"
@@ -493,7 +492,7 @@ def open(self:Place,
     """Open the file of a place
     - `fields`: The fields it should have; others are an error
     - `n`: Rows it should have"""
-    words,spec,size = _head_of(self.path)
+    words,begin,spec,size = _head_of(self.path)
     try:
         spec = json.loads(spec)
         check_paths([p for p,*_ in spec['fields']])
@@ -502,7 +501,7 @@ def open(self:Place,
             raise ValueError('a count in it is not a whole number of at least 0')
         have = Fields(Field(tuple(p), tuple(s), torch_dtype(d)) for p,s,d in spec['fields'])
         self.about = {**self.about, **spec.get('about', {})} # older files say nothing
-        need = int(words[2])+spec['capacity']*have.nbytes
+        need = begin+spec['capacity']*have.nbytes
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as e:
         raise ValueError(f'the head of {self.path} is damaged ({e}); nothing was changed in it: '
                          'restore the file from a copy') from None
@@ -516,7 +515,7 @@ def open(self:Place,
                          'open it without `schema`, or give another `path`')
     mapped,self.read_only = _map(self.path)
     self._head = mapped[:head_words]
-    return self._show(have, mapped[int(words[2])//8:].view(spec['capacity'],-1))
+    return self._show(have, mapped[begin//8:].view(spec['capacity'],-1))
 
 def _map(path):
     "The words of a file, and can it only be read? Then what is written stays in this process"
@@ -528,18 +527,19 @@ def _map(path):
 
 # %% ../../nbs/00b_memory.place.ipynb #9407f784
 def _head_of(path):
-    "Head, JSON and size of the file of a place"
+    "Head, where the rows begin, JSON and size of the file of a place"
     if not path.is_file():
         raise ValueError(f'{path} is not the file of a ring, but a folder or a pipe: give another `path`')
     with open(path, 'rb') as f:
         words = np.frombuffer(f.read(8*head_words).ljust(8*head_words, b'\0'), np.int64)
-        if words[4]!=ring_mark:
+        begin,n,mark = words[_own_words].tolist() # where the rows begin, bytes of the JSON
+        if mark!=ring_mark:
             raise ValueError(f'{path} is not the file of a ring; nothing was changed in it: give another `path`')
         size = path.stat().st_size
-        spec = f.read(min(max(0, words[3]), size))
-    if size<words[2]:
+        spec = f.read(min(max(0, n), size))
+    if size<begin:
         raise ValueError(f'{path} has {size} bytes, fewer than its head: it was cut short; restore it from a copy')
-    return words,spec,size
+    return words,begin,spec,size
 
 # %% ../../nbs/00b_memory.place.ipynb #7e1a43f7
 _forked = [] # is this a child process that began as a copy?

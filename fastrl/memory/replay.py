@@ -101,16 +101,16 @@ class ExperienceReplayException(Exception):
     "The memory cannot store what it was given, or cannot give what it was asked for"
 ExperienceReplay.refused = ExperienceReplayException
 
-def _positive(name, n, least=1, *more, check=whole_number):
-    "`n` as an int of at least `least`, or what else `check` makes of it"
-    try: return check(name, n, least, *more)
+def _valid(name, v, *limits, check=whole_number):
+    "`v` as `check` gives it, an int of at least 1 by default; our exception instead of its own"
+    try: return check(name, v, *limits)
     except ValueError as e: raise ExperienceReplayException(str(e)) from None
 
 def _check_settings(bs, max_sz, warmup_sz, sampler, n_step, gamma):
     "Raise unless a memory can work with these"
-    for k,v in dict(bs=bs, max_sz=max_sz, n_step=1 if n_step is None else n_step).items(): _positive(k, v)
-    _positive('gamma', gamma, 0, 1, check=number_within)
-    _positive('warmup_sz', warmup_sz, -np.inf, np.inf, 'of rows', check=number_within)
+    for k,v in dict(bs=bs, max_sz=max_sz, n_step=1 if n_step is None else n_step).items(): _valid(k, v)
+    _valid('gamma', gamma, 0, 1, check=number_within)
+    _valid('warmup_sz', warmup_sz, -np.inf, np.inf, 'of rows', check=number_within)
     if sampler is not None and (isinstance(sampler, type)
                                 or not all(hasattr(sampler, o) for o in ('draw','update'))):
         raise ExperienceReplayException('`sampler` should be `Uniform()`, `Prioritized()` or an object with '
@@ -193,9 +193,10 @@ def sample(self:ExperienceReplay,
     if _: refuse_words('sample', _, self.sample, **draw_words)
     if device is not None and type(device) is not torch.device: device = usable_device(device)
     if bs is None: bs = self.bs
-    elif type(bs) is not int or bs<1: bs = _positive('bs', bs)
-    if n_batches is not None: n_batches = _positive('n_batches', n_batches)
-    base,_ = self.ring.serials.base,self.check_warm()
+    elif type(bs) is not int or bs<1: bs = _valid('bs', bs)
+    if n_batches is not None: n_batches = _valid('n_batches', n_batches)
+    base = self.ring.serials.base
+    self.check_warm()
     read = getattr(self.sampler, 'read', None)
     if self.n_step: read = folds_of(self) if read is None else _refuse_fold(self.sampler)
     try: return self.ring.draw(self.sampler, bs, device, read, n_batches)
@@ -394,15 +395,16 @@ def sample_sequences(self:ExperienceReplay,
     - `n_batches`: So many batches, drawn at once; they need a `T`
     - returns: a batch of `(bs, burn_in+T, …)` and row numbers `(bs, burn_in+T)`, -1 where there is none, or so many such pairs"""
     if _: refuse_words('sample_sequences', _, self.sample_sequences, **sequence_words)
-    bs,T = self.bs if bs is None else _positive('bs', bs),T if T is None else _positive('T', T)
-    burn_in = _positive('burn_in', burn_in, 0)
+    bs,T = self.bs if bs is None else _valid('bs', bs),T if T is None else _valid('T', T)
+    burn_in = _valid('burn_in', burn_in, 0)
     if pad not in (True, False): raise ExperienceReplayException(
         f'`pad` should be True, to fill up short episodes behind their end, or False, got {pad!r}: '
         '`T=1, burn_in=k` gives a step and up to k before it, filled up in front')
     if burn_in and T is None:
         raise ExperienceReplayException('no step comes before a whole episode: give `T`, or no `burn_in`')
-    if n_batches is not None: n_batches = _positive('n_batches', n_batches)
-    base,_ = self.ring.serials.base,self.check_warm()
+    if n_batches is not None: n_batches = _valid('n_batches', n_batches)
+    base = self.ring.serials.base
+    self.check_warm()
     how = Runs(self.walk, self.runs.own(), T, pad, burn_in, getattr(self.sampler, 'draw_starts', None) and self.sampler)
     try: return self.ring.draw(how, bs, device if device is None else usable_device(device), n_batches=n_batches)
     except ValueError as e: self.refuse_draw(e, base)
@@ -521,21 +523,18 @@ saved_settings = ('bs','max_sz','warmup_sz','n_step','gamma','freeze_memory','fr
 @contextmanager
 def belongings(self:ExperienceReplay, extra=None):
     "Everything to save, while nobody writes"
-    with self._ring_now(): yield self._all_to_save(extra)
-
-@patch
-def _all_to_save(self:ExperienceReplay, extra):
-    s,ring = self.sampler,self.ring
-    try: how,beside = dict(sampler=type(s).__name__, sampler_settings=s.settings),s.beside(ring)
-    except AttributeError as e:
-        raise ExperienceReplayException(f'a {type(s).__name__} cannot be saved ({e}): '
-                                        'make it a subclass of `Uniform`') from e
-    state = dict(sampler=self.sampler_state(), runs=self.runs.state_dict(), chains=self.walk.state_dict(ring),
-                 dropped_updates=self.dropped_updates, extra=extra,
-                 frames=None if self.frame_stack is None else ring.state_dict(),
-                 vectors=[{**v, 'key':-1} for v in self.vectors.vectors], next_episode=self.vectors.next_episode)
-    config = dict(**{k: getattr(self, k) for k in saved_settings}, **how, later=[*self.later])
-    return dict(config=config, ring=ring, state=state, beside=beside, mutable=['td_error'], sampler=s)
+    with self._ring_now() as ring:
+        s = self.sampler
+        try: how,beside = dict(sampler=type(s).__name__, sampler_settings=s.settings),s.beside(ring)
+        except AttributeError as e:
+            raise ExperienceReplayException(f'a {type(s).__name__} cannot be saved ({e}): '
+                                            'make it a subclass of `Uniform`') from e
+        state = dict(sampler=self.sampler_state(), runs=self.runs.state_dict(), chains=self.walk.state_dict(ring),
+                     dropped_updates=self.dropped_updates, extra=extra,
+                     frames=None if self.frame_stack is None else ring.state_dict(),
+                     vectors=[{**v, 'key':-1} for v in self.vectors.vectors], next_episode=self.vectors.next_episode)
+        config = dict(**{k: getattr(self, k) for k in saved_settings}, **how, later=[*self.later])
+        yield dict(config=config, ring=ring, state=state, beside=beside, mutable=['td_error'], sampler=s)
 
 # %% ../../nbs/06_memory.replay.ipynb #a58149cc
 @patch(cls_method=True)

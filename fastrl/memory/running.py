@@ -100,7 +100,7 @@ def __setstate__(self:Running, state):
         res.view(-1).view(torch.uint8).copy_(torch.from_numpy(v))
         return res.to(f.device)
     state = writable(state)
-    n,last = math.prod(state['lead']),state['last'] if 'last' in state else None
+    n,last = math.prod(state['lead']),state.get('last')
     vars(self).update(state, steps={p: tensor(p, v, (state['room'], n)) for p,v in state['steps'].items()},
                       last=last and {p: tensor(p, v, (n,)) for p,v in last.items()})
 

@@ -399,6 +399,16 @@ def load_state_dict(self:Prioritized,
     self.forgotten = 0 # a checkpoint may still have the priorities that they had
     self._drop_forgotten(ring, ring.total)
 
+# %% ../../nbs/03_memory.sample.ipynb #ca92570e
+@patch
+def rewind(self:Prioritized,
+    state:dict, # From `state_dict`
+):
+    """Go back to where this sampler was; priorities stay
+    - `state`: From `state_dict`"""
+    Uniform.load_state_dict(self, state)
+    self.draws = int(state['draws'])
+
 # %% ../../nbs/03_memory.sample.ipynb #01f7498c
 _strategies = ('future','final','episode')
 
@@ -550,16 +560,6 @@ def load_state_dict(self:HER,
     - `beside`: Nothing is kept for each row"""
     Uniform.load_state_dict(self, state)
     if ring is not None: self.walk = Walk() # these may be other rows
-
-# %% ../../nbs/03_memory.sample.ipynb #ca92570e
-@patch
-def rewind(self:Prioritized,
-    state:dict, # From `state_dict`
-):
-    """Go back to where this sampler was; priorities stay
-    - `state`: From `state_dict`"""
-    Uniform.load_state_dict(self, state)
-    self.draws = int(state['draws'])
 
 # %% ../../nbs/03_memory.sample.ipynb #9d87923f
 def sampler_of(

@@ -116,16 +116,22 @@ def end(self:Serials,
     self.look()
     if self.place.others: self.turn.done(self.place.head)
 
+# %% ../../nbs/00c_memory.serial.ipynb #f5b57ca9
+@compiled
+def number_at(i, n, cursor, total):
+    "The serial number of the row in slot `i` of `n`; slots from the `cursor` on are one round behind"
+    return i+total-cursor-(n if i>=cursor else 0)
+
 # %% ../../nbs/00c_memory.serial.ipynb #e419bf76
 @compiled
 def _number_each(idxs, stored, n, base, total):
     "Serial numbers, -1 for the row -1; and the least index, below -1 if one names no row"
     res,least = np.empty((len(idxs), 1), np.int64),np.int64(0)
     cursor = (total-base)%max(n, 1)
-    for j in range(len(idxs)): # rows from the cursor on are one round behind
+    for j in range(len(idxs)):
         i = idxs[j]
         least = min(least, i if i<stored else -2)
-        res[j,0] = i+total-cursor-(n if i>=cursor else 0) if i>=0 else -1
+        res[j,0] = number_at(i, n, cursor, total) if i>=0 else -1
     return res,least
 
 # %% ../../nbs/00c_memory.serial.ipynb #5fe9d602
@@ -190,7 +196,7 @@ def pick_evenly(
     idxs,serials,cursor = np.empty(k, np.int64),np.empty((k, 1), np.int64),(total-base)%n
     for j in range(k):
         i = random_row(key, first+j, stored)
-        idxs[j],serials[j,0] = i,i+total-cursor-(n if i>=cursor else 0)
+        idxs[j],serials[j,0] = i,number_at(i, n, cursor, total)
     return idxs,serials
 
 @compiled
@@ -448,7 +454,7 @@ class Seams(NamedTuple):
     cuts:list # Rows that follow nothing that is stored, the next one too if it will not
     gaps:list # Rows before which some are missing
     lone:int # Rows below this one follow nothing, and nothing follows them
-    several:int # Rows below this one came several at a time, the last of them
+    several:int # The row after the last batch of several rows
     forgotten:int=0 # Rows below this one count as overwritten, though they are not
 
     def slots_of(self,

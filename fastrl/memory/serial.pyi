@@ -210,6 +210,10 @@ class Serials:
         """A compiled function that writes and counts one row, if the row fits as it is"""
         ...
 
+def number_at(i, n, cursor, total):
+    """The serial number of the row in slot `i` of `n`; slots from the `cursor` on are one round behind"""
+    ...
+
 def pick_evenly(key, first, k, stored, n, base, total):
     """Rows drawn evenly, with their serial numbers
     - `first`: Of the random numbers, the stream and the place of the first one

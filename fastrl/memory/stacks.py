@@ -170,12 +170,8 @@ def with_stacks(
     - `batch`: Its columns `#0`, `#1`…, the frames of each field, are taken out
     - `idxs`: Whose shape the batch has
     - returns: `batch`"""
-    frames,rows = batch.pop('#0'),idxs.shape
-    if len(fields)==1 and len(fields[0].path)==1:
-        batch['state'],batch['next_state'] = two_stacks(frames, rows, stack)
-        return batch
     for i,f in enumerate(fields):
-        for k,o in zip(('state','next_state'), two_stacks(batch.pop(f'#{i}') if i else frames, rows, stack)):
+        for k,o in zip(('state','next_state'), two_stacks(batch.pop(f'#{i}'), idxs.shape, stack)):
             if len(f.path)>1: o = nest({p: o if p==f.path[1:] else v for p,v in leaves(batch[k])})
             batch[k] = o
     return batch

@@ -15,7 +15,7 @@ from fastcore.basics import patch
 from torch import Tensor
 from ..core import *
 from .ring import Ring
-from .serial import oldest_now
+from .serial import number_at, oldest_now
 from .tree import SumTree, set_leaves
 from .walk import Walk
 
@@ -88,7 +88,7 @@ def _changes(nxt, prv, errors, heirs, was, at, T, pad, eta, alpha):
     return idxs[:n],res[:n]
 
 @compiled
-def _number(i, at, cap): return at[0]+i+(at[2]-1-at[0]-i)//cap*cap # the serial number of row `i`
+def _number(i, at, cap): return number_at(i, cap, (at[2]-at[0])%cap, at[2])
 
 # %% ../../nbs/02b_memory.starts.ipynb #73057770
 @patch
@@ -225,7 +225,7 @@ def _learn(idxs, td_errors, sizes, priorities, serials, col, errors, at, n, sums
         for t in range(idxs.shape[1]):
             i,s = idxs[b,t],serials[b,t]
             if i==-1: continue
-            same = 0<=i<n and oldest<=s<total and s==i+total-cursor-(cap if i>=cursor else 0)
+            same = 0<=i<n and oldest<=s<total and s==number_at(i, cap, cursor, total)
             rows[k],p[k] = i,priorities[b,t]
             if not (same and p[k]<np.inf): return rows[:0]
             k += 1

@@ -14,7 +14,7 @@ import numpy as np, torch
 from fastcore.basics import patch
 from ..core import *
 from .random import keep_numbers, own_numbers
-from .walk import sequence_names
+from .walk import Runs
 
 # %% ../../nbs/05s_memory.stream.ipynb #0a84e028
 class Stream:
@@ -40,7 +40,8 @@ class Stream:
     def __iter__(self): return self
     def __next__(self): # -> a batch `(bs, T, …)`, row numbers `(bs, T)`, -1 where there is none
         """- returns: a batch `(bs, T, …)`, row numbers `(bs, T)`, -1 where there is none"""
-        base,_ = self.memory.ring.serials.base,self.memory.check_warm()
+        base = self.memory.ring.serials.base
+        self.memory.check_warm()
         if own_numbers(self.gen): self.last[:] = -1 # a worker of a `DataLoader` begins sequences of its own
         try: batch,idxs = self.memory.ring.draw(self, self.bs, self.device)
         except ValueError as e:
@@ -53,23 +54,18 @@ class Stream:
 @patch
 def draw(self:Stream, ring, bs):
     "The next rows of each sequence, and the columns that say where they are in their episode"
-    walk,own = self.memory.walk,[o for o in sequence_names if (o,) in ring.place.columns]
     if taken := [o for o in ('mask','continues') if (o,) in ring.place.columns]:
         raise ValueError(f'chunks have a column `{taken[0]}` of their own: call the stored column another name')
+    return Runs(self.memory.walk, self.gen, self.T, pad=True, by=self).draw(ring, bs)
+
+@patch
+def draw_starts(self:Stream, ring, bs, walk, *_):
+    "The rows with which the chunks begin, and the column `continues`"
     base,oldest,*_ = walk.bounds(ring)
     there = self.last>=oldest
-    begin = np.where(there, walk.nxt[np.where(there, (self.last-base)%len(walk.nxt), 0)], -1)
-    follows = begin>=0
+    after = np.where(there, walk.nxt[np.where(there, (self.last-base)%len(walk.nxt), 0)], -1)
     new = walk.draw_runs(ring, bs, 1, True, self.gen)[0][:,0].numpy()
-    begin = np.where(follows, begin, new)
-    idxs,n = walk.runs(torch.from_numpy(begin), self.T)
-    mask = torch.arange(self.T, device='cpu')<n[:,None]
-    first,end = torch.zeros_like(mask),torch.zeros_like(mask)
-    first[:,0] = torch.from_numpy(walk.prv[begin]==-1)
-    end[torch.arange(bs, device='cpu'),n-1] = torch.from_numpy(walk.nxt[idxs[:,-1].numpy()]==-2)
-    cols = {k: v for k,v in zip(sequence_names, (first, end, mask)) if k not in own}
-    cols['continues'] = torch.from_numpy(follows)[:,None]
-    return idxs.masked_fill(~mask, -1).to(ring.device), {k: v.to(ring.device) for k,v in cols.items()}
+    return np.where(after>=0, after, new), dict(continues=torch.from_numpy(after>=0)[:,None])
 
 # %% ../../nbs/05s_memory.stream.ipynb #a0fac914
 class DrawsChunks:

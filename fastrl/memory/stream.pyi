@@ -35,6 +35,10 @@ class Stream:
         """The next rows of each sequence, and the columns that say where they are in their episode"""
         ...
 
+    def draw_starts(self, ring, bs, walk):
+        """The rows with which the chunks begin, and the column `continues`"""
+        ...
+
     def state_dict(self) -> dict:
         """Where each sequence is, and the position in the stream of random numbers"""
         ...

@@ -55,7 +55,7 @@ per_node = 128 # children of a node of a `SumTree` on a device
 def _nodes_of(sums, levels, l): return sums[levels[l]:levels[l+1] if l+1<len(levels) else len(sums)]
 
 def _narrow_level(levels, bs):
-    "A level with at most `bs` nodes"
+    "The lowest level with at most `bs` nodes"
     l = len(levels)-1
     while l>1 and levels[l]-levels[l-1]<=bs: l -= 1
     return l

@@ -17,6 +17,7 @@ from ..core import *
 from . import tensors
 from .ring import Field, Ring
 from .row import follower, observed, over_of
+from .serial import number_at
 
 # %% ../../nbs/02a_memory.walk.ipynb #91af7ddf
 class Walk(OwnArrays):
@@ -371,15 +372,10 @@ def next_there(self:Walk,
     return self.there[1]
 
 # %% ../../nbs/02a_memory.walk.ipynb #e058b58e
-
-@compiled
-def _number_at(i, cap, cursor, total): # slots from the cursor on are one round behind
-    return i+total-cursor-(cap if i>=cursor else 0)
-
 @compiled
 def _begins(nxt, prv, i, T, pad, base, oldest, total, cap):
     "May a run of `T` begin at `i`?"
-    if _number_at(i, cap, (total-base)%cap, total)<oldest: return False # half written, or overwritten by now
+    if number_at(i, cap, (total-base)%cap, total)<oldest: return False # half written, or overwritten by now
     k,length = i,1
     while length<T and nxt[k]>=0: k,length = nxt[k],length+1
     return length==T or pad and prv[i]<oldest
@@ -445,7 +441,7 @@ def _whole_episodes(nxt, prv, tries, most, base, oldest, total, cap):
     begin,length,k,cursor = np.empty(most, np.int64),np.empty(most, np.int64),0,(total-base)%cap
     for i in tries:
         if k==most: break
-        if prv[i]!=-1 or _number_at(i, cap, cursor, total)<oldest: continue
+        if prv[i]!=-1 or number_at(i, cap, cursor, total)<oldest: continue
         at,m = i,1
         while nxt[at]>=0: at,m = nxt[at],m+1
         if nxt[at]==-2: begin[k],length[k],k = i,m,k+1
@@ -577,8 +573,8 @@ def load_state_dict(self:Walk,
     _check_state(state, ring)
     ids,last = state['ids'],state['last']
     self.follow(ring)
-    self.prv[self.prv==-3] = -1
-    self.prv[state['before']] = -3
+    self.prv[self.prv==_gap_before] = -1
+    self.prv[state['before']] = _gap_before
     if ids.ndim!=2: self.missed = True; return # saved by an earlier version, which knew less
     ids = {tuple(o): i for i,o in enumerate(ids.tolist())}
     if new := set(self.ids)-set(ids): raise ValueError(f'{_other_state}; it lacks {len(new)} environments')
