@@ -181,7 +181,7 @@ class History:
         for path,m in self.files.items(): check(ExperienceBank.load(path), m, f'{self.where}, {path.name}')
 History.touched = []
 
-cases = [pytest.param(range(6), id='few'), pytest.param(range(6, 30), id='more', marks=pytest.mark.slow), pytest.param(range(30, 1500), id='many', marks=pytest.mark.long)]
+cases = [pytest.param(range(6), id='few'), pytest.param(range(6, 60), id='more', marks=pytest.mark.slow), pytest.param(range(60, 1500), id='many', marks=pytest.mark.long)]
 
 @pytest.mark.filterwarnings('ignore:Casting complex values', 'ignore:overflow encountered in cast')
 @pytest.mark.parametrize('seeds', cases)
