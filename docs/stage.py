@@ -293,7 +293,9 @@ def stage():
     for o in ('nbs','md'):
         shutil.rmtree(build/o, ignore_errors=True)
         shutil.copytree(cfg.nbs_path, build/o, ignore=others)  # pictures, llms.txt
-    nbs = {page(f).with_suffix('').as_posix(): plain_nb(f) for f in fs}
+    names = [page(f).with_suffix('').as_posix() for f in fs]
+    method = 'fork' if sys.platform=='linux' else None
+    nbs = dict(zip(names, parallel(plain_nb, fs, method=method, progress=False)))
     trees = toctrees({k: v.cells[0].source.splitlines()[0].removeprefix('# ') for k,v in nbs.items()})
     for nm,nb in nbs.items():
         (build/f'md/{nm}.html.md').mk_write(to_md(nb, f'{cfg.doc_url}{nm}.html'))
@@ -304,4 +306,6 @@ def stage():
 
 if __name__=='__main__':
     if sys.argv[1:]==['readme']: (cfg.config_path/'README.md').write_text(readme(), encoding='utf-8')
-    else: stage()
+    else:
+        import stage # by name: other processes could not find what is in `__main__`, whose place the cells take that run
+        stage.stage()

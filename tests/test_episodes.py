@@ -907,11 +907,16 @@ def segments(pids):
 def test_processes_end(tmp_path):
     "Workers by each start method, Ctrl-C, a parent that is killed: no process, no segment is left"
     (tmp_path/'script.py').write_text(script)
-    ps = {o: python(tmp_path/'script.py', o, tmp_path/o, start_new_session=True)
-          for o in ('spawn','forkserver')+('ring','files')*os.path.exists('/proc')}
+    def begin(*names): return {o: python(tmp_path/'script.py', o, tmp_path/o, start_new_session=True) for o in names}
+    ps,pids = {},{}
+    if os.path.exists('/proc'): # by itself: it draws without a pause until it is stopped
+        ps = begin('ring')
+        pids['ring'] = ps['ring'].stdout.readline().split()
+        time.sleep(.3); os.killpg(ps['ring'].pid, signal.SIGINT) # as Ctrl-C does, to all of them
+        ps |= begin('files')
+    ps |= begin('spawn','forkserver')
     drawn = {o: ps[o].stdout.readline() for o in ('spawn','forkserver')}
-    pids = {o: p.stdout.readline().split() for o,p in ps.items()}
-    if 'ring' in ps: time.sleep(.3); os.killpg(ps['ring'].pid, signal.SIGINT) # as Ctrl-C does, to all of them
+    pids |= {o: p.stdout.readline().split() for o,p in ps.items() if o not in pids}
     said = {o: p.communicate(timeout=120) for o,p in ps.items()}
     for o in drawn: assert (drawn[o], len(pids[o]), 'Traceback' in said[o][1])==('True 1\n', 1, False), (drawn, pids, said)
     if 'ring' in ps: assert said['ring'][0]=='stopped\non [[10, 11]]\n', said['ring']
