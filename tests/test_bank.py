@@ -921,7 +921,7 @@ interrupted = dict(add=lambda b: b.add(numbered(15)), text=lambda b: b.add(E('le
                    batch=lambda b: b.add_batch([numbered(i) for i in range(20,23)]), merge=lambda b: b.merge_inplace(others),
                    large=lambda b: b.add_batch([*map(numbered, range(30,40)), E(np.ones(3), info={1:2})]))
 
-@pytest.mark.parametrize('cap,n,name,every', [(4,9,'add',3), (4,9,'batch',11), (None,3,'wider',23),
+@pytest.mark.parametrize('cap,n,name,every', [(4,9,'add',1), (4,9,'batch',11), (None,3,'wider',23),
     *(pytest.param(*o, 1, marks=pytest.mark.long) for o in itertools.product((4,None), (0,9), interrupted)),
     *(pytest.param(None, 1023, o, 7, marks=pytest.mark.long) for o in interrupted)]) # the ring grows
 def test_interrupted(tmp_path, cap, n, name, every):

@@ -36,10 +36,6 @@ def at_line(k, act, f, only=None):
 
 def ctrl_c(): raise KeyboardInterrupt
 
-def every(few, most):
-    "Interrupt at each `few`-th line, or at each `most`-th by `make test-long`"
-    return pytest.mark.parametrize('every', [few, pytest.param(most, marks=pytest.mark.long)])
-
 def step(i, frames=False):
     "Step `i` of two environments that take turns, with episodes of five steps"
     e,t = i%2,i//2
@@ -324,11 +320,10 @@ def test_interrupted_while_it_enters():
         same((r.total, k), (1, k))
 
 @pytest.mark.parametrize('kind', ['memory', *(pytest.param(o, marks=pytest.mark.slow) for o in ('frames','shared','path','prioritized'))])
-@every(3, 1)
-def test_interrupted_first_rows(kind, every, tmp_path):
+def test_interrupted_first_rows(kind, tmp_path):
     "The first rows are there, or can be added again"
     where = dict(shared=dict(shared=True), frames=dict(frame_stack=2, frame_margin=10)).get(kind, {})
-    for k in itertools.count(1, every+3*(kind=='frames')):
+    for k in itertools.count(1, 4 if kind=='frames' else 1):
         if kind=='path': where = dict(path=tmp_path/str(k)/'rows')
         if kind=='prioritized': where = dict(sampler=Prioritized(seed=0))
         er = ExperienceReplay(bs=6, max_sz=20, warmup_sz=1, n_step=3, gamma=.5, **where)
@@ -393,12 +388,11 @@ def test_merged_beside(way, frames, tmp_path):
 @pytest.mark.filterwarnings('ignore:.* of 20') # half written rows, and a pool of frames that is full
 @pytest.mark.parametrize('way', merges)
 @pytest.mark.parametrize('frames', [False, pytest.param(True, marks=pytest.mark.slow)])
-@every(7, 2)
-def test_interrupted_merge(way, frames, every, tmp_path):
+def test_interrupted_merge(way, frames, tmp_path):
     "All rows of the other memory are there, or the first of them; they are joined as they were, and so are all later ones"
     there,(writer,_,other) = set(),to_merge(tmp_path, 0, frames)
     merges[way](writer, other) # what compiles is compiled now, or it would be after each interruption
-    for k in itertools.count(1, every*(14 if frames else 1)):
+    for k in itertools.count(1, 97 if frames else 2):
         writer,_,other = to_merge(tmp_path, k, frames)
         met = at_line(k, ctrl_c, lambda: merges[way](writer, other))[1]
         if not met: break
@@ -447,10 +441,9 @@ bank_calls = dict(add=lambda a, b: a.add(create_experience([9.], 9, .5, [0.], Fa
                   merge=lambda a, b: a.merge_inplace(b), sample=lambda a, b: a.sample(2), slice=lambda a, b: a[:], clear=lambda a, b: a.clear(),
                   own_rows=lambda a, b: (o := a.reader(), o.own_rows()), pickle=lambda a, b: copy.deepcopy(a))
 @pytest.mark.parametrize('name', bank_calls)
-@every(7, 3)
-def test_interrupted_bank(name, every):
+def test_interrupted_bank(name):
     "Other threads need not wait for a call that has ended"
-    for k in itertools.count(1, every):
+    for k in itertools.count(1, 3):
         banks = a,b = [ExperienceBank() for _ in range(2)]
         for i,o in enumerate(banks): o.add_batch([create_experience([float(j)], j, 0, [0.], False) for j in range(i, 3)])
         met = at_line(k, ctrl_c, lambda: bank_calls[name](a, b))[1]
@@ -517,10 +510,9 @@ def test_interrupted_end_of_episode(files, tmp_path):
 
 @pytest.mark.parametrize('mode', ['next_step','same_step'])
 @pytest.mark.parametrize('t', [11, 13, *(pytest.param(o, marks=pytest.mark.slow) for o in (12, 14))])
-@every(11, 5)
-def test_interrupted_vector_of_episodes(t, mode, every):
+def test_interrupted_vector_of_episodes(t, mode):
     "Each episode is stored once, whole, and without a step of another"
-    for k in itertools.count(1, every):
+    for k in itertools.count(1, 5):
         er = EpisodeReplay(RingBufferDataset(200), 4, 2)
         for i in range(t): er.add_vector(**vector_step(i, mode))
         n = er.vectors.vectors[0]['running'].t
