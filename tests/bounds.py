@@ -158,6 +158,7 @@ def trees(rng, folder):
         t.renew(first, first+int(rng.integers(1, 2*n+1)))
         t.find(rng.random(9)*t.total*.999)
         t.throw(3, int(rng.integers(2**40)), int(rng.integers(1, 99)), [.4], 0.)
+        t.throw_rows(3, int(rng.integers(2**40)), int(rng.integers(1, 99)), [.4], 0., np.zeros((n, 3), np.int64), (n,n,0,first+n))
         t.draw(torch.rand(9, dtype=torch.float64), .5)
 
 def walks(rng, folder):

@@ -54,11 +54,11 @@ def _fold_some(nxt, reward, start, rows, mask, n, gamma, at, res, numbers, steps
     "Fold the rows `at` into `res`, whose `numbers` are the same as floats"
     step,words = at.copy(),np.uint64(rows.shape[1])
     for j in range(len(at)): prefetch(nxt, at[j])
-    for _ in range(min(n, 8)):
+    for left in range(n-1, max(n-9, -1), -1): # steps, at most 8 of them ahead
         for j in range(len(at)):
             prefetch_row(rows, step[j])
-            step[j] = max(nxt[step[j]], 0)
-            prefetch(nxt, step[j])
+            if left: step[j] = max(nxt[step[j]], 0)
+            if left>1: prefetch(nxt, step[j])
     for j in range(len(at)):
         i,k,g,s = at[j],1,gamma,nxt[at[j]]
         last,total = i,np.float64(reward[i])
@@ -75,8 +75,8 @@ def _fold(nxt, reward, start, rows, mask, n, gamma, idxs):
     check_idxs(idxs, len(nxt))
     at,res = idxs.view(np.uint64),np.empty((len(idxs), rows.shape[1]), np.int64)
     numbers,steps,discount = res.view(reward.dtype),np.empty((len(at), 1), np.int64),np.empty((len(at), 1), np.float32)
-    for j in range(0, len(at), 64): # so many stay in the cache until they are folded
-        k = j+64
+    for j in range(0, len(at), 16): # a processor waits for so many lines of memory side by side
+        k = j+16
         _fold_some(nxt, reward, start, rows, mask, n, gamma, at[j:k], res[j:k], numbers[j:k], steps[j:k], discount[j:k])
     return res.reshape(-1),steps,discount
 

@@ -179,6 +179,10 @@ class Prioritized(Uniform):
     - returns: row numbers `(bs*n_batches,)`, and the column `weight`"""
         ...
 
+    def draw_rows(self, ring, bs, n_batches):
+        """`draw`, with the packed rows, which are short and whole, and their serial numbers; `None` if `draw` was replaced"""
+        ...
+
     def draw_starts(self, ring: Ring, bs: int, walk: Walk, T: int, pad: bool=False):
         """Choose the rows with which the sequences of the next batch begin, and how much each counts
     - `bs`: How many to draw

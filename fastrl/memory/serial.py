@@ -206,7 +206,7 @@ def _pick_rows(rows, key, first, k, stored, n, base, total):
     return idxs,serials,rows_at(rows, idxs)
 
 @compiled
-def _numbered_rows(rows, idxs, stored, n, base, total):
+def numbered_rows(rows, idxs, stored, n, base, total):
     "Serial numbers, the least index, and the rows if all exist"
     serials,least = _number_each(idxs, stored, n, base, total)
     return serials,least,rows_at(rows, idxs if least==0 else idxs[:0])
@@ -239,7 +239,7 @@ def check_rows(self:Serials,
     - `idxs`: Row numbers `(k,)`
     - `rows`: Packed rows, an array
     - returns: as `check`, and the packed rows, one behind the other, if all of them exist"""
-    serials,least,res = _numbered_rows(rows, idxs.numpy(), *self.counts())
+    serials,least,res = numbered_rows(rows, idxs.numpy(), *self.counts())
     return from_numpy(serials),least,res
 
 # %% ../../nbs/00c_memory.serial.ipynb #f061f60a

@@ -222,6 +222,10 @@ def pick_evenly(key, first, k, stored, n, base, total):
     - returns: row numbers `(k,)`, serial numbers `(k,1)`"""
     ...
 
+def numbered_rows(rows, idxs, stored, n, base, total):
+    """Serial numbers, the least index, and the rows if all exist"""
+    ...
+
 def telling(ring):
     """A forked process hears that its copy of `ring` is one
     - `ring`: With `serials`

@@ -16,6 +16,7 @@ from fastcore.basics import patch
 from ..core import *
 from .random import random_units
 from .recorded import *
+from .serial import numbered_rows
 from . import tensors
 
 # %% ../../nbs/02_memory.tree.ipynb #2af20ea8
@@ -323,6 +324,30 @@ def throw(self:SumTree,
     found,weights = _throw_at(self.sums, self.starts, key, first, bs, np.array(betas), least)
     if len(found)<len(weights): raise ValueError(_all_0)
     return from_numpy(found),from_numpy(weights)
+
+# %% ../../nbs/02_memory.tree.ipynb #5d1f0a32
+
+@compiled
+def _throw_rows(sums, starts, key, first, bs, betas, least, rows, stored, n, base, total):
+    found,weights = _throw_at(sums, starts, key, first, bs, betas, least)
+    return found,weights,*numbered_rows(rows, found, stored, n, base, total)
+
+@patch
+def throw_rows(self:SumTree, # Of compiled loops
+    key, first, bs:int, betas:list, least:float, # As in `throw`
+    rows, # Packed, an array
+    counts, # From `Serials.counts`
+): # -> numbers, the rows one behind the other, weights, serial numbers; `None` if one of the rows does not exist
+    """`throw`, and read the rows
+    - `self`: Of compiled loops
+    - `least`: As in `throw`
+    - `rows`: Packed, an array
+    - `counts`: From `Serials.counts`
+    - returns: numbers, the rows one behind the other, weights, serial numbers; `None` if one of the rows does not exist"""
+    at = key,first,bs,np.array(betas),least
+    found,weights,serials,low,rows = _throw_rows(self.sums, self.starts, *at, rows, *counts)
+    if len(found)<len(weights): raise ValueError(_all_0)
+    if low==0: return from_numpy(found),rows,from_numpy(weights),from_numpy(serials)
 
 # %% ../../nbs/02_memory.tree.ipynb #93146536
 

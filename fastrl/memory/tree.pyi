@@ -96,6 +96,15 @@ class SumTree(OwnArrays):
     - returns: as `draw`"""
         ...
 
+    def throw_rows(self, key, first, bs: int, betas: list, least: float, rows, counts):
+        """`throw`, and read the rows
+    - `self`: Of compiled loops
+    - `least`: As in `throw`
+    - `rows`: Packed, an array
+    - `counts`: From `Serials.counts`
+    - returns: numbers, the rows one behind the other, weights, serial numbers; `None` if one of the rows does not exist"""
+        ...
+
     def set_there(self, idxs: Tensor, priorities: Tensor):
         """`update`, without a look at the numbers
     - `self`: Not of compiled loops
