@@ -423,7 +423,7 @@ def sent(
     """`t` on a `device`; what is large goes to a GPU from memory that the GPU reads itself, so that nobody waits
     - `t`: A tensor
     - `device`: Where it should be"""
-    to = torch.device(device).type
+    if (to := torch.device(device).type)=='cpu' and t.is_cpu: return t
     if t.is_cpu and to=='cuda' and t.nbytes>2**16: t = t.pin_memory() # CUDA takes along what is smaller
     return t.to(device, non_blocking=to!='cpu') # whoever gets it on the CPU reads it at once
 
