@@ -17,7 +17,8 @@ from ..core import *
 from .ring import Ring
 from .row import follower, observed
 from .place import prefetch_row
-from .serial import pick_evenly
+from .serial import number_each, pick_evenly
+from .tree import throw_at
 from .tensors import fold, fold_each, joined_rows
 from .walk import Walk, reward_of
 
@@ -204,3 +205,30 @@ def evenly(self:Folds,
     idxs,serials,rows,steps,discount = _pick_folded(self.walk.nxt, *short, self.n, self.gamma, *at, k, *counts)
     cols = dict(n_steps=from_numpy(steps), discount=from_numpy(discount), serial=from_numpy(serials))
     return from_numpy(idxs),rows,cols
+
+# %% ../../nbs/02ac_memory.folds.ipynb #e4c6e757
+
+@compiled
+def _throw_folded(sums, starts, key, first, bs, betas, least, nxt, reward, start, rows, mask, n, gamma,
+                  stored, slots, base, total):
+    found,weights = throw_at(sums, starts, key, first, bs, betas, least)
+    serials,low = number_each(found, stored, slots, base, total)
+    folded = _fold(nxt, reward, start, rows, mask, n, gamma, found if low==0 else found[:0])
+    return found,weights,serials,low,*folded
+
+@patch
+def by_priority(self:Folds,
+    ring:Ring, # Whose rows they are
+): # -> `f(tree, key, first, bs, betas, least)` → as `SumTree.throw_rows`, with folded rows; `None` if rows are too long
+    """What draws rows by priority and folds them
+    - `ring`: Whose rows they are
+    - returns: `f(tree, key, first, bs, betas, least)` → as `SumTree.throw_rows`, with folded rows; `None` if rows are too long"""
+    if not (short := self._short(ring)): return
+    def throw(tree, key, first, bs, betas, least):
+        at,how = (key,first,bs,np.array(betas),least),(self.walk.nxt,*short,self.n,self.gamma)
+        drawn = _throw_folded(tree.sums, tree.starts, *at, *how, *ring.serials.counts())
+        idxs,weight,serial,low,rows,steps,discount = drawn
+        if low<0 or len(idxs)<len(weight): return
+        cols = dict(weight=weight, n_steps=steps, discount=discount, serial=serial)
+        return from_numpy(idxs),rows,{k: from_numpy(v) for k,v in cols.items()}
+    return throw

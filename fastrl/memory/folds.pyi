@@ -50,6 +50,12 @@ class Folds:
     - returns: row numbers, packed rows, and the columns `n_steps`, `discount` and `serial`; `None` if there are no rows, or too long ones"""
         ...
 
+    def by_priority(self, ring: Ring):
+        """What draws rows by priority and folds them
+    - `ring`: Whose rows they are
+    - returns: `f(tree, key, first, bs, betas, least)` → as `SumTree.throw_rows`, with folded rows; `None` if rows are too long"""
+        ...
+
 def folds_of(memory) -> Folds:
     """How a memory reads rows with `n_step`, kept from draw to draw
     - `memory`: Has a `walk`, `n_step` and `gamma`"""

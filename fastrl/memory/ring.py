@@ -305,7 +305,7 @@ def draw(self:Ring,
 def _draw_rows(self:Ring, sampler, bs, read, k):
     "The row numbers that `sampler` draws, these rows, and the columns beside them"
     if self.place.short and self.serials.sound(): # one compiled loop may do all of it
-        if read is None and hasattr(sampler, 'draw_rows') and (drawn := sampler.draw_rows(self, bs, k)): return drawn
+        if hasattr(sampler, 'draw_rows') and (drawn := sampler.draw_rows(self, bs, k, read)): return drawn
         if hasattr(sampler, 'evenly') and (at := sampler.evenly(bs*k)): return self._draw_evenly(at, bs*k, read)
     if not self.place.by_loops and (drawn := self._draw_there(sampler, bs, read, k)): return drawn
     idxs,cols = self._draw_by(sampler, bs) if k==1 else self._draw_several(sampler, bs, k)

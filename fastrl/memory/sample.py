@@ -321,28 +321,29 @@ def draw(self:Prioritized,
     - `n_batches`: Of so many batches, one after the other
     - returns: row numbers `(bs*n_batches,)`, and the column `weight`"""
     if not ring.total: raise ValueError('there are no rows to draw from yet: add some first')
-    at = self._aim(ring, bs, n_batches)
-    idxs,weight = self.tree.throw(*at)
+    idxs,weight = SumTree.throw(*self._aim(ring, bs, n_batches))
     self.draws += n_batches
     return idxs, dict(weight=weight)
 
 @patch
 def _aim(self:Prioritized, ring, bs, n_batches):
-    "What the tree, which has all rows now, is to do"
+    "The tree, which has all rows now, and what it is to do"
     self.follow(ring)
-    least = 0. if self.normalize=='batch' else self.tree.least
     # the number of rows and the total priority are in all weights, and cancel out
-    return *self.skip(bs*n_batches), bs, self.betas(n_batches), least
+    least = self.tree.least if self.normalize=='memory' else 0.
+    return self.tree,*self.skip(bs*n_batches),bs,self.betas(n_batches),least
 
 # %% ../../nbs/03_memory.sample.ipynb #35a888cd
 @patch
-def draw_rows(self:Prioritized, ring, bs, n_batches):
-    "`draw`, with the packed rows, which are short and whole, and their serial numbers; `None` if `draw` was replaced"
-    if type(self).draw is not Prioritized.draw or 'draw' in vars(self) or not ring.total: return
-    at = self._aim(ring, bs, n_batches)
-    if not (drawn := self.tree.throw_rows(*at, ring.place.array, ring.serials.counts())): return
-    self.draws += n_batches
-    return *drawn[:2],dict(weight=drawn[2], serial=drawn[3])
+def draw_rows(self:Prioritized, ring, bs, n_batches, read):
+    "`draw`, and read the rows, which are short and whole; `None` if `draw` was replaced, or `read` cannot take part"
+    replaced = type(self).draw is not Prioritized.draw or 'draw' in vars(self)
+    if replaced or not ring.total or not getattr(self.tree, 'numba', True): return
+    throw = _as_stored(ring) if read is None else hasattr(read, 'by_priority') and read.by_priority(ring)
+    if drawn := throw and throw(*self._aim(ring, bs, n_batches)): self.draws += n_batches
+    return drawn or None
+
+def _as_stored(ring): return lambda tree, *at: tree.throw_rows(*at, ring.place.array, ring.serials.counts())
 
 # %% ../../nbs/03_memory.sample.ipynb #1dd70c58
 @patch

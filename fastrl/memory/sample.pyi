@@ -179,8 +179,8 @@ class Prioritized(Uniform):
     - returns: row numbers `(bs*n_batches,)`, and the column `weight`"""
         ...
 
-    def draw_rows(self, ring, bs, n_batches):
-        """`draw`, with the packed rows, which are short and whole, and their serial numbers; `None` if `draw` was replaced"""
+    def draw_rows(self, ring, bs, n_batches, read):
+        """`draw`, and read the rows, which are short and whole; `None` if `draw` was replaced, or `read` cannot take part"""
         ...
 
     def draw_starts(self, ring: Ring, bs: int, walk: Walk, T: int, pad: bool=False):

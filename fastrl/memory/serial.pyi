@@ -10,7 +10,7 @@ from torch import Tensor
 from ..core import *
 from .place import *
 from .turn import *
-__all__ = ['Serials', 'telling', 'oldest_now', 'Seams']
+__all__ = ['Serials', 'number_each', 'telling', 'oldest_now', 'Seams']
 
 class Serials:
     """Which rows a `Place` holds, by serial number: how many rows were written before each"""
@@ -212,6 +212,10 @@ class Serials:
 
 def number_at(i, n, cursor, total):
     """The serial number of the row in slot `i` of `n`; slots from the `cursor` on are one round behind"""
+    ...
+
+def number_each(idxs, stored, n, base, total):
+    """Serial numbers, -1 for the row -1; and the least index, below -1 if one names no row"""
     ...
 
 def pick_evenly(key, first, k, stored, n, base, total):

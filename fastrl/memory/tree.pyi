@@ -7,7 +7,7 @@ from typing import Any, overload
 from torch import Tensor
 from ..core import *
 from .recorded import *
-__all__ = ['SumTree', 'set_leaves']
+__all__ = ['SumTree', 'set_leaves', 'throw_at']
 
 class SumTree(OwnArrays):
     """`n` priorities and their sum; finds whose piece of the sum a number hits"""
@@ -102,7 +102,7 @@ class SumTree(OwnArrays):
     - `least`: As in `throw`
     - `rows`: Packed, an array
     - `counts`: From `Serials.counts`
-    - returns: numbers, the rows one behind the other, weights, serial numbers; `None` if one of the rows does not exist"""
+    - returns: numbers, the rows one behind the other, the columns `weight` and `serial`; `None` if there is none"""
         ...
 
     def set_there(self, idxs: Tensor, priorities: Tensor):
@@ -113,4 +113,7 @@ class SumTree(OwnArrays):
         ...
 
 def set_leaves(sums, tops, starts, n, idxs, priorities):
+    ...
+
+def throw_at(sums, starts, key, first, bs, betas, least):
     ...
