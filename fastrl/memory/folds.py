@@ -76,7 +76,7 @@ def _fold(nxt, reward, start, rows, mask, n, gamma, idxs):
     check_idxs(idxs, len(nxt))
     at,res = idxs.view(np.uint64),np.empty((len(idxs), rows.shape[1]), np.int64)
     numbers,steps,discount = res.view(reward.dtype),np.empty((len(at), 1), np.int64),np.empty((len(at), 1), np.float32)
-    for j in range(0, len(at), 16): # a processor waits for so many lines of memory side by side
+    for j in range(0, len(at), 16): # a processor fetches about so many lines of memory at once
         k = j+16
         _fold_some(nxt, reward, start, rows, mask, n, gamma, at[j:k], res[j:k], numbers[j:k], steps[j:k], discount[j:k])
     return res.reshape(-1),steps,discount

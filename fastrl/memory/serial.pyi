@@ -10,7 +10,7 @@ from torch import Tensor
 from ..core import *
 from .place import *
 from .turn import *
-__all__ = ['Serials', 'number_each', 'telling', 'oldest_now', 'Seams']
+__all__ = ['Serials', 'telling', 'oldest_now', 'Seams']
 
 class Serials:
     """Which rows a `Place` holds, by serial number: how many rows were written before each"""

@@ -7,7 +7,7 @@ from typing import Any, overload
 from torch import Tensor
 from ..core import *
 from .recorded import *
-__all__ = ['SumTree', 'set_leaves', 'throw_at']
+__all__ = ['SumTree', 'set_leaves']
 
 class SumTree(OwnArrays):
     """`n` priorities and their sum; finds whose piece of the sum a number hits"""
