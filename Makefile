@@ -25,7 +25,7 @@ install: .venv/.installed ## make .venv, with what developing needs
 	@echo 'Installing into .venv: a minute or two, once'
 	rm -f $@
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install -q -c $(CONSTRAINTS) -e '.[dev]'
+	$(BIN)/python -m pip install -q --no-compile -c $(CONSTRAINTS) -e '.[dev]' # half of the files are never imported
 	@touch $@
 
 test: export OMP_NUM_THREADS = 1

@@ -88,7 +88,7 @@ def agree(ds, m):
     assert ((ds.episode_lengths, ds.num_episodes, ds.num_timesteps, ds.is_full, len(ds))
             ==([len(o) for o in m.eps], len(m.eps), n, m.full, n))
     assert [ds[i]['x'].tolist() for i in range(len(m.eps))]==m.eps
-    assert [ds[i]['y'][:,1].tolist() for i in range(len(m.eps))]==[[2.*o for o in xs] for xs in m.eps]
+    assert [ds[i]['y'][:,1].tolist() for i in range(-len(m.eps), 0)]==[[2.*o for o in xs] for xs in m.eps]
 
 def fill(ds, m, n, rng, at=0, every=1, most=None):
     for k in range(n):

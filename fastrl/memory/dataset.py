@@ -499,9 +499,11 @@ def __getitem__(self:EpisodeDataset,
     if not hasattr(i, '__index__'):
         raise TypeError(f'episodes have numbers, got {i!r}: all of them are `[ds[i] for i in range(ds.num_episodes)]`')
     while True:
-        es,lines = self._by_age()
-        if not -len(es)<=i<len(es): raise IndexError(f'there are {len(es)} episodes, so none has number {i}')
-        if (res := self.read_episode(es[i], lines[i])) is not None: return res
+        if not (found := not self.any_order and self.table.nth(i)):
+            es,lines = self._by_age()
+            if not -len(es)<=i<len(es): raise IndexError(f'there are {len(es)} episodes, so none has number {i}')
+            found = es[i],lines[i]
+        if (res := self.read_episode(*found)) is not None: return res
 
 @patch
 def read_episode(self:EpisodeDataset, e, line):

@@ -134,6 +134,18 @@ def live(self:Table): # -> entries, and their lines
     return es[lines[:,1]>0],lines[lines[:,1]>0]
 
 @patch
+def nth(self:Table,
+    i:int, # Of the episodes, oldest first
+): # -> entry and line, or `None` if not all entries are live episodes, or there is none
+    """One episode, without a look at all others
+    - `i`: Of the episodes, oldest first
+    - returns: entry and line, or `None` if not all entries are live episodes, or there is none"""
+    n = self.episodes
+    if not -n<=i<n or self.end-self.oldest!=n or self.changes%2 or self.doubts: return
+    line = self.line(e := self.oldest+range(n)[i]).copy()
+    if line[1]>0: return e,line # else another process took it out just now
+
+@patch
 def _entries(self:Table):
     a = self.array
     es = np.arange(a[_at_oldest], a[_at_end]) # once: another process may add meanwhile

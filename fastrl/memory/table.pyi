@@ -77,6 +77,12 @@ class Table:
     - returns: entries, and their lines"""
         ...
 
+    def nth(self, i: int):
+        """One episode, without a look at all others
+    - `i`: Of the episodes, oldest first
+    - returns: entry and line, or `None` if not all entries are live episodes, or there is none"""
+        ...
+
     def draw(self, rng, bs: int, T: int, by_step: bool, pad: bool=False):
         """Which sequences make the next batch
     - `rng`: A generator of NumPy's

@@ -12,6 +12,7 @@ __all__ = ['row_writer', 'batch_reader']
 # %% ../../nbs/00ab_memory.writer.ipynb #00ab0003
 import math, numpy as np, struct, torch
 from collections import OrderedDict
+from functools import lru_cache
 from ..core import BD
 from .row import flag_names
 from .turn import *
@@ -110,6 +111,11 @@ def _code_of(fields):
 
 def _can_be_code(fields): return all(type(o) in (str, int) for f in fields for o in f.path) # they become code
 
+@lru_cache(256)
+def _code(text):
+    "Compiled once for all stores with the same fields: compiling takes longer than making a store"
+    return compile(text, '<code for rows>', 'exec')
+
 _code_names = dict(_type=type, _len=len, _int=int, _ndarray=np.ndarray, _floats={float, np.float64},
                    _holders={dict, tuple, OrderedDict, BD}, _lookup=(LookupError, TypeError, RuntimeError),
                    _as_numpy=_as_numpy)
@@ -138,12 +144,12 @@ def row_writer(
     if place.short: # a short row is packed in one stroke; a long one goes field by field, which spares a copy
         env.update(_pack=struct.Struct(form).pack_into, _bytes=memoryview(place.array).cast('B'))
         writes = [f'_pack(_bytes, _n*{fields.nbytes}, {", ".join(packed)})']
-    exec(_writer_code.format(
+    exec(_code(_writer_code.format(
         **_code_of(fields), tests=' and '.join(tests), write='; '.join(writes),
         # a place that grows may have grown meanwhile
         free=f' and _head[{turn_word}]==_me' if place.others else '' if base is None else
              f' and total-_head[{base}]<_cap and _place.packed is _packed',
-        slot='total%_cap' if base is None else f'total-_head[{base}]'), env)
+        slot='total%_cap' if base is None else f'total-_head[{base}]')), env)
     add,add.fits = env.pop('add'),env.pop('fits') # left there, they would keep the rows when nobody uses them
     return add
 
@@ -186,6 +192,6 @@ def batch_reader(
     cols = {f.path: f'x{i}'+'.ravel()'*(f.shape==(1,)) for i,f in enumerate(fields)}
     tests = ['_type(x0) is _ndarray and x0.ndim and (n := _len(x0))',
              *(_column_test(i, f, dtypes[f.path], replay) for i,f in enumerate(fields))]
-    exec(_reader_code.format(**_code_of(fields), tests=' and '.join(tests),
-                             columns=', '.join(cols.get(f.path, '_zero') for f in place.fields)), env)
+    exec(_code(_reader_code.format(**_code_of(fields), tests=' and '.join(tests),
+                                   columns=', '.join(cols.get(f.path, '_zero') for f in place.fields))), env)
     return env['read']
