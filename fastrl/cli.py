@@ -21,13 +21,14 @@ from fastcore.script import anno_parser
 from . import __version__
 from .core import printable, rows_written, whole_number
 from .memory.bank import BankUnion, ExperienceBank, bank_about
+from .memory.checkpoint import fields_from
 from .memory.disk import FileLock, LoadError, Saved, is_ring, put_file, ring_at, verify as problems_of
 from .memory.episode_files import episode_head, read_episode_file
 from .memory.episodes import episode_problems, saved_episodes
 from .memory.frames import FrameRing, stored
 from .memory.place import frames_when_full, machine_memory
 from .memory.replay import ExperienceReplay
-from .memory.ring import Field, Ring, nest, torch_dtype
+from .memory.ring import Field, Ring, nest
 from .memory.stacks import fields_with_stacks
 
 # %% ../nbs/20_cli.ipynb #0a1783f8
@@ -54,14 +55,12 @@ def _ring_about(ring):
         more = dict(frames=dict(stack=ring.shown, stored=len(ring.pool), capacity=ring.pool.capacity))
     return _rows_about('Ring', stored(ring), ring.capacity, rows_written(ring), fields, **more)
 
-def _fields_in(about): return [Field(tuple(p), tuple(s), torch_dtype(d)) for p,s,d,_ in about['fields']]
-
 def _saved_about(saved):
     "What a folder holds, without reading a row"
-    fields,pieces,run = _fields_in(saved.ring),saved.manifest['pieces'],_training(saved)
+    fields,pieces,run = fields_from(saved.ring['fields']),saved.manifest['pieces'],_training(saved)
     more = {'training': {k: run['cbs']['score'][k] for k in ('steps','episodes')}} if run else {}
     if frames := saved.manifest.get('frames'):
-        fields = fields_with_stacks(fields, _fields_in(frames), frames['stack'])
+        fields = fields_with_stacks(fields, fields_from(frames['fields']), frames['stack'])
         more['frames'] = dict(stack=frames['stack'], stored=frames['total']-frames['oldest'],
                               capacity=frames['capacity'])
     if (files := saved_episodes(saved)) is not None:

@@ -295,7 +295,7 @@ def _room(self:Saved, files, rows, mapped, device='cpu', shared=False, path=None
     cap,spec = self.ring['capacity'],self.ring['fields']
     ring = self._empty_ring(cap, device=device, shared=shared, path=path)
     if not spec: return ring
-    fields = Fields(Field(tuple(p), tuple(shape), torch_dtype(dtype)) for p,shape,dtype,_ in spec)
+    fields = Fields(fields_from(spec))
     n = cap or len(self)
     if mapped:
         if self.renumbered or [p['rows'] for p,*_ in rows]!=[len(self)]:
@@ -324,7 +324,7 @@ def _fill_frames(self:Saved, ring, files, mapped):
     about,pool = self.manifest['frames'],ring.pool
     there = [p for p in pieces_of(self.manifest, 'frames') if p['file'] in files]
     if not about['fields']: return
-    fields = Fields(Field(tuple(p), tuple(shape), torch_dtype(dtype)) for p,shape,dtype,_ in about['fields'])
+    fields = Fields(fields_from(about['fields']))
     names = [name for *_,name in about['fields']]
     if mapped:
         if len(there)!=1:
