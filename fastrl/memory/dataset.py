@@ -151,7 +151,7 @@ class EpisodeDataset(IterableDataset):
         self.capacity,self.evictor = whole_number('capacity', capacity),FIFOEvictor() if evictor is None else evictor
         self.max_episodes = min(self.capacity, whole_number('max_episodes', self.capacity if max_episodes is None
                                                      else max_episodes))
-        self.table = Table(2*self.max_episodes+2 if self.any_order else self.max_episodes, **where)
+        self.table = Table(self.table_slots, **where)
         self.lock,self.writing,self.other,self._refill = threading.RLock(),None,None,None
         self._fields,self._flat,self._unsure = None,None,False # was an `add_episode` interrupted?
         self._changes = self.table.changes # at the end of our last one
@@ -161,6 +161,8 @@ class EpisodeDataset(IterableDataset):
     def scored(self): return getattr(self.evictor, 'score', None) is not None
     @property
     def any_order(self): return not oldest_first(self.evictor) # may an episode go out of the middle?
+    @property
+    def table_slots(self): return 2*self.max_episodes+2 if self.any_order else self.max_episodes # room for gaps
     @property
     def schema(self): # by path; `None` before the first episode
         if self._fields is None and self.table is not None and self.table.next_id: self.find_schema()

@@ -102,6 +102,10 @@ class EpisodeDataset(IterableDataset):
         ...
 
     @property
+    def table_slots(self):
+        ...
+
+    @property
     def schema(self):
         ...
 

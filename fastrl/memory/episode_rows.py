@@ -57,10 +57,12 @@ class RingBufferDataset(EpisodeDataset, Savable):
                              'or an evictor of your own: open it the same way')
         self.half_precision,self.ring = half_precision,Ring(self.capacity, device=device, shared=shared, path=path)
         # if any episode may go: the row of each position; the rows that are free, the next one last
-        self.places = whole_numbers(3*self.capacity, (), shared, path and f'{path}.places') if self.any_order else None
+        self.places = whole_numbers(self.n_places, (), shared, path and f'{path}.places') if self.any_order else None
         self.free = np.arange(self.capacity)[::-1] if self.any_order else None
         if self.ring.fields: self._open_existing()
 
+    @property
+    def n_places(self): return 3*self.capacity # of `places`: steps that went leave gaps
     @property
     def device(self): return self.ring.device
     @property
@@ -204,13 +206,15 @@ def _check_files(path):
 @patch
 def _begin_files(self:RingBufferDataset, path):
     "A table whose steps are gone is made anew. One that nobody has used yet stays: another process has it open"
-    n = 2*self.max_episodes+2 if self.any_order else self.max_episodes
     used,places = self.table.array.any(),_beside(path, 'places') # the steps were there before it was used
-    fits = self.table.slots==n and not (self.any_order and places.exists()
-                                        and len(Place(path=places).open())!=3*self.capacity)
+    fits = (self.table.slots==self.table_slots and
+            not (self.any_order and places.exists() and len(Place(path=places).open())!=self.n_places))
     if path.exists() or fits and not used: return
     lock = None if used else FileLock(self.table.place.path)
-    if not path.exists(): self.table = None; _clear_beside(path); self.table = Table(n, path=_beside(path, 'episodes'))
+    if not path.exists():
+        self.table = None # which lets go of its file
+        _clear_beside(path)
+        self.table = Table(self.table_slots, path=_beside(path, 'episodes'))
     del lock
 
 def _clear_beside(path):
@@ -444,4 +448,4 @@ def _move_to(self:RingBufferDataset, path):
     "The table goes to files beside `path`, the name that the rows get when all else is there"
     _clear_beside(path)
     self.table = Table(self.table.slots, path=_beside(path, 'episodes'))
-    if self.any_order: self.places = whole_numbers(3*self.capacity, path=_beside(path, 'places'))
+    if self.any_order: self.places = whole_numbers(self.n_places, path=_beside(path, 'places'))

@@ -31,6 +31,10 @@ class RingBufferDataset(EpisodeDataset, Savable):
         ...
 
     @property
+    def n_places(self):
+        ...
+
+    @property
     def device(self):
         ...
 
