@@ -37,6 +37,12 @@ def ctrl_c(): raise KeyboardInterrupt
 
 def same(a, b): assert a==b # `test_eq` takes a hundred times as long
 
+def test_compiled_lines_count():
+    "The functions that are compiled for the rows of a store are interrupted, too"
+    ring = Ring(9)
+    for _ in range(2): ring.add(n=1)
+    same(at_line(1, ctrl_c, lambda: ring.writer.fits(dict(n=1))), (None, ['fits']))
+
 def step(i, frames=False):
     "Step `i` of two environments that take turns, with episodes of five steps"
     e,t = i%2,i//2

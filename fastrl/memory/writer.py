@@ -114,7 +114,7 @@ def _can_be_code(fields): return all(type(o) in (str, int) for f in fields for o
 @lru_cache(256)
 def _code(text):
     "Compiled once for all stores with the same fields: compiling takes longer than making a store"
-    return compile(text, '<code for rows>', 'exec')
+    return compile(text, '<string>', 'exec') # as `exec` names it: tests interrupt its lines
 
 _code_names = dict(_type=type, _len=len, _int=int, _ndarray=np.ndarray, _floats={float, np.float64},
                    _holders={dict, tuple, OrderedDict, BD}, _lookup=(LookupError, TypeError, RuntimeError),
