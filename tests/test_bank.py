@@ -205,7 +205,7 @@ def alike(rng, bank, model):
     for a,b,e in zip(of, of[1:], list(model)): assert (a[0]!=b[0])==(bool(e.done) or a[1]!=b[1])
     assert {int(e.state[0]) for e in bank.sample(30)}<={int(e.state[0]) for e in model}
 
-@pytest.mark.parametrize('cap,seed', itertools.product((None,1,5,40), range(6)))
+@pytest.mark.parametrize('cap,seed', [(o, s) if s<2 else pytest.param(o, s, marks=pytest.mark.slow) for o,s in itertools.product((None,1,5,40), range(6))])
 def test_like_a_deque(tmp_path, cap, seed):
     "Sixty things, with rewards of all kinds, so that columns become wider"
     rng,bank,model,count = random.Random(seed),ExperienceBank(cap, session_id='me'),collections.deque(maxlen=cap),itertools.count(1)
@@ -921,7 +921,8 @@ interrupted = dict(add=lambda b: b.add(numbered(15)), text=lambda b: b.add(E('le
                    batch=lambda b: b.add_batch([numbered(i) for i in range(20,23)]), merge=lambda b: b.merge_inplace(others),
                    large=lambda b: b.add_batch([*map(numbered, range(30,40)), E(np.ones(3), info={1:2})]))
 
-@pytest.mark.parametrize('cap,n,name,every', [(4,9,'add',1), (4,9,'batch',11), (None,3,'wider',23),
+@pytest.mark.parametrize('cap,n,name,every', [(4,9,'add',7), (4,9,'batch',29), (None,3,'wider',47),
+    *(pytest.param(*o, marks=pytest.mark.slow) for o in ((4,9,'add',1), (4,9,'batch',11), (None,3,'wider',23))),
     *(pytest.param(*o, 1, marks=pytest.mark.long) for o in itertools.product((4,None), (0,9), interrupted)),
     *(pytest.param(None, 1023, o, 7, marks=pytest.mark.long) for o in interrupted)]) # the ring grows
 def test_interrupted(tmp_path, cap, n, name, every):

@@ -28,7 +28,7 @@ def places(tmp_path):
     yield dict(shared=True)
     yield dict(path=tmp_path/'rows')
 
-@pytest.mark.parametrize('where', (0, 1, 2), ids=('memory','shared','mapped'))
+@pytest.mark.parametrize('where', (0, *(pytest.param(o, marks=pytest.mark.slow) for o in (1, 2))), ids=('memory','shared','mapped'))
 @pytest.mark.parametrize('kind', (0, 1, 2), ids=('uniform','prioritized','normalized by memory'))
 @pytest.mark.parametrize('n_step', (None, 3))
 @pytest.mark.parametrize('nested', (False, True))

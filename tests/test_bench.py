@@ -69,6 +69,7 @@ def test_results(tmp_path):
     table = (tmp_path/'foundation.md').read_text()
     assert table.count('\n| ')==4 and 'No figure for SB3: not installed.' in table and '**no**' in table
 
+@pytest.mark.slow
 def test_recurrent(monkeypatch):
     "The code of the tutorial trains, also without one of its ingredients, and the table counts what it solved"
     monkeypatch.setattr(r2d2, 'tasks', {'toy': ('TMaze', dict(n=1200, T=8, burn_in=4, updates=1, eval_every=400), .95)})

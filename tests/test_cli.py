@@ -75,6 +75,7 @@ def test_info_of_a_memory_that_was_cleared(tmp_path):
     er.save(tmp_path/'run')
     for o in ('rows','run'): assert '3 rows of 4, 3 written in all' in here('info', o, cwd=tmp_path).stdout
 
+@pytest.mark.slow
 def test_info_and_verify(tmp_path):
     "What `info --json` prints is JSON and nothing else, and a failure leaves the output empty; `verify` finds one wrong bit"
     settings = '--n-envs', 2, '--max-sz', 1000, '--lr', .002

@@ -20,6 +20,7 @@ def draw(cache, first='', then='', **env):
     assert run.returncode==0, run.stderr
     return run.stdout
 
+@pytest.mark.slow
 def test_a_cache_that_is_full(tmp_path):
     "A disk without room, or a quota that is used up"
     full = 'import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))'

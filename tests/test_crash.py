@@ -12,7 +12,8 @@ def killed(*args, what='crash'):
 needs_fork = pytest.mark.skipif(not hasattr(os, 'fork'), reason='writers are forked, which this system cannot')
 
 @needs_fork
-def test_killed(): killed(20, 0)
+@pytest.mark.parametrize('times', (6, pytest.param(20, marks=pytest.mark.slow)))
+def test_killed(times): killed(times, 0)
 
 @pytest.mark.long
 @needs_fork

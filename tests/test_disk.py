@@ -87,6 +87,7 @@ print(sorted(os.listdir(folder+'/saved'))==before, ExperienceReplay.load(folder+
         for o in ('','/saved'): os.chmod(d+o, 0o755)
     assert out=='True\nTrue\nTrue 50\n'
 
+@pytest.mark.slow
 def test_read_only_rows():
     "Rows in a folder that may only be read: drawn by anybody, added to by nobody"
     with tempfile.TemporaryDirectory() as d:
@@ -281,9 +282,10 @@ class Life:
 
 @pytest.mark.parametrize('where', [None,'shared','path'])
 @pytest.mark.parametrize('cap', [*(pytest.param(o, marks=pytest.mark.slow) for o in (1,30)), 7, None])
-def test_put_back(tmp_path, cap, where):
+@pytest.mark.parametrize('seeds', [pytest.param(range(1), id='few'), pytest.param(range(1, 3), id='more', marks=pytest.mark.slow)])
+def test_put_back(tmp_path, cap, where, seeds):
     if cap is None and where: return
-    for seed in range(3):
+    for seed in seeds:
         rng = np.random.default_rng(seed)
         o = Life(rng, tmp_path/f'{seed}', cap, where)
         for _ in range(150):

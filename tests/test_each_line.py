@@ -397,12 +397,12 @@ def test_merged_beside(way, frames, tmp_path):
 
 @pytest.mark.filterwarnings('ignore:.* of 20') # half written rows, and a pool of frames that is full
 @pytest.mark.parametrize('way', merges)
-@pytest.mark.parametrize('frames', [False, pytest.param(True, marks=pytest.mark.slow)])
-def test_interrupted_merge(way, frames, tmp_path):
+@pytest.mark.parametrize('frames,every', [(False,11), *(pytest.param(*o, marks=pytest.mark.slow) for o in ((False,2), (True,97)))])
+def test_interrupted_merge(way, frames, every, tmp_path):
     "All rows of the other memory are there, or the first of them; they are joined as they were, and so are all later ones"
     there,(writer,_,other) = set(),to_merge(tmp_path, 0, frames)
     merges[way](writer, other) # what compiles is compiled now, or it would be after each interruption
-    for k in itertools.count(1, 97 if frames else 2):
+    for k in itertools.count(1, every):
         writer,_,other = to_merge(tmp_path, k, frames)
         met = at_line(k, ctrl_c, lambda: merges[way](writer, other))[1]
         if not met: break
@@ -489,7 +489,7 @@ def vector_step(t, mode):
     return dict(obs=column(was), actions=[0]*3, rewards=[1.]*3, terminated=over, truncated=[False]*3, next_obs=column(nxt), infos=infos, autoreset=mode)
 
 @pytest.mark.parametrize('mode', ['next_step','same_step'])
-@pytest.mark.parametrize('t', range(11, 15))
+@pytest.mark.parametrize('t', [11, *(pytest.param(o, marks=pytest.mark.slow) for o in (12, 13, 14))])
 def test_interrupted_vector(t, mode):
     "Once its rows are stored a step counts: the next one continues their episodes, and one that only resets is no row"
     for k in itertools.count(1, 5):
@@ -519,7 +519,7 @@ def test_interrupted_end_of_episode(files, tmp_path):
     assert k>300
 
 @pytest.mark.parametrize('mode', ['next_step','same_step'])
-@pytest.mark.parametrize('t', [11, 13, *(pytest.param(o, marks=pytest.mark.slow) for o in (12, 14))])
+@pytest.mark.parametrize('t', [11, *(pytest.param(o, marks=pytest.mark.slow) for o in (12, 13, 14))])
 def test_interrupted_vector_of_episodes(t, mode):
     "Each episode is stored once, whole, and without a step of another"
     for k in itertools.count(1, 5):

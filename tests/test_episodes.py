@@ -117,8 +117,8 @@ def history(tmp_path, cap, most, scored, n, rng):
 
 histories = [*itertools.product((1,3,20), (None,1,3), (False,True,'own'))]
 
-@pytest.mark.parametrize('cap,most,scored', [(1,None,False), (3,None,True), (20,3,'own'), *(
-    pytest.param(*o, marks=pytest.mark.slow) for o in ((20,None,False), (20,None,True), (20,3,True), (20,None,'own'), (3,3,'own')))])
+@pytest.mark.parametrize('cap,most,scored', [(3,None,True), (20,3,'own'), *(
+    pytest.param(*o, marks=pytest.mark.slow) for o in ((1,None,False), (20,None,False), (20,None,True), (20,3,True), (20,None,'own'), (3,3,'own')))])
 def test_history(tmp_path, cap, most, scored): history(tmp_path, cap, most, scored, 6, np.random.default_rng(0))
 
 @pytest.mark.long
@@ -382,7 +382,7 @@ def replays(tmp_path, n, scored, how, steps, cap, p, seed):
 
 both_kinds = [(1,False,'ring'),(3,False,'ring'),(3,True,'ring'),(2,'own','ring'),(3,False,'files'),(2,'own','files')]
 
-@pytest.mark.parametrize('n,scored,how', [*both_kinds[:2], *(pytest.param(*o, marks=pytest.mark.slow) for o in both_kinds[2:5]), both_kinds[5]])
+@pytest.mark.parametrize('n,scored,how', [*both_kinds[:2], *(pytest.param(*o, marks=pytest.mark.slow) for o in both_kinds[2:])])
 def test_replays(tmp_path, n, scored, how): replays(tmp_path, n, scored, how, 90 if how=='ring' else 40, 25, .15, 0)
 
 @pytest.mark.long
@@ -735,7 +735,7 @@ def in_threads(f, n):
     for t in ts: t.start()
     return ts,errors
 
-@pytest.mark.parametrize('cap,scored', [(60,False), (60,True), (3000,False)])
+@pytest.mark.parametrize('cap,scored', [(60,False), (60,True), pytest.param(3000, False, marks=pytest.mark.slow)])
 @pytest.mark.parametrize('clone', [copy.deepcopy, lambda o: pickle.loads(pickle.dumps(o))])
 def test_copied_beside_threads(cap, scored, clone):
     "A copy has the episodes of one moment, whole, however many a thread adds meanwhile"
@@ -1125,6 +1125,7 @@ def remains(make, k, scored, d):
     if saved: ds.checkpoint(run); agree(RingBufferDataset.load(run, evictor=ds.evictor), m)
     return m
 
+@pytest.mark.slow
 def test_interrupted_clear(tmp_path):
     "All or none are gone, in memory and in files, wherever it is interrupted; what comes later finds its room"
     for scored,kind in itertools.product((False,True), ('ring','path','files')):

@@ -114,7 +114,7 @@ def table(caps, pads, stacks, marginal):
             if margin==.05: assert len(memory)==min(cap, i+1), f'{at}: {len(memory)} rows'
 
 pytestmark = pytest.mark.filterwarnings('ignore:.*rows are kept')
-@pytest.mark.parametrize('cap', (1,2,5))
+@pytest.mark.parametrize('cap', (1, 2, pytest.param(5, marks=pytest.mark.slow)))
 def test_table(cap): table((cap,), ('repeat','zeros'), (0,1,3), (2,))
 
 @pytest.mark.long
@@ -194,7 +194,7 @@ class History:
             self.memory.bs,n_step = 6,self.rng.randint(1, 4)
             check(self.memory, self.world, at, self.base, n_step, sequences=i%3==0)
 
-@pytest.mark.parametrize('seed', range(40))
+@pytest.mark.parametrize('seed', [*range(16), *(pytest.param(o, marks=pytest.mark.slow) for o in range(16, 40))])
 def test_histories(seed, tmp_path): History(seed, tmp_path).run(25)
 
 @pytest.mark.long
@@ -213,7 +213,7 @@ def inside(ring):
     envs = sorted((k, o.serial, o.episode, o.step, o.numbers, [bits(f[0]) for f in o.frames]) for k,o in new.envs.items())
     return [(o.total, o.seams, bits(o.place.packed.numpy()) if o.fields else b'') for o in (ring, pool)],envs,(new.seen, new.base, new.barrier, new.last.tolist(), ring.warned)
 
-@pytest.mark.parametrize('seed', range(40))
+@pytest.mark.parametrize('seed', [*range(16), *(pytest.param(o, marks=pytest.mark.slow) for o in range(16, 40))])
 def test_short_way(seed, monkeypatch):
     "Rows that take the short way, one or several at a time, leave all as the long way does, which also says what is wrong with some"
     rng = random.Random(seed)
@@ -762,7 +762,7 @@ def same_batches(a, b, at):
     assert list(a)==list(b), at
     for p,v in a.items(): assert torch.equal(b[p], v) and b[p].dtype==v.dtype, f'{at}: {p}'
 
-@pytest.mark.parametrize('seed', range(5))
+@pytest.mark.parametrize('seed', [*range(2), *(pytest.param(o, marks=pytest.mark.slow) for o in range(2, 5))])
 @pytest.mark.parametrize('form', ('short','wide','image','nested'))
 def test_observations_once(form, seed, tmp_path):
     "Each stored once, they come in the batches of a memory that stores them twice, whatever happens to both"

@@ -72,7 +72,7 @@ def identical_rows(memory, eps):
         identical(got, map_leaves(lambda o: o if o.ndim>1 else o[:,None], v)) # a number per row is a column (n,1)
 
 # %% Minari
-@pytest.mark.parametrize('data_format', formats)
+@pytest.mark.parametrize('data_format', [formats[0], *(pytest.param(o, marks=pytest.mark.slow) for o in formats[1:])])
 @pytest.mark.parametrize('kind', [*all_spaces])
 def test_round_trip(kind, data_format):
     "Dataset → memory → dataset → memory: any space, in all of Minari's storages"

@@ -37,7 +37,7 @@ def test_mixed_up_rows(tmp_path, how):
         with pytest.raises(ExperienceReplayException, match='row 3 should follow row 2'): m.sample()
 
 # %% What changed, over many checkpoints
-@pytest.mark.parametrize('frame_stack', [None,0])
+@pytest.mark.parametrize('frame_stack', [None, pytest.param(0, marks=pytest.mark.slow)])
 @pytest.mark.parametrize('sampler', [Uniform,Prioritized])
 @pytest.mark.parametrize('max_sz', [60, pytest.param(1000, marks=pytest.mark.slow)])
 def test_changes_of_joined_files(tmp_path, max_sz, sampler, frame_stack):
@@ -167,6 +167,7 @@ def test_folders_without_fsync(tmp_path):
         assert same(Ring.load(tmp_path)[:], r[:])
     with mock.patch.object(os, 'fsync', side_effect=OSError(errno.EINVAL, 'Invalid argument')), pytest.raises(OSError): r.save(tmp_path)
 
+@pytest.mark.slow
 def test_large_state(tmp_path):
     r = one_row()
     r.save(tmp_path)
@@ -334,10 +335,11 @@ def test_link(edited, ten):
     (bad/name).symlink_to(ten/name)
     with pytest.raises(LoadError, match='is not an ordinary file'): Ring.load(bad)
 
-def test_any_damage(edited):
+@pytest.mark.parametrize('times', (60, pytest.param(300, marks=pytest.mark.slow)))
+def test_any_damage(edited, times):
     "A flipped bit or a cut anywhere in the folder is an error, and nothing is written"
     rng = random.Random(0)
-    for i in range(300):
+    for i in range(times):
         bad = edited()
         o = rng.choice(sorted(bad.iterdir()))
         raw = bytearray(o.read_bytes())
@@ -414,6 +416,7 @@ def test_saved_before(tmp_path):
     flip(next(rows.glob('rows-*')), -1)
     with pytest.raises(LoadError, match='checksum'): ExperienceReplay.load(rows)
 
+@pytest.mark.slow
 def test_saved_at_exit(tmp_path):
     "A handler of `atexit` saves and loads memories of any size, when no thread can start any more"
     code = f"""
