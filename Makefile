@@ -29,11 +29,11 @@ install: .venv/.installed ## make .venv, with what developing needs
 	@touch $@
 
 test: export OMP_NUM_THREADS = 1
-test: install ## run the notebooks and the repository's tests, side by side in `PROCS=2` processes
+test: install ## run the library's notebooks and the repository's tests, side by side in `PROCS=2` processes
 	$(BIN)/python -m pytest -n $(PROCS) --maxschedchunk=1
 
 test-slow: export OMP_NUM_THREADS = 1
-test-slow: install ## run the checks that take seconds each: trainings, clusters, kills, a browser
+test-slow: install ## run the tutorials and recipes, and what takes seconds each: trainings, clusters, kills, a browser
 	$(BIN)/python -m pytest -m 'slow and not long' -n $(PROCS) --maxschedchunk=1
 
 test-long: export OMP_NUM_THREADS = 1

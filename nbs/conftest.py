@@ -20,9 +20,6 @@ env = dict(IN_TEST='1', PLOTLY_RENDERER='plotly_mimetype', MPLBACKEND='agg', SDL
 optional = dict(sb3='stable_baselines3')
 def lacks(name): return (need := optional.get(re.split(r'[./_]', name)[-1])) and not find_spec(need)
 
-# pages that train for long or start many processes: `make test-slow` runs them, and so does whoever names one
-slow = {'cluster','fastai','larger_than_ram','many_workers','offline_online','recipes','sac'}
-
 @cache
 def library_classes():
     "Those of all modules: a later import changes none of them"
@@ -84,7 +81,8 @@ class NbFile(pytest.File):
     def collect(self):
         item = NbItem.from_parent(self, name=self.path.stem)
         named = [self.config.invocation_params.dir/o.partition('::')[0] for o in self.config.args]
-        if self.path.stem in slow and self.path not in named: item.add_marker('slow')
+        # many of these pages train, or start processes: `make test-slow` runs them, and so does whoever names one
+        if self.path.parent.name in ('howto','tutorials') and self.path not in named: item.add_marker('slow')
         yield item
         if any('long' in c.directives_ for c in nb_test_cells(self.path, skip_flags, ['long'])):
             item = NbItem.from_parent(self, name=f'{self.path.stem}-long', force=['long'])

@@ -15,14 +15,18 @@ from torch import tensor
 
 library = f'{Path(fastrl.__file__).parent}/' # not all that lies in a clone of this name, as `.venv` does
 
+@functools.cache
+def is_with(file, line):
+    "Such a line comes once more at its end, where no signal is handled"
+    return linecache.getline(file, line).strip().startswith('with ')
+
 def at_line(k, act, f, only=None):
     "Call `f`, and `act` at the `k`-th line of this library that runs in it: the result, and the functions whose lines were met"
     n,met = itertools.count(1),[]
     def trace(frame, event, _):
         code = frame.f_code
         if not code.co_filename.startswith(library) and code.co_filename!='<string>' or only and code.co_name not in only: return
-        # the line of a `with` comes once more at its end, where no signal is handled
-        if event=='line' and not linecache.getline(code.co_filename, frame.f_lineno).strip().startswith('with ') and next(n)==k:
+        if event=='line' and not is_with(code.co_filename, frame.f_lineno) and next(n)==k:
             met.append(code.co_name)
             sys.settrace(None)
             act()
@@ -450,10 +454,11 @@ def test_interrupted_union(limit, tmp_path):
 bank_calls = dict(add=lambda a, b: a.add(create_experience([9.], 9, .5, [0.], False)), add_batch=lambda a, b: a.add_batch([*b]),
                   merge=lambda a, b: a.merge_inplace(b), sample=lambda a, b: a.sample(2), slice=lambda a, b: a[:], clear=lambda a, b: a.clear(),
                   own_rows=lambda a, b: (o := a.reader(), o.own_rows()), pickle=lambda a, b: copy.deepcopy(a))
+@pytest.mark.parametrize('every', (8, pytest.param(3, marks=pytest.mark.slow)))
 @pytest.mark.parametrize('name', bank_calls)
-def test_interrupted_bank(name):
+def test_interrupted_bank(name, every):
     "Other threads need not wait for a call that has ended"
-    for k in itertools.count(1, 3):
+    for k in itertools.count(1, every):
         banks = a,b = [ExperienceBank() for _ in range(2)]
         for i,o in enumerate(banks): o.add_batch([create_experience([float(j)], j, 0, [0.], False) for j in range(i, 3)])
         met = at_line(k, ctrl_c, lambda: bank_calls[name](a, b))[1]
@@ -519,10 +524,10 @@ def test_interrupted_end_of_episode(files, tmp_path):
     assert k>300
 
 @pytest.mark.parametrize('mode', ['next_step','same_step'])
-@pytest.mark.parametrize('t', [11, *(pytest.param(o, marks=pytest.mark.slow) for o in (12, 13, 14))])
-def test_interrupted_vector_of_episodes(t, mode):
+@pytest.mark.parametrize('t,every', [(11,14), *(pytest.param(o, 5, marks=pytest.mark.slow) for o in (11, 12, 13, 14))])
+def test_interrupted_vector_of_episodes(t, every, mode):
     "Each episode is stored once, whole, and without a step of another"
-    for k in itertools.count(1, 5):
+    for k in itertools.count(1, every):
         er = EpisodeReplay(RingBufferDataset(200), 4, 2)
         for i in range(t): er.add_vector(**vector_step(i, mode))
         n = er.vectors.vectors[0]['running'].t

@@ -260,7 +260,7 @@ def odd_forms(v):
             t, t.float().requires_grad_(), t.bfloat16(), torch.conj(t.to(torch.complex64)), torch._neg_view(t.float()), t.to('meta'), t.float().to_sparse()]
 
 @pytest.mark.parametrize('one,stack', [(True,2), (False,0), *(pytest.param(*o, marks=pytest.mark.slow) for o in ((True,0), (False,2)))])
-@pytest.mark.parametrize('told', (names, names[:-3], [o for o in names if o!='step']))
+@pytest.mark.parametrize('told', (names, *(pytest.param(o, marks=pytest.mark.slow) for o in (names[:-3], [o for o in names if o!='step']))))
 def test_short_way_leaves(told, stack, one, monkeypatch):
     "An unusual value in a row or batch is taken or refused as the long way does, in the same words"
     def step(world): return {o: u.astype('f4') if 'state' in o else u for o,u in world.step().items() if o in told}

@@ -792,7 +792,7 @@ def steps_saved(folder):
     except LoadError: return -1
 
 @needs_fork
-@pytest.mark.parametrize('times', (6, pytest.param(100, marks=long)))
+@pytest.mark.parametrize('times', (4, pytest.param(6, marks=pytest.mark.slow), pytest.param(100, marks=long)))
 def test_killed_and_resumed(times, tmp_path):
     "A life that is killed again and again goes on as one that is not"
     def live(er, k, seed, folder):

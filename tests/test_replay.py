@@ -291,8 +291,8 @@ draws_in_worker = dict(sample=lambda er: er.sample, several=lambda er: lambda: e
                        whole=lambda er: er.sample_sequences, ahead=lambda er: lambda: next(er.loader()), stream=made_before, seeded=seeded_within)
 
 @pytest.mark.skipif(not hasattr(os, 'fork'), reason='the workers are forked, which this system cannot')
-@pytest.mark.parametrize('way,sampler', [*((o, Uniform) for o in ('sample','ahead','seeded')), ('rows',Prioritized), *(pytest.param(*o, marks=pytest.mark.slow)
-    for o in (*((k, Uniform) for k in ('several','rows','whole','stream')), ('sample',Prioritized)))])
+@pytest.mark.parametrize('way,sampler', [('ahead',Uniform), ('rows',Prioritized), *(pytest.param(*o, marks=pytest.mark.slow)
+    for o in (*((k, Uniform) for k in ('sample','seeded','several','rows','whole','stream')), ('sample',Prioritized)))])
 def test_workers_draw_apart(way, sampler):
     "Workers of a `DataLoader`, and its epochs, draw other rows; for the same seeds the same ones, and those of a seed that they were given"
     er = ExperienceReplay(8, 400, 1, sampler=sampler(seed=0), seed=0, shared=True, schema=dict(n=((), torch.int64), terminated=((), torch.bool), truncated=((), torch.bool), env_id=((), torch.int64)))
