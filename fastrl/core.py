@@ -14,12 +14,14 @@ __all__ = ['leaves', 'map_leaves', 'path_name', 'leaf_at', 'printable', 'differe
            'writable', 'OwnArrays', 'prefetch', 'in_large_pages']
 
 # %% ../nbs/00_core.ipynb #4703f0cd
-import ctypes, functools, math, mmap, numba, signal, sys, threading, time, warnings
+import ctypes, functools, math, mmap, numba, signal, sys, threading, time, warnings, zlib
 from contextlib import contextmanager
 from difflib import get_close_matches
 from html import escape
+from importlib.util import find_spec
 from inspect import signature
 from operator import index
+from pathlib import Path
 from pickle import UnpicklingError
 from textwrap import fill
 import numpy as np, torch
@@ -440,21 +442,12 @@ def warn_user(
 
 # %% ../nbs/00_core.ipynb #e565a95c
 class Progress:
-    "A progress bar that appears after `patience` seconds, if anybody can see it"
-    def __init__(self,
-        total:int=None, # Without it nobody knows how much there is to do
-        patience:float=2.,
-    ):
-        """- `total`: Without it nobody knows how much there is to do"""
+    "A progress bar that appears after `patience` seconds, if anybody can see it; `total` says how much there is to do"
+    def __init__(self, total:int=None, patience:float=2.):
         self.total,self.due,self.bar = total,time.monotonic()+patience,None
 
-    def update(self,
-        done:int, # How much is done by now
-        comment:str='', # Stands behind the bar
-    ):
-        """Show that `done` of `total` are done
-        - `done`: How much is done by now
-        - `comment`: Stands behind the bar"""
+    def update(self, done:int, comment:str=''):
+        "Show that `done` of `total` are done; `comment` stands behind the bar"
         if self.bar is None and time.monotonic()>=self.due: self.bar,self.due = progress(self.total),math.inf
         if self.bar is None: return
         self.bar.comment = comment
@@ -502,11 +495,18 @@ def _jit_on():
         try: yield
         finally: numba.config.DISABLE_JIT = was
 
+@functools.cache
+def _sources():
+    "Changes with any module: numba looks for changes in a loop's own file, and not in those of the loops that it calls"
+    folder = Path(find_spec('fastrl').submodule_search_locations[0])
+    return zlib.crc32(b''.join(o.read_bytes() for d in (folder, folder/'memory') for o in sorted(d.glob('*.py'))))
+
 def compiled(f):
     "`f`, compiled by numba and cached for the next process; a Ctrl-C waits until it is compiled"
     with _jit_on():
         try: res = numba.njit(nogil=True, cache=True)(f)
         except RuntimeError: res = numba.njit(nogil=True)(f) # a read-only installation and home
+    if file := getattr(res._cache, '_cache_file', None): file._source_stamp = file._source_stamp,_sources()
     make = res.compile
     def compile(sig):
         with signals_held(), _jit_on():

@@ -217,19 +217,16 @@ def warn_user(message: str):
     ...
 
 class Progress:
-    """A progress bar that appears after `patience` seconds, if anybody can see it"""
+    """A progress bar that appears after `patience` seconds, if anybody can see it; `total` says how much there is to do"""
     total: int | None
     due: Any
     bar: Any
 
     def __init__(self, total: int | None=None, patience: float=2.0):
-        """- `total`: Without it nobody knows how much there is to do"""
         ...
 
     def update(self, done: int, comment: str=''):
-        """Show that `done` of `total` are done
-        - `done`: How much is done by now
-        - `comment`: Stands behind the bar"""
+        """Show that `done` of `total` are done; `comment` stands behind the bar"""
         ...
 
 def progress(total):

@@ -1,7 +1,7 @@
 "Compiled loops run whatever becomes of numba's cache, and whatever numba is told to leave uncompiled"
-import os, subprocess, sys
+import os, shutil, subprocess, sys
 from pathlib import Path
-import pytest
+import fastrl, pytest
 
 code = '''
 {first}
@@ -40,3 +40,15 @@ def test_numba_that_compiles_nothing(tmp_path):
     "`NUMBA_DISABLE_JIT` is for the user's own loops, which stay Python"
     mine = 'import numba\nprint(numba.config.DISABLE_JIT, type(numba.njit(lambda: 1)).__name__)'
     assert draw(tmp_path, then=mine, NUMBA_DISABLE_JIT='1')=='[0, 3]\n1 function\n'
+
+@pytest.mark.slow
+def test_a_module_that_changed(tmp_path):
+    "What another module compiled is compiled anew when a loop that it calls has changed, or it would be called as it was"
+    at = shutil.copytree(Path(fastrl.__file__).parent, tmp_path/'fastrl', ignore=shutil.ignore_patterns('__pycache__')) # with its times
+    code = 'from fastrl.memory.experience_replay import *; er = ExperienceReplay(20, 99, 1, seed=0)+dict(n=range(99)); print(er.sample()[1].tolist())'
+    def drawn(**env): return subprocess.run([sys.executable, '-c', code], cwd=tmp_path, env={**os.environ, **env}, capture_output=True, text=True, check=True).stdout
+    was,random = drawn(),at/'memory/random.py'
+    assert drawn()==was
+    random.write_text(random.read_text().replace('0xBF58476D1CE4E5B9', '0xBF58476D1CE4E5B1'))
+    now = drawn()
+    assert now!=was and now==drawn(NUMBA_CACHE_DIR=str(tmp_path/'new'))

@@ -88,6 +88,7 @@ def agree(ds, m):
     assert ((ds.episode_lengths, ds.num_episodes, ds.num_timesteps, ds.is_full, len(ds))
             ==([len(o) for o in m.eps], len(m.eps), n, m.full, n))
     assert [ds[i]['x'].tolist() for i in range(len(m.eps))]==m.eps
+    for T in (2, 5): assert (ds.table.has(T), ds.table.has_shorter(T))==(any(len(o)>=T for o in m.eps), any(len(o)<T for o in m.eps))
     assert [ds[i]['y'][:,1].tolist() for i in range(-len(m.eps), 0)]==[[2.*o for o in xs] for xs in m.eps]
 
 def fill(ds, m, n, rng, at=0, every=1, most=None):
