@@ -527,6 +527,7 @@ def _raised_in(e):
     while type(e) is SystemError and e.__cause__ is not None: e = e.__cause__
     return e
 
+# %% ../nbs/00_core.ipynb #4c70227a
 @compiled
 def check_idxs(
     idxs, # `(k,)`, an array of ints
