@@ -70,14 +70,16 @@ class EpsilonGreedy:
         """- `states`: `(n, …)`, one state per environment
         - returns: actions `(n,)`"""
         n = (states if isinstance(states, Tensor) else next(leaves(states))[1]).shape[0]
-        explore = self.rng.random(n)<self.epsilon # NumPy is quicker than torch for a few numbers
+        chance,eps = self.rng.random(n),min(1., self.epsilon) # NumPy is quicker than torch for a few numbers
+        explore = chance<eps
         k = np.count_nonzero(explore)
         self.steps += n
         if self.n_actions is None or k<n: # else nobody needs the network
             q = greedy_values(self.model, states).numpy()
             self.n_actions,actions = q.shape[1],q.argmax(1)
-        anything = self.rng.integers(0, self.n_actions, n)
-        actions = anything if k==n else np.where(explore, anything, actions) if k else actions
+        if k: # where a chance lies between 0 and epsilon says which action
+            anything = (chance/eps*self.n_actions).astype(np.int64)
+            actions = anything if k==n else np.where(explore, anything, actions)
         return torch.from_numpy(actions+first if (first := self.first) else actions)
 
 def _first_of(model):

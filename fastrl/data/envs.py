@@ -40,10 +40,11 @@ class SyncEnvs(SyncVectorEnv):
             if wait: o,info = env.reset()
             else:
                 o,reward[i],te,tr,info = env.step(action)
-                terminated[i],truncated[i] = te,tr
-                if (te or tr) and mode==AutoresetMode.SAME_STEP:
-                    infos = self._add_info(infos, dict(final_obs=np.array(o), final_info=info), i)
-                    o,info = env.reset()
+                if te or tr:
+                    terminated[i],truncated[i] = te,tr
+                    if mode==AutoresetMode.SAME_STEP:
+                        infos = self._add_info(infos, dict(final_obs=np.array(o), final_info=info), i)
+                        o,info = env.reset()
             obs[i] = o
             if info: infos = self._add_info(infos, info, i)
         self._env_obs,self._autoreset_envs = list(obs),terminated|truncated # `reset` reads them
