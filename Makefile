@@ -11,6 +11,8 @@ BENCH_PIP = .venv-bench/bin/python -m pip install -q -c $(CONSTRAINTS)
 export PLOTLY_RENDERER := plotly_mimetype
 export MPLBACKEND := agg
 export SDL_VIDEODRIVER := dummy
+# Images for containers set it; then each process that a test starts would compile all that it imports
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: help install test test-slow test-long demo learn bench docs dist export readme save check clean
 

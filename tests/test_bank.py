@@ -1048,8 +1048,7 @@ def test_odd_ones_by_threads():
 copies = dict(save=lambda b, at: ExperienceBank.load(b.save(at)), pickle=lambda b, at: pickle.loads(pickle.dumps(b)),
               deepcopy=lambda b, at: copy.deepcopy(b), merge=lambda b, at: b.merge(ExperienceBank()), iter=lambda b, at: b,
               slice=lambda b, at: b[:], recent=lambda b, at: b.get_recent(150))
-@pytest.mark.parametrize('name', copies)
-@pytest.mark.parametrize('cap', [None, 150])
+@pytest.mark.parametrize('cap,name', [*itertools.product((None,150), [*copies][1:]), (150,'save'), pytest.param(None, 'save', marks=pytest.mark.slow)])
 def test_copied_beside_threads(tmp_path, cap, name):
     "A copy is of one moment: the rows that each thread had added until then, whole"
     bank = ExperienceBank(cap)

@@ -386,8 +386,7 @@ def to_merge(tmp_path, k, frames):
     return writer,reader,other
 merges = {'extend': lambda er, other: er.extend(other), '+': lambda er, other: er+other.memory}
 
-@pytest.mark.parametrize('way', merges)
-@pytest.mark.parametrize('frames', [False, True])
+@pytest.mark.parametrize('frames,way', [(False,'extend'), (True,'+'), *(pytest.param(*o, marks=pytest.mark.slow) for o in ((False,'+'), (True,'extend')))])
 def test_merged_beside(way, frames, tmp_path):
     "Whoever draws while memories are merged joins no row of one to a row of the other, then or later"
     for k in itertools.count(1, 97 if frames else 13):

@@ -166,7 +166,7 @@ cases = [pytest.param(range(1), id='few'), pytest.param(range(1, 8), id='more', 
 @pytest.mark.filterwarnings('ignore:in three steps no environment continued')
 @pytest.mark.parametrize('seeds', cases)
 @pytest.mark.parametrize('how', ('ring', pytest.param('files', marks=pytest.mark.slow)))
-@pytest.mark.parametrize('mode', modes)
+@pytest.mark.parametrize('mode', ('next_step', *(pytest.param(o, marks=pytest.mark.slow) for o in modes if o!='next_step')))
 def test_episodes_as_they_were(mode, how, seeds, tmp_path):
     "Each episode that is held is one that an environment had, in the order in which they ended"
     for seed in seeds: History(seed, mode, how, tmp_path/str(seed)).run(60 if how=='ring' else 40)

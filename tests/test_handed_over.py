@@ -173,7 +173,7 @@ def test_saved_beside_a_writer(scored, where, tmp_path):
     finally: p.kill(); p.join()
 
 @pytest.mark.skipif('fork' not in mp.get_all_start_methods(), reason='this system cannot fork')
-@pytest.mark.parametrize('copied', [copy.deepcopy, lambda o: pickle.loads(pickle.dumps(o))], ids=['deepcopy','pickle'])
+@pytest.mark.parametrize('copied', [copy.deepcopy, pytest.param(lambda o: pickle.loads(pickle.dumps(o)), marks=pytest.mark.slow)], ids=['deepcopy','pickle'])
 @pytest.mark.parametrize('scored', [False,True])
 def test_episodes_copied_beside_a_writer(scored, copied):
     "A copy of episodes to which another process adds has whole ones, and goes on by itself"

@@ -123,7 +123,7 @@ def check_seven(state, size):
 def long(*args): return pytest.param(*args, marks=pytest.mark.long)
 def slow(*args): return pytest.param(*args, marks=pytest.mark.slow)
 
-@pytest.mark.parametrize('kind,n', [('embedded',2), slow('dask',2), ('asyncflow',1), slow('asyncflow on dask',1), *(
+@pytest.mark.parametrize('kind,n', [slow('embedded',2), slow('dask',2), ('asyncflow',1), slow('asyncflow on dask',1), *(
     long(o, 2) for o in ('executor','asyncflow','asyncflow by commands','asyncflow on dask'))])
 def test_seven(kind, n, cluster, tmp_path):
     got,pe = states(seven, kind, cluster, tmp_path, n, timeout=200, min_envs=3)

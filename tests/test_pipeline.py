@@ -549,8 +549,7 @@ def write_on(er, first, count, seed):
         time.sleep(rng.choice((0,.0005,.001)))
 
 @needs_fork
-@pytest.mark.parametrize('sampler', (Uniform,Prioritized))
-@pytest.mark.parametrize('where', ('shared','path'))
+@pytest.mark.parametrize('where,sampler', [('shared',Uniform), ('path',Prioritized), *(pytest.param(*o, marks=pytest.mark.slow) for o in (('shared',Prioritized), ('path',Uniform)))])
 @pytest.mark.parametrize('secs', (1.5, pytest.param(20, marks=long)))
 def test_writer_beside(secs, where, sampler, tmp_path):
     "While another process adds, each row that is drawn is whole, and each sequence one of a single episode"
@@ -629,7 +628,7 @@ def look_at_torn(er, where, wide):
     whole(er.memory, where, wide=wide)
 
 @needs_fork
-@pytest.mark.parametrize('opened', ('before','after'))
+@pytest.mark.parametrize('opened', ('before', pytest.param('after', marks=pytest.mark.slow)))
 @pytest.mark.parametrize('times', (2, pytest.param(40, marks=long)))
 def test_killed_writer(times, opened, tmp_path, caplog):
     "A writer was killed in the midst: its torn rows are left out, at once, with a warning that counts them"
@@ -738,8 +737,7 @@ def follows_nothing(er, where, total):
         assert not bad.any(), f'{where}: a sequence joins rows {n[bad].tolist()} over the load at {total}'
 
 @seeds(15, 300)
-@pytest.mark.parametrize('how', ('save','checkpoint'))
-@pytest.mark.parametrize('to', ('here','path'))
+@pytest.mark.parametrize('to,how', [('here','save'), ('path','checkpoint'), *(pytest.param(*o, marks=pytest.mark.slow) for o in (('here','checkpoint'), ('path','save')))])
 def test_resume(to, how, seeds, tmp_path):
     "A memory that was loaded draws what the one draws that was not interrupted, as long as it lives"
     for seed in seeds:

@@ -29,6 +29,15 @@ def test_found(name):
     got = found(getattr(broken, name))
     assert name in got and not got.keys()-{name}-also.get(name, set())
 
+@pytest.mark.slow
+@pytest.mark.parametrize('sampler', ('Uniform','Prioritized'))
+def test_ours_with_two_steps(sampler):
+    "The notebook checks one step and five"
+    from fastrl.memory import sample
+    from fastrl.memory.check import check_memory
+    from fastrl.memory.replay import ExperienceReplay
+    check_memory(lambda cap: ExperienceReplay(bs=8, max_sz=cap, warmup_sz=1, n_step=2, gamma=.9, sampler=getattr(sample, sampler)(seed=0)), samples=1)
+
 def test_more_found():
     assert found(broken.next_row).keys()>={'time_limit','last_state','write_cursor'}
     assert 'give out its own arrays' in found(broken.aliasing_out)['aliasing']

@@ -81,8 +81,8 @@ def test_episodes_of_make_vec(kind, mode):
         assert (e['terminated']|e['truncated']).tolist()==[False]*(len(e['obs'])-2)+[True,False]
     assert any(e['truncated'].any() for e in episodes) and any(e['terminated'].any() for e in episodes)
 
-@pytest.mark.parametrize('frame_stack', (None,4))
-@pytest.mark.parametrize('mode', (AutoresetMode.NEXT_STEP,AutoresetMode.SAME_STEP), ids=lambda o: o.value) # it has no third one
+@pytest.mark.parametrize('mode,frame_stack', [(AutoresetMode.NEXT_STEP,4), (AutoresetMode.SAME_STEP,None), *( # it has no third one
+    pytest.param(*o, marks=pytest.mark.slow) for o in ((AutoresetMode.NEXT_STEP,None), (AutoresetMode.SAME_STEP,4)))], ids=str)
 def test_ale(mode, frame_stack):
     "ALE's vector: each next stack continues the stack before it, at time limits too, and none begins an episode"
     n,limit,steps = 3,25,60
