@@ -206,6 +206,7 @@ def alike(rng, bank, model):
     assert {int(e.state[0]) for e in bank.sample(30)}<={int(e.state[0]) for e in model}
 
 @pytest.mark.parametrize('cap,seed', [(o, s) if s<2 else pytest.param(o, s, marks=pytest.mark.slow) for o,s in itertools.product((None,1,5,40), range(6))])
+@pytest.mark.halved
 def test_like_a_deque(tmp_path, cap, seed):
     "Sixty things, with rewards of all kinds, so that columns become wider"
     rng,bank,model,count = random.Random(seed),ExperienceBank(cap, session_id='me'),collections.deque(maxlen=cap),itertools.count(1)
@@ -1048,7 +1049,9 @@ def test_odd_ones_by_threads():
 copies = dict(save=lambda b, at: ExperienceBank.load(b.save(at)), pickle=lambda b, at: pickle.loads(pickle.dumps(b)),
               deepcopy=lambda b, at: copy.deepcopy(b), merge=lambda b, at: b.merge(ExperienceBank()), iter=lambda b, at: b,
               slice=lambda b, at: b[:], recent=lambda b, at: b.get_recent(150))
-@pytest.mark.parametrize('cap,name', [*itertools.product((None,150), [*copies][1:]), (150,'save'), pytest.param(None, 'save', marks=pytest.mark.slow)])
+@pytest.mark.parametrize('name', copies)
+@pytest.mark.parametrize('cap', [None, 150])
+@pytest.mark.halved
 def test_copied_beside_threads(tmp_path, cap, name):
     "A copy is of one moment: the rows that each thread had added until then, whole"
     bank = ExperienceBank(cap)

@@ -32,6 +32,7 @@ def places(tmp_path):
 @pytest.mark.parametrize('kind', (0, 1, 2), ids=('uniform','prioritized','normalized by memory'))
 @pytest.mark.parametrize('n_step', (None, 3))
 @pytest.mark.parametrize('nested', (False, True))
+@pytest.mark.halved
 def test_one_step_is_the_general_way(tmp_path, where, kind, n_step, nested):
     "Both ways draw the same rows, numbers and weights, at every fill and cursor, with TD errors between the draws"
     rng = random.Random(kind)
@@ -154,6 +155,7 @@ def pairs(er, k, **kwargs): return [er.sample(**kwargs) for _ in range(k)]
 @pytest.mark.parametrize('kind', range(5), ids=('uniform','prioritized','normalized by memory','own','subclass'))
 @pytest.mark.parametrize('n_step', (None, 3))
 @pytest.mark.parametrize('nested', (False, True))
+@pytest.mark.halved
 def test_dozen_is_as_many_draws(tmp_path, where, kind, n_step, nested):
     "Bit for bit what as many calls of `sample` give: rows, numbers, weights, `beta`; and then both go on alike"
     for cap,rows in ((1, 3), (7, 20), (40, 33)):

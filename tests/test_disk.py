@@ -283,6 +283,7 @@ class Life:
 @pytest.mark.parametrize('where', [None,'shared','path'])
 @pytest.mark.parametrize('cap', [*(pytest.param(o, marks=pytest.mark.slow) for o in (1,30)), 7, None])
 @pytest.mark.parametrize('seeds', [pytest.param(range(1), id='few'), pytest.param(range(1, 3), id='more', marks=pytest.mark.slow)])
+@pytest.mark.halved
 def test_put_back(tmp_path, cap, where, seeds):
     if cap is None and where: return
     for seed in seeds:

@@ -84,6 +84,7 @@ reads = dict(sample=lambda o: check(o.sample()[0], 3), sequences=lambda o: o.sam
 
 @pytest.mark.parametrize('name,sampler', [('sample',Uniform), ('sample',Prioritized), ('sequences',Uniform), ('sequences',Prioritized),
                                           ('whole',Uniform), ('put',Uniform)])
+@pytest.mark.halved
 def test_cleared_beside(name, sampler, tmp_path):
     "A draw gives what is there, or says that the memory is not warm; the next draws know only the new rows"
     for k in itertools.count(1, 5):
@@ -112,6 +113,7 @@ def test_cleared_and_filled_beside(name, sampler, tmp_path):
 @pytest.mark.parametrize('gone', [0, 1])
 @pytest.mark.parametrize('column', ['td_error','hidden'])
 @pytest.mark.parametrize('shape', [(6,), (3,2)])
+@pytest.mark.halved
 def test_put_beside(gone, column, shape, tmp_path):
     "Values come to the rows they were made for, or to none"
     for k in itertools.count(1):
@@ -155,6 +157,7 @@ def test_cleared_while_there_are_no_rows(tmp_path):
 
 @pytest.mark.parametrize('act', ['clears','wraps'])
 @pytest.mark.parametrize('frames', [False, True])
+@pytest.mark.halved
 def test_saved_beside(act, frames, tmp_path):
     "What is saved can be loaded, and is of one moment"
     for k in itertools.count(1, 41):
@@ -182,6 +185,7 @@ def empty_like(o): return ExperienceReplay(bs=6, max_sz=40, warmup_sz=1, n_step=
 copies = dict(slice=lambda o: o[3:11], extend=lambda o: empty_like(o).extend(o), plus=lambda o: empty_like(o)+o.memory)
 @pytest.mark.parametrize('name', copies)
 @pytest.mark.parametrize('frames', [False, True])
+@pytest.mark.halved
 def test_copied_beside(name, frames, tmp_path):
     "Rows that are overwritten while they are copied are left out, and the others are joined as they were"
     for k in itertools.count(1, 229 if frames else 61):
@@ -386,7 +390,9 @@ def to_merge(tmp_path, k, frames):
     return writer,reader,other
 merges = {'extend': lambda er, other: er.extend(other), '+': lambda er, other: er+other.memory}
 
-@pytest.mark.parametrize('frames,way', [(False,'extend'), (True,'+'), *(pytest.param(*o, marks=pytest.mark.slow) for o in ((False,'+'), (True,'extend')))])
+@pytest.mark.parametrize('way', merges)
+@pytest.mark.parametrize('frames', [False, True])
+@pytest.mark.halved
 def test_merged_beside(way, frames, tmp_path):
     "Whoever draws while memories are merged joins no row of one to a row of the other, then or later"
     for k in itertools.count(1, 97 if frames else 13):
@@ -455,6 +461,7 @@ bank_calls = dict(add=lambda a, b: a.add(create_experience([9.], 9, .5, [0.], Fa
                   own_rows=lambda a, b: (o := a.reader(), o.own_rows()), pickle=lambda a, b: copy.deepcopy(a))
 @pytest.mark.parametrize('every', (8, pytest.param(3, marks=pytest.mark.slow)))
 @pytest.mark.parametrize('name', bank_calls)
+@pytest.mark.halved
 def test_interrupted_bank(name, every):
     "Other threads need not wait for a call that has ended"
     for k in itertools.count(1, every):

@@ -153,6 +153,7 @@ def expected_of(m, T, by, N, pad=False):
 
 @pytest.mark.parametrize('kind,scored,T', [o for o in itertools.product(('ring','files'), (False,True), (1,3,8,None))
                                            if o[0]=='ring' or o[2] in (3,None)])
+@pytest.mark.halved
 def test_draws(tmp_path, kind, scored, T):
     "Places alike, or episodes alike, after a wrap, after gaps, for every length, against a count of all"
     ev,rng = ScoreEvictor(worth) if scored else None,np.random.default_rng(1)
@@ -1496,6 +1497,7 @@ def saved_and_loaded(d, scored, n, half, more):
     if n: agree(RingBufferDataset(20, evictor=ev, path=d/'ring', half_precision=half), m2)
 
 @pytest.mark.parametrize('scored,n,half', itertools.product((False,True), (0,1,5,40), (False,True)))
+@pytest.mark.halved
 def test_saved(tmp_path, scored, n, half): saved_and_loaded(tmp_path, scored, n, half, 9)
 
 @pytest.mark.long

@@ -37,6 +37,7 @@ rows = [{}, dict(n_step=3), dict(prioritized=True, n_step=3)]
 
 @pytest.mark.parametrize('way', ways, ids=str)
 @pytest.mark.parametrize('row', [*(pytest.param(o, marks=pytest.mark.slow) for o in rows[:2]), rows[2]], ids=str)
+@pytest.mark.halved
 def test_same_updates(way, row):
     plain,fast = (fit(learner(o, **way, **row)) for o in (False,True))
     assert type(fast.dqn.extra) is TightUpdates and type(plain.dqn.extra) is MoreUpdates

@@ -137,6 +137,7 @@ class Throw(Callback):
     (CancelBackwardException,'before_backward'), (CancelStepException,'before_step'), (CancelTrainException,'after_loss'),
     (CancelEpochException,'after_step'), (CancelFitException,'before_step')])
 @pytest.mark.parametrize('at', [(2,), (4,), (5,9,10)])
+@pytest.mark.halved
 def test_targets_and_counts(what, event, at):
     "Three updates a batch leave network, target network, counts and optimizer as one update in each of three times as many batches"
     def learnt(updates, batches):

@@ -195,6 +195,7 @@ class History:
             check(self.memory, self.world, at, self.base, n_step, sequences=i%3==0)
 
 @pytest.mark.parametrize('seed', [*range(16), *(pytest.param(o, marks=pytest.mark.slow) for o in range(16, 40))])
+@pytest.mark.halved
 def test_histories(seed, tmp_path): History(seed, tmp_path).run(25)
 
 @pytest.mark.long
@@ -214,6 +215,7 @@ def inside(ring):
     return [(o.total, o.seams, bits(o.place.packed.numpy()) if o.fields else b'') for o in (ring, pool)],envs,(new.seen, new.base, new.barrier, new.last.tolist(), ring.warned)
 
 @pytest.mark.parametrize('seed', [*range(16), *(pytest.param(o, marks=pytest.mark.slow) for o in range(16, 40))])
+@pytest.mark.halved
 def test_short_way(seed, monkeypatch):
     "Rows that take the short way, one or several at a time, leave all as the long way does, which also says what is wrong with some"
     rng = random.Random(seed)
@@ -575,6 +577,7 @@ def kept(ring):
             {k: (o.serial, o.episode, o.step, list(o.numbers), [bits(x) for f in o.frames for x in f]) for k,o in ring.newest.envs.items()})
 
 @pytest.mark.parametrize('seed', range(12))
+@pytest.mark.halved
 def test_one_way_or_the_other(seed):
     "A step in arrays, which has a way of its own, is stored or refused as a batch of one is, also where it continues nothing"
     rng = random.Random(seed)
@@ -635,6 +638,7 @@ def test_atari():
     check_env(make_env, 300)
 
 @pytest.mark.parametrize('seed', range(6))
+@pytest.mark.halved
 def test_beside_the_rest(seed):
     "Batches by the dozen, drawn ahead, sequences by priority and with burn-in: what comes is held, and has its own stacks"
     rng,errors,short = random.Random(seed),torch.Generator().manual_seed(seed),seed>3 # short episodes: rows leave before their time
@@ -764,6 +768,7 @@ def same_batches(a, b, at):
 
 @pytest.mark.parametrize('seed', [*range(2), *(pytest.param(o, marks=pytest.mark.slow) for o in range(2, 5))])
 @pytest.mark.parametrize('form', ('short','wide','image','nested'))
+@pytest.mark.halved
 def test_observations_once(form, seed, tmp_path):
     "Each stored once, they come in the batches of a memory that stores them twice, whatever happens to both"
     rng,pick = np.random.default_rng(seed),random.Random(seed)

@@ -189,6 +189,7 @@ def unfolded(e, p, n, delta):
     return [list(range(o['step'], o['step']+o['n_steps'])) for o in coded_rows(e, p, n, delta, 1.)]
 
 @pytest.mark.parametrize('mode,n,delta', itertools.product((None,*modes), (1,2,3), (1,2,4)))
+@pytest.mark.halved
 def test_unfolded(mode, n, delta):
     "Without a `FirstLast`: the same windows, step by step; each row is the step it was, and an episode has one last row"
     if n==delta==1: return
@@ -333,6 +334,7 @@ def copying(make):
 
 @pytest.mark.parametrize('make,says', ((Toy,ValueError), (Nested,ValueError), (Ints,UserWarning), (Constant,UserWarning)))
 @pytest.mark.parametrize('shared,fine', itertools.product((True,False), (True,False)))
+@pytest.mark.halved
 def test_overwritten(make, says, shared, fine):
     "A ready `AsyncVectorEnv` whose environments reuse their buffer: floats raise, whole numbers and constants warn once"
     vec = AsyncVectorEnv([copying(make) if fine else make]*2, autoreset_mode='SameStep', shared_memory=shared)
@@ -425,6 +427,7 @@ def test_by_name(mode, vec, alone):
 @pytest.mark.parametrize('mode', modes)
 @pytest.mark.parametrize('vec,kw', ((SyncVectorEnv,dict(copy=False)), (AsyncVectorEnv,dict(copy=False)),
                                     (AsyncVectorEnv,dict(shared_memory=False))), ids=('sync','async','async by pipe'))
+@pytest.mark.halved
 def test_ready(mode, vec, kw, alone):
     env = vec([lambda: gym.make('CartPole-v1', max_episode_steps=13)]*3, autoreset_mode=modes[mode], **kw)
     same(by_env(GymLoop(env, agent=hashed, seed=5), 3), alone)

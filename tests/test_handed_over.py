@@ -148,6 +148,7 @@ def test_spawned_reader_without_evictor(tmp_path):
 @pytest.mark.skipif('fork' not in mp.get_all_start_methods(), reason='this system cannot fork')
 @pytest.mark.parametrize('where', ['shared','path'])
 @pytest.mark.parametrize('scored', [False,True])
+@pytest.mark.halved
 def test_saved_beside_a_writer(scored, where, tmp_path):
     "What a process saves while another one adds episodes can be loaded, and none of them is torn"
     def long(k): return dict(obs=1000*k+torch.arange(k*31%7+10), x=torch.full((k*31%7+10, 40), k))
@@ -173,8 +174,9 @@ def test_saved_beside_a_writer(scored, where, tmp_path):
     finally: p.kill(); p.join()
 
 @pytest.mark.skipif('fork' not in mp.get_all_start_methods(), reason='this system cannot fork')
-@pytest.mark.parametrize('copied', [copy.deepcopy, pytest.param(lambda o: pickle.loads(pickle.dumps(o)), marks=pytest.mark.slow)], ids=['deepcopy','pickle'])
+@pytest.mark.parametrize('copied', [copy.deepcopy, lambda o: pickle.loads(pickle.dumps(o))], ids=['deepcopy','pickle'])
 @pytest.mark.parametrize('scored', [False,True])
+@pytest.mark.halved
 def test_episodes_copied_beside_a_writer(scored, copied):
     "A copy of episodes to which another process adds has whole ones, and goes on by itself"
     def long(k): return dict(obs=1000*k+torch.arange(k*31%7+10), x=torch.full((k*31%7+10, 400), k))
@@ -384,6 +386,7 @@ def numbers_of(rows):
 @pytest.mark.parametrize('copied', [copy.deepcopy, lambda o: pickle.loads(pickle.dumps(o))], ids=['deepcopy','pickle'])
 @pytest.mark.parametrize('frames', [{},dict(frame_stack=0)], ids=['rows','frames'])
 @pytest.mark.parametrize('sampler', [Uniform, pytest.param(Prioritized, marks=pytest.mark.slow)])
+@pytest.mark.halved
 def test_copied_beside_a_writer(sampler, frames, copied):
     "What another process writes while a memory is copied is in no row of the copy, which goes on by itself"
     flag = (1,),torch.bool

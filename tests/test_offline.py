@@ -74,6 +74,7 @@ def identical_rows(memory, eps):
 # %% Minari
 @pytest.mark.parametrize('data_format', [formats[0], *(pytest.param(o, marks=pytest.mark.slow) for o in formats[1:])])
 @pytest.mark.parametrize('kind', [*all_spaces])
+@pytest.mark.halved
 def test_round_trip(kind, data_format):
     "Dataset → memory → dataset → memory: any space, in all of Minari's storages"
     for seed,(ob,ac) in enumerate(((all_spaces[kind], spaces.Discrete(3)), (spaces.Box(-1, 1, (1,)), all_spaces[kind]))):

@@ -288,6 +288,7 @@ def metrics(pe, max_iter): return asyncio.run(pe.learn(max_iter)).metric_history
 
 @pytest.mark.parametrize('error', [KeyboardInterrupt, ValueError])
 @pytest.mark.parametrize('anew,kept,in_place', [(False,True,False), (True,True,False), (False,False,False), (False,True,True)])
+@pytest.mark.halved
 def test_update_counts_once(error, anew, kept, in_place, tmp_path):
     "A test that is interrupted, or fails: the iteration is done again with the policy it began with, by the same object and by a new one"
     fails = [error()]

@@ -220,6 +220,7 @@ def check_merged(er, rows, at, exact, begun):
 @seeds(40, 1000)
 @pytest.mark.parametrize('way', ('plus','extend'))
 @parts_of_rows
+@pytest.mark.halved
 def test_merged(only, way, seeds):
     "Rows of another memory are joined as they were there; what comes later, from either source, follows none of them"
     for seed in seeds:
@@ -440,6 +441,7 @@ def test_nothing_to_compare(way):
 @seeds(8, 200)
 @pytest.mark.parametrize('form', ('enum','name','env'))
 @by_mode
+@pytest.mark.halved
 def test_add_vector(mode, form, seeds):
     "True rows in each autoreset mode: no row for a reset, the final observation as `next_state`"
     for seed in seeds:
@@ -549,8 +551,10 @@ def write_on(er, first, count, seed):
         time.sleep(rng.choice((0,.0005,.001)))
 
 @needs_fork
-@pytest.mark.parametrize('where,sampler', [('shared',Uniform), ('path',Prioritized), *(pytest.param(*o, marks=pytest.mark.slow) for o in (('shared',Prioritized), ('path',Uniform)))])
+@pytest.mark.parametrize('sampler', (Uniform,Prioritized))
+@pytest.mark.parametrize('where', ('shared','path'))
 @pytest.mark.parametrize('secs', (1.5, pytest.param(20, marks=long)))
+@pytest.mark.halved
 def test_writer_beside(secs, where, sampler, tmp_path):
     "While another process adds, each row that is drawn is whole, and each sequence one of a single episode"
     er = ExperienceReplay(16, cap := 2000, 1, sampler=sampler(seed=0), seed=0,
@@ -628,8 +632,9 @@ def look_at_torn(er, where, wide):
     whole(er.memory, where, wide=wide)
 
 @needs_fork
-@pytest.mark.parametrize('opened', ('before', pytest.param('after', marks=pytest.mark.slow)))
+@pytest.mark.parametrize('opened', ('before','after'))
 @pytest.mark.parametrize('times', (2, pytest.param(40, marks=long)))
+@pytest.mark.halved
 def test_killed_writer(times, opened, tmp_path, caplog):
     "A writer was killed in the midst: its torn rows are left out, at once, with a warning that counts them"
     rng,path,cap,wide,region = random.Random(opened),tmp_path/'rows',2000,512,0
@@ -737,7 +742,9 @@ def follows_nothing(er, where, total):
         assert not bad.any(), f'{where}: a sequence joins rows {n[bad].tolist()} over the load at {total}'
 
 @seeds(15, 300)
-@pytest.mark.parametrize('to,how', [('here','save'), ('path','checkpoint'), *(pytest.param(*o, marks=pytest.mark.slow) for o in (('here','checkpoint'), ('path','save')))])
+@pytest.mark.parametrize('how', ('save','checkpoint'))
+@pytest.mark.parametrize('to', ('here','path'))
+@pytest.mark.halved
 def test_resume(to, how, seeds, tmp_path):
     "A memory that was loaded draws what the one draws that was not interrupted, as long as it lives"
     for seed in seeds:
@@ -760,6 +767,7 @@ def same_segment(n, after, cuts): return np.searchsorted(cuts, n, 'right')==np.s
 @seeds(10, 200)
 @pytest.mark.parametrize('how', ('save','checkpoint'))
 @pytest.mark.parametrize('say', (True,False), ids=('all','plain'))
+@pytest.mark.halved
 def test_cuts(say, how, seeds, tmp_path):
     "No row joins one from before a cut, a gap or a load, also after further loads; all others are joined"
     for seed in seeds:

@@ -209,6 +209,7 @@ def test_fast_add_wraps(ten):
     assert ten[0].pointer==2
 
 @pytest.mark.parametrize('kwargs', [{}, dict(n_step=3), dict(frame_stack=2), dict(sampler=Prioritized())], ids=str)
+@pytest.mark.halved
 def test_freed_at_once(kwargs):
     "Whoever deletes a memory gets its gigabytes back then, not when Python next looks for rings of references"
     image,kwargs = np.zeros((5,5), np.float32),copy.deepcopy(kwargs)
@@ -769,6 +770,7 @@ def once(cap, kind, n_envs, lives_in, goes_to):
 lives = [o for o in itertools.product((1,7), ('uniform','prioritized','n_step','both'), (1,3), ('ram','file'),
                                       ('ram','file','shared')) if once(*o)]
 @pytest.mark.parametrize('cap,kind,n_envs,lives_in,goes_to', few_of(lives, 8))
+@pytest.mark.halved
 def test_resume(tmp_path, cap, kind, n_envs, lives_in, goes_to):
     "A loaded memory draws, updates and adds as the one that was not interrupted: at any fill, from and to any place"
     rows = interleaved(n_envs, 3*cap+80)

@@ -128,6 +128,7 @@ def history(seed, steps=60, saves=None):
     check_chances(er, o, T, pad, 400)
 
 @pytest.mark.parametrize('seed', [*range(4), 1081, 1090, *(pytest.param(o, marks=pytest.mark.slow) for o in range(4, 10))])
+@pytest.mark.halved
 def test_histories(seed, tmp_path): history(seed, saves=tmp_path/'er' if seed%3==0 else None)
 
 @pytest.mark.long

@@ -36,6 +36,7 @@ def joint(rng, n_agents, dtype):
                 terminated=bool(t==ends.max()), truncated=bool(t==limit<ends.max()), env_id=0)
 
 @pytest.mark.parametrize('seed', [*range(4), *(pytest.param(o, marks=pytest.mark.slow) for o in range(4, 30))])
+@pytest.mark.halved
 def test_a_reward_for_each(seed, monkeypatch):
     "Every drawn row against the rows that followed it"
     rng = np.random.default_rng(seed)

@@ -56,6 +56,7 @@ def check_physics(m):
 
 @pytest.mark.parametrize('frame_stack', (None,0), ids=('twice','once'))
 @pytest.mark.parametrize('kind,mode', by_vector, ids=lambda o: getattr(o, 'value', o))
+@pytest.mark.halved
 def test_make_vec(kind, mode, frame_stack):
     "Each stored row is a transition of CartPole's own physics, also at its ends, and none is missing"
     n,steps,limit = 3,60,15
@@ -81,8 +82,9 @@ def test_episodes_of_make_vec(kind, mode):
         assert (e['terminated']|e['truncated']).tolist()==[False]*(len(e['obs'])-2)+[True,False]
     assert any(e['truncated'].any() for e in episodes) and any(e['terminated'].any() for e in episodes)
 
-@pytest.mark.parametrize('mode,frame_stack', [(AutoresetMode.NEXT_STEP,4), (AutoresetMode.SAME_STEP,None), *( # it has no third one
-    pytest.param(*o, marks=pytest.mark.slow) for o in ((AutoresetMode.NEXT_STEP,None), (AutoresetMode.SAME_STEP,4)))], ids=str)
+@pytest.mark.parametrize('frame_stack', (None,4))
+@pytest.mark.parametrize('mode', (AutoresetMode.NEXT_STEP,AutoresetMode.SAME_STEP), ids=lambda o: o.value) # it has no third one
+@pytest.mark.halved
 def test_ale(mode, frame_stack):
     "ALE's vector: each next stack continues the stack before it, at time limits too, and none begins an episode"
     n,limit,steps = 3,25,60
