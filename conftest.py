@@ -13,7 +13,7 @@ def rank(item): return next((i for i,o in enumerate(longest) if o in item.nodeid
 def pytest_collection_modifyitems(items):
     seen = Counter()
     for o in items:
-        if not o.get_closest_marker('halved'): continue
+        if not o.get_closest_marker('halved') or any(map(o.get_closest_marker, ('slow','long'))): continue
         name = o.parent.nodeid,o.originalname
         if f'{seen[name]:b}'.count('1')%2: o.add_marker('slow') # not every second one, which could be all cases of one setting
         seen[name] += 1

@@ -70,7 +70,7 @@ class EpsilonGreedy:
         """- `states`: `(n, …)`, one state per environment
         - returns: actions `(n,)`"""
         n = (states if isinstance(states, Tensor) else next(leaves(states))[1]).shape[0]
-        chance,eps = self.rng.random(n),min(1., self.epsilon) # NumPy is quicker than torch for a few numbers
+        chance,eps = self.rng.random(n),min(self.epsilon, 1.) # NumPy is quicker than torch for a few numbers
         explore = chance<eps
         k = np.count_nonzero(explore)
         self.steps += n
