@@ -76,8 +76,9 @@ def _fold(nxt, reward, start, rows, mask, n, gamma, idxs):
     check_idxs(idxs, len(nxt))
     at,res = idxs.view(np.uint64),np.empty((len(idxs), rows.shape[1]), np.int64)
     numbers,steps,discount = res.view(reward.dtype),np.empty((len(at), 1), np.int64),np.empty((len(at), 1), np.float32)
-    for j in range(0, len(at), 16): # a processor fetches about so many lines of memory at once
-        k = j+16
+    some = max(32, 512//rows.shape[1]) # about 4 kB of rows come from memory side by side
+    for j in range(0, len(at), some):
+        k = j+some
         _fold_some(nxt, reward, start, rows, mask, n, gamma, at[j:k], res[j:k], numbers[j:k], steps[j:k], discount[j:k])
     return res.reshape(-1),steps,discount
 

@@ -284,7 +284,7 @@ def rows_at(
     - `idxs`: Row numbers, unchecked
     - returns: the rows, one behind the other"""
     at,res = idxs.view(np.uint64),np.empty((len(idxs), rows.shape[1]), np.int64)
-    ahead = min(len(at), 32) # so many rows come from memory while others are copied
+    ahead = min(len(at), max(32, 512//rows.shape[1])) # about 4 kB come from memory while other rows are copied
     for j in range(ahead): prefetch_row(rows, at[j])
     for j in range(len(at)):
         if j+ahead<len(at): prefetch_row(rows, at[j+ahead])
