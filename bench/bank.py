@@ -39,5 +39,5 @@ def sampling(n=10**6, bs=256):
 
 cases = [
     Case('Banks: merge 50 files of 20,000 CartPole experiences', merging, goal=20, turns=5, unit='ms', toy=dict(banks=3, n=50), note='`.safetensors` files with checksums, against pickles that are loaded and appended'),
-    Case('Banks: sample 256 of 10⁶ experiences', sampling, goal=100, turns=51, beside=('fastrl, a list of objects',), toy=dict(n=200, bs=8), note='as tensors, against objects from a copy of the deque; `sample` gives objects, too'),
+    Case('Banks: sample 256 of 10⁶ experiences', sampling, goal=100, beside=('fastrl, a list of objects',), toy=dict(n=200, bs=8), note='as tensors, against objects from a copy of the deque; `sample` gives objects, too'),
 ]

@@ -114,15 +114,15 @@ class Torchrl:
 
 peers = [Cpprb, Tianshou, SB3, Torchrl]
 
-def opened(kinds, n, bs, then=lambda store: store.sample):
+def drawing(store, bs):
+    check(store.sample(), bs)
+    return store.sample
+
+def opened(kinds, n, bs, then=drawing):
     "{name: what draws a batch, or what else `then` makes of a store}, or why there is none"
-    def do(K):
-        store = K(n, bs)
-        check(store.sample(), bs)
-        return then(store)
     res = {}
     for K in kinds:
-        try: res[K.name] = do(K)
+        try: res[K.name] = then(K(n, bs), bs)
         except ModuleNotFoundError as e: res[K.name] = f'not installed ({e.name})'
         except Exception as e: res[K.name] = stores.reason(e)
     return res
@@ -131,7 +131,7 @@ def against_peers(n=3*10**4, peers=peers): return opened([Fastrl, *peers], n, 32
 def adding(n=3*10**4, peers=peers):
     "One row after the other, of one episode"
     steps = [*Game(length, 1).steps()]
-    def then(store): return lambda: [store.add(*o) for o in steps]
+    def then(store, _): return lambda: [store.add(*o) for o in steps]
     return opened([Fastrl, *peers], n, 32, then)
 def against_whole(n=3*10**4): return opened([Fastrl, Whole], n, 32)
 

@@ -13,7 +13,7 @@ from torch.nn.functional import mse_loss
 from fastrl.agents.dqn import EpsilonGreedy, QNet, ShowColumns, dqn_learner
 from fastrl.core import BD, test_same as same
 from fastrl.data.gym import GymLoop, LoopCallback, NoValidation, Source
-from fastrl.data.learner import NEpisodes, Reward, RowsDL, as_rows, fake_gym_learner, frames_in, play_episodes, returns_in
+from fastrl.data.learner import NEpisodes, Reward, RowsDL, given_rows, fake_gym_learner, pictures_in, play_episodes, returns_in
 from fastrl.memory.experience_replay import ExperienceReplay, ExperienceReplayCallback, Prioritized, Resume
 from fastrl.memory.updates import MoreUpdates
 
@@ -215,12 +215,12 @@ def test_given_rows(items, n):
     learn = plain()
     with learn.no_bar(): values,_ = learn.get_preds(dl=learn.dls.test_dl(items, bs=2))
     eq(values.shape, (n,2))
-    same(values, learn.model(as_rows(items).to(learn.dls.device)).detach().cpu())
+    same(values, learn.model(given_rows(items).to(learn.dls.device)).detach().cpu())
 
 def test_nested_observations():
     "Of dicts, and of single numbers"
-    same(as_rows([dict(a=np.ones(2, np.float32), b=3)]*2), BD(state=dict(a=torch.ones(2,2), b=torch.full((2,1), 3))))
-    same(as_rows([1, 2]), BD(state=torch.tensor([[1],[2]])))
+    same(given_rows([dict(a=np.ones(2, np.float32), b=3)]*2), BD(state=dict(a=torch.ones(2,2), b=torch.full((2,1), 3))))
+    same(given_rows([1, 2]), BD(state=torch.tensor([[1],[2]])))
 
 def test_same_episodes():
     "With a seed validation plays the same ones each time, and others than training"
@@ -429,7 +429,7 @@ def test_returns_and_frames_in():
     over,got = torch.tensor([[True],[False]]),torch.tensor([[3.],[4.]])
     eq([returns_in(o) for o in (BD(all_done=over, accum_rewards=got), BD(all_done=over), BD(accum_rewards=got))], [[3.],[],[]])
     for shape,want in {(2,5,6,3):(2,5,6,3), (2,5,6,1):(2,5,6,1), (2,5,6,4):(2,5,6,4), (2,4,5,6):(2,5,6), (2,2,5,6):(2,5,6), (2,5,6):None}.items():
-        frames = frames_in(BD(state=torch.zeros(shape, dtype=torch.uint8)))
+        frames = pictures_in(BD(state=torch.zeros(shape, dtype=torch.uint8)))
         eq(frames if frames is None else tuple(frames.shape), want)
 
 # %% One memory, several learners

@@ -378,7 +378,7 @@ def show_source(
     from IPython.display import clear_output, display
     from PIL import Image
     for _,row in zip(range(iters), source):
-        if (frames := frames_in(row)) is None:
+        if (frames := pictures_in(row)) is None:
             raise ValueError("`show_source` shows the column `image`: make it with `GymLoop(…, mode='rgb_array')`")
         for frame in frames.numpy():
             clear_output(wait=True)

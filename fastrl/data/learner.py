@@ -9,7 +9,7 @@ Docs: https://fastrl.github.io/fastrl/data.learner.html.md"""
 # %% auto #0
 __all__ = ['SourceDL', 'returns_in', 'Returns', 'play_episodes', 'Spaced', 'EpisodeDL', 'add_return', 'ValidReturn',
            'without_targets', 'NoValidation', 'Reward', 'NEpisodes', 'follow_returns', 'MeanReward', 'reward_loss',
-           'RowsAsTargets', 'fake_gym_learner', 'as_rows', 'RowsDL', 'rows_table', 'frames_in', 'show_frames',
+           'RowsAsTargets', 'fake_gym_learner', 'given_rows', 'RowsDL', 'rows_table', 'pictures_in', 'show_frames',
            'row_titles']
 
 # %% ../../nbs/05ac_data.learner.ipynb #534bb7f3
@@ -325,7 +325,7 @@ def fake_gym_learner(
                    cbs=[NoValidation, RowsAsTargets, *L(cbs)], **kwargs)
 
 # %% ../../nbs/05ac_data.learner.ipynb #86c462f7
-def as_rows(
+def given_rows(
     items, # Columns by name; or observations, as a list or a tensor
 )->BD:
     """Rows for a network: columns as they are, observations as the column `state`
@@ -340,7 +340,7 @@ def as_rows(
 class RowsDL(SourceDL):
     "Given rows, in batches of `bs`"
     def __init__(self, items, source=None, bs=64, device=None):
-        self.given = as_rows(items)
+        self.given = given_rows(items)
         super().__init__(source, self.given.bs(), bs, device)
     def rows(self):
         for i in range(0, self.n, self.bs): yield self.given[i:i+self.bs]
@@ -373,7 +373,7 @@ def rows_table(
     return pd.DataFrame({path_name(p): [cell(o) for o in t[:most].cpu()] for p,t in leaves(rows)})
 
 # %% ../../nbs/05ac_data.learner.ipynb #77f9a14a
-def frames_in(
+def pictures_in(
     rows:BD,
 ): # -> `(n,H,W,C)` or `(n,H,W)`, or `None`
     """Pictures of `rows`: the column `image`, or states that are images
@@ -385,11 +385,11 @@ def frames_in(
 
 # %% ../../nbs/05ac_data.learner.ipynb #741a26ba
 def show_frames(
-    frames, # From `frames_in`
+    frames, # From `pictures_in`
     titles:list, # One for each
 ):
     """Pictures beside each other, four in a line
-    - `frames`: From `frames_in`
+    - `frames`: From `pictures_in`
     - `titles`: One for each"""
     lines = -(-len(frames)//4)
     _,axs = plt.subplots(lines, 4, figsize=(10,2.4*lines), squeeze=False)
@@ -412,14 +412,14 @@ def row_titles(rows, values=None):
 @show_batch.dispatch
 def _show_rows(x:BD, y, samples, ctxs=None, max_n=9, **kwargs):
     rows = x[:max_n]
-    if (frames := frames_in(rows)) is not None: show_frames(frames, row_titles(rows))
+    if (frames := pictures_in(rows)) is not None: show_frames(frames, row_titles(rows))
     display_df(rows_table(rows))
 
 @show_results.dispatch
 def _show_episode(x:BD, y, samples, outs, ctxs=None, max_n=9, **kwargs):
     at = torch.linspace(0, x.bs()-1, min(max_n, x.bs()), device='cpu').long()
     rows,values = x[at],outs[at]
-    if (frames := frames_in(rows)) is not None: show_frames(frames, row_titles(rows, values))
+    if (frames := pictures_in(rows)) is not None: show_frames(frames, row_titles(rows, values))
     display_df(rows_table(BD(rows, values=values)))
 
 @dispatch

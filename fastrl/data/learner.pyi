@@ -7,7 +7,7 @@ from typing import Any, overload
 from fastai.basics import Callback, DataLoader, Learner, Metric, SGD, ValueMetric, nn
 from ..core import *
 from .block import *
-__all__ = ['SourceDL', 'returns_in', 'Returns', 'play_episodes', 'Spaced', 'EpisodeDL', 'add_return', 'ValidReturn', 'without_targets', 'NoValidation', 'Reward', 'NEpisodes', 'follow_returns', 'MeanReward', 'reward_loss', 'RowsAsTargets', 'fake_gym_learner', 'as_rows', 'RowsDL', 'rows_table', 'frames_in', 'show_frames', 'row_titles']
+__all__ = ['SourceDL', 'returns_in', 'Returns', 'play_episodes', 'Spaced', 'EpisodeDL', 'add_return', 'ValidReturn', 'without_targets', 'NoValidation', 'Reward', 'NEpisodes', 'follow_returns', 'MeanReward', 'reward_loss', 'RowsAsTargets', 'fake_gym_learner', 'given_rows', 'RowsDL', 'rows_table', 'pictures_in', 'show_frames', 'row_titles']
 
 class SourceDL(DataLoader):
     """Batches of `bs` rows from a `Source`, `n` rows per epoch"""
@@ -219,7 +219,7 @@ def fake_gym_learner(source: Source, n: int=1000, bs: int=1, cbs: Any=None, num_
     - `**kwargs`: For `Learner`"""
     ...
 
-def as_rows(items) -> BD:
+def given_rows(items) -> BD:
     """Rows for a network: columns as they are, observations as the column `state`
     - `items`: Columns by name; or observations, as a list or a tensor"""
     ...
@@ -243,14 +243,14 @@ def rows_table(rows: BD, most: int=9):
     - returns: pandas.DataFrame"""
     ...
 
-def frames_in(rows: BD):
+def pictures_in(rows: BD):
     """Pictures of `rows`: the column `image`, or states that are images
     - returns: `(n,H,W,C)` or `(n,H,W)`, or `None`"""
     ...
 
 def show_frames(frames, titles: list):
     """Pictures beside each other, four in a line
-    - `frames`: From `frames_in`
+    - `frames`: From `pictures_in`
     - `titles`: One for each"""
     ...
 

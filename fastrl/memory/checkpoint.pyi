@@ -8,7 +8,7 @@ from ..core import *
 from .files import *
 from .manifest import *
 from .ring import *
-__all__ = ['marked_shape', 'named_fields', 'fields_from', 'fields_in', 'save_memory', 'as_text', 'from_text', 'files_to_join', 'merged', 'Kept', 'changed_shape']
+__all__ = ['marked_shape', 'named_fields', 'fields_from', 'fields_in', 'save_memory', 'tensors_as_text', 'tensors_from_text', 'files_to_join', 'merged', 'Kept', 'changed_shape']
 
 def named_fields(fields, beside: Any=()) -> list:
     """`fields` for JSON, each with a name of its own
@@ -58,12 +58,12 @@ class _Writer:
     def __call__(self, kind, columns, *args, **kwargs):
         ...
 
-def as_text(tensors: dict) -> dict:
+def tensors_as_text(tensors: dict) -> dict:
     """Small tensors by name, for JSON"""
     ...
 
-def from_text(texts: dict) -> dict:
-    """The tensors that `as_text` wrote"""
+def tensors_from_text(texts: dict) -> dict:
+    """The tensors that `tensors_as_text` wrote"""
     ...
 
 def files_to_join(sizes, new: int) -> int:

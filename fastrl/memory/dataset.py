@@ -8,7 +8,7 @@ Docs: https://fastrl.github.io/fastrl/memory.dataset.html.md"""
 
 # %% auto #0
 __all__ = ['dataset_words', 'stored_as', 'FieldType', 'device_or_cpu', 'fit_schema', 'Evictor', 'FIFOEvictor', 'ScoreEvictor',
-           'oldest_first', 'EpisodeDataset']
+           'is_fifo', 'EpisodeDataset']
 
 # %% ../../nbs/05d_memory.dataset.ipynb #2c715ae5
 import copy, heapq, threading
@@ -124,7 +124,7 @@ class ScoreEvictor(Evictor):
     def evict(self, *args, **kwargs): raise NotImplementedError('the dataset has the scores, and takes the lowest')
     def __repr__(self): return f'ScoreEvictor({getattr(self.score, "__name__", self.score)})'
 
-def oldest_first(
+def is_fifo(
     evictor, # `None` for the default
 )->bool:
     """Does the oldest episode always go first?
@@ -160,7 +160,7 @@ class EpisodeDataset(IterableDataset):
     @property
     def scored(self): return getattr(self.evictor, 'score', None) is not None
     @property
-    def any_order(self): return not oldest_first(self.evictor) # may an episode go out of the middle?
+    def any_order(self): return not is_fifo(self.evictor) # may an episode go out of the middle?
     @property
     def table_slots(self): return 2*self.max_episodes+2 if self.any_order else self.max_episodes # room for gaps
     @property

@@ -11,7 +11,7 @@ import torch
 from torch.utils.data import IterableDataset
 from ..core import *
 from .table import Table
-__all__ = ['dataset_words', 'stored_as', 'FieldType', 'device_or_cpu', 'fit_schema', 'Evictor', 'FIFOEvictor', 'ScoreEvictor', 'oldest_first', 'EpisodeDataset']
+__all__ = ['dataset_words', 'stored_as', 'FieldType', 'device_or_cpu', 'fit_schema', 'Evictor', 'FIFOEvictor', 'ScoreEvictor', 'is_fifo', 'EpisodeDataset']
 
 @dataclass(frozen=True)
 class FieldType:
@@ -70,7 +70,7 @@ class ScoreEvictor(Evictor):
     def __repr__(self):
         ...
 
-def oldest_first(evictor) -> bool:
+def is_fifo(evictor) -> bool:
     """Does the oldest episode always go first?
     - `evictor`: `None` for the default"""
     ...

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np, torch
 from fastcore.basics import patch
 from ..core import *
-from .dataset import EpisodeDataset, FieldType, dataset_words, device_or_cpu, oldest_first, stored_as
+from .dataset import EpisodeDataset, FieldType, dataset_words, device_or_cpu, is_fifo, stored_as
 from .disk import FileLock, OfClass, Savable
 from .place import Place
 from .ring import Ring
@@ -413,7 +413,7 @@ def load(cls:RingBufferDataset,
     - `shared`: In shared memory?
     - `path`: Or in a new file?"""
     where = dict(device=device, shared=shared, path=path)
-    asked = dict(scored=not oldest_first(evictor))
+    asked = dict(scored=not is_fifo(evictor))
     return cls.load_as(folder, asked, env_restored=True, where=where, evictor=evictor, **where)
 
 # %% ../../nbs/05f_memory.episode_rows.ipynb #1dbda17c

@@ -24,7 +24,7 @@ from torch.utils.data import get_worker_info
 from ..core import *
 from .columns import as_meant
 from .dataset import EpisodeDataset, Evictor, FIFOEvictor, FieldType, ScoreEvictor
-from .dataset import fit_schema, oldest_first
+from .dataset import fit_schema, is_fifo
 from .disk import LoadError, OfClass, Savable, Saved
 from .episode_files import IndividualFileDataset, log
 from .episode_files import check_episode_file, episode_file, episode_files
@@ -417,7 +417,7 @@ def load(cls:EpisodeReplay,
     - `num_workers`: Processes that draw; by default as it was
     - `context`: How they start"""
     where = dict(device=device, shared=shared, path=path)
-    asked = {} if dataset is not None else dict(scored=not oldest_first(evictor))
+    asked = {} if dataset is not None else dict(scored=not is_fifo(evictor))
     return cls.load_as(folder, asked, env_restored=True, where=where, **where, dataset=dataset, evictor=evictor,
                        keep=env_restored, num_workers=num_workers, context=context)
 EpisodeReplay.load = OfClass(EpisodeReplay.load.__func__)

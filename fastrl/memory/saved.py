@@ -144,7 +144,7 @@ def state(self:Saved):
     texts = self.manifest['tensors']
     try:
         return thaw(self.manifest['state'],
-                    self.tensors(pieces_of(self.manifest, 'state')[0]) if texts is None else from_text(texts))
+                    self.tensors(pieces_of(self.manifest, 'state')[0]) if texts is None else tensors_from_text(texts))
     except LoadError: raise
     except (ValueError, TypeError, KeyError, AttributeError, RuntimeError, RecursionError) as e:
         raise LoadError(f'the state of {self.folder} is damaged: {type(e).__name__} {e}') from None
