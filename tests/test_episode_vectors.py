@@ -161,7 +161,7 @@ class History:
                 check_draw(self.replay, self.m, self.pages, self.form, self.T, self.stack, self.where)
         check_all(self.replay, self.m, self.pages, self.form, self.where)
 
-cases = [pytest.param(range(1), id='few'), pytest.param(range(1, 8), id='more', marks=pytest.mark.slow), pytest.param(range(8, 300), id='many', marks=pytest.mark.long)]
+cases = [pytest.param(range(1), id='few'), pytest.param(range(1, 4), id='more', marks=pytest.mark.slow), pytest.param(range(4, 300), id='many', marks=pytest.mark.long)]
 
 @pytest.mark.filterwarnings('ignore:in three steps no environment continued')
 @pytest.mark.parametrize('seeds', cases)
