@@ -5,9 +5,11 @@ from bench import add, ahead, bank, collect, disk, episodes, frames, growth, par
 from bench.measure import Case, measure, ratios
 from bench.rows import make_rows
 
-cases,slow = [*add.cases, *sample.cases[:2]],[*sample.cases[2:], *(c for topic in (frames, ahead, growth, priority, episodes, bank, collect, parallel, disk, train) for c in topic.cases)]
+quick = [*add.cases, *sample.cases[:2]]
+others = [*sample.cases[2:], *(c for topic in (frames, ahead, growth, priority, episodes, bank, collect, parallel, disk, train) for c in topic.cases)]
+def mark(c): return pytest.param(c, marks=pytest.mark.long if c.name.startswith(('Tasks','Train')) else pytest.mark.slow)
 
-@pytest.mark.parametrize('case', [*cases, *(pytest.param(c, marks=pytest.mark.slow) for c in slow)], ids=lambda c: c.name)
+@pytest.mark.parametrize('case', [*quick, *map(mark, others)], ids=lambda c: c.name)
 def test_toy(case):
     res = measure(case, toy=True)
     assert not res['failed'] and res['us'][res['ours']]>0
