@@ -40,13 +40,14 @@ def join_rows(
     if len(apart) or there[-1]!=source.total-1 or source.total in (*was.cuts, *was.gaps): ends.add(first+n)
     alone = np.flatnonzero(there<was.lone)
     gaps = {*seams.gaps, *ends, *(first+np.concatenate([alone, alone+1])).tolist()}-begun
-    named = len(apart) and ('env_id',) in ring.place.columns
+    named,total = len(apart) and ('env_id',) in ring.place.columns,ring.total
+    linked = named and _linked(source)
     new = set() if named else {*(first+apart).tolist()}
     while True: # a gap may take away what told another row that its episode did not begin there
         gaps |= new
-        seams = seams._replace(cuts=sorted({*seams.cuts, *begun}), gaps=sorted(o for o in gaps if o<=ring.total),
-                               lone=before.lone, several=ring.total if was.several>was.oldest else before.several)
-        if named: new = {*(first+_wrong_links(_If(ring, seams=seams), source, idxs, first, apart)).tolist()}
+        seams = seams._replace(cuts=sorted({*seams.cuts, *begun}), gaps=sorted(o for o in gaps if o<=total),
+                               lone=before.lone, several=total if was.several>was.oldest else before.several)
+        if named: new = {*(first+_wrong_links(_If(ring, seams=seams), linked, idxs, first, apart)).tolist()}
         if new<=gaps: break
     ring.seams = seams # at once: whoever looks meanwhile joins none of them
 
@@ -57,11 +58,16 @@ class _If:
     def __len__(self): return len(self.ring)
 
 # %% ../../nbs/02b_memory.joins.ipynb #af826e24
-def _wrong_links(ring, source, idxs, first, apart):
-    "The rows that would be joined to others than in `source`, or begin an episode that does not begin there"
-    here,walk = Walk(),Walk()
-    try: here.follow(ring); walk.follow(source)
-    except ValueError: return apart # nothing can be joined, or not without an error
+def _linked(ring):
+    "A walk over these rows; `None` if they cannot be joined, or not without an error"
+    walk = Walk()
+    try: walk.follow(ring)
+    except ValueError: return
+    return walk
+
+def _wrong_links(ring, walk, idxs, first, apart):
+    "The rows that would be joined to others than in `walk`, or begin an episode that does not begin there"
+    if walk is None or (here := _linked(ring)) is None: return apart
     i = idxs.numpy()
     slots = ring.seams.slots_of(first+np.arange(len(i)), ring.capacity)
     at = np.full(len(ring.place), -1) # which of `idxs` a slot has; the last one if there are more than fit
@@ -76,9 +82,7 @@ def _wrong_links(ring, source, idxs, first, apart):
 def _intact_from(source, idxs, there, marks):
     "Those `marks` of the oldest rows from which on, up to the next one, no row lacks the one before it"
     if there[0]!=source.seams.oldest: return marks[:0] # what came before would have to be looked at, too
-    walk = Walk()
-    try: walk.follow(_If(source, total=there[-1]+1))
-    except ValueError: return marks[:0]
+    if (walk := _linked(_If(source, total=there[-1]+1))) is None: return marks[:0]
     torn = np.flatnonzero(walk.prv[idxs.numpy()]<-1)
     return np.delete(marks, np.searchsorted(marks, torn, 'right')-1)
 

@@ -103,9 +103,10 @@ def nest(
     - `flat`: Leaves by path
     - returns: nested dicts and tuples, `leaves` undone"""
     if () in flat: return flat[()]
-    keys = dict.fromkeys(p[0] for p in flat)
-    sub = {k: nest({p[1:]: v for p,v in flat.items() if p[0]==k}) for k in keys}
-    return tuple(sub.values()) if [*keys]==[*range(len(keys))] else BD(sub)
+    sub = {}
+    for p,v in flat.items(): sub.setdefault(p[0], {})[p[1:]] = v
+    sub = {k: nest(o) for k,o in sub.items()}
+    return tuple(sub.values()) if [*sub]==[*range(len(sub))] else BD(sub)
 
 # %% ../../nbs/00a_memory.row.ipynb #eae045d7
 class Fields(list):

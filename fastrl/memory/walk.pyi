@@ -14,6 +14,7 @@ class Walk(OwnArrays):
     """By row: the next one of its episode (-1: none yet, -2: it ended), the one before (-1: it began here, -3: unknown)"""
     there: Any
     sent: Any
+    lately: Any
     seen: int
     base: Any
     missed: Any
