@@ -193,11 +193,12 @@ def read_run(
     path = folder/'run.json'
     if not path.exists(): return dict(iterations=0)
     try:
+        if not path.is_file(): raise ValueError('it is not a file')
         res = json.loads(path.read_bytes())
         if type(res['iterations']) is not int or res['iterations']<0 \
                 or not isinstance(res.get('policy'), (str,type(None))): raise ValueError(f'got {res}')
         if 'metrics' in res: res['metrics'] = {int(k): float(v) for k,v in res['metrics'].items()}
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as e:
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError) as e:
         raise LoadError(f'{path} should say how many iterations are over, and is damaged ({e}): '
                         'write {"iterations": n} into it') from e
     return res
@@ -213,7 +214,9 @@ def read_policy(
     - returns: the policy; `None` without one"""
     if not run.get('policy'): return
     path = folder/run['policy']
-    try: return torch.load(path, weights_only=True)
+    try:
+        if path.parent!=folder or not path.is_file(): raise ValueError('it should be a file of the run')
+        return torch.load(path, weights_only=True)
     except Exception as e:
         raise LoadError(f'{path} is damaged ({e}): set `policy` to one that you have, '
                         f'or let {path.with_name("run.json")} say "policy": null') from e

@@ -3,6 +3,7 @@ import json, os, random, signal, time
 import pytest, torch
 from fastrl.memory.episode_files import read_episode_file
 from fastrl.memory.files import LoadError, read_meta, read_tensors, scan_tensors, write_tensors
+from fastrl.run_state import read_policy, read_run
 
 @pytest.fixture
 def tried(tmp_path):
@@ -89,3 +90,22 @@ def test_cut_while_read(tmp_path, read):
         os.kill(pid, signal.SIGKILL)
         ended = os.waitpid(pid, 0)
     assert ended[1]==0
+
+@pytest.mark.skipif(not hasattr(os, 'mkfifo'), reason='the system has no named pipes')
+@pytest.mark.parametrize('read', [read_tensors, read_meta, scan, lambda path: read_run(path.parent),
+                                  lambda path: read_policy(path.parent, dict(policy=path.name))])
+def test_pipe(tmp_path, read):
+    "A named pipe in the place of a file: an error, where a reader would wait for ever"
+    os.mkfifo(path := tmp_path/'run.json')
+    with pytest.raises(LoadError): read(path)
+
+@pytest.mark.parametrize('name', ['../policy.pt', '/dev/null', 'a/../../policy.pt', '..'])
+def test_policy_outside(tmp_path, name):
+    "A run names no policy outside of its folder"
+    torch.save(dict(w=torch.ones(1)), tmp_path/'policy.pt')
+    (tmp_path/'run'/'a').mkdir(parents=True)
+    with pytest.raises(LoadError, match='should be a file of the run'): read_policy(tmp_path/'run', dict(policy=name))
+
+def test_metric_too_large(tmp_path):
+    (tmp_path/'run.json').write_text('{"iterations":1, "metrics":{"0":1%s}}' % ('0'*400))
+    with pytest.raises(LoadError, match='should say how many'): read_run(tmp_path)

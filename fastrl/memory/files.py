@@ -211,9 +211,11 @@ class LoadError(ValueError):
 @contextmanager
 def _damaged(path):
     "Errors of parsing as a `LoadError`"
-    try: yield
+    try:
+        if Path(path).is_fifo(): raise ValueError('it is a pipe, on which a reader would wait')
+        yield
     except FileNotFoundError: raise
-    except (ValueError, TypeError, KeyError, AttributeError, RuntimeError, RecursionError) as e:
+    except (ValueError, TypeError, KeyError, AttributeError, RuntimeError, RecursionError, OverflowError) as e:
         raise LoadError(f'{path} is damaged, or not a safetensors file: {e}') from None
 
 # %% ../../nbs/03b_memory.files.ipynb #c8722e32

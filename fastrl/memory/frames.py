@@ -561,9 +561,10 @@ def forget_without(self:FrameRing,
     """Forget the rows that need one of these frames, and those before them
     - `lacks`: By slot of the pool: is there no frame?
     - returns: How many"""
-    if not self.n_held or not lacks.any(): return 0
+    if not self.n_held: return 0
     named,n,held = self.pool.fields[0].path[1:],self.n_held,self.held
     slots = torch.cat([self.place.columns[k, *named][held] for k in ('state','next_state')], 1).cpu().numpy()
+    if slots.max()>=len(lacks) or slots.min()<-1: raise IndexError(f'its rows need frames outside of its {len(lacks)}')
     bad = (lacks[slots]&(slots>=0)).any(1).nonzero()[0]
     if not len(bad): return 0
     self.warned = True # the loader tells

@@ -16,7 +16,8 @@ from pathlib import Path
 from ..core import *
 from .files import *
 from .place import head_words
-from .row import check_paths, torch_dtype
+from .row import Field, check_paths, torch_dtype
+from .stacks import check_frames, fields_with_stacks, stacked_fields
 
 # %% ../../nbs/03c_memory.manifest.ipynb #1c28237c
 _piece_name = re.compile(r'(rows|frames|marks|state)-[0-9a-f]{16}\.safetensors')
@@ -127,7 +128,10 @@ def _check_manifest(m):
             raise LoadError(f'the manifest names the file {p["file"]!r:.99}, which is not the name of a piece')
         _count(p['nbytes']), _count(p['rows']), _check_sum(p)
     _check_run(m, 'rows', n, m['ring'])
-    if 'frames' in m: _check_run(m, 'frames', _check_rows(m['frames']), m['frames'])
+    if 'frames' in m:
+        _check_run(m, 'frames', _check_rows(m['frames']), m['frames'])
+        _check_frames(m['ring'], m['frames'])
+    elif pieces_of(m, 'frames'): raise ValueError('it has frames and does not describe them')
     if (len(pieces_of(m, 'state'))+(m['tensors'] is not None)!=1
             or type(m['kind']) is not str or type(m['config']) is not dict):
         raise ValueError('it names no state, or several')
@@ -161,6 +165,19 @@ def _check_rows(ring):
     for o in ring['cuts']: _count(o if o>=0 else -1-o, total)
     for k in ('lone','several','forgotten'): _count(ring.get(k, 0), total)
     return total-oldest
+
+# %% ../../nbs/03c_memory.manifest.ipynb #c4a11e0f
+def _check_frames(ring, frames):
+    "An error unless rows with these fields have the numbers of such frames"
+    def fields(o): return [Field(tuple(p), tuple(shape), torch_dtype(dtype)) for p,shape,dtype,_ in o['fields']]
+    rows,pool,S = fields(ring),fields(frames),_count(frames['stack'], 2**20)
+    if frames['pad'] not in ('repeat','zeros') or _count(ring['capacity'])>_count(frames['capacity']):
+        raise ValueError(f'it has room for {frames["capacity"]} frames with the padding {frames["pad"]!r:.50}')
+    if not rows and not pool: return
+    check_frames(whole := fields_with_stacks(rows, pool, S), S)
+    if stacked_fields(whole, S)!=(rows, pool):
+        raise ValueError('its rows do not have the numbers of its frames')
+
 
 # %% ../../nbs/03c_memory.manifest.ipynb #bacb8bac
 def manifest_head(

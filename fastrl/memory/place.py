@@ -496,7 +496,7 @@ def open(self:Place,
     try:
         spec = json.loads(spec)
         check_paths([p for p,*_ in spec['fields']])
-        if not all(type(o) is int and o>=0 for o in (spec['capacity'], *words[[0,1,5]].tolist(),
+        if not all(type(o) is int and 0<=o<=2**62 for o in (spec['capacity'], *words[[0,1,5]].tolist(),
                                                      *(i for _,s,_ in spec['fields'] for i in s))):
             raise ValueError('a count in it is not a whole number of at least 0')
         have = Fields(Field(tuple(p), tuple(s), torch_dtype(d)) for p,s,d in spec['fields'])

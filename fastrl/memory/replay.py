@@ -108,7 +108,7 @@ def _valid(name, v, *limits, check=whole_number):
 
 def _check_settings(bs, max_sz, warmup_sz, sampler, n_step, gamma):
     "Raise unless a memory can work with these"
-    for k,v in dict(bs=bs, max_sz=max_sz, n_step=1 if n_step is None else n_step).items(): _valid(k, v)
+    for k,v in dict(bs=bs, max_sz=max_sz, n_step=1 if n_step is None else n_step).items(): _valid(k, v, 1, 2**62)
     _valid('gamma', gamma, 0, 1, check=number_within)
     _valid('warmup_sz', warmup_sz, -np.inf, np.inf, 'of rows', check=number_within)
     if sampler is not None and (isinstance(sampler, type)
@@ -578,6 +578,7 @@ for o in ('load','empty'): setattr(ExperienceReplay, o, OfClass(getattr(Experien
 def restored(self:ExperienceReplay, saved, ring, beside, state)->ExperienceReplay:
     "The memory over the rows that were loaded"
     self.ring,self.runs,self.skipped = telling(ring),Uniform(),saved.skipped
+    if ring.fields and ('td_error',) not in ring.place.columns: raise ValueError('its rows have no `td_error`')
     self.schema,self.later = kept_schema(None, ring.place, saved.config.get('later', ()))
     self.sampler.load_state_dict(state['sampler'] if state else self.sampler.state_dict(), ring, beside)
     if not state: return self

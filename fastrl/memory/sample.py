@@ -148,13 +148,13 @@ def load_state_dict(self:Uniform,
     - `state`: From `state_dict`
     - `ring`: The rows to draw from
     - `beside`: What was kept for each row"""
-    key,drawn,self.of = state.get('key'),int(state.get('drawn', 0)),None # older states have no numbers
+    key,drawn,_ = (o if (o := state.get(k)) is None else whole_number(k, o, 0, 2**62) for k in ('key','drawn','draws'))
     if state['device']==self.gen.device.type:
         self.gen.set_state(state['gen'])
-        self.key,self.drawn = None if key is None else int(key),drawn
+        self.key,self.drawn,self.of = key,drawn or 0,None # older states have no numbers
     else: # another kind of device has other random numbers, but these can be repeated, too
-        self.gen.manual_seed(zlib.crc32(f'{key} {drawn}'.encode(), zlib.crc32(state['gen'].numpy())))
-        self.key,self.drawn = None,0
+        self.gen.manual_seed(zlib.crc32(f'{key} {drawn or 0}'.encode(), zlib.crc32(state['gen'].numpy())))
+        self.key,self.drawn,self.of = None,0,None
     keep_numbers(self.gen)
 
 # %% ../../nbs/03_memory.sample.ipynb #128e9404
@@ -205,7 +205,7 @@ class Prioritized(Uniform):
         for k,v,least,most in (('alpha', alpha, 0, 10), ('beta', beta, 0, 1), ('eta', eta, 0, 1)):
             number_within(k, v, least, most)
         number_within('beta_steps', beta_steps, 1, np.inf, 'of at least 1')
-        number_within('eps', eps, 5e-324, np.inf, 'above 0')
+        number_within('eps', eps, 5e-324, 1e38, 'above 0, up to 1e38')
         if normalize not in ('batch','memory'):
             raise ValueError(f"`normalize` should be 'batch' or 'memory', got {normalize!r}")
         self.alpha,self.beta0,self.beta_steps,self.eps,self.normalize = alpha,beta,beta_steps,eps,normalize
@@ -409,7 +409,7 @@ def load_state_dict(self:Prioritized,
     - `beside`: From `beside`, for these rows"""
     Uniform.load_state_dict(self, state)
     self.draws,self.seen,self.base,self.tree,self.forgotten,self.starts = int(state['draws']),0,0,None,0,None
-    self._beta = state.get('beta') # older states have none
+    self._beta = None if state.get('beta') is None else number_within('beta', state['beta'], 0, 1) # or an older state
     if not ring or not beside: return
     self.follow(ring)
     self.tree.update(torch.arange(len(ring), device='cpu'), beside['priority'])

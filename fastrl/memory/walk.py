@@ -581,7 +581,6 @@ def load_state_dict(self:Walk,
     if ids.ndim!=2: self.missed = True; return # saved by an earlier version, which knew less
     ids = {tuple(o): i for i,o in enumerate(ids.tolist())}
     if new := set(self.ids)-set(ids): raise ValueError(f'{_other_state}; it lacks {len(new)} environments')
-    if not len(last)==len(state['episodes'])==len(state['steps']): raise ValueError(_other_state)
     self.ids,self.last,self.episodes,self.steps = ids,last.copy(),state['episodes'].copy(),state['steps'].copy()
     self.lately = None
     self.missed,self.missed_at,self.least = bool(state['missed']),int(state['missed_at']),float(state['least'])
@@ -591,10 +590,13 @@ def load_state_dict(self:Walk,
 def _check_state(state, ring):
     "A `ValueError` unless `state` can be that of the rows of `ring`"
     ids,last,before = (state[k] for k in ('ids','last','before'))
+    def fits(k, n): return type(o := state[k]) is np.ndarray and (o.dtype,o.shape)==(getattr(_unlinked, k).dtype,(n,))
     if (not all(o.dtype==np.int64 for o in (ids, last, before)) or last.ndim!=1 or before.ndim!=1
             or len({*map(tuple, ids.reshape(len(ids), -1 if len(ids) else 1).tolist())})<len(ids)
             or len(last)!=len(ids) or (last>=ring.total).any()
-            or (last<-3).any() or (before<0).any() or (before>=len(ring)).any()):
+            or (last<-3).any() or (before<0).any() or (before>=len(ring)).any()
+            or ids.ndim==2 and not (fits('episodes', len(ids)) and fits('steps', len(ids)) and fits('anew', 1))):
         raise ValueError(_other_state)
 
+_unlinked = Walk()
 _other_state = 'the state of the episodes is not one of these rows: pass the `state_dict` that was saved with them'
