@@ -85,17 +85,6 @@ class VectorSteps(OwnArrays):
         return dict(key=key, env=ids, begins=np.ones(n, bool), due=np.zeros(n, bool), obs=None, alone=0,
                     step=np.zeros(n, np.int64), episode=np.zeros(n, np.int64))
 
-# %% ../../nbs/05n_memory.vector.ipynb #5b1c9e02
-def _check_vector(v):
-    "An error unless this is an entry of `vectors`, which may come from a file"
-    whole_number('key', v['key'], -2)
-    for k,kind in dict(env='i', step='i', episode='i', begins='b', due='b').items():
-        if type(v[k]) is not np.ndarray or v[k].dtype.kind!=kind or v[k].shape!=(len(v['step']),):
-            raise ValueError(f'{k!r} of a vector should be an array with a number per environment, got {v[k]!r:.60}')
-    if v['obs'] is not None and any(np.shape(o)[:1]!=v['step'].shape for _,o in leaves(dict(obs=v['obs']))):
-        raise ValueError(f'its last observation should have a row per environment, got {v["obs"]!r:.60}')
-
-
 # %% ../../nbs/05n_memory.vector.ipynb #8d93e49b
 @patch
 def look(self:VectorSteps,
@@ -169,6 +158,17 @@ def _warn(self:VectorSteps, says):
     if (first := says[:20]) in self.told: return
     self.told |= {first}
     warn_user(says)
+
+# %% ../../nbs/05n_memory.vector.ipynb #5b1c9e02
+def _check_vector(v):
+    "An error unless this is an entry of `vectors`, which may come from a file"
+    whole_number('key', v['key'], -2)
+    for k,kind in dict(env='i', step='i', episode='i', begins='b', due='b').items():
+        if type(v[k]) is not np.ndarray or v[k].dtype.kind!=kind or v[k].shape!=(len(v['step']),):
+            raise ValueError(f'{k!r} of a vector should be an array with a number per environment, got {v[k]!r:.60}')
+    if v['obs'] is not None and any(np.shape(o)[:1]!=v['step'].shape for _,o in leaves(dict(obs=v['obs']))):
+        raise ValueError(f'its last observation should have a row per environment, got {v["obs"]!r:.60}')
+
 
 # %% ../../nbs/05n_memory.vector.ipynb #68cb1279
 def autoreset_name(

@@ -22,8 +22,8 @@ from .serial import number_at
 # %% ../../nbs/02a_memory.walk.ipynb #91af7ddf
 class Walk(OwnArrays):
     "By row: the next one of its episode (-1: none yet, -2: it ended), the one before (-1: it began here, -3: unknown)"
-    there,sent = None,0 # of rows on a device: the links that are there, and up to which row
-    lately = None # the last environments that `_chains` was asked for, in their order, and what it gave
+    # of rows on a device: the links there, and up to which row; what `_chains` was asked for last, and its answer
+    there,sent,lately = None,0,None
     def __init__(self):
         # how many rows were linked; the row in slot 0; did rows come and go unseen? an episode's first `step`
         self.seen,self.base,self.missed,self.least = 0,0,False,1.
@@ -582,19 +582,17 @@ def load_state_dict(self:Walk,
     ids = {tuple(o): i for i,o in enumerate(ids.tolist())}
     if new := set(self.ids)-set(ids): raise ValueError(f'{_other_state}; it lacks {len(new)} environments')
     self.ids,self.last,self.episodes,self.steps = ids,last.copy(),state['episodes'].copy(),state['steps'].copy()
-    self.lately = None
     self.missed,self.missed_at,self.least = bool(state['missed']),int(state['missed_at']),float(state['least'])
-    self.anew = state['anew'].copy()
+    self.anew,self.lately = state['anew'].copy(),None
 
 # %% ../../nbs/02a_memory.walk.ipynb #ba1fbbef
 def _check_state(state, ring):
     "A `ValueError` unless `state` can be that of the rows of `ring`"
     ids,last,before = (state[k] for k in ('ids','last','before'))
-    def fits(k, n): return type(o := state[k]) is np.ndarray and (o.dtype,o.shape)==(getattr(_unlinked, k).dtype,(n,))
+    def fits(k, n): return type(o := state[k]) is np.ndarray and (o.dtype,o.shape)==(vars(_unlinked)[k].dtype,(n,))
     if (not all(o.dtype==np.int64 for o in (ids, last, before)) or last.ndim!=1 or before.ndim!=1
             or len({*map(tuple, ids.reshape(len(ids), -1 if len(ids) else 1).tolist())})<len(ids)
-            or len(last)!=len(ids) or (last>=ring.total).any()
-            or (last<-3).any() or (before<0).any() or (before>=len(ring)).any()
+            or len(last)!=len(ids) or ((last<-3)|(last>=ring.total)).any() or ((before<0)|(before>=len(ring))).any()
             or ids.ndim==2 and not (fits('episodes', len(ids)) and fits('steps', len(ids)) and fits('anew', 1))):
         raise ValueError(_other_state)
 
