@@ -95,8 +95,8 @@ def plot(cases, path):
     ax.axvline(1, color='black', lw=2, zorder=2)
     ax.set(xscale='log', ylim=(len(cases)-.4, -.6))
     lo,hi = min(.8, *(r for c in cases for p,r in c['ratios'].items() if p in peers)),max(r for c in cases for p,r in c['ratios'].items() if p in peers)
-    ax.set_xlim(lo/1.15, hi*1.3)
-    ticks = [t for t in (.25,.5,1,2,5,10,20,50,100,200,500,1000) if lo/1.15<t<hi*1.3]
+    ax.set_xlim(lo/1.3, hi*1.3)
+    ticks = [t for t in (.1,.2,.5,1,2,5,10,20,50,100,300,1000) if lo/1.3<t<hi*1.3]
     ax.set_xticks(ticks, ['fastrl' if t==1 else f'{t:g}×' for t in ticks])
     ax.minorticks_off()
     ax.set_yticks(range(len(cases)), [f"{o}\nfastrl: {show(c['us'][c['ours']], c['unit'])}" for o,c in zip(names, cases)], fontsize=9)
