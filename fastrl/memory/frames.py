@@ -345,8 +345,7 @@ def _slots_in(self:FrameRing, rows, idxs, k):
 @patch
 def _find_numbers(self:FrameRing):
     "Which columns have the numbers of frames, and where in a row they begin"
-    at,named = {f.path: (i,f.start) for i,f in enumerate(self.fields)},self.pool.fields[0].path[1:]
-    self._at = at['state', *named]+at['next_state', *named]
+    self._at = numbers_at(self.fields, self.pool.fields[0].path[1:])
     return self._at
 
 @patch

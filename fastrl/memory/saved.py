@@ -341,5 +341,6 @@ def _fill_frames(self:Saved, ring, files, mapped):
         if not mapped: self._copy_in_rows(p, to, at, n)
         lacks[np.arange(start-first, p['stop']-first)%pool.capacity] = False
     pool.reset(first=first, stop=about['total'])
+    if mapped and not lacks.any(): return # what is mapped is read when it is drawn
     try: self.skipped += ring.forget_without(lacks)
     except IndexError as e: raise LoadError(f'{self.folder} is damaged: {e}') from None

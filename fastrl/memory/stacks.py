@@ -8,9 +8,9 @@ Docs: https://fastrl.github.io/fastrl/memory.stacks.html.md"""
 
 # %% auto #0
 __all__ = ['check_frames', 'warn_of_stacks', 'pool_path', 'pool_file', 'is_image', 'stack_sequences', 'two_stacks', 'with_stacks',
-           'with_numbers', 'fields_with_stacks', 'parted', 'slots_of_rows', 'pick_windows', 'Newest', 'Latest',
-           'said_of', 'frames_in', 'as_words', 'Steps', 'same_frames', 'barrier_in', 'planned', 'words_of', 'continued',
-           'continued_by_each']
+           'with_numbers', 'numbers_at', 'fields_with_stacks', 'parted', 'slots_of_rows', 'pick_windows', 'Newest',
+           'Latest', 'said_of', 'frames_in', 'as_words', 'Steps', 'same_frames', 'barrier_in', 'planned', 'words_of',
+           'continued', 'continued_by_each']
 
 # %% ../../nbs/02c_memory.stacks.ipynb #3d87d1c6
 import math, numpy as np, torch
@@ -194,6 +194,21 @@ def with_numbers(
     def part(v): return v if whole else v[rows]
     if paths==[()]: return {k: own[k] if k in own else part(v) for k,v in data.items()}
     return nest({p: own[p[0]] if p[0] in own and p[1:] in paths else part(v) for p,v in leaves(data)})
+
+# %% ../../nbs/02c_memory.stacks.ipynb #2f6a90b6
+def numbers_at(
+    fields, # Of rows, which may come from a file
+    named, # The path of a frame in a state
+)->tuple: # Of `state` the place among the columns and where it begins in a row, the same of `next_state`
+    """Where rows have the numbers of their frames
+    - `fields`: Of rows, which may come from a file
+    - `named`: The path of a frame in a state
+    - returns: Of `state` the place among the columns and where it begins in a row, the same of `next_state`"""
+    found = [(i,f) for k in ('state','next_state') for i,f in enumerate(fields) if f.path==(k, *named)]
+    if len(found)!=2 or any((f.dtype,f.shape,len(f.shape))!=(torch.int32,found[0][1].shape,1) for _,f in found):
+        raise ValueError(f'rows should have the numbers of their frames in `state` and `next_state`, int32, got '
+                         f'{list(fields)}: this is no memory of frames, or damaged')
+    return tuple(o for i,f in found for o in (i, f.start))
 
 # %% ../../nbs/02c_memory.stacks.ipynb #0e4d37d5
 def fields_with_stacks(

@@ -10,7 +10,7 @@ from torch import Tensor
 from ..core import *
 from .place import *
 from .row import *
-__all__ = ['check_frames', 'warn_of_stacks', 'pool_path', 'pool_file', 'is_image', 'stack_sequences', 'two_stacks', 'with_stacks', 'with_numbers', 'fields_with_stacks', 'parted', 'slots_of_rows', 'pick_windows', 'Newest', 'Latest', 'said_of', 'frames_in', 'as_words', 'Steps', 'same_frames', 'barrier_in', 'planned', 'words_of', 'continued', 'continued_by_each']
+__all__ = ['check_frames', 'warn_of_stacks', 'pool_path', 'pool_file', 'is_image', 'stack_sequences', 'two_stacks', 'with_stacks', 'with_numbers', 'numbers_at', 'fields_with_stacks', 'parted', 'slots_of_rows', 'pick_windows', 'Newest', 'Latest', 'said_of', 'frames_in', 'as_words', 'Steps', 'same_frames', 'barrier_in', 'planned', 'words_of', 'continued', 'continued_by_each']
 
 def check_frames(fields, stack: int):
     """A `ValueError` unless `state` and `next_state` have the same frames, and rows say where episodes end
@@ -72,6 +72,13 @@ def with_numbers(data, fields, numbers, rows: Any=slice(None)) -> dict:
     - `fields`: Of a frame
     - `numbers`: `(stack+1,)` of a step, `(n, stack+1)` of columns
     - `rows`: Which rows of the columns"""
+    ...
+
+def numbers_at(fields, named) -> tuple:
+    """Where rows have the numbers of their frames
+    - `fields`: Of rows, which may come from a file
+    - `named`: The path of a frame in a state
+    - returns: Of `state` the place among the columns and where it begins in a row, the same of `next_state`"""
     ...
 
 def fields_with_stacks(fields, frames, stack: int) -> list:
