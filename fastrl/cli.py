@@ -21,11 +21,11 @@ from fastcore.script import anno_parser
 from . import __version__
 from .core import printable, rows_written, whole_number
 from .memory.bank import BankUnion, ExperienceBank, bank_about
-from .memory.checkpoint import fields_from
 from .memory.disk import FileLock, LoadError, Saved, is_ring, put_file, ring_at, verify as problems_of
 from .memory.episode_files import episode_head, read_episode_file
 from .memory.episodes import episode_problems, saved_episodes
 from .memory.frames import FrameRing, stored
+from .memory.manifest import fields_from
 from .memory.place import frames_when_full, machine_memory
 from .memory.replay import ExperienceReplay
 from .memory.ring import Field, Ring, nest

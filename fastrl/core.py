@@ -380,7 +380,8 @@ def number_within(
     - `v`: A number
     - `most`: Its limits
     - `want`: The limits in words"""
-    if not isinstance(v, (int, float, np.number)) or not least<=v<=most or type(v) is int and abs(v)>1e308:
+    huge = type(v) is int and abs(v)>1e308 # no float holds it
+    if not isinstance(v, (int, float, np.number)) or not least<=v<=most or huge:
         raise ValueError(f'`{name}` should be a number {want or f"from {least} to {most}"}, got {v!r:.80}')
     return v
 

@@ -425,7 +425,7 @@ def test_predicted():
     few = learn.dls.train.new(n=5) # of the same source
     eq((few.dataset is learn.dls.train.dataset, [b.bs() for b, in few]), (True, [5]))
 
-def test_returns_and_frames_in():
+def test_returns_and_pictures_in():
     over,got = torch.tensor([[True],[False]]),torch.tensor([[3.],[4.]])
     eq([returns_in(o) for o in (BD(all_done=over, accum_rewards=got), BD(all_done=over), BD(accum_rewards=got))], [[3.],[],[]])
     for shape,want in {(2,5,6,3):(2,5,6,3), (2,5,6,1):(2,5,6,1), (2,5,6,4):(2,5,6,4), (2,4,5,6):(2,5,6), (2,2,5,6):(2,5,6), (2,5,6):None}.items():

@@ -8,18 +8,13 @@ from ..core import *
 from .files import *
 from .manifest import *
 from .ring import *
-__all__ = ['marked_shape', 'named_fields', 'fields_from', 'fields_in', 'save_memory', 'tensors_as_text', 'tensors_from_text', 'files_to_join', 'merged', 'Kept', 'changed_shape']
+__all__ = ['marked_shape', 'named_fields', 'fields_in', 'save_memory', 'tensors_as_text', 'tensors_from_text', 'files_to_join', 'merged', 'Kept', 'changed_shape']
 
 def named_fields(fields, beside: Any=()) -> list:
     """`fields` for JSON, each with a name of its own
     - `fields`: Of a ring; `None` before its first row
     - `beside`: Names that are taken
     - returns: Per field its path, shape, dtype, and name in files"""
-    ...
-
-def fields_from(named) -> list:
-    """The fields that it named
-    - `named`: From `named_fields`"""
     ...
 
 def fields_in(fields, mutable) -> list:

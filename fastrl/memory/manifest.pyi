@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from ..core import *
 from .files import *
-__all__ = ['VERSION', 'write_piece', 'pieces_of', 'write_manifest', 'plain_file', 'read_manifest', 'manifest_head', 'one_writer']
+__all__ = ['VERSION', 'write_piece', 'pieces_of', 'write_manifest', 'plain_file', 'read_manifest', 'fields_from', 'manifest_head', 'one_writer']
 
 def write_piece(folder: Path, kind: str, columns: dict, meta: dict | None=None, **about) -> dict:
     """Write a file under a new name; nobody reads it until a manifest names it
@@ -40,6 +40,11 @@ def plain_file(path: Path, most: int=2 ** 62) -> bool:
 def read_manifest(folder) -> dict:
     """The manifest of a saved memory, checked
     - `folder`: Of a saved memory"""
+    ...
+
+def fields_from(named) -> list:
+    """The fields of a ring that a manifest names
+    - `named`: Of each field its path, shape, dtype, and name in files, as in a manifest"""
     ...
 
 def manifest_head(manifest: dict) -> bytes:
