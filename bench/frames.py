@@ -118,11 +118,11 @@ def drawing(store, bs):
     check(store.sample(), bs)
     return store.sample
 
-def opened(kinds, n, bs, then=drawing):
+def opened(kinds, n, bs, then=drawing, *more):
     "{name: what draws a batch, or what else `then` makes of a store}, or why there is none"
     res = {}
     for K in kinds:
-        try: res[K.name] = then(K(n, bs), bs)
+        try: res[K.name] = then(K(n, *more, bs), bs)
         except ModuleNotFoundError as e: res[K.name] = f'not installed ({e.name})'
         except Exception as e: res[K.name] = stores.reason(e)
     return res

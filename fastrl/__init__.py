@@ -41,6 +41,7 @@
 - `fastrl.memory.moment`: A copy has the rows of one moment, though another process writes while it is made
 - `fastrl.memory.on_device`: Let a memory on a GPU draw, and learn TD errors, without waiting for the GPU
 - `fastrl.memory.place`: Where rows live: in memory, in shared memory, in a file, or on a device
+- `fastrl.memory.positions`: How many steps come before and after a row, and which row is so many steps further
 - `fastrl.memory.random`: Random numbers by their place in a stream, so that a compiled loop makes them where it needs them
 - `fastrl.memory.recorded`: Record what a draw gives a GPU to do, and hand it over as one piece of work from then on
 - `fastrl.memory.replay`: A replay buffer for any training loop: add steps, draw batches, update TD errors

@@ -15,6 +15,7 @@ from torch import Tensor
 from fastcore.basics import patch
 from ..core import *
 from .mixture import Mixture
+from .positions import Positions
 from .random import keep_numbers, own_numbers, random_rows
 from .ring import Ring
 from .starts import Starts
@@ -456,7 +457,7 @@ class HER(Uniform):
             raise ValueError(f'`strategy` should be one of {list(_strategies)}, got {strategy!r}')
         if not callable(reward) and reward is not None:
             raise ValueError(f'`reward` should be a function of what was achieved and of the goal, got {reward!r}')
-        self.strategy,self.k,self.reward,self.walk = strategy,whole_number('k', k, 0),reward,Walk()
+        self.strategy,self.k,self.reward,self.rows = strategy,whole_number('k', k, 0),reward,Positions()
         self.goal,self.achieved = goal,achieved
 
 @patch
@@ -474,29 +475,14 @@ def draw(self:HER,
     return Uniform.draw(self, ring, bs, n_batches)
 
 # %% ../../nbs/03_memory.sample.ipynb #2e9da716
-@compiled
-def _hindsight(nxt, prv, idxs, u, back, final, base, oldest, cap):
-    "For each of `idxs` a row of its episode: the last if `final`, else one from itself (or the first, if `back`) on"
-    res = np.empty(len(idxs), np.int64)
-    for j in range(len(idxs)):
-        i,n = idxs[j],1
-        while back and prv[i]>=oldest: i = (prv[i]-base)%cap
-        k = i
-        while nxt[k]>=0: k,n = nxt[k],n+1
-        if not final:
-            k = i
-            for _ in range(int(u[j]*n)): k = nxt[k]
-        res[j] = k
-    return res
-
 @patch
 def _achievers(self:HER, ring, idxs, units):
     "The rows whose achieved goals become those of the rows `idxs`"
-    self.walk.follow(ring)
-    w = self.walk
-    rows = _hindsight(w.nxt, w.prv, idxs.cpu().numpy(), units.cpu().numpy(), self.strategy=='episode',
-                      self.strategy=='final', w.base, ring.seams.oldest, ring.capacity or len(ring.place))
-    return torch.from_numpy(rows).to(ring.device)
+    idxs,units = idxs.cpu().numpy(),units.cpu().numpy()
+    before,behind = self.rows.around(ring, idxs)
+    if self.strategy=='episode': steps = (units*(before+behind+1)).astype(np.int64)-before
+    else: steps = behind if self.strategy=='final' else (units*(behind+1)).astype(np.int64)
+    return torch.from_numpy(self.rows.further(idxs, steps)).to(ring.device)
 
 # %% ../../nbs/03_memory.sample.ipynb #0b5adf02
 @patch
@@ -512,7 +498,9 @@ def read(self:HER,
     else: mask,units = map(torch.cat, zip(*(self._relabelled(bs) for _ in range(n//bs)))) # each as if drawn alone
     rows = ring.place.take(idxs)
     cols = dict(zip((f.path for f in ring.fields), rows if isinstance(rows, list) else ring.fields.columns(rows)))
-    if mask.any(): self._relabel(ring, cols, mask.to(ring.device), idxs[mask], units)
+    if len(units):
+        at = torch.from_numpy(np.flatnonzero(mask.numpy())).to(ring.device)
+        self._relabel(ring, cols, at, idxs.index_select(0, at), units)
     return rows,dict(relabelled=mask[:,None])
 
 @patch
@@ -523,8 +511,8 @@ def _relabelled(self:HER, n):
 
 # %% ../../nbs/03_memory.sample.ipynb #0b5adf03
 @patch
-def _relabel(self:HER, ring, cols, mask, idxs, units):
-    "Write new goals and rewards into `cols` where `mask` is true, the rows `idxs`"
+def _relabel(self:HER, ring, cols, at, idxs, units):
+    "Write new goals and rewards into the rows `at` of `cols`, which are the rows `idxs` of `ring`"
     source = ('next_state',self.achieved)
     goals = {p: v for p,v in cols.items() if p[-1]==self.goal}
     for f in ring.pool.fields if hasattr(ring, 'pool') else (): # of these, rows have the numbers
@@ -533,15 +521,15 @@ def _relabel(self:HER, ring, cols, mask, idxs, units):
             'stored once: leave out `frame_stack`')
     if self.reward is None or not goals or source not in cols or ('reward',) not in cols: self._cannot_relabel(ring)
     rows,rew = self._achievers(ring, idxs, units),cols[('reward',)]
-    goal = ring.place.columns[source][rows]
+    goal = ring.place.columns[source].index_select(0, rows)
     if ring.place.others and ring.serials.lost(rows): raise IndexError('another process overwrote an achieved goal')
     for p,v in goals.items():
         if v.shape[1:]!=goal.shape[1:] or not torch.can_cast(goal.dtype, v.dtype): raise ValueError(
             f'`{path_name(p)}` should be like `next_state.{self.achieved}`, {goal.dtype} {[*goal.shape[1:]]}, got '
             f'{v.dtype} {[*v.shape[1:]]}: what was achieved takes its place')
-        v[mask] = goal.to(v.dtype)
-    new = _reward_each(self.reward(cols[source][mask], goal, idxs), len(idxs))
-    rew[mask] = new.to(rew).reshape(-1, *rew.shape[1:])
+        v.index_copy_(0, at, goal.to(v.dtype))
+    new = _reward_each(self.reward(cols[source].index_select(0, at), goal, idxs), len(idxs))
+    rew[at] = new.to(rew).reshape(-1, *rew.shape[1:])
 
 def _reward_each(o, n):
     try: res = tensor_from(o)
@@ -576,7 +564,7 @@ def load_state_dict(self:HER,
     - `ring`: The rows to draw from
     - `beside`: Nothing is kept for each row"""
     Uniform.load_state_dict(self, state)
-    if ring is not None: self.walk = Walk() # these may be other rows
+    if ring is not None: self.rows = Positions() # these may be other rows
 
 # %% ../../nbs/03_memory.sample.ipynb #9d87923f
 def sampler_of(

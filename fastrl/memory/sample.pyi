@@ -7,6 +7,7 @@ from typing import Any, overload
 import torch
 from ..core import *
 from .mixture import Mixture
+from .positions import Positions
 from .ring import Ring
 from .walk import Walk
 __all__ = ['Chains', 'Uniform', 'Prioritized', 'HER', 'sampler_of', 'Walk', 'Mixture']
@@ -223,7 +224,7 @@ class HER(Uniform):
     strategy: str
     k: Any
     reward: Any
-    walk: Walk
+    rows: Positions
     goal: str
     achieved: str
 
