@@ -104,7 +104,7 @@ def _store(self:FrameRing, data, one, strict, anew=()):
         steps,said = self._parse(data, one)
         if not steps.n: return
         self._look()
-        barrier = barrier_in(self.seams)
+        barrier = self.serials.barrier
         plan = planned(self, steps, said, strict and not self.flat, anew)
         for a,b in plan.portions(self.pool.capacity//4):
             if a in plan.cuts: self.cut()
@@ -156,7 +156,8 @@ def _make_way(self:FrameRing, n):
     "Forget the rows that need a frame which the next `n` will overwrite"
     pool,last = self.pool,self.newest.last
     if (over := pool.total+n-pool.capacity)<=pool.serials.base: return
-    slots = pool.serials.slots_of(np.arange(max(over-n, pool.serials.base), over))
+    first = max(over-n, pool.serials.base)
+    slots = pool.serials.slots_of(first if over-first==1 else np.arange(first, over)) # one is looked up faster alone
     before = int(last[slots].max())+1
     if before>self.serials.oldest: self.reset(before=before)
     last[slots] = -1 # last, whatever interrupts
@@ -207,7 +208,7 @@ def _add_next(self:FrameRing, row):
     pool,new,fits = self.pool,self.newest,getattr(self.writer, 'fits', None)
     with self:
         if fits is None or not (usual := self._usual()): return False
-        total,barrier,(_,cap,first,number) = self.total,barrier_in(self.seams),pool.serials.counts()
+        total,barrier,(_,cap,first,number) = self.total,self.serials.barrier,pool.serials.counts()
         if not (found := continued(row, new.envs, *usual, self.shown, barrier)): return False
         key,was,frame,over,*said = found
         if any(0<=o<number-cap//2 for o in was.numbers): return False # frames that will soon be overwritten
@@ -236,7 +237,7 @@ def add_steps(
     if not isinstance(ring, FrameRing): return add_alike(ring, batch, replay)
     with ring:
         if not (usual := ring._usual()): return False
-        total,barrier,(_,cap,first,number) = ring.total,barrier_in(ring.seams),ring.pool.serials.counts()
+        total,barrier,(_,cap,first,number) = ring.total,ring.serials.barrier,ring.pool.serials.counts()
         plan = continued_by_each(batch, ring.newest.envs, *usual, ring.shown, ring.pad=='zeros', barrier, total, number)
         if not plan or len(plan[1])>cap//4: return False
         numbers,frames,latest = plan

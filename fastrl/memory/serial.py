@@ -479,6 +479,14 @@ def seams(self:Serials)->Seams:
     return Seams(head[_first], oldest, cuts, [-1-o for o in marks if o<0], # `lone` goes up before marks go, and
                  max(lone, head[_lone]), head[_several], self.forgotten) # down when they are there
 
+@patch(as_prop=True)
+def barrier(self:Serials)->int:
+    "The row that follows nothing before it, nor does any later one"
+    head = self.place.head
+    if not (head[_n_marks] or self.reopened): return head[_lone] # as nearly always
+    s = self.seams
+    return max([*s.cuts, *s.gaps, s.lone])
+
 def _row_of(mark): return mark if mark>=0 else -1-mark # a gap before row 5 is noted as -6
 
 # %% ../../nbs/00c_memory.serial.ipynb #a327e5dc

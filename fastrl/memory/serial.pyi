@@ -185,6 +185,11 @@ class Serials:
         """What the rows themselves do not say about what follows what"""
         ...
 
+    @property
+    def barrier(self) -> int:
+        """The row that follows nothing before it, nor does any later one"""
+        ...
+
     @seams.setter
     def seams(self, s):
         """Set the marks; `first` and `oldest` follow from the rows"""

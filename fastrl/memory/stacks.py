@@ -9,8 +9,8 @@ Docs: https://fastrl.github.io/fastrl/memory.stacks.html.md"""
 # %% auto #0
 __all__ = ['check_frames', 'warn_of_stacks', 'pool_path', 'pool_file', 'is_image', 'stack_sequences', 'two_stacks', 'with_stacks',
            'with_numbers', 'numbers_at', 'fields_with_stacks', 'parted', 'slots_of_rows', 'pick_windows', 'Newest',
-           'Latest', 'said_of', 'frames_in', 'as_words', 'Steps', 'same_frames', 'barrier_in', 'planned', 'words_of',
-           'continued', 'continued_by_each']
+           'Latest', 'said_of', 'frames_in', 'as_words', 'Steps', 'same_frames', 'planned', 'words_of', 'continued',
+           'continued_by_each']
 
 # %% ../../nbs/02c_memory.stacks.ipynb #3d87d1c6
 import math, numpy as np, torch
@@ -427,14 +427,10 @@ def like_a_start(self:_Plan, j):
     return all(same_frames(o, first) for o in more) or all(map(_empty, (first, *more[:-1])))
 
 # %% ../../nbs/02c_memory.stacks.ipynb #d5c41c20
-def barrier_in(seams)->int:
-    "The row that follows nothing before it, nor does any later one"
-    return max([*seams.cuts, *seams.gaps, seams.lone])
-
 def planned(ring, steps, said, strict, anew=()):
     "The plan for these rows, of which those from each of `anew` on continue none before it; nothing is changed yet"
     plan,newest,(keys,over,episode,step) = _Plan(ring, steps),ring.newest.envs,said
-    total,barrier,anew,first = ring.total,barrier_in(ring.seams),{*anew},0
+    total,barrier,anew,first = ring.total,ring.serials.barrier,{*anew},0
     for j,key in enumerate(keys):
         if j in anew and not steps.whole: first = total+j # whole stacks show what they continue
         was = plan.envs[key] if key in plan.envs else newest.get(key)

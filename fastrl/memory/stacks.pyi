@@ -10,7 +10,7 @@ from torch import Tensor
 from ..core import *
 from .place import *
 from .row import *
-__all__ = ['check_frames', 'warn_of_stacks', 'pool_path', 'pool_file', 'is_image', 'stack_sequences', 'two_stacks', 'with_stacks', 'with_numbers', 'numbers_at', 'fields_with_stacks', 'parted', 'slots_of_rows', 'pick_windows', 'Newest', 'Latest', 'said_of', 'frames_in', 'as_words', 'Steps', 'same_frames', 'barrier_in', 'planned', 'words_of', 'continued', 'continued_by_each']
+__all__ = ['check_frames', 'warn_of_stacks', 'pool_path', 'pool_file', 'is_image', 'stack_sequences', 'two_stacks', 'with_stacks', 'with_numbers', 'numbers_at', 'fields_with_stacks', 'parted', 'slots_of_rows', 'pick_windows', 'Newest', 'Latest', 'said_of', 'frames_in', 'as_words', 'Steps', 'same_frames', 'planned', 'words_of', 'continued', 'continued_by_each']
 
 def check_frames(fields, stack: int):
     """A `ValueError` unless `state` and `next_state` have the same frames, and rows say where episodes end
@@ -217,10 +217,6 @@ class _Plan:
     def like_a_start(self, j):
         """Is it the stack of a first frame: repeated, or after zeros?"""
         ...
-
-def barrier_in(seams) -> int:
-    """The row that follows nothing before it, nor does any later one"""
-    ...
 
 def planned(ring, steps, said, strict, anew: Any=()):
     """The plan for these rows, of which those from each of `anew` on continue none before it; nothing is changed yet"""
