@@ -180,10 +180,17 @@ def explore(
     path = Path(path).expanduser()
     at = path.resolve()
     name = f'{at.parent.name}/{at.name}' if at.name=='memory' else at.name
+    out = Path(out).expanduser() if out else path/'report.html' if path.is_dir() else path.with_suffix('.html')
+    _check_free(out, 'page', lambda: out.read_bytes()[:9].lower()==b'<!doctype')
     er,saved = _open_memory(_given(path))
     more = [_learning_curve(run['cbs'])] if (run := _training(saved)) else []
-    out = Path(out).expanduser() if out else path/'report.html' if path.is_dir() else path.with_suffix('.html')
     print(replay_report(er, out, title=f'What is in {name}', more=more))
+
+def _check_free(out, what, like):
+    "An error unless nothing is at `out`, or a file `like` the one to be written"
+    if out.is_dir(): raise ValueError(f'{out} is a folder: name a file for the {what}, `--out FILE`')
+    if out.exists() and not (out.is_file() and (like() or not out.stat().st_size)):
+        raise ValueError(f'{out} is no {what}, and would be lost: name another file, `--out FILE`, or remove it first')
 
 def _open_memory(path):
     "A memory, and its `Saved` if it is a folder"
@@ -243,12 +250,15 @@ def merge(
 def _same_place(a, b): return a.exists() and b.exists() and a.samefile(b) # also by another name, or a link
 
 def _merge_files(files, out, max_size, on_error):
+    _check_free(out, 'bank', lambda: bank_about(out))
     union = BankUnion(max_size or None)
     union.add_files(files, on_error)
     union.bank.save(out.parent, out.name)
     return len(union.bank),[*union.left_out.values()],'experiences'
 
 def _merge_memories(folders, out, max_size, on_error):
+    if (inside := _memory_folder(out))!=out:
+        raise ValueError(f'{inside} would hide what is saved to {out}: name another folder, `--out FOLDER`')
     found,left_out = {},[]
     for o in sorted({_memory_folder(o).resolve() for o in folders}):
         try: found[o] = ExperienceReplay.load(o)
