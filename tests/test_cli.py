@@ -283,6 +283,25 @@ def test_nothing_else_is_written_over(tmp_path):
         assert not here(*args, cwd=tmp_path).returncode, args
     assert len(ExperienceBank.load(tmp_path/'a.safetensors'))==2
 
+@pytest.mark.parametrize('args', [('info','run'), ('verify','run'), ('explore','run'), ('merge','run','--out','out')])
+def test_saved_anew_while_it_is_looked_at(args, tmp_path, monkeypatch):
+    "A training that checkpoints while its memory is looked at has no missing files"
+    import torch
+    run,init = tmp_path/'run/memory',Saved.__init__
+    cbs = dict(score=dict(steps=1, episodes=1, curve=torch.zeros(2, 2)), evaluate=dict(history=torch.zeros(0, 3)))
+    def save(n): _rows(n).save(run, extra=dict(cbs=cbs, large=torch.zeros(100_000)))
+    def late(self, folder):
+        init(self, folder)
+        if len(self)==3: save(5)
+    save(3)
+    monkeypatch.setattr(Saved, '__init__', late)
+    said = here(*args, cwd=tmp_path)
+    assert not said.returncode, said
+    assert len(Saved(tmp_path/'out' if args[0]=='merge' else run))==5
+    for o in run.glob('state-*'): o.unlink()
+    said = here('verify', 'run', cwd=tmp_path)
+    assert said.returncode==1 and 'is missing' in said.stdout
+
 def test_verify_ring(tmp_path):
     "A mapped file is known as one; a file that was cut short, rows half written, and other files are told"
     from fastrl.memory.replay import ExperienceReplay
