@@ -21,7 +21,8 @@ from fastcore.script import anno_parser
 from . import __version__
 from .core import printable, rows_written, whole_number
 from .memory.bank import BankUnion, ExperienceBank, bank_about
-from .memory.disk import FileLock, LoadError, Saved, is_ring, put_file, ring_at, verify as problems_of
+from .memory.disk import (FileLock, LoadError, Saved, is_ring, of_one_state, put_file, ring_at,
+                                verify as problems_of)
 from .memory.episode_files import episode_head, read_episode_file
 from .memory.episodes import episode_problems, saved_episodes
 from .memory.frames import FrameRing, stored
@@ -41,7 +42,7 @@ def info(
     - `json`: Print JSON?"""
     path = _given(path)
     if path.is_file(): a = _bank_about(ExperienceBank.load(path)) if bank_about(path) else _ring_about(ring_at(path))
-    else: a = _saved_about(_saved(path))
+    else: a = of_one_state(_memory_folder(path), _saved_about)
     print(dumps(a) if json else _about_text(a))
 
 def _rows_about(kind, n, capacity, total, fields, **more):
@@ -180,20 +181,29 @@ def explore(
     path = Path(path).expanduser()
     at = path.resolve()
     name = f'{at.parent.name}/{at.name}' if at.name=='memory' else at.name
-    er,saved = _open_memory(_given(path))
-    more = [_learning_curve(run['cbs'])] if (run := _training(saved)) else []
     out = Path(out).expanduser() if out else path/'report.html' if path.is_dir() else path.with_suffix('.html')
+    _check_free(out, 'page', lambda: out.read_bytes()[:9].lower()==b'<!doctype')
+    er,run = _open_memory(_given(path))
+    more = [_learning_curve(run['cbs'])] if run else []
     print(replay_report(er, out, title=f'What is in {name}', more=more))
 
+def _check_free(out, what, like):
+    "An error unless nothing is at `out`, or a file `like` the one to be written"
+    if out.is_dir(): raise ValueError(f'{out} is a folder: name a file for the {what}, `--out FILE`')
+    if out.exists() and not (out.is_file() and (like() or not out.stat().st_size)):
+        raise ValueError(f'{out} is no {what}, and would be lost: name another file, `--out FILE`, or remove it first')
+
 def _open_memory(path):
-    "A memory, and its `Saved` if it is a folder"
+    "A memory, and the state of its training if it is one"
     er = ExperienceReplay(max_sz=1, warmup_sz=0) # a face for rows of any kind
     if path.is_file():
         er.ring = ExperienceBank.load(path).ring if bank_about(path) else ring_at(path)
         return er,None
-    saved = _saved(path)
-    er.ring = _episodes_in(saved) if saved.kind=='EpisodeReplay' and not saved.ring['fields'] else saved.read()[0]
-    return er,saved
+    er.ring,run = of_one_state(_memory_folder(path), lambda o: (_rows_in(o), _training(o)))
+    return er,run
+
+def _rows_in(saved):
+    return _episodes_in(saved) if saved.kind=='EpisodeReplay' and not saved.ring['fields'] else saved.read()[0]
 
 def _episodes_in(saved):
     "The steps of the episodes that a replay has in files, or of the newest that fit in half of this machine's memory"
@@ -243,12 +253,15 @@ def merge(
 def _same_place(a, b): return a.exists() and b.exists() and a.samefile(b) # also by another name, or a link
 
 def _merge_files(files, out, max_size, on_error):
+    _check_free(out, 'bank', lambda: bank_about(out))
     union = BankUnion(max_size or None)
     union.add_files(files, on_error)
     union.bank.save(out.parent, out.name)
     return len(union.bank),[*union.left_out.values()],'experiences'
 
 def _merge_memories(folders, out, max_size, on_error):
+    if (inside := _memory_folder(out))!=out:
+        raise ValueError(f'{inside} would hide what is saved to {out}: name another folder, `--out FOLDER`')
     found,left_out = {},[]
     for o in sorted({_memory_folder(o).resolve() for o in folders}):
         try: found[o] = ExperienceReplay.load(o)

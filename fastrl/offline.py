@@ -86,8 +86,9 @@ def _memory_of(parts, n, dtype, kwargs):
     return er
 
 def _as_float(o, dtype):
-    if dtype is None or np.asarray(o).dtype.kind!='f': return o
-    return torch.tensor(o, dtype=dtype_of(dtype) or dtype, device='cpu')
+    if dtype is None or (a := np.asarray(o)).dtype.kind!='f': return o
+    if not a.dtype.isnative or a.dtype.itemsize>8: a = a.astype(float) # torch has none of these
+    return torch.tensor(a, dtype=dtype_of(dtype) or dtype, device='cpu')
 
 # %% ../nbs/28_offline.ipynb #ca45c6e9
 def to_minari(
@@ -188,6 +189,8 @@ def from_d4rl(
     - `**kwargs`: For `ExperienceReplay`: `bs`, `sampler`, `n_step`, `path`, …"""
     if isinstance(data, (str, Path)): raise ValueError(f'give arrays by name, got the path {str(data)!r}: open it by '
                                                        '`h5py.File(path)` or `np.load(path)`')
+    if not hasattr(data, 'keys'): raise ValueError('`data` should be arrays by name, in a dict or an open file, got '
+                                                   f'{type(data).__name__}')
     nexts = ['next_observations'] if 'next_observations' in data else []
     if missing := [o for o in _d4rl[:5-len(nexts)] if o not in data]:
         new = [f'`{k}` is called `{v}` here' for k,v in dict(terminations='terminals', truncations='timeouts').items()
@@ -248,5 +251,6 @@ def _breaks(data):
     for i in range(0, len(obs)-1, n := _at_a_time):
         after = np.asarray(obs[i+1:i+n+1])
         led_to = np.asarray(nxt[i:i+len(after)]).astype(after.dtype)
-        res[i:i+len(after)] = (led_to!=after).reshape(len(after), -1).any(1)
+        differ = (led_to!=after)&((led_to==led_to)|(after==after)) # a NaN goes on as a NaN
+        res[i:i+len(after)] = differ.reshape(len(after), -1).any(1)
     return res

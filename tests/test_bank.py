@@ -7,7 +7,7 @@ from pathlib import Path
 from unittest.mock import patch
 import numpy as np, pytest, torch
 from torch import Tensor, tensor
-from fastrl.memory import bankfile, unpickle
+from fastrl.memory import bankfile, files, unpickle
 from fastrl.memory.bank import BankUnion, Experience, ExperienceBank, Merge, bank_about, create_experience, merge_banks
 from fastrl.memory.files import LoadError, checksum, read_tensors, write_tensors
 from fastrl.memory.place import Place
@@ -508,6 +508,24 @@ def test_damaged(tmp_path, ext):
         try: ExperienceBank.load(path)
         except LoadError as e: assert f'bad.{ext}' in str(e); continue
         pytest.fail(f'loaded in spite of byte {at} of {len(raw)}: {raw[max(0, at-40):at+40]}')
+
+@pytest.mark.parametrize('k', range(1, 5))
+@pytest.mark.parametrize('new', ('pkl','safetensors'))
+def test_saved_anew_while_it_is_read(tmp_path, monkeypatch, new, k):
+    "A bank that another process saves between two looks at its file is read as it was or as it is, and not said to be damaged"
+    path,other = tmp_path/'bank.safetensors',tmp_path/f'other.{new}'
+    bank_with(*es3(), session_id='old').save(tmp_path, path.name)
+    bank_with(*es3(), *es3(), session_id='new').save(tmp_path, other.name)
+    real,opened = open,[]
+    def late(o, *args, **kwargs):
+        if o==path: opened.append(o)
+        if len(opened)==k and other.exists(): os.replace(other, path)
+        return real(o, *args, **kwargs)
+    for m in (bankfile, files): monkeypatch.setattr(m, 'open', late, raising=False)
+    bank = ExperienceBank.load(path)
+    assert len(opened)>=k and (bank.session_id, len(bank))==('new', 6)
+    path.write_bytes(path.read_bytes()[:-3])
+    load_fails(path)
 
 def test_cut_behind_the_pickle(tmp_path):
     "Ours has more there: without it, sources and episodes would be lost"

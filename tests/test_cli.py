@@ -254,6 +254,54 @@ def test_merge_keeps_schema(tmp_path):
         assert not here('merge', *names, '--out', names, cwd=tmp_path).returncode
         assert ExperienceReplay.load(tmp_path/names).schema==expected
 
+def test_nothing_else_is_written_over(tmp_path):
+    "A page replaces pages only, a merged bank banks only; a merged memory is not hidden beside another one"
+    from fastrl.memory.bank import ExperienceBank, create_experience
+    for k in 'ab':
+        bank = ExperienceBank(session_id=k)
+        bank.add(create_experience(0., 0, 1., 1., True))
+        for ext in ('pkl','safetensors'): bank.save(tmp_path, f'{k}.{ext}')
+        _rows(2).save(tmp_path/k)
+    (tmp_path/'bank.html').write_bytes((tmp_path/'a.pkl').read_bytes())
+    _rows(3).save(tmp_path/'run/memory', extra={'cbs': {}})
+    _rows(3, path=tmp_path/'rows')
+    (tmp_path/'notes.txt').write_text('mine')
+    os.mkfifo(tmp_path/'pipe') if hasattr(os, 'mkfifo') else (tmp_path/'pipe').write_text('x')
+    os.symlink('rows', tmp_path/'link')
+    def files(): return {o: o.is_file() and o.read_bytes() for o in tmp_path.rglob('*')}
+    before = files()
+    for args,says in [*[(('explore',k,'--out',o), 'is no page') for k in ('a','b.pkl','rows') for o in
+                        ('a/manifest.json','b.pkl','a.safetensors','rows','link','notes.txt','pipe')],
+                      (('explore','bank.html'), 'is no page'), (('explore','a','--out','run'), 'is a folder: name a file'),
+                      *[(('merge','a.pkl','b.pkl','--out',o), 'is no bank') for o in ('a/manifest.json','rows','link','notes.txt','pipe')],
+                      *[(('merge','a.pkl','b.pkl','--out',o), 'is a folder: name a file') for o in ('run','a','.')],
+                      (('merge','a','b','--out','run'), 'would hide what is saved to run')]:
+        said = here(*args, cwd=tmp_path)
+        assert said.returncode==1 and says in said.stderr and '--out F' in said.stderr, (args, said)
+        assert files()==before, args
+    for args in (('explore','a'), ('explore','a'), ('explore','bank.html','--out','a/report.html'), ('merge','a.pkl','b.pkl','--out','a.safetensors')):
+        assert not here(*args, cwd=tmp_path).returncode, args
+    assert len(ExperienceBank.load(tmp_path/'a.safetensors'))==2
+
+@pytest.mark.parametrize('args', [('info','run'), ('verify','run'), ('explore','run'), ('merge','run','--out','out')])
+def test_saved_anew_while_it_is_looked_at(args, tmp_path, monkeypatch):
+    "A training that checkpoints while its memory is looked at has no missing files"
+    import torch
+    run,init = tmp_path/'run/memory',Saved.__init__
+    cbs = dict(score=dict(steps=1, episodes=1, curve=torch.zeros(2, 2)), evaluate=dict(history=torch.zeros(0, 3)))
+    def save(n): _rows(n).save(run, extra=dict(cbs=cbs, large=torch.zeros(100_000)))
+    def late(self, folder):
+        init(self, folder)
+        if len(self)==3: save(5)
+    save(3)
+    monkeypatch.setattr(Saved, '__init__', late)
+    said = here(*args, cwd=tmp_path)
+    assert not said.returncode, said
+    assert len(Saved(tmp_path/'out' if args[0]=='merge' else run))==5
+    for o in run.glob('state-*'): o.unlink()
+    said = here('verify', 'run', cwd=tmp_path)
+    assert said.returncode==1 and 'is missing' in said.stdout
+
 def test_verify_ring(tmp_path):
     "A mapped file is known as one; a file that was cut short, rows half written, and other files are told"
     from fastrl.memory.replay import ExperienceReplay

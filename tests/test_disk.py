@@ -4,9 +4,9 @@ from ast import literal_eval
 from pathlib import Path
 from unittest import mock
 import numpy as np, pytest, torch
-from fastrl.core import leaves, path_name
+from fastrl.core import leaves, path_name, test_same as same
 from fastrl.memory import checkpoint, disk
-from fastrl.memory.disk import load_memory, save_memory
+from fastrl.memory.disk import Saved, load_memory, save_memory
 from fastrl.memory.explore import replay_report
 from fastrl.memory.replay import ExperienceReplay
 from fastrl.memory.ring import Ring, nest, schema_fields
@@ -318,3 +318,21 @@ def test_nested_too_deep(what, tmp_path):
         save_file({'a':torch.ones(3)}, tmp_path/'state.safetensors')
         (tmp_path/'metadata.json').write_text(deep)
         with pytest.raises(ValueError, match='metadata.json is damaged'): ReplayBuffer.load(tmp_path/'state.safetensors')
+
+def test_saved_anew_while_damaged_files_are_skipped(tmp_path, monkeypatch):
+    "Files that another process has replaced are not damaged: all rows are loaded, and what belongs to them"
+    def save(n, reward):
+        er = ExperienceReplay(max_sz=9, warmup_sz=1, seed=0)+dict(state=torch.zeros(n, 1), reward=torch.full((n,1), reward))
+        for _ in range(n): er.sample()
+        er.save(tmp_path, extra=torch.zeros(100_000)) # too large for the manifest
+        return er
+    init,er = Saved.__init__,None
+    save(3, 0.)
+    def late(self, folder):
+        nonlocal er
+        init(self, folder)
+        if er is None: er = save(5, 1.)
+    monkeypatch.setattr(Saved, '__init__', late)
+    loaded = ExperienceReplay.load(tmp_path, on_error='skip')
+    assert loaded['reward'][:,0].tolist()==[1.]*5 and not loaded.skipped
+    same(loaded.sample(), er.sample())

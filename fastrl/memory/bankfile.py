@@ -301,7 +301,15 @@ def read_bank(
 )->tuple: # Columns by path, forms, texts, and `about`
     """What was saved in a file of either format
     - returns: Columns by path, forms, texts, and `about`"""
-    with load_errors(path): return (read_columns if _is_safetensors(path) else read_pickle)(path)
+    for tries_left in range(5)[::-1]:
+        was = _state_of_file(path)
+        try:
+            with load_errors(path): return (read_columns if _is_safetensors(path) else read_pickle)(path)
+        except LoadError:
+            # otherwise somebody saved there meanwhile, and one part is of the old file, another of the new one
+            if not tries_left or _state_of_file(path)==was: raise
+
+def _state_of_file(path): return (o := path.stat()).st_ino,o.st_mtime_ns,o.st_size
 
 # %% ../../nbs/05l_memory.bankfile.ipynb #72f49811
 _bank_name = re.compile(r'\d{6,}\.[^/\\]*\.safetensors')

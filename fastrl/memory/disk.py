@@ -32,8 +32,8 @@ from .stacks import pool_file
 # %% ../../nbs/04_memory.disk.ipynb #bffca6e5
 # import these from here, too
 _all_ = ['Claim','FileLock','Kept','LoadError','Saved','VERSION','as_dtype','blocks','checksum','file_dtypes',
-         'freeze','log','merged','named_fields','pieces_of','put_file','read_meta','save_memory','verify',
-         'read_manifest','read_tensors','sync','thaw','write_manifest','write_tensors']
+         'freeze','log','merged','named_fields','of_one_state','pieces_of','put_file','read_manifest','read_meta',
+         'save_memory','verify','read_tensors','sync','thaw','write_manifest','write_tensors']
 
 # %% ../../nbs/04_memory.disk.ipynb #30f09a3f
 _kept_rings = weakref.WeakKeyDictionary() # the `Kept` of rings that were checkpointed or loaded
@@ -78,19 +78,13 @@ def load_memory(
     - `**where`: `device`, `shared` or `path`, for the `Ring`
     - returns: the memory, its `Saved`"""
     path = _path_of(where)
+    def read(saved):
+        saved.expect(kind, **asked)
+        empty = _made(folder, kind, make, saved)
+        if path: remove_files(where['path'])
+        return saved,empty,*saved.read(on_error, mapped, **where),_saved_state(saved, on_error)
     try:
-        while True:
-            saved = Saved(folder)
-            saved.expect(kind, **asked)
-            try:
-                empty = _made(folder, kind, make, saved)
-                if path: remove_files(where['path'])
-                ring,beside = saved.read(on_error, mapped, **where)
-                state = _saved_state(saved, on_error)
-                break
-            except (LoadError, OSError):
-                # otherwise somebody saved there meanwhile, and its files were replaced (a network drive: stale)
-                if read_manifest(folder)==saved.manifest: raise
+        saved,empty,ring,beside,state = of_one_state(folder, read)
         res = ring if restore is None else _made(folder, kind, restore, empty, saved, ring, beside, state)
         if path and ring.fields: _name_ring(ring, path)
     except MemoryError as e: raise LoadError(f'{folder} takes more memory than there is: {e}') from None
@@ -129,7 +123,7 @@ def _made(folder, kind, f, *args):
 def _saved_state(saved, on_error):
     try: return saved.state()
     except LoadError:
-        if on_error!='skip': raise
+        if on_error!='skip' or saved.replaced(): raise
 
 def _name_ring(ring, path):
     "Give the file of `ring` its name, once it is on the disk, and never over another one; that of its frames before"

@@ -26,6 +26,8 @@ class Mixture:
         if not isinstance(shares, dict):
             raise ValueError(f'`shares` should be `{{memory: share, …}}`, got a {type(shares).__name__}')
         self.memories,self.shares = [*shares],[*shares.values()]
+        if other := [type(m).__name__ for m in self.memories if not hasattr(m, 'check_warm')]:
+            raise ValueError(f'`shares` should name memories, each an `ExperienceReplay`, got {", ".join(other)}')
         if not shares or not min(self.shares)>=0 or not abs(sum(self.shares)-1)<=1e-6: # also of NaN
             raise ValueError(f'`shares` should be numbers from 0 that add up to 1, got {self.shares}')
         self.bs = whole_number('bs', self.memories[-1].bs if bs is None else bs)
@@ -81,6 +83,9 @@ def _drawn_from(self:Mixture, bs):
 @patch
 def _joined(self:Mixture, drawn):
     "One batch of those that the memories have drawn, and its numbers; -1 stays where a sequence has no step"
+    if any('memory' in b for _,b,_ in drawn):
+        raise ValueError('a batch of a mixture has a column `memory` of its own, and so have rows of a memory: store '
+                         'theirs under another name')
     starts = self._numbers_from()
     batch = _one_below([BD(b, memory=torch.full_like(b['serial'], k)) for k,b,_ in drawn])
     return batch,torch.cat([torch.where(i<0, -1, i+starts[k]).cpu() for k,_,i in drawn])
@@ -115,6 +120,7 @@ def update_td(self:Mixture,
     - `idxs`: `(n,)` or `(bs,T)`, the numbers that came with the batch; -1 names none
     - `serials`: The batch's column `serial`; without it the rows are taken as they are now"""
     td,idxs = tensor_from(td_errors).detach(),tensor_from(idxs).cpu()
+    if serials is not None: serials = tensor_from(serials).cpu()
     steps = idxs.ndim==2
     if (idxs.ndim not in (1,2) or td.shape!=(*idxs.shape,1) and not (steps and td.shape==idxs.shape)
             or serials is not None and len(serials)!=len(idxs)):
@@ -125,13 +131,13 @@ def update_td(self:Mixture,
     def each(o): return o[of][:,None] if steps else o[of] # all steps of a sequence are of one memory
     own = torch.where(none, -1, idxs-each(torch.tensor(starts, device='cpu')))
     most = torch.tensor([len(m.ring) if serials is None else m.max_sz for m in self.memories]+[0], device='cpu')
-    if (not td.reshape(idxs.shape)[~none.to(td.device)].isfinite().all() or ((own<0)&~none).any()
+    if (not td.reshape(idxs.shape)[~none.to(td.device)].float().isfinite().all() or ((own<0)&~none).any()
             or (own>=each(most)).any()):
         raise ValueError(f'`td_errors` should be finite, and `idxs` from 0 to {starts[-1]-1}, each of a row that is '
                          'stored; got others, and no memory has changed')
     for k in of.unique().tolist():
         at = of==k
-        self.memories[k].update_td(td[at.to(td.device)], own[at], serials if serials is None else serials.cpu()[at])
+        self.memories[k].update_td(td[at.to(td.device)], own[at], serials if serials is None else serials[at])
 
 # %% ../../nbs/02d_memory.mixture.ipynb #17a98a32
 @patch

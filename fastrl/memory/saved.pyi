@@ -9,7 +9,7 @@ from .checkpoint import *
 from .files import *
 from .manifest import *
 from .ring import *
-__all__ = ['log', 'Saved', 'verify', 'Moved']
+__all__ = ['log', 'Saved', 'of_one_state', 'verify', 'Moved']
 log: Any
 
 class Saved:
@@ -66,6 +66,10 @@ class Saved:
         """The state that was saved with the rows"""
         ...
 
+    def replaced(self) -> bool:
+        """Did somebody save there since, so that files may be gone which this one names?"""
+        ...
+
     def read(self, on_error: str='raise', mapped: bool=False, **where):
         """The rows of a saved memory
     - `on_error`: `'skip'` leaves damaged files out, and logs how many rows they had
@@ -73,6 +77,13 @@ class Saved:
     - `**where`: `device`, `shared` or `path`, for the `Ring`
     - returns: the ring, and the numbers per row by name"""
         ...
+
+def of_one_state(folder, use):
+    """Use what was saved to `folder`, and begin anew if somebody saves there meanwhile and replaces its files
+    - `folder`: Of a saved memory
+    - `use`: Called with its `Saved`
+    - returns: what `use` returns"""
+    ...
 
 def verify(folder) -> list:
     """Every problem of a saved memory in words; an empty list if it is sound
