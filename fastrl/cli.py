@@ -243,6 +243,7 @@ def merge(
     if any(_same_place(a, b) for o in files for a in (o, _memory_folder(o)) for b in (out, _memory_folder(out))):
         raise ValueError(f'{out} is one of those to merge: name another one, `--out FILE`')
     if on_error not in ('raise','skip'): raise ValueError(f"`on_error` should be 'raise' or 'skip', got {on_error!r}")
+    if max_size is not None: whole_number('--max-size', max_size)
     folders = [o for o in files if o.is_dir()]
     if folders and any(o.is_file() for o in files):
         raise ValueError('merge files of banks or folders of memories, not both')
@@ -254,7 +255,7 @@ def _same_place(a, b): return a.exists() and b.exists() and a.samefile(b) # also
 
 def _merge_files(files, out, max_size, on_error):
     _check_free(out, 'bank', lambda: bank_about(out))
-    union = BankUnion(max_size or None)
+    union = BankUnion(max_size)
     union.add_files(files, on_error)
     union.bank.save(out.parent, out.name)
     return len(union.bank),[*union.left_out.values()],'experiences'

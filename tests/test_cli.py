@@ -205,6 +205,8 @@ def test_merge_keeps_settings(tmp_path):
     assert not here('merge', 'a', 'c', '--out', 'some', '--max-size', 20, cwd=tmp_path).returncode
     er = ExperienceReplay.load(tmp_path/'some')
     assert (er.frame_stack, er.n_step, er.gamma, er.frame_pad, len(er))==(4, None, .9, 'repeat', 20)
+    said = here('merge', 'a', 'c', '--out', 'none', '--max-size', 0, cwd=tmp_path)
+    assert said.returncode==1 and '`--max-size` should be' in said.stderr and not (tmp_path/'none').exists()
 
 def test_merge_loses_no_rows(tmp_path):
     "Where episodes are short, there is room for the frames of all rows"

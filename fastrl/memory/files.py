@@ -396,6 +396,8 @@ def put_file(
     """Write a file and put it in the place of `path`, in one step, once it is on the disk
     - `write`: Text, bytes, or the `Path` of a file to copy; or called with the path of a new file, to open in mode `'xb'`
     - `others`: New files in its folder that have to be on the disk before it gets its name"""
+    if path.exists() and not path.is_file(): # root could replace `/dev/null`
+        raise FileExistsError(f'{path} is no file, but a folder or a device, and stays: name another')
     new = path.with_name(f'{path.name}.{os.getpid()}.{secrets.token_hex(8)}.new') # one per writer
     try:
         _write_new(new, write, others)
