@@ -1,10 +1,10 @@
 "Hindsight: random histories against an oracle that keeps every step and knows nothing of the links"
-import copy, multiprocessing, numpy as np, pytest, torch
+import copy, gc, multiprocessing, numpy as np, pickle, pytest, torch
 from fastrl import ExperienceReplay
 from fastrl.core import leaves
 from fastrl.memory.replay import ExperienceReplayException
 from fastrl.memory.ring import Ring
-from fastrl.memory.sample import HER
+from fastrl.memory.sample import HER, Prioritized, Uniform
 
 def reward(achieved, goal, idxs): return achieved[:,0]*1000+goal[:,0]
 
@@ -274,3 +274,49 @@ def test_goals_that_another_process_overwrites():
         batch,_ = memory.sample()
         state,goal = (batch['state'][k].item() for k in ('achieved_goal','desired_goal'))
         assert (state<1000)==(goal<1000), (seed, state, goal)
+
+
+def in_turn(memory, *lengths):
+    "Episodes one after the other, whose steps achieve 1, 2, 3, …"
+    n,ends = 0,np.cumsum(lengths)
+    for n in range(ends[-1]): memory.add(state=seen(n), next_state=seen(n+1), reward=-1., terminated=n+1 in ends, truncated=False)
+    return memory
+
+def goals_of(memory):
+    batch,_ = memory.sample(200)
+    new = batch['relabelled'][:,0]
+    return {*zip(batch['next_state']['achieved_goal'][new,0].int().tolist(), batch['state']['desired_goal'][new,0].int().tolist())}
+
+other_rows = {(1,2),(2,2),(3,5),(4,5),(5,5),(6,6)}
+
+def test_a_sampler_for_the_next_memory():
+    "A sampler whose memory is gone knows nothing of the rows of the next one, which may be as many"
+    for sampler in (HER('final', reward=reward, seed=0), Prioritized(seed=0)):
+        memory = in_turn(ExperienceReplay(8, 50, 1, sampler=sampler), 3, 3)
+        memory.sample()
+        memory.update_td(torch.eye(6)[:,:1]*1e6, torch.arange(6))
+        for lengths in ((2,3,1), (2,)): # as many rows, and fewer
+            del memory
+            gc.collect()
+            memory = in_turn(ExperienceReplay(8, 50, 1, sampler=sampler), *lengths)
+            n = sum(lengths)
+            if isinstance(sampler, HER): assert goals_of(memory)=={o for o in other_rows if o[0]<=n}
+            else: assert set(memory.sample(200)[1].tolist())=={*range(n)}
+
+@pytest.mark.parametrize('copied', [copy.copy, copy.deepcopy, lambda o: pickle.loads(pickle.dumps(o))])
+def test_a_copy_for_another_memory(copied):
+    "A copy of a sampler begins with the rows of its own memory, and the first one goes on with its own"
+    memory = in_turn(ExperienceReplay(8, 50, 1, sampler=HER('final', reward=reward, seed=0)), 3, 3)
+    want = goals_of(memory)
+    assert goals_of(in_turn(ExperienceReplay(8, 50, 1, sampler=copied(memory.sampler)), 2, 3, 1))==other_rows
+    assert goals_of(memory)==want=={(i, 3 if i<4 else 6) for i in range(1, 7)}
+
+def test_rows_that_another_sampler_draws():
+    "`read` alone knows whose rows these are"
+    her = HER('final', k=10**9, reward=reward, seed=0)
+    for lengths,want in (((3,3), [3]*3+[6]*3), ((2,3,1), [2]*2+[5]*3+[6])):
+        memory = in_turn(ExperienceReplay(8, 50, 1), *lengths)
+        batch,idxs = memory.ring.draw(Uniform(seed=0), 50, read=her.read)
+        assert batch['state']['desired_goal'][:,0].tolist()==[want[i] for i in idxs]
+        del memory
+        gc.collect()

@@ -123,7 +123,12 @@ def belong(self:Uniform,
     if (of := self.of and self.of()) is ring: return
     if of is not None:
         raise ValueError(f'{self} knows the rows of another memory: give each memory a sampler of its own')
+    self._forget_rows(copied=self.of is None)
     self.of = weakref.ref(ring)
+
+@patch
+def _forget_rows(self:Uniform, copied):
+    "What the sampler knows is about the rows of a memory that is gone, or it was `copied`"
 
 # %% ../../nbs/03_memory.sample.ipynb #fe0e0e2b
 @patch
@@ -228,6 +233,12 @@ class Prioritized(Uniform):
     eta,starts,resting = .9,None,() # `resting`: those of other lengths
 
 # %% ../../nbs/03_memory.sample.ipynb #a9633841
+
+@patch
+def _forget_rows(self:Prioritized, copied):
+    if copied: return # of a memory that was copied, too, it has the priorities
+    self.seen,self.base,self.forgotten,self.tree,self.starts,self.resting = 0,0,0,None,None,()
+
 @patch
 def follow(self:Prioritized, ring:Ring):
     "Give the rows that came since the last time the largest priority of those that were there before"
@@ -459,6 +470,7 @@ class HER(Uniform):
             raise ValueError(f'`reward` should be a function of what was achieved and of the goal, got {reward!r}')
         self.strategy,self.k,self.reward,self.rows = strategy,whole_number('k', k, 0),reward,Positions()
         self.goal,self.achieved = goal,achieved
+    def _forget_rows(self, copied): self.rows = Positions()
 
 @patch
 def draw(self:HER,
@@ -493,6 +505,7 @@ def read(self:HER,
     """Copy the rows `idxs`, with their new goals and rewards
     - `idxs`: `(bs,)`
     - returns: packed rows, or a list of columns, and the column `relabelled`"""
+    self.belong(ring) # another sampler may have drawn them
     n,bs = len(idxs),self.bs or len(idxs)
     if n==bs: mask,units = self._relabelled(n)
     else: mask,units = map(torch.cat, zip(*(self._relabelled(bs) for _ in range(n//bs)))) # each as if drawn alone
@@ -551,20 +564,6 @@ def _cannot_relabel(self:HER, ring):
 def settings(self:HER)->dict:
     "The arguments that make another sampler of this kind, apart from `reward`, which no file can hold"
     return dict(strategy=self.strategy, k=self.k, goal=self.goal, achieved=self.achieved)
-
-# %% ../../nbs/03_memory.sample.ipynb #03a7c002
-@patch
-def load_state_dict(self:HER,
-    state:dict, # From `state_dict`
-    ring:Ring=None, # The rows to draw from
-    beside:dict=None, # Nothing is kept for each row
-):
-    """Resume drawing where another sampler was
-    - `state`: From `state_dict`
-    - `ring`: The rows to draw from
-    - `beside`: Nothing is kept for each row"""
-    Uniform.load_state_dict(self, state)
-    if ring is not None: self.rows = Positions() # these may be other rows
 
 # %% ../../nbs/03_memory.sample.ipynb #9d87923f
 def sampler_of(
