@@ -320,3 +320,36 @@ def test_rows_that_another_sampler_draws():
         assert batch['state']['desired_goal'][:,0].tolist()==[want[i] for i in idxs]
         del memory
         gc.collect()
+
+@pytest.mark.parametrize('stored,gives', [(np.array([-1]), torch.float32), (np.array([True]), torch.float32), (np.array([True]), torch.int64), (np.array([-1]), torch.complex64), (np.zeros(2), torch.float32)])
+def test_rewards_that_do_not_fit(stored, gives):
+    "A column of ints would cut a distance off, and one number is none for a column of two"
+    er = ExperienceReplay(8, 50, 1, sampler=HER(reward=lambda a, g, i: (a-g)[:,0].to(gives), k=10**9, seed=0))
+    for i in range(9): er.add(state=goal_obs(i, 9), next_state=goal_obs(i+1, 9), reward=stored, terminated=False, truncated=False)
+    with pytest.raises(ExperienceReplayException, match='column `reward` is .*: store one float per row'): er.sample()
+    if stored.shape==(1,):
+        er.sampler.reward = lambda a, g, i: a[:,0]==g[:,0]
+        assert er.sample()[0]['reward'].dtype==torch.from_numpy(stored).dtype
+
+@pytest.mark.parametrize('names', [('desired_goal','goal'), ('goal','desired_goal')])
+def test_goals_of_another_name_on_one_side(names):
+    "The other observation would keep its old goal"
+    er = ExperienceReplay(8, 50, 1, sampler=HER(reward=reward, k=10**9, seed=0))
+    a,b = ({'achieved_goal':[float(i)], names[i]:[9.]} for i in range(2))
+    er.add(state=a, next_state=b, reward=0., terminated=False, truncated=False)
+    with pytest.raises(ExperienceReplayException, match='`state` and `next_state` with the same names'): er.sample()
+
+def test_a_goal_that_stands_once():
+    "Beside both observations, or in one of them"
+    for more in (dict(desired_goal=[9.]), dict(state=dict(achieved_goal=[0.], desired_goal=[9.])), dict(state=dict(desired_goal=[9.]))):
+        er = ExperienceReplay(8, 50, 1, sampler=HER(reward=reward, k=10**9, seed=0))
+        er.add(**{'state':dict(achieved_goal=[0.]), **more}, next_state=dict(achieved_goal=[1.]), reward=0., terminated=False, truncated=False)
+        batch,_ = er.sample()
+        assert ((batch if 'desired_goal' in more else batch['state'])['desired_goal']==1).all()
+
+def test_a_vector_whose_dicts_come_in_another_order():
+    "An episode continues where the observation is the same, in whatever order its fields come"
+    er = ExperienceReplay(200, 50, 1, sampler=HER('final', reward=reward, k=10**9, seed=0))
+    def at(t): return dict(achieved_goal=np.full((2,1), t, np.float32), desired_goal=np.full((2,1), -1, np.float32))
+    for t in range(5): er.add_vector(obs=at(t), actions=np.zeros(2, int), rewards=np.zeros(2), terminated=np.zeros(2, bool), truncated=np.zeros(2, bool), next_obs=dict(reversed(at(t+1).items())), infos={}, autoreset='next_step')
+    assert (er.sample()[0]['state']['desired_goal']==5).all()

@@ -533,6 +533,7 @@ def _relabel(self:HER, ring, cols, at, idxs, units):
             f'`HER` writes goals into rows, and with `frame_stack` these share a `{f.path[-1]}` of {list(f.shape)}, '
             'stored once: leave out `frame_stack`')
     if self.reward is None or not goals or source not in cols or ('reward',) not in cols: self._cannot_relabel(ring)
+    _check_names(cols, self.goal, self.achieved)
     rows,rew = self._achievers(ring, idxs, units),cols[('reward',)]
     goal = ring.place.columns[source].index_select(0, rows)
     if ring.place.others and ring.serials.lost(rows): raise IndexError('another process overwrote an achieved goal')
@@ -542,6 +543,9 @@ def _relabel(self:HER, ring, cols, at, idxs, units):
             f'{v.dtype} {[*v.shape[1:]]}: what was achieved takes its place')
         v.index_copy_(0, at, goal.to(v.dtype))
     new = _reward_each(self.reward(cols[source].index_select(0, at), goal, idxs), len(idxs))
+    if rew.numel()!=len(rew) or not torch.can_cast(new.dtype, rew.dtype): raise ValueError(
+        f'`reward` gives a {new.dtype} for each row, and the column `reward` is {rew.dtype} {[*rew.shape[1:]]}: '
+        'store one float per row, or let it give what fits')
     rew[at] = new.to(rew).reshape(-1, *rew.shape[1:])
 
 def _reward_each(o, n):
@@ -550,6 +554,13 @@ def _reward_each(o, n):
     if res is not None and res.numel()==n: return res
     raise ValueError(f'`reward` should give one number for each of {n} rows, got '
                      +(f'{type(o).__name__} {o!r:.60}' if res is None else f'shape {tuple(res.shape)}'))
+
+def _check_names(cols, goal, achieved):
+    "Raise if only one of `state` and `next_state` has a `goal`, and the other one may have it by another name"
+    a,b = ({p[1:] for p in cols if p[0]==o and p[-1]!=achieved} for o in ('state','next_state'))
+    if a-b and b-a and any(p[-1:]==(goal,) for p in a^b): raise ValueError(
+        f'`HER` replaces each `{goal}`, and one of the observations has none, but fields that the other one lacks: '
+        'add `state` and `next_state` with the same names')
 
 @patch
 def _cannot_relabel(self:HER, ring):
