@@ -353,3 +353,17 @@ def test_a_vector_whose_dicts_come_in_another_order():
     def at(t): return dict(achieved_goal=np.full((2,1), t, np.float32), desired_goal=np.full((2,1), -1, np.float32))
     for t in range(5): er.add_vector(obs=at(t), actions=np.zeros(2, int), rewards=np.zeros(2), terminated=np.zeros(2, bool), truncated=np.zeros(2, bool), next_obs=dict(reversed(at(t+1).items())), infos={}, autoreset='next_step')
     assert (er.sample()[0]['state']['desired_goal']==5).all()
+
+def test_goals_that_are_overwritten_again_and_again(monkeypatch):
+    "In a small memory a quick process may overwrite them a hundred times in a row: that is no error of the request"
+    number,flag,goal = ((), torch.float32),((), torch.bool),((1,), torch.float64)
+    goals = dict(achieved_goal=goal, desired_goal=goal)
+    schema = dict(state=goals, next_state=goals, reward=number, terminated=flag, truncated=flag, env_id=((), torch.int64))
+    memory = ExperienceReplay(4, 20, 1, shared=True, schema=schema, sampler=HER(k=10**9, reward=lambda a, g, i: a-g, seed=0))
+    add_walk(memory, 0, 20)
+    lost,times = type(memory.ring.serials).lost,[]
+    def often(self, idxs):
+        times.append(1)
+        return len(times)<150 or lost(self, idxs)
+    monkeypatch.setattr(type(memory.ring.serials), 'lost', often)
+    assert (memory.sample()[0]['state']['desired_goal']>0).all() and len(times)>150

@@ -18,6 +18,7 @@ from .mixture import Mixture
 from .positions import Positions
 from .random import keep_numbers, own_numbers, random_rows
 from .ring import Ring
+from .serial import Overwritten
 from .starts import Starts
 from .tensors import rows_on
 from .tree import SumTree
@@ -536,7 +537,7 @@ def _relabel(self:HER, ring, cols, at, idxs, units):
     _check_names(cols, self.goal, self.achieved)
     rows,rew = self._achievers(ring, idxs, units),cols[('reward',)]
     goal = ring.place.columns[source].index_select(0, rows)
-    if ring.place.others and ring.serials.lost(rows): raise IndexError('another process overwrote an achieved goal')
+    if ring.place.others and ring.serials.lost(rows): raise Overwritten('an achieved goal is gone')
     for p,v in goals.items():
         if v.shape[1:]!=goal.shape[1:] or not torch.can_cast(goal.dtype, v.dtype): raise ValueError(
             f'`{path_name(p)}` should be like `next_state.{self.achieved}`, {goal.dtype} {[*goal.shape[1:]]}, got '
