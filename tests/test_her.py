@@ -1,10 +1,10 @@
 "Hindsight: random histories against an oracle that keeps every step and knows nothing of the links"
-import copy, multiprocessing, numpy as np, pytest, torch
+import copy, gc, multiprocessing, numpy as np, pickle, pytest, torch
 from fastrl import ExperienceReplay
 from fastrl.core import leaves
 from fastrl.memory.replay import ExperienceReplayException
 from fastrl.memory.ring import Ring
-from fastrl.memory.sample import HER
+from fastrl.memory.sample import HER, Prioritized, Uniform
 
 def reward(achieved, goal, idxs): return achieved[:,0]*1000+goal[:,0]
 
@@ -274,3 +274,97 @@ def test_goals_that_another_process_overwrites():
         batch,_ = memory.sample()
         state,goal = (batch['state'][k].item() for k in ('achieved_goal','desired_goal'))
         assert (state<1000)==(goal<1000), (seed, state, goal)
+
+
+def in_turn(memory, *lengths):
+    "Episodes one after the other, whose steps achieve 1, 2, 3, …"
+    n,ends = 0,np.cumsum(lengths)
+    for n in range(ends[-1]): memory.add(state=seen(n), next_state=seen(n+1), reward=-1., terminated=n+1 in ends, truncated=False)
+    return memory
+
+def goals_of(memory):
+    batch,_ = memory.sample(200)
+    new = batch['relabelled'][:,0]
+    return {*zip(batch['next_state']['achieved_goal'][new,0].int().tolist(), batch['state']['desired_goal'][new,0].int().tolist())}
+
+other_rows = {(1,2),(2,2),(3,5),(4,5),(5,5),(6,6)}
+
+def test_a_sampler_for_the_next_memory():
+    "A sampler whose memory is gone knows nothing of the rows of the next one, which may be as many"
+    for sampler in (HER('final', reward=reward, seed=0), Prioritized(seed=0)):
+        memory = in_turn(ExperienceReplay(8, 50, 1, sampler=sampler), 3, 3)
+        memory.sample()
+        memory.update_td(torch.eye(6)[:,:1]*1e6, torch.arange(6))
+        for lengths in ((2,3,1), (2,)): # as many rows, and fewer
+            del memory
+            gc.collect()
+            memory = in_turn(ExperienceReplay(8, 50, 1, sampler=sampler), *lengths)
+            n = sum(lengths)
+            if isinstance(sampler, HER): assert goals_of(memory)=={o for o in other_rows if o[0]<=n}
+            else: assert set(memory.sample(200)[1].tolist())=={*range(n)}
+
+@pytest.mark.parametrize('copied', [copy.copy, copy.deepcopy, lambda o: pickle.loads(pickle.dumps(o))])
+def test_a_copy_for_another_memory(copied):
+    "A copy of a sampler begins with the rows of its own memory, and the first one goes on with its own"
+    memory = in_turn(ExperienceReplay(8, 50, 1, sampler=HER('final', reward=reward, seed=0)), 3, 3)
+    want = goals_of(memory)
+    assert goals_of(in_turn(ExperienceReplay(8, 50, 1, sampler=copied(memory.sampler)), 2, 3, 1))==other_rows
+    assert goals_of(memory)==want=={(i, 3 if i<4 else 6) for i in range(1, 7)}
+
+def test_rows_that_another_sampler_draws():
+    "`read` alone knows whose rows these are"
+    her = HER('final', k=10**9, reward=reward, seed=0)
+    for lengths,want in (((3,3), [3]*3+[6]*3), ((2,3,1), [2]*2+[5]*3+[6])):
+        memory = in_turn(ExperienceReplay(8, 50, 1), *lengths)
+        batch,idxs = memory.ring.draw(Uniform(seed=0), 50, read=her.read)
+        assert batch['state']['desired_goal'][:,0].tolist()==[want[i] for i in idxs]
+        del memory
+        gc.collect()
+
+@pytest.mark.parametrize('stored,gives', [(np.array([-1]), torch.float32), (np.array([True]), torch.float32), (np.array([True]), torch.int64), (np.array([-1]), torch.complex64), (np.zeros(2), torch.float32)])
+def test_rewards_that_do_not_fit(stored, gives):
+    "A column of ints would cut a distance off, and one number is none for a column of two"
+    er = ExperienceReplay(8, 50, 1, sampler=HER(reward=lambda a, g, i: ((a-g)[:,0]+.25).to(gives), k=10**9, seed=0))
+    for i in range(9): er.add(state=goal_obs(i, 9), next_state=goal_obs(i+1, 9), reward=stored, terminated=False, truncated=False)
+    with pytest.raises(ExperienceReplayException, match='column `reward` is .*: store one float per row'): er.sample()
+    if stored.shape==(1,):
+        for fits in (lambda a, g, i: a[:,0]==g[:,0], lambda a, g, i: (a[:,0]==g[:,0]).float()): # whole numbers, in whatever form
+            er.sampler.reward = fits
+            assert er.sample()[0]['reward'].dtype==torch.from_numpy(stored).dtype
+
+@pytest.mark.parametrize('names', [('desired_goal','goal'), ('goal','desired_goal')])
+def test_goals_of_another_name_on_one_side(names):
+    "The other observation would keep its old goal"
+    er = ExperienceReplay(8, 50, 1, sampler=HER(reward=reward, k=10**9, seed=0))
+    a,b = ({'achieved_goal':[float(i)], names[i]:[9.]} for i in range(2))
+    er.add(state=a, next_state=b, reward=0., terminated=False, truncated=False)
+    with pytest.raises(ExperienceReplayException, match='`state` and `next_state` with the same names'): er.sample()
+
+def test_a_goal_that_stands_once():
+    "Beside both observations, or in one of them"
+    for more in (dict(desired_goal=[9.]), dict(state=dict(achieved_goal=[0.], desired_goal=[9.])), dict(state=dict(desired_goal=[9.]))):
+        er = ExperienceReplay(8, 50, 1, sampler=HER(reward=reward, k=10**9, seed=0))
+        er.add(**{'state':dict(achieved_goal=[0.]), **more}, next_state=dict(achieved_goal=[1.]), reward=0., terminated=False, truncated=False)
+        batch,_ = er.sample()
+        assert ((batch if 'desired_goal' in more else batch['state'])['desired_goal']==1).all()
+
+def test_a_vector_whose_dicts_come_in_another_order():
+    "An episode continues where the observation is the same, in whatever order its fields come"
+    er = ExperienceReplay(200, 50, 1, sampler=HER('final', reward=reward, k=10**9, seed=0))
+    def at(t): return dict(achieved_goal=np.full((2,1), t, np.float32), desired_goal=np.full((2,1), -1, np.float32))
+    for t in range(5): er.add_vector(obs=at(t), actions=np.zeros(2, int), rewards=np.zeros(2), terminated=np.zeros(2, bool), truncated=np.zeros(2, bool), next_obs=dict(reversed(at(t+1).items())), infos={}, autoreset='next_step')
+    assert (er.sample()[0]['state']['desired_goal']==5).all()
+
+def test_goals_that_are_overwritten_again_and_again(monkeypatch):
+    "In a small memory a quick process may overwrite them a hundred times in a row: that is no error of the request"
+    number,flag,goal = ((), torch.float32),((), torch.bool),((1,), torch.float64)
+    goals = dict(achieved_goal=goal, desired_goal=goal)
+    schema = dict(state=goals, next_state=goals, reward=number, terminated=flag, truncated=flag, env_id=((), torch.int64))
+    memory = ExperienceReplay(4, 20, 1, shared=True, schema=schema, sampler=HER(k=10**9, reward=lambda a, g, i: a-g, seed=0))
+    add_walk(memory, 0, 20)
+    lost,times = type(memory.ring.serials).lost,[]
+    def often(self, idxs):
+        times.append(1)
+        return len(times)<150 or lost(self, idxs)
+    monkeypatch.setattr(type(memory.ring.serials), 'lost', often)
+    assert (memory.sample()[0]['state']['desired_goal']>0).all() and len(times)>150

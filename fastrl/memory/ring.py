@@ -590,8 +590,8 @@ def _draw_beside(self:Ring, sampler, bs, read, k):
         try:
             res = self._draw_rows(sampler, bs, read, k)
             if s.base==base and not s.lost(res[0]): return res
-        except (ValueError, IndexError): # about rows that were replaced meanwhile, or about the request itself
-            if tries>100 or s.base==base and s.oldest<=self.total-len(self): raise
+        except (ValueError, IndexError) as e: # about rows that were replaced meanwhile, or about the request itself
+            if type(e) is not Overwritten and (tries>100 or s.base==base and s.oldest<=self.total-len(self)): raise
         s.look()
 
 # %% ../../nbs/01_memory.ring.ipynb #005c7f9f

@@ -18,6 +18,7 @@ from .mixture import Mixture
 from .positions import Positions
 from .random import keep_numbers, own_numbers, random_rows
 from .ring import Ring
+from .serial import Overwritten
 from .starts import Starts
 from .tensors import rows_on
 from .tree import SumTree
@@ -123,7 +124,12 @@ def belong(self:Uniform,
     if (of := self.of and self.of()) is ring: return
     if of is not None:
         raise ValueError(f'{self} knows the rows of another memory: give each memory a sampler of its own')
+    self._forget_rows(copied=self.of is None)
     self.of = weakref.ref(ring)
+
+@patch
+def _forget_rows(self:Uniform, copied):
+    "What the sampler knows is about the rows of a memory that is gone, or it was `copied`"
 
 # %% ../../nbs/03_memory.sample.ipynb #fe0e0e2b
 @patch
@@ -228,6 +234,12 @@ class Prioritized(Uniform):
     eta,starts,resting = .9,None,() # `resting`: those of other lengths
 
 # %% ../../nbs/03_memory.sample.ipynb #a9633841
+
+@patch
+def _forget_rows(self:Prioritized, copied):
+    if copied: return # of a memory that was copied, too, it has the priorities
+    self.seen,self.base,self.forgotten,self.tree,self.starts,self.resting = 0,0,0,None,None,()
+
 @patch
 def follow(self:Prioritized, ring:Ring):
     "Give the rows that came since the last time the largest priority of those that were there before"
@@ -459,6 +471,7 @@ class HER(Uniform):
             raise ValueError(f'`reward` should be a function of what was achieved and of the goal, got {reward!r}')
         self.strategy,self.k,self.reward,self.rows = strategy,whole_number('k', k, 0),reward,Positions()
         self.goal,self.achieved = goal,achieved
+    def _forget_rows(self, copied): self.rows = Positions()
 
 @patch
 def draw(self:HER,
@@ -493,6 +506,7 @@ def read(self:HER,
     """Copy the rows `idxs`, with their new goals and rewards
     - `idxs`: `(bs,)`
     - returns: packed rows, or a list of columns, and the column `relabelled`"""
+    self.belong(ring) # another sampler may have drawn them
     n,bs = len(idxs),self.bs or len(idxs)
     if n==bs: mask,units = self._relabelled(n)
     else: mask,units = map(torch.cat, zip(*(self._relabelled(bs) for _ in range(n//bs)))) # each as if drawn alone
@@ -520,16 +534,21 @@ def _relabel(self:HER, ring, cols, at, idxs, units):
             f'`HER` writes goals into rows, and with `frame_stack` these share a `{f.path[-1]}` of {list(f.shape)}, '
             'stored once: leave out `frame_stack`')
     if self.reward is None or not goals or source not in cols or ('reward',) not in cols: self._cannot_relabel(ring)
+    _check_names(cols, self.goal, self.achieved)
     rows,rew = self._achievers(ring, idxs, units),cols[('reward',)]
     goal = ring.place.columns[source].index_select(0, rows)
-    if ring.place.others and ring.serials.lost(rows): raise IndexError('another process overwrote an achieved goal')
+    if ring.place.others and ring.serials.lost(rows): raise Overwritten('an achieved goal is gone')
     for p,v in goals.items():
         if v.shape[1:]!=goal.shape[1:] or not torch.can_cast(goal.dtype, v.dtype): raise ValueError(
             f'`{path_name(p)}` should be like `next_state.{self.achieved}`, {goal.dtype} {[*goal.shape[1:]]}, got '
             f'{v.dtype} {[*v.shape[1:]]}: what was achieved takes its place')
         v.index_copy_(0, at, goal.to(v.dtype))
     new = _reward_each(self.reward(cols[source].index_select(0, at), goal, idxs), len(idxs))
-    rew[at] = new.to(rew).reshape(-1, *rew.shape[1:])
+    fits = new.to(rew)
+    if rew.numel()!=len(rew) or not torch.can_cast(new.dtype, rew.dtype) and (fits.cpu()!=new.cpu()).any():
+        raise ValueError(f'`reward` gives a {new.dtype} for each row, and the column `reward` is {rew.dtype} '
+                         f'{[*rew.shape[1:]]}: store one float per row, or let it give what fits')
+    rew[at] = fits.reshape(-1, *rew.shape[1:])
 
 def _reward_each(o, n):
     try: res = tensor_from(o)
@@ -537,6 +556,13 @@ def _reward_each(o, n):
     if res is not None and res.numel()==n: return res
     raise ValueError(f'`reward` should give one number for each of {n} rows, got '
                      +(f'{type(o).__name__} {o!r:.60}' if res is None else f'shape {tuple(res.shape)}'))
+
+def _check_names(cols, goal, achieved):
+    "Raise if only one of `state` and `next_state` has a `goal`, and the other one may have it by another name"
+    a,b = ({p[1:] for p in cols if p[0]==o and p[-1]!=achieved} for o in ('state','next_state'))
+    if a-b and b-a and any(p[-1:]==(goal,) for p in a^b): raise ValueError(
+        f'`HER` replaces each `{goal}`, and one of the observations has none, but fields that the other one lacks: '
+        'add `state` and `next_state` with the same names')
 
 @patch
 def _cannot_relabel(self:HER, ring):
@@ -551,20 +577,6 @@ def _cannot_relabel(self:HER, ring):
 def settings(self:HER)->dict:
     "The arguments that make another sampler of this kind, apart from `reward`, which no file can hold"
     return dict(strategy=self.strategy, k=self.k, goal=self.goal, achieved=self.achieved)
-
-# %% ../../nbs/03_memory.sample.ipynb #03a7c002
-@patch
-def load_state_dict(self:HER,
-    state:dict, # From `state_dict`
-    ring:Ring=None, # The rows to draw from
-    beside:dict=None, # Nothing is kept for each row
-):
-    """Resume drawing where another sampler was
-    - `state`: From `state_dict`
-    - `ring`: The rows to draw from
-    - `beside`: Nothing is kept for each row"""
-    Uniform.load_state_dict(self, state)
-    if ring is not None: self.rows = Positions() # these may be other rows
 
 # %% ../../nbs/03_memory.sample.ipynb #9d87923f
 def sampler_of(

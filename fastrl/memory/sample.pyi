@@ -256,13 +256,6 @@ class HER(Uniform):
         """The arguments that make another sampler of this kind, apart from `reward`, which no file can hold"""
         ...
 
-    def load_state_dict(self, state: dict, ring: Ring | None=None, beside: dict | None=None):
-        """Resume drawing where another sampler was
-    - `state`: From `state_dict`
-    - `ring`: The rows to draw from
-    - `beside`: Nothing is kept for each row"""
-        ...
-
 def sampler_of(kind: str, settings: dict, device: Any='cpu') -> Uniform:
     """Rebuild a saved sampler from its class name and settings
     - `kind`: 'Uniform' or the name of a subclass

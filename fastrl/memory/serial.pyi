@@ -10,7 +10,7 @@ from torch import Tensor
 from ..core import *
 from .place import *
 from .turn import *
-__all__ = ['Serials', 'telling', 'oldest_now', 'Seams']
+__all__ = ['Serials', 'telling', 'oldest_now', 'Overwritten', 'Seams']
 
 class Serials:
     """Which rows a `Place` holds, by serial number: how many rows were written before each"""
@@ -243,6 +243,9 @@ def telling(ring):
 
 def oldest_now(live, n):
     ...
+
+class Overwritten(IndexError):
+    """Another process has overwritten rows that are needed: draw anew"""
 
 class Seams(NamedTuple):
     """What the rows themselves do not say about what follows what; all are serial numbers"""

@@ -32,8 +32,12 @@ def unchanged(
     if before is None: return res
     if type(obs) is type(before) is np.ndarray and obs.dtype==before.dtype and obs.nbytes<=4096: # the usual small ones
         if obs.tobytes()==before.tobytes(): return res
-    for (_,x),(_,y) in zip(leaves(obs), leaves(before)):
-        x,y = (np.asarray(o.float() if _lacks(o) else o).reshape(n, -1) for o in (x, y))
+    last = dict(leaves(before))
+    pairs = [(o, last[p]) for p,o in leaves(obs) if p in last] # by name: a dict may come in another order
+    if not pairs: return ~res
+    for pair in pairs:
+        x,y = (np.asarray(o.float() if _lacks(o) else o).reshape(n, -1) for o in pair)
+        if x.shape!=y.shape: return np.zeros(n, bool)
         if x.dtype!=y.dtype and x.dtype.kind==y.dtype.kind=='f': # with the precision that both have
             least = min(x.dtype, y.dtype, key=lambda o: o.itemsize)
             x,y = x.astype(least),y.astype(least)
