@@ -159,7 +159,9 @@ def _step_all(self:GymLoop, T, before, after):
         state[new] = obs if keep is None else rows.only('state', obs, keep)
         env_id[new] = every if keep is None else keep
         a = env.action_space.sample() if self.agent is None else self._choose()
-        if before: a = self._tell('before_step', obs=self._shown_rows('state', new, obs, keep), action=a).action
+        if before:
+            a = self._tell('before_step', obs=self._shown_rows('state', new, obs, keep), action=a).action
+            _check_chosen(self.act_form, a)
         action[new] = a if keep is None else rows.only('action', a, keep)
         if after: was = self._shown_rows('state', new, obs, keep) # the step may write over `obs`
         obs,r,te,tr,info = env.step(a)
@@ -173,14 +175,14 @@ def _step_all(self:GymLoop, T, before, after):
                              reward=r, terminated=te, truncated=tr, info=info, extra={})
             r = now.reward
             if now.extra: extras.append(now.extra)
-        gain[new] = _single_rewards([r]) if not self._mode else r if keep is None or not np.ndim(r) else r[keep]
+        gain[new] = self._rewards_of(r, keep)
         if some: terminated[new],truncated[new] = (te,tr) if keep is None else (te[keep],tr[keep])
         rows.stop = new.stop
-        if images or extras: kept.append(np.ones(n, bool) if spent is None else ~spent)
+        if images or after: kept.append(np.ones(n, bool) if spent is None else ~spent)
         self._due = over if some and self._mode==AutoresetMode.NEXT_STEP else None
         if some: check_value(self._shown_form, obs := next_start(env, self._mode, obs, te, tr))
         self.obs = obs
-    if kept: self._put_beside(images, extras, np.concatenate(kept))
+    if images or extras: self._put_beside(images, extras, np.concatenate(kept))
     rows.count(spent)
 
 # %% ../../nbs/05b_data.gym.ipynb #feb0c610
@@ -195,6 +197,7 @@ def _shown_rows(self:GymLoop, name, new, obs, keep):
 @patch
 def _put_beside(self:GymLoop, images, extras, kept):
     "Images, and what callbacks left in `extra`, of the steps that are rows"
+    if extras: self._check_extras(extras, len(kept)//self.n_envs)
     cols = {k: np.stack([_on_host(o[k]) for o in extras]) for k in (extras[0] if extras else ())}
     cols = {k: v.reshape(len(kept), *v.shape[1+bool(self._mode):]) for k,v in cols.items()}
     if images: cols = dict(image=self._frames(images), **cols)
@@ -204,6 +207,34 @@ def _on_host(v):
     "What an agent or a callback gave, as NumPy has it"
     if not isinstance(v, Tensor): return np.asarray(v)
     return v.numpy() if v.is_cpu and not v.requires_grad else v.detach().cpu().numpy()
+
+# %% ../../nbs/05b_data.gym.ipynb #5b000202
+
+@patch
+def _check_extras(self:GymLoop, extras, T):
+    if taken := [k for k in extras[0] if k in self._written.shown]: raise ValueError(
+        f'`extra` is for columns of your own, and the loop has {taken}: a reward you replace by `source.now.reward`')
+    if len(extras)!=T or any(o.keys()!=extras[0].keys() for o in extras): raise ValueError(
+        f'callbacks should leave the same names in `extra` at each step: {len(extras)} of {T} have some, '
+        f'the first of these {list(extras[0])}')
+
+@patch
+def _rewards_of(self:GymLoop, r, keep):
+    "The rewards of the environments that made a row, also as a network gives them"
+    r,n = _on_host(r),self.n_envs
+    if not self._mode: return _single_rewards([r])
+    if r.shape not in ((), (n,), (n,1)):
+        raise ValueError(f'rewards should be one number for each of {n} environments, got shape {r.shape}')
+    r = r.reshape(r.shape[:1])
+    return r if keep is None or not r.ndim else r[keep]
+
+def _check_chosen(form, action):
+    "Refuse what a callback's action would lose in its column, while the environment gets it whole"
+    _check_nesting(form, action)
+    for path,(_,dtype) in leaves(form):
+        if (v := _on_host(leaf_at(action, path))).dtype!=dtype and not survives(v, dtype):
+            raise ValueError(f'`{path_name(("action", *path))}` should be {dtype}, as its space says, got {v.dtype} '
+                             f'with values that {dtype} lacks')
 
 # %% ../../nbs/05b_data.gym.ipynb #a9e30506
 

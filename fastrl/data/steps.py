@@ -236,6 +236,9 @@ def take(self:StepRows,
 )->BD:
     """The oldest `n` rows, once they are counted
     - `n`: How many"""
+    for k,a in self.beside.items():
+        if len(a)!=len(self): raise ValueError(f'`{k}` should have a value for each of {len(self)} rows, got {len(a)}: '
+                                               'a callback leaves the same names in `extra` at every step')
     i,self.first = self.first,self.first+n
     j = self.first
     res = BD({k: from_numpy(a[i:j]) if type(a) is np.ndarray else map_leaves(lambda a: from_numpy(a[i:j]), a)
