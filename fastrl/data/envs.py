@@ -16,6 +16,7 @@ import gymnasium as gym, numpy as np
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, VectorEnv
 from gymnasium.vector.utils import iterate
 from ..core import *
+from .steps import check_value,space_form
 
 # %% ../../nbs/05ab_data.envs.ipynb #5ab00007
 autoreset_modes = dict(next_step=AutoresetMode.NEXT_STEP, same_step=AutoresetMode.SAME_STEP,
@@ -23,7 +24,13 @@ autoreset_modes = dict(next_step=AutoresetMode.NEXT_STEP, same_step=AutoresetMod
 
 class CopyObs(gym.ObservationWrapper):
     "Copy each observation, for environments that return the same array each time"
-    def observation(self, obs): return map_leaves(np.array, obs) if isinstance(obs, (dict, tuple)) else np.array(obs)
+    form = None
+    def observation(self, obs):
+        if self.form is None:
+            try: self.form = space_form(self.observation_space, 'observation')
+            except ValueError: self.form = () # no fixed shape: nothing to check
+        check_value(self.form, obs) # processes share an array, into which gymnasium writes what does not fit
+        return map_leaves(np.array, obs) if isinstance(obs, (dict, tuple)) else np.array(obs)
 
 # %% ../../nbs/05ab_data.envs.ipynb #7dddcdf9
 class SyncEnvs(SyncVectorEnv):
@@ -33,6 +40,7 @@ class SyncEnvs(SyncVectorEnv):
         if type(self._observations) is not np.ndarray or mode==AutoresetMode.DISABLED and over.any():
             return super().step(actions) # which refuses a step after an ending
         n,obs,infos = self.num_envs,np.empty_like(self._observations),{}
+        shape,dtype = obs.shape[1:],obs.dtype
         reward,terminated,truncated = np.zeros(n),np.zeros(n, bool),np.zeros(n, bool)
         waits = over.tolist() if mode==AutoresetMode.NEXT_STEP else [False]*n
         for i,(env,action,wait) in enumerate(zip(self.envs, iterate(self.action_space, actions), waits, strict=True)):
@@ -45,6 +53,7 @@ class SyncEnvs(SyncVectorEnv):
                     if mode==AutoresetMode.SAME_STEP:
                         infos = self._add_info(infos, dict(final_obs=np.array(o), final_info=info), i)
                         o,info = env.reset()
+            if o.__class__ is not np.ndarray or o.dtype is not dtype or o.shape!=shape: check_value([shape,dtype], o)
             obs[i] = o
             if info: infos = self._add_info(infos, info, i)
         self._env_obs,self._autoreset_envs = list(obs),terminated|truncated # `reset` reads them

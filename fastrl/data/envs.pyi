@@ -12,6 +12,7 @@ autoreset_modes: Any
 
 class CopyObs(gym.ObservationWrapper):
     """Copy each observation, for environments that return the same array each time"""
+    form: Any
 
     def observation(self, obs):
         ...

@@ -75,9 +75,12 @@ def before_loop(self:GymLoop):
     self._mode = reset_mode(self.env)
     self.n_envs = self.env.num_envs if self._mode else 1
     self.obs_form,self.act_form = map(space_form, spaces_of(self.env), ('observation','action'))
+    lead = (self.n_envs,) if self._mode else ()
+    self._shown_form = map_leaves(lambda o: [lead+o[0], o[1]], self.obs_form)
     seed = self._next_seed()
     self.env.action_space.seed(seed)
     self.obs,_ = self.env.reset(seed=seed)
+    check_value(self._shown_form, self.obs)
     self._due = None # the environments that spend their next step on a reset, if there are any
     worker = torch.utils.data.get_worker_info()
     self._written = StepRows(self.obs_form, self.act_form, self.n_envs, self._episodes, worker.id if worker else 0)
@@ -114,21 +117,33 @@ def collect(self:GymLoop, n):
 @patch
 def _step_one(self:GymLoop, T):
     "`T` steps of one environment, which no callback watches"
-    rows,env,rewards = self._written,self.env,[]
+    rows,env,form,rewards = self._written,self.env,self._shown_form,[]
+    shape,dtype = form if type(form) is list else (None, None)
     state,action,nxt = (rows.column(o) for o in ('state','action','next_state'))
     choose,step = env.action_space.sample if self.agent is None else self._choose,env.step
     for i in range(rows.stop, rows.stop+T):
         state[i] = self.obs
         action[i] = a = choose()
         obs,r,te,tr,_ = step(a)
+        if obs.__class__ is not np.ndarray or obs.dtype is not dtype or obs.shape!=shape: check_value(form, obs)
         nxt[i] = obs
         rewards.append(r)
         if te or tr: # the columns hold `False`
             rows.cols['terminated'][i],rows.cols['truncated'][i] = te,tr
             obs,_ = env.reset()
+            check_value(form, obs)
         self.obs = obs
-    rows.gain[rows.stop:i+1],rows.stop = np.reshape(rewards, -1),i+1
+    rows.gain[rows.stop:i+1],rows.stop = _single_rewards(rewards),i+1
     rows.count()
+
+def _single_rewards(rewards):
+    "Rewards of one environment, each a number or an array with one"
+    try:
+        if len(a := np.reshape(rewards, -1))==len(rewards): return a
+    except ValueError: pass # some are arrays, some numbers
+    if odd := [r for r in rewards if np.asarray(r).size!=1]:
+        raise ValueError(f'a reward should be one number, got {odd[0]!r:.60}: wrap the environment so that it is one')
+    return [np.asarray(r).item() for r in rewards]
 
 # %% ../../nbs/05b_data.gym.ipynb #37107789
 @patch
@@ -145,10 +160,13 @@ def _step_all(self:GymLoop, T, before, after):
         state[new] = obs if keep is None else rows.only('state', obs, keep)
         env_id[new] = every if keep is None else keep
         a = env.action_space.sample() if self.agent is None else self._choose()
-        if before: a = self._tell('before_step', obs=self._shown_rows('state', new, obs, keep), action=a).action
+        if before:
+            a = self._tell('before_step', obs=self._shown_rows('state', new, obs, keep), action=a).action
+            _check_chosen(self.act_form, a)
         action[new] = a if keep is None else rows.only('action', a, keep)
         if after: was = self._shown_rows('state', new, obs, keep) # the step may write over `obs`
         obs,r,te,tr,info = env.step(a)
+        check_value(self._shown_form, obs)
         nxt[new] = obs if keep is None else rows.only('next_state', obs, keep)
         over = _on_host(te|tr) if self._mode else te or tr
         some = np.count_nonzero(over)
@@ -158,13 +176,14 @@ def _step_all(self:GymLoop, T, before, after):
                              reward=r, terminated=te, truncated=tr, info=info, extra={})
             r = now.reward
             if now.extra: extras.append(now.extra)
-        gain[new] = r if keep is None or not np.ndim(r) else r[keep]
+        gain[new] = self._rewards_of(r, keep)
         if some: terminated[new],truncated[new] = (te,tr) if keep is None else (te[keep],tr[keep])
         rows.stop = new.stop
-        if images or extras: kept.append(np.ones(n, bool) if spent is None else ~spent)
+        if images or after: kept.append(np.ones(n, bool) if spent is None else ~spent)
         self._due = over if some and self._mode==AutoresetMode.NEXT_STEP else None
-        self.obs = next_start(env, self._mode, obs, te, tr) if some else obs
-    if kept: self._put_beside(images, extras, np.concatenate(kept))
+        if some: check_value(self._shown_form, obs := next_start(env, self._mode, obs, te, tr))
+        self.obs = obs
+    if images or extras: self._put_beside(images, extras, np.concatenate(kept))
     rows.count(spent)
 
 # %% ../../nbs/05b_data.gym.ipynb #feb0c610
@@ -179,6 +198,7 @@ def _shown_rows(self:GymLoop, name, new, obs, keep):
 @patch
 def _put_beside(self:GymLoop, images, extras, kept):
     "Images, and what callbacks left in `extra`, of the steps that are rows"
+    if extras: self._check_extras(extras, len(kept)//self.n_envs)
     cols = {k: np.stack([_on_host(o[k]) for o in extras]) for k in (extras[0] if extras else ())}
     cols = {k: v.reshape(len(kept), *v.shape[1+bool(self._mode):]) for k,v in cols.items()}
     if images: cols = dict(image=self._frames(images), **cols)
@@ -189,7 +209,43 @@ def _on_host(v):
     if not isinstance(v, Tensor): return np.asarray(v)
     return v.numpy() if v.is_cpu and not v.requires_grad else v.detach().cpu().numpy()
 
+# %% ../../nbs/05b_data.gym.ipynb #5b000202
+
+@patch
+def _check_extras(self:GymLoop, extras, T):
+    if taken := [k for k in extras[0] if k in self._written.shown]: raise ValueError(
+        f'`extra` is for columns of your own, and the loop has {taken}: a reward you replace by `source.now.reward`')
+    if len(extras)!=T or any(o.keys()!=extras[0].keys() for o in extras): raise ValueError(
+        f'callbacks should leave the same names in `extra` at each step: {len(extras)} of {T} have some, '
+        f'the first of these {list(extras[0])}')
+
+@patch
+def _rewards_of(self:GymLoop, r, keep):
+    "The rewards of the environments that made a row, also as a network gives them"
+    r,n = _on_host(r),self.n_envs
+    if not self._mode: return _single_rewards([r])
+    if r.shape not in ((), (n,), (n,1)):
+        raise ValueError(f'rewards should be one number for each of {n} environments, got shape {r.shape}')
+    r = r.reshape(r.shape[:1])
+    return r if keep is None or not r.ndim else r[keep]
+
+def _check_chosen(form, action):
+    "Refuse what a callback's action would lose in its column, while the environment gets it whole"
+    _check_nesting(form, action)
+    for path,(_,dtype) in leaves(form):
+        if (v := _on_host(leaf_at(action, path))).dtype!=dtype and not survives(v, dtype):
+            raise ValueError(f'`{path_name(("action", *path))}` should be {dtype}, as its space says, got {v.dtype} '
+                             f'with values that {dtype} lacks')
+
 # %% ../../nbs/05b_data.gym.ipynb #a9e30506
+
+def _check_nesting(form, given):
+    for path,_ in leaves(form):
+        try: leaf_at(given, path)
+        except (KeyError, IndexError, TypeError): raise ValueError(
+            f'an agent should return actions nested as their space is, which has `{path_name(path)}`, '
+            f'got a {type(given).__name__}: {given!r:.80}') from None
+
 @patch
 def _choose(self:GymLoop):
     "The agent's actions, in the form that the environment takes"
@@ -203,14 +259,16 @@ def _choose(self:GymLoop):
         if v.shape!=shape and v.shape!=(*shape,1):
             raise ValueError(f'an agent should return actions of shape {shape}, got {v.shape}: '
                              'return one action per environment')
-        if v.dtype!=form[1] and not np.can_cast(v.dtype, form[1], 'same_kind'):
+        if v.dtype!=form[1] and not (np.can_cast(v.dtype, form[1], 'same_kind') and survives(v, form[1])):
             raise ValueError(f'an agent should return actions of dtype {form[1]}, got {v.dtype}: '
                              'round or convert them')
         v = (v if v.shape==shape else v.reshape(shape)).astype(form[1])
         return v if self._mode else v[0]
     try: # `no_grad`, in a third of the time
         torch.set_grad_enabled(False)
-        return map_leaves(action, self.act_form, self.agent(map_leaves(state, self.obs_form, self.obs)))
+        given = self.agent(map_leaves(state, self.obs_form, self.obs))
+        _check_nesting(self.act_form, given)
+        return map_leaves(action, self.act_form, given)
     finally: torch.set_grad_enabled(grad)
 
 # %% ../../nbs/05b_data.gym.ipynb #58306e00
@@ -222,6 +280,7 @@ def _put_final(self:GymLoop, new, over, info):
             raise ValueError(f'{self.env} resets in the same step, and its infos should have the `final_obs` '
                              f'of environment {i}, but they lack it: what the last action led to is lost. '
                              'Pass the infos on, or use another autoreset mode')
+        check_value(self.obs_form, final, 'final_obs')
         first = self._written.at('next_state', new+i)
         for path,a in self._written.leaves['next_state']:
             a[new+i] = leaf_at(final, path)

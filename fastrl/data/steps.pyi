@@ -6,13 +6,26 @@ Docs: https://fastrl.github.io/fastrl/data.steps.html.md"""
 from typing import Any, overload
 from torch import Tensor
 from ..core import *
-__all__ = ['space_form', 'StepArrays', 'to_rows', 'since', 'StepRows']
+__all__ = ['space_form', 'check_value', 'survives', 'StepArrays', 'to_rows', 'since', 'StepRows']
 
 def space_form(space, name: str):
     """The form of the values of `space`, with `[shape, NumPy dtype]` at its leaves
     - `space`: Of observations or actions
     - `name`: What an error calls the space
     - returns: `[shape, NumPy dtype]`, or dicts and tuples of these"""
+    ...
+
+def check_value(form, value, name: str='observation'):
+    """A `ValueError` unless `value` has the shape of its space, and numbers that survive in its dtype
+    - `form`: From `space_form`
+    - `value`: Of that space
+    - `name`: What an error calls it"""
+    ...
+
+def survives(a, dtype) -> bool:
+    """Does `a` stay what it is in this dtype? Floats may be rounded to floats
+    - `a`: An array
+    - `dtype`: NumPy's"""
     ...
 
 class StepArrays:
