@@ -593,7 +593,7 @@ def sampler_of(
     if not (found := [o for o in kinds if o.__name__==kind]):
         raise ValueError(f'`kind` should be one of the samplers {[o.__name__ for o in kinds]}, got {kind!r}: '
                          'define your own, a subclass of `Uniform`, before you load it')
-    return found[-1](**settings, device=device)
+    return found[-1](**settings, **({} if str(device)=='cpu' else dict(device=device))) # your own may take none
 
 # %% ../../nbs/03_memory.sample.ipynb #b97ae67f
 Chains = Walk # its former name
