@@ -36,6 +36,35 @@ def test_mixed_up_rows(tmp_path, how):
     for m in (er, again):
         with pytest.raises(ExperienceReplayException, match='row 3 should follow row 2'): m.sample()
 
+# %% Samplers of one's own
+class Counts(Uniform):
+    "Keeps how often each row was drawn: a form of numbers, and a constructor, of its own"
+    def __init__(self, form=lambda o: o): super().__init__(); self.n,self.form = torch.zeros(9, dtype=torch.int64),form
+    def beside(self, ring): return dict(n=self.form(self.n[:len(ring)]))
+    def load_state_dict(self, state, ring=None, beside=None):
+        super().load_state_dict(state, ring, beside)
+        self.n[:len(ring)] = torch.as_tensor(beside['n']).long().reshape(-1)
+
+@pytest.mark.parametrize('form', [lambda o: o, lambda o: o.numpy().astype('f4'), lambda o: o[:,None].short()])
+def test_numbers_beside(tmp_path, form):
+    "What a sampler keeps for each row is saved in any form, also by a checkpoint after which no TD error came"
+    er = ExperienceReplay(2, 9, 1, sampler=Counts(form))
+    for i in range(6): er.add(x=float(i))
+    for i in range(4):
+        er.sampler.n[:len(er)] += torch.arange(len(er))+i
+        er.checkpoint(tmp_path)
+        again = ExperienceReplay.load(tmp_path)
+        assert torch.equal(again.sampler.n, er.sampler.n)
+        if i==2: er,er.sampler.form = again,form # goes on in the same folder
+        er.add(x=0.)
+    assert torch.equal(er[2:5].sampler.n[:3], er.sampler.n[2:5])
+
+def test_no_numbers_beside(tmp_path):
+    "What is not a number for each row is refused when it is saved"
+    er = ExperienceReplay(2, 9, 1, sampler=Counts(lambda o: torch.ones(len(o), 2)))
+    for i in range(6): er.add(x=float(i))
+    with pytest.raises(ValueError, match=r"`beside` should give one number per row, got torch.float32 \[6, 2\] for 'n'"): er.save(tmp_path)
+
 # %% What changed, over many checkpoints
 @pytest.mark.parametrize('frame_stack', [None, pytest.param(0, marks=pytest.mark.slow)])
 @pytest.mark.parametrize('sampler', [Uniform,Prioritized])

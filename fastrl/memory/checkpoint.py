@@ -78,10 +78,10 @@ def save_memory(
     - `kept`: The `Kept` of the last time; without it everything is written
     - `sampler`: The owner of `beside`
     - returns: `Kept`, for the next time"""
-    folder,beside = Path(folder).expanduser().absolute(),beside or {}
+    folder,beside = Path(folder).expanduser().absolute(),{k: _one_per_row(k, v) for k,v in (beside or {}).items()}
     with ring, one_writer(folder) as named:
         fields,mutable,write = named_fields(ring.fields, beside),_mutable(ring, mutable),_Writer(folder, ring)
-        sums = _hashes(ring, mutable) # later changes are for the next time
+        sums = {**_hashes(ring, mutable), **_beside_bits(beside)} # later changes are for the next time
         old = _manifest_to_extend(kept, folder, ring, sampler, fields, beside)
         rows = _new_rows(write, ring, fields, beside, old)
         frames,pool = _new_frames(write, ring, old)
@@ -106,6 +106,18 @@ def _check_left(ring):
         raise RuntimeError(f'another process has overwritten all {len(ring)} rows while they were saved: what was '
                            'saved there before is unchanged. Give the memory room for more rows, or save while '
                            'that process waits')
+
+# %% ../../nbs/03d_memory.checkpoint.ipynb #15b06639
+def _one_per_row(name, v):
+    "Numbers beside the rows, as files have them"
+    v = tensor_from(v)
+    if v.is_complex() or not v.ndim or v.numel()!=len(v): raise ValueError(
+        f'`beside` should give one number per row, got {v.dtype} {[*v.shape]} for {name!r}')
+    return v.detach().reshape(-1).double()
+
+def _beside_bits(beside):
+    "A copy that tells later which of these numbers have changed, by name"
+    return {k: _one_per_row(k, v).cpu().numpy().copy().view(np.int64) for k,v in beside.items()}
 
 # %% ../../nbs/03d_memory.checkpoint.ipynb #18bd2851
 def _manifest_to_extend(kept, folder, ring, sampler, fields, beside):
@@ -263,7 +275,8 @@ class Kept:
     def __init__(self, folder, manifest, head, ring, sampler=None, sums=None):
         self.folder,self.manifest,self.head,self.before = folder,manifest,head,{}
         self.of = [weakref.ref(o) for o in (ring, sampler) if o is not None]
-        self.sums = _hashes(ring, manifest['mutable']) if sums is None else sums
+        beside = getattr(sampler, 'beside', lambda ring: {})
+        self.sums = {**_hashes(ring, manifest['mutable']), **_beside_bits(beside(ring))} if sums is None else sums
         self._begin_notes(ring)
 
     def __reduce__(self): return type(None),() # a copy of the memory has no folder

@@ -182,6 +182,7 @@ def _load_state(m, ring, state, there):
     "Rows that came meanwhile get the largest of what the others have beside them, as new rows do"
     ring.put('td_error', there, state['td_error'][there])
     def beside(v):
+        v = tensor_from(v)
         res = torch.full((len(ring),), v.max() if len(v) else 0., dtype=v.dtype, device='cpu')
         return res.index_copy_(0, there, v[there])
     m.sampler.load_state_dict(state['sampler'], ring, {k: beside(v) for k,v in state['beside'].items()})

@@ -48,8 +48,8 @@ class Place:
             raise ValueError('rows live in one place: give one of `device`, `shared` and `path`')
         # `packed`: the rows as words, None if their columns lie elsewhere
         # `changed`: which rows were changed after they were written, by column, if somebody wants to know
-        self.fields = self.packed = self.changed = None
-        self.marks,self.loops = {},self.loops # on a device, more of these; and as it was when the place was made
+        self.fields = self.packed = self.changed = None # `key` is of these rows and their copies
+        self.key,self.marks,self.loops = secrets.token_bytes(8),{},self.loops # as it was when the place was made
 
     @property
     def others(self)->bool:
@@ -579,7 +579,7 @@ def __getstate__(self:Place):
     if get_spawning_popen() is not None and not self.others:
         raise RuntimeError(f'a new process would get a copy of this ring, which never changes: {_use_instead}; '
                            'for a copy, as of a bank or a `ReplayBuffer`, send `pickle.dumps` of it')
-    state = {k: getattr(self, k, None) for k in ('device','shared','path','fields','packed','_head','about')}
+    state = {k: getattr(self, k, None) for k in ('device','shared','path','fields','packed','_head','about','key')}
     state.update(changed=None, marks={}, **(dict(packed=None, _head=None) if self.path else {}))
     if not self.path and self.fields and self._head is None: state['head'] = [*self.head]
     # by value: a tensor's pickle for another process would move the rows to shared memory, away from under the views

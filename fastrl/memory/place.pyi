@@ -24,6 +24,7 @@ class Place:
     fields: Any
     packed: Any
     changed: Any
+    key: Any
     marks: Any
     pid: Any
 

@@ -28,7 +28,7 @@ from .walk import Walk
 class Uniform:
     "Draw rows with equal chances, with replacement"
     key,drawn = None,0 # the stream of its random numbers, and how many were drawn from it
-    of = None # gives the ring about whose rows it knows something
+    of = of_key = None # `of` gives the ring about whose rows it knows something
     def __init__(self,
         seed:int=None, # Makes the draws reproducible; without it they differ each time
         device='cpu', # No longer needed: rows are drawn where they live
@@ -124,12 +124,13 @@ def belong(self:Uniform,
     if (of := self.of and self.of()) is ring: return
     if of is not None:
         raise ValueError(f'{self} knows the rows of another memory: give each memory a sampler of its own')
-    self._forget_rows(copied=self.of is None)
-    self.of = weakref.ref(ring)
+    key = getattr(ring.place, 'key', None) # rows that an older version pickled have none
+    self._forget_rows(copied=self.of is None and self.of_key==key)
+    self.of,self.of_key = weakref.ref(ring),key
 
 @patch
 def _forget_rows(self:Uniform, copied):
-    "What the sampler knows is about the rows of a memory that is gone, or it was `copied`"
+    "What the sampler knows is about the rows of another memory or, if `copied`, of the one that this is a copy of"
 
 # %% ../../nbs/03_memory.sample.ipynb #fe0e0e2b
 @patch
@@ -155,14 +156,8 @@ def load_state_dict(self:Uniform,
     - `state`: From `state_dict`
     - `ring`: The rows to draw from
     - `beside`: What was kept for each row"""
-    key,drawn,_ = (o if (o := state.get(k)) is None else whole_number(k, o, 0, 2**62) for k in ('key','drawn','draws'))
-    if state['device']==self.gen.device.type:
-        self.gen.set_state(state['gen'])
-        self.key,self.drawn,self.of = key,drawn or 0,None # older states have no numbers
-    else: # another kind of device has other random numbers, but these can be repeated, too
-        self.gen.manual_seed(zlib.crc32(f'{key} {drawn or 0}'.encode(), zlib.crc32(state['gen'].numpy())))
-        self.key,self.drawn,self.of = None,0,None
-    keep_numbers(self.gen)
+    Uniform.rewind(self, state)
+    self.of = None
 
 # %% ../../nbs/03_memory.sample.ipynb #128e9404
 @patch
@@ -171,7 +166,12 @@ def rewind(self:Uniform,
 ):
     """Go back to where this sampler was; what it keeps for each row stays
     - `state`: From `state_dict`"""
-    Uniform.load_state_dict(self, state)
+    key,drawn,_ = (o if (o := state.get(k)) is None else whole_number(k, o, 0, 2**62) for k in ('key','drawn','draws'))
+    if alike := state['device']==self.gen.device.type: self.gen.set_state(state['gen'])
+    else: # another kind of device has other random numbers, but these can be repeated, too
+        self.gen.manual_seed(zlib.crc32(f'{key} {drawn or 0}'.encode(), zlib.crc32(state['gen'].numpy())))
+    self.key,self.drawn = (key,drawn or 0) if alike else (None,0) # older states have no numbers
+    keep_numbers(self.gen)
 
 # %% ../../nbs/03_memory.sample.ipynb #1e8c6203
 
@@ -436,7 +436,7 @@ def rewind(self:Prioritized,
 ):
     """Go back to where this sampler was; priorities stay
     - `state`: From `state_dict`"""
-    Uniform.load_state_dict(self, state)
+    Uniform.rewind(self, state)
     self.draws = int(state['draws'])
 
 # %% ../../nbs/03_memory.sample.ipynb #01f7498c
@@ -593,7 +593,7 @@ def sampler_of(
     if not (found := [o for o in kinds if o.__name__==kind]):
         raise ValueError(f'`kind` should be one of the samplers {[o.__name__ for o in kinds]}, got {kind!r}: '
                          'define your own, a subclass of `Uniform`, before you load it')
-    return found[-1](**settings, device=device)
+    return found[-1](**settings, **({} if str(device)=='cpu' else dict(device=device))) # your own may take none
 
 # %% ../../nbs/03_memory.sample.ipynb #b97ae67f
 Chains = Walk # its former name

@@ -17,6 +17,7 @@ class Uniform:
     key: Any
     drawn: Any
     of: Any
+    of_key: Any
     gen: Any
     seeded: bool
 
