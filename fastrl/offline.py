@@ -251,6 +251,6 @@ def _breaks(data):
     for i in range(0, len(obs)-1, n := _at_a_time):
         after = np.asarray(obs[i+1:i+n+1])
         led_to = np.asarray(nxt[i:i+len(after)]).astype(after.dtype)
-        differ = (led_to!=after)&((led_to==led_to)|(after==after)) # a NaN goes on as a NaN
+        differ = (led_to!=after)&((led_to==led_to)|(after==after)) # a NaN may follow a NaN
         res[i:i+len(after)] = differ.reshape(len(after), -1).any(1)
     return res
