@@ -1,5 +1,5 @@
 "Rows whose goals become ones that their episode reached: observations of 25 numbers and goals of 3, like those of Fetch"
-import numpy as np, torch
+import numpy as np
 from fastrl.memory.replay import ExperienceReplay
 from fastrl.memory.sample import HER
 from .frames import opened
@@ -12,7 +12,7 @@ def reward(achieved, goal, *_): return -(np.linalg.norm(np.asarray(achieved)-np.
 def steps(n, length):
     "Observation, next observation, and does the episode end?"
     rng = np.random.default_rng(0)
-    def observed(): return {k: rng.normal(size=k_).astype(np.float32) for k,k_ in sizes.items()}
+    def observed(): return {k: rng.normal(size=size).astype(np.float32) for k,size in sizes.items()}
     before = observed()
     for i in range(n):
         after = observed()
@@ -35,7 +35,7 @@ class SB3:
         from stable_baselines3 import HerReplayBuffer
         from stable_baselines3.common.vec_env import DummyVecEnv
         class Env(gym.Env):
-            observation_space = Dict({k: Box(-np.inf, np.inf, (k_,), np.float32) for k,k_ in sizes.items()})
+            observation_space = Dict({k: Box(-np.inf, np.inf, (size,), np.float32) for k,size in sizes.items()})
             action_space = Box(-1, 1, (4,), np.float32)
             def compute_reward(self, *args): return reward(*args)
         self.bs,action = bs,np.zeros((1,4), np.float32)

@@ -71,8 +71,7 @@ def follow(self:Positions,
     if base!=self.base or self.prv is not self.walk.prv or oldest>self.seen: self._anew(base, oldest)
     if (self.oldest, self.seen)==(oldest, total): return
     self.base = None # if this is interrupted, the next time looks at all rows
-    of_rows,of_episodes = (self.step, self.of),(self.first, self.held, self.free)
-    self.n_free = _go(*of_rows, *of_episodes, self.n_free, base, self.oldest, oldest)
+    self.n_free = _go(self.step, self.of, self.first, self.held, self.free, self.n_free, base, self.oldest, oldest)
     self.n_free = _come(self.prv, self.step, self.leap, self.of, self.first, self.last, self.held, self.free,
                         self.n_free, base, oldest, self.seen, total)
     self.base,self.oldest,self.seen = base,oldest,total
