@@ -128,6 +128,7 @@ def _step_one(self:GymLoop, T):
         if obs.__class__ is not np.ndarray or obs.dtype is not dtype or obs.shape!=shape: check_value(form, obs)
         nxt[i] = obs
         rewards.append(r)
+        if te is not False or tr is not False: te,tr = self._flags_of(te),self._flags_of(tr)
         if te or tr: # the columns hold `False`
             rows.cols['terminated'][i],rows.cols['truncated'][i] = te,tr
             obs,_ = env.reset()
@@ -136,12 +137,22 @@ def _step_one(self:GymLoop, T):
     rows.gain[rows.stop:i+1],rows.stop = _single_rewards(rewards),i+1
     rows.count()
 
+@patch
+def _flags_of(self:GymLoop, o):
+    "Whether episodes end, a bool or an array of them, also from numbers, a list or a column"
+    if type(o) is bool: return o
+    v,n = _on_host(o),self.n_envs
+    if v.dtype.kind not in 'biuf' or v.size!=n:
+        raise ValueError(f'`terminated` and `truncated` should be {f"{n} flags" if self._mode else "a bool"}, '
+                         f'got {o!r:.60}')
+    return v.reshape(n).astype(bool, copy=False) if self._mode else bool(v.item())
+
 def _single_rewards(rewards):
     "Rewards of one environment, each a number or an array with one"
     try:
-        if len(a := np.reshape(rewards, -1))==len(rewards): return a
+        if len(a := np.reshape(rewards, -1))==len(rewards) and a.dtype.kind in 'biuf': return a
     except ValueError: pass # some are arrays, some numbers
-    if odd := [r for r in rewards if np.asarray(r).size!=1]:
+    if odd := [r for r in rewards if (a := np.asarray(r)).size!=1 or a.dtype.kind not in 'biuf']:
         raise ValueError(f'a reward should be one number, got {odd[0]!r:.60}: wrap the environment so that it is one')
     return [np.asarray(r).item() for r in rewards]
 
@@ -168,8 +179,8 @@ def _step_all(self:GymLoop, T, before, after):
         obs,r,te,tr,info = env.step(a)
         check_value(self._shown_form, obs)
         nxt[new] = obs if keep is None else rows.only('next_state', obs, keep)
-        over = _on_host(te|tr) if self._mode else te or tr
-        some = np.count_nonzero(over)
+        ends = self._flags_of(te),self._flags_of(tr)
+        some = np.count_nonzero(over := ends[0]|ends[1])
         if some and self._mode==AutoresetMode.SAME_STEP: self._put_final(new.start, over, info)
         if after:
             now = self._tell('after_step', obs=was, action=a, next_obs=self._shown_rows('next_state', new, obs, keep),
@@ -177,11 +188,13 @@ def _step_all(self:GymLoop, T, before, after):
             r = now.reward
             if now.extra: extras.append(now.extra)
         gain[new] = self._rewards_of(r, keep)
-        if some: terminated[new],truncated[new] = (te,tr) if keep is None else (te[keep],tr[keep])
+        if some: terminated[new],truncated[new] = ends if keep is None else (ends[0][keep],ends[1][keep])
         rows.stop = new.stop
         if images or after: kept.append(np.ones(n, bool) if spent is None else ~spent)
         self._due = over if some and self._mode==AutoresetMode.NEXT_STEP else None
-        if some: check_value(self._shown_form, obs := next_start(env, self._mode, obs, te, tr))
+        if some:
+            if not isinstance(te, Tensor): te,tr = ends # a vector of tensors takes a mask of its own kind
+            check_value(self._shown_form, obs := next_start(env, self._mode, obs, te, tr))
         self.obs = obs
     if images or extras: self._put_beside(images, extras, np.concatenate(kept))
     rows.count(spent)
