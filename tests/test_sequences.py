@@ -157,6 +157,28 @@ def test_lengths_in_turns(seed):
         assert len(s.resting)<=3
 
 # %% Streams
+@pytest.mark.parametrize('seed', range(3))
+def test_alpha_that_changes(seed):
+    "Sequences are drawn as if it had always been so"
+    def run(first, then):
+        er,rng,out = ExperienceReplay(8, 64, 1, sampler=Prioritized(alpha=first, seed=0)),random.Random(seed),[]
+        for t in range(50):
+            if t==25: er.sampler.alpha = then
+            for _ in range(rng.randint(1, 8)):
+                x = rng.random()
+                er.add(state=x, action=0, next_state=x+1, reward=1., terminated=rng.random()<.1, truncated=False, env_id=0)
+            if t>2: out.append(er.sample_sequences(4, 3)[0])
+            some = tensor(rng.sample(range(len(er)), min(len(er), 6)))
+            er.sampler.update(er.ring, some, tensor([5*rng.random() for _ in some]))
+        batch,idxs = er.sample_sequences(4, 3)
+        er.sampler.alpha = 2.
+        er.update_td(torch.full(idxs.shape, 3.), idxs, batch['serial'])
+        torch.testing.assert_close(er.sampler.tree[idxs.flatten()], torch.full((12,), 9.).double(), rtol=1e-5, atol=0)
+        return out[25:]
+    for a,b in zip(run(.5, 1.2), run(1.2, 1.2), strict=True):
+        same(a['state'], b['state'])
+        torch.testing.assert_close(a['weight'], b['weight'])
+
 def streamed(seed, saves=None):
     rng = random.Random(seed)
     cap,n_envs,T,bs,p_end = rng.choice((3,7,24,60)),rng.choice((1,2,5)),rng.choice((1,3,8)),rng.choice((1,4)),rng.choice((0,.1,.5))

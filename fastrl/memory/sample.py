@@ -55,20 +55,15 @@ def skip(self:Uniform,
     """Use up the next `n` random numbers
     - `n`: Random numbers
     - returns: the key of the stream, and the place of the first of them"""
-    self._own_numbers()
-    if self.key is None: self.key = torch.randint(2**62, (), generator=self.gen, device='cpu').item()
+    gen = self.own()
+    if self.key is None: self.key = torch.randint(2**62, (), generator=gen, device='cpu').item()
     first,self.drawn = self.drawn,self.drawn+n
     return self.key,first
 
 @patch
-def _own_numbers(self:Uniform):
-    "A worker of a `DataLoader` begins a stream of its own"
-    if own_numbers(self.gen, self.key, self.drawn): self.key,self.drawn = None,0
-
-@patch
 def own(self:Uniform)->torch.Generator:
-    "The generator, of which each worker of a `DataLoader` has a stream of its own"
-    self._own_numbers()
+    "The generator; a worker of a `DataLoader` begins a stream of its own"
+    if own_numbers(self.gen, self.key, self.drawn): self.key,self.drawn = None,0
     return self.gen
 
 # %% ../../nbs/03_memory.sample.ipynb #919907c5
@@ -142,8 +137,7 @@ def beside(self:Uniform, ring)->dict:
 @patch
 def state_dict(self:Uniform)->dict:
     "The position in its stream of random numbers"
-    self._own_numbers()
-    return dict(gen=self.gen.get_state(), device=self.gen.device.type, key=self.key, drawn=self.drawn)
+    return dict(gen=self.own().get_state(), device=self.gen.device.type, key=self.key, drawn=self.drawn)
 
 # %% ../../nbs/03_memory.sample.ipynb #cffc378d
 @patch
@@ -209,15 +203,26 @@ class Prioritized(Uniform):
                            epsilon='eps', priority_key="memory.update_td(td_errors, idxs, batch['serial'])",
                            beta_start='beta', max_capacity='ExperienceReplay(max_sz=…, sampler=Prioritized())')
         super().__init__(seed, device)
-        for k,v,least,most in (('alpha', alpha, 0, 10), ('beta', beta, 0, 1), ('eta', eta, 0, 1)):
-            number_within(k, v, least, most)
+        for k,v in dict(beta=beta, eta=eta).items(): number_within(k, v, 0, 1)
         number_within('beta_steps', beta_steps, 1, np.inf, 'of at least 1')
         number_within('eps', eps, 5e-324, 1e38, 'above 0, up to 1e38')
         if normalize not in ('batch','memory'):
             raise ValueError(f"`normalize` should be 'batch' or 'memory', got {normalize!r}")
-        self.alpha,self.beta0,self.beta_steps,self.eps,self.normalize = alpha,beta,beta_steps,eps,normalize
-        self.eta = eta
         self.draws,self.seen,self.base,self.tree = 0,0,0,None # `base`: the row in slot 0
+        self.alpha,self.beta0,self.beta_steps,self.eps,self.normalize,self.eta = (
+            alpha,beta,beta_steps,eps,normalize,eta)
+
+    @property
+    def alpha(self)->float:
+        "How much TD errors matter; set anew, also for those that are known, unless it was 0"
+        return vars(self)['alpha']
+    @alpha.setter
+    def alpha(self, value):
+        was = vars(self).get('alpha', number_within('alpha', value, 0, 10))
+        if self.tree and value!=was:
+            self.tree.raise_to(value/was if was else 0.)
+            self.starts,self.resting = None,()
+        vars(self)['alpha'] = value
 
     @property
     def beta(self)->float:
@@ -228,8 +233,7 @@ class Prioritized(Uniform):
     @beta.setter
     def beta(self, value):
         self._beta = number_within('beta', value, 0, 1)
-    _beta = None # what was set
-    forgotten = 0 # rows below this one have lost their priority
+    _beta,forgotten = None,0 # what was set; rows below this one have lost their priority
     # pickles from before sequences had priorities have no `eta`; `starts` comes with the first draw of sequences
     eta,starts,resting = .9,None,() # `resting`: those of other lengths
 
@@ -440,8 +444,6 @@ def rewind(self:Prioritized,
     self.draws = int(state['draws'])
 
 # %% ../../nbs/03_memory.sample.ipynb #01f7498c
-_strategies = ('future','final','episode')
-
 class HER(Uniform):
     "Draw rows, most of them with a goal that their own episode achieved"
     bs = None # rows in each batch of the last draw
@@ -465,8 +467,8 @@ class HER(Uniform):
         if _: refuse_words('HER', _, HER, n_sampled_goal='k', future_k='k', replay_k='k', reward_fn='reward',
                            compute_reward='reward', goal_selection_strategy='strategy', replay_strategy='strategy')
         super().__init__(seed, device)
-        if strategy not in _strategies:
-            raise ValueError(f'`strategy` should be one of {list(_strategies)}, got {strategy!r}')
+        if strategy not in (known := ['future','final','episode']):
+            raise ValueError(f'`strategy` should be one of {known}, got {strategy!r}')
         if not callable(reward) and reward is not None:
             raise ValueError(f'`reward` should be a function of what was achieved and of the goal, got {reward!r}')
         self.strategy,self.k,self.reward,self.rows = strategy,whole_number('k', k, 0),reward,Positions()
@@ -527,8 +529,7 @@ def _relabelled(self:HER, n):
 @patch
 def _relabel(self:HER, ring, cols, at, idxs, units):
     "Write new goals and rewards into the rows `at` of `cols`, which are the rows `idxs` of `ring`"
-    source = ('next_state',self.achieved)
-    goals = {p: v for p,v in cols.items() if p[-1]==self.goal}
+    source,goals = ('next_state',self.achieved),{p: v for p,v in cols.items() if p[-1]==self.goal}
     for f in ring.pool.fields if hasattr(ring, 'pool') else (): # of these, rows have the numbers
         if f.path[1:] in [source[1:], *(p[1:] for p in goals)]: raise ValueError(
             f'`HER` writes goals into rows, and with `frame_stack` these share a `{f.path[-1]}` of {list(f.shape)}, '
@@ -543,8 +544,7 @@ def _relabel(self:HER, ring, cols, at, idxs, units):
             f'`{path_name(p)}` should be like `next_state.{self.achieved}`, {goal.dtype} {[*goal.shape[1:]]}, got '
             f'{v.dtype} {[*v.shape[1:]]}: what was achieved takes its place')
         v.index_copy_(0, at, goal.to(v.dtype))
-    new = _reward_each(self.reward(cols[source].index_select(0, at), goal, idxs), len(idxs))
-    fits = new.to(rew)
+    fits = (new := _reward_each(self.reward(cols[source].index_select(0, at), goal, idxs), len(idxs))).to(rew)
     if rew.numel()!=len(rew) or not torch.can_cast(new.dtype, rew.dtype) and (fits.cpu()!=new.cpu()).any():
         raise ValueError(f'`reward` gives a {new.dtype} for each row, and the column `reward` is {rew.dtype} '
                          f'{[*rew.shape[1:]]}: store one float per row, or let it give what fits')

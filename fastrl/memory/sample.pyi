@@ -48,7 +48,7 @@ class Uniform:
         ...
 
     def own(self) -> torch.Generator:
-        """The generator, of which each worker of a `DataLoader` has a stream of its own"""
+        """The generator; a worker of a `DataLoader` begins a stream of its own"""
         ...
 
     def draw(self, ring: Ring, bs: int, n_batches: int=1):
@@ -110,19 +110,18 @@ class Uniform:
 
 class Prioritized(Uniform):
     """Draw rows in proportion to `(|td_error|+eps)**alpha`"""
-    forgotten: int
+    forgotten: Any
     eta: Any
     starts: Any
     resting: Any
-    alpha: float
-    beta0: float
-    beta_steps: int
-    eps: float
-    normalize: str
     draws: Any
     seen: int
     base: int
     tree: Any
+    beta0: float
+    beta_steps: int
+    eps: float
+    normalize: str
 
     def __init__(self, alpha: float=0.6, beta: float=0.4, beta_steps: int=100000, eps: float=1e-06, normalize: str='batch', seed: int | None=None, device: Any='cpu', eta: float=0.9):
         """- `alpha`: 0 draws uniformly, 1 in proportion to the TD error
@@ -133,6 +132,15 @@ class Prioritized(Uniform):
         - `seed`: Makes the draws reproducible
         - `device`: Where the rows live
         - `eta`: A sequence's priority: so much of its largest TD error, the rest of their mean"""
+        ...
+
+    @property
+    def alpha(self) -> float:
+        """How much TD errors matter; set anew, also for those that are known, unless it was 0"""
+        ...
+
+    @alpha.setter
+    def alpha(self, value):
         ...
 
     @property

@@ -164,6 +164,15 @@ def update_td(self:SumTree,
     bad = set_leaves(self.sums, self.tops, self.starts, self.n, i, p)
     if bad>=0: self._refuse_priority(i[bad].item(), td[bad].item())
 
+@patch
+def raise_to(self:SumTree,
+    power:float, # 1 changes nothing
+):
+    """Raise every priority above 0 to this power, as if its `alpha` had been so many times as large
+    - `power`: 1 changes nothing"""
+    at = (p := self[:]).nonzero()[:,0]
+    self.update(at, p[at]**power)
+
 # %% ../../nbs/02_memory.tree.ipynb #b566bf54
 
 @compiled

@@ -67,6 +67,11 @@ class SumTree(OwnArrays):
     - `eps`: Added to each"""
         ...
 
+    def raise_to(self, power: float):
+        """Raise every priority above 0 to this power, as if its `alpha` had been so many times as large
+    - `power`: 1 changes nothing"""
+        ...
+
     def renew(self, first: int, stop: int):
         """Give what is new the largest priority that is left, or 1
     - `first`: Counted from the first that there ever was: number `first%n` is new
