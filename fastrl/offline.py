@@ -48,6 +48,12 @@ def _opened(name):
         raise ValueError(f'{name!r} should name `observation_space` and `action_space` in its metadata.json, or an '
                          '`env_spec` that has them, and lacks one: add it there') from e
 
+def _ending(data, name):
+    o = np.asarray(data[name])
+    bad = o.shape if o.size!=len(o) else next(map(str, o[(o!=0)&(o!=1)]), None)
+    if bad is not None: raise ValueError(f'`{name}` should be one flag per row, 0 or 1, got {bad}')
+    return o.reshape(-1).astype(bool)
+
 def _transitions(e):
     "The rows of an episode"
     n = len(e)
@@ -56,7 +62,7 @@ def _transitions(e):
             if len(v)!=want:
                 raise ValueError(f'episode {e.id} has {n} rewards, so `{path_name(p)}` should have {want} entries, '
                                  f'got {len(v)}: leave the episode out with `dataset.filter_episodes`')
-    over,late = (np.array(o, bool) for o in (e.terminations, e.truncations))
+    over,late = (_ending({o: getattr(e, o)}, o) for o in ('terminations','truncations'))
     late[-1] |= not over[-1] # it just stops
     return dict(state=map_leaves(lambda o: o[:-1], e.observations), action=e.actions, reward=e.rewards,
                 next_state=map_leaves(lambda o: o[1:], e.observations), terminated=over, truncated=late,
@@ -66,6 +72,8 @@ def _transitions(e):
 def _memory_of(parts, n, dtype, kwargs):
     "A memory with room for `n` rows, and in it the rows of all `parts`"
     if not n: raise ValueError('there is no step to store: the dataset is empty')
+    if dtype not in (None, float) and not getattr(dtype_of(dtype), 'is_floating_point', False):
+        raise ValueError(f"`dtype` is what floats become, like torch.float32 or 'float32', got {dtype!r}")
     er = ExperienceReplay(**{'max_sz':n, 'warmup_sz':1, **kwargs})
     if len(er): raise ValueError(f'{kwargs["path"]} has {len(er)} rows already: open them with '
                                  '`ExperienceReplay(path=…)`, or give another `path`')
@@ -222,13 +230,6 @@ def from_d4rl(
     return _memory_of(_d4rl_rows(data, names, flags, keep), int(keep.sum()), dtype, kwargs)
 
 # %% ../nbs/28_offline.ipynb #969524a5
-
-def _ending(data, name):
-    o = np.asarray(data[name])
-    bad = o.shape if o.size!=len(o) else next(map(str, o[(o!=0)&(o!=1)]), None)
-    if bad is not None: raise ValueError(f'`{name}` should be one flag per row, 0 or 1, got {bad}')
-    return o.reshape(-1).astype(bool)
-
 _at_a_time = 2**14 # rows of D4RL's arrays, which may lie in a file
 
 def _d4rl_rows(data, names, flags, keep):

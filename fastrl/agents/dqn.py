@@ -230,7 +230,7 @@ def play(
         actions = greedy_values(model, _side_by_side(envs[0].observation_space, [obs[i] for i in on])).argmax(1)+first
         for i,a in zip(list(on), actions.tolist()):
             obs[i],reward,terminated,truncated,_ = envs[i].step(a)
-            total[i] += reward
+            total[i] += reward.item() if hasattr(reward, 'item') else reward # an array with one, as `GymLoop` takes it
             if terminated or truncated: on.remove(i)
         if not on: break
     for o in envs: o.close()
@@ -347,7 +347,7 @@ class ShowColumns(NoValidation):
         self.learn.recorder.train_metrics = True
 
 # %% ../../nbs/10_agents.dqn.ipynb #10a00009
-def _model_for(env, net, dueling, seed):
+def _model_for(env, net, dueling, seed, stack):
     "A `QNet` for the spaces of `env`"
     one = make_env(env)
     if not isinstance(one.action_space, gym.spaces.Discrete):
@@ -357,6 +357,9 @@ def _model_for(env, net, dueling, seed):
         raise ValueError(f'for observations {one.observation_space} there is no network here: give your own as `net`, '
                          'or wrap the environment, for example in a `FlattenObservation`')
     shape,dtype = one.observation_space.shape,one.observation_space.dtype
+    if stack and shape is not None and shape[:1]!=(stack,):
+        raise ValueError(f'with `frame_stack={stack}` an environment should show stacks ({stack}, …), got {shape}: '
+                         f'wrap it in a `FrameStackObservation(env, {stack})`, or leave `frame_stack` out')
     n_actions,first = int(one.action_space.n),int(one.action_space.start)
     one.close()
     with torch.random.fork_rng(devices=[]): # the seed makes the weights, and torch's own generator stays where it is
@@ -449,7 +452,7 @@ def dqn_learner(
     - `cbs`: More callbacks
     - `**kwargs`: For `Learner`"""
     _check_words(kwargs)
-    model = _model_for(env, net, dueling, seed)
+    model = _model_for(env, net, dueling, seed, frame_stack)
     seeds = [None]*5 if seed is None else np.random.SeedSequence(seed).generate_state(5).tolist()
     agent = EpsilonGreedy(model, eps, eps_steps, seeds[0])
     source = Source([GymLoop(env, agent=agent, n_envs=n_envs, seed=seeds[1])])

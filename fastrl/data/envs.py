@@ -72,7 +72,9 @@ def make_env(
     - `env`: Name of an environment, or a function that makes one
     - `**kwargs`: For it
     - returns: an environment"""
-    return env(**kwargs) if callable(env) else gym.make(env, **kwargs)
+    if by_name(env): return env(**kwargs) if callable(env) else gym.make(env, **kwargs)
+    raise ValueError(f'`env` should be the name of an environment, or a function that makes one, got {env!r:.60}: '
+                     'several are made, so write `lambda: …` around what made this one')
 
 def can_draw(
     env, # Name of an environment, or a function that makes one

@@ -112,15 +112,16 @@ def stack_sequences(
     b,i = torch.arange(len(at), device=device)[:,None],at.clamp(max=lead)[:,None]+t
     j = i[...,None]+torch.arange(-lead, 1, device=device)
     gone = (t>=(n-at)[:,None])[...,None] | ((j<0) if pad=='zeros' else torch.zeros_like(j, dtype=torch.bool))
-    res = {}
-    for p,v in cols.items():
-        res[p] = v[b,i]
+    res,names = dict.fromkeys(cols),{p[0] for p in cols}
+    shown = {(follower(p[0], names), *p[1:]): p for p in cols}
+    for p,v in sorted(cols.items(), key=lambda o: len(o[0][0])): # `next_state`, a longer name, after `state`
+        res[p],before = v[b,i],res.get(shown.get(p))
         if not is_image(v.shape[2:]): continue
-        if p[0]=='next_state' and (before := res.get(('state', *p[1:]))) is not None and before.shape[3:]==v.shape[2:]:
+        if before is not None and before.shape[3:]==v.shape[2:] and before.dtype==v.dtype:
             res[p] = torch.cat([before[:,:,1:], res[p][:,:,None]], 2)
             continue
         res[p] = v[b[...,None],j.clamp(min=0)]
-        res[p][gone] = 0
+        res[p].view(torch.uint8)[gone] = 0 # as bytes: torch fills no uint16 by a mask
     return res
 
 # %% ../../nbs/02c_memory.stacks.ipynb #2f6a90b2
