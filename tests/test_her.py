@@ -104,8 +104,7 @@ def test_refusals():
     with pytest.raises(ExperienceReplayException, match='give no `n_step`'): er.n_step = 2
     folding = ExperienceReplay(4, 9, 1, n_step=2)
     folding.add(**History(0, 1, 9).step())
-    folding.sampler = HER(reward=reward)
-    with pytest.raises(ExperienceReplayException, match='give no `n_step`'): folding.sample()
+    with pytest.raises(ExperienceReplayException, match='give no `n_step`'): folding.sampler = HER(reward=reward)
     with pytest.raises(ValueError, match='`strategy` should be one of'): HER('past')
     with pytest.raises(ValueError, match='`reward` should be a function'): HER(reward=1)
     with pytest.raises(ValueError, match='`k` should be'): HER(k=-1)

@@ -4,6 +4,7 @@ from array import array
 from collections import deque
 from contextlib import suppress
 import numpy as np, pandas as pd, pytest, torch
+from fastcore.test import expect_fail
 from fastrl.core import BD, leaves, test_same as same
 from fastrl.memory.disk import LoadError, Saved, pieces_of, write_manifest
 from fastrl.memory.replay import ExperienceReplay, ExperienceReplayException, MemoryNotWarm
@@ -495,6 +496,23 @@ def test_no_change(k, v, tmp_path):
     er.save(tmp_path)
     assert getattr(ExperienceReplay.load(tmp_path), k)==was
 
+@pytest.mark.parametrize('k,v', [('frame_stack',4),('frame_pad','zeros'),('frame_margin',9),('seed',1),('device','cuda'),('shared',True),
+                                 ('path','rows'),('sampler',Prioritized),('sampler',object()),('freeze_memory','False')])
+def test_lasting(k, v, tmp_path):
+    "What would have no effect any more, or fails at the next draw or save, is refused when it is set; the memory goes on"
+    er = ExperienceReplay(4, 20, 1)
+    er+steps(*range(20))
+    with expect_fail(Exception, contains=k): setattr(er, k, v)
+    er.save(tmp_path)
+    same(ExperienceReplay.load(tmp_path).sample(), er.sample())
+
+def test_counts_of_any_kind():
+    "A whole number of NumPy or torch is one, also when it is set later; no sampler is the usual one"
+    made,er = ExperienceReplay(tensor(4), np.int64(20), 1, n_step=tensor(1)),ExperienceReplay(1, 20, 1)
+    er.bs,er.max_sz,er.n_step,er.sampler = tensor(4),tensor(20),tensor(1),None
+    row = dict(state=[0.], next_state=[1.], reward=1., terminated=False, truncated=False)
+    for o in (made, er): assert len(o.add(**row).sample()[1])==4
+
 def test_changes():
     er = ExperienceReplay(4, 20, 1)
     er.bs,er.n_step,er.gamma,er.warmup_sz,er.max_sz = 2,3,.5,20,20
@@ -849,6 +867,7 @@ class Newest(Uniform):
     def draw(self, ring, bs): return torch.arange(len(ring))[-bs:],{}
 class Strange:
     def draw(self, ring, bs): return torch.zeros(bs).long(),{}
+    def update(self, *_): pass
 
 def test_own_samplers(tmp_path):
     "A subclass of `Uniform` is saved; another class is refused, and what was saved stays"

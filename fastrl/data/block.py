@@ -158,6 +158,13 @@ def __getstate__(self:Source):
     return {k: v for k,v in self.__dict__.items()
             if k not in ('now','block','_arrays','_used','_size','_opened_by','_make_rows','_parents')}
 
+@patch
+def __copy__(self:Source):
+    res = object.__new__(type(self))
+    vars(res).update(self.__getstate__(), cbs=L(map(copy.copy, self.cbs)))
+    for cb in res.cbs: cb.source = res # else both would step the environments of one
+    return res
+
 # %% ../../nbs/05a_data.block.ipynb #90cf985a
 @patch
 def new_empty(self:Source)->Source:

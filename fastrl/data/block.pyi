@@ -62,6 +62,9 @@ class Source:
         """A copy is closed: environments stay with the source that opened them"""
         ...
 
+    def __copy__(self):
+        ...
+
     def new_empty(self) -> Source:
         """An empty source with the same agent, which `Learner.export` stores in place of the environments"""
         ...
