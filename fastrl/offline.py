@@ -16,6 +16,7 @@ from pathlib import Path
 from .core import *
 from .memory.disk import remove_files
 from .memory.replay import *
+from .memory.ring import locked
 from .memory.row import dtype_of
 
 # %% ../nbs/28_offline.ipynb #5a984a87
@@ -118,7 +119,7 @@ def to_minari(
         raise ValueError(f'`memory` should be an `ExperienceReplay`, got {memory!r:.80}')
     ob,ac = _spaces(env, observation_space, action_space)
     path = minari.storage.get_dataset_path(dataset_id)
-    with memory.ring:
+    with locked(memory.ring):
         runs = _runs(memory)
         for o in runs: _episode(minari, memory, o, ob, ac) # an error comes before anything is written
         there = path.exists()

@@ -16,6 +16,7 @@ from contextlib import nullcontext, suppress
 import torch
 from fastcore.basics import patch
 from ..core import *
+from .ring import locked
 
 # %% ../../nbs/05q_memory.ahead.ipynb #e38429e4
 class DrawsAhead:
@@ -149,7 +150,7 @@ def wait(self:Flight)->bool:
 def draw(self:Flight):
     "Draw the next batch, and note what the sampler was before"
     er = self.memory
-    with er.ring:
+    with locked(er.ring):
         if not (self.open and self.wanted): return
         sampler,before = self.begun = er.sampler,_position(er.sampler)
         with torch.cuda.stream(self.beside) if self.beside else nullcontext(): pair = er.sample(self.bs, self.device)
@@ -175,7 +176,7 @@ def _arrived(self:Flight, pair, event):
 def end(self:Flight, wait=False):
     "Draw no more, and give back what waits"
     self.open = False
-    with self.memory.ring: self.give_back()
+    with locked(self.memory.ring): self.give_back()
     with self.moved: self.moved.notify_all()
     if wait and self.thread and self.thread is not threading.current_thread(): self.thread.join()
 
@@ -213,7 +214,7 @@ if hasattr(os, 'register_at_fork'): os.register_at_fork(after_in_child=_begin_an
 def sampler_state(self:DrawsAhead)->dict:
     "The sampler's state as if the batches that wait had never been drawn"
     flight = flight_of(self)
-    with self.ring: # no batch is being drawn
+    with locked(self.ring): # no batch is being drawn
         waiting = [*flight.pending] if flight else [] # in one step, since a consumer may take some meanwhile
         before = waiting[0][1] if waiting and waiting[0][0] is self.sampler else {}
         return {**self.sampler.state_dict(), **before}

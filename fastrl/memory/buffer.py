@@ -22,7 +22,7 @@ from torch import Tensor
 from ..core import *
 from .disk import OfClass, OneMoment, Savable, write_tensors
 from .files import put_files
-from .ring import Ring
+from .ring import Ring, locked
 from .row import as_tensor, check_column, torch_dtype
 from .sample import *
 
@@ -233,7 +233,7 @@ def update_td(self:ReplayBuffer,
     - `td_errors`: `(n,1)` or `(n,)`, one for each step
     - `idxs`: `(n,)`, the batch's
     - `serials`: The batch's; without them the rows are taken as they are now"""
-    with self.ring as ring:
+    with locked(ring := self.ring):
         idxs = row_numbers(idxs, len(ring)).to(ring.device)
         td = tensor_from(td_errors).detach().to(ring.device).double()
         serials = ring.serial(idxs) if serials is None else tensor_from(serials)
@@ -259,7 +259,7 @@ def metadata(self:ReplayBuffer)->dict:
 @patch
 def state_dict(self:ReplayBuffer)->dict:
     "A copy of all columns, `capacity` rows each"
-    with self.ring:
+    with locked(self.ring):
         return {k: getattr(self, k).clone(memory_format=torch.contiguous_format) for k in _step_columns}
 
 # %% ../../nbs/06c_memory.buffer.ipynb #b7e5120c
@@ -278,7 +278,7 @@ def save(self:ReplayBuffer,
     """Write `<prefix>state.safetensors` and `<prefix>metadata.json`
     - `dirpath`: A folder, made if need be
     - `prefix`: The names of the files begin with it"""
-    with self.ring: meta,data = self.metadata(),{k: v.cpu() for k,v in self.state_dict().items()}
+    with locked(self.ring): meta,data = self.metadata(),{k: v.cpu() for k,v in self.state_dict().items()}
     head = dict(position=str(meta['position']), size=str(meta['size']), crc32=_crc32_of(data))
     folder = Path(dirpath).expanduser()
     folder.mkdir(parents=True, exist_ok=True)
@@ -388,7 +388,7 @@ def _check_one_save(path, meta, head):
 @contextmanager
 def belongings(self:ReplayBuffer, extra=None):
     "Everything to checkpoint, while nobody writes"
-    with self.ring as ring:
+    with locked(ring := self.ring):
         s = self.sampler
         config = dict(**{k: getattr(self, k) for k in _meta_keys[:4]}, sampler=type(s).__name__,
                       sampler_settings=s.settings)

@@ -67,7 +67,7 @@ def save_memory(
     kept=None, # The `Kept` of the last time; without it everything is written
     sampler=None, # The owner of `beside`
 ): # -> `Kept`, for the next time
-    """Write a memory to `folder`, or only what changed since `kept`; hold `with ring:` from before you collect `state`
+    """Write a memory to `folder`, or only what changed since `kept`; hold `locked(ring)` from before you collect `state`
     - `folder`: Made if need be
     - `kind`: The class of the memory
     - `config`: Its settings, data for JSON
@@ -79,7 +79,7 @@ def save_memory(
     - `sampler`: The owner of `beside`
     - returns: `Kept`, for the next time"""
     folder,beside = Path(folder).expanduser().absolute(),{k: _one_per_row(k, v) for k,v in (beside or {}).items()}
-    with ring, one_writer(folder) as named:
+    with locked(ring), one_writer(folder) as named:
         fields,mutable,write = named_fields(ring.fields, beside),_mutable(ring, mutable),_Writer(folder, ring)
         sums = {**_hashes(ring, mutable), **_beside_bits(beside)} # later changes are for the next time
         old = _manifest_to_extend(kept, folder, ring, sampler, fields, beside)
@@ -213,7 +213,7 @@ def _new_frames(write, ring, old):
     if not isinstance(ring, FrameRing): return [],{}
     fields = named_fields(ring.pool.fields)
     if old and old['frames']['fields']!=fields: old = None
-    with ring.pool:
+    with locked(ring.pool):
         write.look()
         files = _new_rows(write, ring.pool, fields, {}, old, 'frames')
         about = {**_about(ring.pool, fields, write.seams[0]), 'stack':ring.shown, 'pad':ring.pad}

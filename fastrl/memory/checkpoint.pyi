@@ -24,7 +24,7 @@ def fields_in(fields, mutable) -> list:
     ...
 
 def save_memory(folder, kind: str, config: dict, ring, state: Any=None, beside: dict | None=None, mutable: Any=(), kept: Any=None, sampler: Any=None):
-    """Write a memory to `folder`, or only what changed since `kept`; hold `with ring:` from before you collect `state`
+    """Write a memory to `folder`, or only what changed since `kept`; hold `locked(ring)` from before you collect `state`
     - `folder`: Made if need be
     - `kind`: The class of the memory
     - `config`: Its settings, data for JSON

@@ -198,7 +198,7 @@ class Savable:
 def copy_of_now(self, memo):
     "A deep copy of one moment: meanwhile no thread adds rows, of which the sampler would know and the ring would not"
     res = memo[id(self)] = object.__new__(type(self))
-    with self.ring: state = copy.deepcopy(self.__getstate__(), memo)
+    with locked(self.ring): state = copy.deepcopy(self.__getstate__(), memo)
     getattr(res, '__setstate__', vars(res).update)(state)
     return res
 
@@ -206,7 +206,7 @@ class OneMoment:
     "A memory that may be copied and pickled while other threads add to it"
     __deepcopy__ = copy_of_now
     def __reduce_ex__(self, protocol):
-        with self.ring:
+        with locked(self.ring):
             make,args,state,*more = object.__reduce_ex__(self, protocol)
             if not isinstance(state, dict) or 'ring' not in state: return make,args,state,*more
             now = {k: copy.deepcopy(state[k], {id(self):self}) for k in ('runs','walk','vectors') if k in state}

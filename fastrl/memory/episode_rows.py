@@ -21,7 +21,7 @@ from ..core import *
 from .dataset import EpisodeDataset, FieldType, dataset_words, device_or_cpu, is_fifo, stored_as
 from .disk import FileLock, OfClass, Savable
 from .place import Place
-from .ring import Ring
+from .ring import Ring, locked
 from .row import nest
 from .slots import new_block
 from .table import Table, age_of, whole_numbers
@@ -247,7 +247,7 @@ def share(self:RingBufferDataset)->bool:
     if self.device.type!='cpu':
         warn_user(f'workers cannot see what is stored on {self.device}: this process draws')
         return False
-    with self.lock, self.ring:
+    with self.lock, locked(self.ring):
         if self.ring.place.others: return True
         self.ring,places = _in_shared_memory(self.ring),self.places
         if places:
@@ -326,7 +326,7 @@ class _WhoGets:
     def __init__(self, dataset, parts): self.dataset,self.parts = dataset,parts
     def __reduce__(self):
         ds = self.dataset
-        with ds.lock, ds.ring:
+        with ds.lock, locked(ds.ring):
             if not ds.others_added: return dict,(self.parts,)
             new = ds._apart()
         new.table.next_id = max(new.table.next_id, ds.table.next_id)
@@ -335,7 +335,7 @@ ForkingPickler.register(_WhoGets, lambda o: (dict, (o.parts,)))
 
 @patch
 def __getstate__(self:RingBufferDataset):
-    with self.lock, self.ring:
+    with self.lock, locked(self.ring):
         state,place = EpisodeDataset.__getstate__(self),self.ring.place
         if place.path: return state
         if not place.others: return {**state, 'ring':self.ring.__getstate__(), 'places':copy.deepcopy(self.places)}
@@ -374,7 +374,7 @@ def _apart(self:RingBufferDataset):
 @contextmanager
 def belongings(self:RingBufferDataset, extra=None):
     "Everything to save, while nobody writes"
-    with self.lock, self.ring:
+    with self.lock, locked(self.ring):
         ds = self._apart() if self.ring.place.others and self.others_added else self
         ds.mend()
         lines = ds.table.lines()

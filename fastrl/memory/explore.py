@@ -21,6 +21,7 @@ from ..core import *
 from .files import put_file
 from .frames import FrameRing, stored
 from .joins import oldest_first
+from .ring import locked
 from .stacks import fields_with_stacks
 from .walk import Walk
 
@@ -219,7 +220,7 @@ def _returns_of(er):
 def _summed_up(ring):
     "The reward of each whole episode; none if rows have several, or do not say which of them belong together"
     try:
-        with ring:
+        with locked(ring):
             begin,n = (walk := Walk()).whole(ring)
             last,_,total,_ = walk.fold(ring, torch.from_numpy(begin).to(ring.device), max(n, default=1), 1.)
             return total[ring.serial(last).argsort(),0].cpu().numpy() if total.shape[1]==1 else []

@@ -18,7 +18,7 @@ from torch import Tensor, from_numpy
 from ..core import *
 from .place import *
 from .alike import *
-from .ring import Ring
+from .ring import Ring, locked
 from .row import *
 from .stacks import *
 
@@ -100,7 +100,7 @@ def add(self:FrameRing,
 @patch
 def _store(self:FrameRing, data, one, strict, anew=()):
     "Check and plan everything, then write"
-    with self:
+    with locked(self):
         steps,said = self._parse(data, one)
         if not steps.n: return
         self._look()
@@ -206,7 +206,7 @@ def _usual(self:FrameRing):
 def _add_next(self:FrameRing, row):
     "Write the usual row, which continues the last one of its environment; was it one?"
     pool,new,fits = self.pool,self.newest,getattr(self.writer, 'fits', None)
-    with self:
+    with locked(self):
         if fits is None or not (usual := self._usual()): return False
         total,barrier,(_,cap,first,number) = self.total,self.serials.barrier,pool.serials.counts()
         if not (found := continued(row, new.envs, *usual, self.shown, barrier)): return False
@@ -235,7 +235,7 @@ def add_steps(
     - `batch`: As `alike_arrays` takes them
     - returns: Were they added? If not, nothing has changed"""
     if not isinstance(ring, FrameRing): return add_alike(ring, batch, replay)
-    with ring:
+    with locked(ring):
         if not (usual := ring._usual()): return False
         total,barrier,(_,cap,first,number) = ring.total,ring.serials.barrier,ring.pool.serials.counts()
         plan = continued_by_each(batch, ring.newest.envs, *usual, ring.shown, ring.pad=='zeros', barrier, total, number)
@@ -262,7 +262,7 @@ def reset(self:FrameRing,
     """Forget all rows and their frames
     - `first`: As `Ring.reset` takes them
     - `before`: Forget only the rows below this serial number"""
-    with self: # a thread that adds a row meanwhile would store its frames in a pool that then forgets them
+    with locked(self): # a thread that adds a row meanwhile would store its frames in a pool that then forgets them
         if before is not None: self._before = max(self._before, min(before, self.total))
         Ring.reset(self, first, stop, before)
         if before is not None: return
@@ -437,7 +437,7 @@ def gather(self:FrameRing,
     - `device`: Where the batch should be"""
     flat = idxs.reshape(-1)
     while True:
-        with self:
+        with locked(self):
             serials,batch,named = self.serial(flat),Ring.gather(self, flat),self.pool.fields[0].path
             a,b = (leaf_at(batch, (k, *named[1:])) for k in ('state','next_state'))
             frames = self._pixels(torch.cat([a, b[:,-1:]], 1).long().view(-1), True)
@@ -456,7 +456,7 @@ def gather(self:FrameRing,
 def columns(self:FrameRing)->BD:
     "All columns but the frames, of the rows that are held; ask for a column of frames by its name"
     if not self.fields: return BD()
-    with self:
+    with locked(self):
         cols = BD({k: v for k,v in Ring.columns(self).items() if k not in ('state','next_state')})
         return cols if self.n_held==len(self) else cols[self.held]
 
@@ -465,7 +465,7 @@ def __getitem__(self:FrameRing, o):
     "A column by name, of stacks a copy; or a copy of the rows that anything else names"
     if not isinstance(o, str) or not self.fields: return Ring.__getitem__(self, o)
     if o.partition('.')[0] in ('state','next_state'): return self._stacks(o)
-    with self:
+    with locked(self):
         res = Ring.__getitem__(self, o)
         return res if self.n_held==len(self) or not isinstance(res, Tensor) else res[self.held]
 
@@ -536,7 +536,7 @@ def room_for(self:FrameRing,
     - `batch`: Columns that share their first axis
     - `strict`: As `extend` takes it
     - `anew`: As `extend` takes them"""
-    with self:
+    with locked(self):
         steps,said = self._parse(batch, False)
         self._look()
         free = self.pool.capacity-len(self.pool)
@@ -586,7 +586,7 @@ def load_state_dict(self:FrameRing,
 
 @patch
 def __getstate__(self:FrameRing):
-    with self:
+    with locked(self):
         more = {k: getattr(self, k) for k in ('stack','flat','pad','warned','_before','_at')}
         # frames first: rows that lose one while they are copied are forgotten by the end
         return {'pool':copy.copy(self.pool), **more, 'newest':copy.deepcopy(self.newest), **Ring.__getstate__(self)}

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from itertools import count
 import numpy as np, torch
 from ..core import *
-from .ring import Ring
+from .ring import Ring, locked
 from .serial import Seams
 from .walk import Walk
 
@@ -159,7 +159,7 @@ def copy_held(
     - `ring`: Another process may write to it
     - `name`: `name()` gives numbers of rows that are stored, or raises
     - `copy`: `copy(idxs)` copies these rows; a mask leaves rows out of the result"""
-    with ring:
+    with locked(ring):
         if not ring.place.others: return copy(name())
         for tries in count():
             base,s = ring.serials.base,ring.serials

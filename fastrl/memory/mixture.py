@@ -13,6 +13,7 @@ __all__ = ['Mixture']
 import numpy as np, torch
 from fastcore.basics import patch
 from ..core import *
+from .ring import locked
 
 # %% ../../nbs/02d_memory.mixture.ipynb #7618ed56
 class Mixture:
@@ -149,7 +150,7 @@ def state_dict(self:Mixture,
     return [*map(_state_of, self.memories if last else self.memories[:-1])]
 
 def _state_of(m):
-    with m.ring: # all of one moment
+    with locked(m.ring): # all of one moment
         errors = m.ring.place.columns['td_error',][:len(m.ring)] # by slot, also of rows whose frames are gone
         return dict(sampler=m.sampler_state(), runs=m.runs.state_dict(), beside=m.sampler.beside(m.ring),
                     td_error=errors.clone(), serial=m.ring.serial(torch.arange(len(m.ring), device='cpu')))

@@ -23,7 +23,7 @@ from .folds import folds_of
 from .frames import FrameRing, add_steps, stored
 from .joins import breaks_in, copy_held, copy_joined, holding, oldest_first
 from .on_device import LearnsOnDevice
-from .ring import Ring
+from .ring import Ring, locked
 from .row import batch_len, tensors_of
 from .sample import *
 from .serial import telling
@@ -259,7 +259,7 @@ def add(self:ExperienceReplay,
 @patch
 def _extend_to_full(self:ExperienceReplay, rows, **how):
     "Write the first of `rows` as long as there is room, and return these"
-    with self.ring as ring:
+    with locked(ring := self.ring):
         n,room = batch_len(ts := tensors_of(rows)),self.max_sz-len(self)
         if framed := isinstance(ring, FrameRing): room = min(room, ring.room_for(rows, **how))
         if n>room: rows = map_leaves(lambda o: o[:room], rows)
@@ -279,7 +279,7 @@ def update_td(self:ExperienceReplay,
     - `td_errors`: `(n,1)`, one for each row; of sequences `(bs,T)` or `(bs,T,1)`
     - `idxs`: `(n,)` or `(bs,T)`, the numbers that came with the batch; -1 names none
     - `serials`: The batch's column `serial`; without it the rows are taken as they are now"""
-    with self.ring as ring:
+    with locked(ring := self.ring):
         if self.learn_there(td_errors, idxs, serials): return
         if np.ndim(idxs)==2:
             if type(self.sampler) is Prioritized and self.sampler.learn(ring, td_errors, idxs, serials): return
@@ -347,7 +347,7 @@ def is_full(self:ExperienceReplay)->bool:
 @patch
 def clear(self:ExperienceReplay)->ExperienceReplay:
     "Forget all rows"
-    with self.ring: self.forget_ahead(); self.ring.reset()
+    with locked(self.ring): self.forget_ahead(); self.ring.reset()
     return self
 
 @patch

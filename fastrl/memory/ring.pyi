@@ -12,7 +12,7 @@ from .row import *
 from .serial import *
 from .moment import *
 from .alike import *
-__all__ = ['log', 'Ring', 'Field', 'schema_fields', 'pack_fields', 'nest', 'check_paths', 'torch_dtype', 'nbytes_when_full', 'machine_memory', 'compiled', 'Seams']
+__all__ = ['log', 'Ring', 'locked', 'Field', 'schema_fields', 'pack_fields', 'nest', 'check_paths', 'torch_dtype', 'nbytes_when_full', 'machine_memory', 'compiled', 'Seams']
 log: Any
 
 class Ring:
@@ -169,8 +169,12 @@ class Ring:
         ...
 
     def __enter__(self):
-        """No other thread writes until the block ends, and rows that other processes write meanwhile are ignored"""
+        """What `locked` does where other processes write"""
         ...
 
     def __exit__(self):
         ...
+
+def locked(ring: Ring):
+    """Within `with locked(ring):` no other thread writes, and rows that other processes write meanwhile are ignored"""
+    ...

@@ -15,6 +15,7 @@ import numpy as np, torch
 from types import SimpleNamespace
 from fastcore.basics import patch
 from ..core import *
+from .ring import locked
 from .row import check_final,final_of
 
 # %% ../../nbs/05n_memory.vector.ipynb #16487c0b
@@ -413,7 +414,7 @@ def store_vector(self:TakesVectors,
 def _add_after(self:TakesVectors, rows, cut):
     "Add `rows`, after a cut if need be; if they are refused, the cut is taken back"
     if not cut: self+rows; return
-    with self.ring as ring:
+    with locked(ring := self.ring):
         if cut := ring.total not in ring.seams.cuts: ring.cut()
         try: self+rows
         except BaseException:
