@@ -156,7 +156,6 @@ def test_lengths_in_turns(seed):
             if anew.at: torch.testing.assert_close(o.tree[:], anew.tree[:], rtol=1e-6, atol=1e-9)
         assert len(s.resting)<=3
 
-# %% Streams
 @pytest.mark.parametrize('seed', range(3))
 def test_alpha_that_changes(seed):
     "Sequences are drawn as if it had always been so"
@@ -179,6 +178,7 @@ def test_alpha_that_changes(seed):
         same(a['state'], b['state'])
         torch.testing.assert_close(a['weight'], b['weight'])
 
+# %% Streams
 def streamed(seed, saves=None):
     rng = random.Random(seed)
     cap,n_envs,T,bs,p_end = rng.choice((3,7,24,60)),rng.choice((1,2,5)),rng.choice((1,3,8)),rng.choice((1,4)),rng.choice((0,.1,.5))

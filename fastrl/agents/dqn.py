@@ -24,7 +24,7 @@ from torch import Tensor
 from torch.nn.functional import smooth_l1_loss
 from .nets import *
 from ..core import *
-from ..data.envs import make_env
+from ..data.envs import make_env,one_number
 from ..data.gym import *
 from ..data.steps import *
 from ..memory.columns import other_words
@@ -230,7 +230,7 @@ def play(
         actions = greedy_values(model, _side_by_side(envs[0].observation_space, [obs[i] for i in on])).argmax(1)+first
         for i,a in zip(list(on), actions.tolist()):
             obs[i],reward,terminated,truncated,_ = envs[i].step(a)
-            total[i] += reward.item() if hasattr(reward, 'item') else reward # an array with one, as `GymLoop` takes it
+            total[i] += one_number(reward)
             if terminated or truncated: on.remove(i)
         if not on: break
     for o in envs: o.close()

@@ -7,12 +7,25 @@ from typing import Any, overload
 import gymnasium as gym
 from gymnasium.vector import SyncVectorEnv
 from ..core import *
-__all__ = ['autoreset_modes', 'CopyObs', 'SyncEnvs', 'by_name', 'make_env', 'can_draw', 'open_envs', 'spaces_of', 'reset_mode', 'next_start', 'close_envs']
+__all__ = ['autoreset_modes', 'one_number', 'one_flag', 'CopyObs', 'SyncEnvs', 'by_name', 'make_env', 'can_draw', 'open_envs', 'spaces_of', 'reset_mode', 'next_start', 'close_envs']
 autoreset_modes: Any
+
+def one_number(o, name: str='a reward'):
+    """The number in `o`
+    - `o`: A number or a bool, or an array, a tensor or a list with one
+    - `name`: What an error calls it"""
+    ...
+
+def one_flag(o) -> bool:
+    """Does an episode end? Also in an array, a tensor or a list with one"""
+    ...
 
 class CopyObs(gym.ObservationWrapper):
     """Copy each observation, for environments that return the same array each time"""
     form: Any
+
+    def step(self, action):
+        ...
 
     def observation(self, obs):
         ...

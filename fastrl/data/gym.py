@@ -140,21 +140,18 @@ def _step_one(self:GymLoop, T):
 @patch
 def _flags_of(self:GymLoop, o):
     "Whether episodes end, a bool or an array of them, also from numbers, a list or a column"
-    if type(o) is bool: return o
+    if not self._mode: return one_flag(o)
     v,n = _on_host(o),self.n_envs
     if v.dtype.kind not in 'biuf' or v.size!=n:
-        raise ValueError(f'`terminated` and `truncated` should be {f"{n} flags" if self._mode else "a bool"}, '
-                         f'got {o!r:.60}')
-    return v.reshape(n).astype(bool, copy=False) if self._mode else bool(v.item())
+        raise ValueError(f'`terminated` and `truncated` should be {n} flags, got {o!r:.60}')
+    return v.reshape(n).astype(bool, copy=False)
 
 def _single_rewards(rewards):
     "Rewards of one environment, each a number or an array with one"
     try:
         if len(a := np.reshape(rewards, -1))==len(rewards) and a.dtype.kind in 'biuf': return a
-    except ValueError: pass # some are arrays, some numbers
-    if odd := [r for r in rewards if (a := np.asarray(r)).size!=1 or a.dtype.kind not in 'biuf']:
-        raise ValueError(f'a reward should be one number, got {odd[0]!r:.60}: wrap the environment so that it is one')
-    return [np.asarray(r).item() for r in rewards]
+    except (ValueError, RuntimeError): pass # some are arrays, some numbers, or tensors with a gradient
+    return [*map(one_number, rewards)]
 
 # %% ../../nbs/05b_data.gym.ipynb #37107789
 @patch
