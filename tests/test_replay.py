@@ -497,7 +497,7 @@ def test_no_change(k, v, tmp_path):
     assert getattr(ExperienceReplay.load(tmp_path), k)==was
 
 @pytest.mark.parametrize('k,v', [('frame_stack',4),('frame_pad','zeros'),('frame_margin',9),('seed',1),('device','cuda'),('shared',True),
-                                 ('path','rows'),('sampler',Prioritized),('sampler',object()),('freeze_memory','False')])
+                                 ('path','rows'),('max_sz',20.),('sampler',Prioritized),('sampler',object()),('freeze_memory','False')])
 def test_lasting(k, v, tmp_path):
     "What would have no effect any more, or fails at the next draw or save, is refused when it is set; the memory goes on"
     er = ExperienceReplay(4, 20, 1)
@@ -512,6 +512,11 @@ def test_counts_of_any_kind():
     er.bs,er.max_sz,er.n_step,er.sampler = tensor(4),tensor(20),tensor(1),None
     row = dict(state=[0.], next_state=[1.], reward=1., terminated=False, truncated=False)
     for o in (made, er): assert len(o.add(**row).sample()[1])==4
+
+def test_own_sampler_with_a_seed():
+    "A seed of the memory's is for samplers of ours"
+    class Own(Strange): seeded = False
+    ExperienceReplay(4, 8, 1, sampler=Own(), seed=0)
 
 def test_changes():
     er = ExperienceReplay(4, 20, 1)

@@ -160,6 +160,7 @@ def __getstate__(self:Source):
 
 @patch
 def __copy__(self:Source):
+    "Copies of its callbacks come with it; one that holds another holds the original's"
     res = object.__new__(type(self))
     vars(res).update(self.__getstate__(), cbs=L(map(copy.copy, self.cbs)))
     for cb in res.cbs: cb.source = res # else both would step the environments of one

@@ -63,6 +63,7 @@ class Source:
         ...
 
     def __copy__(self):
+        """Copies of its callbacks come with it; one that holds another holds the original's"""
         ...
 
     def new_empty(self) -> Source:

@@ -12,6 +12,7 @@ __all__ = ['autoreset_modes', 'one_number', 'one_flag', 'CopyObs', 'SyncEnvs', '
 
 # %% ../../nbs/05ab_data.envs.ipynb #5ab00004
 import atexit, multiprocessing.util, os, weakref
+from numbers import Number
 import gymnasium as gym, numpy as np
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, VectorEnv
 from gymnasium.vector.utils import iterate
@@ -30,20 +31,21 @@ def one_number(
     - `o`: A number or a bool, or an array, a tensor or a list with one
     - `name`: What an error calls it"""
     if isinstance(o, (int, float, np.bool_, np.number)): return o
-    a = np.asarray(o.detach().cpu() if hasattr(o, 'detach') else o)
-    if a.size==1 and a.dtype.kind in 'biuf': return a.item()
+    a = np.asarray(o.tolist() if hasattr(o, 'tolist') else o) # a tensor may be anywhere, and of any dtype
+    if a.size==1 and isinstance(a.item(), Number): return a.item()
     raise ValueError(f'{name} should be one number, got {o!r:.60}: wrap the environment so that it is one')
 
 def one_flag(o)->bool:
-    "Does an episode end? Also in an array, a tensor or a list with one"
-    return bool(one_number(o, '`terminated` or `truncated`'))
+    "Does an episode end? Also in an array, a tensor or a list with one; `None` is no"
+    return o is not None and bool(one_number(o, '`terminated` or `truncated`'))
 
 class CopyObs(gym.ObservationWrapper):
     "Copy each observation, for environments that return the same array each time"
     form = None
     def step(self, action):
         obs,r,te,tr,info = self.env.step(action)
-        return self.observation(obs),one_number(r),one_flag(te),one_flag(tr),info
+        if not isinstance(r, np.ndarray) or r.size<2: r = one_number(r) # of several a callback makes one
+        return self.observation(obs),r,one_flag(te),one_flag(tr),info
     def observation(self, obs):
         if self.form is None:
             try: self.form = space_form(self.observation_space, 'observation')

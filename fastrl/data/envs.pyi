@@ -17,7 +17,7 @@ def one_number(o, name: str='a reward'):
     ...
 
 def one_flag(o) -> bool:
-    """Does an episode end? Also in an array, a tensor or a list with one"""
+    """Does an episode end? Also in an array, a tensor or a list with one; `None` is no"""
     ...
 
 class CopyObs(gym.ObservationWrapper):

@@ -142,15 +142,15 @@ def _flags_of(self:GymLoop, o):
     "Whether episodes end, a bool or an array of them, also from numbers, a list or a column"
     if not self._mode: return one_flag(o)
     v,n = _on_host(o),self.n_envs
-    if v.dtype.kind not in 'biuf' or v.size!=n:
-        raise ValueError(f'`terminated` and `truncated` should be {n} flags, got {o!r:.60}')
-    return v.reshape(n).astype(bool, copy=False)
+    if v.size==1: return np.full(n, one_flag(o)) # for all
+    if v.dtype.kind in 'biuf' and v.size==n: return v.reshape(n).astype(bool, copy=False)
+    raise ValueError(f'`terminated` and `truncated` should be {n} flags, got {o!r:.60}')
 
 def _single_rewards(rewards):
     "Rewards of one environment, each a number or an array with one"
     try:
         if len(a := np.reshape(rewards, -1))==len(rewards) and a.dtype.kind in 'biuf': return a
-    except (ValueError, RuntimeError): pass # some are arrays, some numbers, or tensors with a gradient
+    except (ValueError, RuntimeError, TypeError): pass # some are arrays, some numbers, or tensors with a gradient
     return [*map(one_number, rewards)]
 
 # %% ../../nbs/05b_data.gym.ipynb #37107789

@@ -81,7 +81,8 @@ class ExperienceReplay(OneMoment, Savable, DrawsAhead, DrawsChunks, LearnsOnDevi
         self.frame_stack,self.frame_pad,self.frame_margin = frame_stack,frame_pad,frame_margin
         self._open_ring(schema, device, shared, path)
         self.sampler = Uniform(seed, device) if sampler is None else sampler
-        if seed is not None and not getattr(self.sampler, 'seeded', True): Uniform.seed(self.sampler, seed)
+        if seed is not None and isinstance(self.sampler, Uniform) and not self.sampler.seeded:
+            Uniform.seed(self.sampler, seed)
         self.runs,self.walk,self.vectors,self.dropped_updates = Uniform(seed),Walk(),VectorSteps(),0
         self.freeze_memory = freeze_memory
         if memory is not None: self+memory
@@ -110,9 +111,8 @@ def _check_settings(bs, max_sz, warmup_sz, sampler, n_step, gamma):
     for k,v in dict(bs=bs, max_sz=max_sz, n_step=1 if n_step is None else n_step).items(): _valid(k, v, 1, 2**62)
     _valid('gamma', gamma, 0, 1, check=number_within)
     _valid('warmup_sz', warmup_sz, -np.inf, np.inf, 'of rows', check=number_within)
-    odd = isinstance(sampler, type) or not all(hasattr(sampler, o) for o in ('draw','update'))
-    if sampler is not None and odd: raise ExperienceReplayException(
-        f'`sampler` should be `Uniform()`, `Prioritized()` or another object with `draw` and `update`, got {sampler!r}')
+    if sampler is not None and (isinstance(sampler, type) or not all(hasattr(sampler, o) for o in ('draw','update'))):
+        raise ExperienceReplayException(f'`sampler` should be like `Uniform()`, with `draw`/`update`, got {sampler!r}')
     if n_step and hasattr(sampler, 'read'): _refuse_fold(sampler)
     if warmup_sz>max_sz:
         raise ExperienceReplayException(f'`warmup_sz` ({warmup_sz}) should not exceed `max_sz` ({max_sz}): '
@@ -133,7 +133,7 @@ def _ring_now(self:ExperienceReplay):
     if path and not self.ring.fields and path.exists(): self._open_ring(None, 'cpu', False, path)
     return self.ring
 
-_changeable = 'bs','warmup_sz','n_step','gamma','sampler'
+_changeable = 'bs','max_sz','warmup_sz','n_step','gamma','sampler'
 _lasting = 'max_sz','frame_stack','frame_pad','frame_margin'
 @patch
 def __setattr__(self:ExperienceReplay, k, v):
@@ -147,7 +147,7 @@ def _check_change(er, k, v):
     "Raise unless the setting `k` may become `v`"
     if k in _lasting and v!=(was := getattr(er, k)): raise ExperienceReplayException(
         f'`{k}` stays {was!r}: make another memory with `{k}={v!r}`, and give it these rows by `extend`')
-    if k in _changeable: _check_settings(**{o: getattr(er, o) for o in ('max_sz', *_changeable)}|{k: v})
+    if k in _changeable: _check_settings(**{o: getattr(er, o) for o in _changeable}|{k: v})
 
 # %% ../../nbs/06_memory.replay.ipynb #0afb667c
 @patch

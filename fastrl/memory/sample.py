@@ -10,14 +10,14 @@ Docs: https://fastrl.github.io/fastrl/memory.sample.html.md"""
 __all__ = ['Chains', 'Uniform', 'Prioritized', 'HER', 'sampler_of', 'Walk', 'Mixture']
 
 # %% ../../nbs/03_memory.sample.ipynb #1ab440b3
-import weakref, zlib, numpy as np, torch
+import contextlib, weakref, zlib, numpy as np, torch
 from torch import Tensor
 from fastcore.basics import patch
 from ..core import *
 from .mixture import Mixture
 from .positions import Positions
 from .random import keep_numbers, own_numbers, random_rows
-from .ring import Ring
+from .ring import Ring, locked
 from .serial import Overwritten
 from .starts import Starts
 from .tensors import rows_on
@@ -215,14 +215,14 @@ class Prioritized(Uniform):
     @property
     def alpha(self)->float:
         "How much TD errors matter; set anew, also for those that are known, unless it was 0"
-        return vars(self)['alpha']
+        return vars(self).get('alpha', .6)
     @alpha.setter
     def alpha(self, value):
-        was = vars(self).get('alpha', number_within('alpha', value, 0, 10))
-        if self.tree and value!=was:
-            self.tree.raise_to(value/was if was else 0.)
-            self.starts,self.resting = None,()
-        vars(self)['alpha'] = value
+        ring,new = self.of and self.of(),dict(alpha=number_within('alpha', value, 0, 10))
+        with locked(ring) if ring is not None else contextlib.nullcontext(): # another thread may draw
+            if self.tree and value!=(was := self.alpha):
+                new.update(tree=self.tree.raised(value/was if was else 0.), starts=None, resting=())
+            vars(self).update(new) # in one step, whatever interrupts
 
     @property
     def beta(self)->float:
@@ -235,7 +235,7 @@ class Prioritized(Uniform):
         self._beta = number_within('beta', value, 0, 1)
     _beta,forgotten = None,0 # what was set; rows below this one have lost their priority
     # pickles from before sequences had priorities have no `eta`; `starts` comes with the first draw of sequences
-    eta,starts,resting = .9,None,() # `resting`: those of other lengths
+    eta,tree,starts,resting = .9,None,None,() # `resting`: those of other lengths
 
 # %% ../../nbs/03_memory.sample.ipynb #a9633841
 

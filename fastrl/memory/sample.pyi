@@ -112,12 +112,12 @@ class Prioritized(Uniform):
     """Draw rows in proportion to `(|td_error|+eps)**alpha`"""
     forgotten: Any
     eta: Any
+    tree: Any
     starts: Any
     resting: Any
     draws: Any
     seen: int
     base: int
-    tree: Any
     beta0: float
     beta_steps: int
     eps: float

@@ -120,7 +120,7 @@ def stack_sequences(
         if before is not None and before.shape[3:]==v.shape[2:] and before.dtype==v.dtype:
             res[p] = torch.cat([before[:,:,1:], res[p][:,:,None]], 2)
             continue
-        res[p] = v[b[...,None],j.clamp(min=0)]
+        res[p] = v[b[...,None],j.clamp(min=0)].contiguous()
         res[p].view(torch.uint8)[gone] = 0 # as bytes: torch fills no uint16 by a mask
     return res
 

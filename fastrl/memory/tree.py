@@ -10,7 +10,7 @@ Docs: https://fastrl.github.io/fastrl/memory.tree.html.md"""
 __all__ = ['SumTree', 'set_leaves']
 
 # %% ../../nbs/02_memory.tree.ipynb #b9f2ee20
-import numpy as np, torch
+import copy, numpy as np, torch
 from torch import Tensor, from_numpy
 from fastcore.basics import patch
 from ..core import *
@@ -165,13 +165,14 @@ def update_td(self:SumTree,
     if bad>=0: self._refuse_priority(i[bad].item(), td[bad].item())
 
 @patch
-def raise_to(self:SumTree,
+def raised(self:SumTree,
     power:float, # 1 changes nothing
-):
-    """Raise every priority above 0 to this power, as if its `alpha` had been so many times as large
+)->SumTree:
+    """A copy with every priority above 0 raised to this power, as if its `alpha` had been so many times as large
     - `power`: 1 changes nothing"""
-    at = (p := self[:]).nonzero()[:,0]
-    self.update(at, p[at]**power)
+    res,at = copy.deepcopy(self),(p := self[:]).nonzero()[:,0]
+    res.update(at, p[at]**power)
+    return res
 
 # %% ../../nbs/02_memory.tree.ipynb #b566bf54
 

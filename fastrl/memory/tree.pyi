@@ -67,8 +67,8 @@ class SumTree(OwnArrays):
     - `eps`: Added to each"""
         ...
 
-    def raise_to(self, power: float):
-        """Raise every priority above 0 to this power, as if its `alpha` had been so many times as large
+    def raised(self, power: float) -> SumTree:
+        """A copy with every priority above 0 raised to this power, as if its `alpha` had been so many times as large
     - `power`: 1 changes nothing"""
         ...
 
