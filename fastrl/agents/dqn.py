@@ -24,7 +24,7 @@ from torch import Tensor
 from torch.nn.functional import smooth_l1_loss
 from .nets import *
 from ..core import *
-from ..data.envs import make_env,one_number
+from ..data.envs import make_env,one_flag,one_number
 from ..data.gym import *
 from ..data.steps import *
 from ..memory.columns import other_words
@@ -231,7 +231,7 @@ def play(
         for i,a in zip(list(on), actions.tolist()):
             obs[i],reward,terminated,truncated,_ = envs[i].step(a)
             total[i] += one_number(reward)
-            if terminated or truncated: on.remove(i)
+            if one_flag(terminated) or one_flag(truncated): on.remove(i)
         if not on: break
     for o in envs: o.close()
     return total

@@ -188,7 +188,7 @@ def next_start(
     - `obs`: What its last `step` returned
     - `terminated`: Did episodes end there?
     - `truncated`: Did a time limit cut them?"""
-    if mode is None: return env.reset()[0] if terminated or truncated else obs
+    if mode is None: return env.reset()[0] if one_flag(terminated) or one_flag(truncated) else obs
     if mode!=AutoresetMode.DISABLED or not (over := terminated|truncated).any(): return obs
     return env.reset(options=dict(reset_mask=over))[0]
 
