@@ -367,8 +367,7 @@ def _draw_by(self:Ring, sampler, bs, **kwargs):
         self._refuse_draw(sampler, idxs)
     for k,v in cols.items():
         if not isinstance(v, Tensor) or v.ndim<2 or v.shape[0]!=idxs.shape[0]:
-            raise ValueError(f'`draw` of {sampler!r} should give columns of shape ({len(idxs)},1), '
-                             f'gave for {k!r} {v!r:.80}')
+            raise ValueError(f'`draw` of {sampler!r} should give columns ({len(idxs)},1), gave for {k!r} {v!r:.80}')
     return drawn
 
 @patch
@@ -383,7 +382,9 @@ def _takes_batches(draw): return 'n_batches' in signature(draw).parameters
 @patch
 def _draw_several(self:Ring, sampler, bs, k):
     "Row numbers and columns of `k` batches, one after the other"
-    if _takes_batches(getattr(sampler.draw, '__func__', sampler.draw)): return self._draw_by(sampler, bs, n_batches=k)
+    if _takes_batches(getattr(sampler.draw, '__func__', sampler.draw)):
+        if len((drawn := self._draw_by(sampler, bs, n_batches=k))[0])==bs*k: return drawn
+        raise ValueError(f'`draw` of {sampler!r} should give {k} batches of {bs} rows, gave {len(drawn[0])} rows')
     drawn = [self._draw_by(sampler, bs) for _ in range(k)]
     if len({o.shape for o,_ in drawn})>1:
         raise ValueError(f'batches drawn together have one form, {sampler!r} drew {[tuple(o.shape) for o,_ in drawn]}: '

@@ -10,7 +10,7 @@ Docs: https://fastrl.github.io/fastrl/memory.sample.html.md"""
 __all__ = ['Chains', 'Uniform', 'Prioritized', 'HER', 'sampler_of', 'Walk', 'Mixture']
 
 # %% ../../nbs/03_memory.sample.ipynb #1ab440b3
-import contextlib, weakref, zlib, numpy as np, torch
+import contextlib, inspect, weakref, zlib, numpy as np, torch
 from torch import Tensor
 from fastcore.basics import patch
 from ..core import *
@@ -97,8 +97,10 @@ def evenly(self:Uniform,
 # %% ../../nbs/03_memory.sample.ipynb #bb21a58f
 @patch(as_prop=True)
 def settings(self:Uniform)->dict:
-    "The arguments that make another sampler of this kind"
-    return {}
+    "The arguments that make another of this kind, kept under their names; not `reward`, which no file can hold"
+    has,words = vars(self),[k for c in type(self).__mro__ for k in inspect.signature(c.__init__).parameters]
+    return {k: has[k] for k in words if k!='reward' and isinstance(has.get(k, ()), (bool,int,float,str,type(None)))}
+
 
 # %% ../../nbs/03_memory.sample.ipynb #229a32df
 @patch(as_prop=True)
@@ -253,8 +255,7 @@ def follow(self:Prioritized, ring:Ring):
     total = max(total, base) # another process may have reset it since `total` was looked at
     if base!=self.base: self.tree,self.seen,self.base = None,base,base # it was reset
     if self.tree is None and ('weight',) in (ring.place.columns or ()): warn_user(
-        'batches drawn by priority have a column `weight` of their own: yours is stored, and they do not show it. '
-        'Give it another name')
+        'batches drawn by priority show a `weight` of their own, in the place of your column: give yours another name')
     if self.tree is None or len(self.tree)<cap: # the first time, or the ring has grown
         old,self.tree = self.tree,SumTree(cap, ring.device, ring.place.by_loops)
         if old is not None: self.tree.update(torch.arange(len(old), device=ring.device), old[:])
@@ -397,8 +398,10 @@ def _other_starts(self:Prioritized, walk, how):
 @patch(as_prop=True)
 def settings(self:Prioritized)->dict:
     "The arguments that make another sampler of this kind"
-    return dict(alpha=self.alpha, beta=self.beta0, beta_steps=self.beta_steps, eps=self.eps, normalize=self.normalize,
-                **({} if self.eta==.9 else dict(eta=self.eta))) # memories that were saved before know no `eta`
+    res = {'alpha':self.alpha, 'beta':self.beta0, **Uniform.settings.fget(self)}
+    if self.eta==.9: res.pop('eta', None) # memories that were saved before know none
+    return res
+
 
 # %% ../../nbs/03_memory.sample.ipynb #c34175a5
 @patch
@@ -572,12 +575,6 @@ def _cannot_relabel(self:HER, ring):
     raise ValueError(f'`HER` needs rows with a `reward`, `next_state.{self.achieved}` and `{self.goal}`, '
                      f'got {ring.fields}: add observations that hold both goals as `state` and `next_state`')
 
-# %% ../../nbs/03_memory.sample.ipynb #ffe01edf
-@patch(as_prop=True)
-def settings(self:HER)->dict:
-    "The arguments that make another sampler of this kind, apart from `reward`, which no file can hold"
-    return dict(strategy=self.strategy, k=self.k, goal=self.goal, achieved=self.achieved)
-
 # %% ../../nbs/03_memory.sample.ipynb #9d87923f
 def sampler_of(
     kind:str, # 'Uniform' or the name of a subclass
@@ -593,7 +590,10 @@ def sampler_of(
     if not (found := [o for o in kinds if o.__name__==kind]):
         raise ValueError(f'`kind` should be one of the samplers {[o.__name__ for o in kinds]}, got {kind!r}: '
                          'define your own, a subclass of `Uniform`, before you load it')
-    return found[-1](**settings, **({} if str(device)=='cpu' else dict(device=device))) # your own may take none
+    try: return found[-1](**settings, **({} if str(device)=='cpu' else dict(device=device))) # your own may take none
+    except TypeError as e: raise ValueError(
+        f'no {kind} can be made of its `settings` {settings} ({e}): keep what `__init__` takes under the same names, '
+        'or give it a property `settings`') from e
 
 # %% ../../nbs/03_memory.sample.ipynb #b97ae67f
 Chains = Walk # its former name
