@@ -506,7 +506,7 @@ def test_own_weight():
     "A stored `weight` is told once that batches drawn by priority show another; it stays as it is"
     er = ExperienceReplay(4, max_sz=20, warmup_sz=1, sampler=Prioritized(seed=0))
     er.add(x=1., weight=7.)
-    with pytest.warns(UserWarning, match='a column `weight` of their own') as told: batch,_ = er.sample()
+    with pytest.warns(UserWarning, match='show a `weight` of their own') as told: batch,_ = er.sample()
     with warnings.catch_warnings():
         warnings.simplefilter('error')
         er.sample(), er.add(x=2., weight=8.), er.sample()
