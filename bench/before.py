@@ -11,8 +11,15 @@ from .measure import time_turns
 from .priority import ended
 from .rows import make_rows
 
+def full_name(commit):
+    "The hash of `commit`, which may be a name that moves on"
+    found = subprocess.run(['git','rev-parse','--verify','--quiet','--end-of-options',commit+'^{commit}'], capture_output=True, text=True)
+    if found.returncode: sys.exit(f'there is no commit {commit!r}: `python -m bench.before [COMMIT]`')
+    return found.stdout.strip()
+
 def earlier(commit, folder='build/before'):
     "Import the package of `commit` as `fastrl_before`"
+    commit = full_name(commit)
     folder = Path(folder)/commit
     if not folder.exists():
         packed = subprocess.run(['git','archive',commit,'fastrl'], check=True, capture_output=True).stdout
@@ -45,6 +52,7 @@ kinds = {'one batch of 256': (lambda er: er.sample, False, {}), 'prioritized, wi
 dozens = 8,16,32
 
 def main(commit='4c13446', n=10**6, reps=51):
+    if commit in ('-h','--help'): return print(__doc__)
     torch.set_num_threads(1)
     earlier(commit)
     rows,fs = {k: ended(n) if k=='3-step returns' else make_rows('small', n) for k in kinds},{}

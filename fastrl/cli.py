@@ -182,10 +182,12 @@ def explore(
     at = path.resolve()
     name = f'{at.parent.name}/{at.name}' if at.name=='memory' else at.name
     out = Path(out).expanduser() if out else path/'report.html' if path.is_dir() else path.with_suffix('.html')
-    _check_free(out, 'page', lambda: out.read_bytes()[:9].lower()==b'<!doctype')
+    _check_page(out)
     er,run = _open_memory(_given(path))
     more = [_learning_curve(run['cbs'])] if run else []
     print(replay_report(er, out, title=f'What is in {name}', more=more))
+
+def _check_page(out): _check_free(out, 'page', lambda: out.read_bytes()[:9].lower()==b'<!doctype')
 
 def _check_free(out, what, like):
     "An error unless nothing is at `out`, or a file `like` the one to be written"
@@ -243,13 +245,17 @@ def merge(
     if any(_same_place(a, b) for o in files for a in (o, _memory_folder(o)) for b in (out, _memory_folder(out))):
         raise ValueError(f'{out} is one of those to merge: name another one, `--out FILE`')
     if on_error not in ('raise','skip'): raise ValueError(f"`on_error` should be 'raise' or 'skip', got {on_error!r}")
-    if max_size is not None: whole_number('--max-size', max_size)
+    if max_size is not None: whole_number('--max-size', max_size, 1, 2**62)
     folders = [o for o in files if o.is_dir()]
     if folders and any(o.is_file() for o in files):
         raise ValueError('merge files of banks or folders of memories, not both')
+    once = {}
+    for o in files: once.setdefault(_memory_folder(o).resolve(), o)
+    files = [*once.values()]
     n,left_out,what = (_merge_memories if folders else _merge_files)(files, out, max_size, on_error)
     for o in left_out: print(printable(f'left out: {o}'))
-    print(printable(f'{out}: {n:,} {what} from {len(files)-len(left_out)} {"folders" if folders else "files"}'))
+    k,of = len(files)-len(left_out),'folder' if folders else 'file'
+    print(printable(f'{out}: {n:,} {what} from {k} {of}{"s"*(k!=1)}'))
 
 def _same_place(a, b): return a.exists() and b.exists() and a.samefile(b) # also by another name, or a link
 
@@ -263,8 +269,11 @@ def _merge_files(files, out, max_size, on_error):
 def _merge_memories(folders, out, max_size, on_error):
     if (inside := _memory_folder(out))!=out:
         raise ValueError(f'{inside} would hide what is saved to {out}: name another folder, `--out FOLDER`')
+    if (out/'manifest.json').exists() and not _was_merged(out):
+        raise ValueError(f'{out} holds another memory, which would be lost: '
+                         'name another folder, `--out FOLDER`, or remove this one first')
     found,left_out = {},[]
-    for o in sorted({_memory_folder(o).resolve() for o in folders}):
+    for o in sorted(_memory_folder(o).resolve() for o in folders):
         try: found[o] = ExperienceReplay.load(o)
         except (ValueError, OSError) as e:
             if on_error=='raise': raise
@@ -272,8 +281,15 @@ def _merge_memories(folders, out, max_size, on_error):
     if not found: raise ValueError(f'none of the folders holds a memory: {left_out[0]}')
     res = _empty_like(found, max_size or max(1, sum(map(len, found.values()))))
     for o in found.values(): res.extend(o)
-    res.save(out)
+    res.save(out, dict(merged=len(found)))
     return len(res),left_out,'rows'
+
+def _was_merged(folder):
+    "Is what `folder` holds a result of `merge`, which can be made again?"
+    try: extra = (Saved(folder).state() or {}).get('extra')
+    except (LoadError, OSError): return False
+    return isinstance(extra, dict) and 'merged' in extra
+
 
 # %% ../nbs/20_cli.ipynb #20c0ab02
 def _empty_like(found, n):
@@ -335,12 +351,13 @@ def train(
     - `every`: Batches between checkpoints"""
     from fastrl.agents.dqn import dqn_learner
     from fastrl.memory.experience_replay import Resume
-    _check_training(lr, gamma, max_sz, steps=steps, every=every, n_envs=n_envs)
+    _check_training(lr, gamma, max_sz, seed, steps=steps, every=every, n_envs=n_envs, n_step=n_step)
+    if ':' in env and os.getcwd() not in sys.path: sys.path.append(os.getcwd()) # where the module may be
     torch.set_num_threads(1) # the network is small: more threads would only wait
     folder = Path(out or f'runs/{env.replace("/", "-")}').expanduser()
     settings = dict(env=env, seed=seed, prioritized=prioritized, n_step=n_step, gamma=gamma, lr=lr, n_envs=n_envs,
                     max_sz=max_sz)
-    _same_run(folder, settings) # an error before anything is made
+    _check_out(folder, settings) # an error before anything is made
     with _stoppable() as asked:
         learn = dqn_learner(n=5000, fast=True, cbs=_until(steps, asked), **settings)
         with _only_run(folder, settings), nullcontext() if sys.stdout.isatty() else _lines_only(learn):
@@ -392,17 +409,30 @@ def _rounded(v):
 
 # %% ../nbs/20_cli.ipynb #20a00002
 
-def _check_training(lr, gamma, max_sz, **counts):
+def _check_training(lr, gamma, max_sz, seed, **counts):
     for k,v in counts.items(): whole_number(k, v)
+    whole_number('seed', seed, 0, 2**64-1)
     whole_number('max_sz', max_sz, 1000) # the first update comes after so many steps
-    if not lr>0: raise ValueError(f'`lr` should be above 0, got {lr}')
+    if not 0<lr<float('inf'): raise ValueError(f'`lr` should be above 0 and finite, got {lr}')
     if not 0<=gamma<=1: raise ValueError(f'`gamma` should be from 0 to 1, got {gamma}')
+
+def _check_out(folder, settings):
+    "An error if a training in `folder` would end with one, or hide what is there"
+    try: _check_page(page := folder/'report.html')
+    except ValueError:
+        raise ValueError(f'{page} is no page, and would be lost: give another folder, `--out FOLDER`, '
+                         'or remove it first') from None
+    if not _same_run(folder, settings) and (folder/'manifest.json').exists():
+        raise ValueError(f'{folder} is the folder of a memory, which a training in it would hide: '
+                         'give another folder, `--out FOLDER`')
 
 def _same_run(folder, settings):
     "Does `folder` hold a run? Raise an error if it began with other `settings`"
     path = folder/'settings.json'
     if not path.exists(): return False
-    try: there = {**_were, **loads(path.read_bytes())}
+    try:
+        if not path.is_file(): raise ValueError('it is a pipe, a folder or a device')
+        there = {**_were, **loads(path.read_bytes())}
     except (ValueError, TypeError) as e:
         raise ValueError(f'{path} is damaged ({e}): repair it, or give another folder, `--out FOLDER`') from None
     wrong = [f'{k} {there.get(k)!r}, not {v!r}' for k,v in settings.items() if there.get(k)!=v]

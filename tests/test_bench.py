@@ -1,7 +1,7 @@
 "The benchmarks run, without peers and at the size of toys; what they measure is no test"
 import json
 import pytest
-from bench import add, ahead, bank, collect, disk, episodes, frames, growth, hindsight, parallel, priority, r2d2, report, sample, scaling, stores, train
+from bench import add, ahead, bank, before, collect, disk, episodes, frames, growth, hindsight, parallel, priority, r2d2, report, sample, scaling, stores, train
 from bench.measure import Case, measure, ratios
 from bench.rows import make_rows
 
@@ -81,3 +81,11 @@ def test_recurrent(monkeypatch):
     assert all((r['steps'], r['updates'], len(r['curve']))==(1200, 13, 3) for r in rows)
     table = r2d2.table(rows+[{**rows[0], 'seed':8, 'last':1., 'best':.9}])
     assert '| R2D2 | 2 | 1 | 0 |' in table and '| no burn-in | 1 | 0 | 0 |' in table
+
+def test_before(capsys, tmp_path):
+    "It says how it is called, which commit is missing, and keeps each commit by what it is now, not by a name that moves on"
+    before.main('--help')
+    assert 'python -m bench.before [COMMIT]' in capsys.readouterr().out
+    with pytest.raises(SystemExit, match="there is no commit '--all'"): before.earlier('--all', tmp_path)
+    assert not [*tmp_path.iterdir()]
+    assert before.full_name('HEAD')==before.full_name(before.full_name('HEAD')[:12])!='HEAD'

@@ -344,8 +344,9 @@ def test_says_what_differs(tmp_path, was, now, says):
 def test_no_training(tmp_path):
     "Nor does a folder without a training"
     learn = start(tmp_path/'run', 10)
-    learn.experience_replay.experience_replay.save(tmp_path/'memory')
-    with expect_fail(LoadError, contains='holds only a memory'): fit(learn, 4, cbs=Resume(tmp_path/'memory'))
+    for extra in (None, dict(note=1), 'note'):
+        learn.experience_replay.experience_replay.save(tmp_path/'memory', extra)
+        with expect_fail(LoadError, contains='holds only a memory'): fit(learn, 4, cbs=Resume(tmp_path/'memory'))
 
 def test_lines_of_the_log(tmp_path):
     "Epochs of an earlier run have no lines"

@@ -1,5 +1,5 @@
 "The command `fastrl`: stopped, killed and started again as a process, in this one where that makes no difference"
-import io, json, os, re, signal, subprocess, sys, time
+import io, json, os, re, signal, subprocess, sys, threading, time
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from subprocess import CompletedProcess
@@ -255,6 +255,83 @@ def test_merge_keeps_schema(tmp_path):
     for names,expected in (('ab', schema), ('abc', None)):
         assert not here('merge', *names, '--out', names, cwd=tmp_path).returncode
         assert ExperienceReplay.load(tmp_path/names).schema==expected
+
+def test_merge_keeps_other_memories(tmp_path):
+    "The result replaces no memory that is nobody's result of `merge`: a training's, one of one's own, a ring, a damaged one"
+    from fastrl.memory.ring import Ring
+    for k in 'ab': _rows(2).save(tmp_path/k)
+    _rows(9).save(tmp_path/'run/memory', extra={'cbs': {}})
+    _rows(7).save(tmp_path/'mine', extra='merged')
+    r = Ring(5)
+    r.add(x=1.)
+    r.save(tmp_path/'ring')
+    (tmp_path/'bad').mkdir()
+    (tmp_path/'bad/manifest.json').write_text('x')
+    def files(): return {o: o.is_file() and o.read_bytes() for o in tmp_path.rglob('*')}
+    before = files()
+    for out in ('run/memory','mine','ring','bad'):
+        said = here('merge', 'a', 'b', '--out', out, cwd=tmp_path)
+        assert said.returncode==1 and f'{out} holds another memory, which would be lost: name another folder, `--out FOLDER`' in said.stderr, said
+        assert files()==before
+    for k in ('a','b'): # again to the same place, in which all is made anew
+        assert not here('merge', 'a', 'b', k, '--out', 'both', cwd=tmp_path).returncode
+        assert len(ExperienceReplay.load(tmp_path/'both'))==4
+    er = ExperienceReplay.load(tmp_path/'both')
+    er.save(tmp_path/'both') # from now on it is one's own
+    assert 'would be lost' in here('merge', 'a', 'b', '--out', 'both', cwd=tmp_path).stderr
+
+def test_merge_counts_each_once(tmp_path):
+    "A folder or a file that is named twice, also by another name, counts once"
+    from fastrl.memory.bank import ExperienceBank, create_experience
+    for k in 'ab':
+        bank = ExperienceBank(session_id=k)
+        bank.add(create_experience(0., 0, 1., 1., True))
+        bank.save(tmp_path, f'{k}.pkl')
+        _rows(2).save(tmp_path/k)
+    (tmp_path/'link').symlink_to('a')
+    for files,what in ((('b','a','./a','link'), 'rows from 2 folders'), (('b.pkl','a.pkl','./b.pkl'), 'experiences from 2 files'),
+                         (('a','none','none'), 'rows from 1 folder\n'), (('a.pkl','none','none'), 'experiences from 1 file\n')):
+        said = here('merge', *files, '--out', f'o{len(files)}.{files[0]}', '--on-error', 'skip', cwd=tmp_path)
+        assert what in said.stdout and said.stdout.count('left out')==('none' in files), said
+
+def test_train_loses_nothing(tmp_path):
+    "A training does not begin where it would hide a memory, or end with an error as a page would replace something else"
+    _rows(5).save(tmp_path/'mem')
+    (tmp_path/'run').mkdir()
+    (tmp_path/'run/report.html').write_text('mine')
+    (tmp_path/'folder/report.html').mkdir(parents=True)
+    def files(): return {o: o.is_file() and o.read_bytes() for o in tmp_path.rglob('*')}
+    before = files()
+    for out,says in (('mem', 'a training in it would hide'), ('run', 'is no page'), ('folder', 'is no page')):
+        said = here(*train(out, 1000), cwd=tmp_path)
+        assert said.returncode==1 and says in said.stderr and '`--out FOLDER`' in said.stderr, said
+        assert files()==before
+
+@pytest.mark.skipif(not hasattr(os, 'mkfifo'), reason='there are no pipes')
+def test_settings_are_a_pipe(tmp_path):
+    "They are an error, for which nobody waits"
+    (tmp_path/'run').mkdir()
+    os.mkfifo(tmp_path/'run/settings.json')
+    opened = os.open(tmp_path/'run/settings.json', os.O_RDWR|os.O_NONBLOCK)
+    os.write(opened, b'{"env": 1}') # so that who reads it all the same gets something
+    timer = threading.Timer(5, os.close, [opened])
+    timer.start()
+    said = here(*train('run', 1000), cwd=tmp_path)
+    timer.cancel()
+    assert said.returncode==1 and 'settings.json is damaged (it is a pipe' in said.stderr, said
+
+@pytest.mark.parametrize('args,says', [(('--n-step',0), '`n_step` should be a whole number of at least 1'), (('--lr','inf'), 'finite'),
+                                       (('--seed',-1), '`seed` should be a whole number from 0'), (('--seed','1e20'), '`seed` should be')])
+def test_settings_out_of_range(args, says, tmp_path):
+    said = here(*train('run', 1000), *args, cwd=tmp_path)
+    assert said.returncode==1 and says in said.stderr and not (tmp_path/'run').exists(), said
+
+def test_own_environment(tmp_path, monkeypatch):
+    "`MODULE:NAME` finds a module in the current folder, as the installed command does not by itself"
+    (tmp_path/'my_own_envs.py').write_text("import gymnasium as gym\n"
+        "gym.register('My/Own-v0', entry_point='gymnasium.envs.classic_control:PendulumEnv')\n")
+    monkeypatch.setattr(sys, 'path', [o for o in sys.path if o])
+    assert 'needs a `Discrete` action space' in here('train', 'my_own_envs:My/Own-v0', '--out', 'run', cwd=tmp_path).stderr
 
 def test_nothing_else_is_written_over(tmp_path):
     "A page replaces pages only, a merged bank banks only; a merged memory is not hidden beside another one"

@@ -457,7 +457,7 @@ def dqn_learner(
     agent = EpsilonGreedy(model, eps, eps_steps, seeds[0])
     source = Source([GymLoop(env, agent=agent, n_envs=n_envs, seed=seeds[1])])
     sampler = Prioritized(seed=seeds[2], beta_steps=20_000) if prioritized else None
-    replay = ExperienceReplayCallback(bs, max_sz, warmup_sz, sampler=sampler, n_step=n_step if n_step>1 else None,
+    replay = ExperienceReplayCallback(bs, max_sz, warmup_sz, sampler=sampler, n_step=None if n_step==1 else n_step,
                                       gamma=gamma, seed=seeds[3], frame_stack=frame_stack)
     eval_seed = None if seed is None else seeds[4]//2
     score,evaluate = Score(),Evaluate(env, eval_every, eval_episodes, eval_seed)
