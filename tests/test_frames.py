@@ -524,7 +524,7 @@ def test_damaged_frames(tmp_path):
     for k in ('state','next_state'):
         assert bits(again.ring.gather(again.ring.held)[k].numpy())==bits(np.stack([getattr(o, k) for o in world.rows[-len(again):]]))
 
-@pytest.mark.parametrize('dtype', (torch.float32, torch.bfloat16, torch.int16, torch.bool))
+@pytest.mark.parametrize('dtype', (torch.float32, torch.bfloat16, torch.int16, torch.uint16, torch.bool, torch.complex64))
 def test_dtypes(dtype):
     memory = make(9, 2, 'zeros')
     frames = (torch.arange(8*6).view(8, 3, 2)%7).to(dtype)

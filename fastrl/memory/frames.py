@@ -356,14 +356,14 @@ def _pixels(self:FrameRing, slots, lacks):
     if not lacks and len(place.fields)==1 and (col := place.columns[place.fields[0].path]).is_contiguous():
         return [col.index_select(0, slots)] # nothing lies between two frames
     if lacks: none,slots = slots<0,slots.clamp(min=0)
-    if place.packed is None: cols = [v.index_select(0, slots) for v in place.columns.values()]
+    if place.packed is None: got = cols = [v.index_select(0, slots) for v in place.columns.values()]
     else:
-        got = place.packed.index_select(0, slots) # of torch, not of NumPy, so that it can be cloned lazily
-        cols = [got.view(f.dtype) for f in place.fields]
+        got = [place.packed.index_select(0, slots)] # of torch, not of NumPy, so that it can be cloned lazily
+        cols = [got[0].view(f.dtype) for f in place.fields]
         cols = [o if o.shape[1]==(n := math.prod(f.shape)) else o.narrow(1, f.start, n)
                 for o,f in zip(cols, place.fields)]
     if lacks:
-        for o in cols: o[none] = 0
+        for o in got: (o if o.dtype==torch.int64 else o.view(torch.uint8))[none] = 0 # torch fills no uint16 by a mask
     return [o.view(len(slots), *f.shape) for o,f in zip(cols, place.fields)]
 
 # %% ../../nbs/03a_memory.frames.ipynb #94204ac5

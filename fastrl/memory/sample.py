@@ -250,7 +250,7 @@ def _forget_rows(self:Prioritized, copied):
 def follow(self:Prioritized, ring:Ring):
     "Give the rows that came since the last time the largest priority of those that were there before"
     self.belong(ring)
-    if (total := ring.total)==self.seen: return
+    if (total := ring.total)==self.seen and ring.serials.forgotten<=self.forgotten: return
     cap,base = len(ring.place),ring.seams.first
     total = max(total, base) # another process may have reset it since `total` was looked at
     if base!=self.base: self.tree,self.seen,self.base = None,base,base # it was reset
@@ -260,7 +260,7 @@ def follow(self:Prioritized, ring:Ring):
         old,self.tree = self.tree,SumTree(cap, ring.device, ring.place.by_loops)
         if old is not None: self.tree.update(torch.arange(len(old), device=ring.device), old[:])
     self._drop_forgotten(ring, self.seen)
-    self.tree.renew(self.seen-base, total-base)
+    if total>self.seen: self.tree.renew(self.seen-base, total-base)
     self._drop_forgotten(ring, total)
     self.seen = total
 
@@ -270,10 +270,9 @@ def _drop_forgotten(self:Prioritized, ring, stop):
     "Rows below `stop` that count as overwritten are never drawn again"
     seams,cap = ring.seams,ring.capacity
     first,stop = max(stop-(cap or 0), seams.first, self.forgotten),min(stop, seams.forgotten)
-    if stop<=first: return
-    self.tree.update(seams.slots_of(torch.arange(first, stop, device=ring.device), cap),
-                     torch.zeros(stop-first, dtype=torch.float64, device=ring.device))
-    self.forgotten = stop
+    if stop>first: self.tree.update(seams.slots_of(torch.arange(first, stop, device=ring.device), cap),
+                                    torch.zeros(stop-first, dtype=torch.float64, device=ring.device))
+    self.forgotten = max(self.forgotten, stop)
 
 @patch
 def leave_out(self:Prioritized,
