@@ -11,6 +11,7 @@ __all__ = ['Chains', 'Uniform', 'Prioritized', 'HER', 'sampler_of', 'Walk', 'Mix
 
 # %% ../../nbs/03_memory.sample.ipynb #1ab440b3
 import contextlib, inspect, weakref, zlib, numpy as np, torch
+from functools import lru_cache
 from torch import Tensor
 from fastcore.basics import patch
 from ..core import *
@@ -98,8 +99,11 @@ def evenly(self:Uniform,
 @patch(as_prop=True)
 def settings(self:Uniform)->dict:
     "The arguments that make another of this kind, kept under their names; not `reward`, which no file can hold"
-    has,words = vars(self),[k for c in type(self).__mro__ for k in inspect.signature(c.__init__).parameters]
-    return {k: has[k] for k in words if k!='reward' and isinstance(has.get(k, ()), (bool,int,float,str,type(None)))}
+    has = {k: vars(self).get(k, ()) for k in _words_of(type(self)) if k!='reward'}
+    return {k: v for k,v in has.items() if isinstance(v, (bool,int,float,str,type(None)))}
+
+@lru_cache(256)
+def _words_of(kind): return [k for c in kind.__mro__ for k in inspect.signature(c.__init__).parameters]
 
 
 # %% ../../nbs/03_memory.sample.ipynb #229a32df
@@ -311,9 +315,7 @@ def learn(self:Prioritized,
     self.follow(ring)
     td = td.reshape(i.shape)
     done = starts.learn(ring, self.tree, td, i, s[:,:,0], self.eps)
-    if done and self.resting:
-        there = i>=0
-        for o in self.resting: o.update(i[there], td[there], self.eps)
+    for o in self.resting if done else (): o.update(i[i>=0], td[i>=0], self.eps)
     self.starts = starts
     return done
 
@@ -590,9 +592,8 @@ def sampler_of(
         raise ValueError(f'`kind` should be one of the samplers {[o.__name__ for o in kinds]}, got {kind!r}: '
                          'define your own, a subclass of `Uniform`, before you load it')
     try: return found[-1](**settings, **({} if str(device)=='cpu' else dict(device=device))) # your own may take none
-    except TypeError as e: raise ValueError(
-        f'no {kind} can be made of its `settings` {settings} ({e}): keep what `__init__` takes under the same names, '
-        'or give it a property `settings`') from e
+    except TypeError as e: raise ValueError(f'no {kind} can be made of its `settings` {settings} ({e}): let it keep '
+        'what `__init__` takes under the same names, or give it a property `settings`') from e
 
 # %% ../../nbs/03_memory.sample.ipynb #b97ae67f
 Chains = Walk # its former name
