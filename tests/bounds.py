@@ -155,7 +155,7 @@ def trees(rng, folder):
         t.update(rng.integers(0, n, k), rng.random(k)*(rng.random(k)<.5))
         t.update_td(rng.integers(0, n, k), rng.random(k), .6, 1e-6)
         first = int(rng.integers(0, 5*n))
-        t.renew(first, first+int(rng.integers(1, 2*n+1)))
+        t.renew(first, first+int(rng.integers(1, 2*n+1)), torch.randn(n, 1) if rng.random()<.5 else None)
         t.find(rng.random(9)*t.total*.999)
         t.throw(3, int(rng.integers(2**40)), int(rng.integers(1, 99)), [.4], 0.)
         t.throw_rows(3, int(rng.integers(2**40)), int(rng.integers(1, 99)), [.4], 0., np.zeros((n, 3), np.int64), (n,n,0,first+n))

@@ -252,7 +252,7 @@ def _forget_rows(self:Prioritized, copied):
 
 @patch
 def follow(self:Prioritized, ring:Ring):
-    "Give the rows that came since the last time the largest priority of those that were there before"
+    "Give new rows the largest priority that was there before, or that of the `td_error` with which they came"
     self.belong(ring)
     if (total := ring.total)==self.seen and ring.serials.forgotten<=self.forgotten: return
     cap,base = len(ring.place),ring.seams.first
@@ -264,7 +264,7 @@ def follow(self:Prioritized, ring:Ring):
         old,self.tree = self.tree,SumTree(cap, ring.device, ring.place.by_loops)
         if old is not None: self.tree.update(torch.arange(len(old), device=ring.device), old[:])
     self._drop_forgotten(ring, self.seen)
-    if total>self.seen: self.tree.renew(self.seen-base, total-base)
+    self.tree.renew(self.seen-base, total-base, ring.place.columns.get(('td_error',)), self.alpha, self.eps)
     self._drop_forgotten(ring, total)
     self.seen = total
 

@@ -159,7 +159,7 @@ class Prioritized(Uniform):
         ...
 
     def follow(self, ring: Ring):
-        """Give the rows that came since the last time the largest priority of those that were there before"""
+        """Give new rows the largest priority that was there before, or that of the `td_error` with which they came"""
         ...
 
     def leave_out(self, slots):

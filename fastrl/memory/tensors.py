@@ -206,20 +206,31 @@ def renew(
     n:int, # How many leaves
     at:Tensor, # `first` and `stop`, as `SumTree.renew` takes them
     k:int, # As many as these name, or more, as long as there are leaves
+    known=None, # `(td_errors, alpha, eps)`, as `SumTree.renew` takes them
 ):
-    """Give what is new the largest priority that is left, or 1
+    """Give what is new the priority of its TD error, or the largest that was there before it, or 1
     - `levels`: Of a `SumTree`
     - `n`: How many leaves
     - `at`: `first` and `stop`, as `SumTree.renew` takes them
-    - `k`: As many as these name, or more, as long as there are leaves"""
-    first,stop = at[:1],at[1:]
-    new = torch.minimum(torch.maximum(first, stop-n)+torch.arange(k, device=sums.device), stop-1)%n # the last one again
-    oldest = first%n
-    sums.index_fill_(0, oldest, 0.)
-    renew_parents(sums, tops, levels, oldest)
-    top = tops[levels[-1]-levels[1]]
-    sums[new] = torch.where(top>0, top, 1.)
+    - `k`: As many as these name, or more, as long as there are leaves
+    - `known`: `(td_errors, alpha, eps)`, as `SumTree.renew` takes them"""
+    first,stop,each = at[:1],at[1:],torch.arange(k, device=sums.device)
+    new = torch.minimum(torch.maximum(first, stop-n)+each, stop-1)%n # the last one again
+    own = torch.zeros(k, dtype=sums.dtype, device=sums.device)
+    if known is not None:
+        td_errors,alpha,eps = known
+        sizes = td_errors.index_select(0, new)[:,0].double().abs()
+        p = (sizes+eps)**alpha
+        own = torch.where((sizes>0)&(p<torch.inf), p, own)
+    before = (own==0).int().argmax()[None] # the first without an error, and those before it, leave no priority behind
+    gone = torch.minimum(first+torch.minimum(each, before), stop-1)%n
+    sums.index_fill_(0, gone, 0.)
+    renew_parents(sums, tops, levels, gone)
+    known_before = own.cummax(0).values
+    top = torch.maximum(tops[levels[-1]-levels[1]], known_before[before])
+    sums[new] = torch.where(own>0, own, torch.maximum(torch.where(top>0, top, 1.), known_before))
     renew_parents(sums, tops, levels, new)
+
 
 # %% ../../nbs/00bb_memory.tensors.ipynb #fd3b07ef
 def numbers_of(

@@ -95,12 +95,13 @@ def set_leaves(sums: Tensor, tops: Tensor, levels: list, idxs: Tensor, p: Tensor
     - `ok`: `(k,)` bool: which of them count; all by default"""
     ...
 
-def renew(sums: Tensor, tops: Tensor, levels: list, n: int, at: Tensor, k: int):
-    """Give what is new the largest priority that is left, or 1
+def renew(sums: Tensor, tops: Tensor, levels: list, n: int, at: Tensor, k: int, known: Any=None):
+    """Give what is new the priority of its TD error, or the largest that was there before it, or 1
     - `levels`: Of a `SumTree`
     - `n`: How many leaves
     - `at`: `first` and `stop`, as `SumTree.renew` takes them
-    - `k`: As many as these name, or more, as long as there are leaves"""
+    - `k`: As many as these name, or more, as long as there are leaves
+    - `known`: `(td_errors, alpha, eps)`, as `SumTree.renew` takes them"""
     ...
 
 def numbers_of(idxs: Tensor, n: int, base, total) -> Tensor:

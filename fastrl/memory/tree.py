@@ -175,27 +175,57 @@ def raised(self:SumTree,
     return res
 
 # %% ../../nbs/02_memory.tree.ipynb #b566bf54
+@compiled
+def _sizes(td_errors, n, first, stop):
+    "How large the errors of what is new are, 0 where there is none; and is there any?"
+    res,found = np.zeros(min(stop-first, n)),False
+    for j in range(len(res)):
+        size = abs(np.float64(td_errors[(stop-len(res)+j)%n,0]))
+        if 0<size<np.inf: res[j],found = size,True
+    return res,found
 
 @compiled
-def _renew(sums, tops, starts, n, first, stop):
-    set_leaves(sums, tops, starts, n, np.array([first%n]), np.zeros(1))
+def _renew(sums, tops, starts, n, first, stop, own):
+    k = 0 # the first without a priority of its own, and those before it, leave none behind
+    while k<len(own)-1 and own[k]>0: k += 1
+    set_leaves(sums, tops, starts, n, np.arange(first, first+k+1)%n, np.zeros(k+1))
     top = tops[-_children]
-    idxs = np.arange(max(first, stop-n), stop)%n
-    set_leaves(sums, tops, starts, n, idxs, np.full(len(idxs), top if top>0 else 1.))
+    for j in range(len(own)):
+        if own[j]==0: own[j] = top if top>0 else 1.
+        top = max(top, own[j])
+    set_leaves(sums, tops, starts, n, np.arange(stop-len(own), stop)%n, own)
+
 
 # %% ../../nbs/02_memory.tree.ipynb #68f2124c
 @patch
 def renew(self:SumTree,
     first:int, # Counted from the first that there ever was: number `first%n` is new
     stop:int, # And so are those after it, up to but without this one
+    td_errors:Tensor=None, # `(n,1)` or `(n,)` of floats; 0 is none
+    alpha:float=.6, # As `update_td` takes it
+    eps:float=1e-6, # Likewise
 ):
-    """Give what is new the largest priority that is left, or 1
+    """Give what is new the priority of its TD error, or the largest that was there before it, or 1
     - `first`: Counted from the first that there ever was: number `first%n` is new
-    - `stop`: And so are those after it, up to but without this one"""
-    if self.numba: return _renew(self.sums, self.tops, self.starts, self.n, first, stop)
+    - `stop`: And so are those after it, up to but without this one
+    - `td_errors`: `(n,1)` or `(n,)` of floats; 0 is none
+    - `alpha`: As `update_td` takes it
+    - `eps`: Likewise"""
+    if stop<=first: return
+    td = td_errors
+    if td is not None and not (td.numel()==len(td) and td.dtype in (torch.float32, torch.float64)): td = None
+    if self.numba:
+        own,found = (np.zeros(min(stop-first, self.n)),False) if td is None else (
+            _sizes(td.numpy().reshape(-1, 1), self.n, first, stop))
+        if found: # the powers of NumPy, as in `update_td`
+            at = own.nonzero()[0]
+            p = (own[at]+eps)**alpha
+            own[at] = np.where(p<np.inf, p, 0.)
+        return _renew(self.sums, self.tops, self.starts, self.n, first, stop, own)
     sees,levels,n,k = (self.sums,self.tops),self.levels,self.n,1<<(min(stop-first, self.n)-1).bit_length()
-    def renew(at): tensors.renew(*sees, levels, n, at, k)
-    work = recorded(self, ('renew',k), sees, renew, self.device) if k<=_often else Recorded(renew, self.device)
+    known = None if td is None else (td.view(-1, 1),alpha,eps)
+    def renew(at): tensors.renew(*sees, levels, n, at, k, known)
+    work = recorded(self, ('renew',k,alpha,eps), (*sees,td), renew, self.device) if k<=_often else Recorded(renew, self.device)
     work([first, stop])
 
 _often = 2**14 # new rows: so many come again
