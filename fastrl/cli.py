@@ -30,6 +30,7 @@ from .memory.manifest import fields_from
 from .memory.place import frames_when_full, machine_memory
 from .memory.replay import ExperienceReplay
 from .memory.ring import Field, Ring, nest
+from .memory.sample import sampler_of
 from .memory.stacks import fields_with_stacks
 
 # %% ../nbs/20_cli.ipynb #0a1783f8
@@ -303,6 +304,8 @@ def _empty_like(found, n):
         frames = min(sum(_n_frames(o.ring) for o in found.values()), n*(S+1))
         if frames>frames_when_full(n, S, same.get('frame_margin', .05)): same['frame_margin'] = frames-n+17*(S+1)
     if all(o.schema==first.schema for o in found.values()): same['schema'] = first.schema
+    kinds = [(type(o.sampler).__name__, o.sampler.settings) for o in found.values()]
+    if kinds.count(kinds[0])==len(kinds): same['sampler'] = sampler_of(*kinds[0])
     res = ExperienceReplay(first.bs, n, 0, frame_stack=asked, **same)
     res.later = {k: v for o in found.values() for k,v in o.later.items()}
     return res

@@ -256,6 +256,21 @@ def test_merge_keeps_schema(tmp_path):
         assert not here('merge', *names, '--out', names, cwd=tmp_path).returncode
         assert ExperienceReplay.load(tmp_path/names).schema==expected
 
+def test_merge_keeps_sampler(tmp_path):
+    "If all memories have one sampler, so has the result, with their priorities"
+    import torch
+    from fastrl.memory.replay import ExperienceReplay
+    from fastrl.memory.sample import Prioritized
+    for k in 'abc':
+        er = _rows(2, sampler=Prioritized(alpha=1., eps=1e-9, seed=0) if k<'c' else None)
+        er.update_td(torch.tensor([[3.],[ord(k)]]), torch.arange(2))
+        er.save(tmp_path/k)
+    for names in ('ab','abc'):
+        assert not here('merge', *names, '--out', names, cwd=tmp_path).returncode
+        s = (er := ExperienceReplay.load(tmp_path/names)).sampler
+        assert repr(s)==('Uniform()' if 'c' in names else "Prioritized(alpha=1.0, beta=0.4, beta_steps=100000, eps=1e-09, normalize='batch')")
+        if 'c' not in names: assert s.beside(er.ring)['priority'].tolist()==pytest.approx([3, ord('a'), 3, ord('b')])
+
 def test_merge_keeps_other_memories(tmp_path):
     "The result replaces no memory that is nobody's result of `merge`: a training's, one of one's own, a ring, a damaged one"
     from fastrl.memory.ring import Ring
