@@ -996,6 +996,22 @@ def test_forked(tmp_path):
     with mp.get_context('fork').Pool(3) as pool: fs = pool.map(add_and_save, range(3), chunksize=1)
     assert sorted(states(merge_banks(fs)))==[0.,1.,2.,7.]
 
+class InWorker(torch.utils.data.Dataset):
+    def __init__(self, bank): self.bank = bank
+    def __len__(self): return 3
+    def __getitem__(self, i):
+        if isinstance(self.bank, bytes): self.bank = pickle.loads(self.bank)
+        try: return self.bank[i].reward
+        except RuntimeError as e: return str(e)
+
+@pytest.mark.skipif('fork' not in mp.get_all_start_methods(), reason='needs fork')
+def test_read_by_a_loader():
+    "A worker of torch hears how it gets a copy of a bank, and that copy it reads"
+    bank = bank_with(*(E(reward=float(i)) for i in range(3)))
+    refused,read = (list(torch.utils.data.DataLoader(InWorker(o), batch_size=None, num_workers=1, multiprocessing_context='fork'))
+                    for o in (bank, pickle.dumps(bank)))
+    assert all('of a bank or a `ReplayBuffer`, send `pickle.dumps` of it' in o for o in refused) and read==[0.,1.,2.]
+
 def _save_at_once(begin):
     begin.wait()
     for i in range(3):

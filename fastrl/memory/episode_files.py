@@ -218,7 +218,8 @@ def _read_pt(path, at, k, spans, data):
     ts = {_field_path(o): t for o,t in _pt_tensors(Path(path), mapped=False).items()}
     for p,size,to in spans:
         if p not in ts: raise LoadError(f'{path} has no field {path_name(p)!r}')
-        a = ts[p][at:at+k].resolve_conj().resolve_neg().contiguous().reshape(-1).view(torch.uint8)
+        a = ts[p][at:at+k].resolve_conj().resolve_neg().reshape(-1)
+        a = a.clone(memory_format=torch.contiguous_format).view(torch.uint8) # one number may have any stride
         if len(a)!=k*size: raise LoadError(f'{path} has too few steps, or steps of another kind')
         data[to:to+k*size] = a.numpy().data
 

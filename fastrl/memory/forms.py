@@ -202,8 +202,8 @@ def _array_json(a):
 
 def _tensor_json(t):
     if t.layout!=torch.strided or t.is_quantized or t.is_meta: _refuse(t)
-    t = t.detach().cpu().resolve_conj().resolve_neg().contiguous()
-    return str(t.dtype)[6:],list(t.shape),_b64(t.reshape(-1).view(torch.uint8).numpy().tobytes())
+    raw = t.detach().cpu().reshape(-1).clone(memory_format=torch.contiguous_format) # one number may have any stride
+    return str(t.dtype)[6:],list(t.shape),_b64(raw.resolve_conj().resolve_neg().view(torch.uint8).numpy().tobytes())
 
 def _b64(raw): return base64.b64encode(raw).decode()
 

@@ -545,7 +545,8 @@ def _head_of(path):
 _forked = [] # is this a child process that began as a copy?
 if hasattr(os, 'register_at_fork'): os.register_at_fork(after_in_child=lambda: _forked.append(os.getpid()))
 
-_use_instead = 'give the ring `shared=True` (with a `capacity`) or a `path`, so that all processes see the same rows'
+_use_instead = ('give the ring `shared=True` (with a `capacity`) or a `path`, so that all processes see the same rows; '
+                'for a copy, as of a bank or a `ReplayBuffer`, send `pickle.dumps` of it')
 
 @patch
 def check_process(self:Place):
@@ -577,8 +578,7 @@ def __getstate__(self:Place):
         raise RuntimeError('rows that are mapped from a saved memory stay in their process: '
                            'load it where it is needed')
     if get_spawning_popen() is not None and not self.others:
-        raise RuntimeError(f'a new process would get a copy of this ring, which never changes: {_use_instead}; '
-                           'for a copy, as of a bank or a `ReplayBuffer`, send `pickle.dumps` of it')
+        raise RuntimeError(f'a new process would get a copy of this ring, which never changes: {_use_instead}')
     state = {k: getattr(self, k, None) for k in ('device','shared','path','fields','packed','_head','about','key')}
     state.update(changed=None, marks={}, **(dict(packed=None, _head=None) if self.path else {}))
     if not self.path and self.fields and self._head is None: state['head'] = [*self.head]

@@ -288,7 +288,9 @@ def restore(self:Table,
         raise ValueError('its table of episodes is damaged')
     a = self.array
     a[:_first_line],a[_first_line:_first_line+len(lines)] = counts,lines
+    n = abs(lines[:,1])
     a[_at_oldest],a[_at_end],a[_at_changes] = 0,len(lines),0
+    a[_at_episodes],a[_at_steps] = (n>0).sum(),n.sum() # a forged file may count others
 
 # %% ../../nbs/05c_memory.table.ipynb #69d53ac5
 @patch
