@@ -10,7 +10,7 @@ Docs: https://fastrl.github.io/fastrl/memory.folds.html.md"""
 __all__ = ['Folds', 'folds_of', 'outcome_of']
 
 # %% ../../nbs/02ac_memory.folds.ipynb #c14afb9e
-import math, weakref, numpy as np, torch
+import math, re, weakref, numpy as np, torch
 from torch import Tensor, from_numpy
 from fastcore.basics import patch
 from ..core import *
@@ -135,6 +135,11 @@ def _outcome_mask(ring):
 # %% ../../nbs/02ac_memory.folds.ipynb #d0c7190a
 _told_of = weakref.WeakSet() # rings
 
+def _sounds_next(name, other):
+    "Might `other` be somebody's name for the one after `name`, as `obs2`, `s_` or `obs_tp1`?"
+    stem = re.escape(name.removesuffix('_t'))
+    return re.fullmatch(f'(new|after|succ|n)_?{stem}|{stem}_?(_|2|1|tp1|p1|t1|new|prime|after|nxt)', other)
+
 def _warn_of_names(fields):
     "Warn where no column is known as the one after an observation, though another looks like it, or one is hidden"
     names = {f.path[0] for f in fields}
@@ -145,9 +150,10 @@ def _warn_of_names(fields):
     shown = names&{*observed} or (() if told else names) # what may be an observation
     for a in fields:
         name = a.path[0]
-        if name not in shown or follower(name, names) or math.prod(a.shape)<2: continue
+        if name not in shown or follower(name, names): continue
         form = a.path[1:],a.shape,a.dtype
-        alike = [f.path[0] for f in fields if f.path[0]!=name and (f.path[1:], f.shape, f.dtype)==form]
+        alike = [o for f in fields if (o := f.path[0])!=name and (f.path[1:], f.shape, f.dtype)==form]
+        if math.prod(a.shape)<2: alike = [o for o in alike if _sounds_next(name, o)] # rewards are one number, too
         if alike: return warn_user(
             f'`n_step` knows no column as the next `{name}`, and leaves `{alike[0]}` as it was after the first step: '
             f'if it is the next one, call it `next_{name}`')
