@@ -176,7 +176,7 @@ def raised(self:SumTree,
 
 # %% ../../nbs/02_memory.tree.ipynb #b566bf54
 @compiled
-def _sizes(td_errors, n, first, stop):
+def _new_errors(td_errors, n, first, stop):
     "How large the errors of what is new are, 0 where there is none; and is there any?"
     res,found = np.zeros(min(stop-first, n)),False
     for j in range(len(res)):
@@ -216,7 +216,7 @@ def renew(self:SumTree,
     if td is not None and not (td.numel()==len(td) and td.dtype in (torch.float32, torch.float64)): td = None
     if self.numba:
         own,found = (np.zeros(min(stop-first, self.n)),False) if td is None else (
-            _sizes(td.numpy().reshape(-1, 1), self.n, first, stop))
+            _new_errors(td.numpy().reshape(-1, 1), self.n, first, stop))
         if found: # the powers of NumPy, as in `update_td`
             at = own.nonzero()[0]
             p = (own[at]+eps)**alpha
@@ -225,7 +225,8 @@ def renew(self:SumTree,
     sees,levels,n,k = (self.sums,self.tops),self.levels,self.n,1<<(min(stop-first, self.n)-1).bit_length()
     known = None if td is None else (td.view(-1, 1),alpha,eps)
     def renew(at): tensors.renew(*sees, levels, n, at, k, known)
-    work = recorded(self, ('renew',k,alpha,eps), (*sees,td), renew, self.device) if k<=_often else Recorded(renew, self.device)
+    how = 'renew',k,alpha,eps
+    work = recorded(self, how, (*sees,td), renew, self.device) if k<=_often else Recorded(renew, self.device)
     work([first, stop])
 
 _often = 2**14 # new rows: so many come again
