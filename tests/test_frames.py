@@ -826,3 +826,11 @@ def test_rest_of_an_episode_whose_first_frames_are_damaged(tmp_path):
     rest = ExperienceReplay.load(tmp_path, on_error='skip')
     with pytest.raises(ExperienceReplayException, match='no episode is stored whole'): rest.sample_sequences(1)
     assert not rest.sample_sequences(20, 2)[0]['is_first'].any()
+
+def test_shows_all_columns():
+    "Of a nested observation it names the frames that are stored once, and all other fields of both states"
+    memory = ExperienceReplay(warmup_sz=1, max_sz=9, frame_stack=2)
+    def seen(): return dict(image=np.zeros((2,8,8), np.uint8), arm=np.zeros(3, np.float32))
+    memory.add(state=seen(), action=0, reward=0., next_state=seen(), terminated=False, truncated=False)
+    shown = ' '.join(repr(memory).split())
+    assert 'stacks of 2 frames uint8[8, 8]; state.arm float32[3], action' in shown and 'next_state.arm float32[3]' in shown and '.image' not in shown, shown

@@ -593,8 +593,8 @@ def __getstate__(self:FrameRing):
 
 @patch
 def __repr__(self:FrameRing):
-    n,frames = self.n_held,', '.join(f.like for f in self.pool.fields or [])
+    frames = {f.path[1:]: f.like for f in self.pool.fields or []} # of these, rows have the numbers
     of = 'observations stored once,' if self.flat else f'stacks of {self.stack} frames'
-    rest = [repr(f) for f in self.fields or [] if f.path[0] not in ('state','next_state')]
-    return in_lines(f'FrameRing({n} of {self.capacity} rows, pointer {self.pointer}: {of} {frames}; '
-                    f'{", ".join(rest)})')
+    rest = [f for f in self.fields or [] if f.path[0] not in ('state','next_state') or f.path[1:] not in frames]
+    return in_lines(f'FrameRing({self.n_held} of {self.capacity} rows, pointer {self.pointer}: {of} '
+                    f'{", ".join(frames.values())}; {", ".join(map(repr, rest))})')

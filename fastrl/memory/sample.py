@@ -193,7 +193,7 @@ class Prioritized(Uniform):
         eps:float=1e-6, # Added to each error, so that rows without one are drawn too
         normalize:str='batch', # Where the largest weight is 1: in the `'batch'`, or in the whole `'memory'`
         seed:int=None, # Makes the draws reproducible
-        device='cpu', # Where the rows live
+        device='cpu', # No longer needed: rows are drawn where they live
         eta:float=.9, # A sequence's priority: so much of its largest TD error, the rest of their mean
         **_
     ):
@@ -203,7 +203,7 @@ class Prioritized(Uniform):
         - `eps`: Added to each error, so that rows without one are drawn too
         - `normalize`: Where the largest weight is 1: in the `'batch'`, or in the whole `'memory'`
         - `seed`: Makes the draws reproducible
-        - `device`: Where the rows live
+        - `device`: No longer needed: rows are drawn where they live
         - `eta`: A sequence's priority: so much of its largest TD error, the rest of their mean"""
         if _: refuse_words('Prioritized', _, Prioritized, beta_frames='beta_steps', beta_annealing_steps='beta_steps',
                            epsilon='eps', priority_key="memory.update_td(td_errors, idxs, batch['serial'])",
@@ -458,7 +458,7 @@ class HER(Uniform):
         goal:str='desired_goal', # The field that is replaced, wherever it stands
         achieved:str='achieved_goal', # The field of `next_state` that says what a step achieved
         seed:int=None, # Makes the draws reproducible
-        device='cpu', # Where the rows live
+        device='cpu', # No longer needed: rows are drawn where they live
         **_
     ):
         """- `strategy`: Whose achieved goal: a `'future'` row's, the `'final'` one's, or any of the `'episode'`
@@ -467,7 +467,7 @@ class HER(Uniform):
         - `goal`: The field that is replaced, wherever it stands
         - `achieved`: The field of `next_state` that says what a step achieved
         - `seed`: Makes the draws reproducible
-        - `device`: Where the rows live"""
+        - `device`: No longer needed: rows are drawn where they live"""
         if _: refuse_words('HER', _, HER, n_sampled_goal='k', future_k='k', replay_k='k', reward_fn='reward',
                            compute_reward='reward', goal_selection_strategy='strategy', replay_strategy='strategy')
         super().__init__(seed, device)

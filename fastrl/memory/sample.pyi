@@ -130,7 +130,7 @@ class Prioritized(Uniform):
         - `eps`: Added to each error, so that rows without one are drawn too
         - `normalize`: Where the largest weight is 1: in the `'batch'`, or in the whole `'memory'`
         - `seed`: Makes the draws reproducible
-        - `device`: Where the rows live
+        - `device`: No longer needed: rows are drawn where they live
         - `eta`: A sequence's priority: so much of its largest TD error, the rest of their mean"""
         ...
 
@@ -244,7 +244,7 @@ class HER(Uniform):
         - `goal`: The field that is replaced, wherever it stands
         - `achieved`: The field of `next_state` that says what a step achieved
         - `seed`: Makes the draws reproducible
-        - `device`: Where the rows live"""
+        - `device`: No longer needed: rows are drawn where they live"""
         ...
 
     def draw(self, ring: Ring, bs: int, n_batches: int=1):
