@@ -43,8 +43,10 @@ def said_in(node, lines):
     return said
 
 def comments(node, lines):
-    "`{parameter: comment}` of a function, and under `return` that of its result"
-    said,at = said_in(node, lines),{line: name for name,line in last_lines(node).items()}
+    "`{parameters: comment}` of a function, those that share a line together, and under `return` that of its result"
+    said,at = said_in(node, lines),{}
+    for name,line in last_lines(node).items():
+        if name not in ('self','cls'): at[line] = (*at.get(line, ()), name)
     one_line = lines[node.lineno-1].rstrip().endswith(said.get('return', '\n'))
     if one_line and said['return'][:2]!='->': return {} # a remark on the code
     return {at.get(line, line): text for line,text in said.items() if line in at or line=='return'}
@@ -56,7 +58,7 @@ def described(node, lines):
     stars = {node.args.vararg: '*', node.args.kwarg: '**'}
     names = {o.arg: stars.get(o, '')+o.arg for o in all_args(node)}
     doc = re.split(r'(?:^|\n)- (?:`|returns: )', ast.get_docstring(node) or '')[0] # it may have been here before
-    items = [f'- `{names[k]}`: {v}' for k,v in said.items() if k!='return']
+    items = [f"- {', '.join(f'`{names[o]}`' for o in k)}: {v}" for k,v in said.items() if k!='return']
     if 'return' in said: items.append(f"- returns: {said['return'].removeprefix('->').strip()}")
     return '\n'.join([doc, *items]).strip()
 

@@ -378,7 +378,7 @@ def number_within(
     """`v`, or a `ValueError` that names it
     - `name`: Of the argument, for the error
     - `v`: A number
-    - `most`: Its limits
+    - `least`, `most`: Its limits
     - `want`: The limits in words"""
     huge = type(v) is int and abs(v)>1e308 # no float holds it
     if not isinstance(v, (int, float, np.number)) or not least<=v<=most or huge:

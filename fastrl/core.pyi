@@ -188,7 +188,7 @@ def number_within(name: str, v, least, most, want: str | None=None):
     """`v`, or a `ValueError` that names it
     - `name`: Of the argument, for the error
     - `v`: A number
-    - `most`: Its limits
+    - `least`, `most`: Its limits
     - `want`: The limits in words"""
     ...
 

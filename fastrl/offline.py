@@ -111,7 +111,7 @@ def to_minari(
     - `memory`: Its rows have `state`, `action`, `reward`, `next_state`, `terminated` and `truncated`
     - `dataset_id`: `'pendulum/mine-v0'`, for example
     - `env`: The environment, its id or its spec
-    - `action_space`: By default those of `env`
+    - `observation_space`, `action_space`: By default those of `env`
     - `**kwargs`: For `minari.create_dataset_from_buffers`: `data_format`, `author`, `description`, …
     - returns: the `MinariDataset`"""
     minari = _minari()

@@ -82,7 +82,6 @@ def new(self:SourceDL,
 )->SourceDL:
     """A loader like this one
     - `dataset`: A `Source`; or rows, or a list of observations, which come in this order
-    - `cls`: Of the new loader
     - `**kwargs`: `n`, `bs`, `device`; what fastai says of shuffling and workers means nothing here"""
     same = {k: getattr(self, k) for k in self.keeps}
     if dataset is None: dataset = self.dataset
@@ -318,7 +317,7 @@ def fake_gym_learner(
     - `cbs`: Callbacks
     - `num_workers`: Means nothing here: `GymLoop(…, vectorization='async')` has processes
     - `metrics`: `Reward` and `NEpisodes` if not given
-    - `lr`: For one number no other optimizer is better
+    - `opt_func`, `lr`: For one number no other optimizer is better
     - `**kwargs`: For `Learner`"""
     return Learner(source.dataloaders(n, bs), MeanReward(), loss_func=reward_loss, opt_func=opt_func, lr=lr,
                    metrics=[Reward, NEpisodes] if metrics is None else L(metrics),

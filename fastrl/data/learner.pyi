@@ -40,7 +40,6 @@ class SourceDL(DataLoader):
     def new(self, dataset: Any=None, cls: Any=None, **kwargs) -> SourceDL:
         """A loader like this one
     - `dataset`: A `Source`; or rows, or a list of observations, which come in this order
-    - `cls`: Of the new loader
     - `**kwargs`: `n`, `bs`, `device`; what fastai says of shuffling and workers means nothing here"""
         ...
 
@@ -215,7 +214,7 @@ def fake_gym_learner(source: Source, n: int=1000, bs: int=1, cbs: Any=None, num_
     - `cbs`: Callbacks
     - `num_workers`: Means nothing here: `GymLoop(…, vectorization='async')` has processes
     - `metrics`: `Reward` and `NEpisodes` if not given
-    - `lr`: For one number no other optimizer is better
+    - `opt_func`, `lr`: For one number no other optimizer is better
     - `**kwargs`: For `Learner`"""
     ...
 

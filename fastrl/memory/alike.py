@@ -37,7 +37,7 @@ def add_arrays(
 )->bool: # Were they added? They are not if there are too few slots before the end
     """Add rows column by column
     - `ring`: A `Ring`, whose lock you hold
-    - `arrays`: As `alike_arrays` gives them
+    - `n`, `arrays`: As `alike_arrays` gives them
     - returns: Were they added? They are not if there are too few slots before the end"""
     place = ring.place
     place.check_writable()

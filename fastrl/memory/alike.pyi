@@ -17,7 +17,7 @@ def alike_arrays(ring, batch: dict, replay: bool=False):
 def add_arrays(ring, n, arrays) -> bool:
     """Add rows column by column
     - `ring`: A `Ring`, whose lock you hold
-    - `arrays`: As `alike_arrays` gives them
+    - `n`, `arrays`: As `alike_arrays` gives them
     - returns: Were they added? They are not if there are too few slots before the end"""
     ...
 

@@ -65,7 +65,7 @@ def ring_of(max_sz: int, schema, device, shared, path, frames: Any=()):
     """The ring of a memory
     - `max_sz`: The most rows it holds
     - `schema`: Of the memory; `None` lets the first row decide
-    - `path`: Where the rows live, as `Ring` takes it
+    - `device`, `shared`, `path`: Where the rows live, as `Ring` takes it
     - `frames`: Of a memory with `frame_stack`: that, `frame_pad` and `frame_margin`
     - returns: `Ring` or `FrameRing`"""
     ...

@@ -252,7 +252,7 @@ def load_as(cls:Savable,
     """Load a memory of this class: what every `load` has in common
     - `folder`: Of a saved or checkpointed memory
     - `asked`: Its expected settings
-    - `where`: For `load_memory`
+    - `on_error`, `env_restored`, `mapped`, `where`: For `load_memory`
     - `**how`: For `empty`"""
     res,saved = load_memory(folder, cls.kind, asked or {}, partial(cls.empty, **how), cls.restored,
                             on_error, env_restored, mapped, **(where or {}))

@@ -67,7 +67,7 @@ class Savable:
         """Load a memory of this class: what every `load` has in common
     - `folder`: Of a saved or checkpointed memory
     - `asked`: Its expected settings
-    - `where`: For `load_memory`
+    - `on_error`, `env_restored`, `mapped`, `where`: For `load_memory`
     - `**how`: For `empty`"""
         ...
 

@@ -30,7 +30,7 @@ def at_moment(
 ):
     """Leave the rows to `ring` that were whole from before it was copied until afterwards
     - `ring`: A `Ring`, just copied
-    - `seams`: From the copy of its `Moment`"""
+    - `first`, `total`, `seams`: From the copy of its `Moment`"""
     cap,oldest,place = ring.capacity,seams.oldest,ring.place
     if gone := oldest>=total>first: warn_user('another process has overwritten all rows while they were copied, so '
         'the copy has none: take `memory[:]`, which looks again, or give the memory room for more rows')

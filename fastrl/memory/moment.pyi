@@ -22,5 +22,5 @@ class Moment:
 def at_moment(ring, first, total, seams):
     """Leave the rows to `ring` that were whole from before it was copied until afterwards
     - `ring`: A `Ring`, just copied
-    - `seams`: From the copy of its `Moment`"""
+    - `first`, `total`, `seams`: From the copy of its `Moment`"""
     ...

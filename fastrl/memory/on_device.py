@@ -45,7 +45,7 @@ def there(self:Prioritized,
     ring:Ring, bs:int, k:int, # As `Uniform` takes them
 ): # -> as `Uniform`
     """`draw` as work that can be `recorded`
-    - `k`: As `Uniform` takes them
+    - `ring`, `bs`, `k`: As `Uniform` takes them
     - returns: as `Uniform`"""
     if type(self).draw is not Prioritized.draw or 'draw' in vars(self) or not ring.total: return
     self.follow(ring)
@@ -86,7 +86,7 @@ def learn_there(self:LearnsOnDevice,
     td_errors, idxs, serials, # As `update_td` takes them
 )->bool: # Did it?
     """Note TD errors by tensor operations alone, if they and the rows lie on a device
-    - `serials`: As `update_td` takes them
+    - `td_errors`, `idxs`, `serials`: As `update_td` takes them
     - returns: Did it?"""
     ring,s = self.ring,self.sampler
     if type(s) not in (Uniform, Prioritized) or getattr(s, 'starts', None): return False

@@ -22,6 +22,6 @@ class LearnsOnDevice:
 
     def learn_there(self, td_errors, idxs, serials) -> bool:
         """Note TD errors by tensor operations alone, if they and the rows lie on a device
-    - `serials`: As `update_td` takes them
+    - `td_errors`, `idxs`, `serials`: As `update_td` takes them
     - returns: Did it?"""
         ...

@@ -553,7 +553,7 @@ def load(cls:ExperienceReplay,
     - `on_error`: `'skip'` leaves damaged files out, and logs how many rows they had
     - `env_restored`: Do the environments resume where they were?
     - `mapped`: Leave the rows in the file, to be read when they are drawn? You cannot add to them then
-    - `path`: The rows' new place
+    - `device`, `shared`, `path`: The rows' new place
     - `**asked`: Settings; an error unless it was saved with them"""
     res = cls.load_as(folder, asked, on_error, env_restored, mapped, dict(device=device, shared=shared, path=path),
                       sampler=sampler, device=device)

@@ -477,7 +477,7 @@ def check_final(
 ):
     """A `ValueError` if a reset has overwritten the `last` observation with the `first` one
     - `i`: The environment
-    - `first`: What it showed before the step, as the last of its episode, and as the first of the next
+    - `before`, `last`, `first`: What it showed before the step, as the last of its episode, and as the first of the next
     - `warn`: Called with what is wrong, if it may be so by chance"""
     before,last,first = ([np.asarray(a) for _,a in leaves(o)] for o in (before, last, first))
     if any(a.tobytes()!=b.tobytes() for a,b in zip(last, first)): return

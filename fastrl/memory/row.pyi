@@ -207,7 +207,7 @@ def final_of(infos, i: int):
 def check_final(i: int, before, last, first, warn):
     """A `ValueError` if a reset has overwritten the `last` observation with the `first` one
     - `i`: The environment
-    - `first`: What it showed before the step, as the last of its episode, and as the first of the next
+    - `before`, `last`, `first`: What it showed before the step, as the last of its episode, and as the first of the next
     - `warn`: Called with what is wrong, if it may be so by chance"""
     ...
 

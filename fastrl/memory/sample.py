@@ -304,7 +304,7 @@ def learn(self:Prioritized,
     td_errors, idxs, serials, # Of sequences, `(bs,T)`, as they were drawn
 )->bool: # Did it?
     """`update`, and the column `td_error` with it, if nothing about these is unusual
-    - `serials`: Of sequences, `(bs,T)`, as they were drawn
+    - `td_errors`, `idxs`, `serials`: Of sequences, `(bs,T)`, as they were drawn
     - returns: Did it?"""
     if not ((starts := self.starts) and ring.place.arrays and type(idxs) is type(td_errors) is type(serials) is Tensor
             and idxs.is_cpu and td_errors.is_cpu and serials.is_cpu and td_errors.dtype is torch.float32

@@ -154,7 +154,7 @@ class Prioritized(Uniform):
 
     def there(self, ring: Ring, bs: int, k: int):
         """`draw` as work that can be `recorded`
-    - `k`: As `Uniform` takes them
+    - `ring`, `bs`, `k`: As `Uniform` takes them
     - returns: as `Uniform`"""
         ...
 
@@ -173,7 +173,7 @@ class Prioritized(Uniform):
 
     def learn(self, ring: Ring, td_errors, idxs, serials) -> bool:
         """`update`, and the column `td_error` with it, if nothing about these is unusual
-    - `serials`: Of sequences, `(bs,T)`, as they were drawn
+    - `td_errors`, `idxs`, `serials`: Of sequences, `(bs,T)`, as they were drawn
     - returns: Did it?"""
         ...
 

@@ -189,9 +189,9 @@ def pick_evenly(
     stored, n, base, total, # From `Serials.counts`
 ): # -> row numbers `(k,)`, serial numbers `(k,1)`
     """Rows drawn evenly, with their serial numbers
-    - `first`: Of the random numbers, the stream and the place of the first one
+    - `key`, `first`: Of the random numbers, the stream and the place of the first one
     - `k`: How many rows
-    - `total`: From `Serials.counts`
+    - `stored`, `n`, `base`, `total`: From `Serials.counts`
     - returns: row numbers `(k,)`, serial numbers `(k,1)`"""
     idxs,serials,cursor = np.empty(k, np.int64),np.empty((k, 1), np.int64),(total-base)%n
     for j in range(k):

@@ -225,9 +225,9 @@ def number_each(idxs, stored, n, base, total):
 
 def pick_evenly(key, first, k, stored, n, base, total):
     """Rows drawn evenly, with their serial numbers
-    - `first`: Of the random numbers, the stream and the place of the first one
+    - `key`, `first`: Of the random numbers, the stream and the place of the first one
     - `k`: How many rows
-    - `total`: From `Serials.counts`
+    - `stored`, `n`, `base`, `total`: From `Serials.counts`
     - returns: row numbers `(k,)`, serial numbers `(k,1)`"""
     ...
 

@@ -249,7 +249,7 @@ def slots_of_rows(
     """Where the frames of packed rows lie in the pool
     - `rows`: Packed, `(n, words)`
     - `idxs`: Their numbers; below 0: a row without frames
-    - `nxt`: Where the slots of a row's frames begin, counted in `int32`
+    - `state`, `nxt`: Where the slots of a row's frames begin, counted in `int32`
     - `S`: Frames in a stack
     - `k`: `S+1`: a window of frames for each row; `2*S`: two stacks
     - returns: slots `(n*k,)`, -1 for none; and are any missing?"""
@@ -267,9 +267,9 @@ def pick_windows(
     stored, slots, base, total, # From `Serials.counts`
 ): # -> row numbers, serial numbers, packed rows, slots, and are any missing?
     """Rows drawn evenly, and where the windows of their frames lie
-    - `S`: As `slots_of_rows` takes them
-    - `n`: The stream of random numbers, the place of the first one, and how many rows
-    - `total`: From `Serials.counts`
+    - `rows`, `state`, `nxt`, `S`: As `slots_of_rows` takes them
+    - `key`, `first`, `n`: The stream of random numbers, the place of the first one, and how many rows
+    - `stored`, `slots`, `base`, `total`: From `Serials.counts`
     - returns: row numbers, serial numbers, packed rows, slots, and are any missing?"""
     idxs,serials = pick_evenly(key, first, n, stored, slots, base, total)
     got = rows_at(rows, idxs)

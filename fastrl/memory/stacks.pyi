@@ -99,7 +99,7 @@ def slots_of_rows(rows, idxs, state, nxt, S, k):
     """Where the frames of packed rows lie in the pool
     - `rows`: Packed, `(n, words)`
     - `idxs`: Their numbers; below 0: a row without frames
-    - `nxt`: Where the slots of a row's frames begin, counted in `int32`
+    - `state`, `nxt`: Where the slots of a row's frames begin, counted in `int32`
     - `S`: Frames in a stack
     - `k`: `S+1`: a window of frames for each row; `2*S`: two stacks
     - returns: slots `(n*k,)`, -1 for none; and are any missing?"""
@@ -107,9 +107,9 @@ def slots_of_rows(rows, idxs, state, nxt, S, k):
 
 def pick_windows(rows, state, nxt, S, key, first, n, stored, slots, base, total):
     """Rows drawn evenly, and where the windows of their frames lie
-    - `S`: As `slots_of_rows` takes them
-    - `n`: The stream of random numbers, the place of the first one, and how many rows
-    - `total`: From `Serials.counts`
+    - `rows`, `state`, `nxt`, `S`: As `slots_of_rows` takes them
+    - `key`, `first`, `n`: The stream of random numbers, the place of the first one, and how many rows
+    - `stored`, `slots`, `base`, `total`: From `Serials.counts`
     - returns: row numbers, serial numbers, packed rows, slots, and are any missing?"""
     ...
 

@@ -249,7 +249,7 @@ def learn(self:Starts,
     """`update`, and set the column `td_error` and the priorities of the rows, if all of these are still there
     - `ring`: Whose rows they are
     - `rows`: Their own priorities
-    - `serials`: `(bs,T)` arrays
+    - `td_errors`, `idxs`, `serials`: `(bs,T)` arrays
     - `eps`: Added to each error
     - returns: Did it?"""
     at,w = self.walk.bounds(ring)[:3],self.walk
@@ -297,7 +297,7 @@ def draw(self:Starts,
     whole:bool=False, # Is the largest weight of all sequences 1? By default that of the batch is
 ): # -> rows `(bs,)`, their weights `(bs,1)`
     """Rows at which sequences begin, in proportion to their priorities
-    - `first`: Of the random numbers, the stream and the place of the first one
+    - `key`, `first`: Of the random numbers, the stream and the place of the first one
     - `bs`: How many
     - `beta`: How far weights make up for being drawn more often
     - `whole`: Is the largest weight of all sequences 1? By default that of the batch is

@@ -59,14 +59,14 @@ class Starts:
         """`update`, and set the column `td_error` and the priorities of the rows, if all of these are still there
     - `ring`: Whose rows they are
     - `rows`: Their own priorities
-    - `serials`: `(bs,T)` arrays
+    - `td_errors`, `idxs`, `serials`: `(bs,T)` arrays
     - `eps`: Added to each error
     - returns: Did it?"""
         ...
 
     def draw(self, key, first, bs: int, beta: float=0.0, whole: bool=False):
         """Rows at which sequences begin, in proportion to their priorities
-    - `first`: Of the random numbers, the stream and the place of the first one
+    - `key`, `first`: Of the random numbers, the stream and the place of the first one
     - `bs`: How many
     - `beta`: How far weights make up for being drawn more often
     - `whole`: Is the largest weight of all sequences 1? By default that of the batch is

@@ -28,7 +28,7 @@ def units_on(
 )->Tensor: # `(k,)` of float64
     """`random_units`, made on a `device`
     - `device`: Where they should be
-    - `first`: The stream, and the place of the first number: ints, or tensors of one
+    - `key`, `first`: The stream, and the place of the first number: ints, or tensors of one
     - `k`: How many
     - returns: `(k,)` of float64"""
     z = (torch.arange(1, k+1, device=device)+first)*_odd+key
@@ -43,7 +43,7 @@ def rows_on(
 )->Tensor: # `(k,)`
     """`random_rows`, made on a `device`
     - `device`: Where they should be
-    - `first`: As in `units_on`
+    - `key`, `first`: As in `units_on`
     - `k`: How many
     - `n`: Rows there are, likewise
     - returns: `(k,)`"""
@@ -74,7 +74,7 @@ def descend(
     level:int=None,
 )->Tensor: # `(k,)`
     """The leaves that darts hit
-    - `levels`: Of a `SumTree`
+    - `sums`, `levels`: Of a `SumTree`
     - `left`: `(k,)`, what is left of each dart
     - `found`: `(k,)`, the nodes that they hit, of a `level`; the root by default
     - returns: `(k,)`"""
@@ -116,10 +116,10 @@ def throw(
     beta=0., least=None, # As in `weights_of`
 ): # -> numbers `(k,)`, their weights `(k,1)`; without any priority the weights are NaN
     """As `SumTree.draw`, by tensors alone
-    - `levels`: Of a `SumTree`
+    - `sums`, `levels`: Of a `SumTree`
     - `u`: `(k,)` of float64, where in its part each dart lands: from 0 up to but without 1
     - `bs`: Darts in each batch
-    - `least`: As in `weights_of`
+    - `beta`, `least`: As in `weights_of`
     - returns: numbers `(k,)`, their weights `(k,1)`; without any priority the weights are NaN"""
     darts = (u+torch.arange(len(u), device=u.device)%bs)*(sums[levels[-1]]/bs)
     level = _narrow_level(levels, bs)
@@ -178,7 +178,7 @@ def renew_parents(
     idxs:Tensor, # `(k,)`
 ):
     """Add up anew what is above the leaves `idxs`
-    - `levels`: Of a `SumTree`
+    - `sums`, `tops`, `levels`: Of a `SumTree`
     - `idxs`: `(k,)`"""
     below = [o-levels[1] for o in levels[1:]] # `tops` has no leaves
     for l in range(1, len(levels)):
@@ -195,7 +195,7 @@ def set_leaves(
     ok:Tensor=None, # `(k,)` bool: which of them count; all by default
 ):
     """Set priorities; the last one of a leaf counts
-    - `levels`: Of a `SumTree`
+    - `sums`, `tops`, `levels`: Of a `SumTree`
     - `idxs`: `(k,)`, of leaves that exist
     - `p`: `(k,)`, finite and not negative where it counts
     - `ok`: `(k,)` bool: which of them count; all by default"""
@@ -209,7 +209,7 @@ def renew(
     known=None, # `(td_errors, alpha, eps)`, as `SumTree.renew` takes them
 ):
     """Give what is new the priority of its TD error, or the largest that was there before it, or 1
-    - `levels`: Of a `SumTree`
+    - `sums`, `tops`, `levels`: Of a `SumTree`
     - `n`: How many leaves
     - `at`: `first` and `stop`, as `SumTree.renew` takes them
     - `k`: As many as these name, or more, as long as there are leaves
@@ -241,7 +241,7 @@ def numbers_of(
     """The serial numbers of rows
     - `idxs`: Row numbers of any shape; -1 names none
     - `n`: Slots
-    - `total`: The row in slot 0, and how many rows were written: ints, or tensors of one
+    - `base`, `total`: The row in slot 0, and how many rows were written: ints, or tensors of one
     - returns: -1 for -1"""
     cursor = (total-base)%max(n, 1)
     return torch.where(idxs<0, -1, idxs+(total-cursor)-n*(idxs>=cursor))
@@ -252,8 +252,8 @@ def still_held(
     oldest, # The oldest row that is whole, likewise
 )->Tensor: # bool
     """Are these rows still the ones that had these numbers?
-    - `serials`: Row numbers, and the serial numbers that came with them
-    - `total`: As in `numbers_of`
+    - `idxs`, `serials`: Row numbers, and the serial numbers that came with them
+    - `n`, `base`, `total`: As in `numbers_of`
     - `oldest`: The oldest row that is whole, likewise
     - returns: bool"""
     return (oldest<=serials)&(serials<total)&((serials-base)%n==idxs) # so it exists, too
@@ -305,7 +305,7 @@ def joined_rows(
 )->Tensor: # `(bs, words)`
     """Rows of which some bits are another row's
     - `packed`: `(rows, words)` of int64
-    - `last`: `(bs,)`, where rows begin and where they end
+    - `idxs`, `last`: `(bs,)`, where rows begin and where they end
     - `mask`: `(words,)`, ones where the last row counts
     - returns: `(bs, words)`"""
     return packed.index_select(0, idxs)&~mask | packed.index_select(0, last)&mask

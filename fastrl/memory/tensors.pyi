@@ -11,7 +11,7 @@ __all__ = ['per_node', 'units_on', 'rows_on', 'descend', 'weights_of', 'least_of
 def units_on(device, key, first, k: int) -> Tensor:
     """`random_units`, made on a `device`
     - `device`: Where they should be
-    - `first`: The stream, and the place of the first number: ints, or tensors of one
+    - `key`, `first`: The stream, and the place of the first number: ints, or tensors of one
     - `k`: How many
     - returns: `(k,)` of float64"""
     ...
@@ -19,7 +19,7 @@ def units_on(device, key, first, k: int) -> Tensor:
 def rows_on(device, key, first, k: int, n) -> Tensor:
     """`random_rows`, made on a `device`
     - `device`: Where they should be
-    - `first`: As in `units_on`
+    - `key`, `first`: As in `units_on`
     - `k`: How many
     - `n`: Rows there are, likewise
     - returns: `(k,)`"""
@@ -28,7 +28,7 @@ per_node: int
 
 def descend(sums: Tensor, levels: list, left: Tensor, found: Tensor | None=None, level: int | None=None) -> Tensor:
     """The leaves that darts hit
-    - `levels`: Of a `SumTree`
+    - `sums`, `levels`: Of a `SumTree`
     - `left`: `(k,)`, what is left of each dart
     - `found`: `(k,)`, the nodes that they hit, of a `level`; the root by default
     - returns: `(k,)`"""
@@ -50,10 +50,10 @@ def least_of(p: Tensor) -> Tensor:
 
 def throw(sums: Tensor, levels: list, u: Tensor, bs: int, beta=0.0, least: Any=None):
     """As `SumTree.draw`, by tensors alone
-    - `levels`: Of a `SumTree`
+    - `sums`, `levels`: Of a `SumTree`
     - `u`: `(k,)` of float64, where in its part each dart lands: from 0 up to but without 1
     - `bs`: Darts in each batch
-    - `least`: As in `weights_of`
+    - `beta`, `least`: As in `weights_of`
     - returns: numbers `(k,)`, their weights `(k,1)`; without any priority the weights are NaN"""
     ...
 
@@ -83,13 +83,13 @@ def put_last(col: Tensor, idxs: Tensor, values: Tensor, ok: Tensor | None=None) 
 
 def renew_parents(sums: Tensor, tops: Tensor, levels: list, idxs: Tensor):
     """Add up anew what is above the leaves `idxs`
-    - `levels`: Of a `SumTree`
+    - `sums`, `tops`, `levels`: Of a `SumTree`
     - `idxs`: `(k,)`"""
     ...
 
 def set_leaves(sums: Tensor, tops: Tensor, levels: list, idxs: Tensor, p: Tensor, ok: Tensor | None=None):
     """Set priorities; the last one of a leaf counts
-    - `levels`: Of a `SumTree`
+    - `sums`, `tops`, `levels`: Of a `SumTree`
     - `idxs`: `(k,)`, of leaves that exist
     - `p`: `(k,)`, finite and not negative where it counts
     - `ok`: `(k,)` bool: which of them count; all by default"""
@@ -97,7 +97,7 @@ def set_leaves(sums: Tensor, tops: Tensor, levels: list, idxs: Tensor, p: Tensor
 
 def renew(sums: Tensor, tops: Tensor, levels: list, n: int, at: Tensor, k: int, known: Any=None):
     """Give what is new the priority of its TD error, or the largest that was there before it, or 1
-    - `levels`: Of a `SumTree`
+    - `sums`, `tops`, `levels`: Of a `SumTree`
     - `n`: How many leaves
     - `at`: `first` and `stop`, as `SumTree.renew` takes them
     - `k`: As many as these name, or more, as long as there are leaves
@@ -108,14 +108,14 @@ def numbers_of(idxs: Tensor, n: int, base, total) -> Tensor:
     """The serial numbers of rows
     - `idxs`: Row numbers of any shape; -1 names none
     - `n`: Slots
-    - `total`: The row in slot 0, and how many rows were written: ints, or tensors of one
+    - `base`, `total`: The row in slot 0, and how many rows were written: ints, or tensors of one
     - returns: -1 for -1"""
     ...
 
 def still_held(idxs: Tensor, serials: Tensor, n: int, base, total, oldest) -> Tensor:
     """Are these rows still the ones that had these numbers?
-    - `serials`: Row numbers, and the serial numbers that came with them
-    - `total`: As in `numbers_of`
+    - `idxs`, `serials`: Row numbers, and the serial numbers that came with them
+    - `n`, `base`, `total`: As in `numbers_of`
     - `oldest`: The oldest row that is whole, likewise
     - returns: bool"""
     ...
@@ -140,7 +140,7 @@ def fold_each(f, rewards: Tensor):
 def joined_rows(packed: Tensor, idxs: Tensor, last: Tensor, mask: Tensor) -> Tensor:
     """Rows of which some bits are another row's
     - `packed`: `(rows, words)` of int64
-    - `last`: `(bs,)`, where rows begin and where they end
+    - `idxs`, `last`: `(bs,)`, where rows begin and where they end
     - `mask`: `(words,)`, ones where the last row counts
     - returns: `(bs, words)`"""
     ...

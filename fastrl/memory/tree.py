@@ -356,7 +356,7 @@ def throw(self:SumTree,
     least:float=0., # As in `draw`; of rows on a device a tensor, too
 ): # -> as `draw`
     """`draw` with random numbers by their place in a stream
-    - `first`: Of the random numbers, the stream and the place of the first one
+    - `key`, `first`: Of the random numbers, the stream and the place of the first one
     - `bs`: Darts in each batch
     - `betas`: As in `draw`, one for each batch
     - `least`: As in `draw`; of rows on a device a tensor, too
@@ -380,8 +380,7 @@ def throw_rows(self:SumTree, # Of compiled loops
     counts, # From `Serials.counts`
 ): # -> numbers, the rows one behind the other, the columns `weight` and `serial`; `None` if there is none
     """`throw`, and read the rows
-    - `self`: Of compiled loops
-    - `least`: As in `throw`
+    - `key`, `first`, `bs`, `betas`, `least`: As in `throw`
     - `rows`: Packed, an array
     - `counts`: From `Serials.counts`
     - returns: numbers, the rows one behind the other, the columns `weight` and `serial`; `None` if there is none"""
@@ -403,7 +402,6 @@ def set_there(self:SumTree, # Not of compiled loops
     priorities:Tensor, # `(k,)`, finite and not negative
 ):
     """`update`, without a look at the numbers
-    - `self`: Not of compiled loops
     - `idxs`: `(k,)`, numbers that exist
     - `priorities`: `(k,)`, finite and not negative"""
     tensors.set_leaves(self.sums, self.tops, self.levels, idxs, priorities.double())

@@ -97,7 +97,7 @@ class SumTree(OwnArrays):
 
     def throw(self, key, first, bs: int, betas: list, least: float=0.0):
         """`draw` with random numbers by their place in a stream
-    - `first`: Of the random numbers, the stream and the place of the first one
+    - `key`, `first`: Of the random numbers, the stream and the place of the first one
     - `bs`: Darts in each batch
     - `betas`: As in `draw`, one for each batch
     - `least`: As in `draw`; of rows on a device a tensor, too
@@ -106,8 +106,7 @@ class SumTree(OwnArrays):
 
     def throw_rows(self, key, first, bs: int, betas: list, least: float, rows, counts):
         """`throw`, and read the rows
-    - `self`: Of compiled loops
-    - `least`: As in `throw`
+    - `key`, `first`, `bs`, `betas`, `least`: As in `throw`
     - `rows`: Packed, an array
     - `counts`: From `Serials.counts`
     - returns: numbers, the rows one behind the other, the columns `weight` and `serial`; `None` if there is none"""
@@ -115,7 +114,6 @@ class SumTree(OwnArrays):
 
     def set_there(self, idxs: Tensor, priorities: Tensor):
         """`update`, without a look at the numbers
-    - `self`: Not of compiled loops
     - `idxs`: `(k,)`, numbers that exist
     - `priorities`: `(k,)`, finite and not negative"""
         ...

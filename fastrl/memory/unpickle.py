@@ -297,7 +297,6 @@ def read_objects(
 )->tuple: # By field, the value that each object has; the modules that the file names; the length of the pickle
     """A pickled list of objects
     - `raw`: A pickle, perhaps with more behind its end
-    - `cls`: The name of the only class that objects may have, in any module
     - returns: By field, the value that each object has; the modules that the file names; the length of the pickle"""
     end = _check_pickle(raw)
     u = _Unpickler(io.BytesIO(raw), cls)

@@ -81,6 +81,5 @@ class _Unpickler(pickle.Unpickler):
 def read_objects(raw: bytes, cls: str) -> tuple:
     """A pickled list of objects
     - `raw`: A pickle, perhaps with more behind its end
-    - `cls`: The name of the only class that objects may have, in any module
     - returns: By field, the value that each object has; the modules that the file names; the length of the pickle"""
     ...

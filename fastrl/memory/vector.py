@@ -336,7 +336,7 @@ def read(self:VectorSteps,
     **columns # Others, `(n, …)`
 )->SimpleNamespace: # What `look` gives, and `rewards`, `terminated`, `truncated`, `over`, `next_obs`, `true_next`
     """What one step of a vector was, checked; it counts once you `commit` it
-    - `autoreset`: As `add_vector` takes them
+    - `obs`, `rewards`, `terminated`, `truncated`, `next_obs`, `infos`, `autoreset`: As `add_vector` takes them
     - `**columns`: Others, `(n, …)`
     - returns: What `look` gives, and `rewards`, `terminated`, `truncated`, `over`, `next_obs`, `true_next`"""
     mode = autoreset_name(autoreset)

@@ -69,7 +69,7 @@ class VectorSteps(OwnArrays):
 
     def read(self, *, obs, rewards, terminated, truncated, next_obs, infos: Any=None, autoreset: Any=None, **columns) -> SimpleNamespace:
         """What one step of a vector was, checked; it counts once you `commit` it
-    - `autoreset`: As `add_vector` takes them
+    - `obs`, `rewards`, `terminated`, `truncated`, `next_obs`, `infos`, `autoreset`: As `add_vector` takes them
     - `**columns`: Others, `(n, …)`
     - returns: What `look` gives, and `rewards`, `terminated`, `truncated`, `over`, `next_obs`, `true_next`"""
         ...

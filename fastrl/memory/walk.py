@@ -345,7 +345,7 @@ def fold(self:Walk,
 ): # -> as `returns`
     """Go `n` steps from each of the rows `idxs` of `ring`
     - `ring`: Whose rows they are
-    - `gamma`: As `returns` takes them
+    - `idxs`, `n`, `gamma`: As `returns` takes them
     - returns: as `returns`"""
     self.follow(ring)
     rewards = ring.place.columns[reward_of(ring).path]
@@ -481,7 +481,7 @@ def draw_episodes(self:Walk,
     ring:Ring, bs:int, gen:torch.Generator, # As `draw_runs` takes them
 ): # -> row numbers `(bs, T)` with the longest's `T`, steps `(bs,)`
     """Episodes that are stored from first to last row, all of them equally likely
-    - `gen`: As `draw_runs` takes them
+    - `ring`, `bs`, `gen`: As `draw_runs` takes them
     - returns: row numbers `(bs, T)` with the longest's `T`, steps `(bs,)`"""
     begin,T = self._draw_whole(ring, bs, gen)
     return self.runs(torch.from_numpy(begin), T)

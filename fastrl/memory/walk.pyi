@@ -57,7 +57,7 @@ class Walk(OwnArrays):
     def fold(self, ring: Ring, idxs: Tensor, n: int, gamma: float):
         """Go `n` steps from each of the rows `idxs` of `ring`
     - `ring`: Whose rows they are
-    - `gamma`: As `returns` takes them
+    - `idxs`, `n`, `gamma`: As `returns` takes them
     - returns: as `returns`"""
         ...
 
@@ -89,7 +89,7 @@ class Walk(OwnArrays):
 
     def draw_episodes(self, ring: Ring, bs: int, gen: torch.Generator):
         """Episodes that are stored from first to last row, all of them equally likely
-    - `gen`: As `draw_runs` takes them
+    - `ring`, `bs`, `gen`: As `draw_runs` takes them
     - returns: row numbers `(bs, T)` with the longest's `T`, steps `(bs,)`"""
         ...
 
