@@ -3,7 +3,7 @@ import copy, os, random, shutil, signal, threading, warnings
 from contextlib import suppress
 from itertools import count
 import numpy as np, pytest, torch
-from fastai.basics import Callback, Learner, load_learner, nn
+from fastai.basics import Callback, CancelBatchException, Learner, load_learner, nn
 from fastai.callback.all import CSVLogger, GradientClip, SaveModelCallback, TerminateOnNaNCallback
 from fastcore.test import expect_fail, test_eq as eq
 from torch.nn.functional import mse_loss
@@ -78,6 +78,40 @@ def test_callbacks_of_fastai(tmp_path):
     before = torch.get_rng_state(), np.random.get_state()[1], random.getstate()
     learn.experience_replay.experience_replay.sample()
     same((torch.get_rng_state(), np.random.get_state()[1], random.getstate()), before)
+
+class Moves(Count):
+    "Steps without numbers, of one environment whose episodes have seven"
+    def collect(self, n):
+        i = torch.arange(self.i, self.i+n)[:,None]
+        return BD(**super().collect(n), reward=i.float(), terminated=i%7==6, truncated=i<0, env_id=i*0)
+
+@pytest.mark.parametrize('how', [KeyboardInterrupt, CancelBatchException, 'on_device'])
+@pytest.mark.parametrize('kw', [dict(rows=Images, frame_stack=3), dict(rows=Moves, n_step=3, gamma=1.)], ids=['frames','n_step'])
+def test_a_live_batch_that_is_lost(kw, how):
+    "Ctrl-C before the memory has it, or a callback that skips it: what comes next follows nothing that is stored"
+    learn = toy_learner(n=24, bs=3, max_sz=100, warmup_sz=1, seed=0, **kw)
+    er = learn.experience_replay.replay
+    class Lose(Callback):
+        n = 0
+        def before_batch(self):
+            self.n += self.training
+            if self.n==3: raise how
+    def on_device(b, n=count(1)):
+        if next(n)==3: raise KeyboardInterrupt
+        return b
+    if how=='on_device': learn.dls.train.on_device = on_device # the loader has taken the rows, and they are no batch yet
+    with suppress(KeyboardInterrupt): fit(learn, 1, cbs=[] if how=='on_device' else Lose)
+    fit(learn, 1)
+    x = er['x'][:,0].long().tolist()
+    gone = [o for o in range(max(x)) if o not in x]
+    eq(gone, [6,7,8])
+    if 'frame_stack' in kw:
+        assert states_belong(er)
+        eq(er['state'][x.index(9)].flatten(1)[:,0].tolist(), [10]*3)
+    else:
+        b,_ = er.sample(200)
+        i,m = b['x'][:,0].long(),b['n_steps'][:,0]
+        same(m, torch.tensor([min(3, 7-o%7, (6 if o<6 else max(x)+1)-o) for o in i.tolist()]))
 
 def test_exported(tmp_path):
     "An exported learner comes back with an empty memory, and can be trained again"

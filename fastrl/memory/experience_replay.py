@@ -42,6 +42,7 @@ class ExperienceReplayCallback(Callback):
     order = -8 # before callbacks that look at the prediction, such as mixed precision
     _before,_scheduled = (),{} # what undoes `lr_find`; settings with a schedule, and whose they are
     waited = 0 # batches of this fit that came before the memory was warm
+    _at_hand = _fitting = False # was a live batch taken that the memory does not have? Has a fit begun, and not ended?
 
     def __init__(self,
         bs:int=16, # Rows in a drawn batch
@@ -84,8 +85,11 @@ def _warn_of_ignored(settings, memory):
 @patch
 def before_batch(self:ExperienceReplayCallback):
     self.drew,self._predicted = False,True if self.training else None
-    if not self.training: self.complete()
-    elif self.event=='before_batch': self.swap()
+    if not self.training: return self.complete()
+    # a callback kept the last batch from the memory: the next one does not follow what is stored
+    if self._at_hand: self.experience_replay.ring.cut(gap=True)
+    self._at_hand = True
+    if self.event=='before_batch': self.swap()
 
 @patch
 def after_pred(self:ExperienceReplayCallback):
@@ -106,6 +110,7 @@ def swap(self:ExperienceReplayCallback,
     learn = self.learn
     first = next((o for _,o in leaves(learn.xb[0])), None)
     if first is None or len(first): self.experience_replay+learn.xb # one of several updates brings no new rows
+    self._at_hand = False
     try: self.draw()
     except MemoryNotWarm as e:
         self.waited += 1
@@ -215,6 +220,8 @@ def before_fit(self:ExperienceReplayCallback):
                                  'Remove it with `learn.remove_cb`')
     add_return(self.learn)
     self.waited,self.drawn,train = 0,None,getattr(self.dls, 'train', None)
+    if self._at_hand or self._fitting: self.experience_replay.ring.cut(gap=True) # Ctrl-C may have come anywhere
+    self._at_hand,self._fitting = False,True
     if isinstance(train, SourceDL): train.skip = 0 # a resumed fit may have failed before its first batch
     self._before = ()
     if not hasattr(self.learn, 'lr_finder'): return
@@ -244,7 +251,7 @@ def stateful(learn):
 
 @patch
 def after_fit(self:ExperienceReplayCallback):
-    self._predicted = False
+    self._predicted = self._fitting = False
     for undo in self._before: undo()
     er = self.experience_replay
     if self.waited and self.drawn is None: warn_user(f'nothing was trained: {len(er)} rows are stored, and '

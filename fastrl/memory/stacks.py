@@ -405,7 +405,7 @@ def continues(self:_Plan, j, key, was, episode, step, strict):
     if step is not None and step[j]!=was.step+1:
         if single and (episode is not None or step[j]>was.step): raise ValueError(
             f'row {j} has the step {step[j]:g}, after {was.step:g} in {self.environment(key)}, and the frames between '
-            'them are missing: give stacks instead of single frames, or begin a new episode')
+            'them are missing: give stacks instead of single frames, or call `cut()` where rows are left out')
         return False
     if all(same_frames(s.frame(j, k), was.frames[k]) for k in (range(S) if s.whole else (S-1,))): return True
     if single or strict and not self.like_a_start(j): raise ValueError(
