@@ -237,8 +237,7 @@ class Prioritized(Uniform):
     def _beta_at(self, draws):
         return min(1., self.beta0+(1-self.beta0)*draws/self.beta_steps) if self._beta is None else self._beta
     @beta.setter
-    def beta(self, value):
-        self._beta = number_within('beta', value, 0, 1)
+    def beta(self, value): self._beta = number_within('beta', value, 0, 1)
     _beta,forgotten = None,0 # what was set; rows below this one have lost their priority
     # pickles from before sequences had priorities have no `eta`; `starts` comes with the first draw of sequences
     eta,tree,starts,resting = .9,None,None,() # `resting`: those of other lengths
@@ -255,16 +254,17 @@ def follow(self:Prioritized, ring:Ring):
     "Give new rows the largest priority that was there before, or that of the `td_error` with which they came"
     self.belong(ring)
     if (total := ring.total)==self.seen and ring.serials.forgotten<=self.forgotten: return
-    cap,base = len(ring.place),ring.seams.first
+    cap,base = len(place := ring.place),ring.serials.base
     total = max(total, base) # another process may have reset it since `total` was looked at
     if base!=self.base: self.tree,self.seen,self.base = None,base,base # it was reset
-    if self.tree is None and ('weight',) in (ring.place.columns or ()): warn_user(
+    if self.tree is None and ('weight',) in (place.columns or ()): warn_user(
         'batches drawn by priority show a `weight` of their own, in the place of your column: give yours another name')
     if self.tree is None or len(self.tree)<cap: # the first time, or the ring has grown
-        old,self.tree = self.tree,SumTree(cap, ring.device, ring.place.by_loops)
+        old,self.tree = self.tree,SumTree(cap, ring.device, place.by_loops)
         if old is not None: self.tree.update(torch.arange(len(old), device=ring.device), old[:])
     self._drop_forgotten(ring, self.seen)
-    self.tree.renew(self.seen-base, total-base, ring.place.columns.get(('td_error',)), self.alpha, self.eps)
+    td_errors = place.slim.get(path := ('td_error',), place.columns.get(path))
+    self.tree.renew(self.seen-base, total-base, td_errors, self.alpha, self.eps)
     self._drop_forgotten(ring, total)
     self.seen = total
 
@@ -272,6 +272,7 @@ def follow(self:Prioritized, ring:Ring):
 @patch
 def _drop_forgotten(self:Prioritized, ring, stop):
     "Rows below `stop` that count as overwritten are never drawn again"
+    if ring.serials.forgotten<=self.forgotten: return # as nearly always
     seams,cap = ring.seams,ring.capacity
     first,stop = max(stop-(cap or 0), seams.first, self.forgotten),min(stop, seams.forgotten)
     if stop>first: self.tree.update(seams.slots_of(torch.arange(first, stop, device=ring.device), cap),
@@ -570,9 +571,8 @@ def _check_names(cols, goal, achieved):
 
 @patch
 def _cannot_relabel(self:HER, ring):
-    if self.reward is None:
-        raise ValueError('`HER` needs a `reward`, a function of what was achieved and of the goal: give one '
-                         'when you make it, or as `sampler=HER(reward=…)` to `load`')
+    if self.reward is None: raise ValueError('`HER` needs a `reward`, a function of what was achieved and of the goal: '
+        'give one when you make it, or as `sampler=HER(reward=…)` to `load`')
     raise ValueError(f'`HER` needs rows with a `reward`, `next_state.{self.achieved}` and `{self.goal}`, '
                      f'got {ring.fields}: add observations that hold both goals as `state` and `next_state`')
 

@@ -175,14 +175,6 @@ def raised(self:SumTree,
     return res
 
 # %% ../../nbs/02_memory.tree.ipynb #b566bf54
-@compiled
-def _new_errors(td_errors, n, first, stop):
-    "How large the errors of what is new are, 0 where there is none; and is there any?"
-    res,found = np.zeros(min(stop-first, n)),False
-    for j in range(len(res)):
-        size = abs(np.float64(td_errors[(stop-len(res)+j)%n,0]))
-        if 0<size<np.inf: res[j],found = size,True
-    return res,found
 
 @compiled
 def _renew(sums, tops, starts, n, first, stop, own):
@@ -195,41 +187,55 @@ def _renew(sums, tops, starts, n, first, stop, own):
         top = max(top, own[j])
     set_leaves(sums, tops, starts, n, np.arange(stop-len(own), stop)%n, own)
 
+@compiled
+def _renew_unknown(sums, tops, starts, n, first, stop, td_errors):
+    "`_renew`, if nothing that is new has an error; else how large these are, and 0 for the others"
+    own,known = np.zeros(min(stop-first, n)),False
+    for j in range(len(own) if len(td_errors) else 0):
+        size = abs(np.float64(td_errors[(stop-len(own)+j)%n]))
+        if 0<size<np.inf: own[j],known = size,True
+    if known: return own
+    _renew(sums, tops, starts, n, first, stop, own)
+    return own[:0]
+
 
 # %% ../../nbs/02_memory.tree.ipynb #68f2124c
 @patch
 def renew(self:SumTree,
     first:int, # Counted from the first that there ever was: number `first%n` is new
     stop:int, # And so are those after it, up to but without this one
-    td_errors:Tensor=None, # `(n,1)` or `(n,)` of floats; 0 is none
+    td_errors=None, # `(n,1)` or `(n,)` of floats, a tensor or on the cpu also an array; 0 is none
     alpha:float=.6, # As `update_td` takes it
     eps:float=1e-6, # Likewise
 ):
     """Give what is new the priority of its TD error, or the largest that was there before it, or 1
     - `first`: Counted from the first that there ever was: number `first%n` is new
     - `stop`: And so are those after it, up to but without this one
-    - `td_errors`: `(n,1)` or `(n,)` of floats; 0 is none
+    - `td_errors`: `(n,1)` or `(n,)` of floats, a tensor or on the cpu also an array; 0 is none
     - `alpha`: As `update_td` takes it
     - `eps`: Likewise"""
     if stop<=first: return
     td = td_errors
-    if td is not None and not (td.numel()==len(td) and td.dtype in (torch.float32, torch.float64)): td = None
+    if isinstance(td, Tensor) and td.dtype not in (torch.float32, torch.float64): td = None
     if self.numba:
-        own,found = (np.zeros(min(stop-first, self.n)),False) if td is None else (
-            _new_errors(td.numpy().reshape(-1, 1), self.n, first, stop))
-        if found: # the powers of NumPy, as in `update_td`
-            at = own.nonzero()[0]
-            p = (own[at]+eps)**alpha
-            own[at] = np.where(p<np.inf, p, 0.)
-        return _renew(self.sums, self.tops, self.starts, self.n, first, stop, own)
+        if isinstance(td, Tensor): td = td.numpy()
+        td = _no_errors if td is None or td.dtype.char not in 'fd' or td.size!=len(td) else td.reshape(-1)
+        where = self.sums,self.tops,self.starts,self.n,first,stop
+        if not len(own := _renew_unknown(*where, td)): return
+        at = own.nonzero()[0]
+        p = (own[at]+eps)**alpha # the powers of NumPy, as in `update_td`
+        own[at] = np.where(p<np.inf, p, 0.)
+        return _renew(*where, own)
     sees,levels,n,k = (self.sums,self.tops),self.levels,self.n,1<<(min(stop-first, self.n)-1).bit_length()
-    known = None if td is None else (td.view(-1, 1),alpha,eps)
+    known = None if td is None or td.numel()!=len(td) else (td.view(-1, 1),alpha,eps)
     def renew(at): tensors.renew(*sees, levels, n, at, k, known)
     how = 'renew',k,alpha,eps
     work = recorded(self, how, (*sees,td), renew, self.device) if k<=_often else Recorded(renew, self.device)
     work([first, stop])
 
 _often = 2**14 # new rows: so many come again
+_no_errors = np.zeros(0, np.float32)
+
 
 # %% ../../nbs/02_memory.tree.ipynb #4c8893ef
 

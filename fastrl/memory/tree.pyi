@@ -72,11 +72,11 @@ class SumTree(OwnArrays):
     - `power`: 1 changes nothing"""
         ...
 
-    def renew(self, first: int, stop: int, td_errors: Tensor | None=None, alpha: float=0.6, eps: float=1e-06):
+    def renew(self, first: int, stop: int, td_errors: Any=None, alpha: float=0.6, eps: float=1e-06):
         """Give what is new the priority of its TD error, or the largest that was there before it, or 1
     - `first`: Counted from the first that there ever was: number `first%n` is new
     - `stop`: And so are those after it, up to but without this one
-    - `td_errors`: `(n,1)` or `(n,)` of floats; 0 is none
+    - `td_errors`: `(n,1)` or `(n,)` of floats, a tensor or on the cpu also an array; 0 is none
     - `alpha`: As `update_td` takes it
     - `eps`: Likewise"""
         ...
