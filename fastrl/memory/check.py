@@ -46,9 +46,12 @@ def check_memory(
         try: f(trial)
         except NotThere: pass
         except Exception as e:
+            if type(e) is TypeError: e.add_note(_calls)
             if isinstance(e, Mistake) or not isinstance(make, type): raise
             raise ValueError(f'{_pass}, got {make!r}, which raised {type(e).__name__}: {e}') from e
 
+_calls = ('A memory is called as `add(state=…, action=…, reward=…, next_state=…, terminated=…, truncated=…, env_id=…)` '
+          'and `sample()`, which returns a batch, or (batch, row numbers): wrap one that is called otherwise')
 _pass = 'pass a function `capacity → memory`, for example `lambda n: ExperienceReplay(max_sz=n, warmup_sz=1)`'
 
 # %% ../../nbs/07_memory.check.ipynb #d4536ce6
