@@ -260,6 +260,9 @@ def merge(
 
 def _same_place(a, b): return a.exists() and b.exists() and a.samefile(b) # also by another name, or a link
 
+
+# %% ../nbs/20_cli.ipynb #4fedbc03
+
 def _merge_files(files, out, max_size, on_error):
     _check_free(out, 'bank', lambda: bank_about(out))
     union = BankUnion(max_size)
