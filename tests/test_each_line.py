@@ -325,6 +325,17 @@ def test_frames_cleared_beside_a_thread():
     er.clear()
     same(free, [False])
 
+def test_merge_leaves_no_lock():
+    "Neither memory stays locked, also where Ctrl-C comes while a lock is taken or let go"
+    source = ExperienceReplay(bs=6, max_sz=20, warmup_sz=1, frame_stack=2, frame_margin=10)
+    source+steps(0, 12, True)
+    for k in itertools.count(1):
+        other = empty_like(source)
+        met = at_line(k, ctrl_c, lambda: other.extend(source), only=('__enter__','__exit__','holding','copy_rows'))[1]
+        assert not any(o.ring._rows_lock._is_owned() for o in (source, other)), (k, met)
+        if not met: break
+    assert k>9
+
 def test_interrupted_while_it_enters():
     "`with ring` leaves no lock behind, and no count that stands still"
     names = ('pin','others')

@@ -494,7 +494,7 @@ def copy_rows(self:FrameRing,
     - `source`: Another one, with the same frames
     - `idxs`: Row numbers there, in the order in which they are written here
     - `**columns`: Columns that should have other values here"""
-    with source, self:
+    with locked(source), locked(self):
         rows,S,P = {**Ring.gather(source, idxs.to(source.device)), **columns},self.stack,self.pool.capacity
         self._check_alike(source, rows)
         named = source.pool.fields[0].path[1:]

@@ -96,7 +96,7 @@ def holding(
     """Hold both rings, in an order in which no two threads wait for each other
     - `b`: Another one, or the same"""
     first,second = sorted((a, b), key=id)
-    with first,second: yield
+    with locked(first),locked(second): yield
 
 # %% ../../nbs/02b_memory.joins.ipynb #0ab30002
 def copy_joined(
