@@ -260,7 +260,6 @@ def merge(
 
 def _same_place(a, b): return a.exists() and b.exists() and a.samefile(b) # also by another name, or a link
 
-
 # %% ../nbs/20_cli.ipynb #4fedbc03
 
 def _merge_files(files, out, max_size, on_error):
@@ -293,7 +292,6 @@ def _was_merged(folder):
     try: extra = (Saved(folder).state() or {}).get('extra')
     except (LoadError, OSError): return False
     return isinstance(extra, dict) and 'merged' in extra
-
 
 # %% ../nbs/20_cli.ipynb #20c0ab02
 def _empty_like(found, n):

@@ -184,7 +184,7 @@ def ring_of(
     - `device`, `shared`, `path`: Where the rows live, as `Ring` takes it
     - `frames`: Of a memory with `frame_stack`: that, `frame_pad` and `frame_margin`
     - returns: `Ring` or `FrameRing`"""
-    if schema is not None and not isinstance(schema, dict): raise ValueError(
+    if schema is not None and not hasattr(schema, 'items'): raise ValueError(
         f'`schema` should be a dict with all columns of a row, `{{name: (shape, dtype)}}`, got {schema!r:.80}')
     about = {} if schema is None else dict(schema=schema_data(schema))
     where = max_sz, schema and row_schema(later_columns(schema)[0]), device, shared, path

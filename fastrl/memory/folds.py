@@ -138,7 +138,8 @@ _told_of = weakref.WeakSet() # rings
 def _sounds_next(name, other):
     "Might `other` be somebody's name for the one after `name`, as `obs2`, `s_` or `obs_tp1`?"
     stem = re.escape(name.removesuffix('_t'))
-    return re.fullmatch(f'(new|after|succ|n)_?{stem}|{stem}_?(_|2|1|tp1|p1|t1|new|prime|after|nxt)', other)
+    known = f'(new|after|succ|n)_?{stem}|{stem}_?(_|2|1|tp1|p1|t1|new|prime|after|nxt)'
+    return stem in (*observed,'o','s','x') and re.fullmatch(known, other)
 
 def _warn_of_names(fields):
     "Warn where no column is known as the one after an observation, though another looks like it, or one is hidden"
@@ -153,7 +154,7 @@ def _warn_of_names(fields):
         if name not in shown or follower(name, names): continue
         form = a.path[1:],a.shape,a.dtype
         alike = [o for f in fields if (o := f.path[0])!=name and (f.path[1:], f.shape, f.dtype)==form]
-        if math.prod(a.shape)<2: alike = [o for o in alike if _sounds_next(name, o)] # rewards are one number, too
+        if math.prod(a.shape)<2: alike = [o for o in alike if _sounds_next(name, o)] # others are one number, too
         if alike: return warn_user(
             f'`n_step` knows no column as the next `{name}`, and leaves `{alike[0]}` as it was after the first step: '
             f'if it is the next one, call it `next_{name}`')

@@ -10,8 +10,7 @@ Docs: https://fastrl.github.io/fastrl/memory.sample.html.md"""
 __all__ = ['Chains', 'Uniform', 'Prioritized', 'HER', 'sampler_of', 'Walk', 'Mixture']
 
 # %% ../../nbs/03_memory.sample.ipynb #1ab440b3
-import contextlib, inspect, weakref, zlib, numpy as np, torch
-from functools import lru_cache
+import contextlib, weakref, zlib, numpy as np, torch
 from torch import Tensor
 from fastcore.basics import patch
 from ..core import *
@@ -98,13 +97,8 @@ def evenly(self:Uniform,
 # %% ../../nbs/03_memory.sample.ipynb #bb21a58f
 @patch(as_prop=True)
 def settings(self:Uniform)->dict:
-    "The arguments that make another of this kind, kept under their names; not `reward`, which no file can hold"
-    has = {k: vars(self).get(k, ()) for k in _words_of(type(self)) if k!='reward'}
-    return {k: v for k,v in has.items() if isinstance(v, (bool,int,float,str,type(None)))}
-
-@lru_cache(256)
-def _words_of(kind): return [k for c in kind.__mro__ for k in inspect.signature(c.__init__).parameters]
-
+    "The arguments that make another sampler of this kind"
+    return {}
 
 # %% ../../nbs/03_memory.sample.ipynb #229a32df
 @patch(as_prop=True)
@@ -400,10 +394,8 @@ def _other_starts(self:Prioritized, walk, how):
 @patch(as_prop=True)
 def settings(self:Prioritized)->dict:
     "The arguments that make another sampler of this kind"
-    res = {'alpha':self.alpha, 'beta':self.beta0, **Uniform.settings.fget(self)}
-    if self.eta==.9: res.pop('eta', None) # memories that were saved before know none
-    return res
-
+    return dict(alpha=self.alpha, beta=self.beta0, beta_steps=self.beta_steps, eps=self.eps, normalize=self.normalize,
+                **({} if self.eta==.9 else dict(eta=self.eta))) # memories that were saved before know no `eta`
 
 # %% ../../nbs/03_memory.sample.ipynb #c34175a5
 @patch
@@ -576,6 +568,12 @@ def _cannot_relabel(self:HER, ring):
     raise ValueError(f'`HER` needs rows with a `reward`, `next_state.{self.achieved}` and `{self.goal}`, '
                      f'got {ring.fields}: add observations that hold both goals as `state` and `next_state`')
 
+# %% ../../nbs/03_memory.sample.ipynb #ffe01edf
+@patch(as_prop=True)
+def settings(self:HER)->dict:
+    "The arguments that make another sampler of this kind, apart from `reward`, which no file can hold"
+    return dict(strategy=self.strategy, k=self.k, goal=self.goal, achieved=self.achieved)
+
 # %% ../../nbs/03_memory.sample.ipynb #9d87923f
 def sampler_of(
     kind:str, # 'Uniform' or the name of a subclass
@@ -592,8 +590,8 @@ def sampler_of(
         raise ValueError(f'`kind` should be one of the samplers {[o.__name__ for o in kinds]}, got {kind!r}: '
                          'define your own, a subclass of `Uniform`, before you load it')
     try: return found[-1](**settings, **({} if str(device)=='cpu' else dict(device=device))) # your own may take none
-    except TypeError as e: raise ValueError(f'no {kind} can be made of its `settings` {settings} ({e}): let it keep '
-        'what `__init__` takes under the same names, or give it a property `settings`') from e
+    except TypeError as e: raise ValueError(f'no {kind} can be made of its `settings` {settings} ({e}): '
+        'give it a property `settings`, a dict of what `__init__` takes') from e
 
 # %% ../../nbs/03_memory.sample.ipynb #b97ae67f
 Chains = Walk # its former name

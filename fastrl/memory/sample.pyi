@@ -66,7 +66,7 @@ class Uniform:
 
     @property
     def settings(self) -> dict:
-        """The arguments that make another of this kind, kept under their names; not `reward`, which no file can hold"""
+        """The arguments that make another sampler of this kind"""
         ...
 
     @property
@@ -258,6 +258,11 @@ class HER(Uniform):
         """Copy the rows `idxs`, with their new goals and rewards
     - `idxs`: `(bs,)`
     - returns: packed rows, or a list of columns, and the column `relabelled`"""
+        ...
+
+    @property
+    def settings(self) -> dict:
+        """The arguments that make another sampler of this kind, apart from `reward`, which no file can hold"""
         ...
 
 def sampler_of(kind: str, settings: dict, device: Any='cpu') -> Uniform:

@@ -221,7 +221,7 @@ def renew(
         td_errors,alpha,eps = known
         sizes = td_errors.index_select(0, new)[:,0].double().abs()
         p = (sizes+eps)**alpha
-        own = torch.where((sizes>0)&(p<torch.inf), p, own)
+        own = torch.where((sizes>0)&(p<1e100), p, own)
     before = (own==0).int().argmax()[None] # the first without an error, and those before it, leave no priority behind
     gone = torch.minimum(first+torch.minimum(each, before), stop-1)%n
     sums.index_fill_(0, gone, 0.)
@@ -230,7 +230,6 @@ def renew(
     top = torch.maximum(tops[levels[-1]-levels[1]], known_before[before])
     sums[new] = torch.where(own>0, own, torch.maximum(torch.where(top>0, top, 1.), known_before))
     renew_parents(sums, tops, levels, new)
-
 
 # %% ../../nbs/00bb_memory.tensors.ipynb #fd3b07ef
 def numbers_of(
@@ -295,7 +294,6 @@ def fold_each(
     - returns: the same, with a total for each of the rewards, `(bs,k)`"""
     last,steps,total,discount = f((each := rewards[...,None].flatten(1).unbind(1))[0])
     return last,steps,torch.cat([total, *(f(o)[2] for o in each[1:])], 1),discount
-
 
 # %% ../../nbs/00bb_memory.tensors.ipynb #63e2ac52
 def joined_rows(

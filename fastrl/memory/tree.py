@@ -198,7 +198,6 @@ def _renew_unknown(sums, tops, starts, n, first, stop, td_errors):
     _renew(sums, tops, starts, n, first, stop, own)
     return own[:0]
 
-
 # %% ../../nbs/02_memory.tree.ipynb #68f2124c
 @patch
 def renew(self:SumTree,
@@ -224,7 +223,7 @@ def renew(self:SumTree,
         if not len(own := _renew_unknown(*where, td)): return
         at = own.nonzero()[0]
         p = (own[at]+eps)**alpha # the powers of NumPy, as in `update_td`
-        own[at] = np.where(p<np.inf, p, 0.)
+        own[at] = np.where(p<1e100, p, 0.) # so that a sum of many is finite
         return _renew(*where, own)
     sees,levels,n,k = (self.sums,self.tops),self.levels,self.n,1<<(min(stop-first, self.n)-1).bit_length()
     known = None if td is None or td.numel()!=len(td) else (td.view(-1, 1),alpha,eps)
@@ -235,7 +234,6 @@ def renew(self:SumTree,
 
 _often = 2**14 # new rows: so many come again
 _no_errors = np.zeros(0, np.float32)
-
 
 # %% ../../nbs/02_memory.tree.ipynb #4c8893ef
 
