@@ -257,7 +257,8 @@ def follow(self:Prioritized, ring:Ring):
         old,self.tree = self.tree,SumTree(cap, ring.device, place.by_loops)
         if old is not None: self.tree.update(torch.arange(len(old), device=ring.device), old[:])
     self._drop_forgotten(ring, self.seen)
-    td_errors = place.slim.get(path := ('td_error',), place.columns.get(path))
+    # in a file or shared memory a row that is new here may have an error of a run that was killed, which is repeated
+    td_errors = None if place.others else place.slim.get(path := ('td_error',), place.columns.get(path))
     self.tree.renew(self.seen-base, total-base, td_errors, self.alpha, self.eps)
     self._drop_forgotten(ring, total)
     self.seen = total
