@@ -191,7 +191,7 @@ def _renew(sums, tops, starts, n, first, stop, own):
 def _renew_unknown(sums, tops, starts, n, first, stop, td_errors):
     "`_renew`, if nothing that is new has an error; else how large these are, and 0 for the others"
     own,known = np.zeros(min(stop-first, n)),False
-    for j in range(len(own) if len(td_errors) else 0):
+    for j in range(len(own) if len(td_errors)>=n else 0):
         size = abs(np.float64(td_errors[(stop-len(own)+j)%n]))
         if 0<size<np.inf: own[j],known = size,True
     if known: return own
@@ -233,7 +233,7 @@ def renew(self:SumTree,
     work([first, stop])
 
 _often = 2**14 # new rows: so many come again
-_no_errors = np.zeros(0, np.float32)
+_no_errors = np.zeros((2,2), np.float32)[:,0] # with gaps, as a column of packed rows: code is compiled for one kind
 
 # %% ../../nbs/02_memory.tree.ipynb #4c8893ef
 
