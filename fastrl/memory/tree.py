@@ -233,7 +233,7 @@ def renew(self:SumTree,
     work([first, stop])
 
 _often = 2**14 # new rows: so many come again
-_no_errors = np.zeros((2,2), np.float32)[:,0] # with gaps, as a column of packed rows: code is compiled for one kind
+_no_errors = np.zeros((2,2), np.float32)[:,0] # strided, like a column of packed rows: no second compiled version
 
 # %% ../../nbs/02_memory.tree.ipynb #4c8893ef
 
