@@ -137,7 +137,7 @@ _told_of = weakref.WeakSet() # rings
 
 def _sounds_next(name, other):
     "Might `other` be somebody's name for the one after `name`, as `obs2`, `s_` or `obs_tp1`?"
-    stem = re.escape(name.removesuffix('_t'))
+    stem = name.removesuffix('_t')
     known = f'(new|after|succ|n)_?{stem}|{stem}_?(_|2|1|tp1|p1|t1|new|prime|after|nxt)'
     return stem in (*observed,'o','s','x') and re.fullmatch(known, other)
 
