@@ -367,3 +367,19 @@ def test_goals_that_are_overwritten_again_and_again(monkeypatch):
         return len(times)<150 or lost(self, idxs)
     monkeypatch.setattr(type(memory.ring.serials), 'lost', often)
     assert (memory.sample()[0]['state']['desired_goal']>0).all() and len(times)>150
+
+@pytest.mark.parametrize('names', [dict(state='obs', next_state='next_obs'), dict(state='observation', next_state='observation_next'), {}])
+def test_observations_of_other_names(names):
+    "`obs` and `next_obs` are relabelled as `state` and `next_state` are, and so are flat columns"
+    def added(renamed):
+        er = ExperienceReplay(32, 40, 1, sampler=HER(reward=reward, k=3, seed=0))
+        h = History(1, 3, 40)
+        for _ in range(60): er.add(**renamed(h.step()))
+        return h,er.sample()[0]
+    h,want = added(lambda row: row)
+    check(h, want, 'future')
+    if names: got = {o: added(lambda row: {names.get(k, k): o for k,o in row.items()})[1][names.get(o, o)] for o in want}
+    else: # each field in a column of its own
+        flat = added(lambda row: {**{k: o for k,o in row.items() if 'state' not in k}, **{p+k: o for p,s in (('','state'),('next_','next_state')) for k,o in row[s].items()}})[1]
+        got = {**{k: o for k,o in flat.items() if k in want}, 'state':{k: flat[k] for k in want['state']}, 'next_state':{k: flat['next_'+k] for k in want['state']}}
+    assert want['relabelled'].any() and all(torch.equal(v, dict(leaves(got))[p]) for p,v in leaves(want))

@@ -9,10 +9,10 @@ Docs: https://fastrl.github.io/fastrl/memory.row.html.md"""
 # %% auto #0
 __all__ = ['flag_names', 'observed', 'final_names', 'like', 'Field', 'dtype_of', 'schema_fields', 'pack_fields', 'nest', 'Fields',
            'Batches', 'as_tensor', 'fits', 'tensors_of', 'fields_of', 'check_column', 'check_names', 'batch_len',
-           'follower', 'over_of', 'final_of', 'check_final', 'check_paths', 'torch_dtype']
+           'follower', 'followed', 'over_of', 'final_of', 'check_final', 'check_paths', 'torch_dtype']
 
 # %% ../../nbs/00a_memory.row.ipynb #94f11a55
-import math, numpy as np, torch
+import math, re, numpy as np, torch
 from dataclasses import dataclass
 from operator import itemgetter
 from fastcore.basics import patch
@@ -438,6 +438,14 @@ def follower(
     - `name`: Of a column
     - `names`: Of all columns"""
     return next((o for o in (f'next_{name}', f'{name}_next') if o in names), None)
+
+def followed(
+    name:str, # Of a column
+)->str:
+    """The column that `name` follows by its name, `obs` for `next_obs`; `None` if it follows none
+    - `name`: Of a column"""
+    m = re.fullmatch('next_(.+)|(.+)_next', name)
+    return m and (m[1] or m[2])
 
 # %% ../../nbs/00a_memory.row.ipynb #5e0a1a02
 def over_of(

@@ -8,7 +8,7 @@ import numpy as np, torch
 from dataclasses import dataclass
 from torch import Tensor
 from ..core import *
-__all__ = ['flag_names', 'observed', 'final_names', 'like', 'Field', 'dtype_of', 'schema_fields', 'pack_fields', 'nest', 'Fields', 'Batches', 'as_tensor', 'fits', 'tensors_of', 'fields_of', 'check_column', 'check_names', 'batch_len', 'follower', 'over_of', 'final_of', 'check_final', 'check_paths', 'torch_dtype']
+__all__ = ['flag_names', 'observed', 'final_names', 'like', 'Field', 'dtype_of', 'schema_fields', 'pack_fields', 'nest', 'Fields', 'Batches', 'as_tensor', 'fits', 'tensors_of', 'fields_of', 'check_column', 'check_names', 'batch_len', 'follower', 'followed', 'over_of', 'final_of', 'check_final', 'check_paths', 'torch_dtype']
 
 def like(shape, dtype) -> str:
     """A shape and a dtype as errors and tables show them: `float32[4]`"""
@@ -188,6 +188,11 @@ def follower(name: str, names) -> str:
     """The column that shows after a step what `name` shows before it, `next_obs` for `obs`; `None` if there is none
     - `name`: Of a column
     - `names`: Of all columns"""
+    ...
+
+def followed(name: str) -> str:
+    """The column that `name` follows by its name, `obs` for `next_obs`; `None` if it follows none
+    - `name`: Of a column"""
     ...
 
 def over_of(**flags) -> np.ndarray:

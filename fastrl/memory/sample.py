@@ -18,6 +18,7 @@ from .mixture import Mixture
 from .positions import Positions
 from .random import keep_numbers, own_numbers, random_rows
 from .ring import Ring, locked
+from .row import followed
 from .serial import Overwritten
 from .starts import Starts
 from .tensors import rows_on
@@ -450,7 +451,7 @@ class HER(Uniform):
         k:int=4, # Rows with another goal for each that keeps its own
         reward=None, # `reward(achieved, goal, idxs)` → one number per row; `idxs` are row numbers, not an `info`
         goal:str='desired_goal', # The field that is replaced, wherever it stands
-        achieved:str='achieved_goal', # The field of `next_state` that says what a step achieved
+        achieved:str='achieved_goal', # The field of `next_state` (or `next_obs` …) that says what a step achieved
         seed:int=None, # Makes the draws reproducible
         device='cpu', # No longer needed: rows are drawn where they live
         **_
@@ -459,7 +460,7 @@ class HER(Uniform):
         - `k`: Rows with another goal for each that keeps its own
         - `reward`: `reward(achieved, goal, idxs)` → one number per row; `idxs` are row numbers, not an `info`
         - `goal`: The field that is replaced, wherever it stands
-        - `achieved`: The field of `next_state` that says what a step achieved
+        - `achieved`: The field of `next_state` (or `next_obs` …) that says what a step achieved
         - `seed`: Makes the draws reproducible
         - `device`: No longer needed: rows are drawn where they live"""
         if _: refuse_words('HER', _, HER, n_sampled_goal='k', future_k='k', replay_k='k', reward_fn='reward',
@@ -527,19 +528,19 @@ def _relabelled(self:HER, n):
 @patch
 def _relabel(self:HER, ring, cols, at, idxs, units):
     "Write new goals and rewards into the rows `at` of `cols`, which are the rows `idxs` of `ring`"
-    source,goals = ('next_state',self.achieved),{p: v for p,v in cols.items() if p[-1]==self.goal}
+    source = next((p for p in cols if (now := followed(p[0])) and (p[1:] or (now,))==(self.achieved,)), None)
+    rew,goals = cols.get(('reward',)),{p: v for p,v in cols.items() if self.goal in (p[-1], p[1:] or followed(p[0]))}
     for f in ring.pool.fields if hasattr(ring, 'pool') else (): # of these, rows have the numbers
-        if f.path[1:] in [source[1:], *(p[1:] for p in goals)]: raise ValueError(
+        if f.path[-1] in (self.achieved, self.goal): raise ValueError(
             f'`HER` writes goals into rows, and with `frame_stack` these share a `{f.path[-1]}` of {list(f.shape)}, '
             'stored once: leave out `frame_stack`')
-    if self.reward is None or not goals or source not in cols or ('reward',) not in cols: self._cannot_relabel(ring)
-    _check_names(cols, self.goal, self.achieved)
-    rows,rew = self._achievers(ring, idxs, units),cols[('reward',)]
-    goal = ring.place.columns[source].index_select(0, rows)
+    if self.reward is None or not goals or not source or rew is None: self._cannot_relabel(ring)
+    _check_names(cols, self.goal, self.achieved, source[0])
+    goal = ring.place.columns[source].index_select(0, rows := self._achievers(ring, idxs, units))
     if ring.place.others and ring.serials.lost(rows): raise Overwritten('an achieved goal is gone')
     for p,v in goals.items():
         if v.shape[1:]!=goal.shape[1:] or not torch.can_cast(goal.dtype, v.dtype): raise ValueError(
-            f'`{path_name(p)}` should be like `next_state.{self.achieved}`, {goal.dtype} {[*goal.shape[1:]]}, got '
+            f'`{path_name(p)}` should be like `{path_name(source)}`, {goal.dtype} {[*goal.shape[1:]]}, got '
             f'{v.dtype} {[*v.shape[1:]]}: what was achieved takes its place')
         v.index_copy_(0, at, goal.to(v.dtype))
     fits = (new := _reward_each(self.reward(cols[source].index_select(0, at), goal, idxs), len(idxs))).to(rew)
@@ -555,19 +556,19 @@ def _reward_each(o, n):
     raise ValueError(f'`reward` should give one number for each of {n} rows, got '
                      +(f'{type(o).__name__} {o!r:.60}' if res is None else f'shape {tuple(res.shape)}'))
 
-def _check_names(cols, goal, achieved):
-    "Raise if only one of `state` and `next_state` has a `goal`, and the other one may have it by another name"
-    a,b = ({p[1:] for p in cols if p[0]==o and p[-1]!=achieved} for o in ('state','next_state'))
+def _check_names(cols, goal, achieved, nxt):
+    "Raise if only one of two observations has a `goal`, and the other one may have it by another name"
+    a,b = ({p[1:] for p in cols if p[0]==o and p[-1]!=achieved} for o in (followed(nxt), nxt))
     if a-b and b-a and any(p[-1:]==(goal,) for p in a^b): raise ValueError(
         f'`HER` replaces each `{goal}`, and one of the observations has none, but fields that the other one lacks: '
-        'add `state` and `next_state` with the same names')
+        f'add `{followed(nxt)}` and `{nxt}` with the same names')
 
 @patch
 def _cannot_relabel(self:HER, ring):
-    if self.reward is None: raise ValueError('`HER` needs a `reward`, a function of what was achieved and of the goal: '
-        'give one when you make it, or as `sampler=HER(reward=…)` to `load`')
-    raise ValueError(f'`HER` needs rows with a `reward`, `next_state.{self.achieved}` and `{self.goal}`, '
-                     f'got {ring.fields}: add observations that hold both goals as `state` and `next_state`')
+    if self.reward is None: raise ValueError('`HER` needs a `reward`, a function of what was achieved and of the '
+        'goal: give one when you make it, or as `sampler=HER(reward=…)` to `load`')
+    raise ValueError(f'`HER` needs rows with a `reward`, `next_state.{self.achieved}` and `{self.goal}`, got '
+                     f'{ring.fields}: add observations that hold both goals as `state` and `next_state`')
 
 # %% ../../nbs/03_memory.sample.ipynb #ffe01edf
 @patch(as_prop=True)

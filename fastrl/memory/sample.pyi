@@ -242,7 +242,7 @@ class HER(Uniform):
         - `k`: Rows with another goal for each that keeps its own
         - `reward`: `reward(achieved, goal, idxs)` → one number per row; `idxs` are row numbers, not an `info`
         - `goal`: The field that is replaced, wherever it stands
-        - `achieved`: The field of `next_state` that says what a step achieved
+        - `achieved`: The field of `next_state` (or `next_obs` …) that says what a step achieved
         - `seed`: Makes the draws reproducible
         - `device`: No longer needed: rows are drawn where they live"""
         ...
