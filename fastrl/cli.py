@@ -127,7 +127,7 @@ def _saved(path): return Saved(_memory_folder(path))
 
 def _training(saved):
     "The state that `Resume` saved for a training of `dqn_learner`, if it is one"
-    extra = saved and (saved.state() or {}).get('extra')
+    extra = saved and saved.extra
     return extra if extra and 'score' in extra.get('cbs', {}) else None
 
 # %% ../nbs/20_cli.ipynb #ecab5c0d
@@ -289,7 +289,7 @@ def _merge_memories(folders, out, max_size, on_error):
 
 def _was_merged(folder):
     "Is what `folder` holds a result of `merge`, which can be made again?"
-    try: extra = (Saved(folder).state() or {}).get('extra')
+    try: extra = Saved(folder).extra
     except (LoadError, OSError): return False
     return isinstance(extra, dict) and 'merged' in extra
 

@@ -235,7 +235,7 @@ def test_resumes_with_what_was_saved(tmp_path):
     class GoesOn(Count):
         def go_on(self, n): self.n = n
     learn = start(tmp_path, 10)
-    extra = Saved(tmp_path).state()['extra']
+    extra = Saved(tmp_path).extra
     learn.dls = Source(GoesOn()).dataloaders(40, 5)
     tally = learn.experience_replay.tally
     with suppress(Killed): fit(learn, 4, cbs=[Resume(tmp_path), Begin()])
@@ -296,7 +296,7 @@ def test_two_trainings_of_one_folder(tmp_path, begun):
     resume = Resume(tmp_path, every=4)
     if not begun: resume.every = 12 # the other one finds nothing
     with expect_fail(ValueError, contains='another training has saved'): fit(learn, 4, cbs=resume)
-    assert Saved(tmp_path).state()['extra']['cbs']['kill']['steps']==12 and not verify(tmp_path)
+    assert Saved(tmp_path).extra['cbs']['kill']['steps']==12 and not verify(tmp_path)
     learn.remove_cb(Twice)
     fit(learn, 4, cbs=resume)
     eq(learn.kill.steps, 32)

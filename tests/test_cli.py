@@ -24,7 +24,7 @@ def here(*args, cwd):
             if isinstance(code, str): code = print(code, file=err) or 1 # as Python ends with it
     return CompletedProcess(args, code or 0, out.getvalue(), err.getvalue())
 
-def training(folder): return Saved(folder/'memory').state()['extra']['cbs']
+def training(folder): return Saved(folder/'memory').extra['cbs']
 def train(out, steps): return ['train','CartPole-v1','--out',str(out),'--steps',str(steps),'--every','50']
 
 def stopped_after(folder, steps, sig, cwd):
@@ -175,7 +175,7 @@ def test_merge_keeps_inputs(tmp_path):
                       (('run','b'),'link/memory'), (('run','b'),'b/../run/memory'), (('b2','run'),'b'), (('b','run'),'b2')):
         said = here('merge', *files, '--out', out, cwd=tmp_path)
         assert said.returncode==1 and f'{out} is one of those to merge' in said.stderr, (files, out)
-        assert Saved(tmp_path/'run/memory').state()['extra']=={'cbs': {}} and len(Saved(tmp_path/'b'))==2
+        assert Saved(tmp_path/'run/memory').extra=={'cbs': {}} and len(Saved(tmp_path/'b'))==2
     assert not here('merge', 'run', 'b', '--out', 'run/both', cwd=tmp_path).returncode and len(Saved(tmp_path/'run/both'))==5
 
 def _frame_rows(folder, base=0, episodes=4, **settings):

@@ -412,7 +412,7 @@ def test_saved_elsewhere(tmp_path):
     "What a replay keeps of itself: settings, a schema, extra, nothing at all; what is refused"
     d,schema = tmp_path,dict(o=dict(a=((2,), torch.float32)), n=((), torch.uint16))
     new = EpisodeReplay(RingBufferDataset(50, half_precision=True), 6, None, 3, schema=schema, by='episode')
-    new.save(d/'new', extra=dict(run=7)); assert Saved(d/'new').state()['extra']==dict(run=7)
+    new.save(d/'new', extra=dict(run=7)); assert Saved(d/'new').extra==dict(run=7)
     new = EpisodeReplay.load(d/'new')
     assert (new.loader.settings, new.running, new.num_envs, new.dataset.half_precision)==(
         dict(batch_size=6, sequence_length=None, chunk_size=3, num_workers=0, by='episode', pad=False), None, None, True)

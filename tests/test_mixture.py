@@ -150,7 +150,7 @@ def test_seeds_and_resume(other, tmp_path):
     want = [*train(a, more[20:])]
     def resumed(with_state):
         mix = made(ExperienceReplay.load(tmp_path, env_restored=True))
-        if with_state: mix.load_state_dict(Saved(tmp_path).state()['extra']['mix'])
+        if with_state: mix.load_state_dict(Saved(tmp_path).extra['mix'])
         return [*train(mix, more[20:])]
     same(resumed(True), want)
     assert not all(torch.equal(i, j) for (_,i),(_,j) in zip(resumed(False), want))

@@ -794,7 +794,7 @@ def test_cuts(say, how, seeds, tmp_path):
 
 def steps_saved(folder):
     "How far the last checkpoint is; -1 if it is replaced while we look"
-    try: return Saved(folder).state()['extra']
+    try: return Saved(folder).extra
     except LoadError: return -1
 
 @needs_fork
@@ -815,7 +815,7 @@ def test_killed_and_resumed(times, tmp_path):
                 until = time.monotonic()+60
                 while steps_saved(folder)<k+3 and time.monotonic()<until: time.sleep(.01)
                 time.sleep(rng.random()*.05) # and it is killed somewhere in the middle
-            er,done = ExperienceReplay.load(folder, env_restored=True),Saved(folder).state()['extra']
+            er,done = ExperienceReplay.load(folder, env_restored=True),Saved(folder).extra
             for k in range(k, done): life(lived, k, seed)
             k = done
             if not k: continue

@@ -893,7 +893,7 @@ def nested(tmp_path):
 def test_extra(nested):
     "`extra` and nested observations come back"
     er,folder = nested
-    same(Saved(folder).state()['extra'], dict(model=tensor([1.]), epoch=3))
+    same(Saved(folder).extra, dict(model=tensor([1.]), epoch=3))
     same(ExperienceReplay.load(folder).memory, er.memory)
 
 def test_other_class(nested):

@@ -192,7 +192,7 @@ def streamed(seed, saves=None):
             o.add(env, over)
         if saves and t in (5,6,40): # the rest is given by another stream, of the memory that was loaded
             er.checkpoint(saves, extra=dict(chunks=chunks.state_dict()))
-            state,was = Saved(saves).state()['extra']['chunks'],chunks
+            state,was = Saved(saves).extra['chunks'],chunks
             er = ExperienceReplay.load(saves, env_restored=True)
             chunks = er.stream(bs, T)
             chunks.load_state_dict(state)
@@ -417,7 +417,7 @@ def test_limits_are_resumed(tmp_path):
         if t%7==6:
             er.checkpoint(tmp_path/'er', extra=dict(limiter=limiter.state_dict()))
             er,anew = ExperienceReplay.load(tmp_path/'er'),RateLimiter(1.5, 3, (-float('inf'),9))
-            anew.load_state_dict(Saved(tmp_path/'er').state()['extra']['limiter'])
+            anew.load_state_dict(Saved(tmp_path/'er').extra['limiter'])
             for k in range(1, 9): assert (anew.can_insert(k), anew.can_sample(k))==(limiter.can_insert(k), limiter.can_sample(k))
             limiter = anew
     assert limiter.inserts==er.ring.total and limiter.samples>10

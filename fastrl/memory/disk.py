@@ -217,11 +217,11 @@ class OneMoment:
 @patch
 def save(self:Savable,
     folder, # Made if need be; a memory that is there is replaced, in one step
-    extra=None, # More that belongs to this moment, tensors and data; find it in `Saved(folder).state()['extra']`
+    extra=None, # More that belongs to this moment, tensors and data; find it in `Saved(folder).extra`
 ):
     """Write all of the memory to `folder`
     - `folder`: Made if need be; a memory that is there is replaced, in one step
-    - `extra`: More that belongs to this moment, tensors and data; find it in `Saved(folder).state()['extra']`"""
+    - `extra`: More that belongs to this moment, tensors and data; find it in `Saved(folder).extra`"""
     self._write_to(folder, extra)
 
 @patch

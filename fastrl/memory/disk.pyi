@@ -53,7 +53,7 @@ class Savable:
     def save(self, folder, extra: Any=None):
         """Write all of the memory to `folder`
     - `folder`: Made if need be; a memory that is there is replaced, in one step
-    - `extra`: More that belongs to this moment, tensors and data; find it in `Saved(folder).state()['extra']`"""
+    - `extra`: More that belongs to this moment, tensors and data; find it in `Saved(folder).extra`"""
         ...
 
     def checkpoint(self, folder, extra: Any=None):

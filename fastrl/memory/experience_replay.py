@@ -454,7 +454,7 @@ def _checked(self:Resume, er):
     if wrong := [f'`{k}` was {_said(k, was[k])}, got {_said(k, v)}' for k,v in now.items() if was.get(k, v)!=v]:
         raise LoadError(f'{self.folder} holds a training with other settings: {"; ".join(wrong)}: '
                         'resume it with the settings that it was saved with, or give another folder')
-    extra = saved.state()['extra']
+    extra = saved.extra
     if not isinstance(extra, dict) or 'model' not in extra:
         raise LoadError(f'{self.folder} should hold a training, but holds only a memory: give another folder')
     return extra

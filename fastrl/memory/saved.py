@@ -149,6 +149,12 @@ def state(self:Saved):
     except (ValueError, TypeError, KeyError, AttributeError, RuntimeError, RecursionError) as e:
         raise LoadError(f'the state of {self.folder} is damaged: {type(e).__name__} {e}') from None
 
+@patch(as_prop=True)
+def extra(self:Saved):
+    "What `save` or `checkpoint` got as `extra`; `None` if they got nothing"
+    state = self.state()
+    return state.get('extra') if isinstance(state, dict) else None
+
 # %% ../../nbs/03e_memory.saved.ipynb #40b70ca2
 @patch
 def replaced(self:Saved)->bool:

@@ -66,6 +66,11 @@ class Saved:
         """The state that was saved with the rows"""
         ...
 
+    @property
+    def extra(self):
+        """What `save` or `checkpoint` got as `extra`; `None` if they got nothing"""
+        ...
+
     def replaced(self) -> bool:
         """Did somebody save there since, so that files may be gone which this one names?"""
         ...
