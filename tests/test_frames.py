@@ -599,7 +599,7 @@ def test_one_way_or_the_other(seed):
         elif what<.24: alone.reset(before=alone.total-1); batches.reset(before=batches.total-1)
         elif what<.26: alone,batches = pickle.loads(pickle.dumps((alone, batches)))
         elif what<.27: alone.reset(); batches.reset()
-        def stopped(*_): raise KeyboardInterrupt
+        def stopped(*_, **__): raise KeyboardInterrupt
         if .27<=what<.32: alone._note = batches._note = stopped # the row is written, and what is newest was not noted
         def tried(f, *args, **kwargs):
             with warnings.catch_warnings():

@@ -157,8 +157,8 @@ def _make_way(self:FrameRing, n):
     pool,last = self.pool,self.newest.last
     if (over := pool.total+n-pool.capacity)<=pool.serials.base: return
     first = max(over-n, pool.serials.base)
-    slots = pool.serials.slots_of(first if over-first==1 else np.arange(first, over)) # one is looked up faster alone
-    before = int(last[slots].max())+1
+    if over-first==1: before = last.item(slots := pool.serials.slots_of(first))+1 # one is looked up faster alone
+    else: before = int(last[slots := pool.serials.slots_of(np.arange(first, over))].max())+1
     if before>self.serials.oldest: self.reset(before=before)
     last[slots] = -1 # last, whatever interrupts
 
@@ -177,14 +177,14 @@ def _need(self:FrameRing, slots, serials):
     self.newest.last[slots[there]] = np.broadcast_to(serials[:,None], slots.shape)[there]
 
 @patch
-def _note(self:FrameRing, envs, barrier):
+def _note(self:FrameRing, envs, barrier, own=False):
     "Remember what is newest, now that it is stored; what is below `barrier` is continued by nothing, now or later"
     if barrier>self.newest.barrier: # the mark itself goes with its row
         self.newest.barrier = barrier
         self.newest.envs = {k: o for k,o in self.newest.envs.items() if o.serial>=barrier}
     for key,o in envs.items():
         if o is None: self.newest.envs.pop(key, None); continue
-        o.frames = [tuple(x if x.base is None else x.copy() for x in f) for f in o.frames]
+        if not own: o.frames = [tuple(x if x.base is None else x.copy() for x in f) for f in o.frames]
         self.newest.envs[key] = o
     self.newest.seen = self.total
     if ('env_id',) in self.place.columns or len(self.newest.envs)<=self.capacity: return
@@ -219,8 +219,8 @@ def _add_next(self:FrameRing, row):
         for o in slots:
             if o>=0: new.last[o] = total
         Ring.add(self, **row)
-        frames = [*was.frames[1:], (words_of(frame),)]
-        self._note({key: None if over else Latest(total, *said, [*was.numbers[1:], number], frames)}, barrier)
+        frames = [*was.frames[1:], (words_of(frame).copy(),)]
+        self._note({key: None if over else Latest(total, *said, [*was.numbers[1:], number], frames)}, barrier, own=True)
         if self._before: self._warn_of_few()
     return True
 
