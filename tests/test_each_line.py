@@ -338,7 +338,7 @@ def test_merge_leaves_no_lock():
 
 def test_interrupted_while_it_enters():
     "`with ring` leaves no lock behind, and no count that stands still"
-    names = ('pin','others')
+    names = ('__enter__','__exit__','still','others')
     for k in range(1, 20):
         r = Ring(9, dict(a=((), torch.float32)), shared=True)
         def use():
@@ -348,9 +348,11 @@ def test_interrupted_while_it_enters():
         r.place.head[0] += 1 # as another process counts
         same((r.total, k), (1, k))
 
-def test_interrupted_by_a_signal():
-    "At whatever moment, also between two steps of one line, no lock is left behind, for which a loader would wait for ever"
-    er = ExperienceReplay(bs=4, max_sz=20, warmup_sz=1)
+@pytest.mark.parametrize('shared', [False, True])
+def test_interrupted_by_a_signal(shared):
+    """At whatever moment, also between two steps of one line, no lock is left behind, for which a loader would wait for ever,
+    and no old count of rows, with which the memory would draw none that others add"""
+    er = ExperienceReplay(bs=4, max_sz=20, warmup_sz=1, shared=shared)
     er.add(state=0., reward=1.)
     idxs = er.sample()[1]
     def locks():
@@ -366,6 +368,8 @@ def test_interrupted_by_a_signal():
                 signal.setitimer(signal.ITIMER_REAL, 2e-4+1e-6*k)
                 (updates if k%2 else locks)()
             assert not er.ring._rows_lock._is_owned(), k
+            er.add(state=0., reward=1.)
+            assert er.ring.total==k+2
     finally: signal.signal(signal.SIGALRM, was)
 
 @pytest.mark.parametrize('kind', ['memory', *(pytest.param(o, marks=pytest.mark.slow) for o in ('frames','shared','path','prioritized'))])

@@ -168,7 +168,7 @@ def load_state_dict(self:Mixture,
         raise ValueError(f'the memories{"" if len(of)==len(self.memories) else " but the last"} should have {theirs} '
                          f'rows, as they had, got {ours}')
     for m,o in zip(self.memories, state):
-        with m.ring as ring: _load_state(m, ring, o, _still_there(ring, o))
+        with locked(ring := m.ring): _load_state(m, ring, o, _still_there(ring, o))
         if 'runs' in o: m.runs.load_state_dict(o['runs']) # earlier ones drew no sequences
 
 # %% ../../nbs/02d_memory.mixture.ipynb #17a98a33

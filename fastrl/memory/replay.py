@@ -417,7 +417,7 @@ def __getitem__(self:ExperienceReplay,
 )->ExperienceReplay:
     """An `ExperienceReplay` over the rows `o`, copied, with the same settings; or the column of that name
     - `o`: Rows: an int, slice, list, mask or tensor; or the name of a column"""
-    with self._ring_now() as ring:
+    with locked(ring := self._ring_now()):
         try:
             if isinstance(o, str): return ring[o]
         except KeyError as e: raise ExperienceReplayException(e.args[0]) from e
@@ -523,7 +523,7 @@ saved_settings = ('bs','max_sz','warmup_sz','n_step','gamma','freeze_memory','fr
 @contextmanager
 def belongings(self:ExperienceReplay, extra=None):
     "Everything to save, while nobody writes"
-    with self._ring_now() as ring:
+    with locked(ring := self._ring_now()):
         s = self.sampler
         try: how,beside = dict(sampler=type(s).__name__, sampler_settings=s.settings),s.beside(ring)
         except AttributeError as e:

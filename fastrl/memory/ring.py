@@ -563,22 +563,16 @@ if hasattr(os, 'register_at_fork'): os.register_at_fork(after_in_child=_unlock)
 
 # %% ../../nbs/01_memory.ring.ipynb #ce44d2a8
 def locked(ring:Ring):
-    "Within `with locked(ring):` no other thread writes, and rows that other processes write meanwhile are ignored"
+    "Within `with locked(ring):` no other thread writes, and after the first look other processes' rows are ignored"
     return ring if ring.place.others else ring.serials.lock # Ctrl-C never comes between a lock of C and its block
 
-@patch
-def __enter__(self:Ring):
-    "What `locked` does where other processes write"
-    self._rows_lock.acquire()
-    try:
-        if self.place.others and self.place.fields: self.serials.pin()
-        return self
-    except BaseException: self.__exit__(); raise
+# `with ring:` is what `locked` does where other processes write, by methods of C, too
+@patch(as_prop=True)
+def __enter__(self:Ring): return self._rows_lock.__enter__
 
-@patch
-def __exit__(self:Ring, *_):
-    try: self.serials.unpin()
-    finally: self._rows_lock.release()
+@patch(as_prop=True)
+def __exit__(self:Ring):
+    return self.serials.still() if self.place.others and self.place.fields else self._rows_lock.__exit__
 
 # %% ../../nbs/01_memory.ring.ipynb #4ac1d21d
 @patch
@@ -586,7 +580,7 @@ def _draw_beside(self:Ring, sampler, bs, read, k):
     "As `_draw_rows` while another process may write: again, if it has overwritten or forgotten some of the rows"
     s = self.serials
     for tries,_ in enumerate(self._tries()):
-        base = s.base
+        base,_ = s.base,s.total # a first look: the sampler may take none
         try:
             res = self._draw_rows(sampler, bs, read, k)
             if s.base==base and not s.lost(res[0]): return res

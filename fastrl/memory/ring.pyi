@@ -168,13 +168,14 @@ class Ring:
     def __setstate__(self, state):
         ...
 
+    @property
     def __enter__(self):
-        """What `locked` does where other processes write"""
         ...
 
+    @property
     def __exit__(self):
         ...
 
 def locked(ring: Ring):
-    """Within `with locked(ring):` no other thread writes, and rows that other processes write meanwhile are ignored"""
+    """Within `with locked(ring):` no other thread writes, and after the first look other processes' rows are ignored"""
     ...

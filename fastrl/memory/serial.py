@@ -10,7 +10,8 @@ Docs: https://fastrl.github.io/fastrl/memory.serial.html.md"""
 __all__ = ['Serials', 'telling', 'oldest_now', 'Overwritten', 'Seams']
 
 # %% ../../nbs/00c_memory.serial.ipynb #3a7d5e5b
-import math, threading, time
+import math, threading, time, weakref
+from functools import partial
 from typing import NamedTuple
 import numpy as np, torch
 from fastcore.basics import patch
@@ -45,7 +46,7 @@ class Serials:
 
     def free(self):
         "Start with a lock that nobody holds"
-        self.lock,self._now,self._pins,self.turn = threading.RLock(),None,0,Turn()
+        self.lock,self._still,self.turn = threading.RLock(),None,Turn()
         self.copied = self.tells and not (self.place.path or self.place.shared and self.place.fields)
 
     @property
@@ -58,14 +59,14 @@ class Serials:
         return self.place.head[_written]
     @property
     def total(self)->int:
-        "How many rows were ever written, as of the moment that `pin` holds"
-        return self.place.head[_written] if self._now is None else self._now
+        "How many rows were ever written; in a block of `still`, as of the first look"
+        return self.place.head[_written] if self._still is None else self._total_here()
     def look(self):
-        "Read `total` anew, also while it is pinned"
-        if self._now is not None: self._now = self.place.head[_written]
+        "Read `total` anew, also where it stands still"
+        if self._still is not None: self._still.total = self.place.head[_written]
     def __len__(self):
         head,cap = self.place.head,self.capacity
-        n = max(0, (head[_written] if self._now is None else self._now)-head[_first])
+        n = max(0, (head[_written] if self._still is None else self._total_here())-head[_first])
         return n if cap is None else min(n, cap)
 
 # %% ../../nbs/00c_memory.serial.ipynb #c2dbf927
@@ -163,7 +164,7 @@ def pointer(self:Serials)->int:
 def counts(self:Serials):
     "How many rows are stored, how many slots there are, the row in slot 0, and how many rows were written"
     head,cap = self.place.head,self.capacity
-    base,total = head[_first],head[_written] if self._now is None else self._now
+    base,total = head[_first],head[_written] if self._still is None else self._total_here()
     stored = total-base if cap is None or total-base<cap else cap
     return stored,cap or stored,base,total
 
@@ -412,16 +413,26 @@ def write_held(self:Serials,
     return _write_same(col, idxs, values, serials, self.capacity or total-base, base, self.oldest, total, self.live)
 
 # %% ../../nbs/00c_memory.serial.ipynb #ab10ab6b
+class _Block(threading.local):
+    "What a thread holds still"
+    total,end = None,staticmethod(lambda: None) # of the outermost block, a weak reference
+
+# all of it happens in C: Ctrl-C may come before the first line of an `__exit__`
 @patch
-def pin(self:Serials):
-    "Hold `total` still until `unpin` was called as often"
-    head = self.place.head # both in one step, whatever interrupts; the larger, as a writer may be killed in `reset`
-    self._pins,self._now = self._pins+1,max(head[_written], head[_first]) if self._now is None else self._now
+def still(self:Serials): # -> the `__exit__` of a `with`
+    """Lets the lock go at the end of a block; as long as the outermost one lives, `total` stands still for this thread
+    - returns: the `__exit__` of a `with`"""
+    if (block := self._still) is None: block = self._still = _Block()
+    if block.end() is not None: return self.lock.__exit__
+    block.total,block.end = None,weakref.ref(end := partial(self.lock.__exit__))
+    return end
 
 @patch
-def unpin(self:Serials):
-    "Let `total` move, if nobody else has pinned it"
-    if self._pins: self._pins,self._now = self._pins-1,self._now if self._pins>1 else None
+def _total_here(self:Serials):
+    head,block = self.place.head,self._still
+    if block.end() is None: return head[_written]
+    if block.total is None: block.total = max(head[_written], head[_first]) # a writer may be killed in `reset`
+    return block.total
 
 # %% ../../nbs/00c_memory.serial.ipynb #ae423b80
 class Overwritten(IndexError):

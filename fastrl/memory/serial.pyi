@@ -4,6 +4,7 @@ A full ring reuses its slots, so a slot alone says little: a TD error that arriv
 
 Docs: https://fastrl.github.io/fastrl/memory.serial.html.md"""
 from typing import Any, overload
+import threading
 from typing import NamedTuple
 import numpy as np
 from torch import Tensor
@@ -43,11 +44,11 @@ class Serials:
 
     @property
     def total(self) -> int:
-        """How many rows were ever written, as of the moment that `pin` holds"""
+        """How many rows were ever written; in a block of `still`, as of the first look"""
         ...
 
     def look(self):
-        """Read `total` anew, also while it is pinned"""
+        """Read `total` anew, also where it stands still"""
         ...
 
     def __len__(self):
@@ -161,12 +162,9 @@ class Serials:
     - returns: How many rows were gone; -1 if an index names none, and nothing is written"""
         ...
 
-    def pin(self):
-        """Hold `total` still until `unpin` was called as often"""
-        ...
-
-    def unpin(self):
-        """Let `total` move, if nobody else has pinned it"""
+    def still(self):
+        """Lets the lock go at the end of a block; as long as the outermost one lives, `total` stands still for this thread
+    - returns: the `__exit__` of a `with`"""
         ...
 
     def lost(self, idxs: Tensor) -> bool:
@@ -243,6 +241,11 @@ def telling(ring):
 
 def oldest_now(live, n):
     ...
+
+class _Block(threading.local):
+    """What a thread holds still"""
+    total: Any
+    end: Any
 
 class Overwritten(IndexError):
     """Another process has overwritten rows that are needed: draw anew"""
