@@ -342,15 +342,16 @@ def read(self:VectorSteps,
     mode = autoreset_name(autoreset)
     n = len(obs) if type(obs) is np.ndarray and obs.ndim else _count_envs(obs, terminated)
     terminated,truncated = per_env('terminated', terminated, n, bool),per_env('truncated', truncated, n, bool)
-    rewards,over = np.asarray(rewards.float() if _lacks(rewards) else rewards, np.float32),terminated|truncated
+    given = rewards.float() if _lacks(rewards) else rewards
+    rewards,over = np.asarray(given, np.float32),terminated|truncated
     if rewards.shape==(n,1): rewards = rewards[:,0]
     check_envs(n, obs=obs, rewards=rewards, next_obs=next_obs, **columns)
     check_mode(mode, over, infos)
     nxt = true_next(next_obs, over, infos or {}) if mode=='same_step' and np.count_nonzero(over) else next_obs
     if nxt is not next_obs: self._check_finals(obs, nxt, next_obs, over)
     s = self.look(autoreset, mode, obs, over)
-    vars(s).update(rewards=rewards, terminated=terminated, truncated=truncated, over=over, next_obs=next_obs,
-                   true_next=nxt)
+    vars(s).update(rewards=rewards, given=given, terminated=terminated, truncated=truncated, over=over,
+                   next_obs=next_obs, true_next=nxt)
     return s
 
 # %% ../../nbs/05n_memory.vector.ipynb #05ec7a01
@@ -402,6 +403,8 @@ def store_vector(self:TakesVectors,
     if first := not len(self.vectors): # no stored episode has its number
         begin = max(self.ring.total, self.vectors.free_episode(self.ring))
         s.episode_id,self.vectors.next_episode = s.episode_id+begin-self.vectors.next_episode,begin
+    column = self.ring.place.columns.get(('reward',)) if self.ring.fields else None # float64, say
+    if column is not None and column.dtype!=torch.float32: s.rewards = np.asarray(s.given).reshape(s.rewards.shape)
     rows = dict(state=s.obs, action=actions, reward=s.rewards, next_state=s.true_next, terminated=s.terminated,
                 truncated=s.truncated, env_id=s.env_id, episode_id=s.episode_id, step=s.step)
     try: rows = with_more(rows, more) if more else rows
