@@ -287,3 +287,15 @@ def test_nothing_is_the_environments():
     nxt[:] = -1
     give(replay, [200,210], [201,211]) # reset by hand
     assert held(replay)[2:]==[[100,101], [110,111]]
+
+@pytest.mark.parametrize('dtype', [torch.float32, torch.float64, torch.int64])
+def test_rewards_keep_the_dtype_of_their_column(dtype):
+    "They came rounded to float32"
+    flag = (),torch.bool
+    schema = dict(obs=((1,), torch.float32), action=((), torch.int64), reward=((), dtype), terminated=flag, truncated=flag)
+    replay = EpisodeReplay(RingBufferDataset(50), 2, 2, schema=schema)
+    obs,no = np.zeros((2,1), np.float32),np.zeros(2, bool)
+    for over in (no, ~no):
+        replay.add_vector(obs=obs, actions=[0,1], rewards=np.array([2**24+1,3]), terminated=over, truncated=no, next_obs=obs+1, autoreset='next_step')
+        obs = obs+1
+    assert [replay.dataset[i]['reward'].tolist() for i in (0,1)]==[[2**24+(dtype!=torch.float32)]*2+[0], [3,3,0]]

@@ -379,3 +379,10 @@ def test_masked_values(first):
     assert torch.equal(memory['x'][-1], torch.tensor([1.,2.], dtype=torch.float64))
     replay = EpisodeReplay(RingBufferDataset(9), 1, 1)
     with pytest.raises(ValueError, match='`x` has masked values'): replay.add_step(dict(x=masked), False)
+
+def test_a_column_where_an_attribute_stands():
+    m = memory()
+    m.add(obs=0., reward=1.)
+    with pytest.raises(AttributeError, match=re.escape("no attribute 'rewards': write `memory['reward']`")): m.rewards
+    with pytest.raises(AttributeError, match=re.escape("write `memory['obs']`")): m.obs
+    assert not hasattr(memory(), 'obs')

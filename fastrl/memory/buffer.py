@@ -20,7 +20,7 @@ from fastcore.basics import AttrDict, patch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 from ..core import *
-from .disk import OfClass, OneMoment, Savable, write_tensors
+from .disk import OfClass, OneMoment, Savable, settings_of, write_tensors
 from .files import put_files
 from .ring import Ring, locked
 from .row import as_tensor, check_column, torch_dtype
@@ -391,7 +391,7 @@ def belongings(self:ReplayBuffer, extra=None):
     with locked(ring := self.ring):
         s = self.sampler
         config = dict(**{k: getattr(self, k) for k in _meta_keys[:4]}, sampler=type(s).__name__,
-                      sampler_settings=s.settings)
+                      sampler_settings=settings_of(s))
         yield dict(ring=ring, config=config, beside=s.beside(ring), sampler=s,
                    state=dict(sampler=s.state_dict(), dropped_updates=self.dropped_updates, extra=extra))
 

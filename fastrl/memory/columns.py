@@ -331,6 +331,9 @@ class OtherNames:
     def __getattr__(self, k):
         ours = other_names.get(k) or k in other_words and f'`memory.{other_words[k].partition("=")[0]}`'
         if not ours and hasattr(type(self), k): return object.__getattribute__(self, k) # whose own error says more
+        fields = getattr(getattr(self, 'ring', None), 'fields', None) if k!='ring' else None
+        names = {f.path[0] for f in fields or ()}
+        ours = ours or next((f'`memory[{o!r}]`' for o in (k, k.removesuffix('s')) if o in names), None)
         write = f': write {ours}' if ours else ''
         raise AttributeError(f'{type(self).__name__!r} object has no attribute {k!r}{write}')
 

@@ -11,7 +11,7 @@ from .files import *
 from .manifest import *
 from .ring import *
 from .saved import *
-__all__ = ['load_memory', 'remove_files', 'Savable', 'copy_of_now', 'OneMoment', 'OfClass', 'is_ring', 'ring_at', 'move_files']
+__all__ = ['load_memory', 'remove_files', 'Savable', 'copy_of_now', 'OneMoment', 'OfClass', 'settings_of', 'is_ring', 'ring_at', 'move_files']
 
 def load_memory(folder, kind: str, asked: dict, make: Any=noop, restore: Any=None, on_error: str='raise', env_restored: bool=False, mapped: bool=False, **where):
     """Load a memory of any class: the class makes it, and restores what is its own
@@ -92,6 +92,11 @@ class OfClass:
 
     def __get__(self, obj, cls):
         ...
+
+def settings_of(sampler) -> dict:
+    """The settings of `sampler`; a warning if it was made with more than they name
+    - `sampler`: What makes it anew is in its `settings`"""
+    ...
 
 def is_ring(path) -> bool:
     """Is it the file of a ring, sound or not?

@@ -35,7 +35,7 @@ from .row import nest, schema_fields, torch_dtype
 from .running import Running, dones_of, flags_of, lead_of, resume_running
 from .slots import Slots
 from .table import Table
-from .vector import TakesVectors, VectorSteps, array_of, with_more
+from .vector import TakesVectors, VectorSteps, array_of, rewards_for, with_more
 
 # %% ../../nbs/06d_memory.episodes.ipynb #1236e57a
 class _EpisodeNames:
@@ -82,7 +82,8 @@ class EpisodeReplay(TakesVectors, Savable, _EpisodeNames):
         - `frame_pad`: Before the first image of an episode: `'repeat'` it, or `'zeros'`
         - `**kwargs`: For `get_loader`: `pad`, `seed`, `by`, `pin_memory`, `context`"""
         if not hasattr(dataset, 'get_loader'):
-            raise ValueError(f'`dataset` should be of episodes, like `RingBufferDataset(1000)`, got {dataset!r:.60}')
+            raise ValueError(f'`dataset` should be of episodes, like `RingBufferDataset(1000)`, got {dataset!r:.60}; '
+                             'the `ReplayBuffer` of typed columns is in `fastrl.memory.buffer`')
         more = {k: v for k,v in kwargs.items() if k not in _of_loader}
         if more and isinstance(dataset, EpisodeDataset): _refuse_keywords(more) # one of your own may take other words
         self.dataset,self.running = dataset,None # a `Running` from the first step on
@@ -269,7 +270,8 @@ def store_vector(self:EpisodeReplay,
     lead,r = (len(s.over),),s.vector.get('running')
     if self.num_envs not in (None, *lead):
         raise ValueError(f'`obs` should be of {self.num_envs} environments, as `num_envs` says, got {lead[0]}')
-    rows = with_more(dict(obs=s.obs, action=actions, reward=s.rewards, terminated=s.terminated,
+    rewards = rewards_for(s, r.fields if r else self._known())
+    rows = with_more(dict(obs=s.obs, action=actions, reward=rewards, terminated=s.terminated,
                           truncated=s.truncated), more)
     with self.adding:
         r,cols = self._fit_step(map_leaves(array_of, rows), r, lead)

@@ -18,7 +18,7 @@ from fastcore.basics import patch
 from ..core import *
 from .ahead import DrawsAhead
 from .columns import *
-from .disk import OfClass, OneMoment, Savable
+from .disk import OfClass, OneMoment, Savable, settings_of
 from .folds import folds_of
 from .frames import FrameRing, add_steps, stored
 from .joins import breaks_in, copy_held, copy_joined, holding, oldest_first
@@ -457,7 +457,7 @@ def _sampler_alike(self:ExperienceReplay):
     "A sampler of the same kind and settings, for other rows"
     s = self.sampler
     if not isinstance(s, Uniform): return copy.deepcopy(s)
-    res = sampler_of(type(s).__name__, s.settings, self.ring.device)
+    res = sampler_of(type(s).__name__, settings_of(s), self.ring.device)
     if isinstance(s, HER): res.reward = s.reward
     return res
 
@@ -525,7 +525,7 @@ def belongings(self:ExperienceReplay, extra=None):
     "Everything to save, while nobody writes"
     with locked(ring := self._ring_now()):
         s = self.sampler
-        try: how,beside = dict(sampler=type(s).__name__, sampler_settings=s.settings),s.beside(ring)
+        try: how,beside = dict(sampler=type(s).__name__, sampler_settings=settings_of(s)),s.beside(ring)
         except AttributeError as e:
             raise ExperienceReplayException(f'a {type(s).__name__} cannot be saved ({e}): '
                                             'make it a subclass of `Uniform`') from e

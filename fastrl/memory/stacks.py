@@ -39,7 +39,7 @@ def check_frames(
         got = [f for f in fields if f.path[0] in ('state','next_state')] or (
             f'{list(dict.fromkeys(f.path[0] for f in fields))}: call the observations so')
         what = f'frames, {stack} of them or one' if stack else \
-            'shape and dtype, with two numbers or more, in a part of a `Dict` 16'
+            'shape and dtype, of two numbers or more, or 16 in a part of a `Dict`'
         raise ValueError(f'with `frame_stack={stack}` a row has a `state` and a `next_state` of the same {what}, '
                          f'got {got}')
     if lacks := [o for o in ('terminated','truncated') if (o,) not in shapes]:

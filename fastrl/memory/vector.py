@@ -8,7 +8,7 @@ Docs: https://fastrl.github.io/fastrl/memory.vector.html.md"""
 
 # %% auto #0
 __all__ = ['unchanged', 'array_of', 'VectorSteps', 'autoreset_name', 'true_next', 'check_mode', 'per_env', 'check_envs',
-           'with_more', 'TakesVectors']
+           'with_more', 'rewards_for', 'TakesVectors']
 
 # %% ../../nbs/05n_memory.vector.ipynb #754bcde4
 import numpy as np, torch
@@ -328,6 +328,17 @@ def with_more(own:dict, more:dict)->dict:
         raise ValueError(f'`add_vector` itself writes the columns {ours}: leave them out')
     return {**own, **more}
 
+def rewards_for(
+    s, # From `VectorSteps.read`
+    columns, # By path what has a `dtype`; `None` before the first row
+)->np.ndarray:
+    """The rewards in float32, which float64 columns would get rounded, and columns of whole numbers would refuse
+    - `s`: From `VectorSteps.read`
+    - `columns`: By path what has a `dtype`; `None` before the first row"""
+    dtype = getattr((columns or {}).get(('reward',)), 'dtype', torch.float32)
+    if dtype.is_floating_point and dtype!=torch.float64: return s.rewards
+    return np.asarray(s.given, np.float64 if dtype==torch.float64 else None).reshape(s.rewards.shape)
+
 # %% ../../nbs/05n_memory.vector.ipynb #5e9563a9
 @patch
 def read(self:VectorSteps,
@@ -342,15 +353,16 @@ def read(self:VectorSteps,
     mode = autoreset_name(autoreset)
     n = len(obs) if type(obs) is np.ndarray and obs.ndim else _count_envs(obs, terminated)
     terminated,truncated = per_env('terminated', terminated, n, bool),per_env('truncated', truncated, n, bool)
-    rewards,over = np.asarray(rewards.float() if _lacks(rewards) else rewards, np.float32),terminated|truncated
+    given = rewards.float() if _lacks(rewards) else rewards
+    rewards,over = np.asarray(given, np.float32),terminated|truncated
     if rewards.shape==(n,1): rewards = rewards[:,0]
     check_envs(n, obs=obs, rewards=rewards, next_obs=next_obs, **columns)
     check_mode(mode, over, infos)
     nxt = true_next(next_obs, over, infos or {}) if mode=='same_step' and np.count_nonzero(over) else next_obs
     if nxt is not next_obs: self._check_finals(obs, nxt, next_obs, over)
     s = self.look(autoreset, mode, obs, over)
-    vars(s).update(rewards=rewards, terminated=terminated, truncated=truncated, over=over, next_obs=next_obs,
-                   true_next=nxt)
+    vars(s).update(rewards=rewards, given=given, terminated=terminated, truncated=truncated, over=over,
+                   next_obs=next_obs, true_next=nxt)
     return s
 
 # %% ../../nbs/05n_memory.vector.ipynb #05ec7a01
@@ -362,7 +374,7 @@ def add_vector(self:TakesVectors,
     *,
     obs, # What the environments showed before the step, `(n_envs, …)`, also nested
     actions, # The actions taken, `(n_envs, …)`
-    rewards, # One for each environment
+    rewards, # One for each environment, or several of them, `(n_envs,k)`
     terminated, # Bools: did the episode end?
     truncated, # Bools: did a time limit cut it off?
     next_obs, # What the environments showed after the step, as `step` gave it
@@ -373,7 +385,7 @@ def add_vector(self:TakesVectors,
     """Add what one `step` of a vector environment gave
     - `obs`: What the environments showed before the step, `(n_envs, …)`, also nested
     - `actions`: The actions taken, `(n_envs, …)`
-    - `rewards`: One for each environment
+    - `rewards`: One for each environment, or several of them, `(n_envs,k)`
     - `terminated`: Bools: did the episode end?
     - `truncated`: Bools: did a time limit cut it off?
     - `next_obs`: What the environments showed after the step, as `step` gave it
@@ -402,7 +414,8 @@ def store_vector(self:TakesVectors,
     if first := not len(self.vectors): # no stored episode has its number
         begin = max(self.ring.total, self.vectors.free_episode(self.ring))
         s.episode_id,self.vectors.next_episode = s.episode_id+begin-self.vectors.next_episode,begin
-    rows = dict(state=s.obs, action=actions, reward=s.rewards, next_state=s.true_next, terminated=s.terminated,
+    rewards = rewards_for(s, self.ring.place.columns if self.ring.fields else None)
+    rows = dict(state=s.obs, action=actions, reward=rewards, next_state=s.true_next, terminated=s.terminated,
                 truncated=s.truncated, env_id=s.env_id, episode_id=s.episode_id, step=s.step)
     try: rows = with_more(rows, more) if more else rows
     except ValueError as e: raise self.refused(str(e)) from e

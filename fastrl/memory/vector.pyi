@@ -7,7 +7,7 @@ from typing import Any, overload
 import numpy as np
 from types import SimpleNamespace
 from ..core import *
-__all__ = ['unchanged', 'array_of', 'VectorSteps', 'autoreset_name', 'true_next', 'check_mode', 'per_env', 'check_envs', 'with_more', 'TakesVectors']
+__all__ = ['unchanged', 'array_of', 'VectorSteps', 'autoreset_name', 'true_next', 'check_mode', 'per_env', 'check_envs', 'with_more', 'rewards_for', 'TakesVectors']
 
 def unchanged(obs, before, n: int) -> np.ndarray:
     """Is the observation of each environment the one from `before`?
@@ -113,6 +113,12 @@ def with_more(own: dict, more: dict) -> dict:
     """The columns that `add_vector` writes, and those that you gave; a `ValueError` if you gave one of the first"""
     ...
 
+def rewards_for(s, columns) -> np.ndarray:
+    """The rewards in float32, which float64 columns would get rounded, and columns of whole numbers would refuse
+    - `s`: From `VectorSteps.read`
+    - `columns`: By path what has a `dtype`; `None` before the first row"""
+    ...
+
 class TakesVectors:
     """A memory with `add_vector`; it has `vectors`, `refused` (its exception), and `store_vector`"""
 
@@ -120,7 +126,7 @@ class TakesVectors:
         """Add what one `step` of a vector environment gave
     - `obs`: What the environments showed before the step, `(n_envs, …)`, also nested
     - `actions`: The actions taken, `(n_envs, …)`
-    - `rewards`: One for each environment
+    - `rewards`: One for each environment, or several of them, `(n_envs,k)`
     - `terminated`: Bools: did the episode end?
     - `truncated`: Bools: did a time limit cut it off?
     - `next_obs`: What the environments showed after the step, as `step` gave it
