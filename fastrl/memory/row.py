@@ -301,7 +301,7 @@ def fits(
     python:bool, # Did it come as Python numbers?
     dtype:torch.dtype, # Of the column
 )->bool:
-    """May `t` go into a column of `dtype`? Ints must survive unchanged; otherwise torch decides which casts are allowed
+    """May `t` go into a column of `dtype`? Ints must survive unchanged, floats not become infinite in half precision
     - `python`: Did it come as Python numbers?
     - `dtype`: Of the column"""
     ints = not (dtype.is_floating_point or dtype.is_complex)
@@ -310,7 +310,9 @@ def fits(
         if not dtype.is_signed and t.dtype!=torch.bool and (t<0).any():
             return False # -1 would survive the round trip through a uint64
         return bool((t.to(dtype).to(t.dtype)==t).all())
-    return torch.can_cast(t.dtype, dtype)
+    if not torch.can_cast(t.dtype, dtype): return False
+    if dtype.itemsize>2 or not dtype.is_floating_point: return True
+    return bool((t.to(dtype).float().isfinite()|~t.isfinite()).all())
 
 # %% ../../nbs/00a_memory.row.ipynb #0e591882
 def tensors_of(
@@ -373,10 +375,13 @@ def check_column(
     - `exact`: Convert Python numbers only?"""
     have = tuple(t.shape[lead:])
     if have!=tuple(shape) or not (t.dtype==dtype or (python or not exact) and fits(t, python, dtype)):
+        casts = (python or not exact) and torch.can_cast(t.dtype, dtype)
+        floats = t.is_floating_point() and not (dtype.is_floating_point or dtype.is_complex)
+        todo = ': some of these numbers are out of its range. The first row' if casts else \
+            ': convert it first, or begin with floats: the first row' if floats else ': convert it first'
+        if casts or floats: todo += ', or a `schema`, says what a column holds'
         raise ValueError(f'`{name}` should be {like(shape, dtype)}, got {like(have, t.dtype)}'
-                         +': convert it first'*(same := have==tuple(shape))
-                         +', or begin with floats: the first row, or a `schema`, says what a column holds'
-                         *(same and t.is_floating_point() and not (dtype.is_floating_point or dtype.is_complex)))
+                         +todo*(have==tuple(shape)))
 
 # %% ../../nbs/00a_memory.row.ipynb #78941902
 def check_names(

@@ -142,7 +142,7 @@ def as_tensor(path, v):
     ...
 
 def fits(t: Tensor, python: bool, dtype: torch.dtype) -> bool:
-    """May `t` go into a column of `dtype`? Ints must survive unchanged; otherwise torch decides which casts are allowed
+    """May `t` go into a column of `dtype`? Ints must survive unchanged, floats not become infinite in half precision
     - `python`: Did it come as Python numbers?
     - `dtype`: Of the column"""
     ...
