@@ -204,7 +204,7 @@ cuts = (0,[[1],[256]]), (0,[[-1],[0]]), (0,torch.ones(2,1)), (1,[.5,1]), (1,torc
 @pytest.mark.parametrize('i,v', cuts, ids=range(len(cuts)))
 def test_never_cut(small, i, v):
     "A number that an int column cannot hold is refused, not cut"
-    with refused('convert it first'): small.add(*put_in(([[1],[2]], [2,3], .1, [[7],[8]], True, [.5,1]), i, v))
+    with refused('out of its range' if i<1 and isinstance(v, list) else 'convert it first'): small.add(*put_in(([[1],[2]], [2,3], .1, [[7],[8]], True, [.5,1]), i, v))
     assert len(small)==1
 
 def test_odd_dtypes():
