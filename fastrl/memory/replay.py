@@ -45,7 +45,7 @@ class ExperienceReplay(OneMoment, Savable, DrawsAhead, DrawsChunks, LearnsOnDevi
         warmup_sz:int=100, # Rows that must be stored before `sample` gives any
         memory:BD=None, # Rows to start from, copied
         sampler=None, # Which rows are drawn: `Uniform()` by default, `Prioritized()`, or your own
-        n_step:int=None, # Fold so many single-step rows into one when sampling; you can change it at any time
+        n_step:int=None, # How many single-step rows to fold into one when sampling; you can change it at any time
         gamma:float=.99, # Discount factor, for `n_step`
         seed:int=None, # Makes the draws reproducible, unless the sampler has a seed of its own
         device='cpu', # Where the rows live
@@ -63,7 +63,7 @@ class ExperienceReplay(OneMoment, Savable, DrawsAhead, DrawsChunks, LearnsOnDevi
         - `warmup_sz`: Rows that must be stored before `sample` gives any
         - `memory`: Rows to start from, copied
         - `sampler`: Which rows are drawn: `Uniform()` by default, `Prioritized()`, or your own
-        - `n_step`: Fold so many single-step rows into one when sampling; you can change it at any time
+        - `n_step`: How many single-step rows to fold into one when sampling; you can change it at any time
         - `gamma`: Discount factor, for `n_step`
         - `seed`: Makes the draws reproducible, unless the sampler has a seed of its own
         - `device`: Where the rows live
@@ -182,14 +182,14 @@ class MemoryNotWarm(ExperienceReplayException):
 def sample(self:ExperienceReplay,
     bs:int=None, # How many; `self.bs` by default
     device=None, # Where the batch should be; where the rows are by default
-    n_batches:int=None, # So many batches, drawn at once
+    n_batches:int=None, # How many batches to draw at once
     **_
-): # -> the batch and the numbers of its rows, or so many such pairs
+): # -> the batch and the numbers of its rows, or `n_batches` such pairs
     """`bs` rows, drawn by the sampler, and their numbers
     - `bs`: How many; `self.bs` by default
     - `device`: Where the batch should be; where the rows are by default
-    - `n_batches`: So many batches, drawn at once
-    - returns: the batch and the numbers of its rows, or so many such pairs"""
+    - `n_batches`: How many batches to draw at once
+    - returns: the batch and the numbers of its rows, or `n_batches` such pairs"""
     if _: refuse_words('sample', _, self.sample, **draw_words)
     if device is not None and type(device) is not torch.device: device = usable_device(device)
     if bs is None: bs = self.bs
@@ -381,19 +381,19 @@ def sample_sequences(self:ExperienceReplay,
     bs:int=None, # How many; `self.bs` by default
     T:int=None, # Steps in each; without it whole episodes
     pad:bool=False, # Also episodes that are shorter, filled up with zeros?
-    burn_in:int=0, # Up to so many earlier steps, to warm up a recurrent state; missing ones are zeros, `mask` False
+    burn_in:int=0, # How many earlier steps at most, to warm up a recurrent state; missing ones are zeros, `mask` False
     device=None, # Where the batch should be
-    n_batches:int=None, # So many batches, drawn at once; they need a `T`
+    n_batches:int=None, # How many batches to draw at once; they need a `T`
     **_
-): # -> a batch of `(bs, burn_in+T, …)` and row numbers `(bs, burn_in+T)`, -1 where there is none, or so many such pairs
+): # -> a batch `(bs, burn_in+T, …)` and row numbers `(bs, burn_in+T)`, -1 for none; or `n_batches` such pairs
     """Runs of rows that follow one another, as they are stored; a `weight` is `(bs,1)`, for errors of shape `(bs,T)`
     - `bs`: How many; `self.bs` by default
     - `T`: Steps in each; without it whole episodes
     - `pad`: Also episodes that are shorter, filled up with zeros?
-    - `burn_in`: Up to so many earlier steps, to warm up a recurrent state; missing ones are zeros, `mask` False
+    - `burn_in`: How many earlier steps at most, to warm up a recurrent state; missing ones are zeros, `mask` False
     - `device`: Where the batch should be
-    - `n_batches`: So many batches, drawn at once; they need a `T`
-    - returns: a batch of `(bs, burn_in+T, …)` and row numbers `(bs, burn_in+T)`, -1 where there is none, or so many such pairs"""
+    - `n_batches`: How many batches to draw at once; they need a `T`
+    - returns: a batch `(bs, burn_in+T, …)` and row numbers `(bs, burn_in+T)`, -1 for none; or `n_batches` such pairs"""
     if _: refuse_words('sample_sequences', _, self.sample_sequences, **sequence_words)
     bs,T = self.bs if bs is None else _valid('bs', bs),T if T is None else _valid('T', T)
     burn_in = _valid('burn_in', burn_in, 0)

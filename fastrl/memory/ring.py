@@ -280,14 +280,14 @@ def draw(self:Ring,
     bs:int, # How many
     device=None, # Where the batch should be
     read=None, # `read(ring, idxs)` → packed rows (or a list of columns) and more columns; else the rows as they are
-    n_batches:int=None, # So many batches, all of them as of this moment
+    n_batches:int=None, # How many batches, all of them as of this moment
 ): # -> (BD, row numbers), or `Batches` of them
     """The batch that `sampler` chooses, read before any of its rows can change
     - `sampler`: Has `draw(ring, bs)` → row numbers, `(bs,)` or `(bs,T)`, -1 for a row of zeros, and a dict of columns
     - `bs`: How many
     - `device`: Where the batch should be
     - `read`: `read(ring, idxs)` → packed rows (or a list of columns) and more columns; else the rows as they are
-    - `n_batches`: So many batches, all of them as of this moment
+    - `n_batches`: How many batches, all of them as of this moment
     - returns: (BD, row numbers), or `Batches` of them"""
     place = self.place
     if device is not None and torch.device(device)==place.device: device = None

@@ -126,7 +126,7 @@ class Ring:
     - `bs`: How many
     - `device`: Where the batch should be
     - `read`: `read(ring, idxs)` → packed rows (or a list of columns) and more columns; else the rows as they are
-    - `n_batches`: So many batches, all of them as of this moment
+    - `n_batches`: How many batches, all of them as of this moment
     - returns: (BD, row numbers), or `Batches` of them"""
         ...
 
