@@ -50,7 +50,7 @@ class ExperienceReplay(OneMoment, Savable, DrawsAhead, DrawsChunks, LearnsOnDevi
         seed:int=None, # Makes the draws reproducible, unless the sampler has a seed of its own
         device='cpu', # Where the rows live
         shared:bool=False, # In shared memory, where other processes see the same rows?
-        path=None, # A file to live in; a file that a memory left is opened with its rows
+        path=None, # A file to live in; if a memory left one there, it is opened with its rows
         schema:dict=None, # The columns, `{name: (shape, dtype)}`; `(shape, dtype, 'later')` if rows come without it
         freeze_memory:bool=False, # Keep the first `max_sz` rows, and drop what comes later?
         frame_stack:int=None, # Frames in a `state`, each stored once; 0: a `state` is one observation, no stack
@@ -68,7 +68,7 @@ class ExperienceReplay(OneMoment, Savable, DrawsAhead, DrawsChunks, LearnsOnDevi
         - `seed`: Makes the draws reproducible, unless the sampler has a seed of its own
         - `device`: Where the rows live
         - `shared`: In shared memory, where other processes see the same rows?
-        - `path`: A file to live in; a file that a memory left is opened with its rows
+        - `path`: A file to live in; if a memory left one there, it is opened with its rows
         - `schema`: The columns, `{name: (shape, dtype)}`; `(shape, dtype, 'later')` if rows come without it
         - `freeze_memory`: Keep the first `max_sz` rows, and drop what comes later?
         - `frame_stack`: Frames in a `state`, each stored once; 0: a `state` is one observation, no stack
@@ -209,7 +209,7 @@ def _refuse_fold(sampler):
 
 @patch
 def check_warm(self:ExperienceReplay):
-    "Raise a `MemoryNotWarm` if batches are not drawn yet"
+    "Raise a `MemoryNotWarm` while too few rows are stored to draw a batch"
     n,need = len(self.ring) or len(self._ring_now()),self.warmup_sz if self.warmup_sz>0 else 1
     if n<need:
         raise MemoryNotWarm(f'{n} rows are stored, and {need} are needed before the first batch: '
@@ -361,13 +361,13 @@ def cut(self:ExperienceReplay)->ExperienceReplay:
 def put(self:ExperienceReplay,
     name:str, # The column
     idxs, # Row numbers as they were drawn, `(n,)` or `(bs,T)`; -1 names none
-    values, # Their shape, followed by that of a row
+    values, # In the shape of `idxs`, followed by that of a row
     serials=None, # The batch's column `serial`; without it the rows are taken as they are now
 )->int: # How many rows are gone
     """Write `values` into the rows `idxs` that were not overwritten
     - `name`: The column
     - `idxs`: Row numbers as they were drawn, `(n,)` or `(bs,T)`; -1 names none
-    - `values`: Their shape, followed by that of a row
+    - `values`: In the shape of `idxs`, followed by that of a row
     - `serials`: The batch's column `serial`; without it the rows are taken as they are now
     - returns: How many rows are gone"""
     try:

@@ -52,7 +52,7 @@ class ExperienceReplay(OneMoment, Savable, DrawsAhead, DrawsChunks, LearnsOnDevi
         - `seed`: Makes the draws reproducible, unless the sampler has a seed of its own
         - `device`: Where the rows live
         - `shared`: In shared memory, where other processes see the same rows?
-        - `path`: A file to live in; a file that a memory left is opened with its rows
+        - `path`: A file to live in; if a memory left one there, it is opened with its rows
         - `schema`: The columns, `{name: (shape, dtype)}`; `(shape, dtype, 'later')` if rows come without it
         - `freeze_memory`: Keep the first `max_sz` rows, and drop what comes later?
         - `frame_stack`: Frames in a `state`, each stored once; 0: a `state` is one observation, no stack
@@ -91,7 +91,7 @@ class ExperienceReplay(OneMoment, Savable, DrawsAhead, DrawsChunks, LearnsOnDevi
         ...
 
     def check_warm(self):
-        """Raise a `MemoryNotWarm` if batches are not drawn yet"""
+        """Raise a `MemoryNotWarm` while too few rows are stored to draw a batch"""
         ...
 
     @property
@@ -131,7 +131,7 @@ class ExperienceReplay(OneMoment, Savable, DrawsAhead, DrawsChunks, LearnsOnDevi
         """Write `values` into the rows `idxs` that were not overwritten
     - `name`: The column
     - `idxs`: Row numbers as they were drawn, `(n,)` or `(bs,T)`; -1 names none
-    - `values`: Their shape, followed by that of a row
+    - `values`: In the shape of `idxs`, followed by that of a row
     - `serials`: The batch's column `serial`; without it the rows are taken as they are now
     - returns: How many rows are gone"""
         ...

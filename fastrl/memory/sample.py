@@ -109,7 +109,7 @@ def sure(self:Uniform)->bool:
 
 @patch
 def update(self:Uniform, ring, idxs, td_errors):
-    "The TD errors of rows are known; `Uniform` ignores them"
+    "Take the TD errors of the rows `idxs`; `Uniform` ignores them"
 
 # %% ../../nbs/03_memory.sample.ipynb #98b4aa6d
 @patch
@@ -189,7 +189,7 @@ class Prioritized(Uniform):
         normalize:str='batch', # Where the largest weight is 1: in the `'batch'`, or in the whole `'memory'`
         seed:int=None, # Makes the draws reproducible
         device='cpu', # No longer needed: rows are drawn where they live
-        eta:float=.9, # A sequence's priority: so much of its largest TD error, the rest of their mean
+        eta:float=.9, # A sequence's priority is `eta` times its largest TD error plus `1-eta` times their mean
         **_
     ):
         """- `alpha`: 0 draws uniformly, 1 in proportion to the TD error
@@ -199,7 +199,7 @@ class Prioritized(Uniform):
         - `normalize`: Where the largest weight is 1: in the `'batch'`, or in the whole `'memory'`
         - `seed`: Makes the draws reproducible
         - `device`: No longer needed: rows are drawn where they live
-        - `eta`: A sequence's priority: so much of its largest TD error, the rest of their mean"""
+        - `eta`: A sequence's priority is `eta` times its largest TD error plus `1-eta` times their mean"""
         if _: refuse_words('Prioritized', _, Prioritized, beta_frames='beta_steps', beta_annealing_steps='beta_steps',
                            epsilon='eps', priority_key="memory.update_td(td_errors, idxs, batch['serial'])",
                            beta_start='beta', max_capacity='ExperienceReplay(max_sz=…, sampler=Prioritized())')
@@ -215,7 +215,7 @@ class Prioritized(Uniform):
 
     @property
     def alpha(self)->float:
-        "How much TD errors matter; set anew, also for those that are known, unless it was 0"
+        "How much TD errors matter; a new value counts for known ones, too, unless the old one was 0"
         return vars(self).get('alpha', .6)
     @alpha.setter
     def alpha(self, value):
@@ -279,7 +279,7 @@ def _drop_forgotten(self:Prioritized, ring, stop):
 def leave_out(self:Prioritized,
     slots, # An array of row numbers
 ):
-    """These rows are half written: they are not drawn until they are written anew
+    """Draw none of these rows, which are half written, until they are written anew
     - `slots`: An array of row numbers"""
     self.tree.update(slots, torch.zeros(len(slots), device='cpu'))
 

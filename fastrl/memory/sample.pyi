@@ -75,7 +75,7 @@ class Uniform:
         ...
 
     def update(self, ring, idxs, td_errors):
-        """The TD errors of rows are known; `Uniform` ignores them"""
+        """Take the TD errors of the rows `idxs`; `Uniform` ignores them"""
         ...
 
     def belong(self, ring: Ring):
@@ -131,12 +131,12 @@ class Prioritized(Uniform):
         - `normalize`: Where the largest weight is 1: in the `'batch'`, or in the whole `'memory'`
         - `seed`: Makes the draws reproducible
         - `device`: No longer needed: rows are drawn where they live
-        - `eta`: A sequence's priority: so much of its largest TD error, the rest of their mean"""
+        - `eta`: A sequence's priority is `eta` times its largest TD error plus `1-eta` times their mean"""
         ...
 
     @property
     def alpha(self) -> float:
-        """How much TD errors matter; set anew, also for those that are known, unless it was 0"""
+        """How much TD errors matter; a new value counts for known ones, too, unless the old one was 0"""
         ...
 
     @alpha.setter
@@ -163,7 +163,7 @@ class Prioritized(Uniform):
         ...
 
     def leave_out(self, slots):
-        """These rows are half written: they are not drawn until they are written anew
+        """Draw none of these rows, which are half written, until they are written anew
     - `slots`: An array of row numbers"""
         ...
 
