@@ -45,12 +45,12 @@ class ExperienceReplay(OneMoment, Savable, DrawsAhead, DrawsChunks, LearnsOnDevi
         warmup_sz:int=100, # Rows that must be stored before `sample` gives any
         memory:BD=None, # Rows to start from, copied
         sampler=None, # Which rows are drawn: `Uniform()` by default, `Prioritized()`, or your own
-        n_step:int=None, # Fold so many single-step rows into one when sampling; you can change it at any time
+        n_step:int=None, # How many single-step rows to fold into one when sampling; you can change it at any time
         gamma:float=.99, # Discount factor, for `n_step`
         seed:int=None, # Makes the draws reproducible, unless the sampler has a seed of its own
         device='cpu', # Where the rows live
         shared:bool=False, # In shared memory, where other processes see the same rows?
-        path=None, # A file to live in; a file that a memory left is opened with its rows
+        path=None, # A file to live in; if a memory left one there, it is opened with its rows
         schema:dict=None, # The columns, `{name: (shape, dtype)}`; `(shape, dtype, 'later')` if rows come without it
         freeze_memory:bool=False, # Keep the first `max_sz` rows, and drop what comes later?
         frame_stack:int=None, # Frames in a `state`, each stored once; 0: a `state` is one observation, no stack
@@ -63,12 +63,12 @@ class ExperienceReplay(OneMoment, Savable, DrawsAhead, DrawsChunks, LearnsOnDevi
         - `warmup_sz`: Rows that must be stored before `sample` gives any
         - `memory`: Rows to start from, copied
         - `sampler`: Which rows are drawn: `Uniform()` by default, `Prioritized()`, or your own
-        - `n_step`: Fold so many single-step rows into one when sampling; you can change it at any time
+        - `n_step`: How many single-step rows to fold into one when sampling; you can change it at any time
         - `gamma`: Discount factor, for `n_step`
         - `seed`: Makes the draws reproducible, unless the sampler has a seed of its own
         - `device`: Where the rows live
         - `shared`: In shared memory, where other processes see the same rows?
-        - `path`: A file to live in; a file that a memory left is opened with its rows
+        - `path`: A file to live in; if a memory left one there, it is opened with its rows
         - `schema`: The columns, `{name: (shape, dtype)}`; `(shape, dtype, 'later')` if rows come without it
         - `freeze_memory`: Keep the first `max_sz` rows, and drop what comes later?
         - `frame_stack`: Frames in a `state`, each stored once; 0: a `state` is one observation, no stack
@@ -182,14 +182,14 @@ class MemoryNotWarm(ExperienceReplayException):
 def sample(self:ExperienceReplay,
     bs:int=None, # How many; `self.bs` by default
     device=None, # Where the batch should be; where the rows are by default
-    n_batches:int=None, # So many batches, drawn at once
+    n_batches:int=None, # How many batches to draw at once
     **_
-): # -> the batch and the numbers of its rows, or so many such pairs
+): # -> the batch and the numbers of its rows, or `n_batches` such pairs
     """`bs` rows, drawn by the sampler, and their numbers
     - `bs`: How many; `self.bs` by default
     - `device`: Where the batch should be; where the rows are by default
-    - `n_batches`: So many batches, drawn at once
-    - returns: the batch and the numbers of its rows, or so many such pairs"""
+    - `n_batches`: How many batches to draw at once
+    - returns: the batch and the numbers of its rows, or `n_batches` such pairs"""
     if _: refuse_words('sample', _, self.sample, **draw_words)
     if device is not None and type(device) is not torch.device: device = usable_device(device)
     if bs is None: bs = self.bs
@@ -209,7 +209,7 @@ def _refuse_fold(sampler):
 
 @patch
 def check_warm(self:ExperienceReplay):
-    "Raise a `MemoryNotWarm` if batches are not drawn yet"
+    "Raise a `MemoryNotWarm` while too few rows are stored to draw a batch"
     n,need = len(self.ring) or len(self._ring_now()),self.warmup_sz if self.warmup_sz>0 else 1
     if n<need:
         raise MemoryNotWarm(f'{n} rows are stored, and {need} are needed before the first batch: '
@@ -361,13 +361,13 @@ def cut(self:ExperienceReplay)->ExperienceReplay:
 def put(self:ExperienceReplay,
     name:str, # The column
     idxs, # Row numbers as they were drawn, `(n,)` or `(bs,T)`; -1 names none
-    values, # Their shape, followed by that of a row
+    values, # In the shape of `idxs`, followed by that of a row
     serials=None, # The batch's column `serial`; without it the rows are taken as they are now
 )->int: # How many rows are gone
     """Write `values` into the rows `idxs` that were not overwritten
     - `name`: The column
     - `idxs`: Row numbers as they were drawn, `(n,)` or `(bs,T)`; -1 names none
-    - `values`: Their shape, followed by that of a row
+    - `values`: In the shape of `idxs`, followed by that of a row
     - `serials`: The batch's column `serial`; without it the rows are taken as they are now
     - returns: How many rows are gone"""
     try:
@@ -381,19 +381,19 @@ def sample_sequences(self:ExperienceReplay,
     bs:int=None, # How many; `self.bs` by default
     T:int=None, # Steps in each; without it whole episodes
     pad:bool=False, # Also episodes that are shorter, filled up with zeros?
-    burn_in:int=0, # Up to so many earlier steps, to warm up a recurrent state; missing ones are zeros, `mask` False
+    burn_in:int=0, # How many earlier steps at most, to warm up a recurrent state; missing ones are zeros, `mask` False
     device=None, # Where the batch should be
-    n_batches:int=None, # So many batches, drawn at once; they need a `T`
+    n_batches:int=None, # How many batches to draw at once; they need a `T`
     **_
-): # -> a batch of `(bs, burn_in+T, …)` and row numbers `(bs, burn_in+T)`, -1 where there is none, or so many such pairs
+): # -> a batch `(bs, burn_in+T, …)` and row numbers `(bs, burn_in+T)`, -1 for none; or `n_batches` such pairs
     """Runs of rows that follow one another, as they are stored; a `weight` is `(bs,1)`, for errors of shape `(bs,T)`
     - `bs`: How many; `self.bs` by default
     - `T`: Steps in each; without it whole episodes
     - `pad`: Also episodes that are shorter, filled up with zeros?
-    - `burn_in`: Up to so many earlier steps, to warm up a recurrent state; missing ones are zeros, `mask` False
+    - `burn_in`: How many earlier steps at most, to warm up a recurrent state; missing ones are zeros, `mask` False
     - `device`: Where the batch should be
-    - `n_batches`: So many batches, drawn at once; they need a `T`
-    - returns: a batch of `(bs, burn_in+T, …)` and row numbers `(bs, burn_in+T)`, -1 where there is none, or so many such pairs"""
+    - `n_batches`: How many batches to draw at once; they need a `T`
+    - returns: a batch `(bs, burn_in+T, …)` and row numbers `(bs, burn_in+T)`, -1 for none; or `n_batches` such pairs"""
     if _: refuse_words('sample_sequences', _, self.sample_sequences, **sequence_words)
     bs,T = self.bs if bs is None else _valid('bs', bs),T if T is None else _valid('T', T)
     burn_in = _valid('burn_in', burn_in, 0)

@@ -47,12 +47,12 @@ class ExperienceReplay(OneMoment, Savable, DrawsAhead, DrawsChunks, LearnsOnDevi
         - `warmup_sz`: Rows that must be stored before `sample` gives any
         - `memory`: Rows to start from, copied
         - `sampler`: Which rows are drawn: `Uniform()` by default, `Prioritized()`, or your own
-        - `n_step`: Fold so many single-step rows into one when sampling; you can change it at any time
+        - `n_step`: How many single-step rows to fold into one when sampling; you can change it at any time
         - `gamma`: Discount factor, for `n_step`
         - `seed`: Makes the draws reproducible, unless the sampler has a seed of its own
         - `device`: Where the rows live
         - `shared`: In shared memory, where other processes see the same rows?
-        - `path`: A file to live in; a file that a memory left is opened with its rows
+        - `path`: A file to live in; if a memory left one there, it is opened with its rows
         - `schema`: The columns, `{name: (shape, dtype)}`; `(shape, dtype, 'later')` if rows come without it
         - `freeze_memory`: Keep the first `max_sz` rows, and drop what comes later?
         - `frame_stack`: Frames in a `state`, each stored once; 0: a `state` is one observation, no stack
@@ -86,12 +86,12 @@ class ExperienceReplay(OneMoment, Savable, DrawsAhead, DrawsChunks, LearnsOnDevi
         """`bs` rows, drawn by the sampler, and their numbers
     - `bs`: How many; `self.bs` by default
     - `device`: Where the batch should be; where the rows are by default
-    - `n_batches`: So many batches, drawn at once
-    - returns: the batch and the numbers of its rows, or so many such pairs"""
+    - `n_batches`: How many batches to draw at once
+    - returns: the batch and the numbers of its rows, or `n_batches` such pairs"""
         ...
 
     def check_warm(self):
-        """Raise a `MemoryNotWarm` if batches are not drawn yet"""
+        """Raise a `MemoryNotWarm` while too few rows are stored to draw a batch"""
         ...
 
     @property
@@ -131,7 +131,7 @@ class ExperienceReplay(OneMoment, Savable, DrawsAhead, DrawsChunks, LearnsOnDevi
         """Write `values` into the rows `idxs` that were not overwritten
     - `name`: The column
     - `idxs`: Row numbers as they were drawn, `(n,)` or `(bs,T)`; -1 names none
-    - `values`: Their shape, followed by that of a row
+    - `values`: In the shape of `idxs`, followed by that of a row
     - `serials`: The batch's column `serial`; without it the rows are taken as they are now
     - returns: How many rows are gone"""
         ...
@@ -141,10 +141,10 @@ class ExperienceReplay(OneMoment, Savable, DrawsAhead, DrawsChunks, LearnsOnDevi
     - `bs`: How many; `self.bs` by default
     - `T`: Steps in each; without it whole episodes
     - `pad`: Also episodes that are shorter, filled up with zeros?
-    - `burn_in`: Up to so many earlier steps, to warm up a recurrent state; missing ones are zeros, `mask` False
+    - `burn_in`: How many earlier steps at most, to warm up a recurrent state; missing ones are zeros, `mask` False
     - `device`: Where the batch should be
-    - `n_batches`: So many batches, drawn at once; they need a `T`
-    - returns: a batch of `(bs, burn_in+T, …)` and row numbers `(bs, burn_in+T)`, -1 where there is none, or so many such pairs"""
+    - `n_batches`: How many batches to draw at once; they need a `T`
+    - returns: a batch `(bs, burn_in+T, …)` and row numbers `(bs, burn_in+T)`, -1 for none; or `n_batches` such pairs"""
         ...
 
     def extend(self, other) -> ExperienceReplay:

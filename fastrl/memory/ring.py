@@ -37,14 +37,14 @@ class Ring:
         schema:dict=None, # `{name: (shape, dtype)}`, nested as a step is; without it the first row decides
         device='cpu', # Where the rows live
         shared:bool=False, # In shared memory, where other processes see the same rows?
-        path=None, # A file to live in; a file that a ring left is opened with its rows
+        path=None, # A file to live in; if a ring left one there, it is opened with its rows
         about:dict=None, # What a new file should say of its rows; an opened one tells it in `place.about`
     ):
         """- `capacity`: The most rows it holds; without it the ring grows
         - `schema`: `{name: (shape, dtype)}`, nested as a step is; without it the first row decides
         - `device`: Where the rows live
         - `shared`: In shared memory, where other processes see the same rows?
-        - `path`: A file to live in; a file that a ring left is opened with its rows
+        - `path`: A file to live in; if a ring left one there, it is opened with its rows
         - `about`: What a new file should say of its rows; an opened one tells it in `place.about`"""
         self.capacity = None if capacity is None else whole_number('capacity', capacity)
         self.place = Place(device, shared, path)
@@ -168,7 +168,7 @@ def device(self:Ring)->torch.device:
 # %% ../../nbs/01_memory.ring.ipynb #a2545ad9
 @patch(as_prop=True)
 def total(self:Ring)->int:
-    "How many rows were ever written, and numbers that `clear` skipped"
+    "How many rows were ever written, plus the numbers that `clear` skipped"
     return self.serials.total
 @patch(as_prop=True)
 def pointer(self:Ring)->int:
@@ -265,11 +265,11 @@ def serial(self:Ring,
 @patch
 def holds(self:Ring,
     idxs, # Row numbers, of any shape; -1 names none
-    serials=None, # As many, from `serial` or a batch; without them: is anything stored there?
+    serials=None, # Their serial numbers, from `serial` or a batch; without them: is anything stored there?
 )->Tensor: # bool, in the shape of `idxs`
     """Are these rows still the ones that had these serial numbers?
     - `idxs`: Row numbers, of any shape; -1 names none
-    - `serials`: As many, from `serial` or a batch; without them: is anything stored there?
+    - `serials`: Their serial numbers, from `serial` or a batch; without them: is anything stored there?
     - returns: bool, in the shape of `idxs`"""
     return self.serials.hold(idxs, serials)
 
@@ -280,14 +280,14 @@ def draw(self:Ring,
     bs:int, # How many
     device=None, # Where the batch should be
     read=None, # `read(ring, idxs)` → packed rows (or a list of columns) and more columns; else the rows as they are
-    n_batches:int=None, # So many batches, all of them as of this moment
+    n_batches:int=None, # How many batches, all of them as of this moment
 ): # -> (BD, row numbers), or `Batches` of them
     """The batch that `sampler` chooses, read before any of its rows can change
     - `sampler`: Has `draw(ring, bs)` → row numbers, `(bs,)` or `(bs,T)`, -1 for a row of zeros, and a dict of columns
     - `bs`: How many
     - `device`: Where the batch should be
     - `read`: `read(ring, idxs)` → packed rows (or a list of columns) and more columns; else the rows as they are
-    - `n_batches`: So many batches, all of them as of this moment
+    - `n_batches`: How many batches, all of them as of this moment
     - returns: (BD, row numbers), or `Batches` of them"""
     place = self.place
     if device is not None and torch.device(device)==place.device: device = None
@@ -396,13 +396,13 @@ def _draw_several(self:Ring, sampler, bs, k):
 def put(self:Ring,
     name:str, # The column; of a nested one the whole or a leaf, `'obs.arm'`
     idxs, # Row numbers, of any shape; -1 names none
-    values, # Their shape, and behind it that of a row
+    values, # In the shape of `idxs`, followed by that of a row
     serials=None, # From the batch, as many as `idxs`; without it the rows are taken as they are now
 )->int: # How many rows were gone
     """Write `values` into rows that were not overwritten
     - `name`: The column; of a nested one the whole or a leaf, `'obs.arm'`
     - `idxs`: Row numbers, of any shape; -1 names none
-    - `values`: Their shape, and behind it that of a row
+    - `values`: In the shape of `idxs`, followed by that of a row
     - `serials`: From the batch, as many as `idxs`; without it the rows are taken as they are now
     - returns: How many rows were gone"""
     with self if self.place.others else self._rows_lock:

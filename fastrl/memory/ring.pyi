@@ -27,7 +27,7 @@ class Ring:
         - `schema`: `{name: (shape, dtype)}`, nested as a step is; without it the first row decides
         - `device`: Where the rows live
         - `shared`: In shared memory, where other processes see the same rows?
-        - `path`: A file to live in; a file that a ring left is opened with its rows
+        - `path`: A file to live in; if a ring left one there, it is opened with its rows
         - `about`: What a new file should say of its rows; an opened one tells it in `place.about`"""
         ...
 
@@ -86,7 +86,7 @@ class Ring:
 
     @property
     def total(self) -> int:
-        """How many rows were ever written, and numbers that `clear` skipped"""
+        """How many rows were ever written, plus the numbers that `clear` skipped"""
         ...
 
     @property
@@ -116,7 +116,7 @@ class Ring:
     def holds(self, idxs, serials: Any=None) -> Tensor:
         """Are these rows still the ones that had these serial numbers?
     - `idxs`: Row numbers, of any shape; -1 names none
-    - `serials`: As many, from `serial` or a batch; without them: is anything stored there?
+    - `serials`: Their serial numbers, from `serial` or a batch; without them: is anything stored there?
     - returns: bool, in the shape of `idxs`"""
         ...
 
@@ -126,7 +126,7 @@ class Ring:
     - `bs`: How many
     - `device`: Where the batch should be
     - `read`: `read(ring, idxs)` → packed rows (or a list of columns) and more columns; else the rows as they are
-    - `n_batches`: So many batches, all of them as of this moment
+    - `n_batches`: How many batches, all of them as of this moment
     - returns: (BD, row numbers), or `Batches` of them"""
         ...
 
@@ -134,7 +134,7 @@ class Ring:
         """Write `values` into rows that were not overwritten
     - `name`: The column; of a nested one the whole or a leaf, `'obs.arm'`
     - `idxs`: Row numbers, of any shape; -1 names none
-    - `values`: Their shape, and behind it that of a row
+    - `values`: In the shape of `idxs`, followed by that of a row
     - `serials`: From the batch, as many as `idxs`; without it the rows are taken as they are now
     - returns: How many rows were gone"""
         ...

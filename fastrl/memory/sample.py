@@ -1,6 +1,6 @@
 """Which rows of a memory are drawn
 
-A learner that draws from the same random stream as its environment or its network changes both whenever it draws; and nobody can debug a run that cannot be repeated. Here each sampler owns its generator: a seed repeats its draws, and no other random number moves. `Uniform` and `Prioritized` choose the rows of a batch, and `HER` gives them goals that were reached; a [`Walk`](02a_memory.walk.ipynb) makes several steps of each, and a [`Mixture`](02d_memory.mixture.ipynb) draws from several memories.
+If a learner draws from the same random stream as its environment or its network, each draw changes both; and nobody can debug a run that cannot be repeated. Here each sampler owns its generator: a seed repeats its draws, and no other random number moves. `Uniform` and `Prioritized` choose the rows of a batch, and `HER` gives them goals that were reached; a [`Walk`](02a_memory.walk.ipynb) turns each into several steps, and a [`Mixture`](02d_memory.mixture.ipynb) draws from several memories.
 
 Docs: https://fastrl.github.io/fastrl/memory.sample.html.md"""
 
@@ -72,11 +72,11 @@ def own(self:Uniform)->torch.Generator:
 def draw(self:Uniform,
     ring:Ring,
     bs:int, # How many to draw
-    n_batches:int=1, # Of so many batches, one after the other
+    n_batches:int=1, # How many such batches, one after the other
 ): # -> row numbers `(bs*n_batches,)`, and columns that the draw adds to the batch
     """Choose the rows of the next batch
     - `bs`: How many to draw
-    - `n_batches`: Of so many batches, one after the other
+    - `n_batches`: How many such batches, one after the other
     - returns: row numbers `(bs*n_batches,)`, and columns that the draw adds to the batch"""
     if not (n := len(ring)): raise ValueError('there are no rows to draw from yet: add some first')
     at,k = self.skip(bs*n_batches),bs*n_batches
@@ -109,7 +109,7 @@ def sure(self:Uniform)->bool:
 
 @patch
 def update(self:Uniform, ring, idxs, td_errors):
-    "The TD errors of rows are known; `Uniform` ignores them"
+    "Take the TD errors of the rows `idxs`; `Uniform` ignores them"
 
 # %% ../../nbs/03_memory.sample.ipynb #98b4aa6d
 @patch
@@ -189,7 +189,7 @@ class Prioritized(Uniform):
         normalize:str='batch', # Where the largest weight is 1: in the `'batch'`, or in the whole `'memory'`
         seed:int=None, # Makes the draws reproducible
         device='cpu', # No longer needed: rows are drawn where they live
-        eta:float=.9, # A sequence's priority: so much of its largest TD error, the rest of their mean
+        eta:float=.9, # A sequence's priority is `eta` times its largest TD error plus `1-eta` times their mean
         **_
     ):
         """- `alpha`: 0 draws uniformly, 1 in proportion to the TD error
@@ -199,7 +199,7 @@ class Prioritized(Uniform):
         - `normalize`: Where the largest weight is 1: in the `'batch'`, or in the whole `'memory'`
         - `seed`: Makes the draws reproducible
         - `device`: No longer needed: rows are drawn where they live
-        - `eta`: A sequence's priority: so much of its largest TD error, the rest of their mean"""
+        - `eta`: A sequence's priority is `eta` times its largest TD error plus `1-eta` times their mean"""
         if _: refuse_words('Prioritized', _, Prioritized, beta_frames='beta_steps', beta_annealing_steps='beta_steps',
                            epsilon='eps', priority_key="memory.update_td(td_errors, idxs, batch['serial'])",
                            beta_start='beta', max_capacity='ExperienceReplay(max_sz=…, sampler=Prioritized())')
@@ -215,7 +215,7 @@ class Prioritized(Uniform):
 
     @property
     def alpha(self)->float:
-        "How much TD errors matter; set anew, also for those that are known, unless it was 0"
+        "How much TD errors matter; a new value counts for known ones, too, unless the old one was 0"
         return vars(self).get('alpha', .6)
     @alpha.setter
     def alpha(self, value):
@@ -279,7 +279,7 @@ def _drop_forgotten(self:Prioritized, ring, stop):
 def leave_out(self:Prioritized,
     slots, # An array of row numbers
 ):
-    """These rows are half written: they are not drawn until they are written anew
+    """Draw none of these rows, which are half written, until they are written anew
     - `slots`: An array of row numbers"""
     self.tree.update(slots, torch.zeros(len(slots), device='cpu'))
 
@@ -330,11 +330,11 @@ def betas(self:Prioritized,
 def draw(self:Prioritized,
     ring:Ring,
     bs:int, # How many to draw
-    n_batches:int=1, # Of so many batches, one after the other
+    n_batches:int=1, # How many such batches, one after the other
 ): # -> row numbers `(bs*n_batches,)`, and the column `weight`
     """Choose the rows of the next batch, and how much each counts
     - `bs`: How many to draw
-    - `n_batches`: Of so many batches, one after the other
+    - `n_batches`: How many such batches, one after the other
     - returns: row numbers `(bs*n_batches,)`, and the column `weight`"""
     if not ring.total: raise ValueError('there are no rows to draw from yet: add some first')
     idxs,weight = SumTree.throw(*self._aim(ring, bs, n_batches))
@@ -478,11 +478,11 @@ class HER(Uniform):
 def draw(self:HER,
     ring:Ring,
     bs:int, # How many to draw
-    n_batches:int=1, # Of so many batches, one after the other
+    n_batches:int=1, # How many such batches, one after the other
 ): # -> row numbers `(bs*n_batches,)`, and columns that the draw adds to the batch
     """Choose the rows of the next batch, as `Uniform` does
     - `bs`: How many to draw
-    - `n_batches`: Of so many batches, one after the other
+    - `n_batches`: How many such batches, one after the other
     - returns: row numbers `(bs*n_batches,)`, and columns that the draw adds to the batch"""
     self.belong(ring)
     self.bs = bs

@@ -1,6 +1,6 @@
 """Which rows of a memory are drawn
 
-A learner that draws from the same random stream as its environment or its network changes both whenever it draws; and nobody can debug a run that cannot be repeated. Here each sampler owns its generator: a seed repeats its draws, and no other random number moves. `Uniform` and `Prioritized` choose the rows of a batch, and `HER` gives them goals that were reached; a [`Walk`](02a_memory.walk.ipynb) makes several steps of each, and a [`Mixture`](02d_memory.mixture.ipynb) draws from several memories.
+If a learner draws from the same random stream as its environment or its network, each draw changes both; and nobody can debug a run that cannot be repeated. Here each sampler owns its generator: a seed repeats its draws, and no other random number moves. `Uniform` and `Prioritized` choose the rows of a batch, and `HER` gives them goals that were reached; a [`Walk`](02a_memory.walk.ipynb) turns each into several steps, and a [`Mixture`](02d_memory.mixture.ipynb) draws from several memories.
 
 Docs: https://fastrl.github.io/fastrl/memory.sample.html.md"""
 from typing import Any, overload
@@ -54,7 +54,7 @@ class Uniform:
     def draw(self, ring: Ring, bs: int, n_batches: int=1):
         """Choose the rows of the next batch
     - `bs`: How many to draw
-    - `n_batches`: Of so many batches, one after the other
+    - `n_batches`: How many such batches, one after the other
     - returns: row numbers `(bs*n_batches,)`, and columns that the draw adds to the batch"""
         ...
 
@@ -75,7 +75,7 @@ class Uniform:
         ...
 
     def update(self, ring, idxs, td_errors):
-        """The TD errors of rows are known; `Uniform` ignores them"""
+        """Take the TD errors of the rows `idxs`; `Uniform` ignores them"""
         ...
 
     def belong(self, ring: Ring):
@@ -131,12 +131,12 @@ class Prioritized(Uniform):
         - `normalize`: Where the largest weight is 1: in the `'batch'`, or in the whole `'memory'`
         - `seed`: Makes the draws reproducible
         - `device`: No longer needed: rows are drawn where they live
-        - `eta`: A sequence's priority: so much of its largest TD error, the rest of their mean"""
+        - `eta`: A sequence's priority is `eta` times its largest TD error plus `1-eta` times their mean"""
         ...
 
     @property
     def alpha(self) -> float:
-        """How much TD errors matter; set anew, also for those that are known, unless it was 0"""
+        """How much TD errors matter; a new value counts for known ones, too, unless the old one was 0"""
         ...
 
     @alpha.setter
@@ -163,7 +163,7 @@ class Prioritized(Uniform):
         ...
 
     def leave_out(self, slots):
-        """These rows are half written: they are not drawn until they are written anew
+        """Draw none of these rows, which are half written, until they are written anew
     - `slots`: An array of row numbers"""
         ...
 
@@ -185,7 +185,7 @@ class Prioritized(Uniform):
     def draw(self, ring: Ring, bs: int, n_batches: int=1):
         """Choose the rows of the next batch, and how much each counts
     - `bs`: How many to draw
-    - `n_batches`: Of so many batches, one after the other
+    - `n_batches`: How many such batches, one after the other
     - returns: row numbers `(bs*n_batches,)`, and the column `weight`"""
         ...
 
@@ -250,7 +250,7 @@ class HER(Uniform):
     def draw(self, ring: Ring, bs: int, n_batches: int=1):
         """Choose the rows of the next batch, as `Uniform` does
     - `bs`: How many to draw
-    - `n_batches`: Of so many batches, one after the other
+    - `n_batches`: How many such batches, one after the other
     - returns: row numbers `(bs*n_batches,)`, and columns that the draw adds to the batch"""
         ...
 

@@ -1,6 +1,6 @@
 """Which row follows which, and what several steps in a row make
 
-An n-step return, a sequence, a whole episode: each needs the row that follows a row. With many environments that is not the next slot; and at the end of an episode, at the write cursor, or where rows are missing, there is none. A `Walk` links the rows of a `Ring` once, by everything the rows say. Whatever takes more than one step then walks along these links.
+An n-step return, a sequence, a whole episode: each needs the row that follows a row. With many environments that is not the one in the next slot; and at the end of an episode, at the write cursor, or where rows are missing, no row follows. A `Walk` links the rows of a `Ring` once, by everything the rows say. Whatever takes more than one step then walks along these links.
 
 Docs: https://fastrl.github.io/fastrl/memory.walk.html.md"""
 
@@ -269,11 +269,11 @@ def _run_rows(nxt, prv, idxs, T, none, burn=0, base=0, oldest=0):
 @patch
 def runs(self:Walk,
     idxs:Tensor, # `(bs,)`
-    T:int, # At most so many steps
+    T:int, # How many steps at most
 ): # -> row numbers `(bs, T)`, the last one repeated where there are no more, and how many steps there are `(bs,)`
     """The rows that follow each of `idxs`
     - `idxs`: `(bs,)`
-    - `T`: At most so many steps
+    - `T`: How many steps at most
     - returns: row numbers `(bs, T)`, the last one repeated where there are no more, and how many steps there are `(bs,)`"""
     every,steps,*_ = _run_rows(self.nxt, self.prv, idxs.numpy(), T, False)
     return torch.from_numpy(every),torch.from_numpy(steps)
@@ -307,14 +307,14 @@ _few_bits = {torch.float16, torch.bfloat16, *(getattr(torch, o) for o in dir(tor
 def returns(self:Walk,
     reward:Tensor, # One for each row
     idxs:Tensor, # `(bs,)`
-    n:int, # At most so many steps
+    n:int, # How many steps at most
     gamma:float, # What a reward one step later is worth
 ): # -> the last row of each `(bs,)`, how many steps it is, their discounted reward,
    #    and `gamma` to that power, `(bs,1)` each
     """Go `n` steps from each of `idxs`
     - `reward`: One for each row
     - `idxs`: `(bs,)`
-    - `n`: At most so many steps
+    - `n`: How many steps at most
     - `gamma`: What a reward one step later is worth
     - returns: the last row of each `(bs,)`, how many steps it is, their discounted reward, and `gamma` to that power, `(bs,1)` each"""
     if reward.is_cpu and reward.dtype not in _few_bits: # compiled loops lack these
@@ -440,7 +440,7 @@ def draw_runs(self:Walk,
 # %% ../../nbs/02a_memory.walk.ipynb #dcbf71c0
 @compiled
 def _whole_episodes(nxt, prv, tries, most, base, oldest, total, cap):
-    "Which of the rows `tries` begin a whole episode, at `most` so many, and how long these are"
+    "Which of the rows `tries` begin a whole episode, at most `most` of them, and how long these are"
     begin,length,k,cursor = np.empty(most, np.int64),np.empty(most, np.int64),0,(total-base)%cap
     for i in tries:
         if k==most: break

@@ -1,6 +1,6 @@
 """Which row follows which, and what several steps in a row make
 
-An n-step return, a sequence, a whole episode: each needs the row that follows a row. With many environments that is not the next slot; and at the end of an episode, at the write cursor, or where rows are missing, there is none. A `Walk` links the rows of a `Ring` once, by everything the rows say. Whatever takes more than one step then walks along these links.
+An n-step return, a sequence, a whole episode: each needs the row that follows a row. With many environments that is not the one in the next slot; and at the end of an episode, at the write cursor, or where rows are missing, no row follows. A `Walk` links the rows of a `Ring` once, by everything the rows say. Whatever takes more than one step then walks along these links.
 
 Docs: https://fastrl.github.io/fastrl/memory.walk.html.md"""
 from typing import Any, overload
@@ -41,7 +41,7 @@ class Walk(OwnArrays):
     def runs(self, idxs: Tensor, T: int):
         """The rows that follow each of `idxs`
     - `idxs`: `(bs,)`
-    - `T`: At most so many steps
+    - `T`: How many steps at most
     - returns: row numbers `(bs, T)`, the last one repeated where there are no more, and how many steps there are `(bs,)`"""
         ...
 
@@ -49,7 +49,7 @@ class Walk(OwnArrays):
         """Go `n` steps from each of `idxs`
     - `reward`: One for each row
     - `idxs`: `(bs,)`
-    - `n`: At most so many steps
+    - `n`: How many steps at most
     - `gamma`: What a reward one step later is worth
     - returns: the last row of each `(bs,)`, how many steps it is, their discounted reward, and `gamma` to that power, `(bs,1)` each"""
         ...
