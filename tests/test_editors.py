@@ -52,7 +52,7 @@ def recipes():
     "Each recipe as a program"
     cells = [o for o in read_nb(root/'nbs'/'howto'/'recipes.ipynb').cells if '#| hide' not in o.source]
     begin = next(o.source for o in cells if o.cell_type=='code')
-    starts = [i for i,o in enumerate(cells) if o.source.startswith('## …')]
+    starts = [i for i,o in enumerate(cells) if o.source.startswith('### …')]
     return {f'recipe_{i}': '\n'.join([begin, *(o.source for o in cells[i:j] if o.cell_type=='code')])
             for i,j in zip(starts, [*starts[1:], len(cells)])}
 

@@ -80,7 +80,7 @@ def test_recipes(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, 'tempdir', str(tmp_path))
     cells = [o for o in read_nb(root/'nbs'/'howto'/'recipes.ipynb').cells if '#| hide' not in o.source]
     begin = next(o.source for o in cells if o.cell_type=='code')
-    starts = [i for i,o in enumerate(cells) if o.source.startswith('## …')]
+    starts = [i for i,o in enumerate(cells) if o.source.startswith('### …')]
     assert len(starts)>=12
     for i,j in zip(starts, [*starts[1:], len(cells)]):
         code = '\n'.join([begin, *(o.source for o in cells[i:j] if o.cell_type=='code')])
