@@ -111,7 +111,7 @@ _a_other,_a_key,_a_list,_a_dict,_a_empty,_a_tuple,_a_global,_a_obj = range(1, 9)
 (_op_skip, _op_mark, _op_tuple_n, _op_marked_tuple, _op_append, _op_appends, _op_setitem, _op_setitems,
  _op_stack_global, _op_reduce, _op_newobj, _op_build,
  _op_put, _op_get, _op_stop) = range(10, 25) # what else opcodes do
-_a_key_tuple = 30
+_a_shared,_a_key_tuple = 9,30 # a tuple that was named again may be a key, but not a part of one
 
 def _tables():
     "By opcode: what it does, the size of its argument, and how many bytes say the size of what follows"
@@ -160,14 +160,14 @@ def _longer(a): return np.concatenate((a, np.zeros(len(a), a.dtype)))
 # %% ../../nbs/05k_memory.unpickle.ipynb #4f1d0c7e
 
 @register_jitable
-def _can_be_key(o): return o in (_a_key, _a_obj, _a_empty) or o>=_a_key_tuple
+def _can_be_key(o): return o in (_a_key, _a_obj, _a_empty, _a_shared) or o>=_a_key_tuple
 
 @register_jitable
 def _tuple_of(stack, start, stop):
     "What a tuple of these is"
     res = _a_key_tuple
     for j in range(start, stop):
-        if not _can_be_key(stack[j]): return _a_tuple
+        if not _can_be_key(stack[j]) or stack[j]==_a_shared: return _a_tuple # a hash of doubles of doubles takes years
         res = max(res, stack[j]+1)
     return res if res<100 else _a_tuple # hashing one that is too deep would crash
 
@@ -231,7 +231,7 @@ def _simple_op(a, op, raw, at, i, stack, top, have, memo, puts, marks, n_marks):
     elif a==_op_get:
         k = _whole_at(raw, at, i-at)
         if k>=puts: return bad
-        stack[top] = memo[k]
+        stack[top] = memo[k] if memo[k]<_a_key_tuple else _a_shared
         top += 1
     elif a==_op_tuple_n:
         n = op-132 # TUPLE1, TUPLE2 and TUPLE3
@@ -246,7 +246,7 @@ def _simple_op(a, op, raw, at, i, stack, top, have, memo, puts, marks, n_marks):
         one,two = stack[top-2],stack[top-1]
         top -= 1
         if a==_op_stack_global and one==two==_a_key: stack[top-1] = _a_global
-        elif (a==_op_reduce and one==_a_global and (two in (_a_empty, _a_tuple) or two>=_a_key_tuple)
+        elif (a==_op_reduce and one==_a_global and (two in (_a_empty, _a_tuple, _a_shared) or two>=_a_key_tuple)
                 or a==_op_newobj and one in (_a_global, _a_obj) and two==_a_empty):
             stack[top-1] = _a_obj
         elif not (a==_op_append and one==_a_list or a==_op_build and one==_a_obj): return bad
