@@ -385,14 +385,15 @@ _words = {
     **dict.fromkeys(('train_freq','train_frequency','update_every'), 'train_every'), 'num_envs':'n_envs',
     **dict.fromkeys(('target_update_interval','target_network_frequency','target_update_freq'), 'target_every'),
     **dict.fromkeys(('gradient_steps','utd_ratio'), 'updates_per_batch'), 'policy':'net', 'network':'net',
+    'model':'net', 'dls':'env',
     **dict.fromkeys(('epsilon','eps_start','eps_end','exploration_initial_eps','exploration_final_eps'),
                     'eps=(1.,.05)'),
     **dict.fromkeys(('eps_decay','epsilon_decay','exploration_fraction'), 'eps_steps'),
     **dict.fromkeys(('total_timesteps','total_steps','epochs'), '`learn.fit(epochs)`, with epochs of `n` steps')}
 
 def _check_words(words):
-    "Refuse those that a `Learner` has no parameter for"
-    own = signature(Learner).parameters
+    "Refuse those that a `Learner` has no parameter for, and those that are made here"
+    own = signature(Learner).parameters.keys()-{'dls','model'}
     if more := {k: v for k,v in words.items() if k not in own}: refuse_words('dqn_learner', more, dqn_learner, **_words)
 
 # %% ../../nbs/10_agents.dqn.ipynb #c6711279
@@ -423,7 +424,7 @@ def dqn_learner(
     frame_stack:int=None, # Frames in a state, where `env` stacks them: each is stored once
     seed:int=None, # Makes everything reproducible, on the CPU
     cbs=None, # More callbacks
-    **kwargs # For `Learner`
+    **kwargs # For `Learner`, say `opt_func`; `loss_func` and `metrics` take `(q, y, weight=None)`
 )->Learner:
     """A `Learner` that trains a DQN in `env`: `learn.fit(10)` is ten epochs of `n` steps
     - `env`: Name of an environment, or a function that makes one
@@ -450,7 +451,7 @@ def dqn_learner(
     - `frame_stack`: Frames in a state, where `env` stacks them: each is stored once
     - `seed`: Makes everything reproducible, on the CPU
     - `cbs`: More callbacks
-    - `**kwargs`: For `Learner`"""
+    - `**kwargs`: For `Learner`, say `opt_func`; `loss_func` and `metrics` take `(q, y, weight=None)`"""
     _check_words(kwargs)
     model = _model_for(env, net, dueling, seed, frame_stack)
     seeds = [None]*5 if seed is None else np.random.SeedSequence(seed).generate_state(5).tolist()
@@ -462,12 +463,11 @@ def dqn_learner(
     eval_seed = None if seed is None else seeds[4]//2
     score,evaluate = Score(),Evaluate(env, eval_every, eval_episodes, eval_seed)
     dls = source.dataloaders(n, train_every, eval_episodes, eval_seed)
-    opt = partial(OptimWrapper, opt=torch.optim.Adam, fused=True, foreach=False) # all numbers: loggers write them
-    learn = Learner(dls, model, loss_func=partial(huber, beta=beta), opt_func=opt, lr=lr,
-                    metrics=_log_columns(agent, replay, score, evaluate, dls.valid),
-                    cbs=[replay, DQN(gamma, double, tau, target_every, updates_per_batch, fast), score, evaluate,
-                         *L(cbs)],
-                    **kwargs)
+    more = dict(loss_func=partial(huber, beta=beta), metrics=None, opt_func=partial(
+        OptimWrapper, opt=torch.optim.Adam, fused=True, foreach=False))|kwargs # all numbers: loggers write them
+    more['metrics'] = _log_columns(agent, replay, score, evaluate, dls.valid)+[*L(more['metrics'])]
+    learn = Learner(dls, model, lr=lr, **more, cbs=[
+        replay, DQN(gamma, double, tau, target_every, updates_per_batch, fast), score, evaluate, *L(cbs)])
     learn.agent = agent
     return learn
 

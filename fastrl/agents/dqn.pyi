@@ -282,7 +282,7 @@ def dqn_learner(env, net: Any=None, n: int=5000, train_every: int=16, updates_pe
     - `frame_stack`: Frames in a state, where `env` stacks them: each is stored once
     - `seed`: Makes everything reproducible, on the CPU
     - `cbs`: More callbacks
-    - `**kwargs`: For `Learner`"""
+    - `**kwargs`: For `Learner`, say `opt_func`; `loss_func` and `metrics` take `(q, y, weight=None)`"""
     ...
 
 def plot_learning(learn) -> go.Figure:

@@ -106,20 +106,22 @@ for o in ('numpy.core','numpy._core'): # before NumPy 2, and since
                       (f'{o}.numeric','_frombuffer'):_stand_in(_from_bytes)})
 
 # %% ../../nbs/05k_memory.unpickle.ipynb #bbffcde5
-# what lies on the stack; an opcode may push it
+# what lies on the stack; an opcode may push it. From `_a_key_tuple` on: tuples that may be keys, by their depth
 _a_other,_a_key,_a_list,_a_dict,_a_empty,_a_tuple,_a_global,_a_obj = range(1, 9)
 (_op_skip, _op_mark, _op_tuple_n, _op_marked_tuple, _op_append, _op_appends, _op_setitem, _op_setitems,
  _op_stack_global, _op_reduce, _op_newobj, _op_build,
  _op_put, _op_get, _op_stop) = range(10, 25) # what else opcodes do
+_a_shared,_a_key_tuple = 9,30 # a tuple that was named again may be a key, but not a part of one
 
 def _tables():
     "By opcode: what it does, the size of its argument, and how many bytes say the size of what follows"
     act,size,counted = (np.zeros(256, np.int64) for _ in range(3))
     for names,a,n,k in (('PROTO',_op_skip,1,0), ('FRAME',_op_skip,8,0), ('MARK',_op_mark,0,0), ('STOP',_op_stop,0,0),
             ('NONE NEWTRUE NEWFALSE',_a_key,0,0), ('BININT',_a_key,4,0), ('BININT1',_a_key,1,0),
-            ('BININT2',_a_key,2,0), ('BINFLOAT',_a_other,8,0), ('LONG1',_a_other,0,1), ('LONG4',_a_other,0,4),
+            ('BININT2',_a_key,2,0), ('BINFLOAT',_a_key,8,0), ('LONG1',_a_other,0,1), ('LONG4',_a_other,0,4),
             ('SHORT_BINUNICODE',_a_key,0,1), ('BINUNICODE',_a_key,0,4), ('BINUNICODE8',_a_key,0,8),
-            ('SHORT_BINBYTES',_a_other,0,1), ('BINBYTES',_a_other,0,4), ('BINBYTES8 BYTEARRAY8',_a_other,0,8),
+            ('SHORT_BINBYTES',_a_key,0,1), ('BINBYTES',_a_key,0,4), ('BINBYTES8',_a_key,0,8),
+            ('BYTEARRAY8',_a_other,0,8),
             ('EMPTY_LIST',_a_list,0,0), ('EMPTY_DICT',_a_dict,0,0), ('EMPTY_TUPLE',_a_empty,0,0),
             ('TUPLE1 TUPLE2 TUPLE3',_op_tuple_n,0,0), ('TUPLE',_op_marked_tuple,0,0), ('APPEND',_op_append,0,0),
             ('APPENDS',_op_appends,0,0), ('SETITEM',_op_setitem,0,0), ('SETITEMS',_op_setitems,0,0),
@@ -155,6 +157,20 @@ def _end_of(raw, i, size, counted):
 @register_jitable
 def _longer(a): return np.concatenate((a, np.zeros(len(a), a.dtype)))
 
+# %% ../../nbs/05k_memory.unpickle.ipynb #4f1d0c7e
+
+@register_jitable
+def _can_be_key(o): return o in (_a_key, _a_obj, _a_empty, _a_shared) or o>=_a_key_tuple
+
+@register_jitable
+def _tuple_of(stack, start, stop):
+    "What a tuple of these is"
+    res = _a_key_tuple
+    for j in range(start, stop):
+        if not _can_be_key(stack[j]) or stack[j]==_a_shared: return _a_tuple # a hash of doubles of doubles takes years
+        res = max(res, stack[j]+1)
+    return res if res<100 else _a_tuple # hashing one that is too deep would crash
+
 # %% ../../nbs/05k_memory.unpickle.ipynb #07243099
 @register_jitable
 def _look_through(raw, act, size, counted):
@@ -170,7 +186,7 @@ def _look_through(raw, act, size, counted):
         if n_marks==len(marks): marks = _longer(marks)
         if puts==len(memo): memo = _longer(memo)
         if a<=_op_skip: # it pushes something, or does nothing
-            stack[top] = a
+            stack[top] = _a_key if op==138 and i-at<=9 else a # LONG1 of 64 bits: longer ones could all have one hash
             top += a<_op_skip
             continue
         if a==_op_put and i==at and top>(marks[n_marks-1] if n_marks else 0):
@@ -184,7 +200,7 @@ def _look_through(raw, act, size, counted):
             was = top
             top = marks[n_marks]
             if a==_op_marked_tuple:
-                stack[top] = _a_empty if top==was else _a_tuple
+                stack[top] = _a_empty if top==was else _tuple_of(stack, top, was)
                 top += 1
                 continue
             if top<=(marks[n_marks-1] if n_marks else 0): return -1
@@ -192,7 +208,7 @@ def _look_through(raw, act, size, counted):
             if a==_op_setitems:
                 if (was-top)%2 or stack[top-1] not in (_a_dict, _a_obj): return -1
                 for j in range(top, was, 2):
-                    if stack[j]!=_a_key: return -1
+                    if not _can_be_key(stack[j]): return -1
             continue
         top,puts,n_marks = _simple_op(a, op, raw, at, i, stack, top, have, memo, puts, marks, n_marks)
         if top<0: return -1
@@ -215,22 +231,22 @@ def _simple_op(a, op, raw, at, i, stack, top, have, memo, puts, marks, n_marks):
     elif a==_op_get:
         k = _whole_at(raw, at, i-at)
         if k>=puts: return bad
-        stack[top] = memo[k]
+        stack[top] = memo[k] if memo[k]<_a_key_tuple else _a_shared
         top += 1
     elif a==_op_tuple_n:
         n = op-132 # TUPLE1, TUPLE2 and TUPLE3
         if have<n: return bad
         top -= n-1
-        stack[top-1] = _a_tuple
+        stack[top-1] = _tuple_of(stack, top-1, top+n-1)
     elif a==_op_setitem:
-        if have<3 or stack[top-2]!=_a_key or stack[top-3] not in (_a_dict, _a_obj): return bad
+        if have<3 or not _can_be_key(stack[top-2]) or stack[top-3] not in (_a_dict, _a_obj): return bad
         top -= 2
     elif a!=_op_stop: # these take two
         if have<2: return bad
         one,two = stack[top-2],stack[top-1]
         top -= 1
         if a==_op_stack_global and one==two==_a_key: stack[top-1] = _a_global
-        elif (a==_op_reduce and one==_a_global and two in (_a_empty, _a_tuple)
+        elif (a==_op_reduce and one==_a_global and (two in (_a_empty, _a_tuple, _a_shared) or two>=_a_key_tuple)
                 or a==_op_newobj and one in (_a_global, _a_obj) and two==_a_empty):
             stack[top-1] = _a_obj
         elif not (a==_op_append and one==_a_list or a==_op_build and one==_a_obj): return bad
@@ -267,7 +283,7 @@ def _unfold(o, left):
     v = _value(o)
     left[0] -= 1+(len(v) if isinstance(v, (str,bytes)) else v.nbytes if isinstance(v, (np.ndarray,Tensor)) else 0)
     if left[0]<0: raise ValueError('it unfolds to far more than the file holds')
-    if isinstance(v, dict): return {k: _unfold(x, left) for k,x in v.items()}
+    if isinstance(v, dict): return {_unfold(k, left): _unfold(x, left) for k,x in v.items()}
     if isinstance(v, (list,tuple)): return type(v)(_unfold(x, left) for x in v)
     if isinstance(v, (_Object,type)): raise ValueError('an object stands where a value should be')
     return v
@@ -285,9 +301,9 @@ def _unfold_all(vs, left):
                 and len(o[4])==len(raw) for v in vs):
             return _from_bytes(b''.join([o.state[4] for o in vs]), _value(dtype), (len(vs), *shape))
     if types=={dict}:
-        values = {type(x) for o in vs for x in o.values()}
-        if values<=_number_kinds: left[0] -= sum(map(len, vs))
-        if values<=_number_kinds and left[0]>0: return vs
+        kinds = {type(x) for o in vs for x in o.values()}|({type(k) for o in vs for k in o}-{str})
+        if kinds<=_number_kinds: left[0] -= sum(map(len, vs))
+        if kinds<=_number_kinds and left[0]>0: return vs
     return [_unfold(o, left) for o in vs]
 
 # %% ../../nbs/05k_memory.unpickle.ipynb #e22e0cb3
