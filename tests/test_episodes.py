@@ -1694,3 +1694,18 @@ def test_steps_exact_tensors(monkeypatch):
             m.setattr(dataset, '_exact_tensors', lambda *_: None)
             assert fit(step, schema, lead)==res
     assert took>300
+
+def test_a_refused_episode_holds_nothing(tmp_path):
+    "Its error, once it was handled, keeps no memory alive: the folder is free as soon as the memory is gone"
+    gc.disable()
+    try:
+        replay = EpisodeReplay(IndividualFileDataset(10, tmp_path/'eps'), batch_size=2)
+        refused = 0
+        replay.add_step(dict(o=0.), done=True) # now the folder is locked
+        for i in range(12):
+            try: replay.add_step(dict(o=float(i)), done=False)
+            except ValueError: refused += 1
+        assert refused==1
+        del replay
+        IndividualFileDataset(10, tmp_path/'eps').add_episode(dict(o=torch.zeros(3)))
+    finally: gc.enable()

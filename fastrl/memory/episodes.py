@@ -175,7 +175,7 @@ def add_step(self:EpisodeReplay,
         errors = self._end(r, flags&before)
         errors += self._put(r, cols, flags&(not before))
         errors += self._end(r, flags&(not before))
-    if errors: raise errors[0] # now that all other environments have their step
+    if errors: raise errors.pop(0) # now that all other environments have their step; a list would hold it, and us
 
 # %% ../../nbs/06d_memory.episodes.ipynb #38db2065
 @patch
@@ -285,7 +285,7 @@ def store_vector(self:EpisodeReplay,
             self.vectors.commit(s, s.next_obs)
         errors += self._put(r, cols, s.over&~s.lost, count)
         errors += self._end(r, s.over&~s.lost)
-    if errors: raise errors[0] # now that all other environments have their step
+    if errors: raise errors.pop(0) # now that all other environments have their step; a list would hold it, and us
 
 @patch
 def _end_loaded(self:EpisodeReplay, s):
