@@ -14,6 +14,7 @@ __all__ = ['log', 'Ring', 'locked', 'Field', 'schema_fields', 'pack_fields', 'ne
 import logging, os, time, weakref
 from functools import lru_cache
 from inspect import signature
+from itertools import compress, repeat
 import numpy as np, torch
 from fastcore.basics import patch
 from torch import Tensor, from_numpy
@@ -60,7 +61,7 @@ class Ring:
 
     def _attach_serials(self):
         self.serials = Serials(self.place, self.capacity)
-        self._rows_lock,self.writer = self.serials.lock,_not_yet
+        self._rows_lock,self.writer,self._entered = self.serials.lock,_not_yet,[]
         _rings.add(self)
 
     def __len__(self): return len(self.serials)
@@ -566,13 +567,17 @@ def locked(ring:Ring):
     "Within `with locked(ring):` no other thread writes, and after the first look other processes' rows are ignored"
     return ring if ring.place.others else ring.serials.lock # Ctrl-C never comes between a lock of C and its block
 
-# `with ring:` is what `locked` does where other processes write, by methods of C, too
+class _Within(property):
+    "Gives `with` a method of C, as a lock has them; and `ExitStack`, which asks the class, a function"
+    def __get__(self, ring, cls=None): return self.fset if ring is None else self.fget(ring)
+def _enter_stack(ring): return ring._entered.append((ring.__exit__, ring.__enter__())[0]) or ring
 @patch(as_prop=True)
-def __enter__(self:Ring): return self._rows_lock.__enter__
-
+def __enter__(self:Ring): return compress(repeat(self), iter(self._rows_lock.acquire, False)).__next__
 @patch(as_prop=True)
 def __exit__(self:Ring):
     return self.serials.still() if self.place.others and self.place.fields else self._rows_lock.__exit__
+Ring.__enter__ = _Within(Ring.__enter__.fget, _enter_stack)
+Ring.__exit__ = _Within(Ring.__exit__.fget, lambda ring, *exc: ring._entered.pop()(*exc))
 
 # %% ../../nbs/01_memory.ring.ipynb #4ac1d21d
 @patch

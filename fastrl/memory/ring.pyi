@@ -179,3 +179,9 @@ class Ring:
 def locked(ring: Ring):
     """Within `with locked(ring):` no other thread writes, and after the first look other processes' rows are ignored"""
     ...
+
+class _Within(property):
+    """Gives `with` a method of C, as a lock has them; and `ExitStack`, which asks the class, a function"""
+
+    def __get__(self, ring, cls: Any=None):
+        ...
