@@ -834,3 +834,13 @@ def test_shows_all_columns():
     memory.add(state=seen(), action=0, reward=0., next_state=seen(), terminated=False, truncated=False)
     shown = ' '.join(repr(memory).split())
     assert 'stacks of 2 frames uint8[8, 8]; state.arm float32[3], action' in shown and 'next_state.arm float32[3]' in shown and '.image' not in shown, shown
+
+def test_arrays_that_are_used_anew():
+    "What is newest is a copy: an array that shows something else later does not break the chain of frames"
+    er = ExperienceReplay(4, 30, 1, frame_stack=2)
+    state,after = np.zeros((2,8,8), np.uint8)
+    for i in range(20):
+        state[:],after[:] = i,i+1
+        er.add(state=state, action=0, reward=1., next_state=after, terminated=False, truncated=i==9)
+        state[:],after[:] = 200,201
+    assert (er.memory['state'][:,-1,0,0].tolist(), er.ring.pool.total)==([*range(20)], 22)

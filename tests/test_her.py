@@ -383,3 +383,13 @@ def test_observations_of_other_names(names):
         flat = added(lambda row: {**{k: o for k,o in row.items() if 'state' not in k}, **{p+k: o for p,s in (('','state'),('next_','next_state')) for k,o in row[s].items()}})[1]
         got = {**{k: o for k,o in flat.items() if k in want}, 'state':{k: flat[k] for k in want['state']}, 'next_state':{k: flat['next_'+k] for k in want['state']}}
     assert want['relabelled'].any() and all(torch.equal(v, dict(leaves(got))[p]) for p,v in leaves(want))
+
+def test_other_columns_with_a_goal():
+    "`next_state` says what was achieved, wherever else a field has its name"
+    er = ExperienceReplay(32, 40, 1, sampler=HER(reward=lambda a, g, i: (a-g)[:,0], k=3, seed=0))
+    def goals(o): return dict(achieved_goal=[o], desired_goal=[99.])
+    for i in range(20):
+        er.add(next_meta=dict(achieved_goal=[-1.]), meta=dict(achieved_goal=[-1.]), state=goals(i), next_state=goals(i+1.), reward=0.,
+               terminated=False, truncated=i==19)
+    batch,idxs = er.sample()
+    assert batch['relabelled'].any() and (batch['state']['desired_goal']>idxs[:,None]).all()

@@ -12,6 +12,7 @@ __all__ = ['load_memory', 'remove_files', 'Savable', 'copy_of_now', 'OneMoment',
 
 # %% ../../nbs/04_memory.disk.ipynb #ed898eaf
 import copy, errno, inspect, os, weakref
+from contextlib import suppress
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -289,9 +290,15 @@ def settings_of(
 )->dict:
     """The settings of `sampler`; a warning if it was made with more than they name
     - `sampler`: What makes it anew is in its `settings`"""
-    res,words = sampler.settings,inspect.signature(type(sampler).__init__).parameters
-    def lost(k, v): return type(v) in (bool,int,float,str) and v!=words[k].default
-    left = {k: v for k in words if k not in (*res,'seed','device') and lost(k, v := getattr(sampler, k, None))}
+    res,left,simple = sampler.settings,{},(bool,int,float,str)
+    with suppress(Exception): # who knows what a property of your class needs, or its `__init__`
+        words = inspect.signature(type(sampler).__init__).parameters
+        has = {k: v for k in words if type(v := getattr(sampler, k, None)) in simple}
+        left = {k: v for k,v in has.items() if k not in (*res,'seed','device')
+                and not (type(words[k].default) in simple and v==words[k].default)}
+        if left: # what it gets without them may be the same
+            kept,anew = getattr(sampler, 'state_dict', dict)(),type(sampler)(**res)
+            left = {k: v for k,v in left.items() if k not in kept and getattr(anew, k, None) not in (v, *[v]*(v!=v))}
     if left: warn_user(f'a saved {type(sampler).__name__} is made anew without {left}, and so is that of a slice: name '
                        'it in its property `settings`, a dict of what `__init__` takes')
     return res

@@ -60,7 +60,7 @@ class Ring:
 
     def _attach_serials(self):
         self.serials = Serials(self.place, self.capacity)
-        self._rows_lock,self.writer = self.serials.lock,_not_yet
+        self._rows_lock,self.writer,self._entered = self.serials.lock,_not_yet,[]
         _rings.add(self)
 
     def __len__(self): return len(self.serials)
@@ -566,13 +566,19 @@ def locked(ring:Ring):
     "Within `with locked(ring):` no other thread writes, and after the first look other processes' rows are ignored"
     return ring if ring.place.others else ring.serials.lock # Ctrl-C never comes between a lock of C and its block
 
-# `with ring:` is what `locked` does where other processes write, by methods of C, too
-@patch(as_prop=True)
-def __enter__(self:Ring): return self._rows_lock.__enter__
+class _Within(property):
+    "A method that `with ring:` finds in C: Ctrl-C may come before the first line of one in Python"
+    def __get__(self, ring, cls=None): return self.fset if ring is None else self.fget(ring)
 
-@patch(as_prop=True)
-def __exit__(self:Ring):
-    return self.serials.still() if self.place.others and self.place.fields else self._rows_lock.__exit__
+def _enter_stack(ring): # `ExitStack` asks the class for functions
+    leave = ring.__exit__
+    ring.__enter__()
+    ring._entered.append(leave)
+    return ring
+
+Ring.__enter__ = _Within(lambda ring: ring._rows_lock.__enter__, _enter_stack)
+Ring.__exit__ = _Within(lambda ring: ring.serials.still() if ring.place.others and ring.place.fields else
+                        ring._rows_lock.__exit__, lambda ring, *exc: ring._entered.pop()(*exc))
 
 # %% ../../nbs/01_memory.ring.ipynb #4ac1d21d
 @patch

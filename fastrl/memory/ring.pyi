@@ -168,14 +168,12 @@ class Ring:
     def __setstate__(self, state):
         ...
 
-    @property
-    def __enter__(self):
-        ...
-
-    @property
-    def __exit__(self):
-        ...
-
 def locked(ring: Ring):
     """Within `with locked(ring):` no other thread writes, and after the first look other processes' rows are ignored"""
     ...
+
+class _Within(property):
+    """A method that `with ring:` finds in C: Ctrl-C may come before the first line of one in Python"""
+
+    def __get__(self, ring, cls: Any=None):
+        ...

@@ -307,12 +307,15 @@ def fits(
     ints = not (dtype.is_floating_point or dtype.is_complex)
     if ints and (python or torch.can_cast(t.dtype, dtype)): # a number too large for a narrow int is refused, not cut
         if t.is_complex(): return False
-        if not dtype.is_signed and t.dtype!=torch.bool and (t<0).any():
+        if not dtype.is_signed and t.dtype.is_signed and (t<0).any():
             return False # -1 would survive the round trip through a uint64
         return bool((t.to(dtype).to(t.dtype)==t).all())
     if not torch.can_cast(t.dtype, dtype): return False
-    if dtype.itemsize>2 or not dtype.is_floating_point: return True
-    return bool((t.to(dtype).float().isfinite()|~t.isfinite()).all())
+    if dtype.itemsize>2 or not dtype.is_floating_point or t.is_meta: return True
+    most = torch.finfo(dtype).max
+    if t.dtype in (torch.float32,torch.float64) and t.numel() and -most<=(ends := t.aminmax())[0]<=ends[1]<=most:
+        return True # the quick way, unless one of them is a NaN
+    return bool((t.to(dtype).float().cpu().isfinite()|~t.cpu().double().isfinite()).all())
 
 # %% ../../nbs/00a_memory.row.ipynb #0e591882
 def tensors_of(

@@ -528,13 +528,13 @@ def _relabelled(self:HER, n):
 @patch
 def _relabel(self:HER, ring, cols, at, idxs, units):
     "Write new goals and rewards into the rows `at` of `cols`, which are the rows `idxs` of `ring`"
-    source = next((p for p in cols if (now := followed(p[0])) and (p[1:] or (now,))==(self.achieved,)), None)
-    rew,goals = cols.get(('reward',)),{p: v for p,v in cols.items() if self.goal in (p[-1], p[1:] or followed(p[0]))}
+    goals,rew = {p: v for p,v in cols.items() if self.goal in (p[-1], p[1:] or followed(p[0]))},cols.get(('reward',))
+    source = next((p for p in (('next_state', self.achieved), *cols) if p in cols and followed(p[0])
+                   and (p[1:] or (followed(p[0]),))==(self.achieved,)), None)
     for f in ring.pool.fields if hasattr(ring, 'pool') else (): # of these, rows have the numbers
-        if f.path[-1] in (self.achieved, self.goal): raise ValueError(
-            f'`HER` writes goals into rows, and with `frame_stack` these share a `{f.path[-1]}` of {list(f.shape)}, '
-            'stored once: leave out `frame_stack`')
-    if self.reward is None or not goals or not source or rew is None: self._cannot_relabel(ring)
+        if f.path[-1] in (self.achieved, self.goal): raise ValueError('`HER` writes goals into rows, and with '
+            f'`frame_stack` these share a `{f.path[-1]}` of {list(f.shape)}, stored once: leave out `frame_stack`')
+    if self.reward is None or not (goals and source) or rew is None: self._cannot_relabel(ring)
     _check_names(cols, self.goal, self.achieved, source[0])
     goal = ring.place.columns[source].index_select(0, rows := self._achievers(ring, idxs, units))
     if ring.place.others and ring.serials.lost(rows): raise Overwritten('an achieved goal is gone')

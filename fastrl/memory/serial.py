@@ -32,7 +32,7 @@ _tag = -2**62
 
 class Serials:
     "Which rows a `Place` holds, by serial number: how many rows were written before each"
-    tells,copied = False,False # should a forked process hear that it has a copy? Has this one to hear it yet?
+    tells,copied,_still = False,False,None # should a forked process hear that it has a copy? Has it to hear it yet?
     def __init__(self,
         place:Place, # Where the rows live; its head keeps the counts
         capacity:int=None, # The most rows it holds; without it the place grows
@@ -46,7 +46,7 @@ class Serials:
 
     def free(self):
         "Start with a lock that nobody holds"
-        self.lock,self._still,self.turn = threading.RLock(),None,Turn()
+        self.lock,self.turn,_ = threading.RLock(),Turn(),vars(self).pop('_still', None)
         self.copied = self.tells and not (self.place.path or self.place.shared and self.place.fields)
 
     @property
@@ -422,7 +422,7 @@ class _Block(threading.local):
 def still(self:Serials): # -> the `__exit__` of a `with`
     """Lets the lock go at the end of a block; as long as the outermost one lives, `total` stands still for this thread
     - returns: the `__exit__` of a `with`"""
-    if (block := self._still) is None: block = self._still = _Block()
+    if (block := self._still) is None: block = vars(self).setdefault('_still', _Block()) # or another thread's
     if block.end() is not None: return self.lock.__exit__
     block.total,block.end = None,weakref.ref(end := partial(self.lock.__exit__))
     return end
