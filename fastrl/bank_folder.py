@@ -14,9 +14,10 @@ import itertools, os, secrets, shutil, tempfile, weakref
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from fastcore.basics import patch
+from .core import warn_user
 from .engines import Ctx, safe_name
 from .memory.bank import BankUnion, ExperienceBank, bank_about, merge_banks
-from .memory.bankfile import bank_files, write_folder
+from .memory.bankfile import bank_files, banks_gone, write_folder
 from .memory.files import FileLock, LoadError, put_file
 
 # %% ../nbs/11b_bank_folder.ipynb #29224020
@@ -151,6 +152,7 @@ def gather(self:BankFolder,
     - returns: the bank, and `(name, error)` of each file that had to be set aside"""
     self.check_place()
     names,bad = bank_files(self.folder),[]
+    if not self._added: self._warn_of_gone()
     if self._union.bank.max_size!=max_size or names[:len(self._added)]!=self._added: self._begin_anew(max_size)
     new,self._new_banks,committed = names[len(self._added):],{},self._new_banks
     try:
@@ -174,6 +176,14 @@ def _add(self:BankFolder, name, bank):
         return e
     self._added.append(name)
 
+@patch
+def _warn_of_gone(self:BankFolder):
+    "Of what was merged before, by a run that this one resumes"
+    gone = 0
+    with suppress(OSError, ValueError): gone = banks_gone(path := self.folder/'memory.json')
+    if gone: warn_user(f'{path} counts {gone} bank(s) that are no longer beside it: their experiences are lost, unless '
+                       'you put them back before the run resumes')
+
 # %% ../nbs/11b_bank_folder.ipynb #56ba3f12
 @patch
 def reader(self:BankFolder,
@@ -192,7 +202,8 @@ def save_memory(self:BankFolder,
     """Note in a file what `gather` has merged
     - `name`: Of the file
     - returns: its path"""
-    path = write_folder(self.folder, self._added[-1] if self._added else None, self._union.bank.max_size, name)
+    path = write_folder(self.folder, self._added[-1] if self._added else None, self._union.bank.max_size, name,
+                        len(self._added))
     (self.folder/'memory.safetensors').unlink(missing_ok=True) # of an earlier version: a copy that grows old
     return path
 

@@ -520,3 +520,19 @@ def test_verify_other_datasets(tmp_path):
     with patch.object(Saved, '__init__', lambda self, folder, was=Saved.__init__: (
             was(self, folder), self.config.update(dataset='Mine'))[0]):
         assert 'in a Mine, and were not checked' in here('verify', 'm', cwd=tmp_path).stdout
+
+def test_a_bank_that_is_gone(tmp_path):
+    "`verify` counts it as a problem, and says what is there"
+    from fastrl.bank_folder import BankFolder, Ctx
+    from fastrl.memory.bank import ExperienceBank, create_experience
+    folder = BankFolder(tmp_path/'run')
+    for i in range(3):
+        bank = ExperienceBank()
+        bank.add(create_experience([float(i)], i, 1., [float(i)], False))
+        folder.commit(Ctx(i, 'a'), {'a.safetensors': Path(bank.save(tmp_path/'own', f'{i}.safetensors')).read_bytes()})
+    folder.gather()
+    folder.save_memory()
+    assert 'all 3 experiences' in here('verify', 'run', cwd=tmp_path).stdout
+    folder.files[1].unlink()
+    said = here('verify', 'run', cwd=tmp_path)
+    assert said.returncode==1 and '1 bank(s) that it counts are gone; the 2 experiences are as they were written' in said.stdout

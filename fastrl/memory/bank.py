@@ -18,8 +18,8 @@ import numpy as np, torch
 from fastcore.basics import patch
 from ..core import *
 from .bank_rows import *
-from .bankfile import LoadError, bank_about, folder_said, load_errors, put_named, read_bank, write_bank
-from .files import put_twice
+from .bankfile import bank_about, banks_gone, folder_said, load_errors, put_named, read_bank, write_bank
+from .files import LoadError, put_twice
 from .forms import *
 from .row import nest
 from .seen import Seen, last_spans, row_spans, some_spans
@@ -589,12 +589,12 @@ def reader(self:ExperienceBank,
 # %% ../../nbs/06e_memory.bank.ipynb #5870e6b7
 def _bank_of_folder(path, names, limit, max_size):
     "The bank that the files of a folder are when merged"
+    if gone := banks_gone(path): warn_user(f'{path} counts {gone} bank(s) that are no longer beside it')
     union,folder = BankUnion(limit if max_size is None else max_size),path.resolve().parent
     union._bank._log_dropped = lambda *_: None # they were dropped before, too
     parts = ((o, read_bank(folder/o)) for o in names)
     for _,some in itertools.groupby(enumerate(parts), lambda o: (o[0]//256, *saved_layout(*o[1][1]))):
         (_,(name,_)),*_ = some = list(some)
         with load_errors(path): union.add(folder/name, _bank_of(*join_saved([o for _,(_,o) in some]), None))
-    res = union.bank
-    del res._log_dropped
-    return res
+    del union.bank._log_dropped
+    return union.bank

@@ -8,7 +8,7 @@ Docs: https://fastrl.github.io/fastrl/memory.bankfile.html.md"""
 
 # %% auto #0
 __all__ = ['write_columns', 'read_columns', 'write_pickle', 'read_pickle', 'write_bank', 'load_errors', 'read_bank', 'bank_files',
-           'write_folder', 'folder_said', 'bank_about', 'free_path', 'put_named']
+           'write_folder', 'folder_said', 'banks_gone', 'bank_about', 'free_path', 'put_named']
 
 # %% ../../nbs/05l_memory.bankfile.ipynb #a08baed8
 import gc, hashlib, io, itertools, json, os, pickle, pydoc, re, zlib
@@ -333,12 +333,14 @@ def write_folder(
     last:str=None, # The name of the last bank that counts; none does by default
     max_size:int=None, # The most experiences; the oldest go first
     name:str='memory.json', # Of the file
+    banks:int=None, # How many count; without it nobody misses one that is removed
 )->Path:
     """Put a file into a folder of banks that says which of them are its memory
     - `last`: The name of the last bank that counts; none does by default
     - `max_size`: The most experiences; the oldest go first
-    - `name`: Of the file"""
-    said = dict(format=_folder_format, max_size=max_size, last=last)
+    - `name`: Of the file
+    - `banks`: How many count; without it nobody misses one that is removed"""
+    said = dict(format=_folder_format, max_size=max_size, last=last, **({} if banks is None else dict(banks=banks)))
     put_file(folder/name, json.dumps({**said, 'crc32':_crc_of(said)}))
     return folder/name
 
@@ -361,12 +363,21 @@ def folder_said(
         limit,last = said.get('max_size'),said.get('last')
         if not (limit is None or type(limit) is int and limit>0):
             raise ValueError(f'`max_size` should be a number from 1 on, or null, got {limit!r:.60}')
+        if type(said.get('banks', 0)) is not int: raise ValueError('`banks` should be a number')
         if last is None: return [],limit
         if not isinstance(last, str) or not _bank_name.fullmatch(last):
             raise ValueError(f'`last` should be the name of a bank beside it, got {last!r:.60}')
         if not (names := bank_files(path.resolve().parent, last)):
             raise ValueError('it describes the banks beside it, and there are none: load it where the run left it')
         return names,limit
+
+def banks_gone(
+    path:Path, # That `write_folder` wrote
+)->int:
+    """How many of the banks that a file counts are no longer beside it
+    - `path`: That `write_folder` wrote"""
+    names,_ = folder_said(path) or ((), None)
+    return max(0, json.loads(path.read_bytes()).get('banks', 0)-len(names)) if names else 0
 
 # %% ../../nbs/05l_memory.bankfile.ipynb #0eed5026
 def bank_about(

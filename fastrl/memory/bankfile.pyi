@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from ..core import *
 from .forms import *
-__all__ = ['write_columns', 'read_columns', 'write_pickle', 'read_pickle', 'write_bank', 'load_errors', 'read_bank', 'bank_files', 'write_folder', 'folder_said', 'bank_about', 'free_path', 'put_named']
+__all__ = ['write_columns', 'read_columns', 'write_pickle', 'read_pickle', 'write_bank', 'load_errors', 'read_bank', 'bank_files', 'write_folder', 'folder_said', 'banks_gone', 'bank_about', 'free_path', 'put_named']
 
 def write_columns(path, cols: dict, forms: list, texts: list, about: dict):
     """Write a `.safetensors` file
@@ -79,17 +79,23 @@ def bank_files(folder: Path, last: str | None=None) -> list:
     - returns: Of names"""
     ...
 
-def write_folder(folder: Path, last: str | None=None, max_size: int | None=None, name: str='memory.json') -> Path:
+def write_folder(folder: Path, last: str | None=None, max_size: int | None=None, name: str='memory.json', banks: int | None=None) -> Path:
     """Put a file into a folder of banks that says which of them are its memory
     - `last`: The name of the last bank that counts; none does by default
     - `max_size`: The most experiences; the oldest go first
-    - `name`: Of the file"""
+    - `name`: Of the file
+    - `banks`: How many count; without it nobody misses one that is removed"""
     ...
 
 def folder_said(path: Path) -> tuple:
     """What `write_folder` wrote into a file
     - `path`: Any file
     - returns: The names of the banks, in their order, and the most experiences; `None` if it is something else"""
+    ...
+
+def banks_gone(path: Path) -> int:
+    """How many of the banks that a file counts are no longer beside it
+    - `path`: That `write_folder` wrote"""
     ...
 
 def bank_about(path: Path) -> dict:
