@@ -512,6 +512,18 @@ def test_damaged_memory(tmp_path):
         except LoadError: refused += 1
     assert refused>len(raw)
 
+def test_a_count_that_grows_meanwhile(tmp_path, monkeypatch):
+    "A run that writes its file anew while somebody looks for banks that are gone has lost none"
+    from fastrl.memory import bankfile
+    for k in range(2): a_bank(1).save(tmp_path, f'00000{k}.a.safetensors')
+    at,listed = bankfile.write_folder(tmp_path, '000000.a.safetensors', banks=1),bankfile.bank_files
+    def while_it_grows(*args):
+        res = listed(*args)
+        bankfile.write_folder(tmp_path, '000001.a.safetensors', banks=2)
+        return res
+    monkeypatch.setattr(bankfile, 'bank_files', while_it_grows)
+    assert bankfile.banks_gone(at)==0
+
 def test_continued_bank(tmp_path):
     "A bank that continues one of the memory adds its new experiences only, in the file, too"
     folder = BankFolder(tmp_path)

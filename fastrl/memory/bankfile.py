@@ -346,12 +346,8 @@ def write_folder(
 
 def _crc_of(said): return zlib.crc32(json.dumps(said).encode())
 
-def folder_said(
-    path:Path, # Any file
-)->tuple: # The names of the banks, in their order, and the most experiences; `None` if it is something else
-    """What `write_folder` wrote into a file
-    - `path`: Any file
-    - returns: The names of the banks, in their order, and the most experiences; `None` if it is something else"""
+def _counted(path):
+    "The names of the banks that a file counts and that are there, the most experiences, and how many it counts"
     with open(path, 'rb') as f: raw = f.read(4096)
     if raw[:1]!=b'{': return
     with load_errors(path):
@@ -360,24 +356,35 @@ def folder_said(
         if not isinstance(said, dict) or said.get('format')!=_folder_format: return
         if said.pop('crc32', None) not in (None, _crc_of(said)): # earlier versions wrote none
             raise ValueError('its checksum does not match')
-        limit,last = said.get('max_size'),said.get('last')
+        limit,last,banks = said.get('max_size'),said.get('last'),said.get('banks', 0)
         if not (limit is None or type(limit) is int and limit>0):
             raise ValueError(f'`max_size` should be a number from 1 on, or null, got {limit!r:.60}')
-        if type(said.get('banks', 0)) is not int: raise ValueError('`banks` should be a number')
-        if last is None: return [],limit
+        if type(banks) is not int: raise ValueError(f'`banks` should be a number, got {banks!r:.60}')
+        if last is None: return [],limit,0
         if not isinstance(last, str) or not _bank_name.fullmatch(last):
             raise ValueError(f'`last` should be the name of a bank beside it, got {last!r:.60}')
-        if not (names := bank_files(path.resolve().parent, last)):
+        return bank_files(path.resolve().parent, last),limit,max(banks, 1)
+
+def folder_said(
+    path:Path, # Any file
+)->tuple: # The names of the banks, in their order, and the most experiences; `None` if it is something else
+    """What `write_folder` wrote into a file
+    - `path`: Any file
+    - returns: The names of the banks, in their order, and the most experiences; `None` if it is something else"""
+    if not (found := _counted(path)): return
+    names,limit,banks = found
+    with load_errors(path):
+        if banks and not names:
             raise ValueError('it describes the banks beside it, and there are none: load it where the run left it')
-        return names,limit
+    return names,limit
 
 def banks_gone(
     path:Path, # That `write_folder` wrote
 )->int:
     """How many of the banks that a file counts are no longer beside it
     - `path`: That `write_folder` wrote"""
-    names,_ = folder_said(path) or ((), None)
-    return max(0, json.loads(path.read_bytes()).get('banks', 0)-len(names)) if names else 0
+    names,_,banks = _counted(path) or ((), None, 0) # one look: a run may write it anew meanwhile
+    return max(0, banks-len(names))
 
 # %% ../../nbs/05l_memory.bankfile.ipynb #0eed5026
 def bank_about(

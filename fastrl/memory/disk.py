@@ -298,7 +298,7 @@ def settings_of(
                 and not (type(words[k].default) in simple and v==words[k].default)}
         if left: # what it gets without them may be the same
             kept,anew = getattr(sampler, 'state_dict', dict)(),type(sampler)(**res)
-            left = {k: v for k,v in left.items() if k not in kept and getattr(anew, k, None) not in (v, *[v]*(v!=v))}
+            left = {k: v for k,v in left.items() if k not in kept and getattr(anew, k, None) not in (v,)}
     if left: warn_user(f'a saved {type(sampler).__name__} is made anew without {left}, and so is that of a slice: name '
                        'it in its property `settings`, a dict of what `__init__` takes')
     return res
