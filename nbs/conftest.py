@@ -1,5 +1,5 @@
 "Collect each notebook as one test, which runs the cells that `nbdev-test` would"
-import logging, multiprocessing, os, pkgutil, pytest, re, sys, traceback
+import gc, logging, multiprocessing, os, pkgutil, pytest, re, sys, traceback
 from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
@@ -67,6 +67,9 @@ class NbItem(pytest.Item):
                 k.close()
                 sys.modules['__main__'] = main
                 if 'matplotlib.pyplot' in sys.modules: sys.modules['matplotlib.pyplot'].close('all')
+                del k
+                # The threads of ALE's vector end here: a worker that a later test forks would abort where it frees them
+                if 'ale_py.vector_env' in sys.modules: gc.collect()
 
     def repr_failure(self, excinfo):
         e,c = excinfo.value,getattr(self, 'cell', None)

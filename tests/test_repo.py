@@ -1,5 +1,5 @@
 "The repository agrees with itself: the library, README.md and the version are what the notebooks and settings.ini say"
-import ast, asyncio, builtins, importlib, math, os, re, shutil, subprocess, sys, tempfile
+import ast, asyncio, builtins, gc, importlib, math, os, re, shutil, subprocess, sys, tempfile
 from configparser import ConfigParser
 from importlib.metadata import version
 from pathlib import Path
@@ -86,6 +86,7 @@ def test_recipes(tmp_path, monkeypatch):
         code = '\n'.join([begin, *(o.source for o in cells[i:j] if o.cell_type=='code')])
         wait = eval(compile(code, cells[i].source.splitlines()[0], 'exec', ast.PyCF_ALLOW_TOP_LEVEL_AWAIT), {'__name__':'__main__'})
         if wait is not None: asyncio.run(wait)
+        gc.collect() # the threads of ALE's vector end here: a worker that a later recipe forks would abort where it frees them
 
 def names(tree):
     "What the code of `tree` uses, and what it defines"
