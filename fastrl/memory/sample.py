@@ -128,56 +128,6 @@ def belong(self:Uniform,
 def _forget_rows(self:Uniform, copied):
     "What the sampler knows is about the rows of another memory or, if `copied`, of the one that this is a copy of"
 
-# %% ../../nbs/03_memory.sample.ipynb #fe0e0e2b
-@patch
-def beside(self:Uniform, ring)->dict:
-    "What the sampler keeps for each row, by name"
-    return {}
-
-# %% ../../nbs/03_memory.sample.ipynb #5ebe98bd
-@patch
-def state_dict(self:Uniform)->dict:
-    "The position in its stream of random numbers"
-    return dict(gen=self.own().get_state(), device=self.gen.device.type, key=self.key, drawn=self.drawn)
-
-# %% ../../nbs/03_memory.sample.ipynb #cffc378d
-@patch
-def load_state_dict(self:Uniform,
-    state:dict, # From `state_dict`
-    ring:Ring=None, # The rows to draw from
-    beside:dict=None, # What was kept for each row
-):
-    """Resume drawing where another sampler was
-    - `state`: From `state_dict`
-    - `ring`: The rows to draw from
-    - `beside`: What was kept for each row"""
-    Uniform.rewind(self, state)
-    self.of = None
-
-# %% ../../nbs/03_memory.sample.ipynb #128e9404
-@patch
-def rewind(self:Uniform,
-    state:dict, # From `state_dict`
-):
-    """Go back to where this sampler was; what it keeps for each row stays
-    - `state`: From `state_dict`"""
-    key,drawn,_ = (o if (o := state.get(k)) is None else whole_number(k, o, 0, 2**62) for k in ('key','drawn','draws'))
-    if alike := state['device']==self.gen.device.type: self.gen.set_state(state['gen'])
-    else: # another kind of device has other random numbers, but these can be repeated, too
-        self.gen.manual_seed(zlib.crc32(f'{key} {drawn or 0}'.encode(), zlib.crc32(state['gen'].numpy())))
-    self.key,self.drawn = (key,drawn or 0) if alike else (None,0) # older states have no numbers
-    keep_numbers(self.gen)
-
-# %% ../../nbs/03_memory.sample.ipynb #1e8c6203
-
-@patch
-def __getstate__(self:Uniform): # a `Generator` does not reach a new process as it is, and a copy gets other rows
-    return {**self.__dict__, 'gen':(self.gen.get_state().numpy(), self.gen.device), 'of':None}
-@patch
-def __setstate__(self:Uniform, state):
-    self.__dict__.update(state, gen=torch.Generator(state['gen'][1]))
-    self.gen.set_state(torch.from_numpy(state['gen'][0].copy()))
-
 # %% ../../nbs/03_memory.sample.ipynb #d2d2da0f
 class Prioritized(Uniform):
     "Draw rows in proportion to `(|td_error|+eps)**alpha`"
@@ -236,6 +186,13 @@ class Prioritized(Uniform):
     _beta,forgotten = None,0 # what was set; rows below this one have lost their priority
     # pickles from before sequences had priorities have no `eta`; `starts` comes with the first draw of sequences
     eta,tree,starts,resting = .9,None,None,() # `resting`: those of other lengths
+
+# %% ../../nbs/03_memory.sample.ipynb #39400ace
+@patch(as_prop=True)
+def settings(self:Prioritized)->dict:
+    "The arguments that make another sampler of this kind"
+    return dict(alpha=self.alpha, beta=self.beta0, beta_steps=self.beta_steps, eps=self.eps, normalize=self.normalize,
+                **({} if self.eta==.9 else dict(eta=self.eta))) # memories that were saved before know no `eta`
 
 # %% ../../nbs/03_memory.sample.ipynb #a9633841
 
@@ -392,56 +349,6 @@ def _other_starts(self:Prioritized, walk, how):
     self.starts,self.resting = s,[o for o in known if o is not s][:3]
     return s
 
-# %% ../../nbs/03_memory.sample.ipynb #39400ace
-@patch(as_prop=True)
-def settings(self:Prioritized)->dict:
-    "The arguments that make another sampler of this kind"
-    return dict(alpha=self.alpha, beta=self.beta0, beta_steps=self.beta_steps, eps=self.eps, normalize=self.normalize,
-                **({} if self.eta==.9 else dict(eta=self.eta))) # memories that were saved before know no `eta`
-
-# %% ../../nbs/03_memory.sample.ipynb #c34175a5
-@patch
-def beside(self:Prioritized, ring)->dict:
-    "The priority of each row"
-    if ring.total: self.follow(ring)
-    return dict(priority=self.tree[:len(ring)] if self.tree else torch.zeros(0, dtype=torch.float64, device='cpu'))
-
-# %% ../../nbs/03_memory.sample.ipynb #c23e16ff
-@patch
-def state_dict(self:Prioritized)->dict:
-    "The position in its stream of random numbers, and how far `beta` has come"
-    return {**Uniform.state_dict(self), 'draws':self.draws, 'beta':self._beta}
-
-# %% ../../nbs/03_memory.sample.ipynb #7525770b
-@patch
-def load_state_dict(self:Prioritized,
-    state:dict, # From `state_dict`
-    ring:Ring=None, # The rows to draw from
-    beside:dict=None, # From `beside`, for these rows
-):
-    """Resume drawing where another sampler was
-    - `state`: From `state_dict`
-    - `ring`: The rows to draw from
-    - `beside`: From `beside`, for these rows"""
-    Uniform.load_state_dict(self, state)
-    self.draws,self.seen,self.base,self.tree,self.forgotten,self.starts = int(state['draws']),0,0,None,0,None
-    self._beta = None if state.get('beta') is None else number_within('beta', state['beta'], 0, 1) # or an older state
-    if not ring or not beside: return
-    self.follow(ring)
-    self.tree.update(torch.arange(len(ring), device='cpu'), beside['priority'])
-    self.forgotten = 0 # a checkpoint may still have the priorities that they had
-    self._drop_forgotten(ring, ring.total)
-
-# %% ../../nbs/03_memory.sample.ipynb #ca92570e
-@patch
-def rewind(self:Prioritized,
-    state:dict, # From `state_dict`
-):
-    """Go back to where this sampler was; priorities stay
-    - `state`: From `state_dict`"""
-    Uniform.rewind(self, state)
-    self.draws = int(state['draws'])
-
 # %% ../../nbs/03_memory.sample.ipynb #01f7498c
 class HER(Uniform):
     "Draw rows, most of them with a goal that their own episode achieved"
@@ -487,6 +394,12 @@ def draw(self:HER,
     self.belong(ring)
     self.bs = bs
     return Uniform.draw(self, ring, bs, n_batches)
+
+# %% ../../nbs/03_memory.sample.ipynb #ffe01edf
+@patch(as_prop=True)
+def settings(self:HER)->dict:
+    "The arguments that make another sampler of this kind, apart from `reward`, which no file can hold"
+    return dict(strategy=self.strategy, k=self.k, goal=self.goal, achieved=self.achieved)
 
 # %% ../../nbs/03_memory.sample.ipynb #2e9da716
 @patch
@@ -570,11 +483,98 @@ def _cannot_relabel(self:HER, ring):
     raise ValueError(f'`HER` needs rows with a `reward`, `next_state.{self.achieved}` and `{self.goal}`, got '
                      f'{ring.fields}: add observations that hold both goals as `state` and `next_state`')
 
-# %% ../../nbs/03_memory.sample.ipynb #ffe01edf
-@patch(as_prop=True)
-def settings(self:HER)->dict:
-    "The arguments that make another sampler of this kind, apart from `reward`, which no file can hold"
-    return dict(strategy=self.strategy, k=self.k, goal=self.goal, achieved=self.achieved)
+# %% ../../nbs/03_memory.sample.ipynb #fe0e0e2b
+@patch
+def beside(self:Uniform, ring)->dict:
+    "What the sampler keeps for each row, by name"
+    return {}
+
+# %% ../../nbs/03_memory.sample.ipynb #5ebe98bd
+@patch
+def state_dict(self:Uniform)->dict:
+    "The position in its stream of random numbers"
+    return dict(gen=self.own().get_state(), device=self.gen.device.type, key=self.key, drawn=self.drawn)
+
+# %% ../../nbs/03_memory.sample.ipynb #cffc378d
+@patch
+def load_state_dict(self:Uniform,
+    state:dict, # From `state_dict`
+    ring:Ring=None, # The rows to draw from
+    beside:dict=None, # What was kept for each row
+):
+    """Resume drawing where another sampler was
+    - `state`: From `state_dict`
+    - `ring`: The rows to draw from
+    - `beside`: What was kept for each row"""
+    Uniform.rewind(self, state)
+    self.of = None
+
+# %% ../../nbs/03_memory.sample.ipynb #128e9404
+@patch
+def rewind(self:Uniform,
+    state:dict, # From `state_dict`
+):
+    """Go back to where this sampler was; what it keeps for each row stays
+    - `state`: From `state_dict`"""
+    key,drawn,_ = (o if (o := state.get(k)) is None else whole_number(k, o, 0, 2**62) for k in ('key','drawn','draws'))
+    if alike := state['device']==self.gen.device.type: self.gen.set_state(state['gen'])
+    else: # another kind of device has other random numbers, but these can be repeated, too
+        self.gen.manual_seed(zlib.crc32(f'{key} {drawn or 0}'.encode(), zlib.crc32(state['gen'].numpy())))
+    self.key,self.drawn = (key,drawn or 0) if alike else (None,0) # older states have no numbers
+    keep_numbers(self.gen)
+
+# %% ../../nbs/03_memory.sample.ipynb #1e8c6203
+
+@patch
+def __getstate__(self:Uniform): # a `Generator` does not reach a new process as it is, and a copy gets other rows
+    return {**self.__dict__, 'gen':(self.gen.get_state().numpy(), self.gen.device), 'of':None}
+@patch
+def __setstate__(self:Uniform, state):
+    self.__dict__.update(state, gen=torch.Generator(state['gen'][1]))
+    self.gen.set_state(torch.from_numpy(state['gen'][0].copy()))
+
+# %% ../../nbs/03_memory.sample.ipynb #c34175a5
+@patch
+def beside(self:Prioritized, ring)->dict:
+    "The priority of each row"
+    if ring.total: self.follow(ring)
+    return dict(priority=self.tree[:len(ring)] if self.tree else torch.zeros(0, dtype=torch.float64, device='cpu'))
+
+# %% ../../nbs/03_memory.sample.ipynb #c23e16ff
+@patch
+def state_dict(self:Prioritized)->dict:
+    "The position in its stream of random numbers, and how far `beta` has come"
+    return {**Uniform.state_dict(self), 'draws':self.draws, 'beta':self._beta}
+
+# %% ../../nbs/03_memory.sample.ipynb #7525770b
+@patch
+def load_state_dict(self:Prioritized,
+    state:dict, # From `state_dict`
+    ring:Ring=None, # The rows to draw from
+    beside:dict=None, # From `beside`, for these rows
+):
+    """Resume drawing where another sampler was
+    - `state`: From `state_dict`
+    - `ring`: The rows to draw from
+    - `beside`: From `beside`, for these rows"""
+    Uniform.load_state_dict(self, state)
+    self.draws,self.seen,self.base,self.tree,self.forgotten,self.starts = int(state['draws']),0,0,None,0,None
+    self._beta = None if state.get('beta') is None else number_within('beta', state['beta'], 0, 1) # or an older state
+    if not ring or not beside: return
+    self.follow(ring)
+    self.tree.update(torch.arange(len(ring), device='cpu'), beside['priority'])
+    self.forgotten = 0 # a checkpoint may still have the priorities that they had
+    self._drop_forgotten(ring, ring.total)
+
+# %% ../../nbs/03_memory.sample.ipynb #ca92570e
+@patch
+def rewind(self:Prioritized,
+    state:dict, # From `state_dict`
+):
+    """Go back to where this sampler was; priorities stay
+    - `state`: From `state_dict`"""
+    Uniform.rewind(self, state)
+    self.draws = int(state['draws'])
 
 # %% ../../nbs/03_memory.sample.ipynb #9d87923f
 def sampler_of(

@@ -158,6 +158,11 @@ class Prioritized(Uniform):
     - returns: as `Uniform`"""
         ...
 
+    @property
+    def settings(self) -> dict:
+        """The arguments that make another sampler of this kind"""
+        ...
+
     def follow(self, ring: Ring):
         """Give new rows the largest priority that was there before, or that of the `td_error` with which they came"""
         ...
@@ -200,11 +205,6 @@ class Prioritized(Uniform):
     - `T`: Steps in a sequence
     - `pad`: Also shorter episodes?
     - returns: row numbers `(bs,)`, an array, and the column `weight`"""
-        ...
-
-    @property
-    def settings(self) -> dict:
-        """The arguments that make another sampler of this kind"""
         ...
 
     def beside(self, ring) -> dict:
@@ -254,15 +254,15 @@ class HER(Uniform):
     - returns: row numbers `(bs*n_batches,)`, and columns that the draw adds to the batch"""
         ...
 
+    @property
+    def settings(self) -> dict:
+        """The arguments that make another sampler of this kind, apart from `reward`, which no file can hold"""
+        ...
+
     def read(self, ring: Ring, idxs):
         """Copy the rows `idxs`, with their new goals and rewards
     - `idxs`: `(bs,)`
     - returns: packed rows, or a list of columns, and the column `relabelled`"""
-        ...
-
-    @property
-    def settings(self) -> dict:
-        """The arguments that make another sampler of this kind, apart from `reward`, which no file can hold"""
         ...
 
 def sampler_of(kind: str, settings: dict, device: Any='cpu') -> Uniform:
