@@ -175,6 +175,20 @@ def history(rng):
     verify([sum(o[1:], o[0]) for o in openings if o], n, delta, .5)
     return breaks
 
+@pytest.mark.parametrize('mode', modes)
+def test_rewards_of_a_callback(mode):
+    "Rewards in the place of a vector's: one for all or one for each, also as a network gives them; of another shape an error"
+    def rows(reward):
+        class Own(LoopCallback):
+            def after_step(self): self.source.now.reward = reward
+        return Source([GymLoop('CartPole-v1', seed=0, n_envs=2, autoreset=mode), Own]).take(60)
+    for each in ([1.,2.], np.array([1,2]), torch.tensor([[1.],[2.]], requires_grad=True)):
+        b = rows(each)
+        same(b['reward'], b['env_id'].float()+1)
+    same(rows(3)['reward'], torch.full((60,1), 3.))
+    for bad in (np.ones(3), np.ones(1), np.ones((2,2))):
+        fails(lambda: rows(bad), exc=ValueError, contains='rewards should be one number for each of 2 environments, got shape')
+
 def test_histories():
     rng = np.random.default_rng(0)
     assert sum(history(rng) for _ in range(12))>12

@@ -160,6 +160,7 @@ def _step_all(self:GymLoop, T, before, after):
     rows,env,n,cols,images,extras,kept = self._written,self.env,self.n_envs,self._written.cols,[],[],[]
     state,action,nxt,env_id = (rows.column(o) for o in ('state','action','next_state','env_id'))
     gain,terminated,truncated,every = rows.gain,cols['terminated'],cols['truncated'],np.arange(n)
+    ours = type(env) is SyncEnvs # which has checked what it returns
     for _ in range(T):
         obs,spent = self.obs,self._due
         keep = None if spent is None else (~spent).nonzero()[0]
@@ -174,9 +175,9 @@ def _step_all(self:GymLoop, T, before, after):
         action[new] = a if keep is None else rows.only('action', a, keep)
         if after: was = self._shown_rows('state', new, obs, keep) # the step may write over `obs`
         obs,r,te,tr,info = env.step(a)
-        check_value(self._shown_form, obs)
+        if not ours: check_value(self._shown_form, obs)
         nxt[new] = obs if keep is None else rows.only('next_state', obs, keep)
-        ends = self._flags_of(te),self._flags_of(tr)
+        ends = (te,tr) if ours else (self._flags_of(te),self._flags_of(tr))
         some = np.count_nonzero(over := ends[0]|ends[1])
         if some and self._mode==AutoresetMode.SAME_STEP: self._put_final(new.start, over, info)
         if after:
@@ -184,7 +185,7 @@ def _step_all(self:GymLoop, T, before, after):
                              reward=r, terminated=te, truncated=tr, info=info, extra={})
             r = now.reward
             if now.extra: extras.append(now.extra)
-        gain[new] = self._rewards_of(r, keep)
+        gain[new] = r if ours and keep is None and not after else self._rewards_of(r, keep)
         if some: terminated[new],truncated[new] = ends if keep is None else (ends[0][keep],ends[1][keep])
         rows.stop = new.stop
         if images or after: kept.append(np.ones(n, bool) if spent is None else ~spent)
@@ -277,7 +278,7 @@ def _choose(self:GymLoop):
     try: # `no_grad`, in a third of the time
         torch.set_grad_enabled(False)
         given = self.agent(map_leaves(state, self.obs_form, self.obs))
-        _check_nesting(self.act_form, given)
+        if type(self.act_form) is not list: _check_nesting(self.act_form, given)
         return map_leaves(action, self.act_form, given)
     finally: torch.set_grad_enabled(grad)
 

@@ -154,7 +154,8 @@ class StepRows:
         def some(a, v):
             v = np.asarray(v)
             return v[envs] if v.ndim==a.ndim and len(v)==self.n else v
-        return map_leaves(some, self.cols[name], value)
+        col = self.cols[name]
+        return some(col, value) if type(col) is np.ndarray else map_leaves(some, col, value)
 
     def at(self, name, row):
         "A copy of a column at `row`, a number or a slice"
