@@ -214,7 +214,9 @@ def add_return(
     follow_returns(learn)
     dl = learn.dls[1]
     if not isinstance(dl, EpisodeDL) or not dl.n or 'return' in learn.metrics.attrgot('name'): return
-    learn.metrics = learn.metrics+ValidReturn(lambda: _mean(learn.dls[1].returns), 'return')
+    learn.metrics = learn.metrics+ValidReturn(partial(_return_of, learn), 'return')
+
+def _return_of(learn): return _mean(learn.dls[1].returns)
 
 class ValidReturn(ValueMetric):
     "The mean return in validation"
