@@ -587,3 +587,16 @@ def test_batches_as_lists():
     def loader(n): return torch.utils.data.DataLoader([(dict(rows[i]),) for i in range(n)], 10, collate_fn=lambda o: [{k: torch.cat([r[k] for r, in o]) for k in o[0][0]}])
     learn = fit(Learner(DataLoaders(loader(50), loader(10)), QNet(nn.Linear(5, 2)), loss_func=mse_loss, cbs=[ExperienceReplayCallback(bs=4, warmup_sz=20), Target()]))
     eq((len(learn.experience_replay), len(learn.recorder.losses)), (50, 4))
+
+@pytest.mark.parametrize('event', ['after_pred','before_batch'])
+def test_td_errors_of_validation(event):
+    "A callback that reports TD errors in validation, too: they are of rows that the memory does not have, and no stored row gets them"
+    class Everywhere(Target): run_valid = True
+    rows = fit(plain()).experience_replay.memory
+    learn = Learner(DataLoaders([(dict(rows[i:i+10]),) for i in range(0, 60, 10)], [(dict(rows[100:104]),), (dict(rows[100:107]),)]), QNet(nn.Linear(5, 2)),
+                    loss_func=mse_loss, cbs=[ExperienceReplayCallback(bs=4, warmup_sz=20, event=event), Everywhere(), trained := TdAfterTraining()])
+    fit(learn)
+    same(learn.experience_replay.memory['td_error'], trained.td)
+    eq(np.isfinite(learn.recorder.values[-1]).tolist(), [True,True])
+class TdAfterTraining(Callback):
+    def after_train(self): self.td = self.learn.experience_replay.memory['td_error'].clone()

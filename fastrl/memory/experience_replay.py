@@ -96,9 +96,8 @@ def before_batch(self:ExperienceReplayCallback):
 @patch
 def after_pred(self:ExperienceReplayCallback):
     "Add `learn.xb` to the memory, put a sample in its place, and predict that"
-    if self.event!='after_pred': return
+    if self.event!='after_pred' or self._predicted is None: return # this is validation
     predicted,self._predicted = self._predicted,False
-    if predicted is None: return # this is validation
     self.swap(predicted)
     if predicted: self.learn.pred = self.learn.model(*self.learn.xb)
 
@@ -203,7 +202,7 @@ def update_td(self:ExperienceReplayCallback,
 ):
     """Store the TD errors of the drawn batch, except for rows that are overwritten by now
     - `td_errors`: `(bs,1)`"""
-    if hasattr(self.learn, 'lr_finder'): return
+    if hasattr(self.learn, 'lr_finder') or self._predicted is None: return # in validation nothing was drawn
     self.experience_replay.update_td(td_errors, self.drawn, self.serials)
 
 # %% ../../nbs/06a_memory.experience_replay.ipynb #d134ce28
