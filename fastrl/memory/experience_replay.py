@@ -44,6 +44,7 @@ class ExperienceReplayCallback(Callback):
     _before,_scheduled = (),{} # what undoes `lr_find`; settings with a schedule, and whose they are
     waited = 0 # batches of this fit that came before the memory was warm
     _at_hand = _fitting = False # was a live batch taken that the memory does not have? Has a fit begun, and not ended?
+    _upto = None # so many rows of the source were taken by the end of the last batch
     _due = _warming = False # does `lr_find` need a warm memory before its first batch? Is it being warmed up?
 
     def __init__(self,
@@ -88,10 +89,18 @@ def _warn_of_ignored(settings, memory):
 def before_batch(self:ExperienceReplayCallback):
     self.drew,self._predicted = False,True if self.training else None
     if not self.training: return self.complete()
-    # a callback kept the last batch from the memory: the next one does not follow what is stored
-    if self._at_hand: self.experience_replay.ring.cut(gap=True)
+    # a callback kept a batch from the memory, or somebody took rows: this one does not follow what is stored
+    if self._rows_missed() or self._at_hand: self.experience_replay.ring.cut(gap=True)
     self._at_hand = True
     if self.event=='before_batch': self.swap()
+
+@patch
+def _rows_missed(self:ExperienceReplayCallback):
+    "Did the source give rows since the last batch of which the memory did not hear?"
+    dl = getattr(self.dls, 'train', None)
+    if not isinstance(dl, SourceDL): return False
+    upto,self._upto = self._upto,getattr(dl.dataset, 'taken', None)
+    return upto is not None and upto not in (dl.since, self._upto)
 
 @patch
 def after_pred(self:ExperienceReplayCallback):
