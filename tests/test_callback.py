@@ -3,7 +3,8 @@ import copy, os, random, shutil, signal, threading, warnings
 from contextlib import suppress
 from itertools import count
 import numpy as np, pytest, torch
-from fastai.basics import Callback, CancelBatchException, Learner, load_learner, nn
+from fastai.basics import (Callback, CancelBatchException, CancelEpochException, CancelFitException, CancelTrainException,
+                           Learner, load_learner, nn)
 from fastai.callback.all import CSVLogger, GradientClip, SaveModelCallback, TerminateOnNaNCallback
 from fastcore.test import expect_fail, test_eq as eq
 from torch.nn.functional import mse_loss
@@ -112,6 +113,29 @@ def test_a_live_batch_that_is_lost(kw, how):
         b,_ = er.sample(200)
         i,m = b['x'][:,0].long(),b['n_steps'][:,0]
         same(m, torch.tensor([min(3, 7-o%7, (6 if o<6 else max(x)+1)-o) for o in i.tolist()]))
+
+@pytest.mark.parametrize('how', [CancelBatchException, CancelTrainException, CancelEpochException, CancelFitException, 'take', 'get_preds'])
+def test_rows_that_the_memory_did_not_hear_of(how):
+    "A callback that skips a batch before the memory hears of it, or somebody who takes rows between two fits"
+    learn = toy_learner(n=24, bs=3, max_sz=100, warmup_sz=1, seed=0, rows=Moves, n_step=3, gamma=1.)
+    class Lose(Callback):
+        order,n = -20,0
+        def before_batch(self):
+            self.n += self.training
+            if self.n==3: raise how
+    fit(learn, 1, cbs=[] if isinstance(how, str) else Lose)
+    learn.dls.train.dataset.peek(5) # nobody misses these
+    if how=='take': learn.dls.train.dataset.take(3)
+    if how=='get_preds':
+        with learn.no_bar(): learn.get_preds(ds_idx=0)
+    fit(learn, 1)
+    er = learn.experience_replay.replay
+    x = er['x'][:,0].long().tolist()
+    first = next(o for o in range(max(x)) if o not in x)
+    eq(first, 24 if isinstance(how, str) else 6)
+    b,_ = er.sample(200)
+    i,m = b['x'][:,0].long(),b['n_steps'][:,0]
+    same(m, torch.tensor([min(3, 7-o%7, (first if o<first else max(x)+1)-o) for o in i.tolist()]))
 
 def test_exported(tmp_path):
     "An exported learner comes back with an empty memory, and can be trained again"

@@ -1,16 +1,16 @@
 "A learner with a memory among fastai's own habits: half precision, another machine, several updates, what is not a fit"
-import subprocess, sys
+import copy, pickle, subprocess, sys, threading
 from contextlib import suppress
 from functools import partial
 import gymnasium as gym, numpy as np, pytest, torch
 from fastai.basics import (Callback, CancelBackwardException, CancelBatchException, CancelEpochException, CancelFitException,
-                           CancelStepException, CancelTrainException, Learner, nn)
+                           CancelStepException, CancelTrainException, DataLoaders, Learner, nn)
 from fastai.callback.all import (ActivationStats, CollectDataCallback, CSVLogger, MixedPrecision, ModelToHalf,
                                  NonNativeMixedPrecision, ParamScheduler, SchedLin, TerminateOnNaNCallback)
 from fastcore.test import expect_fail, test_eq as eq
 from gymnasium import spaces
 from torch.nn.functional import mse_loss
-from fastrl.agents.dqn import EpsilonGreedy, QNet, ShowColumns, dqn_learner
+from fastrl.agents.dqn import DQN, EpsilonGreedy, QNet, ShowColumns, dqn_learner
 from fastrl.core import BD, test_same as same
 from fastrl.data.gym import GymLoop, LoopCallback, NoValidation, Source
 from fastrl.data.learner import NEpisodes, Reward, RowsDL, given_rows, fake_gym_learner, pictures_in, play_episodes, returns_in
@@ -491,3 +491,112 @@ def test_stopped_before_its_first_batch(tmp_path):
     with suppress(RuntimeError): fit(learn, 1, cbs=[Resume(tmp_path), Fails()])
     fit(learn, 1, cbs=(seen := Seen()))
     eq(len(seen.had), 20)
+
+# %% Callbacks that come and go
+class Holds(Callback):
+    "Has what no file takes, as a writer of TensorBoard has"
+    def __init__(self): self.lock = threading.Lock()
+    def after_step(self): pass
+
+@pytest.mark.parametrize('make', [plain, dqn])
+def test_exported_without_callbacks_of_a_fit(make, tmp_path):
+    "`fit(cbs=…)` gives callbacks for this fit alone: `learn.export` afterwards neither fails of them nor carries them"
+    learn = fit(make(updates=2), cbs=[Holds()])
+    learn.path = tmp_path
+    learn.export()
+
+def test_exported_without_its_rows(tmp_path):
+    "The file of a `dqn_learner` is as small with a large memory as with a small one"
+    def size(max_sz):
+        learn = fit(dqn_learner('TestWalk-v0', nn.Linear(5, 2), n=60, train_every=10, bs=4, max_sz=max_sz, warmup_sz=30, eval_episodes=1, seed=0, path=tmp_path))
+        learn.export()
+        return (tmp_path/'export.pkl').stat().st_size
+    assert abs(size(100)-size(20_000))<1000
+
+@pytest.mark.parametrize('again', [copy.deepcopy, lambda o: pickle.loads(pickle.dumps(o))], ids=['copy','pickle'])
+def test_log_of_a_copy(again):
+    "The columns that a copied learner logs are its own: its steps, its returns, its memory"
+    learn = fit(dqn())
+    del learn.loss_grad # fastai leaves it in the graph, where no copy takes it
+    other = fit(again(learn), 2)
+    had = [dict(zip(other.recorder.metric_names[1:], o)) for o in other.recorder.values]
+    eq([(o['steps'], o['memory']) for o in had], [(400,200/300), (600,1.)])
+    eq((learn.score.steps, other.score.steps, float(learn.metrics[0].value)), (200, 600, 200))
+    learn = plain()
+    learn.validate()
+    other = again(learn)
+    other.dls.valid.returns = np.array([7.])
+    eq((other.metrics[0].value, learn.metrics[0].value), (7, learn.dls.valid.returns.mean()))
+
+@pytest.mark.parametrize('was,now', [(False,False), (True,True), (False,True)])
+def test_another_dqn(was, now):
+    "A `DQN` in the place of another makes the updates that it was made with"
+    learn = fit(dqn(updates=3, fast=was))
+    learn.remove_cb(DQN)
+    learn.add_cb(DQN(updates_per_batch=2, fast=now))
+    eq(fit(learn).dqn.updates, 40)
+
+@pytest.mark.parametrize('fast', [False, True])
+def test_removed_dqn(fast):
+    "It takes the updates that it made with it, after a fit that ended and after Ctrl-C, though `validate` came between"
+    for stops in ([], [type('Stop', (Callback,), dict(once_per_batch=True, after_batch=lambda self: (_ for _ in ()).throw(KeyboardInterrupt)))()]):
+        learn = dqn(updates=3, fast=fast)
+        with suppress(KeyboardInterrupt): fit(learn, cbs=stops)
+        with learn.no_bar(): learn.validate()
+        learn.remove_cb(DQN)
+        learn.add_cb(Target() if not stops else DQN(updates_per_batch=1))
+        learn.loss_func,steps = mse_loss,Hear()
+        fit(learn, cbs=steps)
+        eq(steps.said.count('after_step'), 20 if not stops else 19)
+
+@pytest.mark.parametrize('updates', [1, 3])
+def test_skipped_before_the_memory_hears(updates):
+    "A callback that skips a batch before all others do: no update is made in it, neither the first nor more"
+    class Skip(Callback):
+        order,run_valid,once_per_batch = -50,False,True
+        def before_batch(self):
+            if self.iter>=10: raise CancelBatchException
+    eq(fit(dqn(updates=updates), cbs=Skip()).dqn.updates, updates*8)
+
+def test_two_memories():
+    "A second memory would remember what the first one drew: it is refused, as is the callback of a cell that ran twice"
+    learn = fit(plain())
+    learn.add_cb(ExperienceReplayCallback(bs=16, warmup_sz=30))
+    with expect_fail(ValueError, contains='2 replay memories'): fit(learn)
+    learn.remove_cb(learn.cbs[-1])
+    learn = plain(cbs=[ExperienceReplayCallback(), ExperienceReplayCallback()])
+    with expect_fail(ValueError, contains='3 replay memories'): fit(learn)
+
+@pytest.mark.parametrize('event', ['after_pred','before_batch'])
+def test_warmed_up_by_lr_find(event):
+    "`lr_find` fills a cold memory with rows as other callbacks make them, and not as they come from the loader"
+    class Scale(Callback):
+        order,run_valid = -20,False
+        def before_batch(self):
+            b, = self.xb
+            self.learn.xb = (BD({**b, 'reward':b['reward']*10-5}),)
+    learn = plain(cbs=[Scale(), InHalf()], event=event)
+    with learn.no_bar(), learn.no_logging(): learn.lr_find(num_it=5, show_plot=False, suggest_funcs=())
+    assert not torch.is_autocast_enabled(learn.dls.device.type)
+    er = learn.experience_replay.replay
+    eq((er['reward'].unique().tolist(), len(er), len(learn.recorder.losses)), ([-5.,5.], 30+5*10, 6))
+
+def test_batches_as_lists():
+    "Loaders of torch give lists, of one dict here"
+    rows = fit(plain()).experience_replay.memory
+    def loader(n): return torch.utils.data.DataLoader([(dict(rows[i]),) for i in range(n)], 10, collate_fn=lambda o: [{k: torch.cat([r[k] for r, in o]) for k in o[0][0]}])
+    learn = fit(Learner(DataLoaders(loader(50), loader(10)), QNet(nn.Linear(5, 2)), loss_func=mse_loss, cbs=[ExperienceReplayCallback(bs=4, warmup_sz=20), Target()]))
+    eq((len(learn.experience_replay), len(learn.recorder.losses)), (50, 4))
+
+@pytest.mark.parametrize('event', ['after_pred','before_batch'])
+def test_td_errors_of_validation(event):
+    "A callback that reports TD errors in validation, too: they are of rows that the memory does not have, and no stored row gets them"
+    class Everywhere(Target): run_valid = True
+    rows = fit(plain()).experience_replay.memory
+    learn = Learner(DataLoaders([(dict(rows[i:i+10]),) for i in range(0, 60, 10)], [(dict(rows[100:104]),), (dict(rows[100:107]),)]), QNet(nn.Linear(5, 2)),
+                    loss_func=mse_loss, cbs=[ExperienceReplayCallback(bs=4, warmup_sz=20, event=event), Everywhere(), trained := TdAfterTraining()])
+    fit(learn)
+    same(learn.experience_replay.memory['td_error'], trained.td)
+    eq(np.isfinite(learn.recorder.values[-1]).tolist(), [True,True])
+class TdAfterTraining(Callback):
+    def after_train(self): self.td = self.learn.experience_replay.memory['td_error'].clone()

@@ -125,11 +125,19 @@ class DQN(Callback):
         self.gamma,self.double,self.tau,self.target_every,self.updates_per_batch,self.updates,self.target = (
             gamma,double,tau,target_every,updates_per_batch,0,None)
         self.extra = TightUpdates(updates_per_batch, self) if fast else MoreUpdates(updates_per_batch)
+        self.extra.agent = self
 
     def before_fit(self):
         self.target = copy.deepcopy(self.model).requires_grad_(False).eval()
         self.extra.n = self.updates_per_batch # it may have changed since the last fit
+        for cb in self.learn.cbs.filter(lambda o: isinstance(vars(o).get('agent'), DQN)):
+            if cb.agent not in self.learn.cbs: self.learn.remove_cb(cb) # of a `DQN` that is gone, since Ctrl-C
+        if self.learn.lock.locked(): return # this is `validate` or `get_preds`
         if not any(isinstance(cb, MoreUpdates) for cb in self.learn.cbs): self.learn.add_cb(self.extra)
+
+    def after_fit(self):
+        if self.learn.lock.locked() or self.extra not in self.learn.cbs: return
+        self.learn.remove_cb(self.extra) # else it would outlive a removed `DQN`
 
 # %% ../../nbs/10_agents.dqn.ipynb #10a00004
 @patch
@@ -369,15 +377,18 @@ def _model_for(env, net, dueling, seed, stack):
         return QNet(net, first)
 
 def _log_columns(agent, replay, score, evaluate, valid):
-    memory = replay.experience_replay
-    def greedy():
-        if len(valid.returns): return valid.returns.mean()
-        return evaluate.history[-1][1] if evaluate.history else float('nan')
-    return [Column('steps', lambda: score.steps), Column('episodes', lambda: score.episodes),
-            Column('return', lambda: score.mean),
-            Column('greedy', greedy),
-            Column('epsilon', lambda: agent.epsilon), Column('memory', lambda: len(memory)/memory.max_sz),
-            Column('steps/s', lambda: score.speed)]
+    # not closures: a copied learner would log the numbers of the first one, an exported one carry its rows
+    return [Column('steps', partial(getattr, score, 'steps')), Column('episodes', partial(getattr, score, 'episodes')),
+            Column('return', partial(getattr, score, 'mean')),
+            Column('greedy', partial(_greedy, evaluate, valid)),
+            Column('epsilon', partial(getattr, agent, 'epsilon')), Column('memory', partial(_full, replay)),
+            Column('steps/s', partial(getattr, score, 'speed'))]
+
+def _greedy(evaluate, valid):
+    if len(valid.returns): return valid.returns.mean()
+    return evaluate.history[-1][1] if evaluate.history else float('nan')
+
+def _full(replay): return len(replay)/replay.experience_replay.max_sz
 
 # %% ../../nbs/10_agents.dqn.ipynb #10a00f01
 _words = {

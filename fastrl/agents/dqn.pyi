@@ -93,6 +93,9 @@ class DQN(Callback):
     def before_fit(self):
         ...
 
+    def after_fit(self):
+        ...
+
     def after_pred(self):
         """Compare the values of the taken actions with the targets `y`, of episodes that validation plays, too"""
         ...

@@ -28,6 +28,7 @@ class Source:
     # the first `_used` of the `_size` rows in `block` are taken; process `_opened_by` opened the loop
     block,_used,_size,_opened_by,_agent,_arrays = None,0,0,None,None,None
     device = None # where the agent gets its states
+    taken = 0 # rows that somebody took
     def __init__(self,
         cbs=None, # `LoopCallback`s, or their classes, in the order in which they act
     ):
@@ -61,6 +62,7 @@ def take(self:Source,
     - `n`: How many rows"""
     n = whole_number('n', n)
     if self._opened_by!=os.getpid(): self._open_loop()
+    self.taken += n
     parts = []
     while n:
         if self._used==self._size: self._next_block(n)
@@ -128,6 +130,7 @@ def peek(self:Source,
     """The next `n` rows, which `take` returns again
     - `n`: How many rows"""
     rows = self.take(n)
+    self.taken -= n
     rest = self.block[self._used:]
     self.block,self._arrays = rows+rest if rest.bs() else rows,None
     self._used,self._size = 0,self.block.bs()

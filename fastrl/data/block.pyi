@@ -20,6 +20,7 @@ class Source:
     """An endless stream of rows, made by the callbacks of its loop"""
     block: Any
     device: Any
+    taken: int
     cbs: L
 
     def __init__(self, cbs: Any=None):

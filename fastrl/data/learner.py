@@ -33,6 +33,7 @@ class SourceDL(DataLoader):
     n_inp = 1 # all of a batch goes into the model: it comes without targets
     keeps = 'n','bs','device' # what `new` takes over
     skip = 0 # batches that the next epoch leaves out
+    since = 0 # rows that were taken from the source before those of the last batch
     def __init__(self,
         dataset:Source=None,
         n:int=0, # Rows per epoch
@@ -51,6 +52,7 @@ class SourceDL(DataLoader):
         self.dataset.device = self.device
         first,self.skip = self.skip,0
         for i in range(first, len(self)):
+            self.since = self.dataset.taken
             b = self.dataset.take(min(self.bs, self.n-i*self.bs))
             self.returns += returns_in(b)
             yield b
@@ -214,7 +216,9 @@ def add_return(
     follow_returns(learn)
     dl = learn.dls[1]
     if not isinstance(dl, EpisodeDL) or not dl.n or 'return' in learn.metrics.attrgot('name'): return
-    learn.metrics = learn.metrics+ValidReturn(lambda: _mean(learn.dls[1].returns), 'return')
+    learn.metrics = learn.metrics+ValidReturn(partial(_return_of, learn), 'return')
+
+def _return_of(learn): return _mean(learn.dls[1].returns)
 
 class ValidReturn(ValueMetric):
     "The mean return in validation"

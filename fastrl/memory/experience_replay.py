@@ -19,9 +19,10 @@ from functools import partial
 from pathlib import Path
 import numpy as np, torch
 from fastai.basics import (Callback, CancelBatchException, CancelEpochException, CancelFitException,
-                           CancelTrainException, OptimWrapper, to_device)
+                           CancelTrainException, OptimWrapper, Recorder, TrainEvalCallback, to_device)
 from fastai.callback.fp16 import MixedPrecision, NonNativeMixedPrecision
 from fastai.callback.mixup import MixHandler
+from fastai.callback.progress import ProgressCallback
 from fastai.callback.rnn import RNNCallback
 from fastai.callback.schedule import ParamScheduler
 from fastai.callback.tracker import EarlyStoppingCallback, TrackerCallback
@@ -43,6 +44,8 @@ class ExperienceReplayCallback(Callback):
     _before,_scheduled = (),{} # what undoes `lr_find`; settings with a schedule, and whose they are
     waited = 0 # batches of this fit that came before the memory was warm
     _at_hand = _fitting = False # was a live batch taken that the memory does not have? Has a fit begun, and not ended?
+    _upto = None # so many rows of the source were taken by the end of the last batch
+    _due = _warming = False # does `lr_find` need a warm memory before its first batch? Is it being warmed up?
 
     def __init__(self,
         bs:int=16, # Rows in a drawn batch
@@ -86,17 +89,24 @@ def _warn_of_ignored(settings, memory):
 def before_batch(self:ExperienceReplayCallback):
     self.drew,self._predicted = False,True if self.training else None
     if not self.training: return self.complete()
-    # a callback kept the last batch from the memory: the next one does not follow what is stored
-    if self._at_hand: self.experience_replay.ring.cut(gap=True)
+    # a callback kept a batch from the memory, or somebody took rows: this one does not follow what is stored
+    if self._rows_missed() or self._at_hand: self.experience_replay.ring.cut(gap=True)
     self._at_hand = True
     if self.event=='before_batch': self.swap()
 
 @patch
+def _rows_missed(self:ExperienceReplayCallback):
+    "Did the source give rows since the last batch of which the memory did not hear?"
+    dl = getattr(self.dls, 'train', None)
+    if not isinstance(dl, SourceDL): return False
+    upto,self._upto = self._upto,getattr(dl.dataset, 'taken', None)
+    return upto is not None and upto not in (dl.since, self._upto)
+
+@patch
 def after_pred(self:ExperienceReplayCallback):
     "Add `learn.xb` to the memory, put a sample in its place, and predict that"
-    if self.event!='after_pred': return
+    if self.event!='after_pred' or self._predicted is None: return # this is validation
     predicted,self._predicted = self._predicted,False
-    if predicted is None: return # this is validation
     self.swap(predicted)
     if predicted: self.learn.pred = self.learn.model(*self.learn.xb)
 
@@ -109,9 +119,12 @@ def swap(self:ExperienceReplayCallback,
     - `predicted`: Has the model seen the live batch?"""
     learn = self.learn
     first = next((o for _,o in leaves(learn.xb[0])), None)
-    if first is None or len(first): self.experience_replay+learn.xb # one of several updates brings no new rows
+    if first is None or len(first): self.experience_replay+tuple(learn.xb) # one of several updates brings no new rows
     self._at_hand = False
-    try: self.draw()
+    if self._due: self.warm_up()
+    try:
+        if self._warming: raise MemoryNotWarm('nothing is drawn while the memory is warmed up')
+        self.draw()
     except MemoryNotWarm as e:
         self.waited += 1
         learn.yb = () # without targets, no loss of 0 is logged
@@ -119,7 +132,7 @@ def swap(self:ExperienceReplayCallback,
         if not hasattr(learn, 'smooth_loss'): learn.smooth_loss = torch.tensor(float('nan')) # `lr_find` looks at it
         if not hasattr(learn, 'loss_grad'): learn.loss_grad = torch.tensor(0.) # `NonNativeMixedPrecision` divides it
         for cb in learn.cbs if predicted else ():
-            if isinstance(cb, MixedPrecision): cb.after_loss() # else it stays in half precision for ever
+            if isinstance(cb, MixedPrecision) and cb.run: cb.after_loss() # else it stays in half precision for ever
         raise CancelBatchException from e
 
 @patch
@@ -198,7 +211,7 @@ def update_td(self:ExperienceReplayCallback,
 ):
     """Store the TD errors of the drawn batch, except for rows that are overwritten by now
     - `td_errors`: `(bs,1)`"""
-    if hasattr(self.learn, 'lr_finder'): return
+    if hasattr(self.learn, 'lr_finder') or self._predicted is None: return # in validation nothing was drawn
     self.experience_replay.update_td(td_errors, self.drawn, self.serials)
 
 # %% ../../nbs/06a_memory.experience_replay.ipynb #d134ce28
@@ -218,26 +231,39 @@ def before_fit(self:ExperienceReplayCallback):
             if isinstance(cb, kind) and not (kind is NonNativeMixedPrecision and self.event=='before_batch'):
                 raise ValueError(f'`{cb}` means nothing beside a replay memory: {why}. '
                                  'Remove it with `learn.remove_cb`')
+    if (n := len([o for o in self.learn.cbs if isinstance(o, ExperienceReplayCallback)]))>1:
+        raise ValueError(f'this learner has {n} replay memories, and each would remember what the one before it drew: '
+                         'keep one, `learn.remove_cb(ExperienceReplayCallback)` removes all')
     add_return(self.learn)
     self.waited,self.drawn,train = 0,None,getattr(self.dls, 'train', None)
     if self._at_hand or self._fitting: self.experience_replay.ring.cut(gap=True) # Ctrl-C may have come anywhere
     self._at_hand,self._fitting = False,True
     if isinstance(train, SourceDL): train.skip = 0 # a resumed fit may have failed before its first batch
-    self._before = ()
-    if not hasattr(self.learn, 'lr_finder'): return
+    self._before,self._due,self._warming = (),hasattr(self.learn, 'lr_finder'),False
+    if not self._due: return
     s = self.experience_replay.sampler
     self._before = [partial(o.load_state_dict, copy.deepcopy(o.state_dict())) for o in stateful(self.learn).values()]
     if isinstance(s, Prioritized): self._before.append(partial(setattr, s, 'draws', s.draws)) # by which `beta` rises
-    self.warm_up()
+
+# these have no part in batches that only warm the memory up: they count them, or are in the midst of another one
+_outside = TrainEvalCallback,Recorder,ProgressCallback,ParamScheduler,MixedPrecision
 
 @patch
 def warm_up(self:ExperienceReplayCallback):
-    "Take rows from the training loader until the memory is warm"
-    er = self.experience_replay
-    while len(er)<er.warmup_sz and len(self.dls.train):
-        for b in self.dls.train:
-            er+b[:1]
-            if len(er)>=er.warmup_sz: return
+    "Take batches from the training loader, as other callbacks make them, until the memory is warm"
+    learn,er,n = self.learn,self.experience_replay,-1
+    quiet = [o for o in learn.cbs if isinstance(o, _outside) and o.run]
+    self._due,self._warming = False,True
+    for o in quiet: o.run = False
+    try:
+        while n<len(er)<er.warmup_sz: # some callback may skip them all
+            n = len(er)
+            for b in self.dls.train:
+                learn.one_batch(learn.iter, b)
+                if len(er)>=er.warmup_sz: break
+    finally:
+        for o in quiet: o.run = True
+        self._warming = False
 
 @patch
 def after_validate(self:ExperienceReplayCallback): without_targets(self.learn)

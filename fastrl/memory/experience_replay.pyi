@@ -100,7 +100,7 @@ class ExperienceReplayCallback(Callback):
         ...
 
     def warm_up(self):
-        """Take rows from the training loader until the memory is warm"""
+        """Take batches from the training loader, as other callbacks make them, until the memory is warm"""
         ...
 
     def after_validate(self):

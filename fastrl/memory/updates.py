@@ -35,6 +35,11 @@ class MoreUpdates(Callback):
         er = self.learn.experience_replay
         if self.n==1 or not er.drew: return # the memory was not warm, or a callback skipped the batch
         with tiny_as_zero(): self.make_others(er, self.n-1)
+        er.drew = False # who skips the next batch may do so before the memory hears of it
+
+    def __getstate__(self):
+        "Callbacks of a fit that is over, which it heard, do not come along"
+        return {k: v for k,v in vars(self).items() if k!='_hear'}
 
     def make_others(self, er, left):
         if self.nothing is None: self.nothing = map_leaves(lambda o: o[:0].clone(), self.learn.xb[0])

@@ -24,6 +24,10 @@ class MoreUpdates(Callback):
     def after_batch(self):
         ...
 
+    def __getstate__(self):
+        """Callbacks of a fit that is over, which it heard, do not come along"""
+        ...
+
     def make_others(self, er, left):
         ...
 
