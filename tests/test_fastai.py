@@ -600,3 +600,12 @@ def test_td_errors_of_validation(event):
     eq(np.isfinite(learn.recorder.values[-1]).tolist(), [True,True])
 class TdAfterTraining(Callback):
     def after_train(self): self.td = self.learn.experience_replay.memory['td_error'].clone()
+
+@pytest.mark.parametrize('fast', [False, True])
+def test_validated_within_a_fit(fast):
+    "A callback that validates between two epochs changes no weight, neither the network's nor its target's"
+    class Validates(Callback):
+        def after_epoch(self):
+            if not self.learn.lock.locked(): self.learn.validate()
+    weights = [[*learn.model.parameters(), *learn.dqn.target.parameters()] for cbs in (None, Validates()) for learn in [fit(dqn(updates=2, fast=fast), 3, cbs=cbs)]]
+    same(*weights)

@@ -105,6 +105,7 @@ def huber(
 class DQN(Callback):
     "The target of Q-learning for the drawn batch, and several updates per batch if you like"
     order = -7 # right after `ExperienceReplayCallback` has put in the drawn batch
+    in_fit = False
     def __init__(self,
         gamma:float=.99, # Discount factor
         double:bool=True, # Does the learning network choose the next action?
@@ -128,16 +129,19 @@ class DQN(Callback):
         self.extra.agent = self
 
     def before_fit(self):
-        self.target = copy.deepcopy(self.model).requires_grad_(False).eval()
+        validating = self.learn.lock.locked() # this is `validate` or `get_preds`, perhaps in the midst of a fit
+        if not (validating and self.in_fit): self.target = copy.deepcopy(self.model).requires_grad_(False).eval()
         self.extra.n = self.updates_per_batch # it may have changed since the last fit
         for cb in self.learn.cbs.filter(lambda o: isinstance(vars(o).get('agent'), DQN)):
             if cb.agent not in self.learn.cbs: self.learn.remove_cb(cb) # of a `DQN` that is gone, since Ctrl-C
-        if self.learn.lock.locked(): return # this is `validate` or `get_preds`
+        if validating: return
+        self.in_fit = True
         if not any(isinstance(cb, MoreUpdates) for cb in self.learn.cbs): self.learn.add_cb(self.extra)
 
     def after_fit(self):
-        if self.learn.lock.locked() or self.extra not in self.learn.cbs: return
-        self.learn.remove_cb(self.extra) # else it would outlive a removed `DQN`
+        if self.learn.lock.locked(): return
+        self.in_fit = False
+        if self.extra in self.learn.cbs: self.learn.remove_cb(self.extra) # else it would outlive a removed `DQN`
 
 # %% ../../nbs/10_agents.dqn.ipynb #10a00004
 @patch

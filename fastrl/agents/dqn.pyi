@@ -72,6 +72,7 @@ def huber(q: Tensor, y: Tensor, weight: Tensor | None=None, beta: float=1.0):
 class DQN(Callback):
     """The target of Q-learning for the drawn batch, and several updates per batch if you like"""
     order: Any
+    in_fit: bool
     gamma: float
     double: bool
     tau: float

@@ -235,6 +235,7 @@ def before_fit(self:ExperienceReplayCallback):
         raise ValueError(f'this learner has {n} replay memories, and each would remember what the one before it drew: '
                          'keep one, `learn.remove_cb(ExperienceReplayCallback)` removes all')
     add_return(self.learn)
+    if self.learn.lock.locked(): return # this is `validate` or `get_preds`, perhaps in the midst of a fit
     self.waited,self.drawn,train = 0,None,getattr(self.dls, 'train', None)
     if self._at_hand or self._fitting: self.experience_replay.ring.cut(gap=True) # Ctrl-C may have come anywhere
     self._at_hand,self._fitting = False,True
@@ -277,7 +278,9 @@ def stateful(learn):
 
 @patch
 def after_fit(self:ExperienceReplayCallback):
-    self._predicted = self._fitting = False
+    self._predicted = False
+    if self.learn.lock.locked(): return
+    self._fitting = False
     for undo in self._before: undo()
     er = self.experience_replay
     if self.waited and self.drawn is None: warn_user(f'nothing was trained: {len(er)} rows are stored, and '
