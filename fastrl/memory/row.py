@@ -527,10 +527,11 @@ def torch_dtype(
 
 # %% ../../nbs/00a_memory.row.ipynb #7d1f1572
 def as_ints(
-    t:Tensor, # On the CPU
+    t:Tensor, # Of any dtype
 )->np.ndarray: # With one axis more if `t` is complex
-    """The bits of `t` as ints, in the same memory
-    - `t`: On the CPU
+    """The bits of `t` as ints, in the same memory if it is on the CPU
+    - `t`: Of any dtype
     - returns: With one axis more if `t` is complex"""
+    t = t.detach().cpu().resolve_conj().resolve_neg()
     t = torch.view_as_real(t) if t.is_complex() else t
     return t.view({1:torch.uint8, 2:torch.int16, 4:torch.int32, 8:torch.int64}[t.itemsize]).numpy()

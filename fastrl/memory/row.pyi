@@ -227,7 +227,7 @@ def torch_dtype(name: str) -> torch.dtype:
     ...
 
 def as_ints(t: Tensor) -> np.ndarray:
-    """The bits of `t` as ints, in the same memory
-    - `t`: On the CPU
+    """The bits of `t` as ints, in the same memory if it is on the CPU
+    - `t`: Of any dtype
     - returns: With one axis more if `t` is complex"""
     ...
