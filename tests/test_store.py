@@ -7,6 +7,7 @@ from fastrl.core import BD, test_same as same_rows
 from fastrl.memory import ring as ring_module
 from fastrl.memory.place import Place, head_words
 from fastrl.memory.ring import Ring, schema_fields
+from fastrl.memory.sample import Prioritized
 from fastrl.memory.walk import Walk
 from torch import tensor
 
@@ -455,3 +456,38 @@ def test_rows_of_tensors():
             assert repr(res)==repr(added(b, row)), row
             stored += isinstance(res, dict)
     assert stored>600
+
+
+@pytest.mark.parametrize('dtype', [torch.float32, torch.float16, torch.bfloat16, torch.complex64, torch.complex128])
+@pytest.mark.parametrize('other', [torch.float32, torch.bfloat16]) # without NumPy's dtypes rows are written otherwise
+def test_put_spares_rows_that_another_process_writes_meanwhile(tmp_path, dtype, other):
+    schema = dict(x=((2,), dtype), y=((3,), other))
+    writer,reader = (Ring(4, schema, path=tmp_path/'rows') for _ in range(2))
+    def add(v): writer.add(x=torch.full((2,), v, dtype=dtype), y=torch.full((3,), v, dtype=other))
+    for i in range(4): add(i)
+    holds,idxs = reader.holds,torch.arange(4)
+    serials = reader.serial(idxs)[:,None]
+    def then_overwritten(*args):
+        res = holds(*args)
+        add(9)
+        return res
+    reader.holds = then_overwritten
+    reader.put('x', list(range(4)), torch.full((4,2), 5, dtype=dtype), serials)
+    reader.put('y', list(range(4)), torch.full((4,3), 6, dtype=other), serials)
+    assert reader['x'][:,0].tolist()==[9,9,5,5]
+    assert reader['y'][:,0].tolist()==[9,9,6,6]
+
+
+def test_priorities_of_rows_that_another_process_has_just_cleared(tmp_path):
+    schema = dict(x=((1,), torch.float32))
+    writer,reader = (Ring(8, schema, path=tmp_path/'rows') for _ in range(2))
+    for i in range(8): writer.add(x=[i])
+    sampler = Prioritized(seed=0)
+    reader.draw(sampler, 4)
+    writer.add(x=[8]) # which the sampler has yet to see
+    with reader:
+        assert reader.holds(torch.arange(8)).all()
+        writer.reset() # after `update_td` found its rows in place
+        sampler.update(reader, torch.arange(8), torch.full((8,), 9.))
+    for i in range(2): writer.add(x=[i])
+    assert set(reader.draw(sampler, 64)[1].tolist())=={0,1}

@@ -408,9 +408,8 @@ def put(self:Ring,
     with self if self.place.others else self._rows_lock:
         f = self.place.by_name.get(name) if self.fields else None
         if f is not None and (gone := self._put_fast(f, idxs, values, serials))>=0: return gone
-        fs = self._fields_of(name)
-        idxs = self._whole_idxs(idxs, len(self) if serials is None else len(self.place)) # serials tell what is gone
-        flat = idxs.reshape(-1).long()
+        fs,n = self._fields_of(name),len(self) if serials is None else len(self.place) # serials tell what is gone
+        flat = (idxs := self._whole_idxs(idxs, n)).reshape(-1).long()
         vs = [(f, _fitting(f, values, name, idxs.shape)) for f in fs]
         keep = self.holds(flat, serials)
         of = tensor_from(serials).reshape(-1, 1).long()[keep] if serials is not None and self.place.others else None
@@ -419,7 +418,8 @@ def put(self:Ring,
             if not self.place.by_loops: # if a GPU writes into a row twice, nobody knows which value stays
                 i,last = last_of_each(i)
                 v = v.to(i.device)[last]
-            if of is None or self._put_fast(f, i, v.to(f.dtype), of)<0: self.place.write(f, i, v)
+            if of is None: self.place.write(f, i, v)
+            else: self.serials.write_held(*map(as_ints, (self.place.columns[f.path], i, v.to(f.dtype), of[:,0])))
         self.place.mark_changed(fs[0].path[0] if name==fs[0].path[0] else name, flat[keep])
         return int((flat>=0).sum()-keep.sum())
 

@@ -9,7 +9,7 @@ Docs: https://fastrl.github.io/fastrl/memory.row.html.md"""
 # %% auto #0
 __all__ = ['flag_names', 'observed', 'final_names', 'like', 'Field', 'dtype_of', 'schema_fields', 'pack_fields', 'nest', 'Fields',
            'Batches', 'as_tensor', 'fits', 'tensors_of', 'fields_of', 'check_column', 'check_names', 'batch_len',
-           'follower', 'followed', 'over_of', 'final_of', 'check_final', 'check_paths', 'torch_dtype']
+           'follower', 'followed', 'over_of', 'final_of', 'check_final', 'check_paths', 'torch_dtype', 'as_ints']
 
 # %% ../../nbs/00a_memory.row.ipynb #94f11a55
 import math, re, numpy as np, torch
@@ -524,3 +524,14 @@ def torch_dtype(
     if not isinstance(res := getattr(torch, name, None), torch.dtype):
         raise ValueError(f'{name!r} is no dtype of torch')
     return res
+
+# %% ../../nbs/00a_memory.row.ipynb #7d1f1572
+def as_ints(
+    t:Tensor, # Of any dtype
+)->np.ndarray: # With one axis more if `t` is complex
+    """The bits of `t` as ints, in the same memory if it is on the CPU
+    - `t`: Of any dtype
+    - returns: With one axis more if `t` is complex"""
+    t = t.detach().cpu().resolve_conj().resolve_neg()
+    t = torch.view_as_real(t) if t.is_complex() else t
+    return t.view({1:torch.uint8, 2:torch.int16, 4:torch.int32, 8:torch.int64}[t.itemsize]).numpy()

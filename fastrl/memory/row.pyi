@@ -8,7 +8,7 @@ import numpy as np, torch
 from dataclasses import dataclass
 from torch import Tensor
 from ..core import *
-__all__ = ['flag_names', 'observed', 'final_names', 'like', 'Field', 'dtype_of', 'schema_fields', 'pack_fields', 'nest', 'Fields', 'Batches', 'as_tensor', 'fits', 'tensors_of', 'fields_of', 'check_column', 'check_names', 'batch_len', 'follower', 'followed', 'over_of', 'final_of', 'check_final', 'check_paths', 'torch_dtype']
+__all__ = ['flag_names', 'observed', 'final_names', 'like', 'Field', 'dtype_of', 'schema_fields', 'pack_fields', 'nest', 'Fields', 'Batches', 'as_tensor', 'fits', 'tensors_of', 'fields_of', 'check_column', 'check_names', 'batch_len', 'follower', 'followed', 'over_of', 'final_of', 'check_final', 'check_paths', 'torch_dtype', 'as_ints']
 
 def like(shape, dtype) -> str:
     """A shape and a dtype as errors and tables show them: `float32[4]`"""
@@ -224,4 +224,10 @@ def check_paths(paths):
 def torch_dtype(name: str) -> torch.dtype:
     """The dtype of that name, and nothing else in torch's namespace
     - `name`: For example 'float32'"""
+    ...
+
+def as_ints(t: Tensor) -> np.ndarray:
+    """The bits of `t` as ints, in the same memory if it is on the CPU
+    - `t`: Of any dtype
+    - returns: With one axis more if `t` is complex"""
     ...

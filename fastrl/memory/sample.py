@@ -246,8 +246,8 @@ def update(self:Prioritized, ring, idxs, td_errors):
     "Set the priorities of `idxs` by their TD errors"
     starts,self.starts = self.starts,None # if this is interrupted, they are made anew
     self.follow(ring)
-    self.tree.update_td(idxs, td_errors, self.alpha, self.eps)
-    if not starts: return
+    if self.seen>self.base: self.tree.update_td(idxs, td_errors, self.alpha, self.eps)
+    if not starts or self.seen==self.base: return # or another process has just reset it, and these rows are gone
     idxs,td_errors = (tensor_from(o).cpu().numpy().reshape(-1) for o in (idxs, td_errors))
     for o in (starts, *self.resting): o.update(idxs, td_errors, self.eps)
     self.starts = starts
