@@ -609,3 +609,14 @@ def test_validated_within_a_fit(fast):
             if not self.learn.lock.locked(): self.learn.validate()
     weights = [[*learn.model.parameters(), *learn.dqn.target.parameters()] for cbs in (None, Validates()) for learn in [fit(dqn(updates=2, fast=fast), 3, cbs=cbs)]]
     same(*weights)
+
+@pytest.mark.parametrize('rows,came', [([dict(state=torch.ones(4,5)), dict(reward=torch.ones(4,1))], 'dict, dict'), ([torch.ones(4,5)], 'Tensor')])
+def test_batches_that_are_no_dict(rows, came):
+    "The error says what a loader should give; nobody calls `memory + batch` in a fit"
+    class Gives(Callback):
+        order = -20
+        def before_batch(self): self.learn.xb = (*rows,)
+    learn = plain(event='before_batch')
+    with expect_fail(Exception, contains='a loader should give batches of one dict of columns'): fit(learn, cbs=Gives())
+    with expect_fail(Exception, contains=f'and not of {came}'): fit(learn, cbs=Gives())
+    assert not len(learn.experience_replay.experience_replay)

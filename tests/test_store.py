@@ -226,6 +226,18 @@ def test_overtaken_reader(tmp_path, monkeypatch):
     monkeypatch.setattr(ring_module, '_give_up_after', .05)
     with pytest.raises(RuntimeError, match='give the ring a larger `capacity`'): r.draw(Slow(slow.other, 10**9), 4)
 
+def test_overtaken_sampler(tmp_path):
+    "A sampler whose rows are all replaced before it finds what it needs is asked again, however often"
+    class Empty(Slow):
+        def draw(self, ring, bs):
+            res,had = Slow.draw(self, ring, bs),self.laps
+            if had<self.most: raise ValueError('no episode has so many rows')
+            return res
+    r = Ring(4, dict(a=((), torch.float32)), path=tmp_path/'r')
+    r.extend(dict(a=torch.arange(4.)))
+    batch,_ = r.draw(Empty(Ring(path=tmp_path/'r'), 300), 4)
+    same_rows(batch['a'], batch['serial'][:,0].float())
+
 # %% Marks
 def test_marks():
     "None before the first row, one at each place, the newest of as many as there is room for"

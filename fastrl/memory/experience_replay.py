@@ -118,6 +118,9 @@ def swap(self:ExperienceReplayCallback,
     """Add `learn.xb` to the memory and put a sample in its place, or cancel the batch if the memory is not warm
     - `predicted`: Has the model seen the live batch?"""
     learn = self.learn
+    if len(learn.xb)>1 or isinstance(learn.xb[0], torch.Tensor): raise ExperienceReplayException(
+        "a loader should give batches of one dict of columns, `({'state': …, 'reward': …},)`, and not of "
+        +', '.join(type(o).__name__ for o in learn.xb))
     first = next((o for _,o in leaves(learn.xb[0])), None)
     if first is None or len(first): self.experience_replay+tuple(learn.xb) # one of several updates brings no new rows
     self._at_hand = False

@@ -588,10 +588,10 @@ def _draw_beside(self:Ring, sampler, bs, read, k):
     for tries,_ in enumerate(self._tries()):
         base,_ = s.base,s.total # a first look: the sampler may take none
         try:
-            res = self._draw_rows(sampler, bs, read, k)
-            if s.base==base and not s.lost(res[0]): return res
-        except (ValueError, IndexError) as e: # about rows that were replaced meanwhile, or about the request itself
-            if type(e) is not Overwritten and (tries>100 or s.base==base and s.oldest<=self.total-len(self)): raise
+            if (res := self._draw_rows(sampler, bs, read, k)) and s.base==base and not s.lost(res[0]): return res
+        except Overwritten: pass
+        except (ValueError, IndexError): # about rows that were replaced meanwhile, or about the request itself
+            if tries>100 and s.oldest<self.total or s.base==base and s.oldest<=self.total-len(self): raise
         s.look()
 
 # %% ../../nbs/01_memory.ring.ipynb #005c7f9f

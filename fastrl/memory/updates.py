@@ -125,8 +125,9 @@ class TightUpdates(MoreUpdates):
         for cb,_ in (o for hears in self._hear.values() for o in hears):
             if cb in (self.agent, self.learn.experience_replay): continue
             if isinstance(cb, GradientClip) and cb.norm_type==2: continue
-            raise ValueError(f'`{cb}` acts in each update, of which a tight loop tells it nothing: take `MoreUpdates`, '
-                             'or give it `once_per_batch = True`, if the first update of a batch is enough')
+            raise ValueError(f'`{cb}` acts in each update, of which a tight loop tells it nothing: take `MoreUpdates` '
+                             '(in `dqn_learner`: `fast=False`), or give it `once_per_batch = True`, '
+                             'if the first update of a batch is enough')
 
     def make_others(self, er, left):
         step = self.stepper()
