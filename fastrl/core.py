@@ -291,8 +291,7 @@ def pandas(self:BD,
     if jupyter_nrows is not None: pd.set_option('display.max_rows', jupyter_nrows)
     cols,mus = {},{}
     for p,t in leaves(self):
-        k,t = path_name(p),t.detach().cpu()
-        one = t.numel()==len(t)
+        k,t,one = path_name(p),t.detach().cpu(),t.numel()==len(t)
         cols[k] = t.flatten().tolist() if one else [str((1,*t.shape[1:]) if relative_shape else t.shape)]*len(t)
         if mu: mus[f'{k}_mu'] = t.flatten(1).double().mean(1).tolist() if t.ndim>1 else t.double().tolist()
     return pd.DataFrame({**cols, **mus}, **kwargs)
@@ -356,7 +355,8 @@ def whole_number(
     except TypeError: i = None
     if i is None or i<least or most is not None and i>most:
         limits = f'of at least {least}' if most is None else f'from {least} to {most}'
-        raise ValueError(f'`{name}` should be a whole number {limits}, got {n!r:.80}')
+        instead = f': write {int(n):_}' if type(n) is float and n.is_integer() else '' # `max_sz=1e6`
+        raise ValueError(f'`{name}` should be a whole number {limits}, got {n!r:.80}{instead}')
     return i
 
 def true_or_false(
