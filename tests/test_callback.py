@@ -137,6 +137,23 @@ def test_rows_that_the_memory_did_not_hear_of(how):
     i,m = b['x'][:,0].long(),b['n_steps'][:,0]
     same(m, torch.tensor([min(3, 7-o%7, (first if o<first else max(x)+1)-o) for o in i.tolist()]))
 
+@pytest.mark.parametrize('order', [-20, 20])
+@pytest.mark.parametrize('event', ['before_batch','after_batch'])
+def test_rows_that_a_callback_takes(event, order):
+    "Rows that a callback takes from the source within a batch are missing after that batch, whether the memory has heard of it by then or not"
+    class Takes(Callback):
+        def take(self):
+            if self.iter==2: self.dls.train.dataset.take(2)
+    Takes.order = order
+    setattr(Takes, event, Takes.take)
+    learn = toy_learner(n=24, bs=3, max_sz=100, warmup_sz=1, seed=0, rows=Moves, n_step=3, gamma=1.)
+    fit(learn, 1, cbs=Takes)
+    er = learn.experience_replay.replay
+    eq([o for o in range(26) if o not in er['x']], [9,10])
+    b,_ = er.sample(200)
+    i,m = b['x'][:,0].long(),b['n_steps'][:,0]
+    same(m, torch.tensor([min(3, 7-o%7, (9 if o<9 else 26)-o) for o in i.tolist()]))
+
 def test_exported(tmp_path):
     "An exported learner comes back with an empty memory, and can be trained again"
     learn = Learner(Source(Count()).dataloaders(20, 5), OneWeight(), loss_func=y_loss, path=tmp_path,

@@ -549,6 +549,13 @@ def test_removed_dqn(fast):
         fit(learn, cbs=steps)
         eq(steps.said.count('after_step'), 20 if not stops else 19)
 
+def test_teacher():
+    "A callback of your own that holds a `DQN` as its `agent`, which the learner does not have, stays"
+    class Teacher(Callback):
+        def __init__(self): self.agent = DQN()
+    learn = fit(dqn(cbs=[Teacher()]))
+    assert 'teacher' in learn.cbs.attrgot('name')
+
 @pytest.mark.parametrize('updates', [1, 3])
 def test_skipped_before_the_memory_hears(updates):
     "A callback that skips a batch before all others do: no update is made in it, neither the first nor more"
@@ -610,7 +617,8 @@ def test_validated_within_a_fit(fast):
     weights = [[*learn.model.parameters(), *learn.dqn.target.parameters()] for cbs in (None, Validates()) for learn in [fit(dqn(updates=2, fast=fast), 3, cbs=cbs)]]
     same(*weights)
 
-@pytest.mark.parametrize('rows,came', [([dict(state=torch.ones(4,5)), dict(reward=torch.ones(4,1))], 'dict, dict'), ([torch.ones(4,5)], 'Tensor')])
+@pytest.mark.parametrize('rows,came', [([dict(state=torch.ones(4,5)), dict(reward=torch.ones(4,1))], 'dict, dict'), ([torch.ones(4,5)], 'Tensor'),
+                                       ([[torch.ones(4)]], 'list'), ([np.ones(4)], 'ndarray'), ([3], 'int')])
 def test_batches_that_are_no_dict(rows, came):
     "The error says what a loader should give; nobody calls `memory + batch` in a fit"
     class Gives(Callback):
