@@ -13,6 +13,7 @@ from fastrl.data.gym import LoopCallback, NoValidation, Source
 from fastrl.memory.disk import LoadError, Saved, verify
 from fastrl.memory.experience_replay import ExperienceReplay, ExperienceReplayCallback, Prioritized, Resume, Uniform
 from fastrl.memory.sample import HER
+from fastrl.memory.updates import MoreUpdates
 
 class Count(LoopCallback):
     "Whole numbers, and twice each"
@@ -153,6 +154,13 @@ def test_rows_that_a_callback_takes(event, order):
     b,_ = er.sample(200)
     i,m = b['x'][:,0].long(),b['n_steps'][:,0]
     same(m, torch.tensor([min(3, 7-o%7, (9 if o<9 else 26)-o) for o in i.tolist()]))
+
+def test_several_updates_miss_no_rows():
+    "Batches that bring no rows of their own, as further updates do, leave no gap"
+    learn = toy_learner(n=24, bs=3, max_sz=100, warmup_sz=1, seed=0, rows=Moves, n_step=3, gamma=1.)
+    fit(learn, 2, cbs=MoreUpdates(3))
+    b,_ = learn.experience_replay.sample(200)
+    same(b['n_steps'][:,0], torch.tensor([min(3, 7-o%7, 48-o) for o in b['x'][:,0].long().tolist()]))
 
 def test_exported(tmp_path):
     "An exported learner comes back with an empty memory, and can be trained again"
