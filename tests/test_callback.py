@@ -13,6 +13,7 @@ from fastrl.data.gym import LoopCallback, NoValidation, Source
 from fastrl.memory.disk import LoadError, Saved, verify
 from fastrl.memory.experience_replay import ExperienceReplay, ExperienceReplayCallback, Prioritized, Resume, Uniform
 from fastrl.memory.sample import HER
+from fastrl.memory.updates import MoreUpdates
 
 class Count(LoopCallback):
     "Whole numbers, and twice each"
@@ -86,6 +87,11 @@ class Moves(Count):
         i = torch.arange(self.i, self.i+n)[:,None]
         return BD(**super().collect(n), reward=i.float(), terminated=i%7==6, truncated=i<0, env_id=i*0)
 
+class Counts(Moves):
+    "They count on when the source is opened again"
+    i = 0
+    def before_loop(self): pass
+
 @pytest.mark.parametrize('how', [KeyboardInterrupt, CancelBatchException, 'on_device'])
 @pytest.mark.parametrize('kw', [dict(rows=Images, frame_stack=3), dict(rows=Moves, n_step=3, gamma=1.)], ids=['frames','n_step'])
 def test_a_live_batch_that_is_lost(kw, how):
@@ -114,10 +120,10 @@ def test_a_live_batch_that_is_lost(kw, how):
         i,m = b['x'][:,0].long(),b['n_steps'][:,0]
         same(m, torch.tensor([min(3, 7-o%7, (6 if o<6 else max(x)+1)-o) for o in i.tolist()]))
 
-@pytest.mark.parametrize('how', [CancelBatchException, CancelTrainException, CancelEpochException, CancelFitException, 'take', 'get_preds'])
+@pytest.mark.parametrize('how', [CancelBatchException, CancelTrainException, CancelEpochException, CancelFitException, 'take', 'get_preds', 'close'])
 def test_rows_that_the_memory_did_not_hear_of(how):
     "A callback that skips a batch before the memory hears of it, or somebody who takes rows between two fits"
-    learn = toy_learner(n=24, bs=3, max_sz=100, warmup_sz=1, seed=0, rows=Moves, n_step=3, gamma=1.)
+    learn = toy_learner(n=24, bs=3, max_sz=100, warmup_sz=1, seed=0, rows=Counts, n_step=3, gamma=1.)
     class Lose(Callback):
         order,n = -20,0
         def before_batch(self):
@@ -126,6 +132,7 @@ def test_rows_that_the_memory_did_not_hear_of(how):
     fit(learn, 1, cbs=[] if isinstance(how, str) else Lose)
     learn.dls.train.dataset.peek(5) # nobody misses these
     if how=='take': learn.dls.train.dataset.take(3)
+    if how=='close': learn.dls.train.dataset.close() # now they are gone
     if how=='get_preds':
         with learn.no_bar(): learn.get_preds(ds_idx=0)
     fit(learn, 1)
@@ -136,6 +143,30 @@ def test_rows_that_the_memory_did_not_hear_of(how):
     b,_ = er.sample(200)
     i,m = b['x'][:,0].long(),b['n_steps'][:,0]
     same(m, torch.tensor([min(3, 7-o%7, (first if o<first else max(x)+1)-o) for o in i.tolist()]))
+
+@pytest.mark.parametrize('order', [-20, 20])
+@pytest.mark.parametrize('event', ['before_batch','after_batch'])
+def test_rows_that_a_callback_takes(event, order):
+    "Rows that a callback takes from the source within a batch are missing after that batch, whether the memory has heard of it by then or not"
+    class Takes(Callback):
+        def take(self):
+            if self.iter==2: self.dls.train.dataset.take(2)
+    Takes.order = order
+    setattr(Takes, event, Takes.take)
+    learn = toy_learner(n=24, bs=3, max_sz=100, warmup_sz=1, seed=0, rows=Moves, n_step=3, gamma=1.)
+    fit(learn, 1, cbs=Takes)
+    er = learn.experience_replay.replay
+    eq([o for o in range(26) if o not in er['x']], [9,10])
+    b,_ = er.sample(200)
+    i,m = b['x'][:,0].long(),b['n_steps'][:,0]
+    same(m, torch.tensor([min(3, 7-o%7, (9 if o<9 else 26)-o) for o in i.tolist()]))
+
+def test_several_updates_miss_no_rows():
+    "Batches that bring no rows of their own, as further updates do, leave no gap"
+    learn = toy_learner(n=24, bs=3, max_sz=100, warmup_sz=1, seed=0, rows=Moves, n_step=3, gamma=1.)
+    fit(learn, 2, cbs=MoreUpdates(3))
+    b,_ = learn.experience_replay.sample(200)
+    same(b['n_steps'][:,0], torch.tensor([min(3, 7-o%7, 48-o) for o in b['x'][:,0].long().tolist()]))
 
 def test_exported(tmp_path):
     "An exported learner comes back with an empty memory, and can be trained again"

@@ -1,11 +1,11 @@
 "A learner with a memory among fastai's own habits: half precision, another machine, several updates, what is not a fit"
-import copy, pickle, subprocess, sys, threading
+import copy, pickle, subprocess, sys, threading, warnings
 from contextlib import suppress
 from functools import partial
 import gymnasium as gym, numpy as np, pytest, torch
 from fastai.basics import (Callback, CancelBackwardException, CancelBatchException, CancelEpochException, CancelFitException,
                            CancelStepException, CancelTrainException, DataLoaders, Learner, nn)
-from fastai.callback.all import (ActivationStats, CollectDataCallback, CSVLogger, MixedPrecision, ModelToHalf,
+from fastai.callback.all import (ActivationStats, CollectDataCallback, CSVLogger, LRFinder, MixedPrecision, ModelToHalf,
                                  NonNativeMixedPrecision, ParamScheduler, SchedLin, TerminateOnNaNCallback)
 from fastcore.test import expect_fail, test_eq as eq
 from gymnasium import spaces
@@ -549,6 +549,13 @@ def test_removed_dqn(fast):
         fit(learn, cbs=steps)
         eq(steps.said.count('after_step'), 20 if not stops else 19)
 
+def test_teacher():
+    "A callback of your own that holds a `DQN` as its `agent`, which the learner does not have, stays"
+    class Teacher(Callback):
+        def __init__(self): self.agent = DQN()
+    learn = fit(dqn(cbs=[Teacher()]))
+    assert 'teacher' in learn.cbs.attrgot('name')
+
 @pytest.mark.parametrize('updates', [1, 3])
 def test_skipped_before_the_memory_hears(updates):
     "A callback that skips a batch before all others do: no update is made in it, neither the first nor more"
@@ -575,11 +582,28 @@ def test_warmed_up_by_lr_find(event):
         def before_batch(self):
             b, = self.xb
             self.learn.xb = (BD({**b, 'reward':b['reward']*10-5}),)
-    learn = plain(cbs=[Scale(), InHalf()], event=event)
+    learn = plain(cbs=[Scale(), InHalf(), Precision(), steps := Steps()], event=event)
     with learn.no_bar(), learn.no_logging(): learn.lr_find(num_it=5, show_plot=False, suggest_funcs=())
     assert not torch.is_autocast_enabled(learn.dls.device.type)
     er = learn.experience_replay.replay
+    eq((learn.precision.seen, steps.n), ({torch.bfloat16}, 6)) # no update while it warmed up
     eq((er['reward'].unique().tolist(), len(er), len(learn.recorder.losses)), ([-5.,5.], 30+5*10, 6))
+
+class Steps(Callback):
+    n = 0
+    def after_step(self): self.n += 1
+
+def test_never_warmed_up_by_lr_find():
+    "Where a callback skips all batches that would warm the memory up, `lr_find` ends, and nothing is drawn"
+    class Skip(Callback):
+        order,run_valid,n = -50,False,0
+        def before_batch(self):
+            self.n += 1
+            if self.n>200: raise AssertionError('it goes on for ever')
+            if self.n>1: raise CancelBatchException
+    learn = plain(cbs=[Skip()])
+    with learn.no_bar(), learn.no_logging(), pytest.warns(UserWarning, match='nothing was trained'): learn.fit(1, cbs=LRFinder(num_it=5))
+    eq(len(learn.experience_replay), 10)
 
 def test_batches_as_lists():
     "Loaders of torch give lists, of one dict here"
@@ -610,7 +634,15 @@ def test_validated_within_a_fit(fast):
     weights = [[*learn.model.parameters(), *learn.dqn.target.parameters()] for cbs in (None, Validates()) for learn in [fit(dqn(updates=2, fast=fast), 3, cbs=cbs)]]
     same(*weights)
 
-@pytest.mark.parametrize('rows,came', [([dict(state=torch.ones(4,5)), dict(reward=torch.ones(4,1))], 'dict, dict'), ([torch.ones(4,5)], 'Tensor')])
+def test_validated_while_cold():
+    "Only a fit that is over says that nothing was trained: `validate` within it does not"
+    class Validates(Callback):
+        def after_epoch(self):
+            if not self.learn.lock.locked(): self.learn.validate()
+    with warnings.catch_warnings(action='error'): fit(plain(n=20), 2, cbs=Validates())
+
+@pytest.mark.parametrize('rows,came', [([dict(state=torch.ones(4,5)), dict(reward=torch.ones(4,1))], 'dict, dict'), ([torch.ones(4,5)], 'Tensor'),
+                                       ([[torch.ones(4)]], 'list'), ([np.ones(4)], 'ndarray'), ([3], 'int')])
 def test_batches_that_are_no_dict(rows, came):
     "The error says what a loader should give; nobody calls `memory + batch` in a fit"
     class Gives(Callback):

@@ -132,7 +132,7 @@ class DQN(Callback):
         validating = self.learn.lock.locked() # this is `validate` or `get_preds`, perhaps in the midst of a fit
         if not (validating and self.in_fit): self.target = copy.deepcopy(self.model).requires_grad_(False).eval()
         self.extra.n = self.updates_per_batch # it may have changed since the last fit
-        for cb in self.learn.cbs.filter(lambda o: isinstance(vars(o).get('agent'), DQN)):
+        for cb in self.learn.cbs.filter(lambda o: isinstance(o, MoreUpdates) and isinstance(vars(o).get('agent'), DQN)):
             if cb.agent not in self.learn.cbs: self.learn.remove_cb(cb) # of a `DQN` that is gone, since Ctrl-C
         if validating: return
         self.in_fit = True

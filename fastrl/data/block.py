@@ -150,6 +150,7 @@ def show_loop(self:Source):
 @patch
 def close(self:Source):
     "Close what the callbacks opened; the next `take` opens it anew"
+    self.taken += 1 # as if a row were taken: the next one does not follow the last one
     try:
         if self._opened_by==os.getpid(): self('after_loop')
     finally: self._drop_block()

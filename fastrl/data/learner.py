@@ -33,7 +33,7 @@ class SourceDL(DataLoader):
     n_inp = 1 # all of a batch goes into the model: it comes without targets
     keeps = 'n','bs','device' # what `new` takes over
     skip = 0 # batches that the next epoch leaves out
-    since = 0 # rows that were taken from the source before those of the last batch
+    since = upto = 0 # rows that were taken from the source before the last batch, and with it
     def __init__(self,
         dataset:Source=None,
         n:int=0, # Rows per epoch
@@ -54,6 +54,7 @@ class SourceDL(DataLoader):
         for i in range(first, len(self)):
             self.since = self.dataset.taken
             b = self.dataset.take(min(self.bs, self.n-i*self.bs))
+            self.upto = self.dataset.taken
             self.returns += returns_in(b)
             yield b
     def __iter__(self):

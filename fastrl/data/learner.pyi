@@ -14,7 +14,8 @@ class SourceDL(DataLoader):
     n_inp: int
     keeps: Any
     skip: int
-    since: int
+    since: Any
+    upto: Any
     returns: Any
 
     def __init__(self, dataset: Source | None=None, n: int=0, bs: int=16, device: Any=None, **kwargs):

@@ -44,7 +44,7 @@ class ExperienceReplayCallback(Callback):
     _before,_scheduled = (),{} # what undoes `lr_find`; settings with a schedule, and whose they are
     waited = 0 # batches of this fit that came before the memory was warm
     _at_hand = _fitting = False # was a live batch taken that the memory does not have? Has a fit begun, and not ended?
-    _upto = None # so many rows of the source were taken by the end of the last batch
+    _upto = None # so many rows of the source were taken by the end of the last batch that it heard of
     _due = _warming = False # does `lr_find` need a warm memory before its first batch? Is it being warmed up?
 
     def __init__(self,
@@ -99,7 +99,7 @@ def _rows_missed(self:ExperienceReplayCallback):
     "Did the source give rows since the last batch of which the memory did not hear?"
     dl = getattr(self.dls, 'train', None)
     if not isinstance(dl, SourceDL): return False
-    upto,self._upto = self._upto,getattr(dl.dataset, 'taken', None)
+    upto,self._upto = self._upto,dl.upto
     return upto is not None and upto not in (dl.since, self._upto)
 
 @patch
@@ -118,7 +118,7 @@ def swap(self:ExperienceReplayCallback,
     """Add `learn.xb` to the memory and put a sample in its place, or cancel the batch if the memory is not warm
     - `predicted`: Has the model seen the live batch?"""
     learn = self.learn
-    if len(learn.xb)>1 or isinstance(learn.xb[0], torch.Tensor): raise ExperienceReplayException(
+    if len(learn.xb)!=1 or not isinstance(learn.xb[0], dict): raise ExperienceReplayException(
         "a loader should give batches of one dict of columns, `({'state': …, 'reward': …},)`, and not of "
         +', '.join(type(o).__name__ for o in learn.xb))
     first = next((o for _,o in leaves(learn.xb[0])), None)
