@@ -12,6 +12,7 @@ __all__ = ['GymLoop', 'FirstLast', 'windows', 'ResReduce', 'show_source', 'Sourc
            'reward_loss', 'fake_gym_learner']
 
 # %% ../../nbs/05b_data.gym.ipynb #a9d9750a
+from copy import deepcopy
 from types import SimpleNamespace
 import numpy as np, torch
 from fastcore.basics import patch, store_attr
@@ -127,14 +128,14 @@ def _step_one(self:GymLoop, T):
         obs,r,te,tr,_ = step(a)
         if obs.__class__ is not np.ndarray or obs.dtype is not dtype or obs.shape!=shape: check_value(form, obs)
         nxt[i] = obs
-        rewards.append(r)
+        rewards.append(r if isinstance(r, float) else one_number(r)) # it may write over an array that it gave
         if te is not False or tr is not False: te,tr = self._flags_of(te),self._flags_of(tr)
         if te or tr: # the columns hold `False`
             rows.cols['terminated'][i],rows.cols['truncated'][i] = te,tr
             obs,_ = env.reset()
             check_value(form, obs)
         self.obs = obs
-    rows.gain[rows.stop:i+1],rows.stop = _single_rewards(rewards),i+1
+    rows.gain[rows.stop:i+1],rows.stop = rewards,i+1
     rows.count()
 
 @patch
@@ -145,13 +146,6 @@ def _flags_of(self:GymLoop, o):
     if v.size==1: return np.full(n, one_flag(o)) # for all
     if v.dtype.kind in 'biuf' and v.size==n: return v.reshape(n).astype(bool, copy=False)
     raise ValueError(f'`terminated` and `truncated` should be {n} flags, got {o!r:.60}')
-
-def _single_rewards(rewards):
-    "Rewards of one environment, each a number or an array with one"
-    try:
-        if len(a := np.reshape(rewards, -1))==len(rewards) and a.dtype.kind in 'biuf': return a
-    except (ValueError, RuntimeError, TypeError): pass # some are arrays, some numbers, or tensors with a gradient
-    return [*map(one_number, rewards)]
 
 # %% ../../nbs/05b_data.gym.ipynb #37107789
 @patch
@@ -165,7 +159,7 @@ def _step_all(self:GymLoop, T, before, after):
         obs,spent = self.obs,self._due
         keep = None if spent is None else (~spent).nonzero()[0]
         new = slice(rows.stop, rows.stop+(n if keep is None else len(keep)))
-        if self.mode=='rgb_array': images.append(env.render())
+        if self.mode=='rgb_array': images.append(deepcopy(env.render())) # it may draw over it
         state[new] = obs if keep is None else rows.only('state', obs, keep)
         env_id[new] = every if keep is None else keep
         a = env.action_space.sample() if self.agent is None else self._choose()
@@ -184,7 +178,7 @@ def _step_all(self:GymLoop, T, before, after):
             now = self._tell('after_step', obs=was, action=a, next_obs=self._shown_rows('next_state', new, obs, keep),
                              reward=r, terminated=te, truncated=tr, info=info, extra={})
             r = now.reward
-            if now.extra: extras.append(now.extra)
+            if now.extra: extras.append({k: np.array(_on_host(v)) for k,v in now.extra.items()})
         gain[new] = r if ours and keep is None and not after else self._rewards_of(r, keep)
         if some: terminated[new],truncated[new] = ends if keep is None else (ends[0][keep],ends[1][keep])
         rows.stop = new.stop
@@ -210,7 +204,7 @@ def _shown_rows(self:GymLoop, name, new, obs, keep):
 def _put_beside(self:GymLoop, images, extras, kept):
     "Images, and what callbacks left in `extra`, of the steps that are rows"
     if extras: self._check_extras(extras, len(kept)//self.n_envs)
-    cols = {k: np.stack([_on_host(o[k]) for o in extras]) for k in (extras[0] if extras else ())}
+    cols = {k: np.stack([o[k] for o in extras]) for k in (extras[0] if extras else ())}
     cols = {k: v.reshape(len(kept), *v.shape[1+bool(self._mode):]) for k,v in cols.items()}
     if images: cols = dict(image=self._frames(images), **cols)
     for k,v in cols.items(): self._written.add_beside(k, v if kept.all() else v[kept])
@@ -234,7 +228,7 @@ def _check_extras(self:GymLoop, extras, T):
 def _rewards_of(self:GymLoop, r, keep):
     "The rewards of the environments that made a row, also as a network gives them"
     r,n = _on_host(r),self.n_envs
-    if not self._mode: return _single_rewards([r])
+    if not self._mode: return one_number(r)
     if r.shape not in ((), (n,), (n,1)):
         raise ValueError(f'rewards should be one number for each of {n} environments, got shape {r.shape}')
     r = r.reshape(r.shape[:1])
