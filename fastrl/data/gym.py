@@ -12,6 +12,7 @@ __all__ = ['GymLoop', 'FirstLast', 'windows', 'ResReduce', 'show_source', 'Sourc
            'reward_loss', 'fake_gym_learner']
 
 # %% ../../nbs/05b_data.gym.ipynb #a9d9750a
+import math
 from copy import deepcopy
 from types import SimpleNamespace
 import numpy as np, torch
@@ -165,7 +166,7 @@ def _step_all(self:GymLoop, T, before, after):
         a = env.action_space.sample() if self.agent is None else self._choose()
         if before:
             a = self._tell('before_step', obs=self._shown_rows('state', new, obs, keep), action=a).action
-            _check_chosen(self.act_form, a)
+            _check_chosen(self.act_form, a, (n,) if self._mode else ())
         action[new] = a if keep is None else rows.only('action', a, keep)
         if after: was = self._shown_rows('state', new, obs, keep) # the step may write over `obs`
         obs,r,te,tr,info = env.step(a)
@@ -212,7 +213,8 @@ def _put_beside(self:GymLoop, images, extras, kept):
 def _on_host(v):
     "What an agent or a callback gave, as NumPy has it"
     if not isinstance(v, Tensor): return np.asarray(v)
-    return v.numpy() if v.is_cpu and not v.requires_grad else v.detach().cpu().numpy()
+    if v.dtype==torch.bfloat16: v = v.float() # NumPy lacks it
+    return (v if v.is_cpu and not v.requires_grad else v.detach().cpu()).resolve_neg().numpy()
 
 # %% ../../nbs/05b_data.gym.ipynb #5b000202
 
@@ -234,12 +236,15 @@ def _rewards_of(self:GymLoop, r, keep):
     r = r.reshape(r.shape[:1])
     return r if keep is None or not r.ndim else r[keep]
 
-def _check_chosen(form, action):
-    "Refuse what a callback's action would lose in its column, while the environment gets it whole"
+def _check_chosen(form, action, lead):
+    "Refuse what a callback's action would lose or spread in its column, while the environment gets it as it is"
     _check_nesting(form, action)
-    for path,(_,dtype) in leaves(form):
-        if (v := _on_host(leaf_at(action, path))).dtype!=dtype and not survives(v, dtype):
-            raise ValueError(f'`{path_name(("action", *path))}` should be {dtype}, as its space says, got {v.dtype} '
+    for path,(shape,dtype) in leaves(form):
+        v,name,shape = _on_host(leaf_at(action, path)),path_name(('action', *path)),lead+shape
+        if v.shape!=shape and (lead or v.size!=math.prod(shape)):
+            raise ValueError(f'`{name}` of a callback should have shape {shape}, got {v.shape}')
+        if v.dtype!=dtype and not survives(v, dtype):
+            raise ValueError(f'`{name}` should be {dtype}, as its space says, got {v.dtype} '
                              f'with values that {dtype} lacks')
 
 # %% ../../nbs/05b_data.gym.ipynb #a9e30506
@@ -259,10 +264,13 @@ def _choose(self:GymLoop):
         v,shape = np.array(_on_host(v)),(self.n_envs, *(form[0] or (1,)))
         t = from_numpy(v if v.shape==shape else v.reshape(shape))
         return t if device is None else t.to(device)
-    def action(form, v):
-        v,shape = _on_host(v),(self.n_envs, *form[0])
+    def action(form, given):
+        shape = (self.n_envs, *form[0])
+        try: v = _on_host(given)
+        except (TypeError, ValueError): v = np.array(None) # `(actions, states)`, or a sparse tensor
         if v.shape!=shape and v.shape!=(*shape,1):
-            raise ValueError(f'an agent should return actions of shape {shape}, got {v.shape}: '
+            got = f'{given!r:.80}' if v.dtype.kind in 'OU' else v.shape
+            raise ValueError(f'an agent should return actions of shape {shape}, got {got}: '
                              'return one action per environment')
         if v.dtype!=form[1] and not (np.can_cast(v.dtype, form[1], 'same_kind') and survives(v, form[1])):
             raise ValueError(f'an agent should return actions of dtype {form[1]}, got {v.dtype}: '
