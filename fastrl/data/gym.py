@@ -176,8 +176,10 @@ def _step_all(self:GymLoop, T, before, after):
         some = np.count_nonzero(over := ends[0]|ends[1])
         if some and self._mode==AutoresetMode.SAME_STEP: self._put_final(new.start, over, info)
         if after:
+            flags = [o if type(o) is bool else np.array(_on_host(o)) for o in (te,tr)]
             now = self._tell('after_step', obs=was, action=a, next_obs=self._shown_rows('next_state', new, obs, keep),
                              reward=r, terminated=te, truncated=tr, info=info, extra={})
+            _check_unchanged(now, flags)
             r = now.reward
             if now.extra: extras.append({k: np.array(_on_host(v)) for k,v in now.extra.items()})
         gain[new] = r if ours and keep is None and not after else self._rewards_of(r, keep)
@@ -225,6 +227,16 @@ def _check_extras(self:GymLoop, extras, T):
     if len(extras)!=T or any(o.keys()!=extras[0].keys() for o in extras): raise ValueError(
         f'callbacks should leave the same names in `extra` at each step: {len(extras)} of {T} have some, '
         f'the first of these {list(extras[0])}')
+    for k,v in extras[0].items():
+        if self._mode and (v.shape[:1] or (1,))!=(self.n_envs,): raise ValueError(
+            f'`extra[{k!r}]` should have a value for each of {self.n_envs} environments, got shape {v.shape}')
+        if v.dtype.kind not in 'biufc': raise ValueError(f'`extra[{k!r}]` should be numbers, got {v.dtype}')
+
+def _check_unchanged(now, was):
+    for name,a in zip(('terminated','truncated'), was):
+        if (o := getattr(now, name)) is not a and not np.array_equal(_on_host(o), a): raise ValueError(
+            f'a callback should leave `{name}` as it is, since the loop resets the environments that say it: wrap the '
+            f"environment, or change the rows, `source.block[{name!r}]`, in `after_block`")
 
 @patch
 def _rewards_of(self:GymLoop, r, keep):
