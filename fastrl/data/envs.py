@@ -140,7 +140,9 @@ _async_envs = weakref.WeakKeyDictionary() # vectors with processes, and the proc
 
 def _ended_at_exit(env):
     vec = env.unwrapped if isinstance(env, VectorEnv) else env
-    if isinstance(vec, AsyncVectorEnv): _async_envs[vec] = os.getpid()
+    if isinstance(vec, AsyncVectorEnv):
+        if None in vec.parent_pipes: raise ValueError(f'{vec} lost a process to an error: make a new one')
+        _async_envs[vec] = os.getpid()
     return env
 
 @atexit.register # later than `multiprocessing.util`, so it runs before
