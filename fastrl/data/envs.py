@@ -132,7 +132,7 @@ def open_envs(
     if isinstance(env, str) and vectorization=='async': # a process that is not forked lacks names from here
         env = gym.registry.get(env, env)
     def make(): return make_env(env, **(env_kwargs or {}))
-    if n_envs==1 and vectorization=='sync': return make()
+    if n_envs==1 and vectorization=='sync': return open_envs(one) if isinstance(one := make(), VectorEnv) else one
     vec = dict(sync=SyncEnvs, **{'async': AsyncVectorEnv})[vectorization]
     return _ended_at_exit(vec([lambda: CopyObs(make())]*n_envs, autoreset_mode=autoreset_modes[autoreset]))
 

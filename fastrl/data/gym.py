@@ -63,6 +63,7 @@ class GymLoop(LoopCallback):
                              'make it with them')
         store_attr('env_name,agent,mode,steps_count,steps_delta,n_envs,vectorization,autoreset')
         self.seed,self.env_kwargs,self.env = seed if seed is None else int(seed),env_kwargs or {},None
+        self._asked = n_envs # a function may make a vector, which has as many as it has
         self._openings,self._episodes,self._windows,self._warned = 0,0,0,False # so far, also before a break
 
 # %% ../../nbs/05b_data.gym.ipynb #48d249aa
@@ -73,7 +74,7 @@ def before_loop(self:GymLoop):
     self._unfolded = several and not any(isinstance(cb, FirstLast) for cb in self.source.cbs)
     self._begun = None # steps whose windows wait for more
     kwargs = dict(render_mode=self.mode, **self.env_kwargs) if self.mode else self.env_kwargs
-    self.env = open_envs(self.env_name, self.n_envs, self.vectorization, self.autoreset, kwargs)
+    self.env = open_envs(self.env_name, self._asked, self.vectorization, self.autoreset, kwargs)
     self._mode = reset_mode(self.env)
     self.n_envs = self.env.num_envs if self._mode else 1
     self.obs_form,self.act_form = map(space_form, spaces_of(self.env), ('observation','action'))
@@ -310,7 +311,8 @@ def _put_final(self:GymLoop, new, over, info):
         for path,a in self._written.leaves['next_state']:
             a[new+i] = leaf_at(final, path)
         # a worker of gymnasium resets before it sends the `final_obs`
-        if self.env is self.env_name and isinstance(self.env.unwrapped, AsyncVectorEnv):
+        yours = self.env is self.env_name or self.vectorization=='sync' # then nobody copied its observations
+        if yours and isinstance(self.env.unwrapped, AsyncVectorEnv):
             check_final(i, *(self._written.at(o, new+i) for o in ('state','next_state')), first, self._warn_once)
 
 # %% ../../nbs/05b_data.gym.ipynb #515e73df
