@@ -132,15 +132,18 @@ def open_envs(
     if isinstance(env, str) and vectorization=='async': # a process that is not forked lacks names from here
         env = gym.registry.get(env, env)
     def make(): return make_env(env, **(env_kwargs or {}))
-    if n_envs==1 and vectorization=='sync': return make()
+    if n_envs==1 and vectorization=='sync': return open_envs(one) if isinstance(one := make(), VectorEnv) else one
     vec = dict(sync=SyncEnvs, **{'async': AsyncVectorEnv})[vectorization]
     return _ended_at_exit(vec([lambda: CopyObs(make())]*n_envs, autoreset_mode=autoreset_modes[autoreset]))
 
+# %% ../../nbs/05ab_data.envs.ipynb #5ab00020
 _async_envs = weakref.WeakKeyDictionary() # vectors with processes, and the process that opened each
 
 def _ended_at_exit(env):
     vec = env.unwrapped if isinstance(env, VectorEnv) else env
-    if isinstance(vec, AsyncVectorEnv): _async_envs[vec] = os.getpid()
+    if isinstance(vec, AsyncVectorEnv):
+        if None in vec.parent_pipes: raise ValueError(f'{vec} lost a process to an error: make a new one')
+        _async_envs[vec] = os.getpid()
     return env
 
 @atexit.register # later than `multiprocessing.util`, so it runs before

@@ -12,6 +12,8 @@ __all__ = ['GymLoop', 'FirstLast', 'windows', 'ResReduce', 'show_source', 'Sourc
            'reward_loss', 'fake_gym_learner']
 
 # %% ../../nbs/05b_data.gym.ipynb #a9d9750a
+import math
+from copy import deepcopy
 from types import SimpleNamespace
 import numpy as np, torch
 from fastcore.basics import patch, store_attr
@@ -61,6 +63,7 @@ class GymLoop(LoopCallback):
                              'make it with them')
         store_attr('env_name,agent,mode,steps_count,steps_delta,n_envs,vectorization,autoreset')
         self.seed,self.env_kwargs,self.env = seed if seed is None else int(seed),env_kwargs or {},None
+        self._asked = n_envs # a function may make a vector, which has as many as it has
         self._openings,self._episodes,self._windows,self._warned = 0,0,0,False # so far, also before a break
 
 # %% ../../nbs/05b_data.gym.ipynb #48d249aa
@@ -71,7 +74,7 @@ def before_loop(self:GymLoop):
     self._unfolded = several and not any(isinstance(cb, FirstLast) for cb in self.source.cbs)
     self._begun = None # steps whose windows wait for more
     kwargs = dict(render_mode=self.mode, **self.env_kwargs) if self.mode else self.env_kwargs
-    self.env = open_envs(self.env_name, self.n_envs, self.vectorization, self.autoreset, kwargs)
+    self.env = open_envs(self.env_name, self._asked, self.vectorization, self.autoreset, kwargs)
     self._mode = reset_mode(self.env)
     self.n_envs = self.env.num_envs if self._mode else 1
     self.obs_form,self.act_form = map(space_form, spaces_of(self.env), ('observation','action'))
@@ -127,14 +130,14 @@ def _step_one(self:GymLoop, T):
         obs,r,te,tr,_ = step(a)
         if obs.__class__ is not np.ndarray or obs.dtype is not dtype or obs.shape!=shape: check_value(form, obs)
         nxt[i] = obs
-        rewards.append(r)
+        rewards.append(r if isinstance(r, float) else one_number(r)) # it may write over an array that it gave
         if te is not False or tr is not False: te,tr = self._flags_of(te),self._flags_of(tr)
         if te or tr: # the columns hold `False`
             rows.cols['terminated'][i],rows.cols['truncated'][i] = te,tr
             obs,_ = env.reset()
             check_value(form, obs)
         self.obs = obs
-    rows.gain[rows.stop:i+1],rows.stop = _single_rewards(rewards),i+1
+    rows.gain[rows.stop:i+1],rows.stop = rewards,i+1
     rows.count()
 
 @patch
@@ -145,13 +148,6 @@ def _flags_of(self:GymLoop, o):
     if v.size==1: return np.full(n, one_flag(o)) # for all
     if v.dtype.kind in 'biuf' and v.size==n: return v.reshape(n).astype(bool, copy=False)
     raise ValueError(f'`terminated` and `truncated` should be {n} flags, got {o!r:.60}')
-
-def _single_rewards(rewards):
-    "Rewards of one environment, each a number or an array with one"
-    try:
-        if len(a := np.reshape(rewards, -1))==len(rewards) and a.dtype.kind in 'biuf': return a
-    except (ValueError, RuntimeError, TypeError): pass # some are arrays, some numbers, or tensors with a gradient
-    return [*map(one_number, rewards)]
 
 # %% ../../nbs/05b_data.gym.ipynb #37107789
 @patch
@@ -165,13 +161,13 @@ def _step_all(self:GymLoop, T, before, after):
         obs,spent = self.obs,self._due
         keep = None if spent is None else (~spent).nonzero()[0]
         new = slice(rows.stop, rows.stop+(n if keep is None else len(keep)))
-        if self.mode=='rgb_array': images.append(env.render())
+        if self.mode=='rgb_array': images.append(deepcopy(env.render())) # it may draw over it
         state[new] = obs if keep is None else rows.only('state', obs, keep)
         env_id[new] = every if keep is None else keep
         a = env.action_space.sample() if self.agent is None else self._choose()
         if before:
             a = self._tell('before_step', obs=self._shown_rows('state', new, obs, keep), action=a).action
-            _check_chosen(self.act_form, a)
+            _check_chosen(self.act_form, a, (n,) if self._mode else ())
         action[new] = a if keep is None else rows.only('action', a, keep)
         if after: was = self._shown_rows('state', new, obs, keep) # the step may write over `obs`
         obs,r,te,tr,info = env.step(a)
@@ -181,10 +177,12 @@ def _step_all(self:GymLoop, T, before, after):
         some = np.count_nonzero(over := ends[0]|ends[1])
         if some and self._mode==AutoresetMode.SAME_STEP: self._put_final(new.start, over, info)
         if after:
+            flags = [o if type(o) is bool else np.array(_on_host(o)) for o in (te,tr)]
             now = self._tell('after_step', obs=was, action=a, next_obs=self._shown_rows('next_state', new, obs, keep),
                              reward=r, terminated=te, truncated=tr, info=info, extra={})
+            _check_unchanged(now, flags)
             r = now.reward
-            if now.extra: extras.append(now.extra)
+            if now.extra: extras.append({k: np.array(_on_host(v)) for k,v in now.extra.items()})
         gain[new] = r if ours and keep is None and not after else self._rewards_of(r, keep)
         if some: terminated[new],truncated[new] = ends if keep is None else (ends[0][keep],ends[1][keep])
         rows.stop = new.stop
@@ -210,7 +208,7 @@ def _shown_rows(self:GymLoop, name, new, obs, keep):
 def _put_beside(self:GymLoop, images, extras, kept):
     "Images, and what callbacks left in `extra`, of the steps that are rows"
     if extras: self._check_extras(extras, len(kept)//self.n_envs)
-    cols = {k: np.stack([_on_host(o[k]) for o in extras]) for k in (extras[0] if extras else ())}
+    cols = {k: np.stack([o[k] for o in extras]) for k in (extras[0] if extras else ())}
     cols = {k: v.reshape(len(kept), *v.shape[1+bool(self._mode):]) for k,v in cols.items()}
     if images: cols = dict(image=self._frames(images), **cols)
     for k,v in cols.items(): self._written.add_beside(k, v if kept.all() else v[kept])
@@ -218,7 +216,10 @@ def _put_beside(self:GymLoop, images, extras, kept):
 def _on_host(v):
     "What an agent or a callback gave, as NumPy has it"
     if not isinstance(v, Tensor): return np.asarray(v)
-    return v.numpy() if v.is_cpu and not v.requires_grad else v.detach().cpu().numpy()
+    try: return v.numpy()
+    except (RuntimeError, TypeError): # with a gradient, on a device, negated lazily, or of a dtype that NumPy lacks
+        v = v.detach().cpu().resolve_neg()
+        return (v.float() if v.dtype==torch.bfloat16 else v).numpy()
 
 # %% ../../nbs/05b_data.gym.ipynb #5b000202
 
@@ -229,23 +230,36 @@ def _check_extras(self:GymLoop, extras, T):
     if len(extras)!=T or any(o.keys()!=extras[0].keys() for o in extras): raise ValueError(
         f'callbacks should leave the same names in `extra` at each step: {len(extras)} of {T} have some, '
         f'the first of these {list(extras[0])}')
+    for k,v in extras[0].items():
+        if self._mode and (v.shape[:1] or (1,))!=(self.n_envs,): raise ValueError(
+            f'`extra[{k!r}]` should have a value for each of {self.n_envs} environments, got shape {v.shape}')
+        if v.dtype.kind not in 'biufc': raise ValueError(f'`extra[{k!r}]` should be numbers, got {v.dtype}')
+
+def _check_unchanged(now, was):
+    for name,a in zip(('terminated','truncated'), was):
+        if (o := getattr(now, name)) is not a and not np.array_equal(_on_host(o), a): raise ValueError(
+            f'a callback should leave `{name}` as it is, since the loop resets the environments that say it: wrap the '
+            f"environment, or change the rows, `source.block[{name!r}]`, in `after_block`")
 
 @patch
 def _rewards_of(self:GymLoop, r, keep):
     "The rewards of the environments that made a row, also as a network gives them"
     r,n = _on_host(r),self.n_envs
-    if not self._mode: return _single_rewards([r])
+    if not self._mode: return one_number(r)
     if r.shape not in ((), (n,), (n,1)):
         raise ValueError(f'rewards should be one number for each of {n} environments, got shape {r.shape}')
     r = r.reshape(r.shape[:1])
     return r if keep is None or not r.ndim else r[keep]
 
-def _check_chosen(form, action):
-    "Refuse what a callback's action would lose in its column, while the environment gets it whole"
+def _check_chosen(form, action, lead):
+    "Refuse what a callback's action would lose or spread in its column, while the environment gets it as it is"
     _check_nesting(form, action)
-    for path,(_,dtype) in leaves(form):
-        if (v := _on_host(leaf_at(action, path))).dtype!=dtype and not survives(v, dtype):
-            raise ValueError(f'`{path_name(("action", *path))}` should be {dtype}, as its space says, got {v.dtype} '
+    for path,(shape,dtype) in leaves(form):
+        v,name,shape = _on_host(leaf_at(action, path)),path_name(('action', *path)),lead+shape
+        if v.shape!=shape and (lead or v.size!=math.prod(shape)):
+            raise ValueError(f'`{name}` of a callback should have shape {shape}, got {v.shape}')
+        if v.dtype!=dtype and not survives(v, dtype):
+            raise ValueError(f'`{name}` should be {dtype}, as its space says, got {v.dtype} '
                              f'with values that {dtype} lacks')
 
 # %% ../../nbs/05b_data.gym.ipynb #a9e30506
@@ -265,10 +279,13 @@ def _choose(self:GymLoop):
         v,shape = np.array(_on_host(v)),(self.n_envs, *(form[0] or (1,)))
         t = from_numpy(v if v.shape==shape else v.reshape(shape))
         return t if device is None else t.to(device)
-    def action(form, v):
-        v,shape = _on_host(v),(self.n_envs, *form[0])
+    def action(form, given):
+        shape = (self.n_envs, *form[0])
+        try: v = _on_host(given)
+        except (TypeError, ValueError): v = np.array(None) # `(actions, states)`, or a sparse tensor
         if v.shape!=shape and v.shape!=(*shape,1):
-            raise ValueError(f'an agent should return actions of shape {shape}, got {v.shape}: '
+            got = f'{given!r:.80}' if v.dtype.kind in 'OU' else v.shape
+            raise ValueError(f'an agent should return actions of shape {shape}, got {got}: '
                              'return one action per environment')
         if v.dtype!=form[1] and not (np.can_cast(v.dtype, form[1], 'same_kind') and survives(v, form[1])):
             raise ValueError(f'an agent should return actions of dtype {form[1]}, got {v.dtype}: '
@@ -296,7 +313,8 @@ def _put_final(self:GymLoop, new, over, info):
         for path,a in self._written.leaves['next_state']:
             a[new+i] = leaf_at(final, path)
         # a worker of gymnasium resets before it sends the `final_obs`
-        if self.env is self.env_name and isinstance(self.env.unwrapped, AsyncVectorEnv):
+        yours = self.env is self.env_name or self.vectorization=='sync' # then nobody copied its observations
+        if yours and isinstance(self.env.unwrapped, AsyncVectorEnv):
             check_final(i, *(self._written.at(o, new+i) for o in ('state','next_state')), first, self._warn_once)
 
 # %% ../../nbs/05b_data.gym.ipynb #515e73df
