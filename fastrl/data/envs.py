@@ -132,9 +132,13 @@ def open_envs(
     if isinstance(env, str) and vectorization=='async': # a process that is not forked lacks names from here
         env = gym.registry.get(env, env)
     def make(): return make_env(env, **(env_kwargs or {}))
+    def single():
+        if isinstance(one := make(), VectorEnv): raise ValueError(f'{env!r:.60} made a vector of environments, and '
+            f'{n_envs} single ones are asked for: give a function that makes one, and `n_envs`')
+        return CopyObs(one)
     if n_envs==1 and vectorization=='sync': return open_envs(one) if isinstance(one := make(), VectorEnv) else one
     vec = dict(sync=SyncEnvs, **{'async': AsyncVectorEnv})[vectorization]
-    return _ended_at_exit(vec([lambda: CopyObs(make())]*n_envs, autoreset_mode=autoreset_modes[autoreset]))
+    return _ended_at_exit(vec([single]*n_envs, autoreset_mode=autoreset_modes[autoreset]))
 
 # %% ../../nbs/05ab_data.envs.ipynb #5ab00020
 _async_envs = weakref.WeakKeyDictionary() # vectors with processes, and the process that opened each

@@ -495,7 +495,8 @@ def to_play(self:GymLoop,
     - returns: `GymLoop`, or `None` if the environment cannot be made again"""
     env = self.env_name
     if not by_name(env): env = getattr(env, 'spec', None)
-    if env is None or isinstance(self.env_name, VectorEnv): return None
+    vector = self._asked==1 and isinstance(self.env, VectorEnv) and self.vectorization=='sync' # that a function made
+    if env is None or vector or isinstance(self.env_name, VectorEnv): return None
     if any(o.kwargs is None for o in getattr(env, 'additional_wrappers', ())): return None # a wrapper of one's own
     if seed is None and self.seed is not None: # half of 32 bits: each next episode counts on from it
         seed = int(np.random.SeedSequence([self.seed, 1]).generate_state(1)[0]//2)
