@@ -177,10 +177,10 @@ def _step_all(self:GymLoop, T, before, after):
         some = np.count_nonzero(over := ends[0]|ends[1])
         if some and self._mode==AutoresetMode.SAME_STEP: self._put_final(new.start, over, info)
         if after:
+            seen = dict(obs=was, next_obs=self._shown_rows('next_state', new, obs, keep))
             flags = [o if type(o) is bool else np.array(_on_host(o)) for o in (te,tr)]
-            now = self._tell('after_step', obs=was, action=a, next_obs=self._shown_rows('next_state', new, obs, keep),
-                             reward=r, terminated=te, truncated=tr, info=info, extra={})
-            _check_unchanged(now, flags)
+            now = self._tell('after_step', **seen, action=a, reward=r, terminated=te, truncated=tr, info=info, extra={})
+            _check_unchanged(now, seen, flags)
             r = now.reward
             if now.extra: extras.append({k: np.array(_on_host(v)) for k,v in now.extra.items()})
         gain[new] = r if ours and keep is None and not after else self._rewards_of(r, keep)
@@ -235,11 +235,13 @@ def _check_extras(self:GymLoop, extras, T):
             f'`extra[{k!r}]` should have a value for each of {self.n_envs} environments, got shape {v.shape}')
         if v.dtype.kind not in 'biufc': raise ValueError(f'`extra[{k!r}]` should be numbers, got {v.dtype}')
 
-def _check_unchanged(now, was):
-    for name,a in zip(('terminated','truncated'), was):
-        if (o := getattr(now, name)) is not a and not np.array_equal(_on_host(o), a): raise ValueError(
-            f'a callback should leave `{name}` as it is, since the loop resets the environments that say it: wrap the '
-            f"environment, or change the rows, `source.block[{name!r}]`, in `after_block`")
+def _check_unchanged(now, seen, flags):
+    other = [k for k,o in seen.items() if getattr(now, k) is not o]
+    for k,o in zip(('terminated','truncated'), flags):
+        if (v := getattr(now, k)) is not o and not np.array_equal(_on_host(v), o): other.append(k)
+    for k in other: raise ValueError(
+        f'a callback should leave `{k}` as it is, since the loop goes on from there: wrap the environment, or change '
+        f"the rows in `after_block`, `source.block[{k.replace('obs', 'state')!r}]`")
 
 @patch
 def _rewards_of(self:GymLoop, r, keep):
