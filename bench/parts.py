@@ -48,6 +48,18 @@ def fitted(learn):
     learn.xb = learn.experience_replay.experience_replay.sample()[0],
     return learn
 
+def further(learn, more):
+    "The updates that `more` makes beside the first one of a batch"
+    if more not in learn.cbs: learn.add_cb(more) # a `DQN` takes it away after a fit
+    def run():
+        learn.experience_replay.drew = True # as the first one leaves it
+        more.after_batch()
+    weight = next(learn.model.parameters())
+    before = weight.detach().clone()
+    run()
+    assert not torch.equal(weight, before), 'nothing was updated'
+    return run
+
 def dqn(fast, n, target_every=128, double=False, bs=64):
     "`n` updates with the settings of the whole training"
     from fastai.callback.training import GradientClip
@@ -55,7 +67,7 @@ def dqn(fast, n, target_every=128, double=False, bs=64):
     from fastrl.data.gym import NoValidation
     learn = fitted(dqn_learner(CartPoleLike, mlp(4, 2, (256,256)), n=4096, train_every=2048, updates_per_batch=n+1, bs=bs, max_sz=100_000, lr=1e-5, gamma=.99, n_step=1, double=double,
         beta=1., target_every=target_every, fast=fast, eps=(1.,1.), eval_every=10**9, seed=0, cbs=[GradientClip(10.), NoValidation]))
-    return learn,learn.dqn.extra.after_batch
+    return learn,further(learn, learn.dqn.extra)
 
 def sb3_dqn(n):
     from stable_baselines3 import DQN
@@ -85,7 +97,7 @@ def sac(n, hidden=256, bs=256):
     agent = TightSAC(entropy=-17.)
     learn = fitted(Learner(source.dataloaders(n=1024, bs=512, episodes=0), model, loss_func=names['sac_loss'], lr=3e-4, opt_func=partial(names['OptimWrapper'], opt=torch.optim.Adam, fused=True, foreach=False),
                            cbs=[names['ExperienceReplayCallback'](bs=bs, max_sz=20_000, warmup_sz=500, seed=0), agent, more := TightUpdates(n+1, agent), names['NoValidation']]))
-    return learn,more.after_batch
+    return learn,further(learn, more)
 
 def sb3_sac(n):
     from stable_baselines3 import SAC
