@@ -366,9 +366,11 @@ def _all_or_nothing(self:ParallelExperience, iteration):
 # %% ../nbs/12_parallel.ipynb #5dd91dee
 @patch
 def _warn_if_met(self:ParallelExperience, max_iter):
-    "Warn if the run of this folder is over, and resumes"
+    "Warn if the run of this folder is over: it resumes, or nothing is left to do"
     run = read_run(self.banks.folder)
-    if max_iter and run['iterations']>=max_iter: return # it does not resume
+    if max_iter and run['iterations']>=max_iter:
+        return log.warning('%s has %s iterations already, and nothing runs: give a larger `max_iter` (it counts '
+                           'these), or a new run another `work_dir`', self.work_dir, run['iterations'])
     if self.criterion and isinstance(run.get('metric'), (int,float)) and self.criterion.met(run['metric']):
         log.warning('%s has a run that met the criterion in iteration %s, and resumes now: '
                     'give a new run another `work_dir`', self.work_dir, run['iterations']-1)

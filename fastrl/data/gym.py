@@ -166,7 +166,7 @@ def _step_all(self:GymLoop, T, before, after):
         env_id[new] = every if keep is None else keep
         a = env.action_space.sample() if self.agent is None else self._choose()
         if before:
-            a = self._tell('before_step', obs=self._shown_rows('state', new, obs, keep), action=a).action
+            a = self._told_before(a, self._shown_rows('state', new, obs, keep))
             _check_chosen(self.act_form, a, (n,) if self._mode else ())
         action[new] = a if keep is None else rows.only('action', a, keep)
         if after: was = self._shown_rows('state', new, obs, keep) # the step may write over `obs`
@@ -235,7 +235,7 @@ def _check_extras(self:GymLoop, extras, T):
             f'`extra[{k!r}]` should have a value for each of {self.n_envs} environments, got shape {v.shape}')
         if v.dtype.kind not in 'biufc': raise ValueError(f'`extra[{k!r}]` should be numbers, got {v.dtype}')
 
-def _check_unchanged(now, seen, flags):
+def _check_unchanged(now, seen, flags=()):
     other = [k for k,o in seen.items() if getattr(now, k) is not o]
     for k,o in zip(('terminated','truncated'), flags):
         if (v := getattr(now, k)) is not o and not np.array_equal(_on_host(v), o): other.append(k)
@@ -263,6 +263,13 @@ def _check_chosen(form, action, lead):
         if v.dtype!=dtype and not survives(v, dtype):
             raise ValueError(f'`{name}` should be {dtype}, as its space says, got {v.dtype} '
                              f'with values that {dtype} lacks')
+
+@patch
+def _told_before(self:GymLoop, action, obs):
+    "The action, which callbacks may change before the step"
+    now = self._tell('before_step', obs=obs, action=action)
+    _check_unchanged(now, dict(obs=obs))
+    return now.action
 
 # %% ../../nbs/05b_data.gym.ipynb #a9e30506
 

@@ -365,9 +365,9 @@ def hold(self:Serials,
     i = idxs.reshape(-1).long()
     if not len(self) or not len(i): return torch.zeros(idxs.shape, dtype=torch.bool, device=idxs.device)
     of = self._numbers_of(i, total) if serials is None else tensor_from(serials)
-    if of.numel()!=len(i):
-        raise ValueError(f'`serials` should have one number for each of the {len(i)} `idxs`, got {of.numel()}: '
-                         'pass those that came with these rows')
+    if of.numel()!=len(i) or of.dtype==torch.bool or of.is_floating_point() or of.is_complex():
+        raise ValueError(f'`serials` should have one number for each of the {len(i)} `idxs`, got {of.numel()} of '
+                         f'{of.dtype}: pass the ints that came with these rows')
     res = _still_same(i.cpu().numpy(), of.reshape(-1).long().cpu().numpy(), n, self.base, self.oldest, total)
     return torch.from_numpy(res).view(idxs.shape).to(idxs.device)
 
