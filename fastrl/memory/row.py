@@ -429,7 +429,8 @@ def batch_len(
     """The common length of all columns
     - `ts`: From `tensors_of`"""
     bare = [path_name(p) for p,(t,_) in ts.items() if not t.ndim]
-    if bare: raise ValueError(f'a batch has a first axis, {bare} have none: for one step write `add(**step)`')
+    if bare: raise ValueError(f'a batch has a first axis, {bare} have none: for one step write '
+                               '`add(**step)`, for many repeat what is the same for all, `np.full(n, False)`')
     if len(ns := {t.shape[0] for t,_ in ts.values()})>1:
         raise ValueError('the columns of a batch have one length, '
                          f'got { {path_name(p): len(t) for p,(t,_) in ts.items()} }')
@@ -503,7 +504,7 @@ def check_final(
             "with `autoreset_mode='NextStep'`")
     # floats that moved do not come back to the last bit by chance; whole numbers and constants do
     if any(a.dtype.kind=='f' and a.tobytes()!=b.tobytes() for a,b in zip(before, last)): raise ValueError(says)
-    warn(says)
+    warn(f'{says}. Where there are few different observations, it may be chance')
 
 # %% ../../nbs/00a_memory.row.ipynb #97828eb3
 def check_paths(

@@ -37,7 +37,7 @@ def check_frames(
     a,b = ({p[1:]: o for p,o in shapes.items() if p[0]==k and o[0] is not None} for k in ('state','next_state'))
     if not a or a!=b:
         got = [f for f in fields if f.path[0] in ('state','next_state')] or (
-            f'{list(dict.fromkeys(f.path[0] for f in fields))}: call the observations so')
+            f'{list(dict.fromkeys(f.path[0] for f in fields))}: name the observations so')
         what = f'frames, {stack} of them or one' if stack else \
             'shape and dtype, of two numbers or more, or 16 in a part of a `Dict`'
         raise ValueError(f'with `frame_stack={stack}` a row has a `state` and a `next_state` of the same {what}, '
