@@ -415,7 +415,7 @@ def put(self:Ring,
         of = tensor_from(serials).reshape(-1, 1).long()[keep] if serials is not None and self.place.others else None
         for f,v in vs:
             i,v = flat[keep].to(self.device),v.reshape(len(flat), *f.shape)[keep.to(v.device)]
-            if not self.place.by_loops: # if a GPU writes into a row twice, nobody knows which value stays
+            if of is None and not self.place.by_loops: # if a GPU writes a row twice, nobody knows which value stays
                 i,last = last_of_each(i)
                 v = v.to(i.device)[last]
             if of is None: self.place.write(f, i, v)
