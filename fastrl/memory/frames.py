@@ -385,7 +385,7 @@ def _add_frames(self:FrameRing, read, idxs, rows, cols):
 def _windows_evenly(self:FrameRing, at, n):
     "Rows that are drawn evenly, with the windows of their frames, in one compiled loop; `None` if there are none"
     counts = stored,*_ = self.serials.counts()
-    if not stored: return
+    if not (stored and self.place.short): return
     _,state,_,nxt = self._at or self._find_numbers()
     idxs,serials,rows,slots,lacks = pick_windows(self.place.array, state, nxt, self.stack, *at, n, *counts)
     return from_numpy(idxs),rows,self._with_pixels({'serial':from_numpy(serials)}, from_numpy(slots), lacks)

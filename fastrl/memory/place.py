@@ -226,12 +226,11 @@ def take(self:Place,
     - `idxs`: `(n,)`, int64
     - returns: packed rows, or a list of columns where there are none"""
     if self.packed is None: return [v.index_select(0, idxs) for v in self.columns.values()]
-    return self.array.take(idxs.numpy(), 0) if self.short else self.packed.index_select(0, idxs)
-
-@compiled
-def _clear(rows, idxs):
-    for j in range(len(idxs)):
-        if idxs[j]<0: rows[j] = 0
+    if self.array is None: return self.packed.index_select(0, idxs)
+    if self.short or torch.get_num_threads()==1: return self.array.take(idxs.numpy(), 0)
+    rows = np.empty((len(idxs), self.array.shape[1]), np.int64) # torch would seldom get the pages just freed
+    torch.index_select(self.packed, 0, idxs, out=torch.from_numpy(rows))
+    return rows
 
 @patch
 def take_padded(self:Place,
@@ -240,12 +239,8 @@ def take_padded(self:Place,
     """`take`, with zeros where there is no row
     - `idxs`: As `take`; below 0 for none
     - returns: as `take`"""
-    if self.short:
-        rows = self.array.take(i := idxs.numpy(), 0, mode='clip')
-        _clear(rows, i)
-        return rows
-    rows = self.take(idxs.clamp(min=0))
-    for o in rows if isinstance(rows, list) else [rows]: o[idxs<0] = 0
+    rows,none = self.take(idxs.clamp(min=0)),idxs<0
+    for o in rows if isinstance(rows, list) else [rows]: o[none.numpy() if type(o) is np.ndarray else none] = 0
     return rows
 
 # %% ../../nbs/00b_memory.place.ipynb #cb6c2de7

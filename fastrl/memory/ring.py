@@ -303,7 +303,7 @@ def draw(self:Ring,
 @patch
 def _draw_rows(self:Ring, sampler, bs, read, k):
     "The row numbers that `sampler` draws, these rows, and the columns beside them"
-    if self.place.short and self.serials.sound(): # one compiled loop may do all of it
+    if self.place.array is not None and self.serials.sound(): # one compiled loop may do all of it
         if hasattr(sampler, 'draw_rows') and (drawn := sampler.draw_rows(self, bs, k, read)): return drawn
         if hasattr(sampler, 'evenly') and (at := sampler.evenly(bs*k)): return self._draw_evenly(at, bs*k, read)
     if not self.place.by_loops and (drawn := self._draw_there(sampler, bs, read, k)): return drawn
@@ -324,8 +324,8 @@ def _draw_rows(self:Ring, sampler, bs, read, k):
 def _draw_evenly(self:Ring, at, n, read):
     "As `_draw_rows`, with random numbers by their place in a stream; a `read` that has `evenly` may draw itself"
     if hasattr(read, 'evenly') and (drawn := read.evenly(self, at, n)): return drawn
-    idxs,serials,rows = self.serials.pick(at, n, self.place.array if read is None else None)
-    if read is None: return idxs,rows,{'serial':serials}
+    idxs,serials,rows = self.serials.pick(at, n, self.place.array if read is None and self.place.short else None)
+    if read is None: return idxs,self.place.take(idxs) if rows is None else rows,{'serial':serials}
     rows,cols = read(self, idxs)
     return idxs,rows,{**cols, 'serial':serials}
 
