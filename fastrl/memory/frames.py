@@ -350,9 +350,10 @@ def _find_numbers(self:FrameRing):
     return self._at
 
 @patch
-def _pixels(self:FrameRing, slots, lacks):
-    "The frames in `slots`, zeros for -1: a tensor for each part of a frame"
+def _pixels(self:FrameRing, slots, lacks, apart=True):
+    "The frames in `slots`, zeros for -1: a tensor for each part of a frame; if not `apart`, one to be cloned lazily"
     place = self.pool.place
+    if apart and place.array is not None: return place.fields.columns((place.take_padded if lacks else place.take)(slots))
     if not lacks and len(place.fields)==1 and (col := place.columns[place.fields[0].path]).is_contiguous():
         return [col.index_select(0, slots)] # nothing lies between two frames
     if lacks: none,slots = slots<0,slots.clamp(min=0)
@@ -360,8 +361,7 @@ def _pixels(self:FrameRing, slots, lacks):
     else:
         got = [place.packed.index_select(0, slots)] # of torch, not of NumPy, so that it can be cloned lazily
         cols = [got[0].view(f.dtype) for f in place.fields]
-        cols = [o if o.shape[1]==(n := math.prod(f.shape)) else o.narrow(1, f.start, n)
-                for o,f in zip(cols, place.fields)]
+        cols = [o.narrow(1, f.start, math.prod(f.shape)) for o,f in zip(cols, place.fields)]
     if lacks:
         for o in got: (o if o.dtype==torch.int64 else o.view(torch.uint8))[none] = 0 # torch fills no uint16 by a mask
     return [o.view(len(slots), *f.shape) for o,f in zip(cols, place.fields)]
@@ -379,7 +379,7 @@ def _read(self:FrameRing, read, idxs):
 @patch
 def _add_frames(self:FrameRing, read, idxs, rows, cols):
     k = self.stack+1 if read is None else 2*self.stack # with `read`, first and last step may be far apart
-    return self._with_pixels(cols, *self._slots_in(rows, idxs, k))
+    return self._with_pixels(cols, *self._slots_in(rows, idxs, k), read is not None)
 
 @patch
 def _windows_evenly(self:FrameRing, at, n):
@@ -391,8 +391,8 @@ def _windows_evenly(self:FrameRing, at, n):
     return from_numpy(idxs),rows,self._with_pixels({'serial':from_numpy(serials)}, from_numpy(slots), lacks)
 
 @patch
-def _with_pixels(self:FrameRing, cols, slots, lacks):
-    for i,o in enumerate(self._pixels(slots, lacks)): cols[f'#{i}'] = o
+def _with_pixels(self:FrameRing, cols, slots, lacks, apart=False):
+    for i,o in enumerate(self._pixels(slots, lacks, apart)): cols[f'#{i}'] = o
     return cols
 
 # %% ../../nbs/03a_memory.frames.ipynb #6cd15bc4
@@ -440,7 +440,7 @@ def gather(self:FrameRing,
         with locked(self):
             serials,batch,named = self.serial(flat),Ring.gather(self, flat),self.pool.fields[0].path
             a,b = (leaf_at(batch, (k, *named[1:])) for k in ('state','next_state'))
-            frames = self._pixels(torch.cat([a, b[:,-1:]], 1).long().view(-1), True)
+            frames = self._pixels(torch.cat([a, b[:,-1:]], 1).long().view(-1), True, False)
             there = self.holds(flat)
             gone = max(self.seams.forgotten, self.serials.base) # rows below this one
             if (~there&(serials.view(-1)<gone)).any(): raise IndexError('another process cleared the memory, or needed '
