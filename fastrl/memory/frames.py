@@ -353,15 +353,15 @@ def _find_numbers(self:FrameRing):
 def _pixels(self:FrameRing, slots, lacks, apart=True):
     "The frames in `slots`, zeros for -1: a tensor for each part of a frame; if not `apart`, one to be cloned lazily"
     place = self.pool.place
-    if apart and place.array is not None: return place.fields.columns((place.take_padded if lacks else place.take)(slots))
+    take = place.take_padded if lacks else place.take
+    if apart and place.array is not None: return place.fields.columns(take(slots))
     if not lacks and len(place.fields)==1 and (col := place.columns[place.fields[0].path]).is_contiguous():
         return [col.index_select(0, slots)] # nothing lies between two frames
     if lacks: none,slots = slots<0,slots.clamp(min=0)
     if place.packed is None: got = cols = [v.index_select(0, slots) for v in place.columns.values()]
     else:
         got = [place.packed.index_select(0, slots)] # of torch, not of NumPy, so that it can be cloned lazily
-        cols = [got[0].view(f.dtype) for f in place.fields]
-        cols = [o.narrow(1, f.start, math.prod(f.shape)) for o,f in zip(cols, place.fields)]
+        cols = [got[0].view(f.dtype).narrow(1, f.start, math.prod(f.shape)) for f in place.fields]
     if lacks:
         for o in got: (o if o.dtype==torch.int64 else o.view(torch.uint8))[none] = 0 # torch fills no uint16 by a mask
     return [o.view(len(slots), *f.shape) for o,f in zip(cols, place.fields)]
