@@ -305,7 +305,7 @@ def sample(self:EpisodeReplay)->BD:
         here = get_worker_info(),os.getpid() # each worker, and each forked process, draws its own
         if self._drawing is None or self._drawn_in!=here:
             self._drawing,self._drawn_in = iter(self.loader),here
-            self._rng = self.loader.sequences.rng
+            self._rng = self.loader.sequences.rng,self.loader.sequences.owed
         try: batch = next(self._drawing)
         except BaseException:
             self._drawing = self._rng = None # the next time begins anew
@@ -374,11 +374,11 @@ def ring(self:EpisodeReplay)->Ring:
 def belongings(self:EpisodeReplay, extra=None):
     "Everything to save, while nobody writes"
     with self.adding, _episodes_to_save(self.dataset) as o:
-        with self.lock: s = self.loader.sequences; rng = self._rng or s.resumed
+        with self.lock: s = self.loader.sequences; rng,owed = self._rng or (s.resumed, s.owed)
         vectors = [{**v, 'key':-1, 'running':v['running'].waiting()} for v in self.vectors.vectors
                    if v['key']!=-1 or 'gone' not in v]
         state = dict(running=self.running and self.running.waiting(), vectors=vectors, extra=extra,
-                     draws=dict(entropy=s.entropy, round=s.round, rng=rng and rng.bit_generator.state))
+                     draws=dict(entropy=s.entropy, round=s.round, owed=[*owed], rng=rng and rng.bit_generator.state))
         schema = [[list(p), list(f.shape), str(f.dtype).split('.')[-1]] for p,f in (self._declared or {}).items()]
         yield dict(ring=o['ring'], state={**o['state'], **state}, config={
             **o['config'], **self.loader.settings, 'dataset':type(self.dataset).__name__, 'num_envs':self.num_envs,
@@ -469,6 +469,7 @@ def restored(self:EpisodeReplay, saved, ring, beside, state)->EpisodeReplay:
     if draws['rng']:
         s.resumed = np.random.default_rng()
         s.resumed.bit_generator.state = draws['rng']
+        s.owed = [whole_number('owed', o, -np.inf) for o in draws.get('owed', ())] # earlier versions saved none
     return self
 
 # %% ../../nbs/06d_memory.episodes.ipynb #06d0ab02

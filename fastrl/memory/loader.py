@@ -42,7 +42,7 @@ def _chunk(self:EpisodeDataset, rng, n, T, by_step, bs, pad=False, lead=0):
         until = until or time.monotonic()+_wait_s
 
 @patch
-def _chunks(self:EpisodeDataset, rng, n, *how):
+def _chunks(self:EpisodeDataset, rng, owed, n, *how):
     "Chunks without end; each a list of pairs: which dataset, and what it gave"
     while True: yield [(0, self._chunk(rng, n, *how))]
 
@@ -150,6 +150,7 @@ def _end_with_parent():
 class Sequences(IterableDataset):
     "What a worker draws"
     rng = resumed = None # of the last pass in this process; where the next one resumes
+    owed = () # in that pass, to each of several datasets
     pad = False # pickles from before `pad` have none
     def __init__(self, dataset, batch_size, T, chunk, by_step, seed, pad, lead=0):
         self.dataset,self.bs,self.T,self.chunk,self.by_step = dataset,batch_size,T,chunk,by_step
@@ -165,8 +166,9 @@ class Sequences(IterableDataset):
         i,more = info.id if info else 0,(info.seed,) if apart else () # its epochs have other draws, too
         self.rng = rng = not (i or apart) and self.resumed or np.random.default_rng(
             np.random.SeedSequence(self.entropy, spawn_key=(self.round, i, *more)))
+        self.owed = owed = [*self.owed] if rng is self.resumed else []
         self.resumed = None
-        chunks = self.dataset._chunks(rng, self.chunk, self.T, self.by_step, self.bs, self.pad, self.lead)
+        chunks = self.dataset._chunks(rng, owed, self.chunk, self.T, self.by_step, self.bs, self.pad, self.lead)
         return chunks if info is None or not self.slots else self._put_down(chunks, info.id)
 
     def _put_down(self, chunks, worker):
@@ -362,20 +364,22 @@ class Concat(EpisodeDataset):
             i -= o.num_episodes
 
 # %% ../../nbs/05h_memory.loader.ipynb #7f7ca1d0
-def _shares(weights):
-    "How many of the next `n` each gets: ask with `send(n)`"
-    owed,n = [Fraction(0)]*len(weights),(yield)
+def _shares(weights, owed):
+    "How many of the next `n` each gets: ask with `send(n)`; `owed` keeps what each is still owed"
+    parts = math.lcm(*(w.denominator for w in weights)) # of a sequence
+    weights,n = [int(w*parts) for w in weights],(yield)
+    if len(owed)!=len(weights) or sum(owed) or max(map(abs, owed))>=parts: owed[:] = [0]*len(weights) # not of these
     while True:
         take = [0]*len(weights)
         for _ in range(n):
-            owed = [o+w for o,w in zip(owed, weights)]
+            owed[:] = [o+w for o,w in zip(owed, weights)]
             i = owed.index(max(owed))
-            owed[i],take[i] = owed[i]-1,take[i]+1
+            owed[i],take[i] = owed[i]-parts,take[i]+1
         n = yield take
 
 @patch
-def _chunks(self:Concat, rng, n, *how):
-    shares = _shares(self.weights)
+def _chunks(self:Concat, rng, owed, n, *how):
+    shares = _shares(self.weights, owed)
     next(shares)
     while True: yield [(i, self.datasets[i]._chunk(rng, m, *how)) for i,m in enumerate(shares.send(n)) if m]
 

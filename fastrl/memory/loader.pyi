@@ -20,6 +20,7 @@ class Sequences(IterableDataset):
     """What a worker draws"""
     rng: Any
     resumed: Any
+    owed: Any
     pad: bool
     dataset: Any
     bs: Any
