@@ -392,9 +392,11 @@ def _add_checked(self:EpisodeDataset, schema, cols, n, score):
 
 @patch
 def _score(self:EpisodeDataset, episode):
-    score = float(self.evictor.score(episode)) if self.scored else 0.
-    if score!=score: raise ValueError('the score of an episode should be a number, got NaN')
-    return score
+    score = self.evictor.score(episode) if self.scored else 0.
+    try: number = float(score)
+    except (TypeError, ValueError, RuntimeError): number = float('nan')
+    if number!=number: raise ValueError(f'the score of an episode should be a number, got {score!r}')
+    return number
 
 @patch
 def _enter(self:EpisodeDataset, e, score):

@@ -469,7 +469,11 @@ def plot_images(
     er,_ = _memory_and_draws(experience_replay)
     rows = frame_rows(len(er), most)
     names,settings = get_steps(len(rows))
-    images = er.memory[column][rows].cpu()
+    images = er.memory[column]
+    if not isinstance(images, torch.Tensor) or images.ndim not in (3,4):
+        got = tuple(images.shape) if isinstance(images, torch.Tensor) else f'a {type(images).__name__}'
+        raise ValueError(f'{column!r} should be a column of images, (n,H,W,C) or (n,H,W), got {got}')
+    images = images[rows].cpu()
     if images.ndim==4 and images.shape[-1] not in (3,4): # grey, or of a stack the newest frame
         images = images[...,0] if images.shape[-1]==1 else images[:,-1]
     fig = px.imshow(images.numpy(), animation_frame=0, binary_compression_level=9)
