@@ -437,6 +437,16 @@ def test_no_training(tmp_path):
         learn.experience_replay.experience_replay.save(tmp_path/'memory', extra)
         with expect_fail(LoadError, contains='holds only a memory'): fit(learn, 4, cbs=Resume(tmp_path/'memory'))
 
+def test_another_network(tmp_path):
+    "Of another network nothing is loaded, neither its weights nor its memory"
+    start(tmp_path, 10)
+    other = toy_learner(bs=5, max_sz=30, warmup_sz=1)
+    other.model.w,other.model.more = torch.nn.Parameter(torch.full_like(other.model.w, 7.)),torch.nn.Linear(2, 2)
+    was = {k: v.clone() for k,v in other.model.state_dict().items()}
+    with expect_fail(LoadError, contains='holds a training of another network: resume it with'): fit(other, 4, cbs=Resume(tmp_path))
+    same(dict(other.model.state_dict()), was)
+    eq(len(other.experience_replay.experience_replay), 0)
+
 def test_lines_of_the_log(tmp_path):
     "Epochs of an earlier run have no lines"
     start(tmp_path, 20)

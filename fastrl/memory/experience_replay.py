@@ -461,7 +461,7 @@ def _load_training(self:Resume):
     er = cb.experience_replay
     extra = self._checked(er)
     with self._load_memory(er) as new:
-        learn.model.load_state_dict(extra['model'])
+        self._load_net(extra['model'])
         _load_opt(learn.opt, extra['opt'])
     # the memory may be yours, and stays the same object
     vars(er).update(vars(new), schema=er.schema if new.schema is None else new.schema)
@@ -490,6 +490,19 @@ def _checked(self:Resume, er):
     if not isinstance(extra, dict) or 'model' not in extra:
         raise LoadError(f'{self.folder} should hold a training, but holds only a memory: give another folder')
     return extra
+
+# %% ../../nbs/06a_memory.experience_replay.ipynb #6a000018
+@patch
+def _load_net(self:Resume, state):
+    "Load the weights, of which another network takes none"
+    net = self.learn.model
+    was = {k: copy.deepcopy(v) for k,v in net.state_dict().items()}
+    try: net.load_state_dict(state)
+    except RuntimeError as e:
+        net.load_state_dict(was) # torch loads what fits before it tells
+        what = str(e).split('\n')[:2][-1].strip()
+        raise LoadError(f'{self.folder} holds a training of another network: resume it with the network and the '
+                        f'environment that it was saved with, or give another folder ({what})') from e
 
 def _said(k, v):
     "A setting in words"
