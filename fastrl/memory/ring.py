@@ -303,7 +303,7 @@ def draw(self:Ring,
 @patch
 def _draw_rows(self:Ring, sampler, bs, read, k):
     "The row numbers that `sampler` draws, these rows, and the columns beside them"
-    if self.place.array is not None and self.serials.sound(): # one compiled loop may do all of it
+    if self.place.array is not None and len(self) and self.serials.sound(): # one compiled loop may do all of it
         if hasattr(sampler, 'draw_rows') and (drawn := sampler.draw_rows(self, bs, k, read)): return drawn
         if hasattr(sampler, 'evenly') and (at := sampler.evenly(bs*k)): return self._draw_evenly(at, bs*k, read)
     if not self.place.by_loops and (drawn := self._draw_there(sampler, bs, read, k)): return drawn
