@@ -240,7 +240,9 @@ def take_padded(self:Place,
     - `idxs`: As `take`; below 0 for none
     - returns: as `take`"""
     rows,none = self.take(idxs.clamp(min=0)),idxs<0
-    for o in rows if isinstance(rows, list) else [rows]: o[none.numpy() if type(o) is np.ndarray else none] = 0
+    if type(rows) is np.ndarray: rows[none.numpy()] = 0
+    else: # as bytes: torch fills no uint16 by a mask
+        for o in rows if type(rows) is list else [rows]: o.unsqueeze(-1).view(torch.uint8)[none] = 0
     return rows
 
 # %% ../../nbs/00b_memory.place.ipynb #cb6c2de7
