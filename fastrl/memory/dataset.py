@@ -394,8 +394,8 @@ def _add_checked(self:EpisodeDataset, schema, cols, n, score):
 def _score(self:EpisodeDataset, episode):
     score = self.evictor.score(episode) if self.scored else 0.
     try: number = float(score)
-    except (TypeError, ValueError, RuntimeError): number = float('nan')
-    if number!=number: raise ValueError(f'the score of an episode should be a number, got {score!r}')
+    except (TypeError, ValueError, RuntimeError, OverflowError): number = float('nan')
+    if number!=number: raise ValueError(f'the score of an episode should be a number, got {score!r:.80}')
     return number
 
 @patch
