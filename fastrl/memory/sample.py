@@ -311,7 +311,7 @@ def _aim(self:Prioritized, ring, bs, n_batches):
 def draw_rows(self:Prioritized, ring, bs, n_batches, read):
     "`draw`, and read the rows, which are short and whole; `None` if `draw` was replaced, or `read` cannot take part"
     replaced = type(self).draw is not Prioritized.draw or 'draw' in vars(self)
-    if replaced or not (ring.total and ring.place.short and getattr(self.tree, 'numba', True)): return
+    if replaced or not (ring.total and (read or ring.place.short) and getattr(self.tree, 'numba', True)): return
     throw = _as_stored(ring) if read is None else hasattr(read, 'by_priority') and read.by_priority(ring)
     if drawn := throw and throw(*self._aim(ring, bs, n_batches)): self.draws += n_batches
     return drawn or None
