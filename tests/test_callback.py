@@ -502,7 +502,7 @@ def test_refused_in_a_file(tmp_path, kw):
     whole = files(tmp_path)
     learn = toy_learner(n=40, bs=5, max_sz=30, warmup_sz=1, path=tmp_path/'rows.ring', **kw)
     learn.model = nn.Linear(2, 2)
-    with pytest.raises(RuntimeError, match='state_dict'): fit(learn, 4, cbs=Resume(tmp_path/'run'))
+    with pytest.raises(LoadError, match='another network'): fit(learn, 4, cbs=Resume(tmp_path/'run'))
     same(files(tmp_path), whole)
     for damaged in (o for o in (tmp_path/'run').iterdir() if o.name.startswith(('rows','frames'))):
         raw = damaged.read_bytes()
@@ -583,6 +583,6 @@ def test_refused_resume_changes_no_draw(tmp_path, sampler):
     er.sample(); er.update_td(torch.arange(25.)[:,None], torch.arange(25))
     other = copy.deepcopy(er)
     learn.model = nn.Linear(2, 2)
-    with pytest.raises(RuntimeError, match='state_dict'): fit(learn, 4, cbs=Resume(tmp_path))
+    with pytest.raises(LoadError, match='another network'): fit(learn, 4, cbs=Resume(tmp_path))
     assert learn.experience_replay.experience_replay is er
     for _ in range(3): same(er.sample(), other.sample())

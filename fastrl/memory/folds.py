@@ -109,7 +109,8 @@ def _short(self:Folds, ring):
     if self.seen is None or self.seen[0] is not ring.place.packed: # the first time, or the ring has grown
         place,f = ring.place,reward_of(ring)
         one = math.prod(f.shape)==1 and f.dtype in (torch.float32, torch.float64)
-        fast = ring.fields.nbytes<=8192 and place.arrays is not None and one # longer ones torch copies faster
+        packed = place.array is not None and place.arrays is not None
+        fast = one and packed and ring.fields.nbytes<=8192 # longer rows torch copies faster
         mask = _outcome_mask(ring)
         self.seen = place.packed,(place.arrays[f.path].reshape(-1), f.start, place.array, mask) if fast else None
     return self.seen[1]
