@@ -309,7 +309,7 @@ def _aim(self:Prioritized, ring, bs, n_batches):
 # %% ../../nbs/03_memory.sample.ipynb #35a888cd
 @patch
 def draw_rows(self:Prioritized, ring, bs, n_batches, read):
-    "`draw`, and read the rows, which are short and whole; `None` if `draw` was replaced, or `read` cannot take part"
+    "`draw`, and read the whole rows; `None` if they are long, `draw` was replaced, or `read` cannot take part"
     replaced = type(self).draw is not Prioritized.draw or 'draw' in vars(self)
     if replaced or not (ring.total and (read or ring.place.short) and getattr(self.tree, 'numba', True)): return
     throw = _as_stored(ring) if read is None else hasattr(read, 'by_priority') and read.by_priority(ring)

@@ -195,7 +195,7 @@ class Prioritized(Uniform):
         ...
 
     def draw_rows(self, ring, bs, n_batches, read):
-        """`draw`, and read the rows, which are short and whole; `None` if `draw` was replaced, or `read` cannot take part"""
+        """`draw`, and read the whole rows; `None` if they are long, `draw` was replaced, or `read` cannot take part"""
         ...
 
     def draw_starts(self, ring: Ring, bs: int, walk: Walk, T: int, pad: bool=False):
