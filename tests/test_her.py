@@ -243,6 +243,22 @@ def test_batches_at_once(strategy):
     (p,i),(q,j) = a.sample(5),b.sample(5)
     assert torch.equal(i, j) and torch.equal(p['reward'], q['reward'])
 
+class InTwoSteps(HER):
+    "Chooses rows, and reads them afterwards"
+    def read(self, *args): return HER.read(self, *args)
+
+@pytest.mark.parametrize('strategy', ['future','final','episode'])
+def test_chosen_and_read_at_once(strategy):
+    "Whoever chooses rows and reads them in two steps gets the same batches"
+    a,b = (ExperienceReplay(32, 40, 1, sampler=kind(strategy, reward=reward, seed=3)) for kind in (HER, InTwoSteps))
+    h = History(1, 3, 40)
+    for k in (1, 2, 5):
+        for row in (h.step() for _ in range(17)): a.add(**row); b.add(**row)
+        for (p,i),(q,j) in zip(a.sample(n_batches=k), b.sample(n_batches=k), strict=True):
+            assert torch.equal(i, j) and all(torch.equal(x, y) for (_,x),(_,y) in zip(leaves(p), leaves(q), strict=True))
+            assert p['relabelled'].any()
+    assert a.sampler.state_dict()['drawn']==b.sampler.state_dict()['drawn']==32*8
+
 
 def seen(i): return dict(achieved_goal=np.array([float(i)]), desired_goal=np.array([-1.]))
 def add_walk(memory, first, n):

@@ -25,40 +25,41 @@ class Positions(OwnArrays):
     def _anew(self, base, oldest):
         "Arrays in which nothing is known of rows before the `oldest`"
         self.prv,n = self.walk.prv,len(self.walk.prv)
-        # by row; an episode is a number, of which those that no row has lie in `free`
-        self.step,self.leap,self.of = np.zeros((3, n), np.int64)
-        self.first,self.last,self.held,self.free = *np.zeros((3, n), np.int64),np.arange(n)
+        self.rows = np.zeros((n, 3), np.int64) # of each its episode, a number; its step; and the row to which it leaps
+        self.runs = np.zeros((n, 3), np.int64) # of each episode the first step, the last row, and how many rows
+        self.rows[:,0],self.free = -1,np.arange(n) # no row is there yet; numbers of no episode
         self.n_free,self.seen,self.oldest = n,oldest,oldest
 
 # %% ../../nbs/02ad_memory.positions.ipynb #c51fc0be
 @compiled
-def _go(step, of, first, held, free, n_free, base, start, stop):
+def _go(rows, runs, free, n_free, base, start, stop):
     "The rows from `start` to `stop` are gone; how many numbers are free now"
     for s in range(start, stop):
-        i = (s-base)%len(step)
-        e = of[i]
-        first[e],held[e] = step[i]+1,held[e]-1
-        if held[e]==0: free[n_free],n_free = e,n_free+1
+        i = (s-base)%len(rows)
+        e = rows[i,0]
+        rows[i,0],runs[e,0],runs[e,2] = -1,rows[i,1]+1,runs[e,2]-1
+        if runs[e,2]==0: free[n_free],n_free = e,n_free+1
     return n_free
 
 @compiled
-def _come(prv, step, leap, of, first, last, held, free, n_free, base, oldest, start, stop):
+def _come(prv, rows, runs, free, n_free, base, oldest, start, stop):
     "The rows from `start` to `stop` are new; how many numbers are free now"
-    cap = len(step)
+    cap = len(rows)
     for s in range(start, stop):
         i = (s-base)%cap
         if prv[i]>=oldest:
-            k = (prv[i]-base)%cap
-            of[i],step[i],bit = of[k],step[k]+1,1
-            while step[i]&bit==0: k,bit = leap[k],2*bit # over 1, 2, 4, … steps
-            leap[i] = k
+            k,bit = (prv[i]-base)%cap,1
+            e,step = rows[k,0],rows[k,1]+1
+            while step&bit==0: k,bit = rows[k,2],2*bit # over 1, 2, 4, … steps
         else:
             n_free -= 1
-            of[i],step[i],leap[i] = free[n_free],0,i
-            first[of[i]],held[of[i]] = 0,0
-        last[of[i]] = i
-        held[of[i]] += 1
+            e,step,k = free[n_free],0,i
+            runs[e,0],runs[e,2] = 0,0
+        rows[i,0],rows[i,1],rows[i,2] = e,step,k
+        runs[e,1] = i
+        runs[e,2] += 1
     return n_free
+
 
 # %% ../../nbs/02ad_memory.positions.ipynb #e57b11dd
 @patch
@@ -71,12 +72,23 @@ def follow(self:Positions,
     if base!=self.base or self.prv is not self.walk.prv or oldest>self.seen: self._anew(base, oldest)
     if (self.oldest, self.seen)==(oldest, total): return
     self.base = None # if this is interrupted, the next time looks at all rows
-    self.n_free = _go(self.step, self.of, self.first, self.held, self.free, self.n_free, base, self.oldest, oldest)
-    self.n_free = _come(self.prv, self.step, self.leap, self.of, self.first, self.last, self.held, self.free,
-                        self.n_free, base, oldest, self.seen, total)
+    self.n_free = _go(self.rows, self.runs, self.free, self.n_free, base, self.oldest, oldest)
+    self.n_free = _come(self.prv, self.rows, self.runs, self.free, self.n_free, base, oldest, self.seen, total)
     self.base,self.oldest,self.seen = base,oldest,total
 
 # %% ../../nbs/02ad_memory.positions.ipynb #a82e91ed
+
+@compiled
+def _steps_around(rows, runs, idxs):
+    check_idxs(idxs, len(rows))
+    res = np.empty((2, len(idxs)), np.int64)
+    for i in idxs: prefetch(rows, 3*i) # they lie anywhere, and the processor waits for none of them
+    for i in idxs: prefetch(rows, 3*runs[rows[i,0],1])
+    for j,i in enumerate(idxs):
+        first,last,_ = runs[rows[i,0]]
+        res[0,j],res[1,j] = rows[i,1]-first,rows[last,1]-rows[i,1]
+    return res[0],res[1]
+
 @patch
 def around(self:Positions,
     ring:Ring, # Whose rows they are
@@ -87,22 +99,27 @@ def around(self:Positions,
     - `idxs`: Row numbers
     - returns: Two arrays"""
     self.follow(ring)
-    check_idxs(idxs, len(self.of))
-    e,step = self.of[idxs],self.step[idxs]
-    return step-self.first[e],self.step[self.last[e]]-step
+    return _steps_around(self.rows, self.runs, idxs)
+
 
 # %% ../../nbs/02ad_memory.positions.ipynb #ab446aa3
 
 @compiled
-def _further(prv, step, leap, of, first, last, idxs, steps, base):
-    check_idxs(idxs, len(step))
-    res = np.empty(len(idxs), np.int64)
-    for j in range(len(idxs)):
-        e = of[idxs[j]]
-        k,to = last[e],max(step[idxs[j]]+steps[j], first[e])
-        while step[k]>to:
-            leaps = step[k]&-step[k]
-            k = leap[k] if step[k]-leaps>=to else (prv[k]-base)%len(step)
+def _further(prv, rows, runs, idxs, steps, base):
+    check_idxs(idxs, len(rows))
+    cap,res = len(rows),np.empty(len(idxs), np.int64)
+    for j,i in enumerate(idxs):
+        e,step,_ = rows[i]
+        first,k,_ = runs[e]
+        end = rows[k,1]
+        to = min(max(step+steps[j], first), end)
+        if end>step: # where environments take turns, rows are evenly far apart
+            i += (to-step)*((k-i if k>=i else k-i+cap)//(end-step))
+            i += cap if i<0 else -cap if i>=cap else 0
+            if 0<=i<cap and rows[i,0]==e and rows[i,1]==to: k = i
+        while rows[k,1]>to:
+            leaps = rows[k,1]&-rows[k,1]
+            k = rows[k,2] if rows[k,1]-leaps>=to else (prv[k]-base)%cap
         res[j] = k
     return res
 
@@ -115,4 +132,5 @@ def further(self:Positions,
     - `idxs`: Row numbers
     - `steps`: Below 0: back
     - returns: The last or the first row of an episode where `steps` leads out of it"""
-    return _further(self.prv, self.step, self.leap, self.of, self.first, self.last, idxs, steps, self.base)
+    return _further(self.prv, self.rows, self.runs, idxs, steps, self.base)
+

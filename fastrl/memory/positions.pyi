@@ -15,11 +15,9 @@ class Positions(OwnArrays):
     walk: Walk
     base: Any
     prv: Any
-    step: Any
-    leap: Any
-    of: Any
-    first: Any
-    last: Any
+    rows: Any
+    runs: Any
+    free: Any
     n_free: Any
     seen: Any
     oldest: Any

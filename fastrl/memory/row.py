@@ -9,7 +9,8 @@ Docs: https://fastrl.github.io/fastrl/memory.row.html.md"""
 # %% auto #0
 __all__ = ['flag_names', 'observed', 'final_names', 'like', 'Field', 'dtype_of', 'schema_fields', 'pack_fields', 'nest', 'Fields',
            'Batches', 'as_tensor', 'fits', 'tensors_of', 'fields_of', 'check_column', 'check_names', 'batch_len',
-           'follower', 'followed', 'over_of', 'final_of', 'check_final', 'check_paths', 'torch_dtype', 'as_ints']
+           'follower', 'followed', 'goal_fields', 'over_of', 'final_of', 'check_final', 'check_paths', 'torch_dtype',
+           'as_ints']
 
 # %% ../../nbs/00a_memory.row.ipynb #94f11a55
 import math, re, numpy as np, torch
@@ -122,7 +123,7 @@ class Fields(list):
         self.record,names = _record(self),[f'f{i}' for i in range(len(self))]
         self.apart = itemgetter(*names) if len(self)>1 else lambda o: (o['f0'],) # columns of an array of `record`
         self.strides = [torch.empty(f.shape, device='meta').stride() for f in self]
-        self.form = None if self.flat else nest({f.path: f for f in self})
+        self.form = None if self.flat else nest({f.path: i for i,f in enumerate(self)})
 
     def __reduce__(self): return Fields,(list(self),)
 
@@ -161,8 +162,12 @@ def named(self:Fields,
     """`cols` in the nested form of a step
     - `cols`: One for each field, in their order"""
     if self.flat: return BD(zip(self.flat, cols))
-    cols = iter(cols)
-    return map_leaves(lambda _: next(cols), self.form)
+    return _nested_as(self.form, [*cols])
+
+def _nested_as(form, cols):
+    if type(form) is int: return cols[form]
+    if type(form) is tuple: return tuple(_nested_as(o, cols) for o in form)
+    return BD({k: cols[o] if type(o) is int else _nested_as(o, cols) for k,o in form.items()})
 
 # %% ../../nbs/00a_memory.row.ipynb #6aabdbee
 @patch
@@ -455,6 +460,35 @@ def followed(
     - `name`: Of a column"""
     m = re.fullmatch('next_(.+)|(.+)_next', name)
     return m and (m[1] or m[2])
+
+# %% ../../nbs/00a_memory.row.ipynb #60a1f1e1
+def goal_fields(
+    fields, # Of a row
+    goal:str='desired_goal', # The field that is replaced, wherever it stands
+    achieved:str='achieved_goal', # The field of `next_state` (or `next_obs` …) that says what a step achieved
+)->tuple: # The numbers of the fields that are goals, of the one that was achieved, and of the reward
+    """Where a row has goals, and what can take their place
+    - `fields`: Of a row
+    - `goal`: The field that is replaced, wherever it stands
+    - `achieved`: The field of `next_state` (or `next_obs` …) that says what a step achieved
+    - returns: The numbers of the fields that are goals, of the one that was achieved, and of the reward"""
+    at = {f.path: i for i,f in enumerate(fields)}
+    goals = [i for p,i in at.items() if goal in (p[-1], p[1:] or followed(p[0]))]
+    ours = next((p for p in (('next_state', achieved), *at) if p in at and followed(p[0])
+                 and (p[1:] or (followed(p[0]),))==(achieved,)), None)
+    if not (goals and ours and ('reward',) in at): raise ValueError(
+        f'`HER` needs rows with a `reward`, `next_state.{achieved}` and `{goal}`, got {fields}: '
+        'add observations that hold both goals as `state` and `next_state`')
+    nxt,f = ours[0],fields[at[ours]]
+    a,b = ({p[1:] for p in at if p[0]==o and p[-1]!=achieved} for o in (followed(nxt), nxt))
+    if a-b and b-a and any(p[-1:]==(goal,) for p in a^b): raise ValueError( # it may have it by another name
+        f'`HER` replaces each `{goal}`, and one of the observations has none, but fields that the other one lacks: '
+        f'add `{followed(nxt)}` and `{nxt}` with the same names')
+    for g in (fields[i] for i in goals):
+        if g.shape!=f.shape or not torch.can_cast(f.dtype, g.dtype): raise ValueError(
+            f'`{g.name}` should be like `{f.name}`, {f.dtype} {[*f.shape]}, got {g.dtype} {[*g.shape]}: '
+            'what was achieved takes its place')
+    return goals,at[ours],at['reward',]
 
 # %% ../../nbs/00a_memory.row.ipynb #5e0a1a02
 def over_of(

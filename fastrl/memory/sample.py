@@ -16,9 +16,9 @@ from fastcore.basics import patch
 from ..core import *
 from .mixture import Mixture
 from .positions import Positions
-from .random import keep_numbers, own_numbers, random_rows
+from .random import keep_numbers, own_numbers, random_rows, random_units
 from .ring import Ring, locked
-from .row import followed
+from .row import goal_fields
 from .serial import Overwritten
 from .starts import Starts
 from .tensors import rows_on
@@ -352,7 +352,7 @@ def _other_starts(self:Prioritized, walk, how):
 # %% ../../nbs/03_memory.sample.ipynb #01f7498c
 class HER(Uniform):
     "Draw rows, most of them with a goal that their own episode achieved"
-    bs = None # rows in each batch of the last draw
+    at = plan = None # of the last draw the place of its random numbers; which fields are goals and rewards
     def __init__(self,
         strategy:str='future', # Whose achieved goal: a `'future'` row's, the `'final'` one's, or any of the `'episode'`
         k:int=4, # Rows with another goal for each that keeps its own
@@ -392,8 +392,18 @@ def draw(self:HER,
     - `n_batches`: How many such batches, one after the other
     - returns: row numbers `(bs*n_batches,)`, and columns that the draw adds to the batch"""
     self.belong(ring)
-    self.bs = bs
-    return Uniform.draw(self, ring, bs, n_batches)
+    drawn,self.at = Uniform.draw(self, ring, bs, n_batches),(self.key, self.drawn-bs*n_batches)
+    return drawn
+
+@patch
+def draw_rows(self:HER, ring, bs, n_batches, read):
+    "`draw` and `read` in fewer steps; `None` if one of them was replaced"
+    if not self.sure or read!=HER.read.__get__(self): return
+    self.belong(ring)
+    at = self.skip(n := bs*n_batches)
+    idxs,serial,rows = ring.serials.pick(at, n, ring.place.array if ring.place.short else None)
+    if rows is None: rows = ring.place.take(idxs)
+    return idxs,rows,{**self._relabelled(ring, rows, idxs, at), 'serial':serial}
 
 # %% ../../nbs/03_memory.sample.ipynb #ffe01edf
 @patch(as_prop=True)
@@ -405,7 +415,6 @@ def settings(self:HER)->dict:
 @patch
 def _achievers(self:HER, ring, idxs, units):
     "The rows whose achieved goals become those of the rows `idxs`"
-    idxs,units = idxs.cpu().numpy(),units.cpu().numpy()
     before,behind = self.rows.around(ring, idxs)
     if self.strategy=='episode': steps = (units*(before+behind+1)).astype(np.int64)-before
     else: steps = behind if self.strategy=='final' else (units*(behind+1)).astype(np.int64)
@@ -421,46 +430,47 @@ def read(self:HER,
     - `idxs`: `(bs,)`
     - returns: packed rows, or a list of columns, and the column `relabelled`"""
     self.belong(ring) # another sampler may have drawn them
-    n,bs = len(idxs),self.bs or len(idxs)
-    if n==bs: mask,units = self._relabelled(n)
-    else: mask,units = map(torch.cat, zip(*(self._relabelled(bs) for _ in range(n//bs)))) # each as if drawn alone
-    rows = ring.place.take(idxs)
-    cols = dict(zip((f.path for f in ring.fields), rows if isinstance(rows, list) else ring.fields.columns(rows)))
-    if len(units):
-        at = torch.from_numpy(np.flatnonzero(mask.numpy())).to(ring.device)
-        self._relabel(ring, cols, at, idxs.index_select(0, at), units)
-    return rows,dict(relabelled=mask[:,None])
+    (at,self.at),rows = (self.at or self.skip(len(idxs)), None),ring.place.take(idxs)
+    return rows,self._relabelled(ring, rows, idxs, at)
 
 @patch
-def _relabelled(self:HER, n):
-    "Which of `n` rows get another goal, and for each of these a number that chooses whose"
-    mask = torch.rand(n, generator=self.gen, device='cpu')<self.k/(self.k+1)
-    return mask,torch.rand(np.count_nonzero(mask.numpy()), generator=self.gen, dtype=torch.float64, device='cpu')
+def _relabelled(self:HER, ring, rows, idxs, at):
+    "Give most of the `rows` another goal, by two random numbers each: does it get one, and whose?"
+    units = random_units(at[0]^_to_goals, 2*at[1], 2*len(idxs)).reshape(-1, 2)
+    new = np.flatnonzero(mask := units[:,0]<self.k/(self.k+1))
+    if len(new): self._relabel(ring, rows, new, idxs.cpu().numpy()[new], units[new,1])
+    return dict(relabelled=torch.from_numpy(mask)[:,None].to(ring.device))
+
+_to_goals = 2**62-1 # leads from the stream that chooses rows to one for their goals
 
 # %% ../../nbs/03_memory.sample.ipynb #0b5adf03
 @patch
-def _relabel(self:HER, ring, cols, at, idxs, units):
-    "Write new goals and rewards into the rows `at` of `cols`, which are the rows `idxs` of `ring`"
-    goals,rew = {p: v for p,v in cols.items() if self.goal in (p[-1], p[1:] or followed(p[0]))},cols.get(('reward',))
-    source = next((p for p in (('next_state', self.achieved), *cols) if p in cols and followed(p[0])
-                   and (p[1:] or (followed(p[0]),))==(self.achieved,)), None)
-    for f in ring.pool.fields if hasattr(ring, 'pool') else (): # of these, rows have the numbers
-        if f.path[-1] in (self.achieved, self.goal): raise ValueError('`HER` writes goals into rows, and with '
-            f'`frame_stack` these share a `{f.path[-1]}` of {list(f.shape)}, stored once: leave out `frame_stack`')
-    if self.reward is None or not (goals and source) or rew is None: self._cannot_relabel(ring)
-    _check_names(cols, self.goal, self.achieved, source[0])
-    goal = ring.place.columns[source].index_select(0, rows := self._achievers(ring, idxs, units))
-    if ring.place.others and ring.serials.lost(rows): raise Overwritten('an achieved goal is gone')
-    for p,v in goals.items():
-        if v.shape[1:]!=goal.shape[1:] or not torch.can_cast(goal.dtype, v.dtype): raise ValueError(
-            f'`{path_name(p)}` should be like `{path_name(source)}`, {goal.dtype} {[*goal.shape[1:]]}, got '
-            f'{v.dtype} {[*v.shape[1:]]}: what was achieved takes its place')
-        v.index_copy_(0, at, goal.to(v.dtype))
+def _relabel(self:HER, ring, rows, at, idxs, units):
+    "Write new goals and rewards into the rows `at` of `rows`, which are the rows `idxs` of `ring`"
+    goals,source,rew = self._planned(ring)
+    cols = rows if isinstance(rows, list) else ring.fields.columns(rows)
+    goal = ring.place.columns[ring.fields[source].path].index_select(0, of := self._achievers(ring, idxs, units))
+    if ring.place.others and ring.serials.lost(of): raise Overwritten('an achieved goal is gone')
+    at,idxs,rew = torch.from_numpy(at).to(ring.device),torch.from_numpy(idxs).to(ring.device),cols[rew]
+    for i in goals: cols[i].index_copy_(0, at, goal.to(cols[i].dtype))
     fits = (new := _reward_each(self.reward(cols[source].index_select(0, at), goal, idxs), len(idxs))).to(rew)
     if rew.numel()!=len(rew) or not torch.can_cast(new.dtype, rew.dtype) and (fits.cpu()!=new.cpu()).any():
         raise ValueError(f'`reward` gives a {new.dtype} for each row, and the column `reward` is {rew.dtype} '
                          f'{[*rew.shape[1:]]}: store one float per row, or let it give what fits')
     rew[at] = fits.reshape(-1, *rew.shape[1:])
+
+@patch
+def _planned(self:HER, ring):
+    "The numbers of the fields that are goals, of the one that was achieved, and of the reward"
+    fields,how = ring.fields,(self.goal, self.achieved)
+    if self.reward is None: raise ValueError('`HER` needs a `reward`, a function of what was achieved and of the '
+        'goal: give one when you make it, or as `sampler=HER(reward=…)` to `load`')
+    if self.plan and self.plan[0] is fields and self.plan[1]==how: return self.plan[2]
+    for f in ring.pool.fields if hasattr(ring, 'pool') else (): # of these, rows have the numbers
+        if f.path[-1] in how: raise ValueError('`HER` writes goals into rows, and with '
+            f'`frame_stack` these share a `{f.path[-1]}` of {list(f.shape)}, stored once: leave out `frame_stack`')
+    self.plan = fields,how,goal_fields(fields, *how)
+    return self.plan[2]
 
 def _reward_each(o, n):
     try: res = tensor_from(o)
@@ -469,19 +479,6 @@ def _reward_each(o, n):
     raise ValueError(f'`reward` should give one number for each of {n} rows, got '
                      +(f'{type(o).__name__} {o!r:.60}' if res is None else f'shape {tuple(res.shape)}'))
 
-def _check_names(cols, goal, achieved, nxt):
-    "Raise if only one of two observations has a `goal`, and the other one may have it by another name"
-    a,b = ({p[1:] for p in cols if p[0]==o and p[-1]!=achieved} for o in (followed(nxt), nxt))
-    if a-b and b-a and any(p[-1:]==(goal,) for p in a^b): raise ValueError(
-        f'`HER` replaces each `{goal}`, and one of the observations has none, but fields that the other one lacks: '
-        f'add `{followed(nxt)}` and `{nxt}` with the same names')
-
-@patch
-def _cannot_relabel(self:HER, ring):
-    if self.reward is None: raise ValueError('`HER` needs a `reward`, a function of what was achieved and of the '
-        'goal: give one when you make it, or as `sampler=HER(reward=…)` to `load`')
-    raise ValueError(f'`HER` needs rows with a `reward`, `next_state.{self.achieved}` and `{self.goal}`, got '
-                     f'{ring.fields}: add observations that hold both goals as `state` and `next_state`')
 
 # %% ../../nbs/03_memory.sample.ipynb #fe0e0e2b
 @patch

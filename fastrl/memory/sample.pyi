@@ -229,7 +229,8 @@ class Prioritized(Uniform):
 
 class HER(Uniform):
     """Draw rows, most of them with a goal that their own episode achieved"""
-    bs: Any
+    at: Any
+    plan: Any
     strategy: str
     k: Any
     reward: Any
@@ -252,6 +253,10 @@ class HER(Uniform):
     - `bs`: How many to draw
     - `n_batches`: How many such batches, one after the other
     - returns: row numbers `(bs*n_batches,)`, and columns that the draw adds to the batch"""
+        ...
+
+    def draw_rows(self, ring, bs, n_batches, read):
+        """`draw` and `read` in fewer steps; `None` if one of them was replaced"""
         ...
 
     @property
