@@ -379,6 +379,8 @@ def _warn_if_met(self:ParallelExperience, max_iter):
 @patch
 def _check_ready(self:ParallelExperience, max_iter, collect=True):
     "An error if this cannot run, or would never end"
+    if self._busy: raise ValueError(f'a run of this object is under way in {self.work_dir}: await its end, '
+                                    'or make another one with a `work_dir` of its own')
     if max_iter<0: raise ValueError(f'`max_iter` should be at least 0, got {max_iter}')
     if not collect: return
     if not self.environments: raise ValueError('there is no environment: decorate a function with `environment_task`')
@@ -416,7 +418,7 @@ def _while_busy(self:ParallelExperience):
 
 # %% ../nbs/12_parallel.ipynb #48a29579
 @patch
-async def _next(self:ParallelExperience, pool, count, max_iter, collect, update, begins):
+async def _next(self:ParallelExperience, pool, count, max_iter, collect, update, begins, wanted):
     "The next iteration, unless another run has done them all"
     with self.banks.locked(), self._while_busy():
         self.banks.sweep()
@@ -425,7 +427,7 @@ async def _next(self:ParallelExperience, pool, count, max_iter, collect, update,
         if max_iter and done>=max_iter: return
         if max_iter: count.bar.total = count.done+(max_iter-done-(not collect))*len(self.environments)
         if self._pending is not None: self._config,self._pending = self._pending,None
-        submit = partial(pool.submit, run_task, wanted=self._wanted)
+        submit,self._wanted = partial(pool.submit, run_task, wanted=wanted),wanted # another run may have had it
         state = await self._iterate(submit, done, count, collect, update)
     count.comment = f'iteration {done+1}' + (f', {state.metric_name} {state.metric:g}' if state.metric_name else '')
     return state
@@ -447,13 +449,12 @@ async def start(self:ParallelExperience,
     self._check_ready(max_iter, collect := not skip_environment_step)
     sweep_scratch()
     check_config(initial_config, self._task_names())
-    self._config = initial_config
-    done,count,first = None,_Count(self.patience),skip_pre_loop
+    self._config,done,count,first = initial_config,None,_Count(self.patience),skip_pre_loop
     pool = self.engine or ThreadPoolExecutor(len(self.environments) or 1)
     try:
-        with while_wanted() as self._wanted:
+        with while_wanted() as wanted:
             while not self._stopped.is_set() and not (max_iter and done and done>=max_iter):
-                state = await self._next(pool, count, max_iter, collect and not first, not first, done is None)
+                state = await self._next(pool, count, max_iter, collect and not first, not first, done is None, wanted)
                 first = False
                 if state is None: return
                 done = state.iteration+1

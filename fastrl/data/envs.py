@@ -8,13 +8,16 @@ Docs: https://fastrl.github.io/fastrl/data.envs.html.md"""
 
 # %% auto #0
 __all__ = ['autoreset_modes', 'one_number', 'one_flag', 'CopyObs', 'SyncEnvs', 'by_name', 'make_env', 'can_draw', 'open_envs',
-           'spaces_of', 'reset_mode', 'next_start', 'close_envs']
+           'spaces_of', 'reset_mode', 'next_start', 'close_envs', 'naming_the_dead']
 
 # %% ../../nbs/05ab_data.envs.ipynb #5ab00004
 import atexit, multiprocessing.util, os, weakref
+from contextlib import contextmanager
+from multiprocessing.connection import wait
 from numbers import Number
 import gymnasium as gym, numpy as np
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, VectorEnv
+from gymnasium.vector.async_vector_env import AsyncState
 from gymnasium.vector.utils import iterate
 from ..core import *
 from .steps import check_value,space_form
@@ -143,10 +146,15 @@ def open_envs(
 # %% ../../nbs/05ab_data.envs.ipynb #5ab00020
 _async_envs = weakref.WeakKeyDictionary() # vectors with processes, and the process that opened each
 
+def _dead(vec): # without those that told an error
+    return {i: p.exitcode for i,(p,pipe) in enumerate(zip(vec.processes, vec.parent_pipes))
+            if pipe is not None and p.exitcode is not None}
+
 def _ended_at_exit(env):
     vec = env.unwrapped if isinstance(env, VectorEnv) else env
     if isinstance(vec, AsyncVectorEnv):
-        if None in vec.parent_pipes: raise ValueError(f'{vec} lost a process to an error: make a new one')
+        if None in vec.parent_pipes or not vec.closed and _dead(vec):
+            raise ValueError(f'{vec} lost a process to an error: make a new one')
         _async_envs[vec] = os.getpid()
     return env
 
@@ -203,8 +211,28 @@ def next_start(
 def close_envs(
     env, # From `open_envs`
 ):
-    """Close `env`, even if an interruption left its processes in the middle of a step
+    """Close `env`, even if an interruption left its processes in the middle of a step, or one of them died
     - `env`: From `open_envs`"""
-    stuck = isinstance(env, AsyncVectorEnv) and env._state.value!='default'
-    for p in env.processes if stuck else (): p.kill()
-    env.close(**(dict(terminate=True) if stuck else {}))
+    if not isinstance(env, AsyncVectorEnv) or env.closed or env._state.value=='default' and not _dead(env):
+        return env.close()
+    for p in env.processes: p.kill()
+    env._state = AsyncState.DEFAULT # else it would wait for that step
+    env.close(terminate=True)
+
+# %% ../../nbs/05ab_data.envs.ipynb #ddb36aee
+@contextmanager
+def naming_the_dead(
+    env, # From `open_envs`
+):
+    """An error that names the environment whose process died, instead of an `EOFError`
+    - `env`: From `open_envs`"""
+    try: yield
+    except (EOFError, ConnectionError) as e:
+        vec = env.unwrapped
+        if not isinstance(vec, AsyncVectorEnv): raise
+        ended = wait([p.sentinel for p in vec.processes], 1)
+        for p in vec.processes: p.join(1 if p.sentinel in ended else 0) # its pipe closes before it has ended
+        if not (dead := _dead(vec)): raise
+        raise RuntimeError('; '.join(f'the process of environment {i} died (exit code {c})' for i,c in dead.items())
+            +', perhaps since memory ran out: take new environments (a ready vector has to be made anew, others are '
+            'opened anew by the next `take` or `fit`); the rows that you have stay') from e

@@ -4,10 +4,11 @@ You reset a single environment; a vector resets its environments itself, in one 
 
 Docs: https://fastrl.github.io/fastrl/data.envs.html.md"""
 from typing import Any, overload
+from contextlib import contextmanager
 import gymnasium as gym
 from gymnasium.vector import SyncVectorEnv
 from ..core import *
-__all__ = ['autoreset_modes', 'one_number', 'one_flag', 'CopyObs', 'SyncEnvs', 'by_name', 'make_env', 'can_draw', 'open_envs', 'spaces_of', 'reset_mode', 'next_start', 'close_envs']
+__all__ = ['autoreset_modes', 'one_number', 'one_flag', 'CopyObs', 'SyncEnvs', 'by_name', 'make_env', 'can_draw', 'open_envs', 'spaces_of', 'reset_mode', 'next_start', 'close_envs', 'naming_the_dead']
 autoreset_modes: Any
 
 def one_number(o, name: str='a reward'):
@@ -83,6 +84,12 @@ def next_start(env, mode, obs, terminated, truncated):
     ...
 
 def close_envs(env):
-    """Close `env`, even if an interruption left its processes in the middle of a step
+    """Close `env`, even if an interruption left its processes in the middle of a step, or one of them died
+    - `env`: From `open_envs`"""
+    ...
+
+@contextmanager
+def naming_the_dead(env):
+    """An error that names the environment whose process died, instead of an `EOFError`
     - `env`: From `open_envs`"""
     ...

@@ -82,7 +82,7 @@ def before_loop(self:GymLoop):
     self._shown_form = map_leaves(lambda o: [lead+o[0], o[1]], self.obs_form)
     seed = self._next_seed()
     self.env.action_space.seed(seed)
-    self.obs,_ = self.env.reset(seed=seed)
+    with naming_the_dead(self.env): self.obs,_ = self.env.reset(seed=seed)
     check_value(self._shown_form, self.obs)
     self._due = None # the environments that spend their next step on a reset, if there are any
     worker = torch.utils.data.get_worker_info()
@@ -110,8 +110,7 @@ def collect(self:GymLoop, n):
     while (short := n-len(rows))>0:
         T = -(-(max(short, 128) if ahead else short)//self.n_envs)
         rows.make_room(T*self.n_envs)
-        if watched or self._mode: self._step_all(T, before, after)
-        else: self._step_one(T)
+        with naming_the_dead(self.env): self._step_all(T, before, after) if watched or self._mode else self._step_one(T)
         self._episodes = rows.episode
         if whole: break
     return rows.take(len(rows) if whole else n)

@@ -217,6 +217,9 @@ def update_td(self:ExperienceReplayCallback,
     if hasattr(self.learn, 'lr_finder') or self._predicted is None: return # in validation nothing was drawn
     self.experience_replay.update_td(td_errors, self.drawn, self.serials)
 
+@patch
+def after_epoch(self:ExperienceReplayCallback): self._predicted = False # validation is over
+
 # %% ../../nbs/06a_memory.experience_replay.ipynb #d134ce28
 refused = {MixHandler: 'it blends inputs and labels of a classifier, and a drawn batch has none',
            RNNCallback: 'it splits what a language model gives; for sequences see `EpisodeReplay`',

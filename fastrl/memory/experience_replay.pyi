@@ -92,6 +92,9 @@ class ExperienceReplayCallback(Callback):
     - `td_errors`: `(bs,1)`"""
         ...
 
+    def after_epoch(self):
+        ...
+
     def after_create(self):
         """Agents that act before the first fit find the model where its batches are"""
         ...

@@ -289,7 +289,7 @@ def draw(self:Ring,
     - `read`: `read(ring, idxs)` → packed rows (or a list of columns) and more columns; else the rows as they are
     - `n_batches`: How many batches, all of them as of this moment
     - returns: (BD, row numbers), or `Batches` of them"""
-    place = self.place
+    place,bs = self.place,bs if type(bs) is int and bs>0 else whole_number('bs', bs)
     if device is not None and torch.device(device)==place.device: device = None
     with self if (others := place.others) else self._rows_lock:
         if not place.fields: raise ValueError('there are no rows to draw from yet: add some first')
@@ -408,20 +408,20 @@ def put(self:Ring,
     with self if self.place.others else self._rows_lock:
         f = self.place.by_name.get(name) if self.fields else None
         if f is not None and (gone := self._put_fast(f, idxs, values, serials))>=0: return gone
-        fs,n = self._fields_of(name),len(self) if serials is None else len(self.place) # serials tell what is gone
-        flat = (idxs := self._whole_idxs(idxs, n)).reshape(-1).long()
-        vs = [(f, _fitting(f, values, name, idxs.shape)) for f in fs]
-        keep = self.holds(flat, serials)
-        of = tensor_from(serials).reshape(-1, 1).long()[keep] if serials is not None and self.place.others else None
+        fs,n,gone = self._fields_of(name),len(self) if serials is None else len(self.place),0 # serials tell
+        flat,place = (idxs := self._whole_idxs(idxs, n)).reshape(-1).long(),self.place
+        vs,keep = [(f, _fitting(f, values, name, idxs.shape)) for f in fs],self.holds(flat, serials)
+        of = tensor_from(serials).reshape(-1, 1).long()[keep] if serials is not None and place.others else None
         for f,v in vs:
             i,v = flat[keep].to(self.device),v.reshape(len(flat), *f.shape)[keep.to(v.device)]
-            if of is None and not self.place.by_loops: # if a GPU writes a row twice, nobody knows which value stays
+            if of is None and not place.by_loops: # if a GPU writes a row twice, nobody knows which value stays
                 i,last = last_of_each(i)
                 v = v.to(i.device)[last]
-            if of is None: self.place.write(f, i, v)
-            else: self.serials.write_held(*map(as_ints, (self.place.columns[f.path], i, v.to(f.dtype), of[:,0])))
-        self.place.mark_changed(fs[0].path[0] if name==fs[0].path[0] else name, flat[keep])
-        return int((flat>=0).sum()-keep.sum())
+            if of is None: place.write(f, i, v)
+            else: gone = max(gone, self.serials.write_held(
+                *map(as_ints, (place.columns[f.path], i, v.to(f.dtype), of[:,0])))) # more may be gone meanwhile
+        place.mark_changed(fs[0].path[0] if name==fs[0].path[0] else name, flat[keep])
+        return int((flat>=0).sum()-keep.sum())+gone
 
 # %% ../../nbs/01_memory.ring.ipynb #9d8fa4de
 @patch
