@@ -208,13 +208,13 @@ def __missing__(self:BD, k):
     "A leaf of a nested column by the name that errors and tables give it, `'state.arm'`"
     for path,v in leaves(self):
         if len(path)>1 and path_name(path)==k: return v
-    raise KeyError(f'no column {k!r}; there are {list(self)}')
+    raise KeyError(f'no column {k!r}; there are {list(self)}{"" if hasattr(Tensor, k) else self._instead_of(k)}')
 
 @patch
 def _instead_of(self:BD, k):
-    "What to write instead of the attribute `k`"
-    for o in (k, k.removesuffix('s')): # `rewards`, as other libraries have it
-        if o in self: return f': write batch[{o!r}]'
+    "What to write instead of `k`"
+    if (o := k if k in self else k.removesuffix('s')) in self: return f': write batch[{o!r}]' # of `rewards`
+    if o=='weight': return ': a memory with `sampler=Prioritized()` gives weights'
     return f': a batch is a dict of columns, write batch[{next(iter(self), "state")!r}]' if hasattr(Tensor, k) else ''
 
 @patch

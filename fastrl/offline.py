@@ -226,6 +226,9 @@ def from_d4rl(
     if len(names)==5: # nobody knows what came after these
         keep = (over|~late)&(over|(at<len(at)-1))
         late = late|~over&np.append(~keep[1:], False)[:len(at)]
+        if len(at) and not keep.any(): raise ValueError(
+            f'none of the {len(at)} steps says what came next, as each ends at a timeout or is the last one: give '
+            '`next_observations`')
     flags = dict(terminated=over, truncated=late, episode_id=np.cumsum(begin)-1,
                  step=at-np.maximum.accumulate(np.where(begin, at, 0)))
     return _memory_of(_d4rl_rows(data, names, flags, keep), int(keep.sum()), dtype, kwargs)

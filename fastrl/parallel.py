@@ -124,8 +124,8 @@ def environment_task(self:ParallelExperience,
     if isinstance(f, str): f,name = None,f
     if f is None:
         return partial(self.environment_task, name=name, timeout=timeout, as_executable=as_executable, **params)
-    name = name or getattr(f, '__name__', None)
-    if not isinstance(name, str) or not name: raise ValueError(f'`name` should be a text, got {name!r}')
+    if name is None: name = getattr(f, '__name__', None)
+    if not isinstance(name, str) or not name: raise ValueError(f'`name` should be a non-empty text, got {name!r}')
     if name.casefold() in map(str.casefold, self.environments):
         raise ValueError(f'there is an environment {name!r} already: give each a `name` of its own')
     self.environments[name] = Task(f, params, self.timeout if timeout is None else as_seconds(timeout),

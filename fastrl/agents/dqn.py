@@ -362,6 +362,9 @@ class ShowColumns(NoValidation):
 def _model_for(env, net, dueling, seed, stack):
     "A `QNet` for the spaces of `env`"
     one = make_env(env)
+    if isinstance(one, gym.vector.VectorEnv):
+        raise ValueError(f'`env` should make a single environment, got a vector of {one.num_envs}: '
+                         f'give `n_envs={one.num_envs}` instead')
     if not isinstance(one.action_space, gym.spaces.Discrete):
         raise ValueError(f'DQN needs a `Discrete` action space, got {one.action_space}: '
                          'choose another environment, or wrap this one')

@@ -134,7 +134,10 @@ def row_schema(
         if isinstance(o, tuple) and len(o)==2 and (dtype := dtype_of(o[1])): return (tuple(o[0]) or (1,), dtype)
         if isinstance(o, dict): return {k: column(v) for k,v in o.items()}
         return tuple(map(column, o)) if isinstance(o, tuple) else o # the ring refuses it
-    return {**column(schema), 'td_error': ((1,), torch.float32)}
+    cols,td = column(schema),((1,), torch.float32)
+    if cols.get('td_error', td)!=td: raise ValueError(
+        f"every memory has a `td_error` of float32: leave it out of the `schema`, got {schema['td_error']!r:.80}")
+    return {**cols, 'td_error': td}
 
 # %% ../../nbs/05o_memory.columns.ipynb #b0d66601
 def schema_data(

@@ -459,12 +459,13 @@ def _facts(er, times):
 
 # %% ../../nbs/06b_memory.explore.ipynb #fdc817f8
 def plot_images(
-    experience_replay, # A memory with a column of `(n,H,W,C)` images, or the callback or learner that has it
-    column:str='image',
+    experience_replay, # A memory with a column of images, or the callback or learner that has it
+    column:str='image', # `(n,H,W,C)`, `(n,H,W)`, with colours first `(n,3,H,W)`, or stacks `(n,k,H,W)`
     most:int=500, # Frames; a longer memory shows rows at even distances
 )->go.Figure:
     """The images of the memory as an animation
-    - `experience_replay`: A memory with a column of `(n,H,W,C)` images, or the callback or learner that has it
+    - `experience_replay`: A memory with a column of images, or the callback or learner that has it
+    - `column`: `(n,H,W,C)`, `(n,H,W)`, with colours first `(n,3,H,W)`, or stacks `(n,k,H,W)`
     - `most`: Frames; a longer memory shows rows at even distances"""
     er,_ = _memory_and_draws(experience_replay)
     rows = frame_rows(len(er), most)
@@ -474,8 +475,9 @@ def plot_images(
         got = tuple(images.shape) if isinstance(images, torch.Tensor) else f'a {type(images).__name__}'
         raise ValueError(f'{column!r} should be a column of images, (n,H,W,C) or (n,H,W), got {got}')
     images = images[rows].cpu()
-    if images.ndim==4 and images.shape[-1] not in (3,4): # grey, or of a stack the newest frame
-        images = images[...,0] if images.shape[-1]==1 else images[:,-1]
+    if images.ndim==4 and images.shape[-1] not in (3,4): # grey, colours first, or of a stack the newest frame
+        colours = images.shape[1]==3!=getattr(er, 'frame_stack', None)
+        images = images[...,0] if images.shape[-1]==1 else images.movedim(1, -1) if colours else images[:,-1]
     fig = px.imshow(images.numpy(), animation_frame=0, binary_compression_level=9)
     fig.update_xaxes(visible=False).update_yaxes(visible=False)
     settings['frame']['redraw'] = True # an image does not change otherwise

@@ -65,6 +65,7 @@ def replay_report(experience_replay, path: Any='report.html', title: str | None=
 
 def plot_images(experience_replay, column: str='image', most: int=500) -> go.Figure:
     """The images of the memory as an animation
-    - `experience_replay`: A memory with a column of `(n,H,W,C)` images, or the callback or learner that has it
+    - `experience_replay`: A memory with a column of images, or the callback or learner that has it
+    - `column`: `(n,H,W,C)`, `(n,H,W)`, with colours first `(n,3,H,W)`, or stacks `(n,k,H,W)`
     - `most`: Frames; a longer memory shows rows at even distances"""
     ...

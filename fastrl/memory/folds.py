@@ -16,7 +16,7 @@ from fastcore.basics import patch
 from ..core import *
 from .ring import Ring
 from .row import follower, observed
-from .place import prefetch_row
+from .place import column_rows, prefetch_row
 from .serial import number_each, pick_evenly
 from .tree import throw_at
 from .tensors import fold, fold_each, joined_rows
@@ -167,7 +167,7 @@ def _by_column(self:Folds, ring, idxs):
     last,steps,total,discount = self.walk.fold(ring, idxs, self.n, self.gamma)
     total = _as_rewards(total, reward_of(ring))
     outcome = outcome_of(ring.fields)
-    return ([v.index_select(0, last if p[0] in outcome else idxs) for p,v in ring.place.columns.items()],
+    return ([column_rows(v, last if p[0] in outcome else idxs) for p,v in ring.place.columns.items()],
             dict(reward=total, n_steps=steps, discount=discount))
 
 @patch

@@ -406,7 +406,9 @@ def concat(
     if bad := [o for o in datasets if not isinstance(o, EpisodeDataset) or isinstance(o, Concat)]:
         raise ValueError('`concat` takes datasets of episodes, and none that are joined already; '
                          f'got {bad[0]!r:.60}')
-    weights = [1]*len(datasets) if weights is None else [float(o) for o in weights]
+    try: weights = [1]*len(datasets) if weights is None else [float(o) for o in weights]
+    except (TypeError, ValueError):
+        raise ValueError(f'`weights` should be one number for each dataset, got {weights!r:.80}') from None
     if not datasets or len(weights)!=len(datasets):
         raise ValueError(f'there should be one weight for each dataset, got {len(weights)} for {len(datasets)}')
     if not all(w>=0 for w in weights) or not 0<sum(weights)<math.inf:

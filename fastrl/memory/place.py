@@ -8,7 +8,7 @@ Docs: https://fastrl.github.io/fastrl/memory.place.html.md"""
 
 # %% auto #0
 __all__ = ['head_words', 'ring_mark', 'Place', 'machine_memory', 'nbytes_when_full', 'frames_when_full', 'frame_shape',
-           'stacked_fields', 'give_name', 'row_writer']
+           'stacked_fields', 'column_rows', 'give_name', 'row_writer']
 
 # %% ../../nbs/00b_memory.place.ipynb #d6c733b4
 import errno, json, math, os, secrets, shutil
@@ -218,6 +218,11 @@ def lay(self:Place,
     return self._show(Fields(fields), None, [*columns])
 
 # %% ../../nbs/00b_memory.place.ipynb #cb6c2de6
+_signed = {torch.uint16:torch.int16, torch.uint32:torch.int32, torch.uint64:torch.int64}
+def column_rows(col, idxs):
+    "A copy of the rows `idxs` of one column"
+    return col[idxs] if col.dtype in _signed else col.index_select(0, idxs) # torch selects none of the former
+
 @patch
 def take(self:Place,
     idxs, # `(n,)`, int64
@@ -225,7 +230,7 @@ def take(self:Place,
     """A copy of the rows `idxs`, unchecked
     - `idxs`: `(n,)`, int64
     - returns: packed rows, or a list of columns where there are none"""
-    if self.packed is None: return [v.index_select(0, idxs) for v in self.columns.values()]
+    if self.packed is None: return [column_rows(v, idxs) for v in self.columns.values()]
     if self.array is None: return self.packed.index_select(0, idxs)
     if self.short or torch.get_num_threads()==1: return self.array.take(idxs.numpy(), 0)
     rows = np.empty((len(idxs), self.array.shape[1]), np.int64) # torch would seldom get the pages just freed
@@ -301,8 +306,6 @@ def grow(self:Place,
     self._show(self.fields, new)
 
 # %% ../../nbs/00b_memory.place.ipynb #856bc0ba
-_signed = {torch.uint16:torch.int16, torch.uint32:torch.int32, torch.uint64:torch.int64}
-
 @patch
 def write(self:Place,
     field:Field, # The column

@@ -8,7 +8,7 @@ from torch import Tensor
 from ..core import *
 from .row import *
 from .writer import *
-__all__ = ['head_words', 'ring_mark', 'Place', 'machine_memory', 'nbytes_when_full', 'frames_when_full', 'frame_shape', 'stacked_fields', 'give_name', 'row_writer']
+__all__ = ['head_words', 'ring_mark', 'Place', 'machine_memory', 'nbytes_when_full', 'frames_when_full', 'frame_shape', 'stacked_fields', 'column_rows', 'give_name', 'row_writer']
 head_words: int
 
 class Place:
@@ -194,6 +194,10 @@ def stacked_fields(fields, stack: int):
     - `fields`: Of a step
     - `stack`: Frames in a state; 0: it is no stack
     - returns: the fields of a row, in which frames have numbers; and those of a frame"""
+    ...
+
+def column_rows(col, idxs):
+    """A copy of the rows `idxs` of one column"""
     ...
 
 def prefetch_row(rows, i):

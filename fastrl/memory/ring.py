@@ -192,7 +192,7 @@ def _shown(self:Ring, cols):
     if len(torn)>=len(self): return [v[:0] for v in cols]
     i = np.arange(len(self))
     i[torn] = s.slots_of(s.oldest)
-    return [v.index_select(0, torch.from_numpy(i).to(v.device)) for v in cols]
+    return [column_rows(v, torch.from_numpy(i).to(v.device)) for v in cols]
 
 # %% ../../nbs/01_memory.ring.ipynb #96ef0d76
 @patch

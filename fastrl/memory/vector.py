@@ -13,6 +13,7 @@ __all__ = ['unchanged', 'array_of', 'VectorSteps', 'autoreset_name', 'true_next'
 # %% ../../nbs/05n_memory.vector.ipynb #754bcde4
 import numpy as np, torch
 from types import SimpleNamespace
+from functools import wraps
 from fastcore.basics import patch
 from ..core import *
 from .ring import locked
@@ -369,7 +370,18 @@ def read(self:VectorSteps,
 class TakesVectors:
     "A memory with `add_vector`; it has `vectors`, `refused` (its exception), and `store_vector`"
 
+def _by_name(f):
+    "`f`, or an error that shows the names if something comes by position"
+    @wraps(f)
+    def res(self, *args, **named):
+        if not args: return f(self, **named)
+        raise TypeError('`add_vector` takes what a step gave by name: write `memory.add_vector(obs=obs, '
+                        'actions=actions, rewards=rewards, terminated=terminated, '
+                        'truncated=truncated, next_obs=next_obs, infos=infos, autoreset=envs)`')
+    return res
+
 @patch
+@_by_name
 def add_vector(self:TakesVectors,
     *,
     obs, # What the environments showed before the step, `(n_envs, …)`, also nested
