@@ -741,7 +741,7 @@ def test_folder_is_its_files(tmp_path, limit):
         bank.save(tmp_path, f'{k:06d}.{bank.session_id}.safetensors')
     files = bankfile.bank_files(tmp_path)
     got = ExperienceBank.load(bankfile.write_folder(tmp_path, files[-1], limit))
-    want = [(0.,'a',0), (3.,'a',0), (4.,'a',0), (5.,'a',1), (6.,'b',2), (1.,'a',3), (2.,'a',3), (7.,'b',4), (9.,'b',4), (8.,'b',5)]
+    want = [(0.,'a',0), (3.,'a',0), (4.,'a',0), (5.,'a',1), (6.,'b',2), (1.,'a',1), (2.,'a',1), (7.,'b',2), (9.,'b',2), (8.,'b',3)]
     if limit is None: assert whose(got)==want
     assert whose(got)==whose(merge_banks([tmp_path/o for o in files], limit))
 

@@ -5,7 +5,7 @@ import copy, itertools, logging, os, pickle, random
 from pathlib import Path
 from types import SimpleNamespace
 import numpy as np, pytest, torch
-from fastrl.memory.bank import BankUnion, Experience, ExperienceBank, merge_banks
+from fastrl.memory.bank import BankUnion, Experience, ExperienceBank, create_experience, merge_banks
 from test_bank import names, rose
 
 # %% Experiences of every kind
@@ -191,3 +191,42 @@ def test_banks(seeds, tmp_path, monkeypatch):
     for seed in seeds:
         (folder := tmp_path/str(seed)/'files').mkdir(parents=True)
         History(seed, folder).run(50)
+
+# %% An episode that comes in pieces is one episode
+def grown(seed, folder):
+    "Three workers save their growing banks; merged in stages, in several ways, each episode has one number"
+    rng,ends = random.Random(seed),{}
+    workers,files = [ExperienceBank(session_id=f'w{i}') for i in range(3)],[]
+    union,inplace = BankUnion(),ExperienceBank()
+    def step(w):
+        k = len(ends)
+        ends[k] = (w, over := rng.random()<.3)
+        workers[w].add(create_experience(float(k), 0, float(k), 0., over))
+    for t in range(8):
+        for _ in range(rng.randint(1, 9)): step(rng.randrange(3))
+        for w,bank in enumerate(workers):
+            if rng.random()<.5: continue
+            files.append(Path(bank.save(folder, f'{t}_{w}.{rng.choice(("pkl","safetensors"))}')))
+            if rng.random()<.3: workers[w] = bank = ExperienceBank.load(files[-1]) # it goes on under another name
+            if rng.random()<.6: union.add(files[-1])
+            if rng.random()<.6: inplace.merge_inplace(bank)
+            if rng.random()<.2: inplace.merge_inplace(union.bank)
+    episode,now,count = {},[0,1,2],3 # of each experience, by its number
+    for k,(w,over) in ends.items():
+        episode[k] = now[w]
+        if over: now[w],count = count,count+1
+    for o in files: union.add(o)
+    (folder/'all').mkdir()
+    merged = merge_banks(files)
+    again = ExperienceBank.load(merged.save(folder/'all', 'm.safetensors'))
+    for bank in (union.bank, inplace, merged, again):
+        got = {int(e.state): i for e,i in zip(bank, bank._rows.episodes().tolist())}
+        pairs = {(i, episode[k]) for k,i in got.items()}
+        assert len(pairs)==len({i for i,_ in pairs})==len({e for _,e in pairs}), f'seed {seed}: {sorted(pairs)}'
+    assert len(merged)==len(union.bank)
+
+@pytest.mark.parametrize('seeds', [pytest.param(range(6), id='few'), pytest.param(range(6, 60), id='more', marks=pytest.mark.slow)])
+def test_episodes_in_pieces(seeds, tmp_path):
+    for seed in seeds:
+        (tmp_path/str(seed)).mkdir()
+        grown(seed, tmp_path/str(seed))

@@ -414,16 +414,16 @@ def _log_dropped(self:ExperienceBank, other, cols):
 @patch
 def _add_rows(self:ExperienceBank, other, mask):
     "Add these rows of another bank"
-    idxs,spans = np.flatnonzero(mask),some_spans(other._all_spans(), mask)
+    idxs,theirs = np.flatnonzero(mask),other._all_spans()
     if not len(idxs): return
     cols,forms,texts = self._rows.fit(*other._rows.parts_at(idxs))
     self._log_dropped(other, cols)
     self._continue()
-    ids,episode = np.unique(cols['episode',].numpy(), return_inverse=True)
+    episode,free = self._rows.number_on(self._all_spans(), theirs, mask, other._rows.episodes(), self._free_episode)
     source,sources = number_names(self.sources, cols['source',], other.sources)
-    more = {('source',):source, ('episode',):torch.from_numpy(self._free_episode+episode)}
-    self._append({**cols, **more}, forms, texts, _past=[*self._spans_before(), *spans],
-                 _own_from=self._rows.total+len(idxs), sources=sources, _free_episode=self._free_episode+len(ids))
+    more = {('source',):source, ('episode',):torch.from_numpy(episode)}
+    self._append({**cols, **more}, forms, texts, _past=[*self._spans_before(), *some_spans(theirs, mask)],
+                 _own_from=self._rows.total+len(idxs), sources=sources, _free_episode=free)
 
 # %% ../../nbs/06e_memory.bank.ipynb #75331ed3
 @patch

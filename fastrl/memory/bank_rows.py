@@ -17,7 +17,7 @@ from ..core import *
 from .forms import *
 from .ring import Ring
 from .row import nest
-from .seen import row_spans
+from .seen import row_spans, some_spans
 
 # %% ../../nbs/05p_memory.bank_rows.ipynb #a1e80ff3
 per_row = dict(form=torch.int32, source=torch.int32, episode=torch.int64) # each row has these besides its experience
@@ -318,6 +318,50 @@ def number_episodes(
     - returns: The episode of each row; then the open one, and the first free number"""
     before,n = np.cumsum(over)-over,int(over.sum()) # how many were over before each row
     return np.where(before==0, open, free-1+before),((free-1+n, free+n) if n else (open, free))
+
+# %% ../../nbs/05p_memory.bank_rows.ipynb #b5a10002
+@patch
+def episodes(self:BankRows,
+    idxs=None, # All rows by default
+)->np.ndarray:
+    """The number of each row's episode
+    - `idxs`: All rows by default"""
+    return self.ring['episode'].numpy()[self.slots(np.arange(len(self)) if idxs is None else idxs)]
+
+@patch
+def number_on(self:BankRows,
+    ours, # Who wrote each row that is here, from `row_spans`
+    theirs, # Who wrote the rows of another bank
+    new, # Which of these are new
+    episodes, # Of all of these, as that bank numbers them
+    free:int, # The first number that no episode has here
+)->tuple: # The episodes of the new rows, and the first free number then
+    """Number the episodes of new rows, of which some go on from rows that are here
+    - `ours`: Who wrote each row that is here, from `row_spans`
+    - `theirs`: Who wrote the rows of another bank
+    - `new`: Which of these are new
+    - `episodes`: Of all of these, as that bank numbers them
+    - `free`: The first number that no episode has here
+    - returns: The episodes of the new rows, and the first free number then"""
+    idxs,came = np.flatnonzero(new),np.flatnonzero(~new)
+    ids,of = np.unique(episodes[idxs], return_inverse=True)
+    came = came[np.isin(episodes[came], ids)] # in the same episodes
+    known,twins,places,n = {},{},{},-sum(hi-lo for _,lo,hi in ours)
+    for k,lo,hi in [*ours, *some_spans(theirs, new)] if len(came) else (): # rows that are here are below 0
+        places.setdefault(k, []).append((lo, hi, n))
+        n += hi-lo
+    ends = np.cumsum([hi-lo for _,lo,hi in theirs])
+    for e,j in dict(zip(episodes[came].tolist(), came.tolist())).items():
+        k,_,hi = theirs[s := int(np.searchsorted(ends, j, 'right'))]
+        i = hi-int(ends[s])+j
+        for at in [p+i-lo for lo,hi,p in places.get(k, ()) if lo<=i<hi]:
+            if at<0: known[e] = int(self.episodes([at+len(self)])[0])
+            else: twins[e] = episodes[idxs[at]] # it came twice in their bank
+    for e in ids.tolist():
+        o = int(twins.get(e, e))
+        if o not in known: known[o],free = free,free+1
+        known.setdefault(e, known[o])
+    return np.array([known[e] for e in ids.tolist()], np.int64)[of],free
 
 # %% ../../nbs/05p_memory.bank_rows.ipynb #5a7e0008
 def saved_layout(cols, forms, *_):

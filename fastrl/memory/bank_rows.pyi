@@ -123,6 +123,21 @@ class BankRows:
     - `state`: From `state`"""
         ...
 
+    def episodes(self, idxs: Any=None) -> np.ndarray:
+        """The number of each row's episode
+    - `idxs`: All rows by default"""
+        ...
+
+    def number_on(self, ours, theirs, new, episodes, free: int) -> tuple:
+        """Number the episodes of new rows, of which some go on from rows that are here
+    - `ours`: Who wrote each row that is here, from `row_spans`
+    - `theirs`: Who wrote the rows of another bank
+    - `new`: Which of these are new
+    - `episodes`: Of all of these, as that bank numbers them
+    - `free`: The first number that no episode has here
+    - returns: The episodes of the new rows, and the first free number then"""
+        ...
+
 class BankLock:
     """Lets one thread at a time write a bank"""
     rlock: Any
