@@ -402,9 +402,8 @@ def _score(self:EpisodeDataset, episode):
 def _enter(self:EpisodeDataset, e, score):
     "Note the score of entry `e`"
     if not self.scored: return
-    key = age_of(self.table.line(e))
+    self._entry[key := age_of(self.table.line(e))] = int(e)
     heapq.heappush(self._queue, (score, key))
-    self._entry[key] = int(e)
 
 @patch
 def _evict(self:EpisodeDataset):
@@ -490,8 +489,9 @@ def add_episode(self:EpisodeDataset,
     schema,cols,n = self._check_episode(episode)
     score = self._score(nest(cols))
     if self.other is not None: self.other.add_episode(episode)
-    self._add_checked(schema, cols, n, score)
-    if self.other is not None: self._refresh(n)
+    try:
+        if self.other is not None: self._refresh(n)
+    finally: self._add_checked(schema, cols, n, score) # last, so that what is fetched does not replace it
 
 # %% ../../nbs/05d_memory.dataset.ipynb #7c629462
 @patch
@@ -584,7 +584,7 @@ def extend(self:EpisodeDataset,
 # %% ../../nbs/05d_memory.dataset.ipynb #dd42d313
 @patch
 def _refresh(self:EpisodeDataset, newest):
-    "Take episodes of the other dataset, if it is time; the one that just came, of `newest` steps, stays"
+    "Take episodes of the other dataset, if it is time, and leave room for `newest` steps"
     self._waited += 1
     if not self.is_full or self._waited<self._every: return
     if self._refill is None: self._refill = iter(self._others)
