@@ -1714,11 +1714,11 @@ def test_a_refused_episode_holds_nothing(tmp_path):
 def test_what_comes_stays(evictor):
     "Whatever is fetched from a larger dataset, and however it scores, the episode that just came is there"
     def there(ds): return [int(ds[j]['obs'][0]) for j in range(ds.num_episodes)]
-    for seed in range(12):
+    for seed in range(6):
         rng = np.random.default_rng(seed)
         small,large = RingBufferDataset(20, evictor=evictor),RingBufferDataset(400)
         small.extend(large, int(rng.integers(1, 6)), 0, int(rng.integers(1, 3)), seed=seed)
         for i in range(60):
             small.add_episode(dict(obs=np.full(int(rng.integers(1, 6)), i, np.float32)))
-            assert i in there(small) and i in there(large)
-        assert len({*there(small)})>1
+            assert i in there(small)
+        assert there(large)==[*range(60)] and len({*there(small)})>1
