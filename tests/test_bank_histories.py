@@ -230,3 +230,37 @@ def test_episodes_in_pieces(seeds, tmp_path):
     for seed in seeds:
         (tmp_path/str(seed)).mkdir()
         grown(seed, tmp_path/str(seed))
+
+# %% Two copies of a bank that both go on
+def in_episodes(bank): return {int(e.state): i for e,i in zip(bank, bank._rows.episodes().tolist())}
+
+def one_step(k, over=False): return create_experience(float(k), 0, float(k), 0., over)
+
+@pytest.mark.parametrize('first', ['original', 'copy'])
+def test_copies_go_on_apart(first):
+    "Whose rows came first keep the number of what both began with; those of the other are another episode"
+    bank = ExperienceBank()
+    for k in range(3): bank.add(one_step(k))
+    both = {'original':bank, 'copy':copy.deepcopy(bank)}
+    merged = ExperienceBank()
+    for n in range(3): # each of them comes in pieces
+        for i,o in enumerate([first, *({*both}-{first})]):
+            both[o].add(one_step(10*(i+1)+n))
+            merged.merge_inplace(both[o])
+    n = in_episodes(merged)
+    assert [{n[k] for k in ks} for ks in ((0,1,2,10,11,12), (20,21,22))]==[{n[0]}, {n[20]}] and n[0]!=n[20]
+
+def test_own_steps_after_those_of_a_copy():
+    "When the other copy's steps are merged first, our next one begins another episode"
+    bank = ExperienceBank()
+    for k in range(3): bank.add(one_step(k))
+    ours = copy.deepcopy(bank)
+    bank.add(one_step(3))
+    ours.merge_inplace(bank)
+    ours.add(one_step(20))
+    ours.add_batch([one_step(21, True), one_step(22)])
+    n = in_episodes(ours)
+    assert n[0]==n[1]==n[2]==n[3]!=n[20]==n[21]!=n[22]!=n[0]
+    bank.add(one_step(4))
+    ours.merge_inplace(bank)
+    assert in_episodes(ours)[4]==n[0]

@@ -17,7 +17,7 @@ from ..core import *
 from .forms import *
 from .ring import Ring
 from .row import nest
-from .seen import row_spans, some_spans
+from .seen import Seen, row_spans, some_spans
 
 # %% ../../nbs/05p_memory.bank_rows.ipynb #a1e80ff3
 per_row = dict(form=torch.int32, source=torch.int32, episode=torch.int64) # each row has these besides its experience
@@ -329,20 +329,31 @@ def episodes(self:BankRows,
     return self.ring['episode'].numpy()[self.slots(np.arange(len(self)) if idxs is None else idxs)]
 
 @patch
+def _goes_elsewhere(self:BankRows, i, ours, theirs):
+    "Does the episode of row `i` continue here by rows that another bank lacks, as its copy's?"
+    of,later,seen = self.episodes(np.arange(i, len(self))),np.zeros(len(self), bool),Seen()
+    later[i+1:] = of[1:]==of[0]
+    if not later.any(): return False
+    seen.add(theirs)
+    return seen.new(some_spans(ours, later)).any()
+
+@patch
 def number_on(self:BankRows,
     ours, # Who wrote each row that is here, from `row_spans`
     theirs, # Who wrote the rows of another bank
     new, # Which of these are new
     episodes, # Of all of these, as that bank numbers them
+    open:int, # The number of the episode that our own next row belongs to
     free:int, # The first number that no episode has here
-)->tuple: # The episodes of the new rows, and the first free number then
+)->tuple: # The episode of each new row; then the open one, and the first free number
     """Number the episodes of new rows, of which some go on from rows that are here
     - `ours`: Who wrote each row that is here, from `row_spans`
     - `theirs`: Who wrote the rows of another bank
     - `new`: Which of these are new
     - `episodes`: Of all of these, as that bank numbers them
+    - `open`: The number of the episode that our own next row belongs to
     - `free`: The first number that no episode has here
-    - returns: The episodes of the new rows, and the first free number then"""
+    - returns: The episode of each new row; then the open one, and the first free number"""
     idxs,came = np.flatnonzero(new),np.flatnonzero(~new)
     ids,of = np.unique(episodes[idxs], return_inverse=True)
     came = came[np.isin(episodes[came], ids)] # in the same episodes
@@ -355,13 +366,15 @@ def number_on(self:BankRows,
         k,_,hi = theirs[s := int(np.searchsorted(ends, j, 'right'))]
         i = hi-int(ends[s])+j
         for at in [p+i-lo for lo,hi,p in places.get(k, ()) if lo<=i<hi]:
-            if at<0: known[e] = int(self.episodes([at+len(self)])[0])
-            else: twins[e] = episodes[idxs[at]] # it came twice in their bank
+            if at>=0: twins[e] = episodes[idxs[at]] # it came twice in their bank
+            elif not (self._goes_elsewhere(at+len(self), ours, theirs) and (episodes[idxs[idxs>j]]==e).any()):
+                known[e] = int(self.episodes([at+len(self)])[0])
     for e in ids.tolist():
         o = int(twins.get(e, e))
         if o not in known: known[o],free = free,free+1
         known.setdefault(e, known[o])
-    return np.array([known[e] for e in ids.tolist()], np.int64)[of],free
+    res = np.array([known[e] for e in ids.tolist()], np.int64)[of]
+    return res,((free, free+1) if open in res else (open, free)) # our next row does not follow theirs
 
 # %% ../../nbs/05p_memory.bank_rows.ipynb #5a7e0008
 def saved_layout(cols, forms, *_):
