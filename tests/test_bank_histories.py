@@ -264,3 +264,32 @@ def test_own_steps_after_those_of_a_copy():
     bank.add(one_step(4))
     ours.merge_inplace(bank)
     assert in_episodes(ours)[4]==n[0]
+
+def forked(seed, limits):
+    "Banks are copied in the midst of episodes and merged at will; whatever has one number is steps of one walk"
+    rng,before = random.Random(seed),{}
+    def limit(): return rng.choice([None, 4, 8, 15]) if limits else None
+    workers = [(ExperienceBank(limit()), None) for _ in range(3)] # and the last step of its open episode
+    learners = [ExperienceBank(limit()) for _ in range(2)]
+    for _ in range(60):
+        w,what = rng.randrange(len(workers)),rng.random()
+        bank,last = workers[w]
+        if what<.5:
+            before[k := len(before)] = last
+            bank.add(one_step(k, over := rng.random()<.2))
+            workers[w] = bank,None if over else k
+        elif what<.6 and len(workers)<7: workers.append((copy.deepcopy(bank), last))
+        elif what<.9: rng.choice(learners).merge_inplace(bank)
+        elif what<.95: bank.merge_inplace(rng.choice(workers)[0])
+        else: learners[0].merge_inplace(learners[1])
+    for bank in (*learners, *(o for o,_ in workers)):
+        walks = {}
+        for k,i in in_episodes(bank).items() if len(bank) else (): walks.setdefault(i, set()).add(k)
+        for steps in walks.values():
+            way,k = set(),max(steps)
+            while k is not None: way,k = way|{k},before[k]
+            assert steps<=way, f'seed {seed}: {sorted(steps)}'
+
+@pytest.mark.parametrize('limits', [False, True])
+def test_copies_in_any_order(limits):
+    for seed in range(40): forked(seed, limits)

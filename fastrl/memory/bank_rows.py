@@ -319,7 +319,7 @@ def number_episodes(
     before,n = np.cumsum(over)-over,int(over.sum()) # how many were over before each row
     return np.where(before==0, open, free-1+before),((free-1+n, free+n) if n else (open, free))
 
-# %% ../../nbs/05p_memory.bank_rows.ipynb #b5a10002
+# %% ../../nbs/05p_memory.bank_rows.ipynb #b5a10005
 @patch
 def episodes(self:BankRows,
     idxs=None, # All rows by default
@@ -329,14 +329,15 @@ def episodes(self:BankRows,
     return self.ring['episode'].numpy()[self.slots(np.arange(len(self)) if idxs is None else idxs)]
 
 @patch
-def _goes_elsewhere(self:BankRows, i, ours, theirs):
-    "Does the episode of row `i` continue here by rows that another bank lacks, as its copy's?"
+def _goes_elsewhere(self:BankRows, i, ours, theirs, same):
+    "Does the episode of row `i` continue here by others than the `same` rows of theirs, as those of a copy?"
     of,later,seen = self.episodes(np.arange(i, len(self))),np.zeros(len(self), bool),Seen()
     later[i+1:] = of[1:]==of[0]
     if not later.any(): return False
-    seen.add(theirs)
+    seen.add(some_spans(theirs, same))
     return seen.new(some_spans(ours, later)).any()
 
+# %% ../../nbs/05p_memory.bank_rows.ipynb #b5a10002
 @patch
 def number_on(self:BankRows,
     ours, # Who wrote each row that is here, from `row_spans`
@@ -364,10 +365,10 @@ def number_on(self:BankRows,
     ends = np.cumsum([hi-lo for _,lo,hi in theirs])
     for e,j in dict(zip(episodes[came].tolist(), came.tolist())).items():
         k,_,hi = theirs[s := int(np.searchsorted(ends, j, 'right'))]
-        i = hi-int(ends[s])+j
+        i,same = hi-int(ends[s])+j,episodes==e
         for at in [p+i-lo for lo,hi,p in places.get(k, ()) if lo<=i<hi]:
             if at>=0: twins[e] = episodes[idxs[at]] # it came twice in their bank
-            elif not (self._goes_elsewhere(at+len(self), ours, theirs) and (episodes[idxs[idxs>j]]==e).any()):
+            elif not (same[idxs[idxs>j]].any() and self._goes_elsewhere(at+len(self), ours, theirs, same)):
                 known[e] = int(self.episodes([at+len(self)])[0])
     for e in ids.tolist():
         o = int(twins.get(e, e))
