@@ -230,3 +230,66 @@ def test_episodes_in_pieces(seeds, tmp_path):
     for seed in seeds:
         (tmp_path/str(seed)).mkdir()
         grown(seed, tmp_path/str(seed))
+
+# %% Two copies of a bank that both go on
+def in_episodes(bank): return {int(e.state): i for e,i in zip(bank, bank._rows.episodes().tolist())}
+
+def one_step(k, over=False): return create_experience(float(k), 0, float(k), 0., over)
+
+@pytest.mark.parametrize('first', ['original', 'copy'])
+def test_copies_go_on_apart(first):
+    "Whose rows came first keep the number of what both began with; those of the other are another episode"
+    bank = ExperienceBank()
+    for k in range(3): bank.add(one_step(k))
+    both = {'original':bank, 'copy':copy.deepcopy(bank)}
+    merged = ExperienceBank()
+    for n in range(3): # each of them comes in pieces
+        for i,o in enumerate([first, *({*both}-{first})]):
+            both[o].add(one_step(10*(i+1)+n))
+            merged.merge_inplace(both[o])
+    n = in_episodes(merged)
+    assert [{n[k] for k in ks} for ks in ((0,1,2,10,11,12), (20,21,22))]==[{n[0]}, {n[20]}] and n[0]!=n[20]
+
+def test_own_steps_after_those_of_a_copy():
+    "When the other copy's steps are merged first, our next one begins another episode"
+    bank = ExperienceBank()
+    for k in range(3): bank.add(one_step(k))
+    ours = copy.deepcopy(bank)
+    bank.add(one_step(3))
+    ours.merge_inplace(bank)
+    ours.add(one_step(20))
+    ours.add_batch([one_step(21, True), one_step(22)])
+    n = in_episodes(ours)
+    assert n[0]==n[1]==n[2]==n[3]!=n[20]==n[21]!=n[22]!=n[0]
+    bank.add(one_step(4))
+    ours.merge_inplace(bank)
+    assert in_episodes(ours)[4]==n[0]
+
+def forked(seed, limits):
+    "Banks are copied in the midst of episodes and merged at will; whatever has one number is steps of one walk"
+    rng,before = random.Random(seed),{}
+    def limit(): return rng.choice([None, 4, 8, 15]) if limits else None
+    workers = [(ExperienceBank(limit()), None) for _ in range(3)] # and the last step of its open episode
+    learners = [ExperienceBank(limit()) for _ in range(2)]
+    for _ in range(60):
+        w,what = rng.randrange(len(workers)),rng.random()
+        bank,last = workers[w]
+        if what<.5:
+            before[k := len(before)] = last
+            bank.add(one_step(k, over := rng.random()<.2))
+            workers[w] = bank,None if over else k
+        elif what<.6 and len(workers)<7: workers.append((copy.deepcopy(bank), last))
+        elif what<.9: rng.choice(learners).merge_inplace(bank)
+        elif what<.95: bank.merge_inplace(rng.choice(workers)[0])
+        else: learners[0].merge_inplace(learners[1])
+    for bank in (*learners, *(o for o,_ in workers)):
+        walks = {}
+        for k,i in in_episodes(bank).items() if len(bank) else (): walks.setdefault(i, set()).add(k)
+        for steps in walks.values():
+            way,k = set(),max(steps)
+            while k is not None: way,k = way|{k},before[k]
+            assert steps<=way, f'seed {seed}: {sorted(steps)}'
+
+@pytest.mark.parametrize('limits', [False, True])
+def test_copies_in_any_order(limits):
+    for seed in range(40): forked(seed, limits)

@@ -409,3 +409,22 @@ def test_other_columns_with_a_goal():
                terminated=False, truncated=i==19)
     batch,idxs = er.sample()
     assert batch['relabelled'].any() and (batch['state']['desired_goal']>idxs[:,None]).all()
+
+class OneByOne(HER):
+    "Its `draw` knows nothing of several batches"
+    def draw(self, ring, bs): return super().draw(ring, bs)
+
+class ByHalves(HER):
+    "Draws twice for one batch"
+    def draw(self, ring, bs):
+        idxs = [super(ByHalves, self).draw(ring, bs//2)[0] for _ in range(2)]
+        return torch.cat(idxs),{}
+
+@pytest.mark.parametrize('cls', [HER, OneByOne, ByHalves])
+def test_no_number_decides_twice(cls):
+    "Which rows get another goal does not follow from an earlier batch, however a subclass draws"
+    er = filled()
+    er.sampler = cls(k=1, reward=reward, seed=0)
+    new = [b['relabelled'].flatten() for _ in range(20) for b,_ in [*er.sample(n_batches=3), er.sample()]]
+    bits = torch.cat(new).numpy()
+    assert len({bits[i:i+32].tobytes() for i in range(len(bits)-31)})==len(bits)-31

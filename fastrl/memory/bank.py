@@ -146,9 +146,8 @@ def _add_own(self:ExperienceBank, cols, forms, texts):
     self._continue()
     episode,(open_,free) = number_episodes(cols['over',].numpy(), self._open_episode, self._free_episode)
     source,sources = self._own_source()
-    more = {('source',):torch.from_numpy(np.full(len(texts), source, np.int32)), ('episode',):torch.from_numpy(episode)}
-    self._append({**cols, **more}, forms, texts,
-                 sources=sources, _source=source, _open_episode=open_, _free_episode=free)
+    of = {('source',):torch.from_numpy(np.full(len(texts), source, np.int32)), ('episode',):torch.from_numpy(episode)}
+    self._append({**cols, **of}, forms, texts, sources=sources, _source=source, _open_episode=open_, _free_episode=free)
 
 @patch
 def _own_source(self:ExperienceBank):
@@ -419,11 +418,12 @@ def _add_rows(self:ExperienceBank, other, mask):
     cols,forms,texts = self._rows.fit(*other._rows.parts_at(idxs))
     self._log_dropped(other, cols)
     self._continue()
-    episode,free = self._rows.number_on(self._all_spans(), theirs, mask, other._rows.episodes(), self._free_episode)
+    episode,(open_,free) = self._rows.number_on([] if mask.all() else self._all_spans(), theirs, mask,
+                                                other._rows.episodes(), self._open_episode, self._free_episode)
     source,sources = number_names(self.sources, cols['source',], other.sources)
-    more = {('source',):source, ('episode',):torch.from_numpy(episode)}
-    self._append({**cols, **more}, forms, texts, _past=[*self._spans_before(), *some_spans(theirs, mask)],
-                 _own_from=self._rows.total+len(idxs), sources=sources, _free_episode=free)
+    self._append({**cols, ('source',):source, ('episode',):torch.from_numpy(episode)}, forms, texts,
+                 _past=[*self._spans_before(), *some_spans(theirs, mask)], _own_from=self._rows.total+len(idxs),
+                 sources=sources, _open_episode=open_, _free_episode=free)
 
 # %% ../../nbs/06e_memory.bank.ipynb #75331ed3
 @patch

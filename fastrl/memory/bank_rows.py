@@ -17,7 +17,7 @@ from ..core import *
 from .forms import *
 from .ring import Ring
 from .row import nest
-from .seen import row_spans, some_spans
+from .seen import Seen, row_spans, some_spans
 
 # %% ../../nbs/05p_memory.bank_rows.ipynb #a1e80ff3
 per_row = dict(form=torch.int32, source=torch.int32, episode=torch.int64) # each row has these besides its experience
@@ -319,7 +319,7 @@ def number_episodes(
     before,n = np.cumsum(over)-over,int(over.sum()) # how many were over before each row
     return np.where(before==0, open, free-1+before),((free-1+n, free+n) if n else (open, free))
 
-# %% ../../nbs/05p_memory.bank_rows.ipynb #b5a10002
+# %% ../../nbs/05p_memory.bank_rows.ipynb #b5a10005
 @patch
 def episodes(self:BankRows,
     idxs=None, # All rows by default
@@ -329,20 +329,32 @@ def episodes(self:BankRows,
     return self.ring['episode'].numpy()[self.slots(np.arange(len(self)) if idxs is None else idxs)]
 
 @patch
+def _goes_elsewhere(self:BankRows, i, ours, theirs, same):
+    "Does the episode of row `i` continue here by others than the `same` rows of theirs, as those of a copy?"
+    of,later,seen = self.episodes(np.arange(i, len(self))),np.zeros(len(self), bool),Seen()
+    later[i+1:] = of[1:]==of[0]
+    if not later.any(): return False
+    seen.add(some_spans(theirs, same))
+    return seen.new(some_spans(ours, later)).any()
+
+# %% ../../nbs/05p_memory.bank_rows.ipynb #b5a10002
+@patch
 def number_on(self:BankRows,
     ours, # Who wrote each row that is here, from `row_spans`
     theirs, # Who wrote the rows of another bank
     new, # Which of these are new
     episodes, # Of all of these, as that bank numbers them
+    open:int, # The number of the episode that our own next row belongs to
     free:int, # The first number that no episode has here
-)->tuple: # The episodes of the new rows, and the first free number then
+)->tuple: # The episode of each new row; then the open one, and the first free number
     """Number the episodes of new rows, of which some go on from rows that are here
     - `ours`: Who wrote each row that is here, from `row_spans`
     - `theirs`: Who wrote the rows of another bank
     - `new`: Which of these are new
     - `episodes`: Of all of these, as that bank numbers them
+    - `open`: The number of the episode that our own next row belongs to
     - `free`: The first number that no episode has here
-    - returns: The episodes of the new rows, and the first free number then"""
+    - returns: The episode of each new row; then the open one, and the first free number"""
     idxs,came = np.flatnonzero(new),np.flatnonzero(~new)
     ids,of = np.unique(episodes[idxs], return_inverse=True)
     came = came[np.isin(episodes[came], ids)] # in the same episodes
@@ -353,15 +365,17 @@ def number_on(self:BankRows,
     ends = np.cumsum([hi-lo for _,lo,hi in theirs])
     for e,j in dict(zip(episodes[came].tolist(), came.tolist())).items():
         k,_,hi = theirs[s := int(np.searchsorted(ends, j, 'right'))]
-        i = hi-int(ends[s])+j
+        i,same = hi-int(ends[s])+j,episodes==e
         for at in [p+i-lo for lo,hi,p in places.get(k, ()) if lo<=i<hi]:
-            if at<0: known[e] = int(self.episodes([at+len(self)])[0])
-            else: twins[e] = episodes[idxs[at]] # it came twice in their bank
+            if at>=0: twins[e] = episodes[idxs[at]] # it came twice in their bank
+            elif not (same[idxs[idxs>j]].any() and self._goes_elsewhere(at+len(self), ours, theirs, same)):
+                known[e] = int(self.episodes([at+len(self)])[0])
     for e in ids.tolist():
         o = int(twins.get(e, e))
         if o not in known: known[o],free = free,free+1
         known.setdefault(e, known[o])
-    return np.array([known[e] for e in ids.tolist()], np.int64)[of],free
+    res = np.array([known[e] for e in ids.tolist()], np.int64)[of]
+    return res,((free, free+1) if open in res else (open, free)) # our next row does not follow theirs
 
 # %% ../../nbs/05p_memory.bank_rows.ipynb #5a7e0008
 def saved_layout(cols, forms, *_):

@@ -128,14 +128,15 @@ class BankRows:
     - `idxs`: All rows by default"""
         ...
 
-    def number_on(self, ours, theirs, new, episodes, free: int) -> tuple:
+    def number_on(self, ours, theirs, new, episodes, open: int, free: int) -> tuple:
         """Number the episodes of new rows, of which some go on from rows that are here
     - `ours`: Who wrote each row that is here, from `row_spans`
     - `theirs`: Who wrote the rows of another bank
     - `new`: Which of these are new
     - `episodes`: Of all of these, as that bank numbers them
+    - `open`: The number of the episode that our own next row belongs to
     - `free`: The first number that no episode has here
-    - returns: The episodes of the new rows, and the first free number then"""
+    - returns: The episode of each new row; then the open one, and the first free number"""
         ...
 
 class BankLock:

@@ -430,7 +430,9 @@ def read(self:HER,
     - `idxs`: `(bs,)`
     - returns: packed rows, or a list of columns, and the column `relabelled`"""
     self.belong(ring) # another sampler may have drawn them
-    (at,self.at),rows = (self.at or self.skip(len(idxs)), None),ring.place.take(idxs)
+    at,self.at = self.at,None
+    if not at or at[1]+len(idxs)>self.drawn: at = self.skip(len(idxs)) # a `draw` of your own may draw in several steps
+    rows = ring.place.take(idxs)
     return rows,self._relabelled(ring, rows, idxs, at)
 
 @patch
