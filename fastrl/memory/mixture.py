@@ -29,7 +29,8 @@ class Mixture:
         self.memories,self.shares = [*shares],[*shares.values()]
         if other := [type(m).__name__ for m in self.memories if not hasattr(m, 'check_warm')]:
             raise ValueError(f'`shares` should name memories, each an `ExperienceReplay`, got {", ".join(other)}')
-        numbers = all(hasattr(o, '__float__') for o in self.shares)
+        numbers = all(hasattr(o, '__float__') and np.ndim(o)==0 for o in self.shares)
+        if numbers: self.shares = [*map(float, self.shares)]
         if not (shares and numbers and min(self.shares)>=0 and abs(sum(self.shares)-1)<=1e-6): # also of NaN
             raise ValueError(f'`shares` should be numbers from 0 that add up to 1, got {self.shares}')
         self.bs = whole_number('bs', self.memories[-1].bs if bs is None else bs)
