@@ -60,7 +60,6 @@ def _come(prv, rows, runs, free, n_free, base, oldest, start, stop):
         runs[e,2] += 1
     return n_free
 
-
 # %% ../../nbs/02ad_memory.positions.ipynb #e57b11dd
 @patch
 def follow(self:Positions,
@@ -101,7 +100,6 @@ def around(self:Positions,
     self.follow(ring)
     return _steps_around(self.rows, self.runs, idxs)
 
-
 # %% ../../nbs/02ad_memory.positions.ipynb #ab446aa3
 
 @compiled
@@ -133,4 +131,3 @@ def further(self:Positions,
     - `steps`: Below 0: back
     - returns: The last or the first row of an episode where `steps` leads out of it"""
     return _further(self.prv, self.rows, self.runs, idxs, steps, self.base)
-

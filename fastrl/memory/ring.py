@@ -408,7 +408,7 @@ def put(self:Ring,
     with self if self.place.others else self._rows_lock:
         f = self.place.by_name.get(name) if self.fields else None
         if f is not None and (gone := self._put_fast(f, idxs, values, serials))>=0: return gone
-        fs,n,gone = self._fields_of(name),len(self) if serials is None else len(self.place),0 # serials tell
+        fs,n,gone = self._fields_of(name),len(self if serials is None else self.place),0 # serials tell what is gone
         flat,place = (idxs := self._whole_idxs(idxs, n)).reshape(-1).long(),self.place
         vs,keep = [(f, _fitting(f, values, name, idxs.shape)) for f in fs],self.holds(flat, serials)
         of = tensor_from(serials).reshape(-1, 1).long()[keep] if serials is not None and place.others else None

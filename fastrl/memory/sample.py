@@ -481,7 +481,6 @@ def _reward_each(o, n):
     raise ValueError(f'`reward` should give one number for each of {n} rows, got '
                      +(f'{type(o).__name__} {o!r:.60}' if res is None else f'shape {tuple(res.shape)}'))
 
-
 # %% ../../nbs/03_memory.sample.ipynb #fe0e0e2b
 @patch
 def beside(self:Uniform, ring)->dict:
