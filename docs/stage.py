@@ -29,10 +29,11 @@ class run_definitions(exec_show_docs):
         if imports or defines or 'show_doc(' in (cell.source or ''): super().__call__(cell)
 
 class show_in_order(add_show_docs):
-    "As nbdev, which shows the definitions of one cell backwards"
+    "As nbdev, which shows the definitions of one cell backwards, and a decorated method without its class"
     def begin(self):
         super().begin()
         cells,at = self.nb.cells,[i for i,o in enumerate(self.nb.cells) if getattr(o, 'has_sd', False)]
+        for i in at: cells[i].source = re.sub(r'show_doc\((.+)\)', r"show_doc(\1, name='\1')", cells[i].source)
         for run in groupby(at, lambda i: i-at.index(i)).values(): cells[run[0]:run[-1]+1] = cells[run[0]:run[-1]+1][::-1]
 
 ours = {exec_show_docs: run_definitions, add_show_docs: show_in_order}
@@ -63,7 +64,8 @@ def with_kwargs(tbl, sym):
 @patch
 def _repr_markdown_(self:BasicMarkdownRenderer):
     "A definition as heading, link to its source, signature, docstring and table of parameters"
-    src,nm = NbdevLookup().code(self.fn),self.nm
+    nm = self.nm
+    src = NbdevLookup().code(self.fn) or NbdevLookup().code(nm)
     if isclass(self.sym) and (self.sig is None or issubclass(self.sym, Exception)): sig,tbl = f'class {nm}({self.sym.__base__.__name__})',''
     elif self.sig is None: sig,tbl = str(self.dm),''
     else:
