@@ -318,7 +318,7 @@ def _all_usable(idxs, td_errors, n):
 @patch
 def _check_td(self:ExperienceReplay, td_errors, idxs, serials):
     "The TD errors and numbers of the rows that are still there"
-    ring,n = self.ring,len(self.ring) if serials is None else self.max_sz # serials tell what is gone
+    ring,n = self.ring,(self.max_sz, len(self.ring))[serials is None] # `len` looks at them; serials tell what is gone
     if not n: raise ExperienceReplayException('there are no rows yet whose TD error could be noted')
     try: idxs = row_numbers(idxs, n).to(ring.device)
     except (IndexError, TypeError, ValueError) as e:
@@ -430,7 +430,7 @@ def _slice(self:ExperienceReplay, i):
     res = ExperienceReplay(1, len(i), min(self.warmup_sz, len(i)), None, self._sampler_alike(), self.n_step,
                            self.gamma, device=self.ring.device, schema=self.schema, freeze_memory=self.freeze_memory,
                            frame_stack=self.frame_stack, frame_pad=self.frame_pad, **frames)
-    res.bs,res.later = self.bs,self.later # `bs` here, since 200 rows are no slip
+    res.bs,res.later,res.runs = self.bs,self.later,copy.copy(self.runs) # `bs` here, since 200 rows are no slip
     res._add_rows_of(self, i, go_on=True)
     if hasattr(self.sampler, 'beside'):
         beside = {k: tensor_from(v)[i.to(self.ring.device)] for k,v in self.sampler.beside(self.ring).items()}
