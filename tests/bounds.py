@@ -57,7 +57,7 @@ def memory(rng, kind):
     sampler = (Uniform, lambda **k: Prioritized(**k), lambda **k: Prioritized(normalize='memory', **k), Prioritized,
                lambda **k: HER(reward=reward, strategy=('future','final','episode')[rng.integers(3)], **k))[kind](seed=int(rng.integers(99)))
     return ExperienceReplay(bs=int(rng.integers(1, 9)), max_sz=cap, warmup_sz=1, sampler=sampler, gamma=.9,
-                            n_step=None if kind==4 else (None, 1, 3, 7)[rng.integers(4)])
+                            n_step=None if kind==4 else (None, 1, 3, 7)[rng.integers(4)], shared=bool(rng.random()<.3))
 
 def use(rng, er, folder, wide, kind):
     "One random act"

@@ -70,7 +70,7 @@ def as_rows(
     if np.shape(td := batch['td_error'])[1:]!=(1,) or not tensor_from(td).is_floating_point():
         raise ValueError('`td_error` should be floats of shape (n,1), '
                          f'got {tensor_from(td).dtype} of shape {tuple(np.shape(td))}')
-    return batch
+    return batch if fields or tensor_from(td).itemsize>2 else {**batch, 'td_error': tensor_from(td).float()}
 
 _int64_fields = ('action','step','episode_id','env_id','worker_id')
 

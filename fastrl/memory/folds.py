@@ -180,7 +180,7 @@ def there(self:Folds,
     packed,nxt,columns = ring.place.packed,self.walk.next_there(ring),ring.place.columns
     if self.seen is None or self.seen[0] is not packed:
         self.seen = packed,sent(from_numpy(_outcome_mask(ring)), ring.device),reward_of(ring)
-    n,gamma,(_,mask,f) = self.n,self.gamma,self.seen
+    n,gamma,(_,mask,f) = min(self.n, len(nxt)),self.gamma,self.seen # no run is longer
     def read(idxs):
         last,steps,total,discount = fold_each(lambda o: fold(nxt, o, idxs, n, gamma), columns[f.path])
         cols = dict(reward=_as_rewards(total, f), n_steps=steps, discount=discount)

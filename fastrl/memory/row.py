@@ -312,8 +312,8 @@ def fits(
     ints = not (dtype.is_floating_point or dtype.is_complex)
     if ints and (python or torch.can_cast(t.dtype, dtype)): # a number too large for a narrow int is refused, not cut
         if t.is_complex(): return False
-        if not dtype.is_signed and t.dtype.is_signed and (t<0).any():
-            return False # -1 would survive the round trip through a uint64
+        if dtype.is_signed!=t.dtype.is_signed and ((t if t.dtype.is_signed else t.to(dtype))<0).any():
+            return False # -1 would survive the round trip through a uint64, and 200 that through an int8
         return bool((t.to(dtype).to(t.dtype)==t).all())
     if not torch.can_cast(t.dtype, dtype): return False
     if dtype.itemsize>2 or not dtype.is_floating_point or t.is_meta: return True

@@ -18,7 +18,7 @@ from .mixture import Mixture
 from .positions import Positions
 from .random import keep_numbers, own_numbers, random_rows, random_units
 from .ring import Ring, locked
-from .row import goal_fields
+from .row import fits, goal_fields
 from .serial import Overwritten
 from .starts import Starts
 from .tensors import rows_on
@@ -42,7 +42,7 @@ class Uniform:
 
     def seed(self, seed:int):
         "Restart the stream of random numbers"
-        self.gen.manual_seed(whole_number('seed', seed, 0))
+        self.gen.manual_seed(whole_number('seed', seed, 0, 2**64-1))
         keep_numbers(self.gen)
         self.seeded,self.key,self.drawn = True,None,0
 
@@ -455,11 +455,12 @@ def _relabel(self:HER, ring, rows, at, idxs, units):
     if ring.place.others and ring.serials.lost(of): raise Overwritten('an achieved goal is gone')
     at,idxs,rew = torch.from_numpy(at).to(ring.device),torch.from_numpy(idxs).to(ring.device),cols[rew]
     for i in goals: cols[i].index_copy_(0, at, goal.to(cols[i].dtype))
-    fits = (new := _reward_each(self.reward(cols[source].index_select(0, at), goal, idxs), len(idxs))).to(rew)
-    if rew.numel()!=len(rew) or not torch.can_cast(new.dtype, rew.dtype) and (fits.cpu()!=new.cpu()).any():
+    res = (new := _reward_each(self.reward(cols[source].index_select(0, at), goal, idxs), len(idxs))).to(rew)
+    same = not torch.can_cast(new.dtype, rew.dtype) and (res.cpu()==new.cpu()).all() # floats that are whole numbers
+    if rew.numel()!=len(rew) or not (same or fits(new, False, rew.dtype)):
         raise ValueError(f'`reward` gives a {new.dtype} for each row, and the column `reward` is {rew.dtype} '
                          f'{[*rew.shape[1:]]}: store one float per row, or let it give what fits')
-    rew[at] = fits.reshape(-1, *rew.shape[1:])
+    rew[at] = res.reshape(-1, *rew.shape[1:])
 
 @patch
 def _planned(self:HER, ring):

@@ -227,7 +227,7 @@ def _learn(idxs, td_errors, sizes, priorities, serials, col, errors, at, n, sums
             if i==-1: continue
             same = 0<=i<n and oldest<=s<total and s==number_at(i, cap, cursor, total)
             rows[k],p[k] = i,priorities[b,t]
-            if not (same and p[k]<np.inf): return rows[:0]
+            if not (same and p[k]*n<np.inf): return rows[:0]
             k += 1
     k = 0
     for b in range(idxs.shape[0]):

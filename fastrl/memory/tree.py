@@ -63,7 +63,7 @@ class SumTree(OwnArrays):
 @compiled
 def _first_bad(idxs, priorities, n):
     for j in range(len(idxs)):
-        if not (0<=idxs[j]<n and 0<=priorities[j]<np.inf): return j
+        if not (0<=idxs[j]<n and 0<=priorities[j]*n<np.inf): return j
     return -1
 
 # %% ../../nbs/02_memory.tree.ipynb #a81bb60e
@@ -103,11 +103,11 @@ def set_leaves(sums, tops, starts, n, idxs, priorities):
 @patch
 def update(self:SumTree,
     idxs, # `(k,)`; if one comes twice, its last priority counts
-    priorities, # `(k,)`, finite and not negative
+    priorities, # `(k,)`, finite and not negative, as is the sum of `n` such ones
 ):
     """Set the `priorities` of `idxs`
     - `idxs`: `(k,)`; if one comes twice, its last priority counts
-    - `priorities`: `(k,)`, finite and not negative"""
+    - `priorities`: `(k,)`, finite and not negative, as is the sum of `n` such ones"""
     idxs = torch.as_tensor(idxs, device=self.device).reshape(-1)
     p = torch.as_tensor(priorities, dtype=torch.float64, device=self.device).reshape(-1)
     if not len(idxs)==len(p):
@@ -124,7 +124,8 @@ def update(self:SumTree,
 @patch
 def _refuse_priority(self:SumTree, idx, priority):
     if not 0<=idx<self.n: raise IndexError(f'there are {self.n} priorities, so none has number {idx}')
-    raise ValueError(f'a priority should be finite and not negative, got {priority} for number {idx}')
+    raise ValueError('a priority should be finite and not negative, and small enough for the sum of '
+                     f'{self.n} to be finite, got {priority} for number {idx}')
 
 # %% ../../nbs/02_memory.tree.ipynb #02a1ea51
 
@@ -162,7 +163,7 @@ def update_td(self:SumTree,
     i = i.astype(np.int64, copy=False)
     p = (np.abs(td.astype(np.float64))+eps)**alpha # with AVX-512, NumPy's powers take less time than compiled ones
     bad = set_leaves(self.sums, self.tops, self.starts, self.n, i, p)
-    if bad>=0: self._refuse_priority(i[bad].item(), td[bad].item())
+    if bad>=0: self._refuse_priority(i[bad].item(), p[bad].item())
 
 @patch
 def raised(self:SumTree,
@@ -396,7 +397,7 @@ def throw_rows(self:SumTree, # Of compiled loops
 # %% ../../nbs/02_memory.tree.ipynb #93146536
 
 def _first_bad_torch(idxs, priorities, n):
-    bad = ~((idxs>=0)&(idxs<n)&(priorities>=0)&(priorities<float('inf')))
+    bad = ~((idxs>=0)&(idxs<n)&(priorities>=0)&(priorities*n<float('inf')))
     return bad.int().argmax().item() if bad.any() else -1
 
 # %% ../../nbs/02_memory.tree.ipynb #7f4df47b

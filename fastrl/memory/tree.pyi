@@ -51,7 +51,7 @@ class SumTree(OwnArrays):
     def update(self, idxs, priorities):
         """Set the `priorities` of `idxs`
     - `idxs`: `(k,)`; if one comes twice, its last priority counts
-    - `priorities`: `(k,)`, finite and not negative"""
+    - `priorities`: `(k,)`, finite and not negative, as is the sum of `n` such ones"""
         ...
 
     @property

@@ -348,7 +348,7 @@ def fold(self:Walk,
     - `idxs`, `n`, `gamma`: As `returns` takes them
     - returns: as `returns`"""
     self.follow(ring)
-    rewards = ring.place.columns[reward_of(ring).path]
+    rewards,n = ring.place.columns[reward_of(ring).path],min(n, len(self.nxt)) # no run is longer
     nxt = None if ring.place.told is None else self.next_there(ring)
     return tensors.fold_each(lambda o: self.returns(o, idxs, n, gamma) if nxt is None else
                              tensors.fold(nxt, o, idxs, n, float(gamma)), rewards)
