@@ -294,6 +294,26 @@ def test_two_writers_of_episodes(scored, how):
     add(9)
     same(there(), [6,7,9])
 
+@pytest.mark.skipif('fork' not in mp.get_all_start_methods(), reason='this system cannot fork')
+@pytest.mark.parametrize('make', [IndividualFileDataset, lambda n, path: RingBufferDataset(n, path=path)], ids=['files','rows'])
+def test_killed_beside_its_workers(make, tmp_path):
+    "The next writer need not wait until the workers of a killed one have noticed its death"
+    ctx,path = mp.get_context('fork'),tmp_path/'kept'
+    drawn = ctx.Event()
+    def write():
+        ds = make(99, path)
+        for n in range(3): ds.add_episode(dict(obs=torch.full((5,), n)))
+        batches = iter(ds.get_loader(2, 3, num_workers=2, context='fork'))
+        for _ in range(4): next(batches)
+        drawn.set()
+        time.sleep(60)
+    p = ctx.Process(target=write); p.start()
+    assert drawn.wait(60)
+    p.kill(); p.join()
+    ds = make(99, path)
+    ds.add_episode(dict(obs=torch.full((5,), 3)))
+    same([ds[i]['obs'][0].item() for i in range(4)], [*range(4)])
+
 def begin_slowly(add, begun, asked):
     "Another process adds while this one is in the middle of its first write"
     end = Serials.end

@@ -447,7 +447,7 @@ class FileLock:
     ):
         """- `wait`: Wait for it? Otherwise a lock that is taken is an error
         - `alone`: Does it end with this process, although processes that it forked run on?"""
-        self._held,self._process,self._of = [],os.getpid(),None
+        self._held,self._process,self._of,self.alone = [],os.getpid(),None,alone
         if fcntl is None: return
         weakref.finalize(self, _let_go, self._held, self._process)
         try: self._take(path, wait, alone)
@@ -501,6 +501,11 @@ def _close_alone():
         with suppress(OSError): os.close(fd)
     _alone.clear()
 if hasattr(os, 'register_at_fork'): os.register_at_fork(after_in_child=_close_alone)
+
+def leave_locks():
+    "In a forked process that only reads: let the locks that it holds, too, end with the process that took them"
+    for o in [*_locks]:
+        if o._process!=os.getpid() and o._held and not o.alone: os.close(o._held.pop())
 
 # %% ../../nbs/03b_memory.files.ipynb #245452d3
 def put_files(

@@ -108,6 +108,7 @@ def put_twice(folder, path, put):
 
 class FileLock:
     """A lock on a file or a folder, held until `let_go`, or until this object is gone"""
+    alone: Any
 
     def __init__(self, path, wait=False, alone=False):
         """- `wait`: Wait for it? Otherwise a lock that is taken is an error
@@ -128,6 +129,10 @@ class FileLock:
     def __exit__(self):
         ...
 Claim = FileLock
+
+def leave_locks():
+    """In a forked process that only reads: let the locks that it holds, too, end with the process that took them"""
+    ...
 
 def put_files(writes: dict):
     """Write several files and put all of them in their places at one moment, once they are on the disk

@@ -18,6 +18,7 @@ from fastcore.imports import noop
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 from ..core import *
 from .dataset import EpisodeDataset
+from .files import leave_locks
 from .slots import Slots, use_slots
 from .stacks import *
 from .walk import sequence_names, warn_of_short
@@ -160,7 +161,9 @@ class Sequences(IterableDataset):
 
     def __iter__(self):
         info = get_worker_info()
-        if info: _end_with_parent()
+        if info:
+            _end_with_parent()
+            leave_locks() # a worker outlives a killed writer by seconds, and the next writer need not wait
         if apart := info is not None and not self.slots: # a worker of torch's own `DataLoader`
             for o in self.dataset.drawn: o.table.place.check_process()
         i,more = info.id if info else 0,(info.seed,) if apart else () # its epochs have other draws, too
