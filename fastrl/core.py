@@ -134,7 +134,7 @@ def row_index(
     - `o`: An int, slice, list, mask, array or tensor
     - `n`: How many rows there are
     - returns: a slice, or a tensor of row numbers"""
-    if isinstance(o, slice): return o if o.step is None or o.step>0 else torch.from_numpy(np.arange(n)[o].copy())
+    if isinstance(o, slice): return o if o.step is None or o.step>0 else torch.from_numpy(np.arange(*o.indices(n)))
     if isinstance(o, Tensor): t = o.as_subclass(Tensor)
     else:
         a = np.asarray(o)
@@ -155,7 +155,7 @@ def row_index(
 def row_numbers(o, n:int)->Tensor:
     "The numbers of the rows that `o` names, of a slice, too"
     i = row_index(o, n)
-    return torch.arange(n, device='cpu')[i] if isinstance(i, slice) else i
+    return torch.from_numpy(np.arange(*i.indices(n))) if isinstance(i, slice) else i
 
 # %% ../nbs/00_core.ipynb #4479c5a1
 class TensorBatch(Tensor):

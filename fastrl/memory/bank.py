@@ -394,16 +394,16 @@ def merge_inplace(self:ExperienceBank,
     _check_bank(other)
     seen,(first,second) = Seen(),self.lock.beside(other.lock)
     with first, second:
-        seen.add(self._all_spans())
-        self._whole(self._add_rows, other, seen.new(other._all_spans()))
+        theirs,known = other._all_spans(),{self.id, *(k for k,*_ in self._past)}
+        if not known.isdisjoint(k for k,*_ in theirs): seen.add(self._all_spans()) # slow after many merges
+        self._whole(self._add_rows, other, seen.new(theirs))
 
 # %% ../../nbs/06e_memory.bank.ipynb #0c5230c6
 @patch
 def _log_dropped(self:ExperienceBank, other, cols):
     "Log whose rows go when these rows of `other` come"
     n = len(self)+len(cols['source',])
-    over = 0 if self.max_size is None else n-self.max_size
-    if over<=0: return
+    if self.max_size is None or (over := n-self.max_size)<=0: return
     ours = self._rows.columns_at(range(min(over, len(self))))['source',].tolist() if len(self) else []
     names = [self.sources[i] for i in ours]+[other.sources[i] for i in cols['source',][:over-len(ours)].tolist()]
     log.warning('%s of %s experiences are dropped, as there is room for %s: %s', over, n, self.max_size,

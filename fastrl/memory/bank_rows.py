@@ -300,7 +300,7 @@ def number_names(
     - `others`: The names of that bank
     - returns: The rows' numbers here, and the names, with those that are new"""
     used,at = np.unique(numbers, return_inverse=True)
-    res,place = [*names],{k: i for i,k in enumerate(names)}
+    res,place = [*names],dict(zip(names, range(len(names))))
     for k in (others[i] for i in used):
         if place.setdefault(k, len(res))==len(res): res.append(k)
     return torch.tensor([place[others[i]] for i in used], dtype=torch.int32, device='cpu')[torch.from_numpy(at)],res
