@@ -318,7 +318,7 @@ def _all_usable(idxs, td_errors, n):
 @patch
 def _check_td(self:ExperienceReplay, td_errors, idxs, serials):
     "The TD errors and numbers of the rows that are still there"
-    ring,n = self.ring,(self.max_sz, len(self.ring))[serials is None] # `len` looks at them; serials tell what is gone
+    ring,n = self.ring,(self.max_sz, len(self.ring))[serials is None] # `len` fixes `total`; serials tell what is gone
     if not n: raise ExperienceReplayException('there are no rows yet whose TD error could be noted')
     try: idxs = row_numbers(idxs, n).to(ring.device)
     except (IndexError, TypeError, ValueError) as e:
