@@ -547,7 +547,8 @@ class ParallelReinforcementLearner(SequentialReinforcementLearner):
         - `skip_pre_loop`: Should the first iteration only test?
         - `learner_configs`: For each `None`, a `LearnerConfig`, or a dict of parameters by task"""
         self._check_ready(max_iter)
-        self._learners = self._new_learners(parallel_learners, configs := learner_configs or [None]*parallel_learners)
+        n = whole_number('parallel_learners', parallel_learners)
+        self._learners = self._new_learners(n, configs := learner_configs or [None]*n)
         its = [o.start(max_iter, skip_pre_loop, initial_config=c) for o,c in zip(self._learners, configs)]
         try:
             with self._while_busy():
@@ -594,7 +595,6 @@ def _learner(self:ParallelReinforcementLearner, i):
 @patch
 def _new_learners(self:ParallelReinforcementLearner, n, configs):
     "`n` learners, if `configs` are for them"
-    if n<1: raise ValueError(f'`parallel_learners` should be 1 or more, got {n}')
     if (k := len(configs))!=n: raise ValueError(f'`learner_configs` should have one for each of {n} learners, got {k}')
     for i,o in enumerate(configs): check_config(o, self._task_names(), f'the configuration of learner {i}')
     return [self._learner(i) for i in range(n)]
