@@ -195,12 +195,13 @@ async def _try(self:ParallelExperience, submit, ctx):
     "Let an environment collect once, and commit what it brings; the failures"
     task = configured(self.environments[ctx.name], self._config, 'environment', ctx.iteration)
     res = await task.collect(submit, ctx, self._tested)
-    why,bad = why_failed(res, task.timeout),[]
+    why = why_failed(res, task.timeout)
     if not why and (bad := self.banks.commit(ctx, res['files'])):
         why = f'what it left cannot be used, and is in quarantine: {bad[0]}'
     if not why:
-        self._results[ctx.name] = cloudpickle.loads(res['result']) if res.get('result') else res.get('stdout')
-        return []
+        try: self._results[ctx.name] = cloudpickle.loads(res['result']) if res.get('result') else res.get('stdout')
+        except Exception as e: why = f'its result cannot be unpickled ({type(e).__name__}: {e}): return plain data'
+        else: return []
     failure = Failure(ctx.iteration, ctx.name, why, res['code'], res['stderr'][-2000:])
     log.warning('iteration %s, %s', ctx.iteration, failure)
     return [failure]
@@ -220,7 +221,8 @@ async def _collect(self:ParallelExperience, submit, name, iteration):
 @patch
 async def _collect_all(self:ParallelExperience, submit, iteration, count):
     "Let all environments collect that did not before a crash; what failed"
-    names = [k for k,o in self.environments.items() if o.is_plain or not self.banks.has(Ctx(iteration, k))]
+    again = self._single and self.update and configured(self.update, self._config, 'update', iteration).needs_before
+    names = [k for k,o in self.environments.items() if again or o.is_plain or not self.banks.has(Ctx(iteration, k))]
     tasks = [asyncio.create_task(count.add(self._collect(submit, o, iteration))) for o in names]
     try: return sum(await asyncio.gather(*tasks), [])
     except EngineLost as e:
@@ -236,8 +238,9 @@ def _merge(self:ParallelExperience, iteration):
     "Merge what came; the size of the memory, and a failure for each file that could not be merged"
     bank,bad = self.banks.gather(self.max_size)
     self.banks.save_memory()
-    return len(bank),[Failure(iteration, o, f'what was committed cannot be merged, and is in quarantine: {e}')
-                      for o,e in bad]
+    failures = [Failure(iteration, o, f'what was committed cannot be merged, and is in quarantine: {e}') for o,e in bad]
+    for o in failures: log.warning('iteration %s, %s', iteration, o)
+    return len(bank),failures
 
 # %% ../nbs/12_parallel.ipynb #25dbfee6
 @patch
@@ -295,8 +298,7 @@ async def _learn_and_test(self:ParallelExperience, state, update):
         if not self.update.is_command: self._policy,self._given,ctx.policy = res,False,res
     if c := self.criterion:
         got = await task(c.task, name='criterion').run_here(ctx, 'test', self._wanted, self._updated)
-        self._tested = (got,)
-        state.metric_name,state.metric_threshold = c.metric_name,c.threshold
+        self._tested,state.metric_name,state.metric_threshold = (got,),c.metric_name,c.threshold
         state.metric_value = as_number(got, f'the metric {c.metric_name} of iteration {state.iteration}')
         state.should_stop = c.met(state.metric)
 
@@ -307,7 +309,7 @@ def _note_state(self:ParallelExperience, state):
     if state.metric is not None: self.metric_values_per_iteration[state.iteration] = state.metric
     state.metric_history = list(self.metric_values_per_iteration.values())
     updated = self._updated if self.update and self.update.is_plain else () # others return policies
-    for o in (*self._results.values(), *updated):
+    for o in (*map(self._results.get, self.environments), *updated):
         for k,v in (o.items() if isinstance(o, dict) else ()): self.register_state(k, v)
     state.state = self.get_all_state()
 
@@ -381,11 +383,10 @@ def _check_ready(self:ParallelExperience, max_iter, collect=True):
     "An error if this cannot run, or would never end"
     if self._busy: raise ValueError(f'a run of this object is under way in {self.work_dir}: await its end, '
                                     'or make another one with a `work_dir` of its own')
-    if max_iter<0: raise ValueError(f'`max_iter` should be at least 0, got {max_iter}')
+    whole_number('max_iter', max_iter, 0)
     if not collect: return
     if not self.environments: raise ValueError('there is no environment: decorate a function with `environment_task`')
-    if not max_iter and self.criterion is None:
-        raise ValueError('give `max_iter`, or a criterion by `as_stop_criterion`')
+    if not max_iter and not self.criterion: raise ValueError('give `max_iter`, or a criterion by `as_stop_criterion`')
     if self.min_envs>len(self.environments):
         raise ValueError(f'{self.min_envs} environments should succeed, and there are {len(self.environments)}')
 
@@ -546,7 +547,8 @@ class ParallelReinforcementLearner(SequentialReinforcementLearner):
         - `skip_pre_loop`: Should the first iteration only test?
         - `learner_configs`: For each `None`, a `LearnerConfig`, or a dict of parameters by task"""
         self._check_ready(max_iter)
-        self._learners = self._new_learners(parallel_learners, configs := learner_configs or [None]*parallel_learners)
+        n = whole_number('parallel_learners', parallel_learners)
+        self._learners = self._new_learners(n, configs := learner_configs or [None]*n)
         its = [o.start(max_iter, skip_pre_loop, initial_config=c) for o,c in zip(self._learners, configs)]
         try:
             with self._while_busy():
@@ -593,8 +595,6 @@ def _learner(self:ParallelReinforcementLearner, i):
 @patch
 def _new_learners(self:ParallelReinforcementLearner, n, configs):
     "`n` learners, if `configs` are for them"
-    if n<1: raise ValueError(f'`parallel_learners` should be 1 or more, got {n}')
-    if len(configs)!=n:
-        raise ValueError(f'`learner_configs` should have one for each of {n} learners, got {len(configs)}')
+    if (k := len(configs))!=n: raise ValueError(f'`learner_configs` should have one for each of {n} learners, got {k}')
     for i,o in enumerate(configs): check_config(o, self._task_names(), f'the configuration of learner {i}')
     return [self._learner(i) for i in range(n)]

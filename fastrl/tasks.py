@@ -65,6 +65,16 @@ def call_with(self:Task,
     if len(free)<len(places) or inspect.Parameter.VAR_POSITIONAL not in kinds: before = before[:len(free)]
     return (*self.args, *before),params
 
+# %% ../nbs/11c_tasks.ipynb #5e1ab7c2
+@patch(as_prop=True)
+def needs_before(self:Task):
+    "Does it need a result of a task before it?"
+    if not (self.is_plain or self.is_command): return False
+    args,params = self.call_with()
+    try: inspect.signature(self.f).bind(*args, **params)
+    except TypeError: return True
+    return False
+
 # %% ../nbs/11c_tasks.ipynb #81b4fab9
 @patch
 async def command(self:Task,
@@ -110,6 +120,11 @@ async def _result(future):
                                        + (f' ({e})' if str(e) else '')) from None
 
 # %% ../nbs/11c_tasks.ipynb #c70b8019
+
+async def _command_in_time(task, before):
+    try: return await asyncio.wait_for(task.command(before), task.timeout)
+    except TimeoutError as e: raise TimeoutError(str(e) or f'its `async def` gave no command within {task.timeout} s')
+
 @patch
 async def collect(self:Task,
     submit, # `submit(task, ctx, timeout)` runs `run_task` on an engine, and gives a future
@@ -123,13 +138,13 @@ async def collect(self:Task,
     - returns: As of `run_task`; the exit code is `None` if the task never ran"""
     ctx = replace(ctx, params=self.params)
     try:
-        task = (await asyncio.wait_for(self.command(before), self.timeout) if self.is_command
+        task = (await _command_in_time(self, before) if self.is_command
                 else pickled((self.f, ctx, *self.call_with(before), os.getcwd()) if self.is_plain
                               else (self.f, ctx)))
         return await _result(submit(task, replace(ctx, policy=None), self.timeout))
     except EngineLost: raise
     except Exception as e: # a worker that died, a function that cannot be sent
-        return dict(code=None, stderr=str(e) or type(e).__name__, files={})
+        return dict(code=None, stderr=': '.join(filter(None, (type(e).__name__, str(e)))), files={})
 
 # %% ../nbs/11c_tasks.ipynb #e154b5cb
 def why_failed(
@@ -245,5 +260,6 @@ def as_number(
     except (TypeError, ValueError, OverflowError, RuntimeError):
         printed = ', as the last line that it prints' if isinstance(got, str) else ''
         raise ValueError(f'the test should give a number{printed}; got {last!r:.99}') from None
-    if math.isnan(res): raise ValueError(f'{what} is NaN')
+    if math.isnan(res): raise ValueError(f'{what} is NaN, which no threshold compares with: mend the test, and '
+                                     'start the run, which resumes')
     return res

@@ -37,6 +37,11 @@ class Task:
     - returns: `(args, kwargs)`"""
         ...
 
+    @property
+    def needs_before(self):
+        """Does it need a result of a task before it?"""
+        ...
+
     async def command(self, before: Any=()) -> str:
         """The command that the `async def` gives for `params`
     - `before`: Results of the tasks before it"""
