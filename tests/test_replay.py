@@ -1225,3 +1225,17 @@ def test_a_flag_is_0_or_1(first, name, frames):
     assert torch.equal(er.memory[name], was)
     er + rows(np.array([0.,1.], was.numpy().dtype))
     assert er.memory[name][:,0].tolist()==[0,0,0,1,0,1]
+
+@pytest.mark.parametrize('dtype', [torch.int64, torch.int32], ids=str)
+def test_episodes_named_by_hashes(dtype, tmp_path):
+    "Numbers near the end of their dtype are names: others are counted from below, and a memory that has them can be loaded"
+    most,no = torch.iinfo(dtype).max,np.zeros(2, bool)
+    def named(*ids): return ExperienceReplay(max_sz=20, warmup_sz=0)+dict(state=np.ones((len(ids),1), np.float32), action=[0]*len(ids), reward=[0.]*len(ids),
+        next_state=np.ones((len(ids),1), np.float32), terminated=[True]*len(ids), truncated=[False]*len(ids), env_id=np.zeros(len(ids), np.int64), episode_id=tensor(ids)[:,None].to(dtype))
+    joined,vector = named(most, most, 5, most-1).extend(named(most-7, 0, most, 0)),named(most, 3)
+    assert column(joined, 'episode_id')==[most, most, 5, most-1, 7, 6, 8, 6]
+    vector.add_vector(obs=np.zeros((2,1), np.float32), actions=[0,0], rewards=[0.,0.], terminated=no, truncated=no, next_obs=np.ones((2,1), np.float32), autoreset='next_step')
+    assert column(vector, 'episode_id')==[most, 3, 4, 5]
+    for er,free in ((joined, 9), (vector, 6)):
+        er.save(tmp_path)
+        assert column(ExperienceReplay.load(tmp_path).extend(named(0)), 'episode_id')[-1]==free

@@ -63,7 +63,7 @@ class VectorSteps(OwnArrays):
     ):
         """- `vectors`: A dict per vector, as in `vectors` of another one
         - `next_episode`: The number that the next new episode gets"""
-        self.vectors,self.next_episode = list(vectors),whole_number('next_episode', next_episode, 0, 2**62)
+        self.vectors,self.next_episode = list(vectors),whole_number('next_episode', next_episode, 0, 2**63-1)
         for v in self.vectors: _check_vector(v)
     told = frozenset() # what was warned of
 
@@ -152,11 +152,12 @@ def commit(self:VectorSteps,
 def free_episode(self:VectorSteps,
     ring, # Whose rows they are
 )->int: # At least 1
-    """A number above those of all episodes, stored or underway
+    """A number above those of all episodes, stored or underway, that were counted
     - `ring`: Whose rows they are
     - returns: At least 1"""
     stored = ring['episode_id'] if len(ring) and ('episode_id',) in ring.place.columns else torch.zeros(1, device='cpu')
-    return max(self.next_episode, int(stored.max())+1)
+    ids,half = stored.long(),2**(8*stored.itemsize-2) # from half of what the column holds on, they may be hashes
+    return max(self.next_episode, int(torch.where(ids<half, ids, 0).max())+1)
 
 @patch
 def _warn(self:VectorSteps, says):

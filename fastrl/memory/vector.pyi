@@ -62,7 +62,7 @@ class VectorSteps(OwnArrays):
         ...
 
     def free_episode(self, ring) -> int:
-        """A number above those of all episodes, stored or underway
+        """A number above those of all episodes, stored or underway, that were counted
     - `ring`: Whose rows they are
     - returns: At least 1"""
         ...
