@@ -40,7 +40,7 @@ _end_before,_none_before,_gap_before = -1,-2,-3
 
 @compiled
 def _link(nxt, prv, last, episodes, steps, first, base, chain, over, episode, step, least, anew, cuts, gaps, lone):
-    "Link rows from serial number `first` on; by chain the `last` row, its episode and its step"
+    "Link rows from serial number `first` on; by chain the `last` row, its episode and its step. Is a step too large?"
     cap,k,g = len(nxt),0,0
     for j in range(len(chain)):
         s,c = first+j,chain[j]
@@ -65,6 +65,7 @@ def _link(nxt, prv, last, episodes, steps, first, base, chain, over, episode, st
         last[c] = _end_before if over[j] else s
         if len(episode): episodes[c] = episode[j]
         if len(step): steps[c] = step[j]
+    return len(step)>0 and step.max()>=2.**53 # from there on, floats do not count by one
 
 # %% ../../nbs/02a_memory.walk.ipynb #66c5b3f2
 @patch
@@ -126,8 +127,9 @@ def follow(self:Walk,
     self.named = _names_env(ring)
     if len(step): self.least = min(self.least, max(0., step.min()))
     chain = self._chains(ids)
-    _link(self.nxt, self.prv, self.last, self.episodes, self.steps, first, base, chain, over, episode, step,
-          self.least, self.anew, np.array(seams.cuts, np.int64), np.array(seams.gaps, np.int64), seams.lone)
+    huge = _link(self.nxt, self.prv, self.last, self.episodes, self.steps, first, base, chain, over, episode, step,
+                 self.least, self.anew, np.array(seams.cuts, np.int64), np.array(seams.gaps, np.int64), seams.lone)
+    if huge: self._start_over('a `step` is 2^53 or more, where floats skip numbers: count the steps of each episode')
     if not self.named and len(chain): self._check_single(ring, seams, first, total)
     if len(self.ids)>2*cap+1000: self._forget(total-cap)
     self.base,self.seen,self.missed = base,total,self.missed or bool(seams.gaps) and seams.gaps[-1]>=first
@@ -366,8 +368,7 @@ def next_there(self:Walk,
         self.there = self.nxt,sent(from_numpy(self.nxt.copy()), ring.device)
     elif self.sent<self.seen:
         cap = len(self.nxt)
-        new = (np.arange(max(self.sent, self.seen-cap), self.seen)-self.base)%cap
-        before = self.prv[new]
+        before = self.prv[new := (np.arange(max(self.sent, self.seen-cap), self.seen)-self.base)%cap]
         i = np.concatenate([new, (before[before>=max(self.base, self.seen-cap)]-self.base)%cap])
         changed = sent(from_numpy(np.stack([i, self.nxt[i]])), ring.device) # of a row that comes twice, the same twice
         self.there[1].index_copy_(0, *changed)
@@ -576,8 +577,7 @@ def load_state_dict(self:Walk,
     _check_state(state, ring)
     ids,last = state['ids'],state['last']
     self.follow(ring)
-    self.prv[self.prv==_gap_before] = -1
-    self.prv[state['before']] = _gap_before
+    self.prv[self.prv==_gap_before],self.prv[state['before']] = -1,_gap_before # one after the other
     if ids.ndim!=2: self.missed = True; return # saved by an earlier version, which knew less
     ids = {tuple(o): i for i,o in enumerate(ids.tolist())}
     if new := set(self.ids)-set(ids): raise ValueError(f'{_other_state}; it lacks {len(new)} environments')
