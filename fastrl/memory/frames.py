@@ -57,12 +57,13 @@ class FrameRing(Ring):
         self.newest,self.warned = Newest(),False
         self._before,self._at = 0,None # rows below `_before` were forgotten; `_at`: where rows have their numbers
         rows,frames = parted(None if schema is None else [*schema_fields(schema)], self.shown)
-        self.pool = Ring(frames_when_full(capacity, self.stack, margin), frames, device, shared, pool_file(path))
+        if (n := frames_when_full(capacity, self.stack, margin))>2**31: raise ValueError(f'rows name their '
+            f'frames in 32 bits, which {n:,} are too many for: lower `max_sz` (`capacity`), or give no `frame_stack`')
+        self.pool = Ring(n, frames, device, shared, pool_file(path))
         settings = dict(frame_pad=pad, frame_stack=self.shown)
         super().__init__(capacity, rows, device, shared, path, {**(about or {}), **settings})
-        was = {**self.place.about}
-        if self.fields and (S := self.fields[self._find_numbers()[0]].shape[0])!=self.stack:
-            was['frame_stack'] = S # older files don't say it
+        was = {**self.place.about} # older files don't say their stack
+        if self.fields and (S := self.fields[self._find_numbers()[0]].shape[0])!=self.stack: was['frame_stack'] = S
         for k,o in settings.items():
             if was[k]!=o: raise ValueError(f'{path} was made with `{k}={was[k]!r}`, got {o!r}: open it with {was[k]!r}')
         self._before = self.seams.forgotten
@@ -449,7 +450,6 @@ def gather(self:FrameRing,
     batch.update({f'#{i}': o for i,o in enumerate(frames)})
     batch = map_leaves(lambda o: o.unflatten(0, idxs.shape), with_stacks(self.pool.fields, self.shown, batch, flat))
     return batch if device is None else batch.to(device)
-
 
 # %% ../../nbs/03a_memory.frames.ipynb #609dcb60
 @patch
