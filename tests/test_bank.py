@@ -765,6 +765,20 @@ def test_limits(many, caplog):
     with caplog.at_level('WARNING', logger): all_ = ExperienceBank.load(paths[2], max_size=3)
     assert (rewards(all_), caplog.messages)==([0.,1.,2.], []) # none goes
 
+def test_names_of_many_banks(tmp_path):
+    "A bank of few rows forgets who collected those that are gone, but for a hundred; its rows keep their sources"
+    bank,want,rng = ExperienceBank(3, session_id='own'),[],random.Random(0)
+    for i in range(600):
+        name = f's{rng.choice((i, i//2, 7))}' if rng.random()<.9 else 'own'
+        if name=='own': bank.add(create_experience(i, 0, 0., i, True))
+        else: bank.merge_inplace(bank_with(create_experience(i, 0, 0., i, True), session_id=name))
+        want = [*want, (i, name)][-3:]
+        if i%100==50: bank = ExperienceBank.load(bank.save(tmp_path, f'{i}.safetensors'))
+        of = bank.ring['source'][torch.from_numpy(bank._rows.slots(range(len(bank))))].tolist()
+        assert [(e.state, bank.sources[o]) for e,o in zip(bank, of)]==want
+    assert 100<len(bank.sources)<=107
+    assert {*range(500)}-{*bank._rows.unused(range(500), 17)}=={17, *bank.ring['source'].tolist()} # its own stays
+
 def test_merge_of_full_banks():
     "It has room for both, also for one with itself"
     full = [ExperienceBank(4), ExperienceBank(4)]

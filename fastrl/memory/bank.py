@@ -420,7 +420,8 @@ def _add_rows(self:ExperienceBank, other, mask):
     self._continue()
     episode,(open_,free) = self._rows.number_on([] if mask.all() else self._all_spans(), theirs, mask,
                                                 other._rows.episodes(), self._open_episode, self._free_episode)
-    source,sources = number_names(self.sources, cols['source',], other.sources)
+    source,sources = number_names(self.sources, cols['source',], other.sources,
+                                  self._rows.unused(self.sources, self._source))
     self._append({**cols, ('source',):source, ('episode',):torch.from_numpy(episode)}, forms, texts,
                  _past=[*self._spans_before(), *some_spans(theirs, mask)], _own_from=self._rows.total+len(idxs),
                  sources=sources, _open_episode=open_, _free_episode=free)
@@ -446,8 +447,7 @@ def stamp(self:ExperienceBank,
     """Count all experiences as written by `id`, whoever wrote them
     - `id`: Of no other bank"""
     with self.lock.rlock:
-        total = self._rows.total
-        vars(self).update(_past=[(id, total-len(self), total)], _own_from=total, id=id, _loaded=True)
+        vars(self).update(_past=[(id, (n := self._rows.total)-len(self), n)], _own_from=n, id=id, _loaded=True)
 
 # %% ../../nbs/06e_memory.bank.ipynb #0caa24b3
 class BankUnion:

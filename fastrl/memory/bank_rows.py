@@ -293,17 +293,35 @@ def number_names(
     names:list, # Those of this bank
     numbers, # Of the rows of another one, in `others`
     others:list, # The names of that bank
+    free=(), # Numbers of names that are no longer needed
 )->tuple: # The rows' numbers here, and the names, with those that are new
     """Number the sessions of another bank's rows; names without a row don't come along
     - `names`: Those of this bank
     - `numbers`: Of the rows of another one, in `others`
     - `others`: The names of that bank
+    - `free`: Numbers of names that are no longer needed
     - returns: The rows' numbers here, and the names, with those that are new"""
     used,at = np.unique(numbers, return_inverse=True)
-    res,place = [*names],dict(zip(names, range(len(names))))
+    res,place,free = [*names],dict(zip(names, range(len(names)))),list(free)
+    for i in free: place.pop(names[i], None)
     for k in (others[i] for i in used):
-        if place.setdefault(k, len(res))==len(res): res.append(k)
+        if k in place: continue
+        place[k] = i = free.pop() if free else len(res)
+        res[i:i+1] = [k]
     return torch.tensor([place[others[i]] for i in used], dtype=torch.int32, device='cpu')[torch.from_numpy(at)],res
+
+# %% ../../nbs/05p_memory.bank_rows.ipynb #36cd65b9
+@patch
+def unused(self:BankRows,
+    names:list, # Of the sources of all rows that ever came
+    own:int=None, # The number of one to keep
+)->list: # Their numbers, once there are many more names than rows
+    """The names that no row has any more, so that years of merging into a bank of some rows leave no list behind
+    - `names`: Of the sources of all rows that ever came
+    - `own`: The number of one to keep
+    - returns: Their numbers, once there are many more names than rows"""
+    if self.max_size is None or len(names)<=2*self.max_size+100: return []
+    return sorted({*range(len(names))}-{own, *self.ring['source'].tolist()})
 
 # %% ../../nbs/05p_memory.bank_rows.ipynb #061aacd0
 def number_episodes(

@@ -123,6 +123,13 @@ class BankRows:
     - `state`: From `state`"""
         ...
 
+    def unused(self, names: list, own: int | None=None) -> list:
+        """The names that no row has any more, so that years of merging into a bank of some rows leave no list behind
+    - `names`: Of the sources of all rows that ever came
+    - `own`: The number of one to keep
+    - returns: Their numbers, once there are many more names than rows"""
+        ...
+
     def episodes(self, idxs: Any=None) -> np.ndarray:
         """The number of each row's episode
     - `idxs`: All rows by default"""
@@ -158,11 +165,12 @@ class BankLock:
         - `other`: Another `BankLock`, or the same"""
         ...
 
-def number_names(names: list, numbers, others: list) -> tuple:
+def number_names(names: list, numbers, others: list, free: Any=()) -> tuple:
     """Number the sessions of another bank's rows; names without a row don't come along
     - `names`: Those of this bank
     - `numbers`: Of the rows of another one, in `others`
     - `others`: The names of that bank
+    - `free`: Numbers of names that are no longer needed
     - returns: The rows' numbers here, and the names, with those that are new"""
     ...
 
