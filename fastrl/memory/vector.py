@@ -156,8 +156,9 @@ def free_episode(self:VectorSteps,
     - `ring`: Whose rows they are
     - returns: At least 1"""
     stored = ring['episode_id'] if len(ring) and ('episode_id',) in ring.place.columns else torch.zeros(1, device='cpu')
-    ids,half = stored.long(),2**(8*stored.itemsize-2) # from half of what the column holds on, they may be hashes
-    return max(self.next_episode, int(torch.where(ids<half, ids, 0).max())+1)
+    ids,bits = stored.long(),8*stored.itemsize
+    if bits>=32: ids = ids.masked_fill(ids>=2**(bits-2), 0) # from half of what the column holds on, they may be hashes
+    return max(self.next_episode, int(ids.max())+1)
 
 @patch
 def _warn(self:VectorSteps, says):
