@@ -583,3 +583,18 @@ def test_interrupted_vector_of_episodes(t, every, mode):
         for o in all: same(o, [*range(o[0], o[0]+o[0]//1000+4)])
         same(len({o[0] for o in all}), len(all))
     assert k>250
+
+def test_interrupted_where_priorities_move():
+    "A ring that has grown keeps the priorities of its old rows, which are drawn as ever"
+    n = torch.arange(1024.)[:,None] # as many as fit before it grows
+    for k in itertools.count(1):
+        ring,prio = Ring(),Prioritized(alpha=1., seed=0)
+        ring.extend(dict(n=n))
+        ring.draw(prio, 4)
+        prio.update(ring, torch.arange(1024), 1+n[:,0])
+        ring.extend(dict(n=n[:3]))
+        met = at_line(k, ctrl_c, lambda: ring.draw(prio, 4), only=('follow','update'))[1]
+        ring.draw(prio, 4)
+        assert torch.allclose(prio.tree[:1024], 1+n[:,0].double()), (k, met)
+        if not met: break
+    assert k>9
