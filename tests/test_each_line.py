@@ -598,3 +598,18 @@ def test_interrupted_where_priorities_move():
         assert torch.allclose(prio.tree[:1024], 1+n[:,0].double()), (k, met)
         if not met: break
     assert k>9
+
+def test_interrupted_behind_a_cut():
+    "Frames from before a cut are in no later stack, also after the cut's own row is gone"
+    def see(env, *ts): # single frames, whose first one comes twice in its stack
+        for t in ts: er.add(state=np.full((3,3), t, np.uint8), next_state=np.full((3,3), t+1, np.uint8), env_id=env, terminated=False, truncated=False)
+    for k in itertools.count(1):
+        er = ExperienceReplay(max_sz=6, warmup_sz=1, frame_stack=2, frame_margin=20)
+        see(0, 0, 1, 2, 3)
+        er.cut()
+        met = at_line(k, ctrl_c, lambda: see(1, 100), only=('_note','<dictcomp>'))[1]
+        see(1, *range(er.ring.total+96, 107))
+        see(0, 4)
+        same((er['state'][-1,:,0,0].tolist(), k), ([4,4], k))
+        if not met: break
+    assert k>4
