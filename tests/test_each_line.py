@@ -613,3 +613,14 @@ def test_interrupted_behind_a_cut():
         same((er['state'][-1,:,0,0].tolist(), k), ([4,4], k))
         if not met: break
     assert k>4
+
+@pytest.mark.parametrize('path', [False, True])
+def test_interrupted_first_episode(path, tmp_path):
+    "Whatever becomes of it, the next one is stored"
+    for k in itertools.count(1, 3):
+        ds = RingBufferDataset(20, half_precision=True, path=tmp_path/str(k) if path else None)
+        met = at_line(k, ctrl_c, lambda: ds.add_episode(dict(obs=torch.arange(3.))))[1]
+        ds.add_episode(dict(obs=torch.arange(4.)))
+        same([ds[i]['obs'].tolist() for i in range(ds.num_episodes)][-1], [0,1,2,3])
+        if not met: break
+    assert k>150
