@@ -624,3 +624,15 @@ def test_interrupted_first_episode(path, tmp_path):
         same([ds[i]['obs'].tolist() for i in range(ds.num_episodes)][-1], [0,1,2,3])
         if not met: break
     assert k>150
+
+@pytest.mark.parametrize('mode', ['next_step','same_step'])
+def test_interrupted_vector_begins_anew(mode):
+    "The last observation of an episode that is left off is that of its last step, not of one that never came"
+    for k in itertools.count(1, 5):
+        er = EpisodeReplay(RingBufferDataset(200), 4, 2)
+        for i in range(2): er.add_vector(**vector_step(i, mode))
+        met = at_line(k, ctrl_c, lambda: er.add_vector(**vector_step(2, mode)))[1]
+        for i in range(7): er.add_vector(**vector_step(i, mode)) # all environments were reset
+        for o in (er.dataset[i]['obs'].view(-1).long().tolist() for i in range(er.num_episodes)): same(o, [*range(o[0], o[0]+len(o))])
+        if not met: break
+    assert k>250

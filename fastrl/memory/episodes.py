@@ -278,8 +278,9 @@ def store_vector(self:EpisodeReplay,
         last = {('next_obs', *p[1:]): f for p,f in r.fields.items() if p[0]=='obs'}
         last = fit_schema(map_leaves(array_of, dict(next_obs=s.true_next)), last, lead)[1]
         errors = self._end_loaded(s)+self._end(r, s.left)
-        r.put_last({('obs', *p[1:]): t for p,t in last.items()})
+        r.put_last({}) # from the first step on there is one
         def count():
+            r.put_last({('obs', *p[1:]): t for p,t in last.items()}) # a step that does not count leaves the old one
             r.start[s.lost] = r.t
             s.vector['running'] = r
             self.vectors.commit(s, s.next_obs)
