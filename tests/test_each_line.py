@@ -636,3 +636,18 @@ def test_interrupted_vector_begins_anew(mode):
         for o in (er.dataset[i]['obs'].view(-1).long().tolist() for i in range(er.num_episodes)): same(o, [*range(o[0], o[0]+len(o))])
         if not met: break
     assert k>250
+
+def test_interrupted_before_two_datasets():
+    "An episode that a larger dataset has got already does not come to it again"
+    for k in itertools.count(1, 7):
+        small,large = RingBufferDataset(30),RingBufferDataset(200)
+        small.extend(large, 2, 0)
+        er = EpisodeReplay(small, 4, 2)
+        for t in range(10): er.add_step(dict(obs=tensor(t)), done=t%4==3)
+        met = at_line(k, ctrl_c, lambda: er.add_step(dict(obs=tensor(10)), done=True))[1]
+        er.add_step(dict(obs=tensor(11)), done=True)
+        in_small,in_large = ([o[i]['obs'].tolist() for i in range(o.num_episodes)] for o in (small, large))
+        assert in_large[2:] in ([[8,9,10], [11]], [[8,9,11]]) and all(in_small.count(o)<2 and o in in_large for o in in_small), (k, in_small, in_large)
+        assert in_small[-1]==in_large[-1]
+        if not met: break
+    assert k>500

@@ -217,17 +217,18 @@ def _fit_step(self:EpisodeReplay, step, r, lead):
 @patch
 def _end(self:EpisodeReplay, r, done):
     "Give the dataset the episodes of the environments that are `done`; the errors of those that it does not take"
-    errors = []
+    errors,first = [],self.dataset
+    while first.other is not None: first = first.other # the one that gets an episode before the others do
     r.pending |= done
     for i in r.pending.nonzero()[0]: # if this is interrupted, the next step resumes it
-        start,next_id = r.start[i],self.dataset.table.next_id
+        start,next_id = r.start[i],first.table.next_id
         keep = not r.out[i] and r.t>start
         try:
             episode = r.take(i, r.t)
             if keep: self.dataset.add_episode(episode)
         except Exception as e: errors.append(e)
-        except BaseException: # Ctrl-C: the dataset has the episode, or it is taken once more
-            if keep and next_id not in self.dataset.table.live()[1][:,2]: r.start[i] = start
+        except BaseException: # Ctrl-C: a dataset has the episode, or it is taken once more
+            if keep and next_id not in first.table.live()[1][:,2]: r.start[i] = start
             raise
         r.pending[i] = False
     return errors
