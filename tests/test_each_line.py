@@ -651,3 +651,16 @@ def test_interrupted_before_two_datasets():
         assert in_small[-1]==in_large[-1]
         if not met: break
     assert k>500
+
+@pytest.mark.filterwarnings('ignore::pytest.PytestUnraisableExceptionWarning') # where a lock is let go once more
+def test_interrupted_at_the_end_of_a_checkpoint(tmp_path):
+    "The next one need not wait, also while somebody keeps the traceback, as a notebook does"
+    er,kept = ExperienceReplay(max_sz=20, warmup_sz=1),[]
+    er+steps(0, 7)
+    def save():
+        try: er.checkpoint(tmp_path)
+        except KeyboardInterrupt as e: kept.append(e)
+    for k in itertools.count(1):
+        if not at_line(k, ctrl_c, save, only=('one_writer','__exit__','let_go','_let_go'))[1]: break
+        FileLock(tmp_path).let_go() # would say that another writer has locked it
+    assert k>9 and kept
