@@ -583,3 +583,84 @@ def test_interrupted_vector_of_episodes(t, every, mode):
         for o in all: same(o, [*range(o[0], o[0]+o[0]//1000+4)])
         same(len({o[0] for o in all}), len(all))
     assert k>250
+
+def test_interrupted_where_priorities_move():
+    "A ring that has grown keeps the priorities of its old rows, which are drawn as ever"
+    n = torch.arange(1024.)[:,None] # as many as fit before it grows
+    for k in itertools.count(1):
+        ring,prio = Ring(),Prioritized(alpha=1., seed=0)
+        ring.extend(dict(n=n))
+        ring.draw(prio, 4)
+        prio.update(ring, torch.arange(1024), 1+n[:,0])
+        ring.extend(dict(n=n[:3]))
+        met = at_line(k, ctrl_c, lambda: ring.draw(prio, 4), only=('follow','update'))[1]
+        ring.draw(prio, 4)
+        assert torch.allclose(prio.tree[:1024], 1+n[:,0].double()), (k, met)
+        if not met: break
+    assert k>9
+
+def test_interrupted_behind_a_cut():
+    "Frames from before a cut are in no later stack, also after the cut's own row is gone"
+    def see(env, *ts): # single frames, whose first one comes twice in its stack
+        for t in ts: er.add(state=np.full((3,3), t, np.uint8), next_state=np.full((3,3), t+1, np.uint8), env_id=env, terminated=False, truncated=False)
+    for k in itertools.count(1):
+        er = ExperienceReplay(max_sz=6, warmup_sz=1, frame_stack=2, frame_margin=20)
+        see(0, 0, 1, 2, 3)
+        er.cut()
+        met = at_line(k, ctrl_c, lambda: see(1, 100), only=('_note','<dictcomp>'))[1]
+        see(1, *range(er.ring.total+96, 107))
+        see(0, 4)
+        same((er['state'][-1,:,0,0].tolist(), k), ([4,4], k))
+        if not met: break
+    assert k>4
+
+@pytest.mark.parametrize('path', [False, True])
+def test_interrupted_first_episode(path, tmp_path):
+    "Whatever becomes of it, the next one is stored"
+    for k in itertools.count(1, 3):
+        ds = RingBufferDataset(20, half_precision=True, path=tmp_path/str(k) if path else None)
+        met = at_line(k, ctrl_c, lambda: ds.add_episode(dict(obs=torch.arange(3.))))[1]
+        ds.add_episode(dict(obs=torch.arange(4.)))
+        same([ds[i]['obs'].tolist() for i in range(ds.num_episodes)][-1], [0,1,2,3])
+        if not met: break
+    assert k>150
+
+@pytest.mark.parametrize('mode', ['next_step','same_step'])
+def test_interrupted_vector_begins_anew(mode):
+    "The last observation of an episode that is left off is that of its last step, not of one that never came"
+    for k in itertools.count(1, 5):
+        er = EpisodeReplay(RingBufferDataset(200), 4, 2)
+        for i in range(2): er.add_vector(**vector_step(i, mode))
+        met = at_line(k, ctrl_c, lambda: er.add_vector(**vector_step(2, mode)))[1]
+        for i in range(7): er.add_vector(**vector_step(i, mode)) # all environments were reset
+        for o in (er.dataset[i]['obs'].view(-1).long().tolist() for i in range(er.num_episodes)): same(o, [*range(o[0], o[0]+len(o))])
+        if not met: break
+    assert k>250
+
+def test_interrupted_before_two_datasets():
+    "An episode that a larger dataset has got already does not come to it again"
+    for k in itertools.count(1, 7):
+        small,large = RingBufferDataset(30),RingBufferDataset(200)
+        small.extend(large, 2, 0)
+        er = EpisodeReplay(small, 4, 2)
+        for t in range(10): er.add_step(dict(obs=tensor(t)), done=t%4==3)
+        met = at_line(k, ctrl_c, lambda: er.add_step(dict(obs=tensor(10)), done=True))[1]
+        er.add_step(dict(obs=tensor(11)), done=True)
+        in_small,in_large = ([o[i]['obs'].tolist() for i in range(o.num_episodes)] for o in (small, large))
+        assert in_large[2:] in ([[8,9,10], [11]], [[8,9,11]]) and all(in_small.count(o)<2 and o in in_large for o in in_small), (k, in_small, in_large)
+        assert in_small[-1]==in_large[-1]
+        if not met: break
+    assert k>500
+
+@pytest.mark.filterwarnings('ignore::pytest.PytestUnraisableExceptionWarning') # where a lock is let go once more
+def test_interrupted_at_the_end_of_a_checkpoint(tmp_path):
+    "The next one need not wait, also while somebody keeps the traceback, as a notebook does"
+    er,kept = ExperienceReplay(max_sz=20, warmup_sz=1),[]
+    er+steps(0, 7)
+    def save():
+        try: er.checkpoint(tmp_path)
+        except KeyboardInterrupt as e: kept.append(e)
+    for k in itertools.count(1):
+        if not at_line(k, ctrl_c, save, only=('one_writer','__exit__','let_go','_let_go'))[1]: break
+        FileLock(tmp_path).let_go() # would say that another writer has locked it
+    assert k>9 and kept

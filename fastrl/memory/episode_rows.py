@@ -82,8 +82,8 @@ def prepare(self:RingBufferDataset, schema):
 @patch
 def fix_schema(self:RingBufferDataset, schema):
     "From now on all steps are of this `schema`"
-    EpisodeDataset.fix_schema(self, schema)
     self._half = [bool(self.table.halves>>i&1) for i in range(len(schema))]
+    EpisodeDataset.fix_schema(self, schema) # last: once there is a schema, nobody sets `_half` again
 
 @patch
 def _halves_of(self:RingBufferDataset, schema):

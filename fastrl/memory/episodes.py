@@ -217,17 +217,18 @@ def _fit_step(self:EpisodeReplay, step, r, lead):
 @patch
 def _end(self:EpisodeReplay, r, done):
     "Give the dataset the episodes of the environments that are `done`; the errors of those that it does not take"
-    errors = []
+    errors,first = [],self.dataset
+    while first.other is not None: first = first.other # the one that gets an episode before the others do
     r.pending |= done
     for i in r.pending.nonzero()[0]: # if this is interrupted, the next step resumes it
-        start,next_id = r.start[i],self.dataset.table.next_id
+        start,next_id = r.start[i],first.table.next_id
         keep = not r.out[i] and r.t>start
         try:
             episode = r.take(i, r.t)
             if keep: self.dataset.add_episode(episode)
         except Exception as e: errors.append(e)
-        except BaseException: # Ctrl-C: the dataset has the episode, or it is taken once more
-            if keep and next_id not in self.dataset.table.live()[1][:,2]: r.start[i] = start
+        except BaseException: # Ctrl-C: a dataset has the episode, or it is taken once more
+            if keep and next_id not in first.table.live()[1][:,2]: r.start[i] = start
             raise
         r.pending[i] = False
     return errors
@@ -278,8 +279,9 @@ def store_vector(self:EpisodeReplay,
         last = {('next_obs', *p[1:]): f for p,f in r.fields.items() if p[0]=='obs'}
         last = fit_schema(map_leaves(array_of, dict(next_obs=s.true_next)), last, lead)[1]
         errors = self._end_loaded(s)+self._end(r, s.left)
-        r.put_last({('obs', *p[1:]): t for p,t in last.items()})
+        r.put_last({}) # from the first step on there is one
         def count():
+            r.put_last({('obs', *p[1:]): t for p,t in last.items()}) # a step that does not count leaves the old one
             r.start[s.lost] = r.t
             s.vector['running'] = r
             self.vectors.commit(s, s.next_obs)

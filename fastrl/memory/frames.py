@@ -181,8 +181,8 @@ def _need(self:FrameRing, slots, serials):
 def _note(self:FrameRing, envs, barrier, own=False):
     "Remember what is newest, now that it is stored; what is below `barrier` is continued by nothing, now or later"
     if barrier>self.newest.barrier: # the mark itself goes with its row
-        self.newest.barrier = barrier
         self.newest.envs = {k: o for k,o in self.newest.envs.items() if o.serial>=barrier}
+        self.newest.barrier = barrier # last, whatever interrupts
     for key,o in envs.items():
         if o is None: self.newest.envs.pop(key, None); continue
         if not own: o.frames = [tuple(x if x.base is None else x.copy() for x in f) for f in o.frames]

@@ -201,9 +201,10 @@ def one_writer(
     """Let only one process and thread write to `folder`, and remove the files that no manifest names in the end
     - `folder`: Made if need be
     - returns: a set; put the files of the new manifest into it"""
+    lock = None
     try:
         if not folder.is_dir(): folder.mkdir(parents=True, exist_ok=True)
-        with FileLock(folder, wait=True):
+        with (lock := FileLock(folder, wait=True)):
             named = set()
             try: yield named
             finally: _sweep(folder, named)
@@ -211,6 +212,8 @@ def one_writer(
         raise OSError(e.errno, f'the memory could not be saved to {folder} '
                                f'({e.strerror or e}{": "+str(e.filename) if e.filename else ""}); '
                                'the state that was saved there before is unchanged') from e
+    finally:
+        if lock: lock.let_go() # Ctrl-C may come before the first line of its `__exit__`
 
 def _sweep(folder, named):
     try: named = named or {p['file'] for p in read_manifest(folder)['pieces']}

@@ -212,8 +212,9 @@ def follow(self:Prioritized, ring:Ring):
     if self.tree is None and ('weight',) in (place.columns or ()): warn_user(
         'batches drawn by priority show a `weight` of their own, in the place of your column: give yours another name')
     if self.tree is None or len(self.tree)<cap: # the first time, or the ring has grown
-        old,self.tree = self.tree,SumTree(cap, ring.device, place.by_loops)
-        if old is not None: self.tree.update(torch.arange(len(old), device=ring.device), old[:])
+        old,tree = self.tree,SumTree(cap, ring.device, place.by_loops)
+        if old is not None: tree.update(torch.arange(len(old), device=ring.device), old[:])
+        self.tree = tree # last, whatever interrupts
     self._drop_forgotten(ring, self.seen)
     # in a file or shared memory a row that is new here may have an error of a run that was killed, which is repeated
     td_errors = None if place.others else place.slim.get(path := ('td_error',), place.columns.get(path))
