@@ -207,6 +207,16 @@ def test_never_cut(small, i, v):
     with refused('out of its range' if i<1 and isinstance(v, list) else 'convert it first'): small.add(*put_in(([[1],[2]], [2,3], .1, [[7],[8]], True, [.5,1]), i, v))
     assert len(small)==1
 
+@pytest.mark.parametrize('dtype', [torch.float16, torch.bfloat16], ids=str)
+def test_too_large_for_half(dtype):
+    "A Python number that would be infinite in half precision is refused by `add` and by `add_multi`"
+    b = ReplayBuffer(2, 2, 1, 0, action_dtype=dtype, reward_dtype=dtype)
+    for act,rew in ((1e39, 0.), (0., 1e39)):
+        with refused('out of its range'): b.add(s, act, rew, s, True)
+        with refused('out of its range'): b.add_multi(s[None], [act], [rew], s[None], [True])
+    b.add(s, .5, True, s, False)
+    same((b.actions[0], b.rewards[0]), (tensor([.5], dtype=dtype), tensor([1.], dtype=dtype)))
+
 def test_odd_dtypes():
     "A dtype that NumPy lacks, rewards that are ints, and no hidden state"
     b = ReplayBuffer(2, 2, 1, 0, state_dtype=torch.bfloat16, reward_dtype=torch.int32)

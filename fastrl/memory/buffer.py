@@ -107,7 +107,7 @@ def _fit_rows(self:ReplayBuffer, name, v, n):
         if (type(v) is Tensor and v.dtype is f.dtype and v.shape==want and v.is_cpu
                 and v.layout is torch.strided and not v.requires_grad):
             return v.numpy()
-        if v is None or type(v) in (bool,float) and want==(1,) and f.dtype.is_floating_point:
+        if v is None or type(v) in (bool,float) and want==(1,) and f.dtype in (torch.float32, torch.float64):
             return np.full(want, 0 if v is None else v, self.ring.place.arrays[f.path].dtype)
     t,python = (torch.zeros(want, device='cpu'),True) if v is None else as_tensor((name,), v)
     if t.shape!=want:

@@ -187,8 +187,8 @@ def there(self:Folds,
         return joined_rows(packed, idxs, last, mask),cols
     return (n,gamma),(nxt,mask),read
 
-def _as_rewards(total, f): # a discounted sum of ints is a float
-    return total.to(f.dtype if f.dtype.is_floating_point else torch.float32).view(-1, *f.shape)
+def _as_rewards(total, f): # a sum of ints is discounted, and one in half precision may be infinite
+    return total.to(torch.float64 if f.dtype is torch.float64 else torch.float32).view(-1, *f.shape)
 
 # %% ../../nbs/02ac_memory.folds.ipynb #2d64d7d9
 

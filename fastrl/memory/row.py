@@ -274,7 +274,7 @@ def as_tensor(
         return v if type(v) is Tensor and not v.requires_grad else v.detach().as_subclass(Tensor), False
     if type(v) is np.ndarray and v.flags.writeable:
         try: return torch.from_numpy(v), False
-        except (TypeError, ValueError): pass # negative strides, a foreign byte order, no numbers
+        except (TypeError, ValueError): pass # negative strides, a foreign byte order, C's `long long`, no numbers
     if hasattr(v, 'keys') and not hasattr(v, '__array__'): # a TensorDict, which is no dict
         raise ValueError(f'`{path_name(path)}` should be numbers or a dict of them, got a {type(v).__name__}'
                          +': write its `.to_dict()`'*hasattr(v, 'to_dict'))
@@ -287,7 +287,7 @@ def as_tensor(
     if a.dtype.kind not in 'biufc':
         raise ValueError(f'`{path_name(path)}` should be numbers, got '+_no_numbers(path, v, a))
     try:
-        return torch.from_numpy(a.astype(a.dtype.newbyteorder('='), order='C')), _is_python(v)
+        return torch.from_numpy(a.astype(a.dtype.name, order='C')), _is_python(v)
     except TypeError as e: raise ValueError(f'`{path_name(path)}` is of no dtype that torch has: {e}') from None
 
 def _is_python(v):
@@ -358,6 +358,8 @@ def fields_of(
     - `ts`: From `tensors_of`
     - `one`: One step, or columns with a first axis?"""
     for p,(t,py) in ts.items():
+        if py and t.dtype==torch.uint64: raise ValueError(f'`{path_name(p)}` has ints of 2^63 and more, got '
+            f'{t.flatten()[0].item()}: give an array of uint64, or declare the column by a `schema`')
         if py and t.dtype==torch.int64 and (t.float().long()!=t).any(): warn_user(
             f'`{path_name(p)}` has ints that change when they are stored, as Python numbers are, in float32: give an '
             'array or tensor of ints, or declare the column by a `schema`')
