@@ -82,8 +82,12 @@ def before_loop(self:GymLoop):
     self._shown_form = map_leaves(lambda o: [lead+o[0], o[1]], self.obs_form)
     seed = self._next_seed()
     self.env.action_space.seed(seed)
-    with naming_the_dead(self.env): self.obs,_ = self.env.reset(seed=seed)
-    check_value(self._shown_form, self.obs)
+    try:
+        with naming_the_dead(self.env): self.obs,_ = self.env.reset(seed=seed)
+        check_value(self._shown_form, self.obs)
+    except BaseException: # the next `take` makes another one
+        self.after_loop()
+        raise
     self._due = None # the environments that spend their next step on a reset, if there are any
     worker = torch.utils.data.get_worker_info()
     self._written = StepRows(self.obs_form, self.act_form, self.n_envs, self._episodes, worker.id if worker else 0)
