@@ -664,3 +664,20 @@ def test_interrupted_at_the_end_of_a_checkpoint(tmp_path):
         if not at_line(k, ctrl_c, save, only=('one_writer','__exit__','let_go','_let_go'))[1]: break
         FileLock(tmp_path).let_go() # would say that another writer has locked it
     assert k>9 and kept
+
+@pytest.mark.filterwarnings('ignore::pytest.PytestUnraisableExceptionWarning') # where a lock is let go once more
+@pytest.mark.parametrize('name', ['save','put_files'])
+def test_interrupted_lock_of_names(name, tmp_path):
+    "Whoever saves next need not wait for ever, also while somebody keeps the traceback, as a notebook does"
+    bank,kept = bank_file(tmp_path, 0),[]
+    bank = ExperienceBank.load(bank)
+    def write():
+        try: bank.save(tmp_path/'b') if name=='save' else put_files({tmp_path/'b'/o: o for o in 'xy'})
+        except KeyboardInterrupt as e: kept.append(e)
+    (tmp_path/'b').mkdir()
+    for k in itertools.count(1):
+        met = at_line(k, ctrl_c, write, only=('_naming','_only_writer','_take','__init__','__enter__','__exit__','let_go','_let_go','is_of'))[1]
+        for o in (tmp_path/'b').iterdir(): # would say that another writer has locked it
+            if o.is_dir() or o.suffix=='.lock': FileLock(o).let_go()
+        if not met: break
+    assert k>15 and kept

@@ -445,12 +445,15 @@ def put_named(
 @contextmanager
 def _naming(folder):
     lock,path = None,folder/'.names.lock'
-    while lock is None or not lock.is_of(path): # it may be removed by whoever had it before us
-        try: os.close(os.open(path, os.O_CREAT, 0o666))
-        except PermissionError: # another user's, who was killed
-            if not path.exists(): raise
-        with suppress(FileNotFoundError): lock = FileLock(path, wait=True)
-    try: yield
+    try:
+        while lock is None or not lock.is_of(path): # it may be removed by whoever had it before us
+            try: os.close(os.open(path, os.O_CREAT, 0o666))
+            except PermissionError: # another user's, who was killed
+                if not path.exists(): raise
+            with suppress(FileNotFoundError): lock = FileLock(path, wait=True)
+        with lock:
+            try: yield
+            finally:
+                with suppress(OSError): path.unlink()
     finally:
-        with suppress(OSError): path.unlink()
-        lock.let_go()
+        if lock: lock.let_go() # Ctrl-C may come before its `__exit__`, and whoever keeps the traceback keeps the lock

@@ -575,11 +575,15 @@ def _only_writer(at):
     while True:
         at.mkdir(exist_ok=True)
         if at.is_symlink(): raise ValueError(f'{at} should be a folder of this library, and is a link: remove it')
-        try: lock = FileLock(at, wait=True)
-        except FileNotFoundError: continue # another writer has just removed it
-        with lock:
-            if not lock.is_of(at): continue
-            try: yield
-            finally:
-                with suppress(OSError): at.rmdir()
-        return
+        lock = None
+        try:
+            with (lock := FileLock(at, wait=True)):
+                if not lock.is_of(at): continue
+                try: yield
+                finally:
+                    with suppress(OSError): at.rmdir()
+            return
+        except FileNotFoundError:
+            if lock: raise # else another writer has just removed it
+        finally:
+            if lock: lock.let_go() # Ctrl-C may come before the first line of its `__exit__`
