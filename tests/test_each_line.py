@@ -681,3 +681,19 @@ def test_interrupted_lock_of_names(name, tmp_path):
             if o.is_dir() or o.suffix=='.lock': FileLock(o).let_go()
         if not met: break
     assert k>15 and kept
+
+@pytest.mark.parametrize('own', [False, True])
+def test_interrupted_update(own):
+    "The column `td_error` and the priorities are both as before, or both new"
+    class Own(Prioritized): pass
+    def new():
+        er = ExperienceReplay(bs=6, max_sz=20, warmup_sz=1, sampler=(Own if own else Prioritized)(alpha=1., seed=0))
+        er+steps(0, 13)
+        er.update_td(torch.ones(13, 1), torch.arange(13))
+        return er,*er.sample()
+    for k in itertools.count():
+        er,batch,idxs = new()
+        met = at_line(k, ctrl_c, lambda: er.update_td(5.+batch['n'], idxs, batch['serial']))[1]
+        assert torch.allclose(er.sampler.tree[:13], er['td_error'][:,0].double(), atol=1e-4), (k, met)
+        if k and not met: break # the first one compiles
+    assert k>60

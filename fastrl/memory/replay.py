@@ -174,6 +174,11 @@ def __add__(self:ExperienceReplay,
     except ValueError as e: raise ExperienceReplayException(str(e)) from e
     return self
 
+@patch
+def __radd__(self:ExperienceReplay, batch):
+    raise ExperienceReplayException('write `memory + batch`: the memory stands first, '
+                                    'and the batch is added to it in place')
+
 # %% ../../nbs/06_memory.replay.ipynb #d8b973cd
 class MemoryNotWarm(ExperienceReplayException):
     "Fewer than `warmup_sz` rows are stored"
@@ -226,18 +231,9 @@ def memory(self:ExperienceReplay)->BD:
     res.of = self # not weakly: `memory + ExperienceReplay.load(folder).memory` needs it, too
     return res
 
-# %% ../../nbs/06_memory.replay.ipynb #6e0c0002
-
 def _state_html(er):
     wait = f', after {missing:,} more rows' if (missing := er.warmup_sz-len(er))>0 else ''
     return f'{rows_text(type(er).__name__, er.ring)}; {type(er.sampler).__name__} draws {er.bs:,}{wait}'
-
-# %% ../../nbs/06_memory.replay.ipynb #1d97106b
-
-@patch
-def __radd__(self:ExperienceReplay, batch):
-    raise ExperienceReplayException('write `memory + batch`: the memory stands first, '
-                                    'and the batch is added to it in place')
 
 # %% ../../nbs/06_memory.replay.ipynb #dc98b6e6
 @patch
@@ -279,21 +275,28 @@ def update_td(self:ExperienceReplay,
     - `td_errors`: `(n,1)`, one for each row; of sequences `(bs,T)` or `(bs,T,1)`
     - `idxs`: `(n,)` or `(bs,T)`, the numbers that came with the batch; -1 names none
     - `serials`: The batch's column `serial`; without it the rows are taken as they are now"""
-    with locked(ring := self.ring):
-        if self.learn_there(td_errors, idxs, serials): return
-        if np.ndim(idxs)==2:
-            if type(self.sampler) is Prioritized and self.sampler.learn(ring, td_errors, idxs, serials): return
-            try: td_errors,idxs,serials = steps_as_rows(td_errors, idxs, serials)
-            except ValueError as e: raise ExperienceReplayException(str(e)) from e
-        if arrays := self._as_drawn(td_errors, idxs, serials):
-            if dropped := ring.put('td_error', *arrays):
-                there = ring.holds(idxs, serials).numpy()
-                arrays,self.dropped_updates = [o[there] for o in arrays],self.dropped_updates+dropped
-            return self.sampler.update(ring, *arrays[:2])
-        td_errors,idxs,serials = self._check_td(td_errors, idxs, serials)
-        try: self.sampler.update(ring, idxs, td_errors.view(-1))
-        except ValueError as e: raise ExperienceReplayException(f'`td_errors`: {e}') from e
-        ring.put('td_error', idxs, td_errors, serials)
+    with locked(self.ring):
+        try: self._note_td(self.ring, td_errors, idxs, serials)
+        except KeyboardInterrupt: # of the column and the priorities, one may be new and the other old
+            self._note_td(self.ring, td_errors, idxs, serials)
+            raise
+
+@patch
+def _note_td(self:ExperienceReplay, ring, td_errors, idxs, serials):
+    if self.learn_there(td_errors, idxs, serials): return
+    if np.ndim(idxs)==2:
+        if type(self.sampler) is Prioritized and self.sampler.learn(ring, td_errors, idxs, serials): return
+        try: td_errors,idxs,serials = steps_as_rows(td_errors, idxs, serials)
+        except ValueError as e: raise ExperienceReplayException(str(e)) from e
+    if arrays := self._as_drawn(td_errors, idxs, serials):
+        if dropped := ring.put('td_error', *arrays):
+            there = ring.holds(idxs, serials).numpy()
+            arrays,self.dropped_updates = [o[there] for o in arrays],self.dropped_updates+dropped
+        return self.sampler.update(ring, *arrays[:2])
+    td_errors,idxs,serials = self._check_td(td_errors, idxs, serials)
+    try: self.sampler.update(ring, idxs, td_errors.view(-1))
+    except ValueError as e: raise ExperienceReplayException(f'`td_errors`: {e}') from e
+    ring.put('td_error', idxs, td_errors, serials)
 
 # %% ../../nbs/06_memory.replay.ipynb #fc859388
 @patch
@@ -370,9 +373,7 @@ def put(self:ExperienceReplay,
     - `values`: In the shape of `idxs`, followed by that of a row
     - `serials`: The batch's column `serial`; without it the rows are taken as they are now
     - returns: How many rows are gone"""
-    try:
-        check_put(name)
-        return self.ring.put(name, idxs, values, serials)
+    try: check_put(name); return self.ring.put(name, idxs, values, serials)
     except (ValueError, IndexError, KeyError) as e: raise ExperienceReplayException(e.args[0]) from e
 
 # %% ../../nbs/06_memory.replay.ipynb #32cd25f1
@@ -483,8 +484,7 @@ def _add_rows_of(self:ExperienceReplay, source, idxs, rows=None, go_on=False, **
 @patch
 def _lacking(self:ExperienceReplay, of, n):
     "Zeros for the columns for later that `n` rows of the ring `of` lack"
-    have = {f.path[0] for f in of.fields}
-    return {k: o.expand(n, *o.shape) for k,o in self.later.items() if k not in have}
+    return {k: o.expand(n, *o.shape) for k,o in self.later.items() if k not in {f.path[0] for f in of.fields}}
 
 @patch
 def _extend_apart(self:ExperienceReplay, rows, of, idxs):

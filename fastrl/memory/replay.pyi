@@ -82,6 +82,9 @@ class ExperienceReplay(OneMoment, Savable, DrawsAhead, DrawsChunks, LearnsOnDevi
     - `batch`: A `BD`, a dict, or a tuple that holds just one of them"""
         ...
 
+    def __radd__(self, batch):
+        ...
+
     def sample(self, bs: int | None=None, device: Any=None, n_batches: int | None=None):
         """`bs` rows, drawn by the sampler, and their numbers
     - `bs`: How many; `self.bs` by default
@@ -97,9 +100,6 @@ class ExperienceReplay(OneMoment, Savable, DrawsAhead, DrawsChunks, LearnsOnDevi
     @property
     def memory(self) -> BD:
         """The stored columns, in the order of the ring; `None` before the first row"""
-        ...
-
-    def __radd__(self, batch):
         ...
 
     def add(self, **row) -> ExperienceReplay:
