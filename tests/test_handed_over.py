@@ -672,3 +672,33 @@ def test_vector_steps_in_memory_that_can_only_be_read():
     use(ours, rest, range(9, 30)); use(theirs, others, range(9, 30))
     same(theirs.memory, ours.memory)
     same([e.state for e in others], [e.state for e in rest])
+
+def play(memory, eps):
+    "Episodes of environment 0 that are left off after four steps; each begins and ends with a black frame"
+    def obs(ep, t): return np.full((4,4), 10*ep+t if 0<t<4 else 0, np.uint8)
+    for ep in eps:
+        for t in range(4): memory.add(state=obs(ep, t), next_state=obs(ep, t+1), reward=ep, terminated=False, truncated=False, env_id=0)
+
+@pytest.mark.skipif('fork' not in mp.get_all_start_methods(), reason='this system cannot fork')
+@pytest.mark.parametrize('method', ['fork', pytest.param('spawn', marks=pytest.mark.long)])
+@pytest.mark.parametrize('where', ['shared','path'])
+@pytest.mark.parametrize('frames', [{},dict(frame_stack=3)], ids=['rows','frames'])
+def test_writers_one_after_another(frames, where, method, tmp_path):
+    "A worker continues the episode of the process that started it, but nobody continues a worker's: neither the next one nor that process"
+    def child(*eps):
+        p = mp.get_context(method).Process(target=play, args=(memory, eps))
+        p.start(); p.join()
+        same(p.exitcode, 0)
+    column = ((1,), torch.float32)
+    schema = dict(state=((4,4), torch.uint8), next_state=((4,4), torch.uint8), reward=column, terminated=column, truncated=column, env_id=column)
+    for ours,joined in (([],[]), ([1],[2] if method=='fork' or where=='shared' else [])): # a file that is opened begins anew
+        memory = ExperienceReplay(64, 50, 1, n_step=2, schema=schema, seed=0, **frames,
+                                  **(dict(shared=True) if where=='shared' else dict(path=tmp_path/f'{len(ours)}')))
+        play(memory, ours); child(2); child(3); play(memory, [4])
+        eps = [*ours,2,3,4]
+        same(memory['reward'][:,0].tolist(), [float(ep) for ep in eps for _ in range(4)])
+        same(memory.ring.seams.cuts, [4*i for i,ep in enumerate(eps) if i and ep not in joined])
+        if frames: same([ep for i,ep in enumerate(eps) if memory['state'][4*i].any()], joined) # else all three are black
+        batch,_ = memory.sample(500)
+        last = batch['reward'].frac()>0 # of two steps, as gamma is .99
+        same(batch['reward'][last].unique().shape[0], len(eps)+len(joined)) # two steps of each episode; and of a joined pair

@@ -212,9 +212,8 @@ def _copy_rows(self:Ring, o):
     if self.serials.sound(): return self.gather(i)
     there = self.holds(i)
     if isinstance(o, slice): return self.gather(i[there])
-    if not there.all():
-        raise IndexError(f'row {i[~there][0].item()} is half written or forgotten, '
-                         'and counts as overwritten until it is written anew')
+    if not there.all(): raise IndexError(f'row {i[~there][0].item()} is half written or forgotten, '
+                                         'and counts as overwritten until it is written anew')
     return self.gather(i)
 
 # %% ../../nbs/01_memory.ring.ipynb #28487cc0
@@ -541,16 +540,17 @@ def _without_torn(self:Ring, sampler, bs, idxs, cols, k):
 def __getstate__(self:Ring):
     with self._rows_lock: # no thread writes while the rows are copied
         now = Moment(self.serials) if self.place.shared else None # behind the rows, which are copied first
-        return dict(capacity=self.capacity, _reopened=self.serials.reopened, place=self.place.__getstate__(), now=now)
+        s = dict(_reopened=self.serials.reopened, _handed=self.serials.turn.handed(self.place.head))
+        return dict(s, capacity=self.capacity, place=self.place.__getstate__(), now=now)
 
 @patch
 def __setstate__(self:Ring, state):
     place = Place.__new__(Place)
     place.__setstate__(state['place'] if 'place' in state else state['rows']) # its former name
-    self.__dict__.update({k: v for k,v in state.items() if k not in ('rows','_reopened','now')}, place=place)
+    self.__dict__.update({k: state[k] for k in {*state}-{'rows','_reopened','_handed','now'}}, place=place)
     self._attach_serials()
     if state.get('now') and not self.place.others: at_moment(self, *state['now']) # a copy by value
-    self.serials.reopened = state['_reopened']
+    self.serials.reopened,self.serials.turn.known = state['_reopened'],state.get('_handed', 0)
     if self.place.fields and self.place.path: self.serials.opened()
 
 # %% ../../nbs/01_memory.ring.ipynb #a800104b

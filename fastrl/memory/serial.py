@@ -46,7 +46,8 @@ class Serials:
 
     def free(self):
         "Start with a lock that nobody holds"
-        self.lock,self.turn,_ = threading.RLock(),Turn(),vars(self).pop('_still', None)
+        turn = Turn(vars(self).get('turn'), self.place.head)
+        self.lock,self.turn,_ = threading.RLock(),turn,vars(self).pop('_still', None)
         self.copied = self.tells and not (self.place.path or self.place.shared and self.place.fields)
 
     @property
@@ -224,11 +225,10 @@ def pick(self:Serials,
     - `k`: How many rows
     - `rows`: Packed rows, an array, to be copied, too
     - returns: row numbers `(k,)`, serial numbers `(k,1)`, and the packed rows, one behind the other"""
-    key,first = at
     counts = stored,*_ = self.counts()
     if stored<1: raise ValueError('there are no rows to draw from yet: add some first')
-    if rows is None: idxs,serials = pick_evenly(key, first, k, *counts)
-    else: idxs,serials,rows = _pick_rows(rows, key, first, k, *counts)
+    if rows is None: idxs,serials = pick_evenly(*at, k, *counts)
+    else: idxs,serials,rows = _pick_rows(rows, *at, k, *counts)
     return from_numpy(idxs),from_numpy(serials),rows
 
 @patch
@@ -497,9 +497,9 @@ def seams(self:Serials)->Seams:
 def barrier(self:Serials)->int:
     "The row that follows nothing before it, nor does any later one"
     head = self.place.head
-    if not (head[_n_marks] or self.reopened): return head[_lone] # as nearly always
-    s = self.seams
-    return max([*s.cuts, *s.gaps, s.lone])
+    passed = self.place.others and self.turn.passed(head)
+    if not (head[_n_marks] or self.reopened or passed): return head[_lone] # as nearly always
+    return max([*(s := self.seams).cuts, *s.gaps, s.lone, passed*self.total])
 
 def _row_of(mark): return mark if mark>=0 else -1-mark # a gap before row 5 is noted as -6
 
@@ -525,7 +525,7 @@ def seams(self:Serials, s):
     if not self.place.fields: return
     with self.lock:
         self.look()
-        self.reopened = False
+        self.reopened,self.turn.known = False,self.written
         self._set_marks(sorted([*s.cuts, *(-1-o for o in s.gaps)], key=_row_of), s.lone)
         self.place.head[_several] = s.several
         if s.forgotten: self.forget(s.forgotten)
@@ -542,7 +542,7 @@ def cut(self:Serials,
     if not self.place.fields: return
     with self.lock:
         self.look()
-        self.reopened = False
+        self.reopened,self.turn.known = False,self.written
         if on: return self._cut(gap)
         marks,lone = self._noted()
         self._set_marks([o for o in marks if _row_of(o)!=self.total], lone)
@@ -588,7 +588,7 @@ def reset(self:Serials,
     except BaseException:
         count()
         raise
-    self.reopened = False
+    self.reopened,self.turn.known = False,stop
     self._set_marks([], 0) # of rows that are gone
     head[_several] = 0
     self.look()

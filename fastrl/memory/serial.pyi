@@ -21,7 +21,7 @@ class Serials:
     capacity: int | None
     reopened: Any
     lock: Any
-    turn: Turn
+    turn: Any
 
     def __init__(self, place: Place, capacity: int | None=None):
         """- `place`: Where the rows live; its head keeps the counts

@@ -30,8 +30,8 @@ def this_process()->int:
     return _here
 
 def _begin_here():
-    global _here
-    _here = _number_of(os.getpid())
+    global _here,_parent
+    _parent,_here = globals().get('_here'),_number_of(os.getpid())
 _begin_here()
 if hasattr(os, 'register_at_fork'): os.register_at_fork(after_in_child=_begin_here)
 
@@ -68,13 +68,39 @@ _patience_s = 10 # seconds that a process has to write what it began
 class Turn:
     "Which process writes rows that several processes see"
     wrote,kept = False,False # had this process its turn? Does it write more than once before another may take over?
+    known = 0 # of so many rows this process may continue the episodes, if it has not written since
+
+    def __init__(self,
+        parent=None, # The `Turn` of the process that this one was forked from
+        head=None, # Of the rows, for a `parent`
+    ):
+        """- `parent`: The `Turn` of the process that this one was forked from
+        - `head`: Of the rows, for a `parent`"""
+        if parent: self.known = parent.handed(head, _parent)
+
+    def handed(self,
+        head, # Of the rows
+        by=None, # The number of the process that gives them away; this one by default
+    )->int:
+        """Of how many rows a process that gets them now may continue the episodes: of all, if the giver wrote the last
+        - `head`: Of the rows
+        - `by`: The number of the process that gives them away; this one by default"""
+        return head[0] if head[turn_word]==(by or _here) else self.known
+
+    def passed(self,
+        head, # Of the rows; word 0 counts them
+    )->bool:
+        """Did another process write last, whose episodes this one does not continue?
+        - `head`: Of the rows; word 0 counts them"""
+        word = head[turn_word]
+        return _is_number(word) and word|_writing!=_here|_writing and head[0]!=self.known
 
     def take(self,
         head, # Of the rows; word `turn_word` is kept here
-    )->bool: # Did another process write meanwhile? What this one writes next doesn't follow those rows
+    )->bool: # Has another process `passed`? What this one writes next doesn't follow those rows
         """It is this process's turn now; an error if it was before, and one that took over is still running
         - `head`: Of the rows; word `turn_word` is kept here
-        - returns: Did another process write meanwhile? What this one writes next doesn't follow those rows"""
+        - returns: Has another process `passed`? What this one writes next doesn't follow those rows"""
         until = time.monotonic()+_patience_s
         while True:
             word = head[turn_word]
@@ -90,8 +116,8 @@ class Turn:
                 raise ValueError(f'process {_pid_of(was)} was stopped in the middle of adding rows here, and would '
                                  f'write over yours: let it continue (`kill -CONT {_pid_of(was)}`), or end it')
             elif word==_here|_writing or _change_word(np.frombuffer(head, np.int64), word, _here|_writing): break
-        again,self.wrote = self.wrote and was!=0 and not ours,True
-        return again
+        self.wrote = True
+        return was!=0 and not ours and head[0]!=self.known
 
     def done(self,
         head, # Of the rows

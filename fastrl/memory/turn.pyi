@@ -17,11 +17,28 @@ class Turn:
     """Which process writes rows that several processes see"""
     wrote: Any
     kept: Any
+    known: int
+
+    def __init__(self, parent: Any=None, head: Any=None):
+        """- `parent`: The `Turn` of the process that this one was forked from
+        - `head`: Of the rows, for a `parent`"""
+        ...
+
+    def handed(self, head, by: Any=None) -> int:
+        """Of how many rows a process that gets them now may continue the episodes: of all, if the giver wrote the last
+        - `head`: Of the rows
+        - `by`: The number of the process that gives them away; this one by default"""
+        ...
+
+    def passed(self, head) -> bool:
+        """Did another process write last, whose episodes this one does not continue?
+        - `head`: Of the rows; word 0 counts them"""
+        ...
 
     def take(self, head) -> bool:
         """It is this process's turn now; an error if it was before, and one that took over is still running
         - `head`: Of the rows; word `turn_word` is kept here
-        - returns: Did another process write meanwhile? What this one writes next doesn't follow those rows"""
+        - returns: Has another process `passed`? What this one writes next doesn't follow those rows"""
         ...
 
     def done(self, head):
