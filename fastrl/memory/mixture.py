@@ -26,15 +26,27 @@ class Mixture:
         - `bs`: Rows in a batch; by default the last memory's `bs`"""
         if not isinstance(shares, dict):
             raise ValueError(f'`shares` should be `{{memory: share, …}}`, got a {type(shares).__name__}')
-        self.memories,self.shares = [*shares],[*shares.values()]
+        self.memories = [*shares]
         if other := [type(m).__name__ for m in self.memories if not hasattr(m, 'check_warm')]:
             raise ValueError(f'`shares` should name memories, each an `ExperienceReplay`, got {", ".join(other)}')
-        numbers = all(hasattr(o, '__float__') and np.ndim(o)==0 for o in self.shares)
-        if numbers: self.shares = [*map(float, self.shares)]
-        if not (shares and numbers and min(self.shares)>=0 and abs(sum(self.shares)-1)<=1e-6): # also of NaN
-            raise ValueError(f'`shares` should be numbers from 0 that add up to 1, got {self.shares}')
+        self.shares = shares.values()
         self.bs = whole_number('bs', self.memories[-1].bs if bs is None else bs)
         self.counts(self.bs)
+
+    @property
+    def shares(self)->tuple:
+        "The share of each memory; you can set others, in the same order"
+        return tuple(vars(self)['shares'])
+    @shares.setter
+    def shares(self, shares):
+        shares = [*shares]
+        numbers = all(hasattr(o, '__float__') and np.ndim(o)==0 for o in shares)
+        if numbers: shares = [*map(float, shares)]
+        if not (shares and numbers and min(shares)>=0 and abs(sum(shares)-1)<=1e-6): # also of NaN
+            raise ValueError(f'`shares` should be numbers from 0 that add up to 1, got {shares!s:.80}')
+        if len(shares)!=len(self.memories):
+            raise ValueError(f'`shares` should be {len(self.memories)} numbers, one for each memory, got {shares}')
+        vars(self)['shares'] = shares
 
     def __len__(self)->int: return sum(map(len, self.memories))
     def __repr__(self):
@@ -130,7 +142,8 @@ def update_td(self:Mixture,
         raise ValueError(f'`td_errors` should be {(*idxs.shape,1)}, and `idxs` and `serials` as `sample` gave them, '
                          f'got {[tuple(np.shape(o)) for o in (td, idxs, serials)]}')
     starts,none = self._numbers_from(),(idxs==-1)&steps
-    of = torch.bucketize(idxs.amax(1) if steps else idxs, torch.tensor(starts[1:], device='cpu'), right=True)
+    rows = idxs.amax(1) if steps else idxs.contiguous() # else torch warns of a column `idxs[:,0]`
+    of = torch.bucketize(rows, torch.tensor(starts[1:], device='cpu'), right=True)
     def each(o): return o[of][:,None] if steps else o[of] # all steps of a sequence are of one memory
     own = torch.where(none, -1, idxs-each(torch.tensor(starts, device='cpu')))
     most = torch.tensor([len(m.ring) if serials is None else m.max_sz for m in self.memories]+[0], device='cpu')

@@ -11,12 +11,20 @@ __all__ = ['Mixture']
 class Mixture:
     """Batches that take a fixed share of their rows from each of several memories"""
     memories: Any
-    shares: Any
     bs: Any
 
     def __init__(self, shares: dict, bs: int | None=None):
         """- `shares`: `{memory: share}`, shares that add up to 1
         - `bs`: Rows in a batch; by default the last memory's `bs`"""
+        ...
+
+    @property
+    def shares(self) -> tuple:
+        """The share of each memory; you can set others, in the same order"""
+        ...
+
+    @shares.setter
+    def shares(self, shares):
         ...
 
     def __len__(self) -> int:

@@ -128,6 +128,9 @@ def belong(self:Uniform,
 def _forget_rows(self:Uniform, copied):
     "What the sampler knows is about the rows of another memory or, if `copied`, of the one that this is a copy of"
 
+def _bounded(k, default, *limits): # when it is set, too: else a memory is saved that cannot be loaded
+    return property(lambda o: vars(o).get(k, default), lambda o,v: vars(o).update({k: number_within(k, v, *limits)}))
+
 # %% ../../nbs/03_memory.sample.ipynb #d2d2da0f
 class Prioritized(Uniform):
     "Draw rows in proportion to `(|td_error|+eps)**alpha`"
@@ -154,14 +157,11 @@ class Prioritized(Uniform):
                            epsilon='eps', priority_key="memory.update_td(td_errors, idxs, batch['serial'])",
                            beta_start='beta', max_capacity='ExperienceReplay(max_sz=…, sampler=Prioritized())')
         super().__init__(seed, device)
-        for k,v in dict(beta=beta, eta=eta).items(): number_within(k, v, 0, 1)
-        number_within('beta_steps', beta_steps, 1, np.inf, 'of at least 1')
-        number_within('eps', eps, 5e-324, 1e38, 'above 0, up to 1e38')
+        number_within('beta', beta, 0, 1)
         if normalize not in ('batch','memory'):
             raise ValueError(f"`normalize` should be 'batch' or 'memory', got {normalize!r}")
         self.draws,self.seen,self.base,self.tree = 0,0,0,None # `base`: the row in slot 0
-        self.alpha,self.beta0,self.beta_steps,self.eps,self.normalize,self.eta = (
-            alpha,beta,beta_steps,eps,normalize,eta)
+        self.alpha,self.beta0,self.beta_steps,self.eps,self.normalize,self.eta = alpha,beta,beta_steps,eps,normalize,eta
 
     @property
     def alpha(self)->float:
@@ -184,8 +184,9 @@ class Prioritized(Uniform):
     @beta.setter
     def beta(self, value): self._beta = number_within('beta', value, 0, 1)
     _beta,forgotten = None,0 # what was set; rows below this one have lost their priority
-    # pickles from before sequences had priorities have no `eta`; `starts` comes with the first draw of sequences
-    eta,tree,starts,resting = .9,None,None,() # `resting`: those of other lengths
+    tree,starts,resting = None,None,() # `starts` comes with the first draw of sequences; `resting`: of other lengths
+    beta_steps = _bounded('beta_steps', 100_000, 1, np.inf, 'of at least 1')
+    eps,eta = _bounded('eps', 1e-6, 5e-324, 1e38, 'above 0, up to 1e38'),_bounded('eta', .9, 0, 1)
 
 # %% ../../nbs/03_memory.sample.ipynb #39400ace
 @patch(as_prop=True)
@@ -195,12 +196,6 @@ def settings(self:Prioritized)->dict:
                 **({} if self.eta==.9 else dict(eta=self.eta))) # memories that were saved before know no `eta`
 
 # %% ../../nbs/03_memory.sample.ipynb #a9633841
-
-@patch
-def _forget_rows(self:Prioritized, copied):
-    if copied: return # of a memory that was copied, too, it has the priorities
-    self.seen,self.base,self.forgotten,self.tree,self.starts,self.resting = 0,0,0,None,None,()
-
 @patch
 def follow(self:Prioritized, ring:Ring):
     "Give new rows the largest priority that was there before, or that of the `td_error` with which they came"
@@ -221,6 +216,11 @@ def follow(self:Prioritized, ring:Ring):
     self.tree.renew(self.seen-base, total-base, td_errors, self.alpha, self.eps)
     self._drop_forgotten(ring, total)
     self.seen = total
+
+@patch
+def _forget_rows(self:Prioritized, copied):
+    if copied: return # of a memory that was copied, too, it has the priorities
+    self.seen,self.base,self.forgotten,self.tree,self.starts,self.resting = 0,0,0,None,None,()
 
 # %% ../../nbs/03_memory.sample.ipynb #cbcc5890
 @patch

@@ -111,16 +111,16 @@ class Uniform:
 class Prioritized(Uniform):
     """Draw rows in proportion to `(|td_error|+eps)**alpha`"""
     forgotten: Any
-    eta: Any
     tree: Any
     starts: Any
     resting: Any
+    beta_steps: Any
+    eps: Any
+    eta: Any
     draws: Any
     seen: int
     base: int
     beta0: float
-    beta_steps: int
-    eps: float
     normalize: str
 
     def __init__(self, alpha: float=0.6, beta: float=0.4, beta_steps: int=100000, eps: float=1e-06, normalize: str='batch', seed: int | None=None, device: Any='cpu', eta: float=0.9):
