@@ -7,7 +7,7 @@ from fastrl.memory.disk import Saved, verify
 from fastrl.memory.episodes import EpisodeReplay, IndividualFileDataset, RingBufferDataset
 from fastrl.memory.files import FileLock, put_files
 from fastrl.memory.limit import RateLimiter
-from fastrl.memory.replay import ExperienceReplay, MemoryNotWarm
+from fastrl.memory.replay import ExperienceReplay, ExperienceReplayException, MemoryNotWarm
 from fastrl.memory.ring import Ring, locked
 from fastrl.memory.sample import Prioritized, Uniform
 from fastrl.memory.walk import Walk
@@ -697,3 +697,12 @@ def test_interrupted_update(own):
         assert torch.allclose(er.sampler.tree[:13], er['td_error'][:,0].double(), atol=1e-4), (k, met)
         if k and not met: break # the first one compiles
     assert k>60
+
+def test_interrupted_update_that_is_refused():
+    "Ctrl-C ends a program, also where an update of no rows would be an error that it goes on after"
+    er = ExperienceReplay(bs=6, max_sz=20, warmup_sz=1)+steps(0, 13)
+    for k in itertools.count(1):
+        try: met = at_line(k, ctrl_c, lambda: er.update_td(torch.ones(2, 1), [0,99]), only=('_note_td','_check_td'))[1]
+        except ExperienceReplayException: break # all lines ran
+        assert met
+    assert k>5

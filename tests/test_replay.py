@@ -1239,3 +1239,16 @@ def test_episodes_named_by_hashes(dtype, tmp_path):
     for er,free in ((joined, 9), (vector, 6)):
         er.save(tmp_path)
         assert column(ExperienceReplay.load(tmp_path).extend(named(0)), 'episode_id')[-1]==free
+
+@pytest.mark.parametrize('frames', [{}, dict(frame_stack=2)], ids=str)
+def test_no_numbers_left_for_episodes(frames):
+    "A narrow column of episode numbers that has its last one takes no episodes of another memory"
+    def of(*ids):
+        er = ExperienceReplay(max_sz=20, warmup_sz=0, **frames)
+        for i in ids: er.add(state=np.zeros((2,2), np.uint8), action=0, reward=0., next_state=np.zeros((2,2), np.uint8),
+                             terminated=True, truncated=False, env_id=0, episode_id=np.uint8(i))
+        return er
+    assert column(of(253).extend(of(9, 9, 3)), 'episode_id')==[253,255,255,254]
+    er = of(254)
+    with pytest.raises(ExperienceReplayException, match='`episode_id` should be uint8'): er.extend(of(1, 2))
+    assert column(er, 'episode_id')==[254]

@@ -13,6 +13,7 @@ __all__ = ['GymLoop', 'FirstLast', 'windows', 'ResReduce', 'show_source', 'Sourc
 
 # %% ../../nbs/05b_data.gym.ipynb #a9d9750a
 import math
+from contextlib import suppress
 from copy import deepcopy
 from types import SimpleNamespace
 import numpy as np, torch
@@ -75,6 +76,16 @@ def before_loop(self:GymLoop):
     self._begun = None # steps whose windows wait for more
     kwargs = dict(render_mode=self.mode, **self.env_kwargs) if self.mode else self.env_kwargs
     self.env = open_envs(self.env_name, self._asked, self.vectorization, self.autoreset, kwargs)
+    try: self._reset()
+    except BaseException: # the next `take` makes another one
+        with suppress(Exception): self.after_loop()
+        raise
+    self._due = None # the environments that spend their next step on a reset, if there are any
+    worker = torch.utils.data.get_worker_info()
+    self._written = StepRows(self.obs_form, self.act_form, self.n_envs, self._episodes, worker.id if worker else 0)
+
+@patch
+def _reset(self:GymLoop):
     self._mode = reset_mode(self.env)
     self.n_envs = self.env.num_envs if self._mode else 1
     self.obs_form,self.act_form = map(space_form, spaces_of(self.env), ('observation','action'))
@@ -82,15 +93,8 @@ def before_loop(self:GymLoop):
     self._shown_form = map_leaves(lambda o: [lead+o[0], o[1]], self.obs_form)
     seed = self._next_seed()
     self.env.action_space.seed(seed)
-    try:
-        with naming_the_dead(self.env): self.obs,_ = self.env.reset(seed=seed)
-        check_value(self._shown_form, self.obs)
-    except BaseException: # the next `take` makes another one
-        self.after_loop()
-        raise
-    self._due = None # the environments that spend their next step on a reset, if there are any
-    worker = torch.utils.data.get_worker_info()
-    self._written = StepRows(self.obs_form, self.act_form, self.n_envs, self._episodes, worker.id if worker else 0)
+    with naming_the_dead(self.env): self.obs,_ = self.env.reset(seed=seed)
+    check_value(self._shown_form, self.obs)
 
 @patch
 def _next_seed(self:GymLoop):

@@ -573,7 +573,7 @@ def _settle(paths, at):
 def _only_writer(at):
     "Make the folder `at` for this writer alone, and remove it in the end"
     while True:
-        at.mkdir(exist_ok=True)
+        with suppress(FileExistsError): at.mkdir() # another writer's, who may remove it any moment
         if at.is_symlink(): raise ValueError(f'{at} should be a folder of this library, and is a link: remove it')
         lock = None
         try:

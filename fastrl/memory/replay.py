@@ -11,7 +11,7 @@ __all__ = ['saved_settings', 'ExperienceReplay', 'ExperienceReplayException', 'M
 
 # %% ../../nbs/06_memory.replay.ipynb #88a93cec
 import copy
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 import numpy as np, torch
 from torch import Tensor
 from fastcore.basics import patch
@@ -278,7 +278,7 @@ def update_td(self:ExperienceReplay,
     with locked(self.ring):
         try: self._note_td(self.ring, td_errors, idxs, serials)
         except KeyboardInterrupt: # of the column and the priorities, one may be new and the other old
-            self._note_td(self.ring, td_errors, idxs, serials)
+            with suppress(Exception): self._note_td(self.ring, td_errors, idxs, serials)
             raise
 
 @patch
@@ -512,7 +512,7 @@ def extend(self:ExperienceReplay,
         ids = ring.place.columns.get(('episode_id',))
         if ids is not None: ids = ids[i.to(ring.device)]
         if ids is not None and (len(self) or self.vectors.next_episode):
-            ids = (ids.long().unique(return_inverse=True)[1]+self.vectors.free_episode(self.ring)).to(ids.dtype)
+            ids = ids.long().unique(return_inverse=True)[1]+self.vectors.free_episode(self.ring)
         self._add_rows_of(other, i, **({} if ids is None else dict(episode_id=ids)))
     return self
 

@@ -359,7 +359,7 @@ def fields_of(
     - `one`: One step, or columns with a first axis?"""
     for p,(t,py) in ts.items():
         if py and t.dtype==torch.uint64: raise ValueError(f'`{path_name(p)}` has ints of 2^63 and more, got '
-            f'{t.flatten()[0].item()}: give an array of uint64, or declare the column by a `schema`')
+            f'{t.numpy().max()}: give an array of uint64, or declare the column by a `schema`')
         if py and t.dtype==torch.int64 and (t.float().long()!=t).any(): warn_user(
             f'`{path_name(p)}` has ints that change when they are stored, as Python numbers are, in float32: give an '
             'array or tensor of ints, or declare the column by a `schema`')

@@ -157,8 +157,10 @@ def free_episode(self:VectorSteps,
     - returns: At least 1"""
     stored = ring['episode_id'] if len(ring) and ('episode_id',) in ring.place.columns else torch.zeros(1, device='cpu')
     ids,bits = stored.long(),8*stored.itemsize
-    if bits>=32: ids = ids.masked_fill(ids>=2**(bits-2), 0) # from half of what the column holds on, they may be hashes
-    return max(self.next_episode, int(ids.max())+1)
+    most = int(ids.max())
+    if bits>=32 and most>=2**(bits-2): # from half of what the column holds on, they may be hashes
+        most = int(ids.masked_fill(ids>=2**(bits-2), 0).max())
+    return max(self.next_episode, most+1, 1)
 
 @patch
 def _warn(self:VectorSteps, says):
