@@ -13,6 +13,7 @@ __all__ = ['turn_word', 'this_process', 'Turn']
 import numba, os, secrets, time
 import numpy as np
 from contextlib import contextmanager
+from fastcore.basics import patch
 from numba.extending import intrinsic
 from pathlib import Path
 from ..core import *
@@ -78,23 +79,6 @@ class Turn:
         - `head`: Of the rows, for a `parent`"""
         if parent: self.known = parent.handed(head, _parent)
 
-    def handed(self,
-        head, # Of the rows
-        by=None, # The number of the process that gives them away; this one by default
-    )->int:
-        """Of how many rows a process that gets them now may continue the episodes: of all, if the giver wrote the last
-        - `head`: Of the rows
-        - `by`: The number of the process that gives them away; this one by default"""
-        return head[0] if head[turn_word]==(by or _here) else self.known
-
-    def passed(self,
-        head, # Of the rows; word 0 counts them
-    )->bool:
-        """Did another process write last, whose episodes this one does not continue?
-        - `head`: Of the rows; word 0 counts them"""
-        word = head[turn_word]
-        return _is_number(word) and word|_writing!=_here|_writing and head[0]!=self.known
-
     def take(self,
         head, # Of the rows; word `turn_word` is kept here
     )->bool: # Has another process `passed`? What this one writes next doesn't follow those rows
@@ -119,23 +103,46 @@ class Turn:
         self.wrote = True
         return was!=0 and not ours and head[0]!=self.known
 
-    def done(self,
-        head, # Of the rows
-    ):
-        """What this process wrote is there: another one may take over
-        - `head`: Of the rows"""
-        if head[turn_word]==_here|_writing and not self.kept: head[turn_word] = _here
+# %% ../../nbs/00aa_memory.turn.ipynb #7a9e001b
+@patch
+def done(self:Turn,
+    head, # Of the rows
+):
+    """What this process wrote is there: another one may take over
+    - `head`: Of the rows"""
+    if head[turn_word]==_here|_writing and not self.kept: head[turn_word] = _here
 
-    @contextmanager
-    def keep(self,
-        head, # Of the rows
-    ):
-        """`take`, and `done` at the end of the block, whatever is written in it
-        - `head`: Of the rows"""
-        self.take(head)
-        try:
-            self.kept = True
-            yield
-        finally:
-            self.kept = False
-            self.done(head)
+@patch
+@contextmanager
+def keep(self:Turn,
+    head, # Of the rows
+):
+    """`take`, and `done` at the end of the block, whatever is written in it
+    - `head`: Of the rows"""
+    self.take(head)
+    try:
+        self.kept = True
+        yield
+    finally:
+        self.kept = False
+        self.done(head)
+
+# %% ../../nbs/00aa_memory.turn.ipynb #7a9e0019
+@patch
+def handed(self:Turn,
+    head, # Of the rows
+    by=None, # The number of the process that gives them away; this one by default
+)->int:
+    """Of how many rows a process that gets them now may continue the episodes: of all, if the giver wrote the last
+    - `head`: Of the rows
+    - `by`: The number of the process that gives them away; this one by default"""
+    return head[0] if head[turn_word]==(by or _here) else self.known
+
+@patch
+def passed(self:Turn,
+    head, # Of the rows; word 0 counts them
+)->bool:
+    """Did another process write last, whose episodes this one does not continue?
+    - `head`: Of the rows; word 0 counts them"""
+    word = head[turn_word]
+    return _is_number(word) and word|_writing!=_here|_writing and head[0]!=self.known

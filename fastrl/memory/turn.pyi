@@ -24,17 +24,6 @@ class Turn:
         - `head`: Of the rows, for a `parent`"""
         ...
 
-    def handed(self, head, by: Any=None) -> int:
-        """Of how many rows a process that gets them now may continue the episodes: of all, if the giver wrote the last
-        - `head`: Of the rows
-        - `by`: The number of the process that gives them away; this one by default"""
-        ...
-
-    def passed(self, head) -> bool:
-        """Did another process write last, whose episodes this one does not continue?
-        - `head`: Of the rows; word 0 counts them"""
-        ...
-
     def take(self, head) -> bool:
         """It is this process's turn now; an error if it was before, and one that took over is still running
         - `head`: Of the rows; word `turn_word` is kept here
@@ -43,11 +32,22 @@ class Turn:
 
     def done(self, head):
         """What this process wrote is there: another one may take over
-        - `head`: Of the rows"""
+    - `head`: Of the rows"""
         ...
 
     @contextmanager
     def keep(self, head):
         """`take`, and `done` at the end of the block, whatever is written in it
-        - `head`: Of the rows"""
+    - `head`: Of the rows"""
+        ...
+
+    def handed(self, head, by: Any=None) -> int:
+        """Of how many rows a process that gets them now may continue the episodes: of all, if the giver wrote the last
+    - `head`: Of the rows
+    - `by`: The number of the process that gives them away; this one by default"""
+        ...
+
+    def passed(self, head) -> bool:
+        """Did another process write last, whose episodes this one does not continue?
+    - `head`: Of the rows; word 0 counts them"""
         ...
