@@ -82,7 +82,7 @@ def sample(self:Mixture,
     of = self._drawn_from(bs)
     if len(folds := {(m.n_step, m.n_step and m.gamma) for _,m,_ in of})>1:
         raise ValueError(f'memories of a mixture fold alike, got {sorted(map(str, folds))} as `n_step` and `gamma`: '
-                         'set both of them')
+                         'give each memory the same')
     if n_batches is None: return self._joined([(k, *m.sample(n, device)) for k,m,n in of])
     drawn = [(k, m.sample(n, device, n_batches)) for k,m,n in of]
     return [self._joined([(k, *o[i]) for k,o in drawn]) for i in range(n_batches)]
@@ -221,3 +221,26 @@ def sample_sequences(self:Mixture,
     - returns: A batch of `(bs, burn_in+T, …)`, and numbers of its rows, -1 where there is none"""
     if T is None: raise ValueError('whole episodes of several memories have no length in common: give `T`')
     return self._joined([(k, *m.sample_sequences(n, T, pad, burn_in, device)) for k,m,n in self._drawn_from(bs)])
+
+# %% ../../nbs/02d_memory.mixture.ipynb #02d0c012
+@patch
+def put(self:Mixture,
+    name:str, # The column
+    idxs, # Row numbers as they were drawn, `(n,)` or `(bs,T)`; -1 names none
+    values, # In the shape of `idxs`, followed by that of a row
+    serials=None, # The batch's column `serial`; without it the rows are taken as they are now
+)->int: # How many rows are gone
+    """Write `values` into the rows `idxs`, each in the memory that it came from
+    - `name`: The column
+    - `idxs`: Row numbers as they were drawn, `(n,)` or `(bs,T)`; -1 names none
+    - `values`: In the shape of `idxs`, followed by that of a row
+    - `serials`: The batch's column `serial`; without it the rows are taken as they are now
+    - returns: How many rows are gone"""
+    idxs,starts = tensor_from(idxs).cpu(),self._numbers_from()
+    own = [torch.where((a<=idxs)&(idxs<b), idxs-a, -1) for a,b in zip(starts, starts[1:])]
+    of = [(m,i) for m,i in zip(self.memories, own) if (i>=0).any()]
+    if (idxs<-1).any() or (idxs>=starts[-1]).any() or serials is None and any(i.max()>=len(m.ring) for m,i in of):
+        raise ValueError(f'`idxs` should be from -1 to {starts[-1]-1}, each of a row that is stored, as `sample` gave '
+                         'them; got others, and no memory has changed')
+    for m,i in of: m.put(name, torch.full_like(i, -1), values, serials) # an error comes before any memory has changed
+    return sum(m.put(name, i, values, serials) for m,i in of)

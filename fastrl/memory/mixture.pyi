@@ -73,3 +73,12 @@ class Mixture:
     - `device`: Where the batch should be
     - returns: A batch of `(bs, burn_in+T, …)`, and numbers of its rows, -1 where there is none"""
         ...
+
+    def put(self, name: str, idxs, values, serials: Any=None) -> int:
+        """Write `values` into the rows `idxs`, each in the memory that it came from
+    - `name`: The column
+    - `idxs`: Row numbers as they were drawn, `(n,)` or `(bs,T)`; -1 names none
+    - `values`: In the shape of `idxs`, followed by that of a row
+    - `serials`: The batch's column `serial`; without it the rows are taken as they are now
+    - returns: How many rows are gone"""
+        ...
