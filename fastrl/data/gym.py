@@ -86,6 +86,7 @@ def before_loop(self:GymLoop):
 
 @patch
 def _reset(self:GymLoop):
+    "Look at the environment's spaces, and at its first observation"
     self._mode = reset_mode(self.env)
     self.n_envs = self.env.num_envs if self._mode else 1
     self.obs_form,self.act_form = map(space_form, spaces_of(self.env), ('observation','action'))

@@ -512,7 +512,7 @@ def extend(self:ExperienceReplay,
         ids = ring.place.columns.get(('episode_id',))
         if ids is not None: ids = ids[i.to(ring.device)]
         if ids is not None and (len(self) or self.vectors.next_episode):
-            ids = ids.long().unique(return_inverse=True)[1]+self.vectors.free_episode(self.ring)
+            ids = ids.long().unique(return_inverse=True)[1]+self.vectors.free_episode(self.ring) # by rank
         self._add_rows_of(other, i, **({} if ids is None else dict(episode_id=ids)))
     return self
 
