@@ -216,7 +216,7 @@ contents = {
         'tutorials/episodes_quickstart': ['tutorials/episodes_workers', 'tutorials/episodes_compose', 'tutorials/recurrent_tmaze', 'tutorials/r2d2']},
     'How-to': dict.fromkeys(f'howto/{o}' for o in ('recipes','frames','gpu','cluster','fastai','speed','sb3','minari','world_models','from_velora','from_rose','from_buffers','from_fastrl')),
     'Reference: the memory': {
-        'memory.replay': ['memory.columns', 'memory.on_device', 'memory.ahead', 'memory.stream', 'memory.limit'], 'memory.experience_replay': ['memory.updates'], 'memory.sample': ['memory.mixture', 'memory.tree', 'memory.walk', 'memory.folds', 'memory.starts', 'memory.positions'],
+        'memory.replay': ['memory.columns', 'memory.on_device', 'memory.ahead', 'memory.stream', 'memory.limit'], 'memory.experience_replay': ['memory.updates'], 'memory.sample': ['memory.mixture', 'memory.tree', 'memory.walk', 'memory.returns', 'memory.folds', 'memory.starts', 'memory.positions'],
         'memory.ring': ['memory.row', 'memory.writer', 'memory.alike', 'memory.place', 'memory.random', 'memory.tensors', 'memory.recorded', 'memory.turn', 'memory.serial', 'memory.moment', 'memory.frames', 'memory.stacks', 'memory.joins'],
         'memory.disk': ['memory.checkpoint', 'memory.saved', 'memory.manifest', 'memory.files'],
         'memory.explore': [], 'memory.check': ['pytest_plugin'], 'memory.buffer': [], 'compat': ['sb3', 'offline'], 'core': [], 'cli': []},
@@ -239,7 +239,7 @@ words = {
     'tutorials/larger_than_ram#how-much-memory-it-takes': 'memory usage; memory use; RAM', 'memory.place': 'memory mapped; shared memory; GPU', 'memory.random': 'seed; random numbers', 'memory.ahead': 'prefetch; DataLoader; pin_memory; background thread',
     'tutorials/recurrent_tmaze': 'LSTM; GRU; RNN; recurrent; DRQN; POMDP', 'tutorials/r2d2': 'R2D2; recurrent; LSTM; POMDP; stored state',
     'howto/world_models': 'DreamerV3; Dreamer; TD-MPC2; world model; model-based; latent states', 'memory.episodes': 'sequences; recurrent replay',
-    'tutorials/endings': 'terminated; truncated; done; time limit; TimeLimit; bootstrapping; autoreset', 'memory.walk': 'n-step; n-step returns', 'memory.starts': 'R2D2; prioritized sequences; eta', 'memory.stream': 'truncated backpropagation; TBPTT; continuing tasks',
+    'tutorials/endings': 'terminated; truncated; done; time limit; TimeLimit; bootstrapping; autoreset', 'memory.returns': 'n-step; n-step returns; discount', 'memory.starts': 'R2D2; prioritized sequences; eta', 'memory.stream': 'truncated backpropagation; TBPTT; continuing tasks',
     'memory.limit': 'samples per insert; rate limiter; reverb; replay ratio', 'memory.replay#burn-in-and-stored-states': 'burn-in; stored state; recurrent state',
     'memory.disk': 'save; load; checkpoint; resume; safetensors', 'memory.vector': 'vector environments; VectorEnv; AsyncVectorEnv',
     'agents.dqn': 'DQN; Double DQN; Dueling DQN; Rainbow', 'parallel': 'distributed; Dask; Ray; parallel', 'cli': 'command line; terminal',

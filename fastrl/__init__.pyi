@@ -45,6 +45,7 @@
 - `fastrl.memory.random`: Random numbers by their place in a stream, so that a compiled loop makes them where it needs them
 - `fastrl.memory.recorded`: Record what a draw gives a GPU to do, and hand it over as one piece of work from then on
 - `fastrl.memory.replay`: A replay buffer for any training loop: add steps, draw batches, update TD errors
+- `fastrl.memory.returns`: What the next few rewards of a row are worth together
 - `fastrl.memory.ring`: The one store: packed rows; when it is full, the newest replaces the oldest
 - `fastrl.memory.row`: Pack the fields of a step side by side into one row, and check every step before it is stored
 - `fastrl.memory.running`: Steps that wait until their episode ends

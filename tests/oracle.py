@@ -2,7 +2,7 @@
 
 Observations are `[episode, step]`, and episodes are numbered over all environments: each row says by itself where it
 belongs, and `did` says what the environment did there."""
-import itertools
+import itertools, math
 from types import SimpleNamespace
 import gymnasium as gym, numpy as np
 
@@ -74,11 +74,12 @@ def following(o, key, n):
     return res
 
 def folded(keys, gamma):
-    "The outcome of these steps"
+    "The outcome of these steps; `gamma` is a number, or the name of a column"
     last = did[keys[-1]]
+    worth = [did[k][gamma] if isinstance(gamma, str) else gamma for k in keys]
     return dict(next_state=[keys[0][0],keys[-1][1]+1], terminated=[last['terminated']], truncated=[last['truncated']],
-                done=[last['over']], n_steps=[len(keys)], discount=[gamma**len(keys)], action=[did[keys[0]]['action']],
-                reward=[sum(gamma**i*did[k]['reward'] for i,k in enumerate(keys))])
+                done=[last['over']], n_steps=[len(keys)], discount=[math.prod(worth)], action=[did[keys[0]]['action']],
+                reward=[sum(math.prod(worth[:i])*did[k]['reward'] for i,k in enumerate(keys))])
 
 def near(a, b): return all(abs(x-y)<=1e-5*(1+abs(y)) for x,y in zip(a, b)) and len(a)==len(b)
 

@@ -247,17 +247,19 @@ def test_exported_with_an_own_sampler(tmp_path):
     for o in (Own(2), Foreign()): eq(type(exported(tmp_path, ExperienceReplayCallback(sampler=o)).sampler), Uniform)
 
 # %% In validation
+@pytest.mark.parametrize('gamma', (.9,'worth'))
 @pytest.mark.parametrize('reward', [torch.ones(4, 1, dtype=torch.int64), torch.ones(4, 1, dtype=torch.float64), torch.ones(4)])
-def test_columns_of_validation(reward):
+def test_columns_of_validation(reward, gamma):
     "They are those of drawn batches, whatever the dtype and shape of rewards"
-    er = ExperienceReplay(bs=4, warmup_sz=1, n_step=1, gamma=.9, sampler=Prioritized())
+    er = ExperienceReplay(bs=4, warmup_sz=1, n_step=1, gamma=gamma, sampler=Prioritized())
     over = torch.ones(4, 1, dtype=torch.bool)
-    er+BD(x=torch.zeros(4, 1), reward=reward, terminated=over, truncated=~over, env_id=over.long())
+    worth = torch.full((4,), .9)
+    er+BD(x=torch.zeros(4, 1), reward=reward, worth=worth, terminated=over, truncated=~over, env_id=over.long())
     drawn,_ = er.sample()
     class See(Callback):
         def after_pred(self): self.seen = self.xb[0]
     learn = toy_learner(memory=er)
-    with learn.no_bar(): learn.get_preds(dl=[(BD(x=torch.zeros(4, 1), reward=reward),)], cbs=(see := See()), with_loss=False)
+    with learn.no_bar(): learn.get_preds(dl=[(BD(x=torch.zeros(4, 1), reward=reward, worth=worth),)], cbs=(see := See()), with_loss=False)
     for k in ('n_steps','discount','weight'): eq((see.seen[k].dtype, see.seen[k].shape), (drawn[k].dtype, drawn[k].shape))
     eq((see.seen['n_steps'].unique().item(), see.seen['weight'].unique().item()), (1, 1))
     same(see.seen['discount'].cpu(), torch.full((4,1), .9))

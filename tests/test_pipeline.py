@@ -31,7 +31,7 @@ def a_source(rng, mode, most=4, **kwargs):
 
 def a_memory(rng, **kwargs):
     settings = {**dict(bs=rng.randint(1, 9), max_sz=rng.randint(7, 60), warmup_sz=rng.randint(0, 1),
-                       n_step=rng.choice((None,1,3)), gamma=rng.choice((.5,.9,1.)), seed=rng.randrange(1000)), **kwargs}
+                       n_step=rng.choice((None,1,3)), gamma=rng.choice((.5,.9,1.,'reward','action')), seed=rng.randrange(1000)), **kwargs}
     sampler = rng.choice((Uniform, Prioritized))
     if rng.random()<.3: settings = dict(frame_stack=0, frame_margin=3*settings['max_sz'], **settings) # as many rows, should each need two
     return ExperienceReplay(sampler=sampler(), **settings), f'{sampler.__name__} {settings}'

@@ -138,6 +138,7 @@ def swap(self:ExperienceReplayCallback,
             if isinstance(cb, MixedPrecision) and cb.run: cb.after_loss() # else it stays in half precision for ever
         raise CancelBatchException from e
 
+# %% ../../nbs/06a_memory.experience_replay.ipynb #79f20cd5
 @patch
 def complete(self:ExperienceReplayCallback):
     "Give validation's rows the columns that drawn ones have, so that the same callback sets targets for both"
@@ -145,7 +146,8 @@ def complete(self:ExperienceReplayCallback):
     if not isinstance(b, dict) or 'reward' not in b: return
     def all_of(v, dtype=torch.float32):
         return torch.full((len(b['reward']), 1), v, dtype=dtype, device=b['reward'].device)
-    more = dict(n_steps=all_of(1, torch.int64), discount=all_of(er.gamma)) if er.n_step else {}
+    gamma = b[er.gamma].float().view(len(b['reward']), -1) if isinstance(er.gamma, str) else all_of(er.gamma)
+    more = dict(n_steps=all_of(1, torch.int64), discount=gamma) if er.n_step else {}
     if isinstance(er.sampler, Prioritized): more['weight'] = all_of(1)
     self.learn.xb = (BD({**more, **b}),)
 

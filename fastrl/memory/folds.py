@@ -20,7 +20,8 @@ from .place import column_rows, prefetch_row
 from .serial import number_each, pick_evenly
 from .tree import throw_at
 from .tensors import fold, fold_each, joined_rows
-from .walk import Walk, reward_of
+from .returns import each_worth, gamma_of, reward_of
+from .walk import Walk
 
 # %% ../../nbs/02ac_memory.folds.ipynb #5a9b35f5
 class Folds:
@@ -28,16 +29,16 @@ class Folds:
     def __init__(self,
         walk:Walk, # Says which row follows which
         n:int, # At most so many steps
-        gamma:float, # What a reward one step later is worth
+        gamma:float|str, # What a reward one step later is worth: a number, or the name of a column
     ):
         """- `walk`: Says which row follows which
         - `n`: At most so many steps
-        - `gamma`: What a reward one step later is worth"""
-        self.walk,self.n,self.gamma = walk,n,float(gamma)
+        - `gamma`: What a reward one step later is worth: a number, or the name of a column"""
+        self.walk,self.n,self.gamma = walk,n,gamma if isinstance(gamma, str) else float(gamma)
         self.seen = None # views of the rows, kept from draw to draw
 
     def __getstate__(self): return {**self.__dict__, 'seen':None}
-    def __repr__(self): return f'Folds(n={self.n}, gamma={self.gamma:g})'
+    def __repr__(self): return f'Folds(n={self.n}, gamma={self.gamma!r})'
 
 def folds_of(
     memory, # Has a `walk`, `n_step` and `gamma`
@@ -51,7 +52,7 @@ def folds_of(
 
 # %% ../../nbs/02ac_memory.folds.ipynb #cd75e00b
 @compiled
-def _fold_some(nxt, reward, start, rows, mask, n, gamma, at, res, numbers, steps, discount):
+def _fold_some(nxt, reward, gammas, start, rows, mask, n, at, res, numbers, steps, discount):
     "Fold the rows `at` into `res`, whose `numbers` are the same as floats"
     step,words = at.copy(),np.uint64(rows.shape[1])
     for j in range(len(at)): prefetch(nxt, at[j])
@@ -61,17 +62,17 @@ def _fold_some(nxt, reward, start, rows, mask, n, gamma, at, res, numbers, steps
             if left: step[j] = max(nxt[step[j]], 0)
             if left>1: prefetch(nxt, step[j])
     for j in range(len(at)):
-        i,k,g,s = at[j],1,gamma,nxt[at[j]]
-        last,total = i,np.float64(reward[i])
+        i,k,s = at[j],1,nxt[at[j]]
+        last,total,g = i,np.float64(reward[i]),np.float64(gammas[i])
         while k<n and s>=0:
             last = np.uint64(s)
-            total += g*reward[last] if g>0 else 0. # 0 times an infinite reward is 0 here
-            k,g,s = k+1,g*gamma,nxt[last]
+            total += g*reward[last] if g!=0 else 0. # 0 times an infinite reward is 0 here
+            k,g,s = k+1,g*gammas[last],nxt[last]
         for w in range(words): res[j,w] = rows[i,w]&~mask[w] | rows[last,w]&mask[w]
         numbers[j,start],steps[j,0],discount[j,0] = total,k,g
 
 @compiled
-def _fold(nxt, reward, start, rows, mask, n, gamma, idxs):
+def _fold(nxt, reward, gammas, start, rows, mask, n, idxs):
     "Packed rows with outcome and reward (which begins at `start`), how many steps, discount"
     check_idxs(idxs, len(nxt))
     at,res = idxs.view(np.uint64),np.empty((len(idxs), rows.shape[1]), np.int64)
@@ -79,7 +80,8 @@ def _fold(nxt, reward, start, rows, mask, n, gamma, idxs):
     some = max(32, 512//rows.shape[1]) # about 4 kB of rows come from memory side by side
     for j in range(0, len(at), some):
         k = j+some
-        _fold_some(nxt, reward, start, rows, mask, n, gamma, at[j:k], res[j:k], numbers[j:k], steps[j:k], discount[j:k])
+        to = res[j:k],numbers[j:k],steps[j:k],discount[j:k]
+        _fold_some(nxt, reward, gammas, start, rows, mask, n, at[j:k], *to)
     return res.reshape(-1),steps,discount
 
 # %% ../../nbs/02ac_memory.folds.ipynb #e4883bcc
@@ -98,7 +100,7 @@ def __call__(self:Folds,
                          'sequences are not folded')
     if ring.place.told is not None: return self.there(ring)[2](idxs)
     if not (short := self._short(ring)): return self._by_column(ring, idxs)
-    rows,steps,discount = _fold(self.walk.nxt, *short, self.n, self.gamma, idxs.numpy())
+    rows,steps,discount = _fold(self.walk.nxt, *short, self.n, idxs.numpy())
     return rows, dict(n_steps=from_numpy(steps), discount=from_numpy(discount))
 
 # %% ../../nbs/02ac_memory.folds.ipynb #6b193fe2
@@ -107,12 +109,14 @@ def _short(self:Folds, ring):
     "What the compiled loop needs of `ring`, with the walk up to its newest row; `None` if rows are too long for it"
     self.walk.follow(ring)
     if self.seen is None or self.seen[0] is not ring.place.packed: # the first time, or the ring has grown
-        place,f = ring.place,reward_of(ring)
-        one = math.prod(f.shape)==1 and f.dtype in (torch.float32, torch.float64)
+        place,f,mask = ring.place,reward_of(ring),_outcome_mask(ring, self.gamma)
+        gammas = each_worth(gamma_of(ring, self.gamma), len(place))
+        floats = {f.dtype, gammas.dtype}<={torch.float32, torch.float64}
         packed = place.array is not None and place.arrays is not None
-        fast = one and packed and ring.fields.nbytes<=8192 # longer rows torch copies faster
-        mask = _outcome_mask(ring)
-        self.seen = place.packed,(place.arrays[f.path].reshape(-1), f.start, place.array, mask) if fast else None
+        few = packed and ring.fields.nbytes<=8192 # longer rows torch copies faster
+        fast = few and floats and math.prod(f.shape)==1
+        short = (place.arrays[f.path].reshape(-1), gammas.numpy(), f.start, place.array, mask) if fast else None
+        self.seen = place.packed,short
     return self.seen[1]
 
 # %% ../../nbs/02ac_memory.folds.ipynb #ffc15279
@@ -125,10 +129,10 @@ def outcome_of(
     names = {f.path[0] for f in fields}
     return names&{'next_state','terminated','truncated','done', *(follower(o, names) for o in names)}
 
-def _outcome_mask(ring):
+def _outcome_mask(ring, gamma):
     "A packed row in which the bits of the outcome are 1"
     mask,outcome = np.zeros(ring.fields.nbytes, np.uint8),outcome_of(ring.fields)
-    if ring not in _told_of: _told_of.add(ring); _warn_of_names(ring.fields)
+    if ring not in _told_of: _told_of.add(ring); _warn_of_names(ring.fields, gamma)
     for f in ring.fields:
         if f.path[0] in outcome: mask[f.start*f.dtype.itemsize:][:math.prod(f.shape)*f.dtype.itemsize] = 255
     return mask.view(np.int64)
@@ -142,12 +146,13 @@ def _sounds_next(name, other):
     known = f'(new|after|succ|n)_?{stem}|{stem}_?(_|2|1|tp1|p1|t1|new|prime|after|nxt)'
     return stem in (*observed,'o','s','x') and re.fullmatch(known, other)
 
-def _warn_of_names(fields):
+def _warn_of_names(fields, gamma):
     "Warn where no column is known as the one after an observation, though another looks like it, or one is hidden"
     names = {f.path[0] for f in fields}
-    if len(ours := {'n_steps','discount'}&names)==1: # both are `FirstLast`'s, which mean the same
-        warn_user(f'batches of n-step returns have a column `{ours.pop()}` of their own: yours is stored, and they do '
-                  'not show it. Give it another name, or no `n_step`')
+    if len(ours := {'n_steps','discount'}-{gamma}&names)==1: # both are `FirstLast`'s, which mean the same
+        warn_user(f'batches of n-step returns have a column `{(o := ours.pop())}` of their own: yours is stored, and '
+                  'they do not show it. Give it another name, or no `n_step`'+
+                  "; if it is each step's discount, write `gamma='discount'`"*(o=='discount'))
     told = outcome_of(fields)-{'terminated','truncated','done'}
     shown = names&{*observed} or (() if told else names) # what may be an observation
     for a in fields:
@@ -165,10 +170,9 @@ def _warn_of_names(fields):
 def _by_column(self:Folds, ring, idxs):
     "The same for long rows, column by column"
     last,steps,total,discount = self.walk.fold(ring, idxs, self.n, self.gamma)
-    total = _as_rewards(total, reward_of(ring))
     outcome = outcome_of(ring.fields)
     return ([column_rows(v, last if p[0] in outcome else idxs) for p,v in ring.place.columns.items()],
-            dict(reward=total, n_steps=steps, discount=discount))
+            _as_columns(reward_of(ring), steps, total, discount))
 
 @patch
 def there(self:Folds,
@@ -179,23 +183,25 @@ def there(self:Folds,
     - returns: what the reading depends on, the tensors that it sees, and `f(idxs)` → as a call"""
     packed,nxt,columns = ring.place.packed,self.walk.next_there(ring),ring.place.columns
     if self.seen is None or self.seen[0] is not packed:
-        self.seen = packed,sent(from_numpy(_outcome_mask(ring)), ring.device),reward_of(ring)
-    n,gamma,(_,mask,f) = min(self.n, len(nxt)),self.gamma,self.seen # no run is longer
+        self.seen = packed,sent(from_numpy(_outcome_mask(ring, self.gamma)), ring.device),reward_of(ring)
+    n,gamma,(_,mask,f) = min(self.n, len(nxt)),gamma_of(ring, self.gamma),self.seen # no run is longer
     def read(idxs):
-        last,steps,total,discount = fold_each(lambda o: fold(nxt, o, idxs, n, gamma), columns[f.path])
-        cols = dict(reward=_as_rewards(total, f), n_steps=steps, discount=discount)
-        return joined_rows(packed, idxs, last, mask),cols
-    return (n,gamma),(nxt,mask),read
+        last,*sums = fold_each(lambda reward, g: fold(nxt, reward, idxs, n, g), columns[f.path], gamma)
+        return joined_rows(packed, idxs, last, mask),_as_columns(f, *sums)
+    return (n,self.gamma),(nxt,mask),read
 
-def _as_rewards(total, f): # a sum of ints is discounted, and one in half precision may be infinite
-    return total.to(torch.float64 if f.dtype is torch.float64 else torch.float32).view(-1, *f.shape)
+def _as_columns(f, steps, total, discount):
+    "What a batch has, where `f` is the field of the rewards"
+    kind = torch.float64 if f.dtype is torch.float64 else torch.float32 # of ints, too, and half precision may overflow
+    form = f.shape if discount.shape[1]>1 else (1,)
+    return dict(reward=total.to(kind).view(-1, *f.shape), n_steps=steps, discount=discount.view(-1, *form))
 
 # %% ../../nbs/02ac_memory.folds.ipynb #2d64d7d9
 
 @compiled
-def _pick_folded(nxt, reward, start, rows, mask, n, gamma, key, first, k, stored, slots, base, total):
+def _pick_folded(nxt, reward, gammas, start, rows, mask, n, key, first, k, stored, slots, base, total):
     idxs,serials = pick_evenly(key, first, k, stored, slots, base, total)
-    return idxs,serials,*_fold(nxt, reward, start, rows, mask, n, gamma, idxs)
+    return idxs,serials,*_fold(nxt, reward, gammas, start, rows, mask, n, idxs)
 
 @patch
 def evenly(self:Folds,
@@ -211,18 +217,18 @@ def evenly(self:Folds,
     - returns: row numbers, packed rows, and the columns `n_steps`, `discount` and `serial`; `None` if there are no rows, or too long ones"""
     counts = stored,*_ = ring.serials.counts()
     if not stored or not (short := self._short(ring)): return
-    idxs,serials,rows,steps,discount = _pick_folded(self.walk.nxt, *short, self.n, self.gamma, *at, k, *counts)
+    idxs,serials,rows,steps,discount = _pick_folded(self.walk.nxt, *short, self.n, *at, k, *counts)
     cols = dict(n_steps=from_numpy(steps), discount=from_numpy(discount), serial=from_numpy(serials))
     return from_numpy(idxs),rows,cols
 
 # %% ../../nbs/02ac_memory.folds.ipynb #e4c6e757
 
 @compiled
-def _throw_folded(sums, starts, key, first, bs, betas, least, nxt, reward, start, rows, mask, n, gamma,
+def _throw_folded(sums, starts, key, first, bs, betas, least, nxt, reward, gammas, start, rows, mask, n,
                   stored, slots, base, total):
     found,weights = throw_at(sums, starts, key, first, bs, betas, least)
     serials,low = number_each(found, stored, slots, base, total)
-    folded = _fold(nxt, reward, start, rows, mask, n, gamma, found if low==0 else found[:0])
+    folded = _fold(nxt, reward, gammas, start, rows, mask, n, found if low==0 else found[:0])
     return found,weights,serials,low,*folded
 
 @patch
@@ -234,7 +240,7 @@ def by_priority(self:Folds,
     - returns: `f(tree, key, first, bs, betas, least)` → as `SumTree.throw_rows`, with folded rows; `None` if rows are too long"""
     if not (short := self._short(ring)): return
     def throw(tree, key, first, bs, betas, least):
-        at,how = (key,first,bs,np.array(betas),least),(self.walk.nxt,*short,self.n,self.gamma)
+        at,how = (key,first,bs,np.array(betas),least),(self.walk.nxt,*short,self.n)
         drawn = _throw_folded(tree.sums, tree.starts, *at, *how, *ring.serials.counts())
         idxs,weight,serial,low,rows,steps,discount = drawn
         if low<0 or len(idxs)<len(weight): return

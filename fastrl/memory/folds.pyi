@@ -17,10 +17,10 @@ class Folds:
     gamma: Any
     seen: Any
 
-    def __init__(self, walk: Walk, n: int, gamma: float):
+    def __init__(self, walk: Walk, n: int, gamma: float | str):
         """- `walk`: Says which row follows which
         - `n`: At most so many steps
-        - `gamma`: What a reward one step later is worth"""
+        - `gamma`: What a reward one step later is worth: a number, or the name of a column"""
         ...
 
     def __getstate__(self):

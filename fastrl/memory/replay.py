@@ -46,7 +46,7 @@ class ExperienceReplay(OneMoment, Savable, DrawsAhead, DrawsChunks, LearnsOnDevi
         memory:BD=None, # Rows to start from, copied
         sampler=None, # Which rows are drawn: `Uniform()` by default, `Prioritized()`, or your own
         n_step:int=None, # How many single-step rows to fold into one when sampling; you can change it at any time
-        gamma:float=.99, # Discount factor, for `n_step`
+        gamma:float|str=.99, # Discount factor for `n_step`, or the name of a column that has one for each step
         seed:int=None, # Makes the draws reproducible, unless the sampler has a seed of its own
         device='cpu', # Where the rows live
         shared:bool=False, # In shared memory, where other processes see the same rows?
@@ -64,7 +64,7 @@ class ExperienceReplay(OneMoment, Savable, DrawsAhead, DrawsChunks, LearnsOnDevi
         - `memory`: Rows to start from, copied
         - `sampler`: Which rows are drawn: `Uniform()` by default, `Prioritized()`, or your own
         - `n_step`: How many single-step rows to fold into one when sampling; you can change it at any time
-        - `gamma`: Discount factor, for `n_step`
+        - `gamma`: Discount factor for `n_step`, or the name of a column that has one for each step
         - `seed`: Makes the draws reproducible, unless the sampler has a seed of its own
         - `device`: Where the rows live
         - `shared`: In shared memory, where other processes see the same rows?
@@ -109,7 +109,7 @@ def _valid(name, v, *limits, check=whole_number):
 def _check_settings(bs, max_sz, warmup_sz, sampler, n_step, gamma):
     "Raise unless a memory can work with these"
     for k,v in dict(bs=bs, max_sz=max_sz, n_step=1 if n_step is None else n_step).items(): _valid(k, v, 1, 2**62)
-    _valid('gamma', gamma, 0, 1, check=number_within)
+    if not isinstance(gamma, str): _valid('gamma', gamma, 0, 1, check=number_within)
     _valid('warmup_sz', warmup_sz, -np.inf, np.inf, 'of rows', check=number_within)
     if sampler is not None and (isinstance(sampler, type) or not all(hasattr(sampler, o) for o in ('draw','update'))):
         raise ExperienceReplayException(f'`sampler` should be like `Uniform()`, with `draw`/`update`, got {sampler!r}')

@@ -33,7 +33,7 @@ class ExperienceReplay(OneMoment, Savable, DrawsAhead, DrawsChunks, LearnsOnDevi
     max_sz: int
     warmup_sz: int
     n_step: int | None
-    gamma: float
+    gamma: float | str
     sampler: Any
     runs: Uniform
     walk: Walk
@@ -41,14 +41,14 @@ class ExperienceReplay(OneMoment, Savable, DrawsAhead, DrawsChunks, LearnsOnDevi
     dropped_updates: Any
     skipped: Any
 
-    def __init__(self, bs: int=16, max_sz: int=200, warmup_sz: int=100, memory: BD | None=None, sampler: Any=None, n_step: int | None=None, gamma: float=0.99, seed: int | None=None, device: Any='cpu', shared: bool=False, path: Any=None, schema: dict | None=None, freeze_memory: bool=False, frame_stack: int | None=None, frame_pad: str='repeat', frame_margin=0.05):
+    def __init__(self, bs: int=16, max_sz: int=200, warmup_sz: int=100, memory: BD | None=None, sampler: Any=None, n_step: int | None=None, gamma: float | str=0.99, seed: int | None=None, device: Any='cpu', shared: bool=False, path: Any=None, schema: dict | None=None, freeze_memory: bool=False, frame_stack: int | None=None, frame_pad: str='repeat', frame_margin=0.05):
         """- `bs`: Rows in a batch that is drawn
         - `max_sz`: The most rows it holds, whatever the number of environments; then the oldest are overwritten
         - `warmup_sz`: Rows that must be stored before `sample` gives any
         - `memory`: Rows to start from, copied
         - `sampler`: Which rows are drawn: `Uniform()` by default, `Prioritized()`, or your own
         - `n_step`: How many single-step rows to fold into one when sampling; you can change it at any time
-        - `gamma`: Discount factor, for `n_step`
+        - `gamma`: Discount factor for `n_step`, or the name of a column that has one for each step
         - `seed`: Makes the draws reproducible, unless the sampler has a seed of its own
         - `device`: Where the rows live
         - `shared`: In shared memory, where other processes see the same rows?

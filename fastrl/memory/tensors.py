@@ -263,37 +263,42 @@ def fold(
     reward:Tensor, # One for each row
     idxs:Tensor, # `(bs,)`
     n:int, # At most so many steps
-    gamma:float, # What a reward one step later is worth
-): # -> the last row of each `(bs,)`; how many steps, their discounted reward, `gamma` to that power: `(bs,1)`
+    gamma, # What a reward one step later is worth: a number, or one for each row
+): # -> the last row of each `(bs,)`; how many steps, their discounted reward, the product of their `gamma`: `(bs,1)`
     """As `Walk.returns`, by tensors alone
     - `nxt`: The row that follows each; below 0: none
     - `reward`: One for each row
     - `idxs`: `(bs,)`
     - `n`: At most so many steps
-    - `gamma`: What a reward one step later is worth
-    - returns: the last row of each `(bs,)`; how many steps, their discounted reward, `gamma` to that power: `(bs,1)`"""
-    last,total,g = idxs,reward[idxs].double(),gamma
-    steps,discount = torch.ones_like(idxs),torch.full_like(total, gamma)
+    - `gamma`: What a reward one step later is worth: a number, or one for each row
+    - returns: the last row of each `(bs,)`; how many steps, their discounted reward, the product of their `gamma`: `(bs,1)`"""
+    def worth(i): return gamma[i].double() if isinstance(gamma, Tensor) else gamma
+    last,steps,total = idxs,torch.ones_like(idxs),reward[idxs].double()
+    discount = torch.ones_like(total)*worth(idxs)
     for _ in range(1, n):
         step = nxt[last]
         on = step>=0
         last = torch.where(on, step, last)
-        if g>0: total = torch.where(on, total+g*reward[last].double(), total) # 0 times an infinite reward is 0 here
-        g *= gamma
-        steps,discount = steps+on,torch.where(on, g, discount)
+        counts = on&(discount!=0) # 0 times an infinite reward is 0 here
+        total = torch.where(counts, total+discount*reward[last].double(), total)
+        steps,discount = steps+on,torch.where(on, discount*worth(last), discount)
     return last,steps[:,None],total[:,None],discount.float()[:,None]
 
 # %% ../../nbs/00bb_memory.tensors.ipynb #5e0a2b02
 def fold_each(
-    f, # `f(reward)` → as `fold`, of one reward for each row
+    f, # `f(reward, gamma)` → as `fold`, of one reward for each row
     rewards:Tensor, # `(rows, …)`
-): # -> the same, with a total for each of the rewards, `(bs,k)`
+    gamma, # As `fold` takes it, or `(rows, k)`: one for each of the rewards
+): # -> the same, with a total for each of the rewards, `(bs,k)`, and a discount if each has its own
     """Fold each of several rewards of a row
-    - `f`: `f(reward)` → as `fold`, of one reward for each row
+    - `f`: `f(reward, gamma)` → as `fold`, of one reward for each row
     - `rewards`: `(rows, …)`
-    - returns: the same, with a total for each of the rewards, `(bs,k)`"""
-    last,steps,total,discount = f((each := rewards[...,None].flatten(1).unbind(1))[0])
-    return last,steps,torch.cat([total, *(f(o)[2] for o in each[1:])], 1),discount
+    - `gamma`: As `fold` takes it, or `(rows, k)`: one for each of the rewards
+    - returns: the same, with a total for each of the rewards, `(bs,k)`, and a discount if each has its own"""
+    each = rewards[...,None].flatten(1).unbind(1)
+    own = isinstance(gamma, Tensor) and gamma.ndim>1
+    last,steps,totals,discounts = zip(*map(f, each, gamma.unbind(1) if own else [gamma]*len(each)))
+    return last[0],steps[0],torch.cat(totals, 1),torch.cat(discounts, 1) if own else discounts[0]
 
 # %% ../../nbs/00bb_memory.tensors.ipynb #63e2ac52
 def joined_rows(

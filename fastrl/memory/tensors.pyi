@@ -120,21 +120,22 @@ def still_held(idxs: Tensor, serials: Tensor, n: int, base, total, oldest) -> Te
     - returns: bool"""
     ...
 
-def fold(nxt: Tensor, reward: Tensor, idxs: Tensor, n: int, gamma: float):
+def fold(nxt: Tensor, reward: Tensor, idxs: Tensor, n: int, gamma):
     """As `Walk.returns`, by tensors alone
     - `nxt`: The row that follows each; below 0: none
     - `reward`: One for each row
     - `idxs`: `(bs,)`
     - `n`: At most so many steps
-    - `gamma`: What a reward one step later is worth
-    - returns: the last row of each `(bs,)`; how many steps, their discounted reward, `gamma` to that power: `(bs,1)`"""
+    - `gamma`: What a reward one step later is worth: a number, or one for each row
+    - returns: the last row of each `(bs,)`; how many steps, their discounted reward, the product of their `gamma`: `(bs,1)`"""
     ...
 
-def fold_each(f, rewards: Tensor):
+def fold_each(f, rewards: Tensor, gamma):
     """Fold each of several rewards of a row
-    - `f`: `f(reward)` → as `fold`, of one reward for each row
+    - `f`: `f(reward, gamma)` → as `fold`, of one reward for each row
     - `rewards`: `(rows, …)`
-    - returns: the same, with a total for each of the rewards, `(bs,k)`"""
+    - `gamma`: As `fold` takes it, or `(rows, k)`: one for each of the rewards
+    - returns: the same, with a total for each of the rewards, `(bs,k)`, and a discount if each has its own"""
     ...
 
 def joined_rows(packed: Tensor, idxs: Tensor, last: Tensor, mask: Tensor) -> Tensor:

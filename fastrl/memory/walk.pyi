@@ -7,8 +7,9 @@ from typing import Any, overload
 import torch
 from torch import Tensor
 from ..core import *
-from .ring import Field, Ring
-__all__ = ['sequence_names', 'Walk', 'links', 'reward_of', 'warn_of_short', 'Runs']
+from .returns import *
+from .ring import Ring
+__all__ = ['sequence_names', 'Walk', 'links', 'warn_of_short', 'Runs']
 
 class Walk(OwnArrays):
     """By row: the next one of its episode (-1: none yet, -2: it ended), the one before (-1: it began here, -3: unknown)"""
@@ -45,20 +46,19 @@ class Walk(OwnArrays):
     - returns: row numbers `(bs, T)`, the last one repeated where there are no more, and how many steps there are `(bs,)`"""
         ...
 
-    def returns(self, reward: Tensor, idxs: Tensor, n: int, gamma: float):
+    def returns(self, reward: Tensor, idxs: Tensor, n: int, gamma):
         """Go `n` steps from each of `idxs`
-    - `reward`: One for each row
-    - `idxs`: `(bs,)`
-    - `n`: How many steps at most
-    - `gamma`: What a reward one step later is worth
-    - returns: the last row of each `(bs,)`, how many steps it is, their discounted reward, and `gamma` to that power, `(bs,1)` each"""
+    - `reward`, `idxs`, `n`, `gamma`: As the function `returns` takes them
+    - returns: as `returns`"""
         ...
 
-    def fold(self, ring: Ring, idxs: Tensor, n: int, gamma: float):
+    def fold(self, ring: Ring, idxs: Tensor, n: int, gamma):
         """Go `n` steps from each of the rows `idxs` of `ring`
     - `ring`: Whose rows they are
-    - `idxs`, `n`, `gamma`: As `returns` takes them
-    - returns: as `returns`"""
+    - `idxs`: `(bs,)`
+    - `n`: How many steps at most
+    - `gamma`: What a reward one step later is worth: a number, or the name of a column
+    - returns: as `returns`; of several rewards the total, and of as many discounts theirs, `(bs,k)`"""
         ...
 
     def next_there(self, ring: Ring) -> Tensor:
@@ -110,11 +110,6 @@ def links(chain, over, episode: Any=(), step: Any=()) -> Walk:
     - `over`: `(R,)` bool, where that ends
     - `episode`: `(R,)`, if rows have a number for it
     - `step`: Likewise"""
-    ...
-
-def reward_of(ring: Ring) -> Field:
-    """The field `reward`, if it can be summed up
-    - `ring`: Whose rows they are"""
     ...
 
 def warn_of_short(lengths, T: int):
