@@ -40,7 +40,9 @@ def one_number(
 
 def one_flag(o)->bool:
     "Does an episode end? Also in an array, a tensor or a list with one; `None` is no"
-    return o is not None and bool(one_number(o, '`terminated` or `truncated`'))
+    flag = one_number(False if o is None else o, '`terminated` or `truncated`')
+    if flag in (0, 1): return bool(flag)
+    raise ValueError(f'`terminated` or `truncated` should be a bool, or 0 or 1, got {o!r:.60}')
 
 class CopyObs(gym.ObservationWrapper):
     "Copy each observation, for environments that return the same array each time"
