@@ -11,6 +11,7 @@ __all__ = ['loop_events', 'LoopCallback', 'Source']
 
 # %% ../../nbs/05a_data.block.ipynb #7a2be13a
 import copy, os
+from contextlib import ExitStack, suppress
 from fastcore.basics import patch
 from fastcore.foundation import L
 from torch import Tensor, from_numpy
@@ -86,8 +87,15 @@ def _open_loop(self:Source):
     if self._opened_by: self._parents = [dict(vars(cb)) for cb in self.cbs]
     self._drop_block()
     self._make_rows = makers[0]
-    self('before_loop')
+    for i,cb in enumerate(self.cbs):
+        try:
+            if hasattr(cb, 'before_loop'): cb.before_loop()
+        except BaseException:
+            with suppress(Exception): self._end_loop(self.cbs[:i]) # those that have opened something
+            raise
     self._opened_by = os.getpid()
+
+# %% ../../nbs/05a_data.block.ipynb #5a0ffeea
 
 @patch
 def _drop_block(self:Source): self.block,self._arrays,self._used,self._size,self._opened_by = None,None,0,0,None
@@ -116,8 +124,7 @@ def _next_block(self:Source, n):
             self('after_block')
             self._used,self._size = 0,self.block.bs()
         except BaseException:
-            # nobody knows where the environments stand now
-            self.close()
+            with suppress(Exception): self.close() # nobody knows where the environments stand now
             raise
         if self._size: return
     raise ValueError('the callbacks made 1,000 blocks in a row without a single row: does one of them drop them all?')
@@ -152,8 +159,15 @@ def close(self:Source):
     "Close what the callbacks opened; the next `take` opens it anew"
     self.taken += 1 # as if a row were taken: the next one does not follow the last one
     try:
-        if self._opened_by==os.getpid(): self('after_loop')
+        if self._opened_by==os.getpid(): self._end_loop(self.cbs)
     finally: self._drop_block()
+
+@patch
+def _end_loop(self:Source, cbs):
+    "Run `after_loop` of each of `cbs`, also if one before it fails"
+    with ExitStack() as stack:
+        for cb in cbs[::-1]: # a stack ends with the first one
+            if hasattr(cb, 'after_loop'): stack.callback(cb.after_loop)
 
 # %% ../../nbs/05a_data.block.ipynb #3dcb5cff
 @patch

@@ -40,20 +40,26 @@ def one_number(
 
 def one_flag(o)->bool:
     "Does an episode end? Also in an array, a tensor or a list with one; `None` is no"
-    return o is not None and bool(one_number(o, '`terminated` or `truncated`'))
+    flag = one_number(False if o is None else o, '`terminated` or `truncated`')
+    if flag in (0, 1): return bool(flag)
+    raise ValueError(f'`terminated` or `truncated` should be a bool, or 0 or 1, got {o!r:.60}')
 
 class CopyObs(gym.ObservationWrapper):
     "Copy each observation, for environments that return the same array each time"
     form = None
+    def reset(self, **kwargs):
+        obs,info = super().reset(**kwargs)
+        return obs,info or {} # a vector takes no `None`
     def step(self, action):
         obs,r,te,tr,info = self.env.step(action)
         if not isinstance(r, np.ndarray) or r.size<2: r = one_number(r) # of several a callback makes one
-        return self.observation(obs),r,one_flag(te),one_flag(tr),info
+        return self.observation(obs),r,one_flag(te),one_flag(tr),info or {}
     def observation(self, obs):
         if self.form is None:
             try: self.form = space_form(self.observation_space, 'observation')
             except ValueError: self.form = () # no fixed shape: nothing to check
         check_value(self.form, obs) # processes share an array, into which gymnasium writes what does not fit
+        if type(self.form) is list: return np.array(obs).reshape(self.form[0])
         return map_leaves(np.array, obs) if isinstance(obs, (dict, tuple)) else np.array(obs)
 
 # %% ../../nbs/05ab_data.envs.ipynb #7dddcdf9

@@ -25,6 +25,9 @@ class CopyObs(gym.ObservationWrapper):
     """Copy each observation, for environments that return the same array each time"""
     form: Any
 
+    def reset(self, **kwargs):
+        ...
+
     def step(self, action):
         ...
 

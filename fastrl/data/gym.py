@@ -154,7 +154,8 @@ def _flags_of(self:GymLoop, o):
     if not self._mode: return one_flag(o)
     v,n = _on_host(o),self.n_envs
     if v.size==1: return np.full(n, one_flag(o)) # for all
-    if v.dtype.kind in 'biuf' and v.size==n: return v.reshape(n).astype(bool, copy=False)
+    known = v.dtype.kind=='b' or v.dtype.kind in 'iuf' and ((v==0)|(v==1)).all()
+    if known and v.size==n: return v.reshape(n).astype(bool, copy=False)
     raise ValueError(f'`terminated` and `truncated` should be {n} flags, got {o!r:.60}')
 
 # %% ../../nbs/05b_data.gym.ipynb #37107789
