@@ -48,10 +48,15 @@ class Mixture:
             raise ValueError(f'`shares` should be {len(self.memories)} numbers, one for each memory, got {shares}')
         vars(self)['shares'] = shares
 
+    def __setattr__(self, k, v):
+        if k in _of_each: raise AttributeError(f'a mixture has no `{k}`: set it on each of its `memories`')
+        object.__setattr__(self, k, v)
     def __len__(self)->int: return sum(map(len, self.memories))
     def __repr__(self):
         of = (f'{s:g} from {len(m):,} rows' for m,s in zip(self.memories, self.shares))
         return in_lines(f'Mixture(bs={self.bs}: {", ".join(of)})')
+
+_of_each = 'max_sz','warmup_sz','n_step','gamma','sampler'
 
 # %% ../../nbs/02d_memory.mixture.ipynb #653efa92
 @patch
@@ -78,22 +83,26 @@ def sample(self:Mixture,
     - `device`: Where the batch should be
     - `n_batches`: So many batches, drawn at once
     - returns: the batch, and numbers of its rows for `update_td`, or a list of such pairs"""
-    if n_batches is not None: whole_number('n_batches', n_batches)
-    of = self._drawn_from(bs)
+    of = self._drawn_from(bs, n_batches)
     if len(folds := {(m.n_step, m.n_step and m.gamma) for _,m,_ in of})>1:
         raise ValueError(f'memories of a mixture fold alike, got {sorted(map(str, folds))} as `n_step` and `gamma`: '
                          'give each memory the same')
-    if n_batches is None: return self._joined([(k, *m.sample(n, device)) for k,m,n in of])
-    drawn = [(k, m.sample(n, device, n_batches)) for k,m,n in of]
-    return [self._joined([(k, *o[i]) for k,o in drawn]) for i in range(n_batches)]
+    return self._all_joined([(k, m.sample(n, device, n_batches)) for k,m,n in of], n_batches)
 
 @patch
-def _drawn_from(self:Mixture, bs):
+def _drawn_from(self:Mixture, bs, n_batches):
     "Of each memory that a batch is drawn from: its place, itself, how many rows"
+    if n_batches is not None: whole_number('n_batches', n_batches)
     ns = self.counts(self.bs if bs is None else whole_number('bs', bs))
     of = [o for o in zip(range(len(ns)), self.memories, ns) if o[2]]
     for _,m,_ in of: m.check_warm() # an error comes before any memory has used random numbers
     return of
+
+@patch
+def _all_joined(self:Mixture, drawn, n_batches):
+    "The batches of what each memory has drawn: one, or a list of them"
+    if n_batches is None: return self._joined([(k, *o) for k,o in drawn])
+    return [self._joined([(k, *o[i]) for k,o in drawn]) for i in range(n_batches)]
 
 @patch
 def _joined(self:Mixture, drawn):
@@ -211,16 +220,19 @@ def sample_sequences(self:Mixture,
     pad:bool=False, # Also episodes that are shorter, filled up with zeros?
     burn_in:int=0, # Up to so many earlier steps; missing ones are zeros, `mask` False
     device=None, # Where the batch should be
-)->tuple[BD,torch.Tensor]: # A batch of `(bs, burn_in+T, …)`, and numbers of its rows, -1 where there is none
+    n_batches:int=None, # So many batches, drawn at once
+): # -> a batch of `(bs, burn_in+T, …)`, and numbers of its rows, -1 where there is none; or a list of such pairs
     """The sequences that each memory draws, one memory after the other; the column `memory` says which
     - `bs`: How many; `self.bs` by default
     - `T`: Steps in each; required
     - `pad`: Also episodes that are shorter, filled up with zeros?
     - `burn_in`: Up to so many earlier steps; missing ones are zeros, `mask` False
     - `device`: Where the batch should be
-    - returns: A batch of `(bs, burn_in+T, …)`, and numbers of its rows, -1 where there is none"""
+    - `n_batches`: So many batches, drawn at once
+    - returns: a batch of `(bs, burn_in+T, …)`, and numbers of its rows, -1 where there is none; or a list of such pairs"""
     if T is None: raise ValueError('whole episodes of several memories have no length in common: give `T`')
-    return self._joined([(k, *m.sample_sequences(n, T, pad, burn_in, device)) for k,m,n in self._drawn_from(bs)])
+    of = self._drawn_from(bs, n_batches)
+    return self._all_joined([(k, m.sample_sequences(n, T, pad, burn_in, device, n_batches)) for k,m,n in of], n_batches)
 
 # %% ../../nbs/02d_memory.mixture.ipynb #02d0c012
 @patch

@@ -4,7 +4,6 @@ You have a dataset, and an agent that now collects steps of its own. Added to th
 
 Docs: https://fastrl.github.io/fastrl/memory.mixture.html.md"""
 from typing import Any, overload
-import torch
 from ..core import *
 __all__ = ['Mixture']
 
@@ -25,6 +24,9 @@ class Mixture:
 
     @shares.setter
     def shares(self, shares):
+        ...
+
+    def __setattr__(self, k, v):
         ...
 
     def __len__(self) -> int:
@@ -64,14 +66,15 @@ class Mixture:
     - `state`: From `state_dict`"""
         ...
 
-    def sample_sequences(self, bs: int | None=None, T: int | None=None, pad: bool=False, burn_in: int=0, device: Any=None) -> tuple[BD, torch.Tensor]:
+    def sample_sequences(self, bs: int | None=None, T: int | None=None, pad: bool=False, burn_in: int=0, device: Any=None, n_batches: int | None=None):
         """The sequences that each memory draws, one memory after the other; the column `memory` says which
     - `bs`: How many; `self.bs` by default
     - `T`: Steps in each; required
     - `pad`: Also episodes that are shorter, filled up with zeros?
     - `burn_in`: Up to so many earlier steps; missing ones are zeros, `mask` False
     - `device`: Where the batch should be
-    - returns: A batch of `(bs, burn_in+T, …)`, and numbers of its rows, -1 where there is none"""
+    - `n_batches`: So many batches, drawn at once
+    - returns: a batch of `(bs, burn_in+T, …)`, and numbers of its rows, -1 where there is none; or a list of such pairs"""
         ...
 
     def put(self, name: str, idxs, values, serials: Any=None) -> int:

@@ -128,8 +128,12 @@ def belong(self:Uniform,
 def _forget_rows(self:Uniform, copied):
     "What the sampler knows is about the rows of another memory or, if `copied`, of the one that this is a copy of"
 
-def _bounded(k, default, *limits): # when it is set, too: else a memory is saved that cannot be loaded
-    return property(lambda o: vars(o).get(k, default), lambda o,v: vars(o).update({k: number_within(k, v, *limits)}))
+def _setting(k, default, *limits, check=number_within): # checked, too: what is saved has to load again
+    return property(lambda o: vars(o).get(k, default), lambda o,v: vars(o).update({k: check(k, v, *limits)}))
+
+def _batch_or_memory(k, v):
+    if isinstance(v, str) and v in ('batch','memory'): return v
+    raise ValueError(f"`{k}` should be 'batch' or 'memory', got {v!r}")
 
 # %% ../../nbs/03_memory.sample.ipynb #d2d2da0f
 class Prioritized(Uniform):
@@ -158,8 +162,6 @@ class Prioritized(Uniform):
                            beta_start='beta', max_capacity='ExperienceReplay(max_sz=…, sampler=Prioritized())')
         super().__init__(seed, device)
         number_within('beta', beta, 0, 1)
-        if normalize not in ('batch','memory'):
-            raise ValueError(f"`normalize` should be 'batch' or 'memory', got {normalize!r}")
         self.draws,self.seen,self.base,self.tree = 0,0,0,None # `base`: the row in slot 0
         self.alpha,self.beta0,self.beta_steps,self.eps,self.normalize,self.eta = alpha,beta,beta_steps,eps,normalize,eta
 
@@ -185,8 +187,9 @@ class Prioritized(Uniform):
     def beta(self, value): self._beta = number_within('beta', value, 0, 1)
     _beta,forgotten = None,0 # what was set; rows below this one have lost their priority
     tree,starts,resting = None,None,() # `starts` comes with the first draw of sequences; `resting`: of other lengths
-    beta_steps = _bounded('beta_steps', 100_000, 1, np.inf, 'of at least 1')
-    eps,eta = _bounded('eps', 1e-6, 5e-324, 1e38, 'above 0, up to 1e38'),_bounded('eta', .9, 0, 1)
+    beta_steps = _setting('beta_steps', 100_000, 1, np.inf, 'of at least 1')
+    eps,eta = _setting('eps', 1e-6, 5e-324, 1e38, 'above 0, up to 1e38'),_setting('eta', .9, 0, 1)
+    normalize = _setting('normalize', 'batch', check=_batch_or_memory)
 
 # %% ../../nbs/03_memory.sample.ipynb #39400ace
 @patch(as_prop=True)
@@ -489,13 +492,11 @@ def beside(self:Uniform, ring)->dict:
     "What the sampler keeps for each row, by name"
     return {}
 
-# %% ../../nbs/03_memory.sample.ipynb #5ebe98bd
 @patch
 def state_dict(self:Uniform)->dict:
     "The position in its stream of random numbers"
     return dict(gen=self.own().get_state(), device=self.gen.device.type, key=self.key, drawn=self.drawn)
 
-# %% ../../nbs/03_memory.sample.ipynb #cffc378d
 @patch
 def load_state_dict(self:Uniform,
     state:dict, # From `state_dict`
@@ -540,7 +541,6 @@ def beside(self:Prioritized, ring)->dict:
     if ring.total: self.follow(ring)
     return dict(priority=self.tree[:len(ring)] if self.tree else torch.zeros(0, dtype=torch.float64, device='cpu'))
 
-# %% ../../nbs/03_memory.sample.ipynb #c23e16ff
 @patch
 def state_dict(self:Prioritized)->dict:
     "The position in its stream of random numbers, and how far `beta` has come"

@@ -117,11 +117,11 @@ class Prioritized(Uniform):
     beta_steps: Any
     eps: Any
     eta: Any
+    normalize: Any
     draws: Any
     seen: int
     base: int
     beta0: float
-    normalize: str
 
     def __init__(self, alpha: float=0.6, beta: float=0.4, beta_steps: int=100000, eps: float=1e-06, normalize: str='batch', seed: int | None=None, device: Any='cpu', eta: float=0.9):
         """- `alpha`: 0 draws uniformly, 1 in proportion to the TD error
