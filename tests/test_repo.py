@@ -3,7 +3,7 @@ import ast, asyncio, builtins, gc, importlib, math, os, re, shutil, subprocess, 
 from configparser import ConfigParser
 from importlib.metadata import version
 from pathlib import Path
-import fastrl, pytest
+import fastrl, numpy as np, pytest
 from fastcore.nbio import read_nb
 
 root = Path(__file__).parent.parent
@@ -87,6 +87,19 @@ def test_recipes(tmp_path, monkeypatch):
         wait = eval(compile(code, cells[i].source.splitlines()[0], 'exec', ast.PyCF_ALLOW_TOP_LEVEL_AWAIT), {'__name__':'__main__'})
         if wait is not None: asyncio.run(wait)
         gc.collect() # the threads of ALE's vector end here: a worker that a later recipe forks would abort where it frees them
+
+def test_settings_of_papers():
+    "The memories in the table of papers can be made as they are written there, and draw as it says"
+    from fastrl import HER, EpisodeReplay, ExperienceReplay, Mixture, Prioritized, RingBufferDataset
+    table, = (o.source for o in read_nb(root/'nbs'/'howto'/'recipes.ipynb').cells if 'the memory of its paper' in o.source)
+    offline,online = (ExperienceReplay(bs=9, warmup_sz=1) for _ in range(2))
+    known = dict(vars(), math=math, reward=lambda achieved, goal, idxs: (achieved==goal).float())
+    made = [eval(f'dict({o})' if o.startswith('sampler') else o, known)
+            for o in re.findall(r'`(\w+[(=][^`]*)`', table) if not o.startswith('sample_')]
+    assert len(made)==9
+    assert online+dict(reward=np.ones(200), terminated=np.zeros(200, bool), truncated=np.zeros(200, bool), env_id=np.zeros(200))
+    how, = re.findall(r'`(sample_sequences.*?)`', table)
+    assert eval(f'online.{how}', known)[0]['reward'].shape==(9,120,1)
 
 def names(tree):
     "What the code of `tree` uses, and what it defines"
