@@ -72,8 +72,6 @@ def take(self:Source,
         n -= k
     return parts[0] if len(parts)==1 else sum(parts)
 
-# %% ../../nbs/05a_data.block.ipynb #f087b918
-
 @patch
 def _open_loop(self:Source):
     if not self.cbs:

@@ -168,7 +168,6 @@ def draw(self:ExperienceReplayCallback,
     self.tally.count(er.ring, self.drawn)
     return k
 
-# %% ../../nbs/06a_memory.experience_replay.ipynb #79f20cd6
 class Tally:
     "How often each stored row was drawn"
     def __init__(self): self.times,self.seen = np.zeros(0, np.int64),0
