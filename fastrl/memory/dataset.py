@@ -349,14 +349,14 @@ def _stack_steps(v):
 @contextmanager
 def _writing_alone(self:EpisodeDataset):
     "A context in which nobody else changes what is stored"
-    with self.lock, self.only_writer():
+    with self.lock:
         if self._draws_only: raise ValueError('a spawned process gets no evictor and no larger dataset, and can only '
                                               'draw: change episodes in the process that made this dataset')
         self.settle()
-        if self.writing is None: self.writing = self.lock_files()
-        if self.others_added: self._unsure = True
-        self.mend()
-        yield
+        if self.writing is None: self.writing = self.lock_files() # first: who is refused here does not take a turn
+        with self.only_writer():
+            if self._unsure or self.others_added: self.recover()
+            yield
 
 @patch
 @contextmanager
