@@ -10,7 +10,6 @@ Docs: https://fastrl.github.io/fastrl/memory.bank_rows.html.md"""
 __all__ = ['per_row', 'BankRows', 'BankLock', 'number_names', 'number_episodes', 'saved_layout', 'join_saved']
 
 # %% ../../nbs/05p_memory.bank_rows.ipynb #a42867fa
-import os, threading, weakref
 import numpy as np, torch
 from fastcore.basics import patch
 from ..core import *
@@ -18,6 +17,7 @@ from .forms import *
 from .ring import Ring
 from .row import nest
 from .seen import Seen, row_spans, some_spans
+from .turn import own_locks
 
 # %% ../../nbs/05p_memory.bank_rows.ipynb #a1e80ff3
 per_row = dict(form=torch.int32, source=torch.int32, episode=torch.int64) # each row has these besides its experience
@@ -264,17 +264,9 @@ def of_state(cls:BankRows,
     return res
 
 # %% ../../nbs/05p_memory.bank_rows.ipynb #5a7e0005
-_bank_locks = weakref.WeakSet()
-
 class BankLock:
     "Lets one thread at a time write a bank"
-    def __init__(self):
-        self.free()
-        _bank_locks.add(self)
-
-    def free(self):
-        "Start with a lock that nobody holds"
-        self.rlock = threading.RLock()
+    def __init__(self): own_locks(self, 'rlock')
     def __reduce__(self): return BankLock, ()
 
     def beside(self,
@@ -283,10 +275,6 @@ class BankLock:
         """Both locks, in the order in which to take them
         - `other`: Another `BankLock`, or the same"""
         return sorted((self.rlock, other.rlock), key=id)
-
-def _free_bank_locks():
-    for o in _bank_locks: o.free()
-if hasattr(os, 'register_at_fork'): os.register_at_fork(after_in_child=_free_bank_locks)
 
 # %% ../../nbs/05p_memory.bank_rows.ipynb #36cd65b6
 def number_names(

@@ -148,13 +148,8 @@ class BankRows:
 
 class BankLock:
     """Lets one thread at a time write a bank"""
-    rlock: Any
 
     def __init__(self):
-        ...
-
-    def free(self):
-        """Start with a lock that nobody holds"""
         ...
 
     def __reduce__(self):

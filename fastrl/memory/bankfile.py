@@ -390,9 +390,13 @@ def banks_gone(
 def bank_about(
     path:Path, # A file
 )->dict: # With `id`, `date`, `total`; in our files also `n`, `session_id`, `max_size`, `sources` and `spans`
-    """What a file says of the bank in it; `None` if it holds none, or is damaged
+    """What a file says of the bank in it; `None` if it holds none, is damaged, or cannot be read
     - `path`: A file
     - returns: With `id`, `date`, `total`; in our files also `n`, `session_id`, `max_size`, `sources` and `spans`"""
+    try: return _about_in(path)
+    except OSError: return
+
+def _about_in(path):
     if not path.is_file() or path.suffix=='.new': return # it is being written
     try:
         if _is_safetensors(path): return _head_about(path)
@@ -402,7 +406,7 @@ def bank_about(
         if about := _tail_about(path.read_bytes()): return about
         if b'Experience' in head or head==_empty_pickle and path.name.startswith('experience_bank_'): # ROSE's
             return _about_foreign(path, path.read_bytes())
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError): return # it is something else
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError): return # it is something else
 
 _empty_pickle = pickle.dumps([])
 
@@ -423,7 +427,11 @@ def free_path(
     """`path`, or the same name with the first number that makes it free
     - `ours`: Called with what `bank_about` says of the bank there: may it be replaced?"""
     numbered = (path.with_name(f'{path.stem}.{i}{path.suffix}') if i else path for i in itertools.count())
-    return next(o for o in numbered if not (about := bank_about(o)) or ours(about))
+    return next(o for o in numbered if _is_free(o, ours))
+
+def _is_free(path, ours):
+    try: return not (about := _about_in(path)) or ours(about)
+    except OSError: return False # it may be anybody's
 
 # %% ../../nbs/05l_memory.bankfile.ipynb #b1a0c011
 def put_named(

@@ -99,7 +99,7 @@ def banks_gone(path: Path) -> int:
     ...
 
 def bank_about(path: Path) -> dict:
-    """What a file says of the bank in it; `None` if it holds none, or is damaged
+    """What a file says of the bank in it; `None` if it holds none, is damaged, or cannot be read
     - `path`: A file
     - returns: With `id`, `date`, `total`; in our files also `n`, `session_id`, `max_size`, `sources` and `spans`"""
     ...

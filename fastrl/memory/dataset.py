@@ -11,7 +11,7 @@ __all__ = ['dataset_words', 'stored_as', 'FieldType', 'device_or_cpu', 'fit_sche
            'is_fifo', 'EpisodeDataset']
 
 # %% ../../nbs/05d_memory.dataset.ipynb #2c715ae5
-import copy, heapq, threading
+import copy, heapq
 from abc import ABC, abstractmethod
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
@@ -24,6 +24,7 @@ from torch.utils.data._utils.collate import default_collate_fn_map
 from ..core import *
 from .row import check_column, check_names, fields_of, fits, like, nest, tensors_of
 from .table import Table, age_of
+from .turn import own_locks
 
 # %% ../../nbs/05d_memory.dataset.ipynb #3c931c44
 @dataclass(frozen=True)
@@ -152,9 +153,9 @@ class EpisodeDataset(IterableDataset):
         self.max_episodes = min(self.capacity, whole_number('max_episodes', self.capacity if max_episodes is None
                                                      else max_episodes))
         self.table = Table(self.table_slots, **where)
-        self.lock,self.writing,self.other,self._refill = threading.RLock(),None,None,None
-        self._fields,self._flat,self._unsure = None,None,False # was an `add_episode` interrupted?
-        self._changes = self.table.changes # at the end of our last one
+        own_locks(self, 'lock')
+        self.writing = self.other = self._refill = self._fields = self._flat = None
+        self._unsure,self._changes = False,self.table.changes # was an `add_episode` interrupted? At the end of the last
         self._queue,self._entry = [],{} # of a `ScoreEvictor`: scores and ages, lowest first; the entry of each age
 
     @property
@@ -247,8 +248,7 @@ def share_table(self:EpisodeDataset):
     if (old := self.table).place.others: return
     new = Table(old.slots, shared=True)
     new.array[:] = old.array
-    self.table = new
-    old.oldest = old.end # who has drawn from it draws again
+    self.table,old.oldest = new,old.end # who has drawn from it draws again
 
 # %% ../../nbs/05d_memory.dataset.ipynb #c9fde3f5
 @patch
@@ -349,14 +349,14 @@ def _stack_steps(v):
 @contextmanager
 def _writing_alone(self:EpisodeDataset):
     "A context in which nobody else changes what is stored"
-    with self.lock, self.only_writer():
+    with self.lock:
         if self._draws_only: raise ValueError('a spawned process gets no evictor and no larger dataset, and can only '
                                               'draw: change episodes in the process that made this dataset')
         self.settle()
-        if self.writing is None: self.writing = self.lock_files()
-        if self.others_added: self._unsure = True
-        self.mend()
-        yield
+        if self.writing is None: self.writing = self.lock_files() # first: who is refused here does not take a turn
+        with self.only_writer():
+            if self._unsure or self.others_added: self.recover()
+            yield
 
 @patch
 @contextmanager
@@ -444,8 +444,7 @@ def _tidy(self:EpisodeDataset, n):
         self.move_steps(line[0], t.next, line[1]) # to positions that no entry has
         t.line(t.end)[:] = t.next,*line[1:]
         if self.scored: self._entry[age_of(line)] = t.end
-        t.next += line[1]
-        t.end += 1
+        t.next,t.end = t.next+line[1],t.end+1
         t.line(t.oldest)[1] = 0
         t.trim()
 
@@ -537,7 +536,8 @@ def __getstate__(self:EpisodeDataset):
 
 @patch
 def __setstate__(self:EpisodeDataset, state):
-    self.__dict__.update(state, lock=threading.RLock(), _refill=None, writing=None)
+    own_locks(self, 'lock')
+    self.__dict__.update(state, _refill=None, writing=None)
 
 # %% ../../nbs/05d_memory.dataset.ipynb #f116bcf6
 @patch

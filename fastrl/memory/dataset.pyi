@@ -82,7 +82,6 @@ class EpisodeDataset(IterableDataset):
     evictor: Any
     max_episodes: Any
     table: Table
-    lock: Any
     writing: Any
     other: Any
 

@@ -13,6 +13,7 @@ __all__ = ['log', 'episode_file', 'episode_files', 'episode_head', 'check_episod
 # %% ../../nbs/05g_memory.episode_files.ipynb #98a25046
 import errno, io, itertools, json, logging, math, os, pickle, re, stat, time, warnings, zipfile, zlib
 from collections import Counter
+from contextlib import nullcontext
 from multiprocessing.context import get_spawning_popen
 from pathlib import Path
 import numpy as np, torch
@@ -22,6 +23,7 @@ from ..core import *
 from .dataset import EpisodeDataset, FieldType, dataset_words
 from .files import FileLock, LoadError, checksum, file_dtypes, read_meta, read_tensors, sync, write_tensors
 from .slots import new_block
+from .turn import Turn, this_process
 
 # %% ../../nbs/05g_memory.episode_files.ipynb #fbfc7dbc
 log = logging.getLogger('fastrl.memory.episodes')
@@ -246,6 +248,7 @@ def _read_at(path, begins, at, k, spans, data):
 # %% ../../nbs/05g_memory.episode_files.ipynb #b9c4bc6f
 class IndividualFileDataset(EpisodeDataset):
     "Episodes in files, one each; `get_loader` batches them, a plain `DataLoader` needs `batch_size=None`"
+    _turn = None,None # the process that added an episode, and its `Turn`
     def __init__(self,
         capacity:int, # The most steps
         directory='individual_file_dataset', # Made if need be; existing episodes are taken over
@@ -346,6 +349,13 @@ def lock_files(self:IndividualFileDataset):
     if more := self.not_seen(): raise ValueError(more)
     for o in self.directory.glob('*.new'): o.unlink(missing_ok=True) # a killed writer had begun them
     return lock
+
+@patch
+def only_writer(self:IndividualFileDataset):
+    "A context in which no other process adds an episode; an error if a forked one, which has the lock, has taken over"
+    if not (place := self.table.place).shared: return nullcontext()
+    if self._turn[0]!=this_process(): self._turn = this_process(),Turn()
+    return self._turn[1].keep(place.head)
 
 @patch
 def not_seen(self:IndividualFileDataset)->str:

@@ -77,6 +77,10 @@ class IndividualFileDataset(EpisodeDataset):
         """Become the one that writes to the folder"""
         ...
 
+    def only_writer(self):
+        """A context in which no other process adds an episode; an error if a forked one, which has the lock, has taken over"""
+        ...
+
     def not_seen(self) -> str:
         """In words: episodes that came by another process; `''` without"""
         ...

@@ -12,7 +12,7 @@ __all__ = ['ReplayBuffer', 'EpisodeReplay', 'saved_episodes', 'episode_problems'
            'concat', 'log']
 
 # %% ../../nbs/06d_memory.episodes.ipynb #63e465a6
-import copy, os, threading
+import copy, os
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -35,6 +35,7 @@ from .row import nest, schema_fields, torch_dtype
 from .running import Running, dones_of, flags_of, lead_of, resume_running
 from .slots import Slots
 from .table import Table
+from .turn import own_locks
 from .vector import TakesVectors, VectorSteps, array_of, rewards_for, with_more
 
 # %% ../../nbs/06d_memory.episodes.ipynb #1236e57a
@@ -108,7 +109,8 @@ class EpisodeReplay(TakesVectors, Savable, _EpisodeNames):
 
 @patch
 def __setstate__(self:EpisodeReplay, state):
-    self.__dict__.update(state, lock=threading.RLock(), adding=threading.RLock())
+    self.__dict__.update(state)
+    own_locks(self, 'lock', 'adding')
     self._drawing = self._rng = None # once `sample` has begun: an iterator over `loader`, and what it draws from
     self.__dict__.setdefault('vectors', VectorSteps()) # each with a `Running` of its own
     if self.__dict__.pop('_ended', None) in (None, self._ended): return

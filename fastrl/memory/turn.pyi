@@ -6,7 +6,7 @@ Docs: https://fastrl.github.io/fastrl/memory.turn.html.md"""
 from typing import Any, overload
 from contextlib import contextmanager
 from ..core import *
-__all__ = ['turn_word', 'this_process', 'Turn']
+__all__ = ['turn_word', 'this_process', 'Turn', 'own_locks']
 turn_word: int
 
 def this_process() -> int:
@@ -51,3 +51,9 @@ class Turn:
         """Did another process write last, whose episodes this one does not continue?
     - `head`: Of the rows; word 0 counts them"""
         ...
+
+def own_locks(o, *names):
+    """Give `o` locks that one thread at a time may hold, and new ones in a forked process
+    - `o`: Any object
+    - `*names`: Of attributes"""
+    ...
