@@ -315,7 +315,7 @@ def test_no_setting(kw):
     "Counts are whole numbers of at least 1"
     with refused(f'`{next(iter(kw))}` should be'): ExperienceReplay(**kw)
 
-@pytest.mark.parametrize('gamma', [-.1, 2., float('nan'), None, [.9]])
+@pytest.mark.parametrize('gamma', [-.1, 2., float('nan'), None, [.9], '.9', ''])
 def test_no_gamma(gamma):
     "A discount factor lies between 0 and 1"
     with refused('`gamma` should be a number from 0 to 1, or name a column, got'): ExperienceReplay(gamma=gamma)
