@@ -247,6 +247,14 @@ def test_exported_with_an_own_sampler(tmp_path):
     for o in (Own(2), Foreign()): eq(type(exported(tmp_path, ExperienceReplayCallback(sampler=o)).sampler), Uniform)
 
 # %% In validation
+def validated(er, rows):
+    "Rows of a validation as the model and its loss see them"
+    class See(Callback):
+        def after_pred(self): self.seen = self.xb[0]
+    learn = toy_learner(memory=er)
+    with learn.no_bar(): learn.get_preds(dl=[(rows,)], cbs=(see := See()), with_loss=False)
+    return see.seen
+
 @pytest.mark.parametrize('gamma', (.9,'worth'))
 @pytest.mark.parametrize('reward', [torch.ones(4, 1, dtype=torch.int64), torch.ones(4, 1, dtype=torch.float64), torch.ones(4)])
 def test_columns_of_validation(reward, gamma):
@@ -256,13 +264,31 @@ def test_columns_of_validation(reward, gamma):
     worth = torch.full((4,), .9)
     er+BD(x=torch.zeros(4, 1), reward=reward, worth=worth, terminated=over, truncated=~over, env_id=over.long())
     drawn,_ = er.sample()
-    class See(Callback):
-        def after_pred(self): self.seen = self.xb[0]
-    learn = toy_learner(memory=er)
-    with learn.no_bar(): learn.get_preds(dl=[(BD(x=torch.zeros(4, 1), reward=reward, worth=worth),)], cbs=(see := See()), with_loss=False)
-    for k in ('n_steps','discount','weight'): eq((see.seen[k].dtype, see.seen[k].shape), (drawn[k].dtype, drawn[k].shape))
-    eq((see.seen['n_steps'].unique().item(), see.seen['weight'].unique().item()), (1, 1))
-    same(see.seen['discount'].cpu(), torch.full((4,1), .9))
+    seen = validated(er, BD(x=torch.zeros(4, 1), reward=reward, worth=worth))
+    for k in ('n_steps','discount','weight'): eq((seen[k].dtype, seen[k].shape), (drawn[k].dtype, drawn[k].shape))
+    eq((seen['n_steps'].unique().item(), seen['weight'].unique().item()), (1, 1))
+    same(seen['discount'].cpu(), torch.full((4,1), .9))
+
+@pytest.mark.parametrize('name', ('discount','worth'))
+@pytest.mark.parametrize('reward,form,dtype', (((), (), torch.float64), ((1,), (), torch.float32), ((1,), (1,), torch.bool),
+                                               ((2,2), (1,), torch.float16), ((2,2), (4,), torch.float32)))
+def test_discounts_of_validation(reward, form, name, dtype):
+    "A column that `gamma` names is shown as drawn rows show it, one of the name `discount`, too"
+    er,over = ExperienceReplay(bs=4, warmup_sz=1, n_step=1, gamma=name, seed=0),torch.ones(4, 1, dtype=torch.bool)
+    rows = BD(x=torch.zeros(4, 1), reward=torch.zeros(4, *reward), discount=torch.full((4,1), 7.), terminated=over, truncated=~over,
+              env_id=over.long()) | {name:torch.rand(4, *form).to(dtype)}
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore') # of a column that the batch's own `discount` hides
+        drawn,idxs = (er+rows).sample(40)
+    seen = validated(er, rows)
+    same(drawn['discount'], seen['discount'].cpu()[idxs])
+
+@pytest.mark.parametrize('worth', (None, torch.ones(4, 2), torch.ones(4, dtype=torch.complex64), dict(x=torch.ones(4))))
+def test_validation_without_discounts(worth):
+    "The error names the column"
+    er,rows = ExperienceReplay(warmup_sz=1, n_step=1, gamma='worth'),BD(x=torch.zeros(4, 1), reward=torch.zeros(4, 3))
+    with expect_fail(Exception, contains="names the column 'worth', and validation's rows need it"):
+        validated(er, rows if worth is None else rows | dict(worth=worth))
 
 # %% Stopped and resumed
 class Killed(Exception): pass

@@ -175,7 +175,7 @@ def test_a_property_of_ones_own_says_what_it_lacks():
     with pytest.raises(AttributeError, match="'Uniform' object has no attribute 'kept'"): Mine().share
 
 def test_a_capacity_where_bs_stands():
-    assert [o[:15] for o,_ in warned(lambda: ExperienceReplay(10_000))[1]]==['`bs` is 10000, ']
+    assert [o[:37] for o,_ in warned(lambda: ExperienceReplay(10_000))[1]]==['`bs`, the first argument, is 10000, a']
     assert not warned(lambda: ExperienceReplay(10_000, 100_000))[1]
 
 def test_the_replay_buffer_of_others():

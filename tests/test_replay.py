@@ -315,10 +315,10 @@ def test_no_setting(kw):
     "Counts are whole numbers of at least 1"
     with refused(f'`{next(iter(kw))}` should be'): ExperienceReplay(**kw)
 
-@pytest.mark.parametrize('gamma', [-.1, 2., float('nan'), 'x'])
+@pytest.mark.parametrize('gamma', [-.1, 2., float('nan'), None, [.9], '.9', ''])
 def test_no_gamma(gamma):
     "A discount factor lies between 0 and 1"
-    with refused('`gamma` should be'): ExperienceReplay(gamma=gamma)
+    with refused('`gamma` should be a number from 0 to 1, or name a column, got'): ExperienceReplay(gamma=gamma)
 
 @pytest.mark.parametrize('bs', [0, -1, 2.5, 'cpu', True])
 def test_no_batch_size(bs):

@@ -368,7 +368,7 @@ class FirstLast(LoopCallback):
         gamma:float=.99 # What a reward one step later is worth
     ):
         """- `gamma`: What a reward one step later is worth"""
-        if not 0<=gamma<=1:
+        if isinstance(gamma, str) or not 0<=gamma<=1:
             raise ValueError(f'`gamma` should be a number from 0 to 1, got {gamma!r}: how many steps a row spans is '
                              '`GymLoop(steps_count=…)`')
         self.gamma = gamma

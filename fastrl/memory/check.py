@@ -8,13 +8,13 @@ Docs: https://fastrl.github.io/fastrl/memory.check.html.md"""
 
 # %% auto #0
 __all__ = ['known_mistakes', 'tiny_cases', 'all_columns', 'Mistake', 'NotThere', 'case', 'check_memory', 'tiny_steps',
-           'following', 'expected', 'new_memory', 'arrays', 'drawn', 'first', 'fed', 'rows_of', 'same', 'joints_of',
-           'Trial', 'check_rows', 'check_time_limit', 'check_terminal', 'check_last_state', 'check_write_cursor',
-           'check_overwritten', 'check_episodes', 'check_environments', 'check_aliasing', 'after_update', 'frequent',
-           'check_late_priorities', 'random_states', 'check_random_state']
+           'following', 'expected', 'new_memory', 'steps_for', 'arrays', 'drawn', 'first', 'fed', 'rows_of', 'same',
+           'joints_of', 'Trial', 'check_rows', 'check_time_limit', 'check_terminal', 'check_last_state',
+           'check_write_cursor', 'check_overwritten', 'check_episodes', 'check_environments', 'check_aliasing',
+           'after_update', 'frequent', 'check_late_priorities', 'random_states', 'check_random_state']
 
 # %% ../../nbs/07_memory.check.ipynb #173f0ef1
-import inspect, random, sys, warnings
+import inspect, math, random, sys, warnings
 from functools import cached_property
 from types import SimpleNamespace
 import numpy as np
@@ -79,13 +79,14 @@ def following(steps, s):
     return next((k for k in range(s+1, len(steps)) if steps[k]['env_id']==steps[s]['env_id']), -1)
 
 def expected(steps, s, n=1, gamma=1): # -> (how the last step ends, were there fewer than `n`?, columns)
-    """What `n` of `steps`, from `s` on, hold as one row
+    """What `n` of `steps`, from `s` on, hold as one row; `gamma` is a number, or names what is in each step
     - returns: (how the last step ends, were there fewer than `n`?, columns)"""
     run = [s]
     while len(run)<n and (nxt := following(steps, run[-1])) not in (None,-1): run.append(nxt)
     last,after = steps[run[-1]],following(steps, run[-1])
     over = 'truncated' if last['truncated'] else 'terminated'
-    reward = sum(gamma**k*steps[o]['reward'] for k,o in enumerate(run))
+    worth = [steps[o][gamma] if isinstance(gamma, str) else gamma for o in run]
+    reward = sum(math.prod(worth[:k])*steps[o]['reward'] for k,o in enumerate(run))
     return ('newest' if after==-1 else over if after is None else 'inside'), len(run)<n, dict(
         action=steps[s]['action'], reward=reward, next_state=last['next_state'][0],
         terminated=last['terminated'], truncated=last['truncated'])
@@ -95,6 +96,12 @@ def new_memory(make, cap, lengths):
     "A memory for so many environments, and how many rows it keeps"
     memory = make(cap, n_envs=len(lengths)) if 'n_envs' in inspect.signature(make).parameters else make(cap)
     return memory,getattr(memory, 'capacity', cap)
+
+def steps_for(memory, lengths):
+    "`tiny_steps`; with a column of discounts, if `gamma` of the `memory` names one"
+    steps,gamma = tiny_steps(lengths),getattr(memory, 'gamma', 1)
+    for s,o in enumerate(steps if isinstance(gamma, str) else ()): o.setdefault(gamma, (s%4+1)/4)
+    return steps
 
 def arrays(step): return {k: np.array(v, np.float32) if isinstance(v, list) else v for k,v in step.items()}
 
@@ -114,7 +121,8 @@ def fed(make, cases, several): # -> (memory, its capacity, the steps so far, the
     - returns: (memory, its capacity, the steps so far, their serials by state, all that in words)"""
     for cap,lengths in cases:
         if (len(lengths)>1)!=several: continue
-        (memory,cap),steps = new_memory(make, cap, lengths),tiny_steps(lengths)
+        memory,cap = new_memory(make, cap, lengths)
+        steps = steps_for(memory, lengths)
         serials = {o['state'][0]: s for s,o in enumerate(steps)}
         for n,step in enumerate(steps, 1):
             memory.add(**arrays(step))
@@ -256,7 +264,7 @@ def check_aliasing(trial):
     marks = {-7777: 'keep the arrays that it is given', -8888: 'give out its own arrays'}
     for cap,lengths in trial.cases:
         (memory,_),buffer = new_memory(trial.make, cap, lengths),np.zeros((2,2), np.float32) # one buffer for all steps
-        for n,step in enumerate(tiny_steps(lengths), 1):
+        for n,step in enumerate(steps_for(memory, lengths), 1):
             buffer[:] = step['state'],step['next_state']
             memory.add(**{**step, 'state':buffer[0], 'next_state':buffer[1]})
             buffer[:] = -7777
@@ -274,7 +282,8 @@ def check_aliasing(trial):
 def after_update(make, late): # -> its state; the states drawn then, and which rows have that error
     """Give one row of a batch a huge TD error: at once, or `late`, when all rows are overwritten
     - returns: its state; the states drawn then, and which rows have that error"""
-    (memory,n),steps,huge = new_memory(make, 5, (3,)),tiny_steps((3,)),1e6
+    (memory,n),huge = new_memory(make, 5, (3,)),1e6
+    steps = steps_for(memory, (3,))
     if not hasattr(memory, 'update_td'): raise NotThere('it has no `update_td`')
     for o in steps[:n]: memory.add(**arrays(o))
     batch,idxs = drawn(memory)
@@ -309,8 +318,8 @@ def random_states():
 @case
 def check_random_state(trial):
     "Draws do not use the global random state"
-    (memory,n),steps = new_memory(trial.make, 12, (3,)),tiny_steps((3,))
-    for o in steps[:n]: memory.add(**arrays(o))
+    memory,n = new_memory(trial.make, 12, (3,))
+    for o in steps_for(memory, (3,))[:n]: memory.add(**arrays(o))
     memory.sample() # which may import a library
     before = random_states()
     for _ in range(10): memory.sample()

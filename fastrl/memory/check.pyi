@@ -4,7 +4,7 @@ The mistakes of a replay memory are silent: the loss goes down, the agent just l
 
 Docs: https://fastrl.github.io/fastrl/memory.check.html.md"""
 from typing import Any, overload
-__all__ = ['known_mistakes', 'tiny_cases', 'all_columns', 'Mistake', 'NotThere', 'case', 'check_memory', 'tiny_steps', 'following', 'expected', 'new_memory', 'arrays', 'drawn', 'first', 'fed', 'rows_of', 'same', 'joints_of', 'Trial', 'check_rows', 'check_time_limit', 'check_terminal', 'check_last_state', 'check_write_cursor', 'check_overwritten', 'check_episodes', 'check_environments', 'check_aliasing', 'after_update', 'frequent', 'check_late_priorities', 'random_states', 'check_random_state']
+__all__ = ['known_mistakes', 'tiny_cases', 'all_columns', 'Mistake', 'NotThere', 'case', 'check_memory', 'tiny_steps', 'following', 'expected', 'new_memory', 'steps_for', 'arrays', 'drawn', 'first', 'fed', 'rows_of', 'same', 'joints_of', 'Trial', 'check_rows', 'check_time_limit', 'check_terminal', 'check_last_state', 'check_write_cursor', 'check_overwritten', 'check_episodes', 'check_environments', 'check_aliasing', 'after_update', 'frequent', 'check_late_priorities', 'random_states', 'check_random_state']
 
 class Mistake(AssertionError):
     """A memory did something wrong"""
@@ -37,12 +37,16 @@ def following(steps, s):
     ...
 
 def expected(steps, s, n=1, gamma=1):
-    """What `n` of `steps`, from `s` on, hold as one row
+    """What `n` of `steps`, from `s` on, hold as one row; `gamma` is a number, or names what is in each step
     - returns: (how the last step ends, were there fewer than `n`?, columns)"""
     ...
 
 def new_memory(make, cap, lengths):
     """A memory for so many environments, and how many rows it keeps"""
+    ...
+
+def steps_for(memory, lengths):
+    """`tiny_steps`; with a column of discounts, if `gamma` of the `memory` names one"""
     ...
 
 def arrays(step):

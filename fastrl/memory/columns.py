@@ -8,8 +8,9 @@ Docs: https://fastrl.github.io/fastrl/memory.columns.html.md"""
 
 # %% auto #0
 __all__ = ['other_words', 'other_places', 'draw_words', 'sequence_words', 'other_names', 'given_once', 'as_column', 'as_flags',
-           'as_rows', 'later_columns', 'with_later', 'check_put', 'row_schema', 'schema_data', 'kept_schema', 'ring_of',
-           'one_row', 'as_meant', 'warn_of_rest', 'what_came', 'refuse_positions', 'OtherNames', 'Columns']
+           'as_rows', 'later_columns', 'with_later', 'check_put', 'names_column', 'row_schema', 'schema_data',
+           'kept_schema', 'ring_of', 'one_row', 'as_meant', 'warn_of_rest', 'what_came', 'refuse_positions',
+           'OtherNames', 'Columns']
 
 # %% ../../nbs/05o_memory.columns.ipynb #e6b73aa0
 import numpy as np, torch
@@ -123,6 +124,16 @@ def check_put(
         why = f'`{name}` says which row follows which, and stays as it is: add the changed steps as new rows'
     else: return
     raise ValueError(why)
+
+# %% ../../nbs/05o_memory.columns.ipynb #05a0b002
+def names_column(
+    v, # A setting
+)->bool:
+    """Is it a word, and no number in quotes?
+    - `v`: A setting"""
+    if not isinstance(v, str) or not v.strip(): return False
+    try: float(v); return False
+    except ValueError: return True
 
 # %% ../../nbs/05o_memory.columns.ipynb #95cb37c9
 def row_schema(

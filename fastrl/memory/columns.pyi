@@ -5,7 +5,7 @@ A reward of shape `(n,)` minus a value of shape `(n,1)` is an `(n,n)` matrix, an
 Docs: https://fastrl.github.io/fastrl/memory.columns.html.md"""
 from typing import Any, overload
 from ..core import *
-__all__ = ['other_words', 'other_places', 'draw_words', 'sequence_words', 'other_names', 'given_once', 'as_column', 'as_flags', 'as_rows', 'later_columns', 'with_later', 'check_put', 'row_schema', 'schema_data', 'kept_schema', 'ring_of', 'one_row', 'as_meant', 'warn_of_rest', 'what_came', 'refuse_positions', 'OtherNames', 'Columns']
+__all__ = ['other_words', 'other_places', 'draw_words', 'sequence_words', 'other_names', 'given_once', 'as_column', 'as_flags', 'as_rows', 'later_columns', 'with_later', 'check_put', 'names_column', 'row_schema', 'schema_data', 'kept_schema', 'ring_of', 'one_row', 'as_meant', 'warn_of_rest', 'what_came', 'refuse_positions', 'OtherNames', 'Columns']
 
 def as_column(v):
     """One number per row as a column
@@ -40,6 +40,11 @@ def with_later(rows: dict, zeros: dict) -> dict:
 def check_put(name: str):
     """Raise if a change of this column in some rows would change others
     - `name`: The column that is to be overwritten"""
+    ...
+
+def names_column(v) -> bool:
+    """Is it a word, and no number in quotes?
+    - `v`: A setting"""
     ...
 
 def row_schema(schema: dict) -> dict:

@@ -13,7 +13,7 @@ __all__ = ['refused', 'ExperienceReplayCallback', 'Tally', 'stateful', 'Resume',
            'test_same']
 
 # %% ../../nbs/06a_memory.experience_replay.ipynb #713c7814
-import copy
+import copy, math
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -146,10 +146,20 @@ def complete(self:ExperienceReplayCallback):
     if not isinstance(b, dict) or 'reward' not in b: return
     def all_of(v, dtype=torch.float32):
         return torch.full((len(b['reward']), 1), v, dtype=dtype, device=b['reward'].device)
-    gamma = b[er.gamma].float().view(len(b['reward']), -1) if isinstance(er.gamma, str) else all_of(er.gamma)
-    more = dict(n_steps=all_of(1, torch.int64), discount=gamma) if er.n_step else {}
-    if isinstance(er.sampler, Prioritized): more['weight'] = all_of(1)
-    self.learn.xb = (BD({**more, **b}),)
+    if er.n_step and not {'n_steps','discount'}<=b.keys(): # with both, `FirstLast` has folded them
+        discount = _discount_of(b, er.gamma) if isinstance(er.gamma, str) else all_of(er.gamma)
+        b = {**b, 'n_steps':all_of(1, torch.int64), 'discount':discount}
+    if isinstance(er.sampler, Prioritized): b = {'weight':all_of(1), **b}
+    self.learn.xb = (BD(b),)
+
+def _discount_of(b, name):
+    "The column `name` of validation's rows, as drawn rows show it as `discount`"
+    col,form = b.get(name),b['reward'].shape[1:]
+    k,own = math.prod(form),math.prod(col.shape[1:]) if isinstance(col, torch.Tensor) and not col.is_complex() else 0
+    if own not in {1,k}-{0}: raise ExperienceReplayException(
+        f"`gamma` names the column {name!r}, and validation's rows need it, too, with a real number for each row"
+        +f' or {k} of them'*(k>1)+f'; got {BD(b)}')
+    return col.float().reshape(len(col), *(form if own>1 else (1,)))
 
 @patch
 def draw(self:ExperienceReplayCallback,

@@ -109,7 +109,7 @@ def _valid(name, v, *limits, check=whole_number):
 def _check_settings(bs, max_sz, warmup_sz, sampler, n_step, gamma):
     "Raise unless a memory can work with these"
     for k,v in dict(bs=bs, max_sz=max_sz, n_step=1 if n_step is None else n_step).items(): _valid(k, v, 1, 2**62)
-    if not isinstance(gamma, str): _valid('gamma', gamma, 0, 1, check=number_within)
+    if not names_column(gamma): _valid('gamma', gamma, 0, 1, 'from 0 to 1, or name a column', check=number_within)
     _valid('warmup_sz', warmup_sz, -np.inf, np.inf, 'of rows', check=number_within)
     if sampler is not None and (isinstance(sampler, type) or not all(hasattr(sampler, o) for o in ('draw','update'))):
         raise ExperienceReplayException(f'`sampler` should be like `Uniform()`, with `draw`/`update`, got {sampler!r}')
