@@ -69,7 +69,8 @@ class ReplayBuffer:
         if str(device)=='auto': device = 'cuda' if torch.cuda.is_available() else 'cpu'
         self.device,self.buffer_size = torch.device(device),max(buffer_size//n_envs, 1)
         self.optimize_memory_usage = optimize_memory_usage
-        self.handle_timeout_termination,self.n_steps,self.gamma = handle_timeout_termination,n_steps,gamma
+        self.handle_timeout_termination,self.n_steps = handle_timeout_termination,whole_number('n_steps', n_steps)
+        self.gamma = number_within('gamma', gamma, 0, 1)
         self.sb3_draws |= seed is np.random
         if self.sb3_draws and sampler is not None:
             raise ValueError('with `seed=np.random` steps are drawn evenly, as SB3 draws them; '

@@ -35,8 +35,8 @@ class ReplayBuffer:
     buffer_size: Any
     optimize_memory_usage: bool
     handle_timeout_termination: bool
-    n_steps: int
-    gamma: float
+    n_steps: Any
+    gamma: Any
     drawn: Any
 
     def __init__(self, buffer_size: int, observation_space, action_space, device: Any='auto', n_envs: int=1, optimize_memory_usage: bool=False, handle_timeout_termination: bool=True, n_steps: int=1, gamma: float=0.99, sampler: Any=None, seed: int | None=None):

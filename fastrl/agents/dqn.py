@@ -122,6 +122,7 @@ class DQN(Callback):
         - `fast`: Make these in a tight loop, of which other callbacks hear nothing?"""
         if target_every is not None: whole_number('target_every', target_every)
         whole_number('updates_per_batch', updates_per_batch)
+        number_within('gamma', gamma, 0, 1)
         if not 0<tau<=1: raise ValueError(f'`tau` should be above 0 and at most 1, got {tau}')
         self.gamma,self.double,self.tau,self.target_every,self.updates_per_batch,self.updates,self.target = (
             gamma,double,tau,target_every,updates_per_batch,0,None)
