@@ -58,6 +58,7 @@
 - `fastrl.memory.starts`: Draw sequences of steps by the TD errors of their steps
 - `fastrl.memory.stream`: Consecutive chunks of episodes, with the state carried from one batch to the next
 - `fastrl.memory.table`: Which episodes are stored, and which sequences of them make the next batch
+- `fastrl.memory.td_errors`: Which rows a learner's answer is for, and whether it can be stored
 - `fastrl.memory.tensors`: The compiled loops of a draw once more, as tensor operations, for rows that live on a GPU
 - `fastrl.memory.tree`: Draw by priority among a million rows, and change priorities, in microseconds
 - `fastrl.memory.turn`: One process at a time adds rows that several processes see; a second one gets an error

@@ -702,7 +702,7 @@ def test_interrupted_update_that_is_refused():
     "Ctrl-C ends a program, also where an update of no rows would be an error that it goes on after"
     er = ExperienceReplay(bs=6, max_sz=20, warmup_sz=1)+steps(0, 13)
     for k in itertools.count(1):
-        try: met = at_line(k, ctrl_c, lambda: er.update_td(torch.ones(2, 1), [0,99]), only=('_note_td','_check_td'))[1]
+        try: met = at_line(k, ctrl_c, lambda: er.update_td(torch.ones(2, 1), [0,99]), only=('_note_td','checked_td'))[1]
         except ExperienceReplayException: break # all lines ran
         assert met
     assert k>5

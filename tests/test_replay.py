@@ -577,7 +577,7 @@ def numbered():
 
 i3 = tensor([0,1,2])
 wrong_updates = dict(few_td=(torch.ones(2,1), i3, 2), complex=(torch.ones(3,1)*1j, i3, 3), deep_idxs=(torch.ones(3), i3[:,None,None], 3),
-                     flat_td=(torch.ones(3), i3, 3), few_serials=(torch.ones(3,1), i3, 2),
+                     few_flat_td=(torch.ones(2), i3, 3), few_serials=(torch.ones(3,1), i3, 2),
                      no_row=(torch.ones(3,1), tensor([0,1,99]), 3), float_idxs=(torch.ones(3,1), i3.float(), 3))
 @pytest.mark.parametrize('td,idxs,n', wrong_updates.values(), ids=wrong_updates)
 def test_wrong_update_with_serials(numbered, td, idxs, n):
@@ -586,6 +586,27 @@ def test_wrong_update_with_serials(numbered, td, idxs, n):
     before = cloned(er)
     with refused(): er.update_td(td, idxs, serials[:n])
     same(er.memory, before)
+
+@pytest.mark.parametrize('sampler', (Uniform,Prioritized))
+def test_update_by_batch(sampler):
+    "A batch alone says which rows it has: as row numbers and serials do, for rows and sequences, also when it comes late"
+    def more(a, b):
+        t = np.arange(a, b)
+        return dict(reward=t, terminated=t%4==3, truncated=np.zeros(b-a, bool), env_id=np.zeros(b-a))
+    both = [ExperienceReplay(bs=6, max_sz=9, warmup_sz=1, sampler=sampler(seed=0), seed=0, memory=more(0, 7)) for _ in range(2)]
+    (a,b),rng,drawn,at = both,random.Random(0),[],7
+    for k in range(400):
+        drawn.append([o.sample() if k%2 else o.sample_sequences(4, T=3, pad=True) for o in both])
+        if rng.random()<.5:
+            for o in both: o+more(at, at+2)
+            at += 2
+        (batch,idxs),(same_batch,_) = drawn.pop(rng.randrange(len(drawn))) if len(drawn)>5 or rng.random()<.5 else drawn.pop()
+        td = torch.tensor([rng.random() for _ in range(idxs.numel())]).view(idxs.shape)
+        a.update_td(td if idxs.ndim==2 else td[:,None], idxs, batch['serial'])
+        b.update_td(td, same_batch) # of rows also `(n,)`
+        same((a['td_error'], a.dropped_updates), (b['td_error'], b.dropped_updates))
+    assert a.dropped_updates>50
+    with refused('by their column `serial`'): a.update_td(torch.ones(9, 1), a.memory)
 
 def test_odd_updates(numbered):
     "A gradient is left behind, other dtypes are converted, and -1 counts from the end"

@@ -14,6 +14,7 @@ import numpy as np, torch
 from fastcore.basics import patch
 from ..core import *
 from .ring import locked
+from .td_errors import rows_of_batch
 
 # %% ../../nbs/02d_memory.mixture.ipynb #7618ed56
 class Mixture:
@@ -136,14 +137,16 @@ def _column(name, cols):
 @patch
 def update_td(self:Mixture,
     td_errors, # `(n,1)`, one for each row; of sequences `(bs,T)` or `(bs,T,1)`
-    idxs, # `(n,)` or `(bs,T)`, the numbers that came with the batch; -1 names none
-    serials=None, # The batch's column `serial`; without it the rows are taken as they are now
+    idxs, # The batch; or the numbers that came with it, `(n,)` or `(bs,T)`, -1 names none
+    serials=None, # With numbers: the batch's column `serial`; without it the rows are taken as they are now
 ):
     """Store the TD error of each row in the memory that it came from
     - `td_errors`: `(n,1)`, one for each row; of sequences `(bs,T)` or `(bs,T,1)`
-    - `idxs`: `(n,)` or `(bs,T)`, the numbers that came with the batch; -1 names none
-    - `serials`: The batch's column `serial`; without it the rows are taken as they are now"""
+    - `idxs`: The batch; or the numbers that came with it, `(n,)` or `(bs,T)`, -1 names none
+    - `serials`: With numbers: the batch's column `serial`; without it the rows are taken as they are now"""
+    if isinstance(idxs, dict): idxs,serials = self._rows_of(idxs)
     td,idxs = tensor_from(td_errors).detach(),tensor_from(idxs).cpu()
+    if td.ndim==idxs.ndim==1: td = td[:,None]
     if serials is not None: serials = tensor_from(serials).cpu()
     steps = idxs.ndim==2
     if (idxs.ndim not in (1,2) or td.shape!=(*idxs.shape,1) and not (steps and td.shape==idxs.shape)
@@ -163,6 +166,17 @@ def update_td(self:Mixture,
     for k in of.unique().tolist():
         at = of==k
         self.memories[k].update_td(td[at.to(td.device)], own[at], serials if serials is None else serials[at])
+
+@patch
+def _rows_of(self:Mixture, batch):
+    "The numbers of the rows of a batch, and their serial numbers"
+    if 'memory' not in batch: raise ValueError(
+        f'a batch of a mixture says in its column `memory` where rows are from; got one with {list(batch)}')
+    of,idxs = tensor_from(batch['memory'])[...,0],-1
+    for k,(m,start) in enumerate(zip(self.memories, self._numbers_from())):
+        own,serials = rows_of_batch(m.ring, batch)
+        idxs = torch.where((of==k)&(own>=0), own+start, idxs)
+    return idxs,serials
 
 # %% ../../nbs/02d_memory.mixture.ipynb #17a98a32
 @patch
@@ -238,16 +252,17 @@ def sample_sequences(self:Mixture,
 @patch
 def put(self:Mixture,
     name:str, # The column
-    idxs, # Row numbers as they were drawn, `(n,)` or `(bs,T)`; -1 names none
+    idxs, # The batch; or row numbers as they were drawn, `(n,)` or `(bs,T)`, -1 names none
     values, # In the shape of `idxs`, followed by that of a row
-    serials=None, # The batch's column `serial`; without it the rows are taken as they are now
+    serials=None, # With numbers: the batch's column `serial`; without it the rows are taken as they are now
 )->int: # How many rows are gone
     """Write `values` into the rows `idxs`, each in the memory that it came from
     - `name`: The column
-    - `idxs`: Row numbers as they were drawn, `(n,)` or `(bs,T)`; -1 names none
+    - `idxs`: The batch; or row numbers as they were drawn, `(n,)` or `(bs,T)`, -1 names none
     - `values`: In the shape of `idxs`, followed by that of a row
-    - `serials`: The batch's column `serial`; without it the rows are taken as they are now
+    - `serials`: With numbers: the batch's column `serial`; without it the rows are taken as they are now
     - returns: How many rows are gone"""
+    if isinstance(idxs, dict): idxs,serials = self._rows_of(idxs)
     idxs,starts = tensor_from(idxs).cpu(),self._numbers_from()
     own = [torch.where((a<=idxs)&(idxs<b), idxs-a, -1) for a,b in zip(starts, starts[1:])]
     of = [(m,i) for m,i in zip(self.memories, own) if (i>=0).any()]

@@ -52,8 +52,8 @@ class Mixture:
     def update_td(self, td_errors, idxs, serials: Any=None):
         """Store the TD error of each row in the memory that it came from
     - `td_errors`: `(n,1)`, one for each row; of sequences `(bs,T)` or `(bs,T,1)`
-    - `idxs`: `(n,)` or `(bs,T)`, the numbers that came with the batch; -1 names none
-    - `serials`: The batch's column `serial`; without it the rows are taken as they are now"""
+    - `idxs`: The batch; or the numbers that came with it, `(n,)` or `(bs,T)`, -1 names none
+    - `serials`: With numbers: the batch's column `serial`; without it the rows are taken as they are now"""
         ...
 
     def state_dict(self, last: bool=False) -> list:
@@ -80,8 +80,8 @@ class Mixture:
     def put(self, name: str, idxs, values, serials: Any=None) -> int:
         """Write `values` into the rows `idxs`, each in the memory that it came from
     - `name`: The column
-    - `idxs`: Row numbers as they were drawn, `(n,)` or `(bs,T)`; -1 names none
+    - `idxs`: The batch; or row numbers as they were drawn, `(n,)` or `(bs,T)`, -1 names none
     - `values`: In the shape of `idxs`, followed by that of a row
-    - `serials`: The batch's column `serial`; without it the rows are taken as they are now
+    - `serials`: With numbers: the batch's column `serial`; without it the rows are taken as they are now
     - returns: How many rows are gone"""
         ...

@@ -27,8 +27,8 @@ from .ring import Ring, locked
 from .row import batch_len, tensors_of
 from .sample import *
 from .serial import telling
-from .starts import steps_as_rows
 from .stream import DrawsChunks
+from .td_errors import *
 from .vector import TakesVectors, VectorSteps
 from .walk import Runs, Walk
 
@@ -267,79 +267,43 @@ def _extend_to_full(self:ExperienceReplay, rows, **how):
 # %% ../../nbs/06_memory.replay.ipynb #58441b04
 @patch
 def update_td(self:ExperienceReplay,
-    td_errors, # `(n,1)`, one for each row; of sequences `(bs,T)` or `(bs,T,1)`
-    idxs, # `(n,)` or `(bs,T)`, the numbers that came with the batch; -1 names none
-    serials:Tensor=None, # The batch's column `serial`; without it the rows are taken as they are now
+    td_errors, # `(n,1)` or `(n,)`, one for each row; of sequences `(bs,T)` or `(bs,T,1)`
+    idxs, # The batch; or the numbers that came with it, `(n,)` or `(bs,T)`, -1 names none
+    serials:Tensor=None, # With numbers: the batch's column `serial`; without it the rows are taken as they are now
 ):
-    """Store the TD error of each row in `idxs` that was not overwritten
-    - `td_errors`: `(n,1)`, one for each row; of sequences `(bs,T)` or `(bs,T,1)`
-    - `idxs`: `(n,)` or `(bs,T)`, the numbers that came with the batch; -1 names none
-    - `serials`: The batch's column `serial`; without it the rows are taken as they are now"""
-    with locked(self.ring):
-        try: self._note_td(self.ring, td_errors, idxs, serials)
+    """Store the TD error of each row that was not overwritten
+    - `td_errors`: `(n,1)` or `(n,)`, one for each row; of sequences `(bs,T)` or `(bs,T,1)`
+    - `idxs`: The batch; or the numbers that came with it, `(n,)` or `(bs,T)`, -1 names none
+    - `serials`: With numbers: the batch's column `serial`; without it the rows are taken as they are now"""
+    with locked(ring := self.ring):
+        try:
+            if isinstance(idxs, dict): idxs,serials = rows_of_batch(ring, idxs)
+            self._note_td(ring, td_errors, idxs, serials)
+        except ValueError as e: raise ExperienceReplayException(str(e)) from e
         except KeyboardInterrupt: # of the column and the priorities, one may be new and the other old
-            with suppress(Exception): self._note_td(self.ring, td_errors, idxs, serials)
+            with suppress(Exception): self._note_td(ring, td_errors, idxs, serials)
             raise
 
 @patch
 def _note_td(self:ExperienceReplay, ring, td_errors, idxs, serials):
     if self.learn_there(td_errors, idxs, serials): return
+    s,usual = self.sampler,None
     if np.ndim(idxs)==2:
-        if type(self.sampler) is Prioritized and self.sampler.learn(ring, td_errors, idxs, serials): return
-        try: td_errors,idxs,serials = steps_as_rows(td_errors, idxs, serials)
-        except ValueError as e: raise ExperienceReplayException(str(e)) from e
-    if arrays := self._as_drawn(td_errors, idxs, serials):
-        if dropped := ring.put('td_error', *arrays):
+        if type(s) is Prioritized and s.learn(ring, td_errors, idxs, serials): return
+        td_errors,idxs,serials = steps_as_rows(td_errors, idxs, serials)
+    if type(s) in (Uniform, Prioritized): usual = as_drawn(ring, td_errors, idxs, serials)
+    if usual:
+        if dropped := ring.put('td_error', *usual):
             there = ring.holds(idxs, serials).numpy()
-            arrays,self.dropped_updates = [o[there] for o in arrays],self.dropped_updates+dropped
-        return self.sampler.update(ring, *arrays[:2])
-    td_errors,idxs,serials = self._check_td(td_errors, idxs, serials)
-    try: self.sampler.update(ring, idxs, td_errors.view(-1))
-    except ValueError as e: raise ExperienceReplayException(f'`td_errors`: {e}') from e
+            usual,self.dropped_updates = [o[there] for o in usual],self.dropped_updates+dropped
+        return s.update(ring, *usual[:2])
+    n = len(ring) # which fixes `total`
+    if serials is not None: n = self.max_sz # they tell what is gone
+    td_errors,idxs,serials,dropped = checked_td(ring, n, td_errors, idxs, serials)
+    self.dropped_updates += dropped
+    try: s.update(ring, idxs, td_errors.view(-1))
+    except ValueError as e: raise ValueError(f'`td_errors`: {e}') from e
     ring.put('td_error', idxs, td_errors, serials)
-
-# %% ../../nbs/06_memory.replay.ipynb #fc859388
-@patch
-def _as_drawn(self:ExperienceReplay, td_errors, idxs, serials):
-    "The arrays of the usual update, which nothing can refuse; `None` if this is another"
-    if type(td_errors) is np.ndarray: td_errors = tensor_from(td_errors)
-    if not (type(td_errors) is type(idxs) is type(serials) is Tensor and td_errors.is_cpu and idxs.is_cpu
-            and serials.is_cpu and not td_errors.requires_grad and td_errors.dtype in (torch.float32, torch.float64)
-            and idxs.dtype is serials.dtype is torch.int64 and type(self.sampler) in (Uniform, Prioritized)
-            and self.ring.place.arrays): return
-    i,td,s = idxs.numpy(),td_errors.float().numpy(),serials.numpy()
-    if i.ndim==1 and td.shape==(len(i),1)==s.shape and _all_usable(i, td[:,0], len(self.ring)): return i,td,s
-
-@compiled
-def _all_usable(idxs, td_errors, n):
-    "Are these numbers of rows, and finite TD errors?"
-    for j in range(len(idxs)):
-        if not (0<=idxs[j]<n and abs(td_errors[j])<1e29): return False # of these each power is finite
-    return len(idxs)>0
-
-# %% ../../nbs/06_memory.replay.ipynb #fb8d8fe2
-@patch
-def _check_td(self:ExperienceReplay, td_errors, idxs, serials):
-    "The TD errors and numbers of the rows that are still there"
-    ring,n = self.ring,(self.max_sz, len(self.ring))[serials is None] # `len` fixes `total`; serials tell what is gone
-    if not n: raise ExperienceReplayException('there are no rows yet whose TD error could be noted')
-    try: idxs = row_numbers(idxs, n).to(ring.device)
-    except (IndexError, TypeError, ValueError) as e:
-        if isinstance(idxs, dict): e = 'they are the second of the pair that `sample` gives, got its batch'
-        raise ExperienceReplayException(f'`idxs`: {e}') from None
-    td_errors = tensor_from(td_errors).detach().as_subclass(Tensor)
-    if not torch.can_cast(td_errors.dtype, torch.float32):
-        raise ExperienceReplayException(f'`td_errors` should be real numbers, got {td_errors.dtype}')
-    if idxs.ndim!=1:
-        raise ExperienceReplayException(f'`idxs` should be (n,), as `sample` gives them, got {tuple(idxs.shape)}')
-    if td_errors.shape!=(len(idxs),1):
-        raise ExperienceReplayException(f'`td_errors` should be {(len(idxs),1)}, one for each of `idxs`, got '
-                                        f'{tuple(td_errors.shape)}'+': write `td_errors[:,None]`'*(td_errors.ndim==1))
-    td_errors = td_errors.to(ring.device, next(f.dtype for f in ring.fields if f.name=='td_error'))
-    try: there = ring.holds(idxs, serials)
-    except ValueError as e: raise ExperienceReplayException(str(e)) from e
-    self.dropped_updates += int((~there).sum())
-    return td_errors[there],idxs[there],None if serials is None else tensor_from(serials).reshape(-1)[there.cpu()]
 
 # %% ../../nbs/06_memory.replay.ipynb #adcb39a4
 @patch(as_prop=True)
@@ -363,17 +327,20 @@ def cut(self:ExperienceReplay)->ExperienceReplay:
 @patch
 def put(self:ExperienceReplay,
     name:str, # The column
-    idxs, # Row numbers as they were drawn, `(n,)` or `(bs,T)`; -1 names none
+    idxs, # The batch; or row numbers as they were drawn, `(n,)` or `(bs,T)`, -1 names none
     values, # In the shape of `idxs`, followed by that of a row
-    serials=None, # The batch's column `serial`; without it the rows are taken as they are now
+    serials=None, # With numbers: the batch's column `serial`; without it the rows are taken as they are now
 )->int: # How many rows are gone
     """Write `values` into the rows `idxs` that were not overwritten
     - `name`: The column
-    - `idxs`: Row numbers as they were drawn, `(n,)` or `(bs,T)`; -1 names none
+    - `idxs`: The batch; or row numbers as they were drawn, `(n,)` or `(bs,T)`, -1 names none
     - `values`: In the shape of `idxs`, followed by that of a row
-    - `serials`: The batch's column `serial`; without it the rows are taken as they are now
+    - `serials`: With numbers: the batch's column `serial`; without it the rows are taken as they are now
     - returns: How many rows are gone"""
-    try: check_put(name); return self.ring.put(name, idxs, values, serials)
+    try:
+        check_put(name)
+        if isinstance(idxs, dict): idxs,serials = rows_of_batch(self.ring, idxs)
+        return self.ring.put(name, idxs, values, serials)
     except (ValueError, IndexError, KeyError) as e: raise ExperienceReplayException(e.args[0]) from e
 
 # %% ../../nbs/06_memory.replay.ipynb #32cd25f1

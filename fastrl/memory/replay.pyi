@@ -14,6 +14,7 @@ from .on_device import LearnsOnDevice
 from .ring import Ring
 from .sample import *
 from .stream import DrawsChunks
+from .td_errors import *
 from .vector import TakesVectors, VectorSteps
 from .walk import Walk
 __all__ = ['saved_settings', 'ExperienceReplay', 'ExperienceReplayException', 'MemoryNotWarm', 'NoSuchRow', 'Columns']
@@ -108,10 +109,10 @@ class ExperienceReplay(OneMoment, Savable, DrawsAhead, DrawsChunks, LearnsOnDevi
         ...
 
     def update_td(self, td_errors, idxs, serials: Tensor | None=None):
-        """Store the TD error of each row in `idxs` that was not overwritten
-    - `td_errors`: `(n,1)`, one for each row; of sequences `(bs,T)` or `(bs,T,1)`
-    - `idxs`: `(n,)` or `(bs,T)`, the numbers that came with the batch; -1 names none
-    - `serials`: The batch's column `serial`; without it the rows are taken as they are now"""
+        """Store the TD error of each row that was not overwritten
+    - `td_errors`: `(n,1)` or `(n,)`, one for each row; of sequences `(bs,T)` or `(bs,T,1)`
+    - `idxs`: The batch; or the numbers that came with it, `(n,)` or `(bs,T)`, -1 names none
+    - `serials`: With numbers: the batch's column `serial`; without it the rows are taken as they are now"""
         ...
 
     @property
@@ -130,9 +131,9 @@ class ExperienceReplay(OneMoment, Savable, DrawsAhead, DrawsChunks, LearnsOnDevi
     def put(self, name: str, idxs, values, serials: Any=None) -> int:
         """Write `values` into the rows `idxs` that were not overwritten
     - `name`: The column
-    - `idxs`: Row numbers as they were drawn, `(n,)` or `(bs,T)`; -1 names none
+    - `idxs`: The batch; or row numbers as they were drawn, `(n,)` or `(bs,T)`, -1 names none
     - `values`: In the shape of `idxs`, followed by that of a row
-    - `serials`: The batch's column `serial`; without it the rows are taken as they are now
+    - `serials`: With numbers: the batch's column `serial`; without it the rows are taken as they are now
     - returns: How many rows are gone"""
         ...
 

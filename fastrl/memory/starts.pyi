@@ -8,7 +8,7 @@ from ..core import *
 from .ring import Ring
 from .tree import SumTree
 from .walk import Walk
-__all__ = ['Starts', 'steps_as_rows']
+__all__ = ['Starts']
 
 class Starts:
     """The priority of each row at which a sequence can begin"""
@@ -72,11 +72,3 @@ class Starts:
     - `whole`: Is the largest weight of all sequences 1? By default that of the batch is
     - returns: rows `(bs,)`, their weights `(bs,1)`"""
         ...
-
-def steps_as_rows(td_errors, idxs, serials: Any=None):
-    """What belongs to the steps of sequences, one after another
-    - `td_errors`: `(bs,T)` or `(bs,T,1)`
-    - `idxs`: `(bs,T)`, -1 where there is no step
-    - `serials`: As many, or `None`
-    - returns: the same of `(n,)` rows: `(n,1)`, `(n,)`, `(n,1)` or `None`"""
-    ...

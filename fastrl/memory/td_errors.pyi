@@ -1,0 +1,38 @@
+"""Which rows a learner's answer is for, and whether it can be stored
+
+A learner draws a batch, and a moment later answers with a TD error for each row: by then other rows may lie in these places. Each row has a serial number that no other one ever gets, and each batch brings them along. These functions tell from a batch where its rows were, and look at the errors before anything is stored.
+
+Docs: https://fastrl.github.io/fastrl/memory.td_errors.html.md"""
+from typing import Any, overload
+from ..core import *
+from .ring import Ring
+__all__ = ['rows_of_batch', 'steps_as_rows', 'as_drawn', 'checked_td']
+
+def rows_of_batch(ring: Ring, batch: dict):
+    """Where the rows of a batch lay when they were drawn
+    - `ring`: From which it was drawn
+    - `batch`: With its column `serial`
+    - returns: row numbers `(n,)` or `(bs,T)`, -1 where there is none, and the serial numbers"""
+    ...
+
+def steps_as_rows(td_errors, idxs, serials: Any=None):
+    """What belongs to the steps of sequences, one after another
+    - `td_errors`: `(bs,T)` or `(bs,T,1)`
+    - `idxs`: `(bs,T)`, -1 where there is no step
+    - `serials`: As many, or `None`
+    - returns: the same of `(n,)` rows: `(n,1)`, `(n,)`, `(n,1)` or `None`"""
+    ...
+
+def as_drawn(ring: Ring, td_errors, idxs, serials):
+    """The arrays of the usual update
+    - `td_errors`, `idxs`, `serials`: Of rows
+    - returns: their arrays, if nothing can refuse this update; `None` if it needs a closer look"""
+    ...
+
+def checked_td(ring: Ring, n: int, td_errors, idxs, serials: Any=None):
+    """An update in the form of the ring, or a `ValueError`
+    - `n`: Row numbers are below
+    - `td_errors`: `(n,)` or `(n,1)`
+    - `idxs`: `(n,)`
+    - returns: TD errors `(n,1)`, row numbers, serials or `None`, of the rows that are still there; and how many are not"""
+    ...
