@@ -25,7 +25,7 @@ def train(steps=30_000, seed=0, gamma=.99):
             returns.append(total)
             (state,_),total = env.reset(),0.
         if step<1000 or step%2: continue
-        batch,idxs = memory.sample()
+        batch,_ = memory.sample()
         with torch.no_grad():
             best = q(batch['next_state']).argmax(1, keepdim=True)
             y = batch['reward']+batch['discount']*~batch['terminated']*target(batch['next_state']).gather(1, best)
@@ -34,7 +34,7 @@ def train(steps=30_000, seed=0, gamma=.99):
         opt.zero_grad()
         loss.backward()
         opt.step()
-        memory.update_td(y-value, idxs, batch['serial'])
+        memory.update_td(y-value, batch)
         if step%500==0: target.load_state_dict(q.state_dict())
         if step%5000==0: print(f'{step:,} steps, {len(returns)} episodes, the last ten returned {np.mean(returns[-10:]):.0f}')
     return returns

@@ -70,7 +70,7 @@ def test_readme_counts():
         half,rest,others = (times*len(o.values[0]) for o in seeds[0])
         few,many = few+half+rest,many+others
     text = (root/'README.md').read_text(encoding='utf-8')
-    assert f'with some {round(few, -2):,} random histories' in text and f'a long run tries some {round(many, -3):,}.' in text, (few, many)
+    assert f'over some {round(few, -2):,} random histories' in text and f'a long run covers some {round(many, -3):,}.' in text, (few, many)
     kills = re.search(r'def test_killed_often\(\): killed\((\d+),', (root/'tests/test_crash.py').read_text(encoding='utf-8'))[1]
     assert f'Killed at {kills} random moments' in text
 

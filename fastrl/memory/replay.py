@@ -42,7 +42,7 @@ class ExperienceReplay(OneMoment, Savable, DrawsAhead, DrawsChunks, LearnsOnDevi
     def __init__(self,
         bs:int=16, # Rows in a batch that is drawn
         max_sz:int=200, # The most rows it holds, whatever the number of environments; then the oldest are overwritten
-        warmup_sz:int=100, # Rows that must be stored before `sample` gives any
+        warmup_sz:int=None, # Rows that must be stored before `sample` gives any: 100, or `max_sz` if that is less
         memory:BD=None, # Rows to start from, copied
         sampler=None, # Which rows are drawn: `Uniform()` by default, `Prioritized()`, or your own
         n_step:int=None, # How many single-step rows to fold into one when sampling; you can change it at any time
@@ -60,7 +60,7 @@ class ExperienceReplay(OneMoment, Savable, DrawsAhead, DrawsChunks, LearnsOnDevi
     ):
         """- `bs`: Rows in a batch that is drawn
         - `max_sz`: The most rows it holds, whatever the number of environments; then the oldest are overwritten
-        - `warmup_sz`: Rows that must be stored before `sample` gives any
+        - `warmup_sz`: Rows that must be stored before `sample` gives any: 100, or `max_sz` if that is less
         - `memory`: Rows to start from, copied
         - `sampler`: Which rows are drawn: `Uniform()` by default, `Prioritized()`, or your own
         - `n_step`: How many single-step rows to fold into one when sampling; you can change it at any time
@@ -75,7 +75,8 @@ class ExperienceReplay(OneMoment, Savable, DrawsAhead, DrawsChunks, LearnsOnDevi
         - `frame_pad`: Before an episode's first frame, if frames come singly: `'repeat'` it, or `'zeros'`
         - `frame_margin`: Room for more frames than rows: a share of `max_sz`, or an int"""
         if _: refuse_words('ExperienceReplay', _, ExperienceReplay, **other_words, **other_places)
-        _check_settings(bs, max_sz, warmup_sz, sampler, n_step, gamma)
+        _check_settings(bs, max_sz, 0 if warmup_sz is None else warmup_sz, sampler, n_step, gamma)
+        if warmup_sz is None: warmup_sz = min(100, max_sz)
         if bs>max_sz==200: warn_user(f'`bs`, the first argument, is {bs}, and `max_sz` is 200: give a larger one')
         self.bs,self.max_sz,self.warmup_sz,self.n_step,self.gamma = bs,max_sz,warmup_sz,n_step,gamma
         self.frame_stack,self.frame_pad,self.frame_margin = frame_stack,frame_pad,frame_margin
@@ -116,7 +117,7 @@ def _check_settings(bs, max_sz, warmup_sz, sampler, n_step, gamma):
     if n_step and hasattr(sampler, 'read'): _refuse_fold(sampler)
     if warmup_sz>max_sz:
         raise ExperienceReplayException(f'`warmup_sz` ({warmup_sz}) should not exceed `max_sz` ({max_sz}): '
-                                        'it would never be warm. Give a smaller one; the default is 100')
+                                        'it would never be warm. Give a smaller one, or none')
 
 @patch
 def _open_ring(self:ExperienceReplay, schema, *where):
@@ -463,12 +464,13 @@ def _extend_apart(self:ExperienceReplay, rows, of, idxs):
 # %% ../../nbs/06_memory.replay.ipynb #4b619635
 @patch
 def extend(self:ExperienceReplay,
-    other, # Another memory, with the same columns
+    other, # Another memory, with the same columns; or rows, as `+` takes them
 )->ExperienceReplay:
     """Add the rows of another memory, oldest first, and keep the episodes of both apart
-    - `other`: Another memory, with the same columns"""
+    - `other`: Another memory, with the same columns; or rows, as `+` takes them"""
+    if isinstance(other, (dict, tuple)): return self+other
     if not isinstance(other, ExperienceReplay) or other is self:
-        raise ExperienceReplayException('`other` should be another ExperienceReplay, got '
+        raise ExperienceReplayException('`other` should be another ExperienceReplay, or rows, got '
                                         +('this one' if other is self else what_came(other)))
     if not len(other): return self
     if (of := other.ring).place.others: # another process may write while its rows are read

@@ -32,7 +32,7 @@ class ExperienceReplay(OneMoment, Savable, DrawsAhead, DrawsChunks, LearnsOnDevi
     ring: Ring
     bs: int
     max_sz: int
-    warmup_sz: int
+    warmup_sz: int | None
     n_step: int | None
     gamma: float | str
     sampler: Any
@@ -42,10 +42,10 @@ class ExperienceReplay(OneMoment, Savable, DrawsAhead, DrawsChunks, LearnsOnDevi
     dropped_updates: Any
     skipped: Any
 
-    def __init__(self, bs: int=16, max_sz: int=200, warmup_sz: int=100, memory: BD | None=None, sampler: Any=None, n_step: int | None=None, gamma: float | str=0.99, seed: int | None=None, device: Any='cpu', shared: bool=False, path: Any=None, schema: dict | None=None, freeze_memory: bool=False, frame_stack: int | None=None, frame_pad: str='repeat', frame_margin=0.05):
+    def __init__(self, bs: int=16, max_sz: int=200, warmup_sz: int | None=None, memory: BD | None=None, sampler: Any=None, n_step: int | None=None, gamma: float | str=0.99, seed: int | None=None, device: Any='cpu', shared: bool=False, path: Any=None, schema: dict | None=None, freeze_memory: bool=False, frame_stack: int | None=None, frame_pad: str='repeat', frame_margin=0.05):
         """- `bs`: Rows in a batch that is drawn
         - `max_sz`: The most rows it holds, whatever the number of environments; then the oldest are overwritten
-        - `warmup_sz`: Rows that must be stored before `sample` gives any
+        - `warmup_sz`: Rows that must be stored before `sample` gives any: 100, or `max_sz` if that is less
         - `memory`: Rows to start from, copied
         - `sampler`: Which rows are drawn: `Uniform()` by default, `Prioritized()`, or your own
         - `n_step`: How many single-step rows to fold into one when sampling; you can change it at any time
@@ -150,7 +150,7 @@ class ExperienceReplay(OneMoment, Savable, DrawsAhead, DrawsChunks, LearnsOnDevi
 
     def extend(self, other) -> ExperienceReplay:
         """Add the rows of another memory, oldest first, and keep the episodes of both apart
-    - `other`: Another memory, with the same columns"""
+    - `other`: Another memory, with the same columns; or rows, as `+` takes them"""
         ...
 
     @contextmanager

@@ -374,26 +374,31 @@ def read(self:VectorSteps,
 class TakesVectors:
     "A memory with `add_vector`; it has `vectors`, `refused` (its exception), and `store_vector`"
 
-def _by_name(f):
-    "`f`, or an error that shows the names if something comes by position"
+_theirs = dict(state='obs', observations='obs', action='actions', reward='rewards', next_state='next_obs',
+               next_observations='next_obs', info='infos')
+
+def _in_order(f):
+    "`f`, or an error that shows the order, or our names"
     @wraps(f)
     def res(self, *args, **named):
-        if not args: return f(self, **named)
-        raise TypeError('`add_vector` takes what a step gave by name: write `memory.add_vector(obs=obs, '
-                        'actions=actions, rewards=rewards, terminated=terminated, '
-                        'truncated=truncated, next_obs=next_obs, infos=infos, autoreset=envs)`')
+        for k in () if named.keys().isdisjoint(_theirs) else named: # they may also be columns of yours
+            if (ours := _theirs.get(k, k)) not in named:
+                raise TypeError(f'`add_vector` has no argument `{k}`: write `{ours}`')
+        if args and (len(args)!=7 or np.shape(args[0])!=np.shape(args[2]) and not isinstance(args[0], (dict, tuple))):
+            raise TypeError('`add_vector` takes `obs`, `actions`, and the five that `step` gave, in this order: write '
+                            '`memory.add_vector(obs, actions, *envs.step(actions), autoreset=envs)`, or all by name')
+        return f(self, *args, **named)
     return res
 
 @patch
-@_by_name
+@_in_order
 def add_vector(self:TakesVectors,
-    *,
     obs, # What the environments showed before the step, `(n_envs, …)`, also nested
     actions, # The actions taken, `(n_envs, …)`
+    next_obs, # What the environments showed after the step, as `step` gave it
     rewards, # One for each environment, or several of them, `(n_envs,k)`
     terminated, # Bools: did the episode end?
     truncated, # Bools: did a time limit cut it off?
-    next_obs, # What the environments showed after the step, as `step` gave it
     infos=None, # As `step` gave it, a dict or a list of dicts: in SAME_STEP mode it has `final_obs`
     autoreset=None, # Required: the vector environment, its `autoreset_mode`, or the name of it, `'next_step'`
     **more # Other columns, `(n_envs, …)`
@@ -401,10 +406,10 @@ def add_vector(self:TakesVectors,
     """Add what one `step` of a vector environment gave
     - `obs`: What the environments showed before the step, `(n_envs, …)`, also nested
     - `actions`: The actions taken, `(n_envs, …)`
+    - `next_obs`: What the environments showed after the step, as `step` gave it
     - `rewards`: One for each environment, or several of them, `(n_envs,k)`
     - `terminated`: Bools: did the episode end?
     - `truncated`: Bools: did a time limit cut it off?
-    - `next_obs`: What the environments showed after the step, as `step` gave it
     - `infos`: As `step` gave it, a dict or a list of dicts: in SAME_STEP mode it has `final_obs`
     - `autoreset`: Required: the vector environment, its `autoreset_mode`, or the name of it, `'next_step'`
     - `**more`: Other columns, `(n_envs, …)`"""

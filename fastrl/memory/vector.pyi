@@ -122,14 +122,14 @@ def rewards_for(s, columns) -> np.ndarray:
 class TakesVectors:
     """A memory with `add_vector`; it has `vectors`, `refused` (its exception), and `store_vector`"""
 
-    def add_vector(self, *, obs, actions, rewards, terminated, truncated, next_obs, infos: Any=None, autoreset: Any=None, **more):
+    def add_vector(self, obs, actions, next_obs, rewards, terminated, truncated, infos: Any=None, autoreset: Any=None, **more):
         """Add what one `step` of a vector environment gave
     - `obs`: What the environments showed before the step, `(n_envs, …)`, also nested
     - `actions`: The actions taken, `(n_envs, …)`
+    - `next_obs`: What the environments showed after the step, as `step` gave it
     - `rewards`: One for each environment, or several of them, `(n_envs,k)`
     - `terminated`: Bools: did the episode end?
     - `truncated`: Bools: did a time limit cut it off?
-    - `next_obs`: What the environments showed after the step, as `step` gave it
     - `infos`: As `step` gave it, a dict or a list of dicts: in SAME_STEP mode it has `final_obs`
     - `autoreset`: Required: the vector environment, its `autoreset_mode`, or the name of it, `'next_step'`
     - `**more`: Other columns, `(n_envs, …)`"""
