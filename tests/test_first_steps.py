@@ -356,7 +356,7 @@ def test_an_observation_that_was_written_over(add):
             add(ExperienceReplay(max_sz=9, warmup_sz=1), {k: dict(seen=o, goal=goal) for k,o in (('state',steps[:-1]), ('next_state',steps[1:]))}
                 if add is not by_add else dict(state=steps[:-1], next_state=steps[1:]))
 
-@pytest.mark.parametrize('make,wrong', [(ExperienceReplay, dict(warmup_sz='100')), (ExperienceReplay, dict(max_sz=None)),
+@pytest.mark.parametrize('make,wrong', [(ExperienceReplay, dict(warmup_sz='100')), (ExperienceReplay, dict(max_sz='200')),
     (ExperienceReplay, dict(shared='False')), (ExperienceReplay, dict(freeze_memory='no')), (ExperienceReplay, dict(gamma='.9')),
     *((Prioritized, {k: v}) for k in ('alpha','beta','beta_steps','eps','eta') for v in ('1e-6', None))])
 def test_words_for_numbers(make, wrong):

@@ -49,14 +49,14 @@ class ExperienceReplayCallback(Callback):
 
     def __init__(self,
         bs:int=16, # Rows in a drawn batch
-        max_sz:int=200, # The most rows that the memory holds
+        max_sz:int=None, # The most rows that the memory holds; 200 if not given
         warmup_sz:int=None, # Rows before the first batch is drawn: 100, or `max_sz` if that is less
         memory=None, # Rows to start from, copied; or an `ExperienceReplay`, which stays as it is, with its own settings
         event:str='after_pred', # When the batches change places; with `'before_batch'` the model runs once
         **kwargs # For `ExperienceReplay`: `sampler`, `seed`, `freeze_memory` and others
     ):
         """- `bs`: Rows in a drawn batch
-        - `max_sz`: The most rows that the memory holds
+        - `max_sz`: The most rows that the memory holds; 200 if not given
         - `warmup_sz`: Rows before the first batch is drawn: 100, or `max_sz` if that is less
         - `memory`: Rows to start from, copied; or an `ExperienceReplay`, which stays as it is, with its own settings
         - `event`: When the batches change places; with `'before_batch'` the model runs once
@@ -78,7 +78,7 @@ class ExperienceReplayCallback(Callback):
 
 def _warn_of_ignored(settings, memory):
     "Warn of settings that are given beside a memory with others"
-    usual = dict(bs=16, max_sz=200)
+    usual = dict(bs=16) # of the others it is `None`
     odd = [k for k,v in settings.items() if hasattr(memory, k) and v not in (usual.get(k), getattr(memory, k))]
     if odd: warn_user(f'{odd} are ignored: the memory that is given has its own, '
                       + ', '.join(f'`memory.{k}` is {getattr(memory, k)!r}' for k in odd))

@@ -27,9 +27,9 @@ class ExperienceReplayCallback(Callback):
     drew: bool
     experience_replay: Any
 
-    def __init__(self, bs: int=16, max_sz: int=200, warmup_sz: int | None=None, memory: Any=None, event: str='after_pred', **kwargs):
+    def __init__(self, bs: int=16, max_sz: int | None=None, warmup_sz: int | None=None, memory: Any=None, event: str='after_pred', **kwargs):
         """- `bs`: Rows in a drawn batch
-        - `max_sz`: The most rows that the memory holds
+        - `max_sz`: The most rows that the memory holds; 200 if not given
         - `warmup_sz`: Rows before the first batch is drawn: 100, or `max_sz` if that is less
         - `memory`: Rows to start from, copied; or an `ExperienceReplay`, which stays as it is, with its own settings
         - `event`: When the batches change places; with `'before_batch'` the model runs once

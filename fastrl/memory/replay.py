@@ -36,12 +36,12 @@ from .walk import Runs, Walk
 class ExperienceReplay(OneMoment, Savable, DrawsAhead, DrawsChunks, LearnsOnDevice, TakesVectors, OtherNames):
     "The last `max_sz` rows, and batches of `bs` drawn from them"
     __array_ufunc__ = None # so that `array + memory` comes to `__radd__`, too
-    kind,freeze_memory,later = 'ExperienceReplay',False,{} # older pickles have none of these
+    kind,freeze_memory,later,sized = 'ExperienceReplay',False,{},True # older pickles have none of these
     schema,frame_stack,frame_pad,frame_margin = None,None,'repeat',.05
     ring:Ring # with `frame_stack` a `FrameRing`
     def __init__(self,
         bs:int=16, # Rows in a batch that is drawn
-        max_sz:int=200, # The most rows it holds, whatever the number of environments; then the oldest are overwritten
+        max_sz:int=None, # The most rows it holds, 200 by default; then the oldest are overwritten
         warmup_sz:int=None, # Rows that must be stored before `sample` gives any: 100, or `max_sz` if that is less
         memory:BD=None, # Rows to start from, copied
         sampler=None, # Which rows are drawn: `Uniform()` by default, `Prioritized()`, or your own
@@ -59,7 +59,7 @@ class ExperienceReplay(OneMoment, Savable, DrawsAhead, DrawsChunks, LearnsOnDevi
         **_
     ):
         """- `bs`: Rows in a batch that is drawn
-        - `max_sz`: The most rows it holds, whatever the number of environments; then the oldest are overwritten
+        - `max_sz`: The most rows it holds, 200 by default; then the oldest are overwritten
         - `warmup_sz`: Rows that must be stored before `sample` gives any: 100, or `max_sz` if that is less
         - `memory`: Rows to start from, copied
         - `sampler`: Which rows are drawn: `Uniform()` by default, `Prioritized()`, or your own
@@ -75,9 +75,12 @@ class ExperienceReplay(OneMoment, Savable, DrawsAhead, DrawsChunks, LearnsOnDevi
         - `frame_pad`: Before an episode's first frame, if frames come singly: `'repeat'` it, or `'zeros'`
         - `frame_margin`: Room for more frames than rows: a share of `max_sz`, or an int"""
         if _: refuse_words('ExperienceReplay', _, ExperienceReplay, **other_words, **other_places)
+        if not (sized := max_sz is not None): max_sz = 200
         _check_settings(bs, max_sz, 0 if warmup_sz is None else warmup_sz, sampler, n_step, gamma)
         if warmup_sz is None: warmup_sz = min(100, max_sz)
-        if bs>max_sz==200: warn_user(f'`bs`, the first argument, is {bs}, and `max_sz` is 200: give a larger one')
+        if bs>max_sz and not sized:
+            warn_user(f'`bs`, the first argument, is {bs}, and `max_sz` is 200: give a larger one')
+        self.sized = sized or bs>max_sz # is it known that there is room for so few?
         self.bs,self.max_sz,self.warmup_sz,self.n_step,self.gamma = bs,max_sz,warmup_sz,n_step,gamma
         self.frame_stack,self.frame_pad,self.frame_margin = frame_stack,frame_pad,frame_margin
         self._open_ring(schema, device, shared, path)
@@ -220,6 +223,10 @@ def check_warm(self:ExperienceReplay):
     if n<need:
         raise MemoryNotWarm(f'{n} rows are stored, and {need} are needed before the first batch: '
                             'add more, or lower `warmup_sz`')
+    if not self.sized and n==self.max_sz:
+        self.sized = True
+        warn_user(f'the memory is full with {n} rows, since no `max_sz` was given, and the oldest are overwritten from '
+                  'now on: give one')
 
 # %% ../../nbs/06_memory.replay.ipynb #4d997a69
 _all_ = ['Columns'] # import it from here, too
@@ -396,10 +403,10 @@ def __getitem__(self:ExperienceReplay,
 def _slice(self:ExperienceReplay, i):
     # room for all frames, should each row need others
     frames = dict(frame_margin=len(i)*(2*self.ring.stack+1)+16) if self.frame_stack is not None else {}
-    res = ExperienceReplay(1, len(i), min(self.warmup_sz, len(i)), None, self._sampler_alike(), self.n_step,
+    res = ExperienceReplay(self.bs, len(i), min(self.warmup_sz, len(i)), None, self._sampler_alike(), self.n_step,
                            self.gamma, device=self.ring.device, schema=self.schema, freeze_memory=self.freeze_memory,
                            frame_stack=self.frame_stack, frame_pad=self.frame_pad, **frames)
-    res.bs,res.later,res.runs = self.bs,self.later,copy.copy(self.runs) # `bs` here, since 200 rows are no slip
+    res.later,res.runs = self.later,copy.copy(self.runs)
     res._add_rows_of(self, i, go_on=True)
     if hasattr(self.sampler, 'beside'):
         beside = {k: tensor_from(v)[i.to(self.ring.device)] for k,v in self.sampler.beside(self.ring).items()}

@@ -25,13 +25,14 @@ class ExperienceReplay(OneMoment, Savable, DrawsAhead, DrawsChunks, LearnsOnDevi
     kind: Any
     freeze_memory: Any
     later: Any
+    sized: Any
     schema: Any
     frame_stack: Any
     frame_pad: Any
     frame_margin: Any
     ring: Ring
     bs: int
-    max_sz: int
+    max_sz: int | None
     warmup_sz: int | None
     n_step: int | None
     gamma: float | str
@@ -42,9 +43,9 @@ class ExperienceReplay(OneMoment, Savable, DrawsAhead, DrawsChunks, LearnsOnDevi
     dropped_updates: Any
     skipped: Any
 
-    def __init__(self, bs: int=16, max_sz: int=200, warmup_sz: int | None=None, memory: BD | None=None, sampler: Any=None, n_step: int | None=None, gamma: float | str=0.99, seed: int | None=None, device: Any='cpu', shared: bool=False, path: Any=None, schema: dict | None=None, freeze_memory: bool=False, frame_stack: int | None=None, frame_pad: str='repeat', frame_margin=0.05):
+    def __init__(self, bs: int=16, max_sz: int | None=None, warmup_sz: int | None=None, memory: BD | None=None, sampler: Any=None, n_step: int | None=None, gamma: float | str=0.99, seed: int | None=None, device: Any='cpu', shared: bool=False, path: Any=None, schema: dict | None=None, freeze_memory: bool=False, frame_stack: int | None=None, frame_pad: str='repeat', frame_margin=0.05):
         """- `bs`: Rows in a batch that is drawn
-        - `max_sz`: The most rows it holds, whatever the number of environments; then the oldest are overwritten
+        - `max_sz`: The most rows it holds, 200 by default; then the oldest are overwritten
         - `warmup_sz`: Rows that must be stored before `sample` gives any: 100, or `max_sz` if that is less
         - `memory`: Rows to start from, copied
         - `sampler`: Which rows are drawn: `Uniform()` by default, `Prioritized()`, or your own
