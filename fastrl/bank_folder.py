@@ -49,6 +49,12 @@ class BankFolder:
         "Did this environment commit its bank in this iteration?"
         return self.path(ctx).exists()
 
+    def count(self, ctx):
+        "How many experiences it committed; read whole if need be, so that an error says why it cannot be read"
+        if not self.has(ctx): return 0
+        about = bank_about(path := self.path(ctx))
+        return about['n'] if about else len(ExperienceBank.load(path))
+
     def merged(self, max_size=None)->ExperienceBank:
         "All banks as one"
         return merge_banks(self.files, max_size)

@@ -31,6 +31,10 @@ class BankFolder:
         """Did this environment commit its bank in this iteration?"""
         ...
 
+    def count(self, ctx):
+        """How many experiences it committed; read whole if need be, so that an error says why it cannot be read"""
+        ...
+
     def merged(self, max_size: Any=None) -> ExperienceBank:
         """All banks as one"""
         ...

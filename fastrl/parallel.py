@@ -28,7 +28,7 @@ from .bank_folder import BankFolder
 from .core import Progress, whole_number
 from .engines import Ctx, Workflow, executor_of, run_task, sweep_scratch, while_wanted
 from .learner_config import *
-from .memory.bank import bank_about, merge_banks as merge_files
+from .memory.bank import merge_banks as merge_files
 from .run_state import *
 from .supervisor import check_fork, run_command
 from .tasks import EngineLost, Task, as_number, as_seconds, in_thread, why_failed
@@ -277,12 +277,12 @@ def merge_banks(self:ParallelExperience): # -> the memory
 @patch
 def _collected(self:ParallelExperience, iteration, failures):
     "Experiences by environment; an error if too few brought something"
-    paths = {o: self.banks.path(Ctx(iteration, o)) for o in self.environments}
-    good = [k for k,o in paths.items() if o.exists() or self.environments[k].is_plain and k in self._results]
+    ctxs = {o: Ctx(iteration, o) for o in self.environments}
+    good = [k for k,o in ctxs.items() if self.banks.has(o) or self.environments[k].is_plain and k in self._results]
     if len(good)<self.min_envs:
         raise RuntimeError(f'{len(good)} of {len(self.environments)} environments brought something in iteration '
                            f'{iteration}, and {self.min_envs} should: ' + '; '.join(map(str, failures)))
-    return {o: bank_about(paths[o])['n'] if paths[o].exists() else 0 for o in good}
+    return {o: self.banks.count(ctxs[o]) for o in good}
 
 # %% ../nbs/12_parallel.ipynb #292cb87d
 @patch

@@ -217,6 +217,7 @@ def read_policy(
     try:
         if path.parent!=folder or not path.is_file(): raise ValueError('it should be a file of the run')
         return torch.load(path, weights_only=True)
+    except OSError: raise # of the machine: the file may be sound
     except Exception as e:
         raise LoadError(f'{path} is damaged ({e}): set `policy` to one that you have, '
                         f'or let {path.with_name("run.json")} say "policy": null') from e

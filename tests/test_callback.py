@@ -384,6 +384,20 @@ def test_two_trainings_of_one_folder(tmp_path, begun):
     fit(learn, 4, cbs=resume)
     eq(learn.kill.steps, 32)
 
+@pytest.mark.parametrize('at', [0, 3, 4]) # before it is loaded; before the next one is saved, and after
+def test_a_checkpoint_that_cannot_be_read_now(tmp_path, monkeypatch, at):
+    "It is named and stays: no training begins anew over it, and nobody is said to have saved meanwhile"
+    start(tmp_path, 20)
+    reads,real = count(),open
+    def fails(path, mode='r', *args, **kw):
+        if str(path).endswith('manifest.json') and 'r' in mode and next(reads)==at: raise PermissionError(13, 'denied')
+        return real(path, mode, *args, **kw)
+    with monkeypatch.context() as m:
+        m.setattr('builtins.open', fails)
+        with expect_fail(PermissionError, contains='denied'): start(tmp_path)
+    assert Saved(tmp_path).extra['cbs']['kill']['steps']>=18 and not verify(tmp_path)
+    eq(start(tmp_path).kill.steps, 32)
+
 def handed_in(folder, at=None, rows=None, sampler=None, **kw):
     "A training with a memory that was made before it, and that other parts of a program may use"
     er = ExperienceReplay(16, 30, 1, seed=3, sampler=sampler, **kw)

@@ -16,6 +16,7 @@ from fastcore.basics import patch
 from fastcore.foundation import L
 from torch import Tensor, from_numpy
 from ..core import *
+from ..memory.turn import own_locks
 
 # %% ../../nbs/05a_data.block.ipynb #543cacf7
 class LoopCallback:
@@ -38,6 +39,7 @@ class Source:
         for cb in self.cbs:
             if not hasattr(cb, '__dict__'): _refuse_callback(cb)
         for cb in self.cbs: cb.source = self
+        own_locks(self, '_lock')
 
     @property
     def agent(self):
@@ -61,15 +63,15 @@ def take(self:Source,
 )->BD:
     """The next `n` rows
     - `n`: How many rows"""
-    n = whole_number('n', n)
-    if self._opened_by!=os.getpid(): self._open_loop()
-    self.taken += n
-    parts = []
-    while n:
-        if self._used==self._size: self._next_block(n)
-        k = min(n, self._size-self._used)
-        parts.append(self._next_of_block(k))
-        n -= k
+    n,parts = whole_number('n', n),[]
+    with self._lock: # another thread may take, too
+        if self._opened_by!=os.getpid(): self._open_loop()
+        self.taken += n
+        while n:
+            if self._used==self._size: self._next_block(n)
+            k = min(n, self._size-self._used)
+            parts.append(self._next_of_block(k))
+            n -= k
     return parts[0] if len(parts)==1 else sum(parts)
 
 @patch
@@ -134,11 +136,12 @@ def peek(self:Source,
 )->BD:
     """The next `n` rows, which `take` returns again
     - `n`: How many rows"""
-    rows = self.take(n)
-    self.taken -= n
-    rest = self.block[self._used:]
-    self.block,self._arrays = rows+rest if rest.bs() else rows,None
-    self._used,self._size = 0,self.block.bs()
+    with self._lock:
+        rows = self.take(n)
+        self.taken -= n
+        rest = self.block[self._used:]
+        self.block,self._arrays = rows+rest if rest.bs() else rows,None
+        self._used,self._size = 0,self.block.bs()
     return rows
 
 # %% ../../nbs/05a_data.block.ipynb #5a0ffee5
@@ -155,10 +158,11 @@ def show_loop(self:Source):
 @patch
 def close(self:Source):
     "Close what the callbacks opened; the next `take` opens it anew"
-    self.taken += 1 # as if a row were taken: the next one does not follow the last one
-    try:
-        if self._opened_by==os.getpid(): self._end_loop(self.cbs)
-    finally: self._drop_block()
+    with self._lock:
+        self.taken += 1 # as if a row were taken: the next one does not follow the last one
+        try:
+            if self._opened_by==os.getpid(): self._end_loop(self.cbs)
+        finally: self._drop_block()
 
 @patch
 def _end_loop(self:Source, cbs):
@@ -172,13 +176,18 @@ def _end_loop(self:Source, cbs):
 def __getstate__(self:Source):
     "A copy is closed: environments stay with the source that opened them"
     return {k: v for k,v in self.__dict__.items()
-            if k not in ('now','block','_arrays','_used','_size','_opened_by','_make_rows','_parents')}
+            if k not in ('now','block','_arrays','_used','_size','_opened_by','_make_rows','_parents','_lock')}
+
+@patch
+def __setstate__(self:Source, state):
+    vars(self).update(state)
+    own_locks(self, '_lock')
 
 @patch
 def __copy__(self:Source):
     "Copies of its callbacks come with it; one that holds another holds the original's"
     res = object.__new__(type(self))
-    vars(res).update(self.__getstate__(), cbs=L(map(copy.copy, self.cbs)))
+    res.__setstate__({**self.__getstate__(), 'cbs':L(map(copy.copy, self.cbs))})
     for cb in res.cbs: cb.source = res # else both would step the environments of one
     return res
 
@@ -195,10 +204,11 @@ def new_empty(self:Source)->Source:
 def __iter__(self:Source):
     "One row at a time, without end; rows of the same `window` come together"
     while True:
-        row = self.take(1)
-        of = row.get('window')
-        more = 0 if of is None else int((self.block['window'][self._used:]==of).sum())
-        yield row+self.take(more) if more else row
+        with self._lock:
+            row = self.take(1)
+            of = row.get('window')
+            if more := 0 if of is None else int((self.block['window'][self._used:]==of).sum()): row += self.take(more)
+        yield row
 
 # %% ../../nbs/05a_data.block.ipynb #8caa4675
 @patch

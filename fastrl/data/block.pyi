@@ -63,6 +63,9 @@ class Source:
         """A copy is closed: environments stay with the source that opened them"""
         ...
 
+    def __setstate__(self, state):
+        ...
+
     def __copy__(self):
         """Copies of its callbacks come with it; one that holds another holds the original's"""
         ...

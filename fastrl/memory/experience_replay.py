@@ -465,7 +465,7 @@ def _newest(self:Resume):
     "What tells the checkpoint in the folder from any other; `None` if there is none"
     try:
         with open(self.folder/'manifest.json', 'rb') as f: return f.read(32)
-    except OSError: return
+    except FileNotFoundError: return # one that cannot be read now is no free place
 
 # %% ../../nbs/06a_memory.experience_replay.ipynb #6a000006
 @patch

@@ -157,7 +157,7 @@ def own_locks(
     """Give `o` locks that one thread at a time may hold, and new ones in a forked process
     - `o`: Any object
     - `*names`: Of attributes"""
-    vars(o).update({k: threading.RLock() for k in names})
+    for k in names: setattr(o, k, threading.RLock()) # `vars(o)` would make all attributes slower
     _owners[o] = names
 
 def _renew_locks():
