@@ -15,6 +15,7 @@ from fastrl.memory import dataset, episode_files, loader as loader_module
 from fastrl.memory.disk import LoadError, Saved, save_memory, write_tensors
 from fastrl.memory.episodes import *
 from fastrl.memory.place import Place
+from fastrl.memory.replay import ExperienceReplay
 from fastrl.memory.ring import Ring
 
 root = Path(__file__).parent.parent
@@ -258,6 +259,19 @@ def test_environment(cap, p):
             now,out = [],False
     agree(replay.dataset, m)
     if (cap,p)==(6,.05): assert refused
+
+@pytest.mark.parametrize('first', [1, True, np.int64(1), np.bool_(True)])
+def test_first_reward(first):
+    "A first reward that is an int of NumPy's, or a bool, may be followed by .5; arrays keep their dtype, and a schema decides"
+    def steps(first): return (dict(obs=0., reward=first), dict(obs=0., reward=.5))
+    replay,memory = EpisodeReplay(RingBufferDataset(9), 1, 2),ExperienceReplay(warmup_sz=1)
+    for i,o in enumerate(steps(first)):
+        replay.add_step(o, bool(i))
+        memory.add(**o)
+    same((replay.dataset[0]['reward'].view(-1), memory['reward'].view(-1)), (tensor([1.,.5]),)*2)
+    same((ExperienceReplay()+dict(reward=np.array([1,2])))['reward'], tensor([[1],[2]]))
+    ints = ExperienceReplay(schema=dict(reward=((), torch.int64))).add(reward=int(first))
+    assert ints['reward'].dtype==torch.int64
 
 def test_dones():
     "One environment, or several; what is none"
