@@ -107,6 +107,9 @@ def test_refusals():
     with pytest.raises(ExperienceReplayException, match='give no `n_step`'): folding.sampler = HER(reward=reward)
     with pytest.raises(ValueError, match='`strategy` should be one of'): HER('past')
     with pytest.raises(ValueError, match='`reward` should be a function'): HER(reward=1)
+    with pytest.raises(ValueError, match='gets row numbers as its third argument, and calls it `info`'): HER(reward=lambda a, g, info: info['x'])
+    with pytest.warns(UserWarning, match='and calls it `info`') as said: HER(reward=lambda a, g, info=None: 0 if info is None else info['x'])
+    assert said[0].filename==__file__ # the user's line
     with pytest.raises(ValueError, match='`k` should be'): HER(k=-1)
     bare = ExperienceReplay(4, 9, 1, sampler=HER())
     bare.add(**History(0, 1, 9).step())

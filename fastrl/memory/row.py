@@ -9,12 +9,14 @@ Docs: https://fastrl.github.io/fastrl/memory.row.html.md"""
 # %% auto #0
 __all__ = ['flag_names', 'observed', 'final_names', 'like', 'Field', 'dtype_of', 'schema_fields', 'pack_fields', 'nest', 'Fields',
            'Batches', 'as_tensor', 'fits', 'tensors_of', 'fields_of', 'check_column', 'check_names', 'batch_len',
-           'follower', 'followed', 'goal_fields', 'over_of', 'final_of', 'check_final', 'check_paths', 'torch_dtype',
-           'as_ints']
+           'follower', 'followed', 'goal_fields', 'check_goal_reward', 'over_of', 'final_of', 'check_final',
+           'check_paths', 'torch_dtype', 'as_ints']
 
 # %% ../../nbs/00a_memory.row.ipynb #94f11a55
 import math, re, numpy as np, torch
 from dataclasses import dataclass
+from dis import get_instructions
+from inspect import signature, unwrap
 from operator import itemgetter
 from fastcore.basics import patch
 from torch import Tensor, from_numpy
@@ -491,6 +493,26 @@ def goal_fields(
             f'`{g.name}` should be like `{f.name}`, {f.dtype} {[*f.shape]}, got {g.dtype} {[*g.shape]}: '
             'what was achieved takes its place')
     return goals,at[ours],at['reward',]
+
+# %% ../../nbs/00a_memory.row.ipynb #60a1f1e4
+def check_goal_reward(reward):
+    "Raise unless `reward` is a function, of what was achieved, of the goal and of row numbers; a warning if in doubt"
+    if not callable(reward):
+        raise ValueError(f'`reward` should be a function of what was achieved and of the goal, got {reward!r}')
+    try: third = [*signature(reward).parameters.values()][2:3]
+    except (ValueError, TypeError): return # it is compiled
+    if not third or third[0].name not in ('info','infos') or (reads := _reads(reward, third[0].name)) is False: return
+    says = (f'`reward` gets row numbers as its third argument, and calls it `{third[0].name}`: write '
+            '`lambda achieved, goal, idxs: …`. Rows keep no infos: store what it needs of one as a column, and look '
+            'that up by `idxs`')
+    if reads and third[0].default is third[0].empty and third[0].kind!=third[0].VAR_POSITIONAL: raise ValueError(says)
+    warn_user(says) # it may know what to do without an info
+
+def _reads(f, name):
+    "Does the code of `f`, or a function in it (then it has a cell), read its argument? `None` if that cannot be seen"
+    if (code := getattr(unwrap(f), '__code__', None)) is None: return
+    names = ((o.opname, o.argval if isinstance(o.argval, tuple) else (o.argval,)) for o in get_instructions(code))
+    return any(name in read for op,read in names if 'LOAD_FAST' in op or op=='MAKE_CELL')
 
 # %% ../../nbs/00a_memory.row.ipynb #5e0a1a02
 def over_of(

@@ -8,7 +8,7 @@ import numpy as np, torch
 from dataclasses import dataclass
 from torch import Tensor
 from ..core import *
-__all__ = ['flag_names', 'observed', 'final_names', 'like', 'Field', 'dtype_of', 'schema_fields', 'pack_fields', 'nest', 'Fields', 'Batches', 'as_tensor', 'fits', 'tensors_of', 'fields_of', 'check_column', 'check_names', 'batch_len', 'follower', 'followed', 'goal_fields', 'over_of', 'final_of', 'check_final', 'check_paths', 'torch_dtype', 'as_ints']
+__all__ = ['flag_names', 'observed', 'final_names', 'like', 'Field', 'dtype_of', 'schema_fields', 'pack_fields', 'nest', 'Fields', 'Batches', 'as_tensor', 'fits', 'tensors_of', 'fields_of', 'check_column', 'check_names', 'batch_len', 'follower', 'followed', 'goal_fields', 'check_goal_reward', 'over_of', 'final_of', 'check_final', 'check_paths', 'torch_dtype', 'as_ints']
 
 def like(shape, dtype) -> str:
     """A shape and a dtype as errors and tables show them: `float32[4]`"""
@@ -201,6 +201,10 @@ def goal_fields(fields, goal: str='desired_goal', achieved: str='achieved_goal')
     - `goal`: The field that is replaced, wherever it stands
     - `achieved`: The field of `next_state` (or `next_obs` …) that says what a step achieved
     - returns: The numbers of the fields that are goals, of the one that was achieved, and of the reward"""
+    ...
+
+def check_goal_reward(reward):
+    """Raise unless `reward` is a function, of what was achieved, of the goal and of row numbers; a warning if in doubt"""
     ...
 
 def over_of(**flags) -> np.ndarray:

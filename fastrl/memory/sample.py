@@ -18,7 +18,7 @@ from .mixture import Mixture
 from .positions import Positions
 from .random import keep_numbers, own_numbers, random_rows, random_units
 from .ring import Ring, locked
-from .row import fits, goal_fields
+from .row import check_goal_reward, fits, goal_fields
 from .serial import Overwritten
 from .starts import Starts
 from .tensors import rows_on
@@ -379,8 +379,7 @@ class HER(Uniform):
         super().__init__(seed, device)
         if strategy not in (known := ['future','final','episode']):
             raise ValueError(f'`strategy` should be one of {known}, got {strategy!r}')
-        if not callable(reward) and reward is not None:
-            raise ValueError(f'`reward` should be a function of what was achieved and of the goal, got {reward!r}')
+        if reward is not None: check_goal_reward(reward)
         self.strategy,self.k,self.reward,self.rows = strategy,whole_number('k', k, 0),reward,Positions()
         self.goal,self.achieved = goal,achieved
     def _forget_rows(self, copied): self.rows = Positions()
