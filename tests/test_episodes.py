@@ -1550,6 +1550,19 @@ def test_checkpoints(tmp_path, scored):
         ds.checkpoint(tmp_path)
     assert sorted(len(load_file(o)['x']) for o in tmp_path.glob('rows-*'))==([47] if scored else [3,4,40])
 
+@pytest.mark.parametrize('scored', [False,True])
+def test_dropped_extra(tmp_path, scored):
+    "A checkpoint that drops the `extra` of the last one warns, once, of a dataset and of a replay"
+    ds = RingBufferDataset(99, evictor=ScoreEvictor(worth) if scored else None)
+    ds.add_episode(columns([0, 1, 2]))
+    for o in (ds, EpisodeReplay(ds, 1, 2)):
+        o.checkpoint(tmp_path, extra=dict(net=tensor([1.])))
+        with pytest.warns(UserWarning, match=r"drops that of the last one, \['net'\]") as said: o.checkpoint(tmp_path)
+        assert len(said)==1 and said[0].filename==__file__
+        with warnings.catch_warnings():
+            warnings.simplefilter('error')
+            o.checkpoint(tmp_path)
+
 def test_not_loaded(tmp_path):
     d = tmp_path
     with pytest.raises(FileNotFoundError): RingBufferDataset.load(d/'nothing')
