@@ -80,7 +80,7 @@ __version__ = "0.1.0"
 # The main names, each imported when it is first asked for: `import fastrl` itself stays light
 _where = dict(
     ExperienceReplay='memory.replay', ExperienceReplayException='memory.replay', MemoryNotWarm='memory.replay',
-    ExperienceReplayCallback='memory.experience_replay', Resume='memory.experience_replay',
+    ExperienceReplayCallback='memory.experience_replay', Resume='memory.experience_replay', Saved='memory.saved',
     Uniform='memory.sample', Prioritized='memory.sample', HER='memory.sample', Mixture='memory.sample',
     Ring='memory.ring', BD='core', Source='data.block', GymLoop='data.gym', FirstLast='data.gym', ReplayBuffer='memory.buffer',
     EpisodeReplay='memory.episodes', RingBufferDataset='memory.episodes', IndividualFileDataset='memory.episodes',

@@ -79,6 +79,7 @@ from .memory.replay import ExperienceReplayException as ExperienceReplayExceptio
 from .memory.replay import MemoryNotWarm as MemoryNotWarm
 from .memory.experience_replay import ExperienceReplayCallback as ExperienceReplayCallback
 from .memory.experience_replay import Resume as Resume
+from .memory.saved import Saved as Saved
 from .memory.sample import Uniform as Uniform
 from .memory.sample import Prioritized as Prioritized
 from .memory.sample import HER as HER

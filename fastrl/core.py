@@ -107,22 +107,17 @@ def test_in(a, b):
     "`test` that `a in b`"
     test(a, b, lambda a,b: a in b, ' in ')
 
-# %% ../nbs/00_core.ipynb #64e27a1b
 def test_len(a, b):
     "`test` that `a` has length `b`, or the length of `b`"
     test(a, b, lambda a,b: len(a)==(b if isinstance(b, int) else len(b)), ' has length ')
 
-# %% ../nbs/00_core.ipynb #03e38dd6
 def test_lt(a, b):
     "`test` that `a < b`"
     test(a, b, lambda a,b: a<b, ' < ')
 
 # %% ../nbs/00_core.ipynb #7e2a0002
-def tensor_from(
-    o, # A tensor, an array, or numbers
-)->Tensor:
-    """`o` as a tensor, in memory if it is none yet, whatever torch's default device is
-    - `o`: A tensor, an array, or numbers"""
+def tensor_from(o)->Tensor:
+    "`o`, an array or numbers, as a tensor, in memory if it is none yet, whatever torch's default device is"
     return o if isinstance(o, Tensor) else torch.as_tensor(o, device='cpu')
 
 # %% ../nbs/00_core.ipynb #52b1e00d
@@ -200,7 +195,8 @@ class BD(dict):
     def _repr_html_(self): return columns_html(self, f'<b>BD</b>: {self.bs():,} rows')
 
     def __getattr__(self, k):
-        raise AttributeError(f'{type(self).__name__!r} object has no attribute {k!r}{self._instead_of(k)}')
+        o = f': a batch is a dict of columns, write batch[{next(iter(self), "state")!r}]' if hasattr(Tensor, k) else ''
+        raise AttributeError(f'{type(self).__name__!r} object has no attribute {k!r}{self._instead_of(k) or o}')
 
 # %% ../nbs/00_core.ipynb #2f8fce2a
 @patch
@@ -208,14 +204,23 @@ def __missing__(self:BD, k):
     "A leaf of a nested column by the name that errors and tables give it, `'state.arm'`"
     for path,v in leaves(self):
         if len(path)>1 and path_name(path)==k: return v
-    raise KeyError(f'no column {k!r}; there are {list(self)}{"" if hasattr(Tensor, k) else self._instead_of(k)}')
+    raise KeyError(f'no column {k!r}; there are {list(self)}{self._instead_of(k)}')
+
+_other_words = {o: names.split() for names in ( # for one thing
+    'state obs observation observations', 'next_state next_obs next_observation next_observations',
+    'action act actions', 'reward rew rewards') for o in names.split()}
+_other_words.update(done=['terminated','truncated'], terminal=['terminated'], timeout=['truncated'])
+_comes_with = {**dict.fromkeys(('discount','n_step'), 'give the memory an `n_step`'),
+               **dict.fromkeys(('indices','idx'), 'row numbers are the second of the pair that `sample` gives'),
+               'weight':'a memory with `sampler=Prioritized()` gives weights'}
 
 @patch
 def _instead_of(self:BD, k):
     "What to write instead of `k`"
-    if (o := k if k in self else k.removesuffix('s')) in self: return f': write batch[{o!r}]' # of `rewards`
-    if o=='weight': return ': a memory with `sampler=Prioritized()` gives weights'
-    return f': a batch is a dict of columns, write batch[{next(iter(self), "state")!r}]' if hasattr(Tensor, k) else ''
+    one = k.removesuffix('s') # of `rewards`
+    if ours := [o for o in dict.fromkeys((k, one, *_other_words.get(k, _other_words.get(one, ())))) if o in self]:
+        return ': write '+' or '.join(f'batch[{o!r}]' for o in (ours[:1] if k in self else ours))
+    return f': {how}' if (how := _comes_with.get(k, _comes_with.get(one))) else ''
 
 @patch
 def __getitems__(self:BD, idxs): # a `DataLoader` asks for them; it would end after as many rows as there are columns
@@ -228,17 +233,15 @@ def __torch_function__(cls:BD, func, types, args=(), kwargs=None):
     column = next(iter(got), 'state')
     raise TypeError(f'`{name}` wants tensors, and got a whole batch: give it a column, as batch[{column!r}]')
 
-# %% ../nbs/00_core.ipynb #49d4f74d
-
-def _fn(f, *args, **kwargs):
-    return bind(f, *args, **kwargs) if callable(f) else f.format if isinstance(f, str) else f.__getitem__
-
 # %% ../nbs/00_core.ipynb #be77876a
 @patch
 def map(self:BD, f, *args, **kwargs)->BD:
     "A batch of the pairs that `f` returns for each `(name, column)`"
     f = _fn(f, *args, **kwargs)
     return type(self)(f(o) for o in self.items())
+
+def _fn(f, *args, **kwargs):
+    return bind(f, *args, **kwargs) if callable(f) else f.format if isinstance(f, str) else f.__getitem__
 
 # %% ../nbs/00_core.ipynb #821d8582
 @patch
@@ -419,13 +422,8 @@ def usable_device(
                          "take 'cpu', or install torch with CUDA")
     return d
 
-def sent(
-    t, # A tensor
-    device, # Where it should be
-):
-    """`t` on a `device`; what is large goes to a GPU from memory that the GPU reads itself, so that nobody waits
-    - `t`: A tensor
-    - `device`: Where it should be"""
+def sent(t:Tensor, device):
+    "`t` on a `device`; what is large goes to a GPU from memory that the GPU reads itself, so that nobody waits"
     if (to := torch.device(device).type)=='cpu' and t.is_cpu: return t
     if t.is_cpu and to=='cuda' and t.nbytes>2**16: t = t.pin_memory() # CUDA takes along what is smaller
     return t.to(device, non_blocking=to!='cpu') # whoever gets it on the CPU reads it at once

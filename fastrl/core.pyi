@@ -56,8 +56,7 @@ def test_lt(a, b):
     ...
 
 def tensor_from(o) -> Tensor:
-    """`o` as a tensor, in memory if it is none yet, whatever torch's default device is
-    - `o`: A tensor, an array, or numbers"""
+    """`o`, an array or numbers, as a tensor, in memory if it is none yet, whatever torch's default device is"""
     ...
 
 def row_index(o, n: int):
@@ -205,10 +204,8 @@ def usable_device(device) -> torch.device:
     - `device`: A name such as `'cuda:1'`, or a `torch.device`"""
     ...
 
-def sent(t, device):
-    """`t` on a `device`; what is large goes to a GPU from memory that the GPU reads itself, so that nobody waits
-    - `t`: A tensor
-    - `device`: Where it should be"""
+def sent(t: Tensor, device):
+    """`t` on a `device`; what is large goes to a GPU from memory that the GPU reads itself, so that nobody waits"""
     ...
 
 def warn_user(message: str):

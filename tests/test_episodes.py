@@ -15,6 +15,7 @@ from fastrl.memory import dataset, episode_files, loader as loader_module
 from fastrl.memory.disk import LoadError, Saved, save_memory, write_tensors
 from fastrl.memory.episodes import *
 from fastrl.memory.place import Place
+from fastrl.memory.replay import ExperienceReplay
 from fastrl.memory.ring import Ring
 
 root = Path(__file__).parent.parent
@@ -258,6 +259,19 @@ def test_environment(cap, p):
             now,out = [],False
     agree(replay.dataset, m)
     if (cap,p)==(6,.05): assert refused
+
+@pytest.mark.parametrize('first', [1, True, np.int64(1), np.bool_(True)])
+def test_first_reward(first):
+    "A first reward that is an int of NumPy's, or a bool, may be followed by .5; arrays keep their dtype, and a schema decides"
+    def steps(first): return (dict(obs=0., reward=first), dict(obs=0., reward=.5))
+    replay,memory = EpisodeReplay(RingBufferDataset(9), 1, 2),ExperienceReplay(warmup_sz=1)
+    for i,o in enumerate(steps(first)):
+        replay.add_step(o, bool(i))
+        memory.add(**o)
+    same((replay.dataset[0]['reward'].view(-1), memory['reward'].view(-1)), (tensor([1.,.5]),)*2)
+    same((ExperienceReplay()+dict(reward=np.array([1,2])))['reward'], tensor([[1],[2]]))
+    ints = ExperienceReplay(schema=dict(reward=((), torch.int64))).add(reward=int(first))
+    assert ints['reward'].dtype==torch.int64
 
 def test_dones():
     "One environment, or several; what is none"
@@ -1535,6 +1549,19 @@ def test_checkpoints(tmp_path, scored):
         ds.add_episode(columns(list(range(100*k, 100*k+n))))
         ds.checkpoint(tmp_path)
     assert sorted(len(load_file(o)['x']) for o in tmp_path.glob('rows-*'))==([47] if scored else [3,4,40])
+
+@pytest.mark.parametrize('scored', [False,True])
+def test_dropped_extra(tmp_path, scored):
+    "A checkpoint that drops the `extra` of the last one warns, once, of a dataset and of a replay"
+    ds = RingBufferDataset(99, evictor=ScoreEvictor(worth) if scored else None)
+    ds.add_episode(columns([0, 1, 2]))
+    for o in (ds, EpisodeReplay(ds, 1, 2)):
+        o.checkpoint(tmp_path, extra=dict(net=tensor([1.])))
+        with pytest.warns(UserWarning, match=r"drops that of the last one, \['net'\]") as said: o.checkpoint(tmp_path)
+        assert len(said)==1 and said[0].filename==__file__
+        with warnings.catch_warnings():
+            warnings.simplefilter('error')
+            o.checkpoint(tmp_path)
 
 def test_not_loaded(tmp_path):
     d = tmp_path

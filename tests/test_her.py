@@ -111,6 +111,9 @@ def test_refusals():
     bare = ExperienceReplay(4, 9, 1, sampler=HER())
     bare.add(**History(0, 1, 9).step())
     with pytest.raises(ExperienceReplayException, match='needs a `reward`'): [bare.sample() for _ in range(9)]
+    bare.sampler.reward = lambda achieved, goal, info: info['x'] # as elsewhere
+    with pytest.raises((IndexError, TypeError)) as e: [bare.sample() for _ in range(9)]
+    assert 'row numbers come third' in e.value.__notes__[0]
     bare.sampler.reward = lambda achieved, goal, idxs: torch.zeros(len(idxs)+1)
     with pytest.raises(ExperienceReplayException, match='one number for each of'): [bare.sample() for _ in range(9)]
     for odd in (None, 'x', {'reward':0.}, (torch.zeros(4), {}), [[0.],[1.,2.]], np.array([None])): # a `return` is missing, say

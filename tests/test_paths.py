@@ -72,3 +72,10 @@ def test_pickles(module):
     moved = [o for k in published[module].split() if isinstance(o := getattr(m, k), type) and o.__module__.startswith('fastrl.')
              and getattr(importlib.import_module(o.__module__), o.__qualname__, None) is not o]
     assert not moved, f'{moved} cannot be pickled'
+
+def test_main_names():
+    "Each main name is there; `Saved` is one, and can still be had from `memory.disk`"
+    import fastrl
+    from fastrl.memory.disk import Saved
+    assert fastrl.Saved is Saved and Saved.__module__==f"fastrl.{fastrl._where['Saved']}"
+    for k in fastrl.__all__: assert callable(getattr(fastrl, k))

@@ -730,6 +730,8 @@ def test_n_step_needs_flags():
     with refused("without the columns ['terminated', 'truncated']"): er.sample()
     with refused('without the columns'): er.sample_sequences(1, 1)
     for column,hint in ((dict(done=flag(0)), 'instead of `done`'), (dict(dones=flag(0)), 'instead of `dones`'),
+                        (dict(terminals=flag(0)), 'instead of `terminals`; `from_d4rl`'),
+                        (dict(terminals=flag(0), timeouts=flag(0)), "instead of `terminals` and `timeouts`; `from_d4rl`, in fastrl.offline,"),
                         (dict(next=dict(terminated=flag(0), truncated=flag(0))), 'with each row, not in a dict `next`'), # torchrl's
                         (dict(terminated=dict(red=flag(0), blue=flag(0)), truncated=dict(red=flag(0), blue=flag(0))), # PettingZoo's
                          'with each row, not in a dict `terminated`')):

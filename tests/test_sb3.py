@@ -405,3 +405,9 @@ def test_her_needs_next_observations(seed, handle):
     for args,kwargs in ((('auto', 1, True, handle), {}), ((), dict(optimize_memory_usage=True, handle_timeout_termination=handle))):
         with pytest.raises(ValueError, match='leave out `optimize_memory_usage`'): HerReplayBuffer(99, *spaces, *args, seed=seed, **kwargs)
     assert HerReplayBuffer(99, *spaces, 'auto', 1, False, handle, 4, 'future', False, seed=seed).size()==0
+
+def test_what_the_comparison_says():
+    "What the page says stable-baselines3 has is there, and what another package has is not"
+    page = (Path(__file__).parent.parent/'nbs/start/comparison.ipynb').read_text(encoding='utf-8')
+    assert hasattr(sb3, 'HerReplayBuffer') and hasattr(theirs, 'NStepReplayBuffer') and not hasattr(sb3, 'RecurrentPPO')
+    assert 'only for recurrent PPO, in sb3-contrib' in page and page.count('recurrent PPO')==1

@@ -224,11 +224,14 @@ def as_meant(
     name:str, # Of the field
     v, # Its value in the first step
 ):
-    """A Python int as the column `name` usually has it: an int where ints are meant, and 0 or 1 as a bool for flags
+    """An int as the column `name` usually has it: an int where ints are meant, 0 or 1 as a bool for flags; rewards float
     - `name`: Of the field
     - `v`: Its value in the first step"""
     if name in _int64_fields: return map_leaves(_as_int64, v)
+    if name=='reward': return map_leaves(_as_python_int, v)
     return bool(v) if name in flag_names and type(v) is int and 0<=v<=1 else v
+
+def _as_python_int(o): return int(o) if isinstance(o, (bool, np.bool_, np.integer)) else o # it makes float32 columns
 
 def warn_of_rest(
     rows:dict, # From `as_rows`

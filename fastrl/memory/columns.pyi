@@ -82,7 +82,7 @@ def one_row(row: dict, first: bool=False) -> dict:
     ...
 
 def as_meant(name: str, v):
-    """A Python int as the column `name` usually has it: an int where ints are meant, and 0 or 1 as a bool for flags
+    """An int as the column `name` usually has it: an int where ints are meant, 0 or 1 as a bool for flags; rewards float
     - `name`: Of the field
     - `v`: Its value in the first step"""
     ...

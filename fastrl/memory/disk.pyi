@@ -11,7 +11,7 @@ from .files import *
 from .manifest import *
 from .ring import *
 from .saved import *
-__all__ = ['load_memory', 'remove_files', 'Savable', 'copy_of_now', 'OneMoment', 'OfClass', 'settings_of', 'is_ring', 'ring_at', 'move_files']
+__all__ = ['load_memory', 'remove_files', 'Savable', 'copy_of_now', 'OneMoment', 'warn_of_dropped', 'OfClass', 'settings_of', 'is_ring', 'ring_at', 'move_files']
 
 def load_memory(folder, kind: str, asked: dict, make: Any=noop, restore: Any=None, on_error: str='raise', env_restored: bool=False, mapped: bool=False, **where):
     """Load a memory of any class: the class makes it, and restores what is its own
@@ -59,7 +59,7 @@ class Savable:
     def checkpoint(self, folder, extra: Any=None):
         """Write to `folder` what changed since the last time
     - `folder`: The same one each time
-    - `extra`: More that belongs to this moment"""
+    - `extra`: More that belongs to this moment, each time anew; `{}` drops what the last time had without a warning"""
         ...
 
     @classmethod
@@ -81,6 +81,12 @@ class OneMoment:
 
     def __reduce_ex__(self, protocol):
         ...
+
+def warn_of_dropped(folder, extra):
+    """Warn if the last checkpoint has an `extra` that the next one lacks; reads no more than the manifest
+    - `folder`: Of the last checkpoint
+    - `extra`: What the next one gets"""
+    ...
 
 class OfClass:
     """A method that makes a new object; an object that is there does not have it"""

@@ -19,7 +19,7 @@ import numpy as np, torch
 from fastcore.basics import patch
 from ..core import *
 from .dataset import EpisodeDataset, FieldType, dataset_words, device_or_cpu, is_fifo, stored_as
-from .disk import FileLock, OfClass, Savable
+from .disk import FileLock, OfClass, Savable, warn_of_dropped
 from .place import Place
 from .ring import Ring, locked
 from .row import nest
@@ -394,7 +394,9 @@ def checkpoint(self:RingBufferDataset,
     """Write to `folder` what came since the last time; all of it, if any episode may go
     - `folder`: The same one each time
     - `extra`: More that belongs to this moment"""
-    if self.any_order: self.save(folder, extra) # any row may have changed
+    if self.any_order: # any row may have changed
+        warn_of_dropped(folder, extra)
+        self.save(folder, extra)
     else: Savable.checkpoint(self, folder, extra)
 
 # %% ../../nbs/05f_memory.episode_rows.ipynb #8b0da2bf

@@ -25,7 +25,7 @@ from ..core import *
 from .columns import as_meant
 from .dataset import EpisodeDataset, Evictor, FIFOEvictor, FieldType, ScoreEvictor
 from .dataset import fit_schema, is_fifo
-from .disk import LoadError, OfClass, Savable, Saved
+from .disk import LoadError, OfClass, Savable, Saved, warn_of_dropped
 from .episode_files import IndividualFileDataset, log
 from .episode_files import check_episode_file, episode_file, episode_files
 from .episode_rows import RingBufferDataset
@@ -397,7 +397,9 @@ def checkpoint(self:EpisodeReplay,
     """Write to `folder` what came since the last time, and all steps that wait
     - `folder`: The same one each time
     - `extra`: More that belongs to this moment"""
-    if self.dataset.any_order: self.save(folder, extra) # any row may have changed
+    if self.dataset.any_order: # any row may have changed
+        warn_of_dropped(folder, extra)
+        self.save(folder, extra)
     else: Savable.checkpoint(self, folder, extra)
 
 @patch(cls_method=True)

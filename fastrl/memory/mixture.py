@@ -96,8 +96,17 @@ def _drawn_from(self:Mixture, bs, n_batches):
     if n_batches is not None: whole_number('n_batches', n_batches)
     ns = self.counts(self.bs if bs is None else whole_number('bs', bs))
     of = [o for o in zip(range(len(ns)), self.memories, ns) if o[2]]
-    for _,m,_ in of: m.check_warm() # an error comes before any memory has used random numbers
+    for k,m,_ in of: self._check_warm(k, m) # an error comes before any memory has used random numbers
     return of
+
+@patch
+def _check_warm(self:Mixture, k, m):
+    "An error of memory `m` says that it is the one at place `k`"
+    try: m.check_warm()
+    except Exception as e:
+        which = ('first','second','third')[k] if k<3 else f'{k+1}th'
+        e.args = f'the {which} of {len(self.memories)} memories: {e}',
+        raise
 
 @patch
 def _all_joined(self:Mixture, drawn, n_batches):

@@ -101,7 +101,6 @@ def settings(self:Uniform)->dict:
     "The arguments that make another sampler of this kind"
     return {}
 
-# %% ../../nbs/03_memory.sample.ipynb #229a32df
 @patch(as_prop=True)
 def sure(self:Uniform)->bool:
     "Are all rows that `draw` names stored? Then nobody waits for a GPU to look"
@@ -244,7 +243,6 @@ def leave_out(self:Prioritized,
     - `slots`: An array of row numbers"""
     self.tree.update(slots, torch.zeros(len(slots), device='cpu'))
 
-# %% ../../nbs/03_memory.sample.ipynb #d1736568
 @patch
 def update(self:Prioritized, ring, idxs, td_errors):
     "Set the priorities of `idxs` by their TD errors"
@@ -415,7 +413,6 @@ def settings(self:HER)->dict:
     "The arguments that make another sampler of this kind, apart from `reward`, which no file can hold"
     return dict(strategy=self.strategy, k=self.k, goal=self.goal, achieved=self.achieved)
 
-# %% ../../nbs/03_memory.sample.ipynb #2e9da716
 @patch
 def _achievers(self:HER, ring, idxs, units):
     "The rows whose achieved goals become those of the rows `idxs`"
@@ -459,12 +456,19 @@ def _relabel(self:HER, ring, rows, at, idxs, units):
     if ring.place.others and ring.serials.lost(of): raise Overwritten('an achieved goal is gone')
     at,idxs,rew = torch.from_numpy(at).to(ring.device),torch.from_numpy(idxs).to(ring.device),cols[rew]
     for i in goals: cols[i].index_copy_(0, at, goal.to(cols[i].dtype))
-    res = (new := _reward_each(self.reward(cols[source].index_select(0, at), goal, idxs), len(idxs))).to(rew)
+    res = (new := _reward_each(self._earned(cols[source].index_select(0, at), goal, idxs), len(idxs))).to(rew)
     same = not torch.can_cast(new.dtype, rew.dtype) and (res.cpu()==new.cpu()).all() # floats that are whole numbers
     if rew.numel()!=len(rew) or not (same or fits(new, False, rew.dtype)):
         raise ValueError(f'`reward` gives a {new.dtype} for each row, and the column `reward` is {rew.dtype} '
                          f'{[*rew.shape[1:]]}: store one float per row, or let it give what fits')
     rew[at] = res.reshape(-1, *rew.shape[1:])
+
+@patch
+def _earned(self:HER, *args):
+    try: return self.reward(*args)
+    except Exception as e: # elsewhere such functions get an `info`
+        e.add_note('`HER` calls `reward(achieved, goal, idxs)`: row numbers come third, for rows keep no infos')
+        raise
 
 @patch
 def _planned(self:HER, ring):
@@ -510,7 +514,6 @@ def load_state_dict(self:Uniform,
     Uniform.rewind(self, state)
     self.of = None
 
-# %% ../../nbs/03_memory.sample.ipynb #128e9404
 @patch
 def rewind(self:Uniform,
     state:dict, # From `state_dict`
@@ -523,8 +526,6 @@ def rewind(self:Uniform,
         self.gen.manual_seed(zlib.crc32(f'{key} {drawn or 0}'.encode(), zlib.crc32(state['gen'].numpy())))
     self.key,self.drawn = (key,drawn or 0) if alike else (None,0) # older states have no numbers
     keep_numbers(self.gen)
-
-# %% ../../nbs/03_memory.sample.ipynb #1e8c6203
 
 @patch
 def __getstate__(self:Uniform): # a `Generator` does not reach a new process as it is, and a copy gets other rows
@@ -546,7 +547,6 @@ def state_dict(self:Prioritized)->dict:
     "The position in its stream of random numbers, and how far `beta` has come"
     return {**Uniform.state_dict(self), 'draws':self.draws, 'beta':self._beta}
 
-# %% ../../nbs/03_memory.sample.ipynb #7525770b
 @patch
 def load_state_dict(self:Prioritized,
     state:dict, # From `state_dict`
@@ -566,7 +566,6 @@ def load_state_dict(self:Prioritized,
     self.forgotten = 0 # a checkpoint may still have the priorities that they had
     self._drop_forgotten(ring, ring.total)
 
-# %% ../../nbs/03_memory.sample.ipynb #ca92570e
 @patch
 def rewind(self:Prioritized,
     state:dict, # From `state_dict`

@@ -181,9 +181,8 @@ def _row_columns(self:Walk, ring, idxs):
     def column(name): return _column_of(ring, name, idxs)
     def has(name): return (name,) in ring.place.columns
     if missing := [o for o in ('terminated','truncated') if not has(o)]: raise ValueError(
-        f'episodes cannot be told apart without the columns {missing}: store them with each row'+next(
-            (f', instead of `{o}`; where no time limit cuts episodes, `truncated` is False' for o in ('done','dones')
-             if has(o)), next((f', not in a dict `{p[0]}`' for p in ring.place.columns if missing[0] in p), '')))
+        f'episodes cannot be told apart without the columns {missing}: store them with each row'
+        +_where_ends_are(ring.place.columns, missing))
     if has('n_steps') and (column('n_steps')>1).any(): raise ValueError(
         'these rows are of several steps already (`n_steps` is above 1): store single steps to make runs of them')
     over = over_of(terminated=column('terminated'), truncated=column('truncated'))
@@ -192,6 +191,14 @@ def _row_columns(self:Walk, ring, idxs):
     ids = np.concatenate([np.empty((len(idxs),0), np.int64), *(_exact_ints(column(o)) for o in names)], 1)
     return (ids, over, _exact_ints(column('episode_id'))[:,0] if has('episode_id') else np.empty(0, np.int64),
             column('step')[:,0].astype(np.float64) if has('step') else np.empty(0))
+
+def _where_ends_are(paths, missing):
+    "What rows without the columns `missing` have instead, for an error"
+    if theirs := [f'`{o}`' for o in ('terminals','timeouts') if (o,) in paths]:
+        return f", instead of {' and '.join(theirs)}; `from_d4rl`, in fastrl.offline, reads D4RL's arrays"
+    for o in ('done','dones'):
+        if (o,) in paths: return f', instead of `{o}`; where no time limit cuts episodes, `truncated` is False'
+    return next((f', not in a dict `{p[0]}`' for p in paths if missing[0] in p), '')
 
 # %% ../../nbs/02a_memory.walk.ipynb #f1174ef4
 def _comparable(cols):
