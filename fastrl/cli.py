@@ -329,7 +329,7 @@ def _n_frames(ring):
     "How many frames the rows of a `FrameRing` need"
     if not len(ring): return 0
     named,there = ring.pool.fields[0].path[1:],ring.held
-    slots = torch.cat([ring.place.columns[k, *named][there] for k in ('state','next_state')], 1)
+    slots = torch.cat([ring.place.columns[k, *named][there] for k in ring.place.pair], 1)
     return len(slots[slots>=0].unique())
 
 # %% ../nbs/20_cli.ipynb #96d1df53

@@ -178,30 +178,32 @@ def test_merge_keeps_inputs(tmp_path):
         assert Saved(tmp_path/'run/memory').extra=={'cbs': {}} and len(Saved(tmp_path/'b'))==2
     assert not here('merge', 'run', 'b', '--out', 'run/both', cwd=tmp_path).returncode and len(Saved(tmp_path/'run/both'))==5
 
-def _frame_rows(folder, base=0, episodes=4, **settings):
+def _frame_rows(folder, base=0, episodes=4, names=('state','next_state'), **settings):
     "Save a memory of frames in stacks of four"
     import torch
     from fastrl.memory.replay import ExperienceReplay
     er = ExperienceReplay(**{**dict(max_sz=200, warmup_sz=0, frame_stack=4), **settings})
     for e in range(episodes):
         def stack(i): return torch.stack([torch.full((8,8), (base+e*10+max(0, i-j))%256, dtype=torch.uint8) for j in (3,2,1,0)])
-        for i in range(5): er.add(state=stack(i), next_state=stack(i+1), reward=i, terminated=i==4, truncated=False)
+        for i in range(5):
+            er.add(**dict(zip(names, (stack(i), stack(i+1)))), reward=i, terminated=i==4, truncated=False)
     er.save(folder)
     return er
 
-def test_merge_keeps_settings(tmp_path):
+@pytest.mark.parametrize('names', (('state','next_state'), ('obs','next_obs')))
+def test_merge_keeps_settings(names, tmp_path):
     "Frames stay stored once, and settings on which all agree stay"
     import torch
     from fastrl.memory.replay import ExperienceReplay
     settings = dict(n_step=3, gamma=.9, frame_pad='zeros', frame_margin=.2)
-    a,b = _frame_rows(tmp_path/'a', **settings),_frame_rows(tmp_path/'b', 100, 40, **settings)
+    a,b = _frame_rows(tmp_path/'a', names=names, **settings),_frame_rows(tmp_path/'b', 100, 40, names, **settings)
     assert not here('merge', 'a', 'b', '--out', 'both', cwd=tmp_path).returncode
     er = ExperienceReplay.load(tmp_path/'both')
     assert er.frame_stack==4 and len(er)==220 and {k: getattr(er, k) for k in settings}==settings
-    for k in ('state','next_state'): assert torch.equal(er.ring[k], torch.cat([a.ring[k], b.ring[k]]))
+    for k in names: assert torch.equal(er.ring[k], torch.cat([a.ring[k], b.ring[k]]))
     def size(k): return sum(o.stat().st_size for o in (tmp_path/k).iterdir())
     assert size('both')<1.2*(size('a')+size('b'))
-    _frame_rows(tmp_path/'c', 200, 3, n_step=1, gamma=.9)
+    _frame_rows(tmp_path/'c', 200, 3, names, n_step=1, gamma=.9)
     assert not here('merge', 'a', 'c', '--out', 'some', '--max-size', 20, cwd=tmp_path).returncode
     er = ExperienceReplay.load(tmp_path/'some')
     assert (er.frame_stack, er.n_step, er.gamma, er.frame_pad, len(er))==(4, None, .9, 'repeat', 20)
@@ -452,24 +454,25 @@ def test_verify_episode_files(tmp_path):
     ring.save(tmp_path/'ring')
     assert said(folder='ring')[0]==0 and '12 rows of 40' in said('info', 'ring')[1]
 
+@pytest.mark.parametrize('now,after', (('state','next_state'), ('obs','obs_next')))
 @pytest.mark.parametrize('stack', (4,0))
-def test_frames_shown(stack, tmp_path):
+def test_frames_shown(stack, now, after, tmp_path):
     "Of a memory of frames, in a file or a folder, the stacks are shown, not the numbers of their frames; `verify` reads the frames"
     from fastrl.memory.replay import ExperienceReplay
     er,shape = ExperienceReplay(4, 30, 1, frame_stack=stack, path=tmp_path/'rows.ring'),[4,6,5] if stack else [6,5]
     for i in range(12):
-        er.add(state=dict(cam=np.full((6,5), i, np.uint8), arm=float(i)), next_state=dict(cam=np.full((6,5), i+1, np.uint8), arm=i+1.),
-               reward=1., terminated=False, truncated=False)
+        def seen(i): return dict(cam=np.full((6,5), i, np.uint8), arm=float(i))
+        er.add(**{now:seen(i), after:seen(i+1)}, reward=1., terminated=False, truncated=False)
     er.save(tmp_path/'m')
     for o in ('rows.ring','m'):
         text = here('info', o, cwd=tmp_path).stdout
-        assert f'state.cam uint8{shape}' in text and f'next_state.cam uint8{shape}' in text and 'int32' not in text
+        assert f'{now}.cam uint8{shape}' in text and f'{after}.cam uint8{shape}' in text and 'int32' not in text
         assert ('stacks of 4 frames: 13 frames of ' if stack else 'observations: 13 of ') in text
         about = json.loads(here('info', o, '--json', cwd=tmp_path).stdout)
-        assert about['columns'][0]==dict(name='state.cam', shape=shape, dtype='uint8') and about['frames']['stored']==13
+        assert about['columns'][0]==dict(name=f'{now}.cam', shape=shape, dtype='uint8') and about['frames']['stored']==13
         page = Path(here('explore', o, '--out', 'page.html', cwd=tmp_path).stdout.strip())
         page = (tmp_path/page).read_text()
-        assert f'state.cam uint8{shape}' in page and 'bytes per row and 32 per frame' in page
+        assert f'{now}.cam uint8{shape}' in page and 'bytes per row and 32 per frame' in page
     assert here('verify', 'm', cwd=tmp_path).returncode==0
     frames, = (tmp_path/'m').glob('frames-*')
     raw = bytearray(frames.read_bytes())

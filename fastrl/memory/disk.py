@@ -340,7 +340,7 @@ def ring_at(
     about,of = ring.place.about,{f.path: f for f in ring.fields}
     if not (pool_path(path).exists() or 'frame_pad' in about): return ring
     pool = Ring(path=pool_file(path))
-    if not (state := of.get(('state', *pool.fields[0].path[1:]))): raise ValueError(
+    if not (state := of.get((ring.place.pair[0], *pool.fields[0].path[1:]))): raise ValueError(
         f'{pool_path(path)} should have the frames of the rows in {path}, but these have no frames: move it elsewhere')
     return FrameRing(ring.capacity, path=path, stack=about.get('frame_stack', state.shape[0]),
                      pad=about.get('frame_pad', 'repeat'), margin=pool.capacity-ring.capacity)

@@ -88,7 +88,7 @@ def _rows_by_age(er):
 def _series(memory, name):
     "The numbers to draw of column `name`, and its title"
     cols,top = {path_name(p): t for p,t in leaves(memory)},name.partition('.')[0]
-    if name not in cols and top in ('state','next_state'): # frames come when they are asked for by name
+    if name not in cols: # frames come when they are asked for by name
         try: cols.update({path_name(p): t for p,t in leaves(memory[top], (top,))})
         except KeyError: pass
     if name not in cols: raise ValueError(f'no column {name!r} in the memory; there are {list(cols)}')

@@ -22,12 +22,11 @@ from .ring import Ring, locked
 from .row import *
 from .stacks import *
 
-# %% ../../nbs/03a_memory.frames.ipynb #db525d22
 _all_ = ['pool_path'] # import it from here, too
 
 # %% ../../nbs/03a_memory.frames.ipynb #3a5bbef2
 class FrameRing(Ring):
-    "A ring in which `state` and `next_state` are stacks of frames, each of them stored once"
+    "A ring in which `state` and `next_state`, or `obs` and `next_obs`, are stacks of frames, each of them stored once"
     told = flat = False # of frames that look like stacks; is a state one frame, and no stack?
     def __init__(self,
         capacity:int, # The most rows it holds
@@ -97,7 +96,6 @@ def add(self:FrameRing,
     - `**row`: The fields of one step"""
     if not self._add_next(row): self._store({k: v for k,v in row.items() if v is not None}, True, True)
 
-# %% ../../nbs/03a_memory.frames.ipynb #3ce44a74
 @patch
 def _store(self:FrameRing, data, one, strict, anew=()):
     "Check and plan everything, then write"
@@ -111,8 +109,8 @@ def _store(self:FrameRing, data, one, strict, anew=()):
             if a in plan.cuts: self.cut()
             self._keep(steps.fields, plan.frames[plan.counts[a-1] if a else 0:plan.counts[b-1]])
             slots = self._slots_for(plan.numbers[a:b])
-            if one: Ring.add(self, **with_numbers(data, steps.fields, slots[0]))
-            else: Ring.extend(self, with_numbers(data, steps.fields, slots, slice(a, b)))
+            if one: Ring.add(self, **with_numbers(data, steps.pair, steps.fields, slots[0]))
+            else: Ring.extend(self, with_numbers(data, steps.pair, steps.fields, slots, slice(a, b)))
         self._note(plan.envs, barrier)
         self._warn_of_few()
 
@@ -124,21 +122,22 @@ def _parse(self:FrameRing, data, one):
     "The frames of these steps, what they say of themselves, and where frames are; an error if something doesn't fit"
     ts = tensors_of(data)
     n,S,fields = 1 if one else batch_len(ts),self.stack,self.pool.fields
+    pair = a,b = self.place.pair if self.fields else observed_pair(ts)
     if not fields:
         check_frames(fields_of(ts, one), self.shown)
         fields = stacked_fields(fields_of(ts, one), self.shown)[1]
-    pairs = [tuple(frames_in(ts, (k, *f.path[1:]), f, one, self.shown) for k in ('state','next_state')) for f in fields]
-    if len({o.shape[1] for pair in pairs for o in pair})>1:
-        raise ValueError('`state` and `next_state` should both be stacks, or both single frames')
+    pairs = [tuple(frames_in(ts, (k, *f.path[1:]), f, one, self.shown) for k in pair) for f in fields]
+    if len({o.shape[1] for both in pairs for o in both})>1:
+        raise ValueError(f'`{a}` and `{b}` should both be stacks, or both single frames')
     numbers = torch.zeros(*(() if one else (n,)), S, dtype=torch.int32, device='cpu')
-    ts.update({(k, *f.path[1:]): (numbers, False) for f in fields for k in ('state','next_state')})
+    ts.update({(k, *f.path[1:]): (numbers, False) for f in fields for k in pair})
     (self.fields or fields_of(ts, one)).fit(ts, one)
     if self.fields: self.place.check_writable()
     if len(self)<_closely and pairs[0][0].shape[1]==1 and not self.told:
         self.told = warn_of_stacks(*(o[:,0] for o in pairs[0]), self.shown)
-    steps = Steps(fields, pairs, n, S, [k for k in ('env_id','worker_id') if (k,) in ts])
+    steps = Steps(fields, pairs, n, S, [k for k in ('env_id','worker_id') if (k,) in ts], pair)
     if (j := steps.alone())>=0: raise ValueError(
-        f'the `next_state` of row {j} should be its `state` without the first frame, and a new one behind it: store '
+        f'the `{b}` of row {j} should be its `{a}` without the first frame, and a new one behind it: store '
         f'single steps, and let `n_step` fold them when you sample. A first axis of {S} is that of a stack; if your '
         f'single frames have one, put another before it, (1,{S},…)')
     return steps,said_of({p: t for p,(t,_) in ts.items()}, n)
@@ -195,13 +194,13 @@ def _note(self:FrameRing, envs, barrier, own=False):
 # %% ../../nbs/03a_memory.frames.ipynb #0784c0a1
 @patch
 def _usual(self:FrameRing):
-    "Where its frame is in a state, and all frames, if the next row may be a usual one; else `None`"
+    "Both columns, where a frame is in one, and all frames, if the next row may be a usual one; else `None`"
     new,(stored,_,base,total) = self.newest,self.serials.counts()
     if stored<_closely or new.seen!=total or new.base!=base or self.place.others: return # rows came from elsewhere
     arrays = self.pool.place.arrays
     if arrays and len(arrays)==1:
         (path,frames), = arrays.items()
-        return path[1:],frames
+        return self.place.pair,path[1:],frames
 
 @patch
 def _add_next(self:FrameRing, row):
@@ -214,9 +213,9 @@ def _add_next(self:FrameRing, row):
         key,was,frame,over,*said = found
         if any(0<=o<number-cap//2 for o in was.numbers): return False # frames that will soon be overwritten
         slots = [o if o<0 else (o-first)%cap for o in (*was.numbers, number)]
-        if not fits(row := with_numbers(row, pool.fields, np.array(slots, np.int32))): return False
+        if not fits(row := with_numbers(row, usual[0], pool.fields, np.array(slots, np.int32))): return False
         self._make_way(1)
-        pool.add(frame=nest({usual[0]: frame}))
+        pool.add(frame=nest({usual[1]: frame}))
         for o in slots:
             if o>=0: new.last[o] = total
         Ring.add(self, **row)
@@ -243,10 +242,10 @@ def add_steps(
         if not plan or len(plan[1])>cap//4: return False
         numbers,frames,latest = plan
         slots = np.where(numbers<0, -1, (numbers-first)%cap)
-        found = alike_arrays(ring, with_numbers(batch, ring.pool.fields, slots.astype(np.int32)), replay)
+        found = alike_arrays(ring, with_numbers(batch, usual[0], ring.pool.fields, slots.astype(np.int32)), replay)
         if not found or ring.serials.slots_of(total)+len(slots)>ring.capacity: return False
         ring._make_way(len(frames))
-        ring.pool.extend({'frame':nest({usual[0]: np.stack(frames)})})
+        ring.pool.extend({'frame':nest({usual[1]: np.stack(frames)})})
         ring._need(slots, np.arange(total, total+len(slots)))
         add_arrays(ring, *found)
         ring._note(latest, barrier)
@@ -279,7 +278,6 @@ def _warn_of_few(self:FrameRing):
               f'{self.pool.capacity}, since episodes are short, environments many, '
               'or rows continue no others. Give a larger `frame_margin` to keep more')
 
-# %% ../../nbs/03a_memory.frames.ipynb #d27d32ae
 @patch(as_prop=True)
 def n_held(self:FrameRing)->int:
     "How many rows are stored with all of their frames"
@@ -311,9 +309,9 @@ def _look(self:FrameRing):
 @patch
 def _read_rows(self:FrameRing, serials, seams):
     "Note what the rows `serials` need, and the newest of each environment"
-    slots,named = torch.from_numpy(seams.slots_of(serials, self.capacity)).to(self.device),self.pool.fields[0].path[1:]
-    cols = {p: v[slots] for p,v in self.place.columns.items() if len(p)==1 and p[0] in _telling or p[1:]==named}
-    a,b = (cols[k, *named].cpu().numpy().astype(np.int64) for k in ('state','next_state'))
+    slots,paths = torch.from_numpy(seams.slots_of(serials, self.capacity)).to(self.device),self._paths
+    cols = {p: v[slots] for p,v in self.place.columns.items() if len(p)==1 and p[0] in _telling or p in paths}
+    a,b = (cols[p].cpu().numpy().astype(np.int64) for p in paths)
     self._need(np.concatenate([a, b[:,-1:]], 1), serials)
     keys,over,episode,step = said_of(cols, len(serials))
     for key,j in {key: j for j,key in enumerate(keys)}.items():
@@ -343,7 +341,11 @@ def _slots_in(self:FrameRing, rows, idxs, k):
     cols = rows if isinstance(rows, list) else self.fields.columns(rows)
     return torch.cat([cols[i], cols[j][:,2*S-k:]], 1).long().masked_fill(idxs[:,None]<0, -1).view(-1),True
 
-# %% ../../nbs/03a_memory.frames.ipynb #d291f608
+@patch(as_prop=True)
+def _paths(self:FrameRing):
+    "The two columns with numbers of frames; where an observation has several parts, those of the first, as of all"
+    return [(k, *self.pool.fields[0].path[1:]) for k in self.place.pair]
+
 @patch
 def _find_numbers(self:FrameRing):
     "Which columns have the numbers of frames, and where in a row they begin"
@@ -408,13 +410,13 @@ def draw(self:FrameRing,
     """The batch that `sampler` chooses, with its stacks
     - `sampler`: As `Ring.draw` takes them
     - returns: (BD, row numbers), or `Batches` of them"""
-    fields,S = self.pool.fields,self.shown
+    pair,fields,S = self.place.pair,self.pool.fields,self.shown
     here = n_batches is None and device is None and fields and [f.path for f in fields]==[('frame',)]
     def with_frames(_, idxs): return self._read(read, idxs)
     def evenly(ring, at, n):
         if read is None: drawn = self._windows_evenly(at, n)
         elif drawn := hasattr(read, 'evenly') and read.evenly(self, at, n): self._add_frames(read, *drawn)
-        if drawn and here: with_stacks(fields, S, drawn[2], drawn[0]) # before the columns of their numbers are made
+        if drawn and here: with_stacks(pair, fields, S, drawn[2], drawn[0]) # before those of their numbers are made
         return drawn
     def there(_):
         how,sees,rows = ((),(),None) if read is None else read.there(self)
@@ -423,8 +425,8 @@ def draw(self:FrameRing,
     with_frames.evenly = evenly
     if read is None or hasattr(read, 'there'): with_frames.there = there
     drawn = Ring.draw(self, sampler, bs, device, with_frames, n_batches)
-    if n_batches is None: return with_stacks(fields, S, *drawn) if '#0' in drawn[0] else drawn[0],drawn[1]
-    drawn.then = partial(with_stacks, [*fields], S) # of each batch, when you get to it
+    if n_batches is None: return with_stacks(pair, fields, S, *drawn) if '#0' in drawn[0] else drawn[0],drawn[1]
+    drawn.then = partial(with_stacks, pair, [*fields], S) # of each batch, when you get to it
     return drawn
 
 # %% ../../nbs/03a_memory.frames.ipynb #e055061b
@@ -436,19 +438,18 @@ def gather(self:FrameRing,
     """Rows by number, with their stacks
     - `idxs`: Row numbers, known to be stored
     - `device`: Where the batch should be"""
-    flat = idxs.reshape(-1)
+    flat,pair,fields = idxs.reshape(-1),self.place.pair,self.pool.fields
     while True:
         with locked(self):
-            serials,batch,named = self.serial(flat),Ring.gather(self, flat),self.pool.fields[0].path
-            a,b = (leaf_at(batch, (k, *named[1:])) for k in ('state','next_state'))
-            frames = self._pixels(torch.cat([a, b[:,-1:]], 1).long().view(-1), True, False)
+            serials,batch = self.serial(flat),Ring.gather(self, flat)
+            a,b = (leaf_at(batch, p) for p in self._paths)
+            self._with_pixels(batch, torch.cat([a, b[:,-1:]], 1).long().view(-1), True)
             there = self.holds(flat)
             gone = max(self.seams.forgotten, self.serials.base) # rows below this one
             if (~there&(serials.view(-1)<gone)).any(): raise IndexError('another process cleared the memory, or needed '
                 'the frames of some of these rows, while they were read: name rows that it holds')
             if not self.place.others or bool((self.holds(flat, serials)|~there).all()): break
-    batch.update({f'#{i}': o for i,o in enumerate(frames)})
-    batch = map_leaves(lambda o: o.unflatten(0, idxs.shape), with_stacks(self.pool.fields, self.shown, batch, flat))
+    batch = map_leaves(lambda o: o.unflatten(0, idxs.shape), with_stacks(pair, fields, self.shown, batch, flat))
     return batch if device is None else batch.to(device)
 
 # %% ../../nbs/03a_memory.frames.ipynb #609dcb60
@@ -457,14 +458,14 @@ def columns(self:FrameRing)->BD:
     "All columns but the frames, of the rows that are held; ask for a column of frames by its name"
     if not self.fields: return BD()
     with locked(self):
-        cols = BD({k: v for k,v in Ring.columns(self).items() if k not in ('state','next_state')})
+        cols = BD({k: v for k,v in Ring.columns(self).items() if k not in self.place.pair})
         return cols if self.n_held==len(self) else cols[self.held]
 
 @patch
 def __getitem__(self:FrameRing, o):
     "A column by name, of stacks a copy; or a copy of the rows that anything else names"
     if not isinstance(o, str) or not self.fields: return Ring.__getitem__(self, o)
-    if o.partition('.')[0] in ('state','next_state'): return self._stacks(o)
+    if o.partition('.')[0] in self.place.pair: return self._stacks(o)
     with locked(self):
         res = Ring.__getitem__(self, o)
         return res if self.n_held==len(self) or not isinstance(res, Tensor) else res[self.held]
@@ -497,15 +498,14 @@ def copy_rows(self:FrameRing,
     with locked(source), locked(self):
         rows,S,P = {**Ring.gather(source, idxs.to(source.device)), **columns},self.stack,self.pool.capacity
         self._check_alike(source, rows)
-        named = source.pool.fields[0].path[1:]
-        a,b = (leaf_at(rows, (k, *named)).cpu().numpy().astype(np.int64) for k in ('state','next_state'))
+        a,b = (leaf_at(rows, p).cpu().numpy().astype(np.int64) for p in source._paths)
         windows,new,most = np.concatenate([a, b[:,-1:]], 1),np.full(source.pool.capacity, -1),max(1, P//4//(S+1))
         for i in range(0, len(idxs), most):
             self._look()
             w = windows[i:i+most]
             self._copy_frames(source.pool, np.unique(w[w>=0]), new)
             slots = self._slots_for(np.where(w<0, -1, new[w]))
-            Ring.extend(self, with_numbers(rows, source.pool.fields, slots, slice(i, i+most)))
+            Ring.extend(self, with_numbers(rows, source.place.pair, source.pool.fields, slots, slice(i, i+most)))
 
 @patch
 def _copy_frames(self:FrameRing, pool, slots, new):
@@ -543,6 +543,23 @@ def room_for(self:FrameRing,
         counts = planned(self, steps, said, strict and not self.flat, anew).counts
         return min(self.capacity-len(self), int(np.searchsorted(counts, free, 'right')))
 
+@patch
+def forget_without(self:FrameRing,
+    lacks:np.ndarray, # By slot of the pool: is there no frame?
+)->int: # How many
+    """Forget the rows that need one of these frames, and those before them
+    - `lacks`: By slot of the pool: is there no frame?
+    - returns: How many"""
+    if not self.n_held: return 0
+    n,held = self.n_held,self.held
+    slots = torch.cat([self.place.columns[p][held] for p in self._paths], 1).cpu().numpy()
+    if slots.max()>=len(lacks) or slots.min()<-1: raise IndexError(f'its rows need frames outside of its {len(lacks)}')
+    bad = (lacks[slots]&(slots>=0)).any(1).nonzero()[0]
+    if not len(bad): return 0
+    self.warned = True # the loader tells
+    self.reset(before=self.total-n+int(bad[-1])+1)
+    return n-self.n_held
+
 # %% ../../nbs/03a_memory.frames.ipynb #e1e81132
 @patch
 def state_dict(self:FrameRing)->dict:
@@ -553,23 +570,6 @@ def state_dict(self:FrameRing)->dict:
     parts = [np.stack([f[i] for fs in frames for f in fs]) for i in range(len(self.pool.fields))] if frames else []
     return dict(frames=parts, envs=[[list(k), o.serial, o.episode, o.step, [*map(int, o.numbers)]]
                                     for k,o in envs.items()])
-
-@patch
-def forget_without(self:FrameRing,
-    lacks:np.ndarray, # By slot of the pool: is there no frame?
-)->int: # How many
-    """Forget the rows that need one of these frames, and those before them
-    - `lacks`: By slot of the pool: is there no frame?
-    - returns: How many"""
-    if not self.n_held: return 0
-    named,n,held = self.pool.fields[0].path[1:],self.n_held,self.held
-    slots = torch.cat([self.place.columns[k, *named][held] for k in ('state','next_state')], 1).cpu().numpy()
-    if slots.max()>=len(lacks) or slots.min()<-1: raise IndexError(f'its rows need frames outside of its {len(lacks)}')
-    bad = (lacks[slots]&(slots>=0)).any(1).nonzero()[0]
-    if not len(bad): return 0
-    self.warned = True # the loader tells
-    self.reset(before=self.total-n+int(bad[-1])+1)
-    return n-self.n_held
 
 @patch
 def load_state_dict(self:FrameRing,
@@ -595,6 +595,6 @@ def __getstate__(self:FrameRing):
 def __repr__(self:FrameRing):
     frames = {f.path[1:]: f.like for f in self.pool.fields or []} # of these, rows have the numbers
     of = 'observations stored once,' if self.flat else f'stacks of {self.stack} frames'
-    rest = [f for f in self.fields or [] if f.path[0] not in ('state','next_state') or f.path[1:] not in frames]
+    rest = [f for f in self.fields or [] if f.path[0] not in self.place.pair or f.path[1:] not in frames]
     return in_lines(f'FrameRing({self.n_held} of {self.capacity} rows, pointer {self.pointer}: {of} '
                     f'{", ".join(frames.values())}; {", ".join(map(repr, rest))})')

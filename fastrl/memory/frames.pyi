@@ -15,7 +15,7 @@ from .stacks import *
 __all__ = ['FrameRing', 'add_steps', 'stored', 'pool_path']
 
 class FrameRing(Ring):
-    """A ring in which `state` and `next_state` are stacks of frames, each of them stored once"""
+    """A ring in which `state` and `next_state`, or `obs` and `next_obs`, are stacks of frames, each of them stored once"""
     told: Any
     flat: Any
     stack: Any
@@ -106,14 +106,14 @@ class FrameRing(Ring):
     - `anew`: As `extend` takes them"""
         ...
 
-    def state_dict(self) -> dict:
-        """What the next row of each environment continues"""
-        ...
-
     def forget_without(self, lacks: np.ndarray) -> int:
         """Forget the rows that need one of these frames, and those before them
     - `lacks`: By slot of the pool: is there no frame?
     - returns: How many"""
+        ...
+
+    def state_dict(self) -> dict:
+        """What the next row of each environment continues"""
         ...
 
     def load_state_dict(self, state: dict):

@@ -32,6 +32,7 @@ class Place:
     head = memoryview(np.zeros(head_words, np.int64)) # before there are rows
     read_only = False # is it a file that can be read, but not written?
     loops = True # may compiled loops work on rows in memory? Places made while it is `False` go a GPU's way, to test it
+    pair = observed_pair(()) # columns of observations, in which rows of frames have the numbers of these
     about = {} # what the file of a place says of its rows, beside their fields: data for JSON
     told = None # on a device: what its rows say about their episodes, once more where the host can read it
     def __init__(self,
@@ -74,12 +75,13 @@ def _show(self:Place, fields, packed, columns=None):
     cols = {f.path: v for f,v in zip(fields, fields.columns(packed) if columns is None else columns)}
     arrays = {p: v.numpy() for p,v in cols.items()} if fields.record and cpu else None
     wholes = {f.path: _as_items(f, array if arrays else None) for f in fields}
-    framed = ('state','next_state') if 'frame_pad' in self.about else () # numbers of frames, which nobody puts
+    pair = observed_pair(f.path for f in fields)
+    framed = pair if 'frame_pad' in self.about else () # numbers of frames, which nobody puts
     # of `a.b` and `a` › `b` the first
     by_name = {f.name: f for f in sorted(fields, key=lambda f: -len(f.path)) if f.path[0] not in framed}
     slim = {k: a[:,0] if a.shape[1:]==(1,) else a for k,a in (arrays or {}).items()}
-    vars(self).update(fields=fields, packed=packed, array=array, columns=cols, arrays=arrays, wholes=wholes, slim=slim,
-                      readers={}, by_name=by_name, short=array is not None and fields.nbytes<=1024) # in one step
+    vars(self).update(fields=fields, packed=packed, array=array, columns=cols, pair=pair, arrays=arrays, wholes=wholes,
+                      slim=slim, readers={}, by_name=by_name, short=array is not None and fields.nbytes<=1024) # at once
     if not cpu: self.tell()
     return self
 
@@ -145,13 +147,13 @@ def make(self:Place,
 def nbytes_when_full(
     capacity:int, # Rows
     schema:dict, # `{name: (shape, dtype)}`, nested as a step is
-    frame_stack:int=None, # With each frame stored once: how many `state` and `next_state` have; 0: they are no stacks
+    frame_stack:int=None, # With each frame stored once: how many are in an observation; 0: it is no stack
     frame_margin=.05, # Room for more frames than rows, as `frames_when_full` takes it
 )->int:
     """Bytes that the rows of a `Ring` take
     - `capacity`: Rows
     - `schema`: `{name: (shape, dtype)}`, nested as a step is
-    - `frame_stack`: With each frame stored once: how many `state` and `next_state` have; 0: they are no stacks
+    - `frame_stack`: With each frame stored once: how many are in an observation; 0: it is no stack
     - `frame_margin`: Room for more frames than rows, as `frames_when_full` takes it"""
     fields = list(schema_fields(schema))
     if frame_stack is None: return capacity*pack_fields(fields)[1]
@@ -172,20 +174,21 @@ def frames_when_full(
     more = margin if isinstance(margin, int) else math.ceil(margin*capacity)+17*(stack+1)
     return max(capacity+more, 2*(stack+1))
 
-# %% ../../nbs/00b_memory.place.ipynb #d596e475
 _few = 16 # parts of an observation with fewer numbers gain little, and `HER` finds its goals in the rows
 
 def frame_shape(
     path, # Of a field
     shape, # Of it in one step: a stack of frames, or one frame
     stack:int, # Frames in a state; 0: it is no stack
+    pair, # From `observed_pair`
 ): # -> the shape of one frame; `None` for a field of anything else
     """What one frame looks like: `(4,84,84)` and `(84,84)` are both of frames `(84,84)`, if `stack` is 4
     - `path`: Of a field
     - `shape`: Of it in one step: a stack of frames, or one frame
     - `stack`: Frames in a state; 0: it is no stack
+    - `pair`: From `observed_pair`
     - returns: the shape of one frame; `None` for a field of anything else"""
-    if path[0] not in ('state','next_state'): return
+    if path[0] not in pair: return
     if not stack: return tuple(shape) if math.prod(shape)>=(_few if len(path)>1 else 2) else None
     stacked = len(shape)>1 and shape[0]==stack
     if len(path)>1 and len(shape)<(3 if stacked else 2): return
@@ -199,10 +202,12 @@ def stacked_fields(
     - `fields`: Of a step
     - `stack`: Frames in a state; 0: it is no stack
     - returns: the fields of a row, in which frames have numbers; and those of a frame"""
-    shapes = {f: frame_shape(f.path, f.shape, stack) for f in fields}
+    fields = [*fields]
+    pair = observed_pair(f.path for f in fields)
+    shapes = {f: frame_shape(f.path, f.shape, stack, pair) for f in fields}
     rows = [f if o is None else Field(f.path, (stack or 1,), torch.int32) for f,o in shapes.items()]
     frames = [Field(('frame', *f.path[1:]), o, f.dtype) for f,o in shapes.items()
-              if o is not None and f.path[0]=='state']
+              if o is not None and f.path[0]==pair[0]]
     return rows,frames
 
 # %% ../../nbs/00b_memory.place.ipynb #a2f2b485
@@ -362,7 +367,6 @@ def _lies_as(t, dtype):
     "Are the bytes of `t` those of its numbers in this `dtype`, one after another in this machine's memory?"
     return t.dtype is dtype and t.is_cpu and t.is_contiguous() and not (t.is_neg() or t.is_conj())
 
-# %% ../../nbs/00b_memory.place.ipynb #ed3fee47
 @patch
 def apart(self:Place,
     cols, # Tensors
@@ -417,7 +421,6 @@ def mark_changed(self:Place,
     was[idxs.cpu().numpy()] = True
     self.changed[name] = was
 
-# %% ../../nbs/00b_memory.place.ipynb #fb696484
 @patch
 def marks_of(self:Place,
     name:str, # As `mark_changed` takes it
@@ -555,7 +558,6 @@ def check_process(self:Place):
             and not (self.others or self.packed is None)):
         raise RuntimeError(f'a `DataLoader` worker has a copy of this ring, which never changes: {_use_instead}')
 
-# %% ../../nbs/00b_memory.place.ipynb #bae13b38
 @patch
 def check_writable(self:Place):
     "Raise where rows can only be read, or are the copy that a `DataLoader`'s worker has"
@@ -585,8 +587,6 @@ def __getstate__(self:Place):
     # by value: a tensor's pickle for another process would move the rows to shared memory, away from under the views
     if self.fields and not self.others and self.device.type=='cpu': state['packed'] = state['packed'].numpy().copy()
     return state
-
-# %% ../../nbs/00b_memory.place.ipynb #3568056b
 
 @patch
 def __setstate__(self:Place, state):

@@ -16,6 +16,7 @@ class Place:
     head: Any
     read_only: bool
     loops: bool
+    pair: Any
     about: Any
     told: Any
     device: Any
@@ -170,7 +171,7 @@ def nbytes_when_full(capacity: int, schema: dict, frame_stack: int | None=None, 
     """Bytes that the rows of a `Ring` take
     - `capacity`: Rows
     - `schema`: `{name: (shape, dtype)}`, nested as a step is
-    - `frame_stack`: With each frame stored once: how many `state` and `next_state` have; 0: they are no stacks
+    - `frame_stack`: With each frame stored once: how many are in an observation; 0: it is no stack
     - `frame_margin`: Room for more frames than rows, as `frames_when_full` takes it"""
     ...
 
@@ -181,11 +182,12 @@ def frames_when_full(capacity: int, stack: int, margin=0.05) -> int:
     - `margin`: Room for more frames: a share of `capacity` and the stacks of 16 environments; an int is a number"""
     ...
 
-def frame_shape(path, shape, stack: int):
+def frame_shape(path, shape, stack: int, pair):
     """What one frame looks like: `(4,84,84)` and `(84,84)` are both of frames `(84,84)`, if `stack` is 4
     - `path`: Of a field
     - `shape`: Of it in one step: a stack of frames, or one frame
     - `stack`: Frames in a state; 0: it is no stack
+    - `pair`: From `observed_pair`
     - returns: the shape of one frame; `None` for a field of anything else"""
     ...
 

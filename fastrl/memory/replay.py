@@ -53,7 +53,7 @@ class ExperienceReplay(OneMoment, Savable, DrawsAhead, DrawsChunks, LearnsOnDevi
         path=None, # A file to live in; if a memory left one there, it is opened with its rows
         schema:dict=None, # The columns, `{name: (shape, dtype)}`; `(shape, dtype, 'later')` if rows come without it
         freeze_memory:bool=False, # Keep the first `max_sz` rows, and drop what comes later?
-        frame_stack:int=None, # Frames in a `state`, each stored once; 0: a `state` is one observation, no stack
+        frame_stack:int=None, # Frames in a `state`, or an `obs`, each stored once; 0: it is one observation, no stack
         frame_pad:str='repeat', # Before an episode's first frame, if frames come singly: `'repeat'` it, or `'zeros'`
         frame_margin=.05, # Room for more frames than rows: a share of `max_sz`, or an int
         **_
@@ -71,7 +71,7 @@ class ExperienceReplay(OneMoment, Savable, DrawsAhead, DrawsChunks, LearnsOnDevi
         - `path`: A file to live in; if a memory left one there, it is opened with its rows
         - `schema`: The columns, `{name: (shape, dtype)}`; `(shape, dtype, 'later')` if rows come without it
         - `freeze_memory`: Keep the first `max_sz` rows, and drop what comes later?
-        - `frame_stack`: Frames in a `state`, each stored once; 0: a `state` is one observation, no stack
+        - `frame_stack`: Frames in a `state`, or an `obs`, each stored once; 0: it is one observation, no stack
         - `frame_pad`: Before an episode's first frame, if frames come singly: `'repeat'` it, or `'zeros'`
         - `frame_margin`: Room for more frames than rows: a share of `max_sz`, or an int"""
         if _: refuse_words('ExperienceReplay', _, ExperienceReplay, **other_words, **other_places)

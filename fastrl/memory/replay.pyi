@@ -57,7 +57,7 @@ class ExperienceReplay(OneMoment, Savable, DrawsAhead, DrawsChunks, LearnsOnDevi
         - `path`: A file to live in; if a memory left one there, it is opened with its rows
         - `schema`: The columns, `{name: (shape, dtype)}`; `(shape, dtype, 'later')` if rows come without it
         - `freeze_memory`: Keep the first `max_sz` rows, and drop what comes later?
-        - `frame_stack`: Frames in a `state`, each stored once; 0: a `state` is one observation, no stack
+        - `frame_stack`: Frames in a `state`, or an `obs`, each stored once; 0: it is one observation, no stack
         - `frame_pad`: Before an episode's first frame, if frames come singly: `'repeat'` it, or `'zeros'`
         - `frame_margin`: Room for more frames than rows: a share of `max_sz`, or an int"""
         ...

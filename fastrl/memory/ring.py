@@ -427,7 +427,7 @@ def put(self:Ring,
 def _fields_of(self:Ring, name):
     "The fields that `name` names, all of a nested one"
     fields = self.fields or ()
-    if 'frame_pad' in self.place.about and name.partition('.')[0] in ('state','next_state'): raise ValueError(
+    if 'frame_pad' in self.place.about and name.partition('.')[0] in self.place.pair: raise ValueError(
         f'`{name}` cannot be overwritten, as rows have frames in common: add the changed steps as new rows')
     fs = [f for f in fields if name==f.path[0]] or [f for f in fields if name==f.name]
     if not fs: raise KeyError(f'no field {name!r}; there are {[f.name for f in fields]}: if a memory is to have it, '

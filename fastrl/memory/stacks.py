@@ -30,17 +30,18 @@ def check_frames(
     fields, # Of a step
     stack:int, # Frames in a state
 ):
-    """A `ValueError` unless `state` and `next_state` have the same frames, and rows say where episodes end
+    """A `ValueError` unless observations before and after a step have the same frames, and rows say where episodes end
     - `fields`: Of a step
     - `stack`: Frames in a state"""
-    shapes = {f.path: (frame_shape(f.path, f.shape, stack), f.dtype) for f in fields}
-    a,b = ({p[1:]: o for p,o in shapes.items() if p[0]==k and o[0] is not None} for k in ('state','next_state'))
+    pair = observed_pair(f.path for f in fields)
+    shapes = {f.path: (frame_shape(f.path, f.shape, stack, pair), f.dtype) for f in fields}
+    a,b = ({p[1:]: o for p,o in shapes.items() if p[0]==k and o[0] is not None} for k in pair)
     if not a or a!=b:
-        got = [f for f in fields if f.path[0] in ('state','next_state')] or (
-            f'{list(dict.fromkeys(f.path[0] for f in fields))}: name the observations so')
+        got = [f for f in fields if f.path[0] in pair] or (
+            f'{list(dict.fromkeys(f.path[0] for f in fields))}: name the observations so, or `obs` and `next_obs`')
         what = f'frames, {stack} of them or one' if stack else \
             'shape and dtype, of two numbers or more, or 16 in a part of a `Dict`'
-        raise ValueError(f'with `frame_stack={stack}` a row has a `state` and a `next_state` of the same {what}, '
+        raise ValueError(f'with `frame_stack={stack}` a row has `{pair[0]}` and `{pair[1]}` of the same {what}, '
                          f'got {got}')
     if lacks := [o for o in ('terminated','truncated') if (o,) not in shapes]:
         raise ValueError(f'a frame is shared within an episode only, so that rows need the columns {lacks}')
@@ -160,19 +161,21 @@ def two_stacks(
 
 # %% ../../nbs/02c_memory.stacks.ipynb #2f6a90b4
 def with_stacks(
+    pair, # Of columns, from `observed_pair`
     fields, # Of a frame
     stack:int, # Frames in a stack; 0: it is none
     batch, # Its columns `#0`, `#1`…, the frames of each field, are taken out
     idxs, # Whose shape the batch has
 )->BD: # `batch`
     """A batch with stacks in the place of the numbers of their frames
+    - `pair`: Of columns, from `observed_pair`
     - `fields`: Of a frame
     - `stack`: Frames in a stack; 0: it is none
     - `batch`: Its columns `#0`, `#1`…, the frames of each field, are taken out
     - `idxs`: Whose shape the batch has
     - returns: `batch`"""
     for i,f in enumerate(fields):
-        for k,o in zip(('state','next_state'), two_stacks(batch.pop(f'#{i}'), idxs.shape, stack)):
+        for k,o in zip(pair, two_stacks(batch.pop(f'#{i}'), idxs.shape, stack)):
             if len(f.path)>1: o = nest({p: o if p==f.path[1:] else v for p,v in leaves(batch[k])})
             batch[k] = o
     return batch
@@ -180,16 +183,18 @@ def with_stacks(
 # %% ../../nbs/02c_memory.stacks.ipynb #2f6a90b5
 def with_numbers(
     data, # One step, or columns
+    pair, # Of columns, from `observed_pair`
     fields, # Of a frame
     numbers, # `(stack+1,)` of a step, `(n, stack+1)` of columns
     rows=slice(None), # Which rows of the columns
 )->dict:
     """`data` with the numbers of frames in their place
     - `data`: One step, or columns
+    - `pair`: Of columns, from `observed_pair`
     - `fields`: Of a frame
     - `numbers`: `(stack+1,)` of a step, `(n, stack+1)` of columns
     - `rows`: Which rows of the columns"""
-    own,paths = dict(state=numbers[...,:-1].copy(), next_state=numbers[...,1:].copy()),[f.path[1:] for f in fields]
+    own,paths = {pair[0]: numbers[...,:-1].copy(), pair[1]: numbers[...,1:].copy()},[f.path[1:] for f in fields]
     whole = rows==slice(None)
     if whole and paths==[()]: return {**data, **own}
     def part(v): return v if whole else v[rows]
@@ -205,9 +210,10 @@ def numbers_at(
     - `fields`: Of rows, which may come from a file
     - `named`: The path of a frame in a state
     - returns: Of `state` the place among the columns and where it begins in a row, the same of `next_state`"""
-    found = [(i,f) for k in ('state','next_state') for i,f in enumerate(fields) if f.path==(k, *named)]
+    a,b = pair = observed_pair(f.path for f in fields)
+    found = [(i,f) for k in pair for i,f in enumerate(fields) if f.path==(k, *named)]
     if len(found)!=2 or any((f.dtype,f.shape,len(f.shape))!=(torch.int32,found[0][1].shape,1) for _,f in found):
-        raise ValueError(f'rows should have the numbers of their frames in `state` and `next_state`, int32, got '
+        raise ValueError(f'rows should have the numbers of their frames in `{a}` and `{b}`, int32, got '
                          f'{list(fields)}: this is no memory of frames, or damaged')
     return tuple(o for i,f in found for o in (i, f.start))
 
@@ -221,7 +227,8 @@ def fields_with_stacks(
     - `fields`: Of rows with numbers of frames
     - `frames`: The fields of a frame
     - `stack`: Frames in a stack; 0: it is none"""
-    axis,of = (stack,) if stack else (),{(k, *f.path[1:]): f for f in frames for k in ('state','next_state')}
+    axis,pair = (stack,) if stack else (),observed_pair(f.path for f in fields)
+    of = {(k, *f.path[1:]): f for f in frames for k in pair}
     return [Field(o.path, (*axis, *of[o.path].shape), of[o.path].dtype) if o.path in of else o for o in fields]
 
 def parted(
@@ -332,9 +339,9 @@ def as_words(t):
 
 class Steps:
     "The frames of `n` rows: `frame(j, k)` is number `k` of row `j`, the newest of its state is number `stack-1`"
-    def __init__(self, fields, pairs, n, stack, names=()): # of the columns that tell environments apart
+    def __init__(self, fields, pairs, n, stack, names=(), pair=observed_pair(())): # `names` tell environments apart
         self.fields,self.n,self.stack,self.parts = fields,n,stack,[(as_words(a), as_words(b)) for a,b in pairs]
-        self.names = names
+        self.names,self.pair = names,pair
         self.whole = self.parts[0][0].shape[1]==stack and stack>1 # do rows come as stacks?
     def frame(self, j, k):
         S = self.stack
@@ -409,8 +416,8 @@ def continues(self:_Plan, j, key, was, episode, step, strict):
         return False
     if all(same_frames(s.frame(j, k), was.frames[k]) for k in (range(S) if s.whole else (S-1,))): return True
     if single or strict and not self.like_a_start(j): raise ValueError(
-        f'the `state` of row {j} does not continue the `next_state` of the last row of {self.environment(key)}: if '
-        'these are rows of several environments, give each an `env_id` of its own; if an episode was abandoned, '
+        f'the `{s.pair[0]}` of row {j} does not continue the `{s.pair[1]}` of the last row of {self.environment(key)}: '
+        'if these are rows of several environments, give each an `env_id` of its own; if an episode was abandoned, '
         'give rows an `episode_id`, or call `cut()` when that happens')
     if strict: self.cuts.add(j)
     return False
@@ -452,6 +459,7 @@ def words_of(a):
 def continued(
     row, # One step
     envs:dict, # By environment its `Latest`
+    pair, # Of columns, from `observed_pair`
     part, # Where the frame is in a state: `()`, or a path
     frames, # Those that are stored, an array
     stack:int, # Frames in a state
@@ -460,12 +468,13 @@ def continued(
     """What a row of arrays continues; `None` for all that is not so simple, and for what continues nothing
     - `row`: One step
     - `envs`: By environment its `Latest`
+    - `pair`: Of columns, from `observed_pair`
     - `part`: Where the frame is in a state: `()`, or a path
     - `frames`: Those that are stored, an array
     - `stack`: Frames in a state
     - `barrier`: Rows below it are not continued
     - returns: environment, its `Latest`, the new frame; does the episode end, its number, step. Or `None`"""
-    s,after = (_part_of(row.get(k), part) for k in ('state','next_state'))
+    s,after = (_part_of(row.get(k), part) for k in pair)
     if not type(s) is type(after) is np.ndarray: return
     if not s.dtype==after.dtype==frames.dtype or s.shape!=after.shape: return
     env,worker,episode,step,*over = said = [_listed(row.get(k)) for k in _says]
@@ -508,7 +517,7 @@ def _plain_array(x):
 def continued_by_each(
     batch, # Columns
     envs:dict, # By environment its `Latest`
-    part, # As `continued` takes it
+    pair, part, # As `continued` takes it
     frames, # Those that are stored, an array
     stack:int, # Frames in a state
     zeros:bool, # Do zeros come before a first frame?
@@ -519,7 +528,7 @@ def continued_by_each(
     """What each row of some arrays continues or begins; `None` for all that is not so simple
     - `batch`: Columns
     - `envs`: By environment its `Latest`
-    - `part`: As `continued` takes it
+    - `pair`, `part`: As `continued` takes it
     - `frames`: Those that are stored, an array
     - `stack`: Frames in a state
     - `zeros`: Do zeros come before a first frame?
@@ -527,7 +536,7 @@ def continued_by_each(
     - `total`: The serial numbers of the first row
     - `number`: and of the first frame
     - returns: numbers of frames `(n,stack+1)`, the new frames, and by environment the `Latest` that it will have. Or `None`"""
-    s,after = (_plain_array(_part_of(batch.get(k), part)) for k in ('state','next_state'))
+    s,after = (_plain_array(_part_of(batch.get(k), part)) for k in pair)
     said = [_plain_array(batch.get(k)) for k in _says]
     if s is None or after is None or any(o is False for o in (s, after, *said)): return
     n,S,like,half = len(s),stack or 1,frames.shape[1:],len(frames)//2

@@ -13,7 +13,7 @@ from .row import *
 __all__ = ['check_frames', 'warn_of_stacks', 'pool_path', 'pool_file', 'is_image', 'stack_sequences', 'two_stacks', 'with_stacks', 'with_numbers', 'numbers_at', 'fields_with_stacks', 'parted', 'slots_of_rows', 'pick_windows', 'Newest', 'Latest', 'said_of', 'frames_in', 'as_words', 'Steps', 'same_frames', 'planned', 'words_of', 'continued', 'continued_by_each']
 
 def check_frames(fields, stack: int):
-    """A `ValueError` unless `state` and `next_state` have the same frames, and rows say where episodes end
+    """A `ValueError` unless observations before and after a step have the same frames, and rows say where episodes end
     - `fields`: Of a step
     - `stack`: Frames in a state"""
     ...
@@ -57,8 +57,9 @@ def two_stacks(frames: Tensor, rows, stack: int):
     - returns: state, next state"""
     ...
 
-def with_stacks(fields, stack: int, batch, idxs) -> BD:
+def with_stacks(pair, fields, stack: int, batch, idxs) -> BD:
     """A batch with stacks in the place of the numbers of their frames
+    - `pair`: Of columns, from `observed_pair`
     - `fields`: Of a frame
     - `stack`: Frames in a stack; 0: it is none
     - `batch`: Its columns `#0`, `#1`…, the frames of each field, are taken out
@@ -66,9 +67,10 @@ def with_stacks(fields, stack: int, batch, idxs) -> BD:
     - returns: `batch`"""
     ...
 
-def with_numbers(data, fields, numbers, rows: Any=slice(None)) -> dict:
+def with_numbers(data, pair, fields, numbers, rows: Any=slice(None)) -> dict:
     """`data` with the numbers of frames in their place
     - `data`: One step, or columns
+    - `pair`: Of columns, from `observed_pair`
     - `fields`: Of a frame
     - `numbers`: `(stack+1,)` of a step, `(n, stack+1)` of columns
     - `rows`: Which rows of the columns"""
@@ -160,9 +162,10 @@ class Steps:
     stack: Any
     parts: Any
     names: Any
+    pair: Any
     whole: Any
 
-    def __init__(self, fields, pairs, n, stack, names: Any=()):
+    def __init__(self, fields, pairs, n, stack, names: Any=(), pair: Any=observed_pair(())):
         ...
 
     def frame(self, j, k):
@@ -226,10 +229,11 @@ def words_of(a):
     """An image as a flat array that is quick to compare"""
     ...
 
-def continued(row, envs: dict, part, frames, stack: int, barrier: int):
+def continued(row, envs: dict, pair, part, frames, stack: int, barrier: int):
     """What a row of arrays continues; `None` for all that is not so simple, and for what continues nothing
     - `row`: One step
     - `envs`: By environment its `Latest`
+    - `pair`: Of columns, from `observed_pair`
     - `part`: Where the frame is in a state: `()`, or a path
     - `frames`: Those that are stored, an array
     - `stack`: Frames in a state
@@ -237,11 +241,11 @@ def continued(row, envs: dict, part, frames, stack: int, barrier: int):
     - returns: environment, its `Latest`, the new frame; does the episode end, its number, step. Or `None`"""
     ...
 
-def continued_by_each(batch, envs: dict, part, frames, stack: int, zeros: bool, barrier: int, total: int, number: int):
+def continued_by_each(batch, envs: dict, pair, part, frames, stack: int, zeros: bool, barrier: int, total: int, number: int):
     """What each row of some arrays continues or begins; `None` for all that is not so simple
     - `batch`: Columns
     - `envs`: By environment its `Latest`
-    - `part`: As `continued` takes it
+    - `pair`, `part`: As `continued` takes it
     - `frames`: Those that are stored, an array
     - `stack`: Frames in a state
     - `zeros`: Do zeros come before a first frame?
