@@ -306,7 +306,7 @@ other_places = { # what is given elsewhere
     **dict.fromkeys(('goal_selection_strategy','n_sampled_goal'), 'sampler=HER(strategy=…, k=…, reward=…)'),
     **dict.fromkeys(('env_dict','default_dtype','observation_space','action_space','obs_shape','obs_dim','act_dim'),
                     '`schema={name: (shape, dtype), …}`, or nothing: the first step says shapes and dtypes'),
-    'save_only_last_obs':'frame_stack=4', 'priority_key':"memory.update_td(td_errors, idxs, batch['serial'])",
+    'save_only_last_obs':'frame_stack=4', 'priority_key':'memory.update_td(td_errors, batch)',
     'handle_timeout_termination':'memory.add(…, terminated=…, truncated=…)'}
 
 draw_words = {
@@ -327,7 +327,7 @@ other_names = {
     **dict.fromkeys(('sample_batch','sample_buffer'), '`memory.sample(bs)`'),
     **dict.fromkeys(('reset','empty'), '`memory.clear()`'),
     **dict.fromkeys(('update_priorities','update_priority','update_weight','update_tensordict_priority'),
-                    "`memory.update_td(td_errors, idxs, batch['serial'])`"),
+                    '`memory.update_td(td_errors, batch)`'),
     **dict.fromkeys(('load','load_state_dict'), '`memory = ExperienceReplay.load(folder)`, which makes a new one'),
     **dict.fromkeys(('alpha','beta'), '`memory.sampler`, which has it'),
     **dict.fromkeys(('state_dict','dump','dumps','save_hdf5'), '`memory.save(folder)`'),
