@@ -1,6 +1,6 @@
 """Which rows a learner's answer is for, and whether it can be stored
 
-A learner draws a batch, and a moment later answers with a TD error for each row: by then other rows may lie in these places. Each row has a serial number that no other one ever gets, and each batch brings them along. These functions tell from a batch where its rows were, and look at the errors before anything is stored.
+A learner draws a batch, and a moment later answers with a TD error for each row: by then other rows may lie in these places. Each row has a serial number that no other one ever gets, and each batch brings them along. These functions find out where the rows of a batch were, and check the errors before anything is stored.
 
 Docs: https://fastrl.github.io/fastrl/memory.td_errors.html.md"""
 
