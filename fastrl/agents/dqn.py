@@ -270,8 +270,8 @@ class Evaluate(Callback):
         - `every`: Steps of training
         - `episodes`: How many to play each time
         - `seed`: The same episodes each time"""
-        self.env,self.every,self.episodes,self.seed,self.steps,self.history,self.best,self.best_state = (
-            env,every,episodes,seed,0,[],float('-inf'),None)
+        self.env,self.every,self.episodes,self.seed = env,whole_number('every', every),episodes,seed
+        self.steps,self.history,self.best,self.best_state = 0,[],float('-inf'),None
 
     def after_batch(self):
         last = self.iter==self.n_iter-1 and self.recorder.valid_metrics # validation plays right after it

@@ -150,7 +150,7 @@ class Evaluate(Callback):
     run_valid: Any
     once_per_batch: Any
     env: Any
-    every: int
+    every: Any
     episodes: int
     seed: int | None
     steps: Any
