@@ -26,6 +26,7 @@ class BankFolder:
     def __init__(self,
         folder, # Made by the first `commit`
     ):
+        """- `folder`: Made by the first `commit`"""
         self.folder,self._new_banks,self._readers = Path(folder),{},weakref.WeakSet() # those just committed, by file
         self._folder_lock = None # while it is `locked`
         self._begin_anew()
@@ -81,7 +82,9 @@ def set_aside(self:BankFolder,
     name:str, # What its name begins with
     put, # What `put_file` takes
 ):
-    "Put a file into the quarantine"
+    """Put a file into the quarantine
+    - `name`: What its name begins with
+    - `put`: What `put_file` takes"""
     folder = self.folder/'quarantine'
     folder.mkdir(exist_ok=True)
     path = next(o for i in itertools.count() if not (o := folder/(f'{name}.{i}' if i else name)).exists())
@@ -126,7 +129,11 @@ def commit(self:BankFolder,
     files:dict, # Their bytes, by name
     new:bool=True, # Did the task make them? Else rows that came before count once
 )->list: # what is wrong with which file
-    "Make one bank of the files that a task left; nothing of them counts before all of it does"
+    """Make one bank of the files that a task left; nothing of them counts before all of it does
+    - `ctx`: The iteration and the environment
+    - `files`: Their bytes, by name
+    - `new`: Did the task make them? Else rows that came before count once
+    - returns: what is wrong with which file"""
     self.check_place()
     if self.has(ctx): return []
     self.folder.mkdir(parents=True, exist_ok=True)
@@ -146,7 +153,9 @@ def commit(self:BankFolder,
 def gather(self:BankFolder,
     max_size=None, # The most experiences; the oldest go first
 ): # -> the bank, and `(name, error)` of each file that had to be set aside
-    "Merge what came since the last time"
+    """Merge what came since the last time
+    - `max_size`: The most experiences; the oldest go first
+    - returns: the bank, and `(name, error)` of each file that had to be set aside"""
     self.check_place()
     names,bad = bank_files(self.folder),[]
     if not self._added: self._warn_of_gone()
@@ -186,7 +195,8 @@ def _warn_of_gone(self:BankFolder):
 def reader(self:BankFolder,
     seed=None, # Makes the draws reproducible
 )->ExperienceBank:
-    "What `gather` has merged"
+    """What `gather` has merged
+    - `seed`: Makes the draws reproducible"""
     self._readers.add(res := self._union.bank.reader(seed))
     return res
 
@@ -195,7 +205,9 @@ def reader(self:BankFolder,
 def save_memory(self:BankFolder,
     name='memory.json', # Of the file
 ): # -> its path
-    "Note in a file what `gather` has merged"
+    """Note in a file what `gather` has merged
+    - `name`: Of the file
+    - returns: its path"""
     path = write_folder(self.folder, self._added[-1] if self._added else None, self._union.bank.max_size, name,
                         len(self._added))
     (self.folder/'memory.safetensors').unlink(missing_ok=True) # of an earlier version: a copy that grows old

@@ -39,7 +39,9 @@ def info(
     path:str, # Folder of a memory, a training or a parallel run, or file of a ring or a bank
     json:bool=False, # Print JSON?
 ):
-    "Show what a saved memory holds"
+    """Show what a saved memory holds
+    - `path`: Folder of a memory, a training or a parallel run, or file of a ring or a bank
+    - `json`: Print JSON?"""
     path = _given(path)
     if path.is_file(): a = _bank_about(ExperienceBank.load(path)) if bank_about(path) else _ring_about(ring_at(path))
     else: a = of_one_state(_memory_folder(path), _saved_about)
@@ -133,7 +135,9 @@ def _training(saved):
 def verify(
     path:Annotated[str, {'nargs':'+'}], # Folders of memories, trainings or parallel runs, or files of rings or banks
 ): # -> the number of problems, which is the exit code
-    "Check that all files of saved memories are as they were written"
+    """Check that all files of saved memories are as they were written
+    - `path`: Folders of memories, trainings or parallel runs, or files of rings or banks
+    - returns: the number of problems, which is the exit code"""
     return min(sum(map(_verify_one, [path] if isinstance(path, (str, Path)) else path)), 100)
 
 def _verify_one(path):
@@ -176,7 +180,9 @@ def explore(
     path:str, # Folder of a memory, a training or a parallel run, or file of a ring or a bank
     out:str=None, # File for the page (default: report.html in the folder, FILE.html beside a file)
 ):
-    "Write a page with pictures of a saved memory"
+    """Write a page with pictures of a saved memory
+    - `path`: Folder of a memory, a training or a parallel run, or file of a ring or a bank
+    - `out`: File for the page (default: report.html in the folder, FILE.html beside a file)"""
     from fastrl.memory.explore import replay_report
     path = Path(path).expanduser()
     at = path.resolve()
@@ -235,7 +241,11 @@ def merge(
     max_size:int=None, # How many rows to keep at most, the newest ones (default: all)
     on_error:str='raise', # `skip` leaves out what cannot be read, and merges the others
 ):
-    "Make one bank or memory of many"
+    """Make one bank or memory of many
+    - `files`: Files of banks, or folders of parallel runs, memories or trainings
+    - `out`: File or folder for the result, required; of banks, `.safetensors` is the fast format
+    - `max_size`: How many rows to keep at most, the newest ones (default: all)
+    - `on_error`: `skip` leaves out what cannot be read, and merges the others"""
     if not out: raise ValueError('name the result, `--out FILE`')
     out,files = Path(out).expanduser(),[_given(o) for o in files]
     if any(_same_place(a, b) for o in files for a in (o, _memory_folder(o)) for b in (out, _memory_folder(out))):
@@ -256,6 +266,7 @@ def merge(
 def _same_place(a, b): return a.exists() and b.exists() and a.samefile(b) # also by another name, or a link
 
 # %% ../nbs/20_cli.ipynb #4fedbc03
+
 def _merge_files(files, out, max_size, on_error):
     _check_free(out, 'bank', lambda: bank_about(out))
     union = BankUnion(max_size)
@@ -335,7 +346,18 @@ def train(
     out:str=None, # Folder for everything it keeps (default: runs/ENV)
     every:int=300, # Batches between checkpoints
 ):
-    "Train a DQN, or resume its training"
+    """Train a DQN, or resume its training
+    - `env`: Name of a gymnasium environment with discrete actions
+    - `steps`: Steps in all, including those before a stop
+    - `seed`: Makes the training reproducible
+    - `prioritized`: Prioritized replay?
+    - `n_step`: Steps of a target
+    - `gamma`: Discount factor
+    - `lr`: Learning rate
+    - `n_envs`: Environments that step side by side
+    - `max_sz`: Steps that the memory holds
+    - `out`: Folder for everything it keeps (default: runs/ENV)
+    - `every`: Batches between checkpoints"""
     from fastrl.agents.dqn import dqn_learner
     from fastrl.memory.experience_replay import Resume
     _check_training(lr, gamma, max_sz, seed, steps=steps, every=every, n_envs=n_envs, n_step=n_step)
@@ -395,6 +417,7 @@ def _rounded(v):
     return f'{float(v):.0f}' if abs(v)>=1000 else f'{float(v):.4g}'
 
 # %% ../nbs/20_cli.ipynb #20a00002
+
 def _check_training(lr, gamma, max_sz, seed, **counts):
     for k,v in counts.items(): whole_number(k, v)
     whole_number('seed', seed, 0, 2**64-1)
@@ -459,7 +482,8 @@ commands = dict(train=train, explore=explore, info=info, verify=verify, merge=me
 def main(
     args=None # The words after `fastrl`; by default those of the command line
 ):
-    "The command `fastrl`"
+    """The command `fastrl`
+    - `args`: The words after `fastrl`; by default those of the command line"""
     if args is None and hasattr(sys.stdout, 'reconfigure'): # a terminal or a log may lack a letter
         sys.stdout.reconfigure(errors='backslashreplace')
     args = sys.argv[1:] if args is None else list(args)

@@ -55,6 +55,14 @@ class ReplayBuffer:
         seed:int=None, # Makes draws reproducible, by default one of NumPy's generator; `np.random`: draw as SB3 does
         **_
     ):
+        """- `buffer_size`: The most steps it holds, of all environments together
+        - `device`: Where batches should be; the rows lie in ordinary memory
+        - `optimize_memory_usage`: Store each observation once?
+        - `handle_timeout_termination`: Is a step that ran out of time no termination?
+        - `n_steps`: Fold so many steps into one
+        - `gamma`: Discount factor, for `n_steps`; give the model's
+        - `sampler`: `Prioritized()`, for example, of which each buffer has a copy
+        - `seed`: Makes draws reproducible, by default one of NumPy's generator; `np.random`: draw as SB3 does"""
         if _: refuse_words('ReplayBuffer', _, ReplayBuffer, **_our_words)
         self.observation_space,self.action_space,self.n_envs = observation_space,action_space,n_envs
         self.obs_shape,self.action_dim = _shape_of(observation_space),math.prod(_shape_of(action_space, False))
@@ -336,6 +344,7 @@ def _batch(self:ReplayBuffer, batch, idxs, env):
     return self.samples_as(obs, action, nxt, dones, *rest)
 
 # %% ../nbs/29_compat.ipynb #e24e02c3
+
 @patch
 def _normal_obs(self:ReplayBuffer, obs, env):
     if env is None: return obs
@@ -349,7 +358,8 @@ def _normal_reward(self:ReplayBuffer, rew, env):
 def update_td(self:ReplayBuffer,
     td_errors:Tensor, # `(batch_size, 1)`
 ):
-    "Store the TD errors of the steps that `sample` gave last"
+    """Store the TD errors of the steps that `sample` gave last
+    - `td_errors`: `(batch_size, 1)`"""
     if self.drawn is None: raise ValueError('errors belong to a batch of `sample`: draw one first')
     self.memory.update_td(td_errors.detach().cpu().float(), self.drawn['idxs'].cpu(), self.drawn['serial'].cpu())
 

@@ -38,7 +38,10 @@ def leaves(
     o, # A column, or a dict or tuple of them, however deep
     path:tuple=(), # Where `o` stands
 ): # -> iterator of (path, leaf)
-    "Each `(path, leaf)` of `o`, in order"
+    """Each `(path, leaf)` of `o`, in order
+    - `o`: A column, or a dict or tuple of them, however deep
+    - `path`: Where `o` stands
+    - returns: iterator of (path, leaf)"""
     if not isinstance(o, (dict, tuple)): yield path,o
     else:
         for k,v in o.items() if isinstance(o, dict) else enumerate(o): yield from leaves(v, (*path,k))
@@ -49,7 +52,10 @@ def map_leaves(
     o, # A column, or a dict or tuple of them
     *os, # Others of the same form
 ):
-    "Apply `f` to every leaf, keeping the form of `o`; dicts come out as `BD`"
+    """Apply `f` to every leaf, keeping the form of `o`; dicts come out as `BD`
+    - `f`: Called with the leaves at the same place in `o` and `os`
+    - `o`: A column, or a dict or tuple of them
+    - `*os`: Others of the same form"""
     if isinstance(o, Tensor): return f(o, *os) # most are
     if isinstance(o, dict): return BD({k: map_leaves(f, v, *[p[k] for p in os]) for k,v in o.items()})
     if isinstance(o, tuple): return tuple(map_leaves(f, *vs) for vs in zip(o, *os))
@@ -115,7 +121,8 @@ def test_lt(a, b):
 def tensor_from(
     o, # A tensor, an array, or numbers
 )->Tensor:
-    "`o` as a tensor, in memory if it is none yet, whatever torch's default device is"
+    """`o` as a tensor, in memory if it is none yet, whatever torch's default device is
+    - `o`: A tensor, an array, or numbers"""
     return o if isinstance(o, Tensor) else torch.as_tensor(o, device='cpu')
 
 # %% ../nbs/00_core.ipynb #52b1e00d
@@ -123,7 +130,10 @@ def row_index(
     o, # An int, slice, list, mask, array or tensor
     n:int, # How many rows there are
 ): # -> a slice, or a tensor of row numbers
-    "The rows that `o` names, or an `IndexError` that says what is wrong with it"
+    """The rows that `o` names, or an `IndexError` that says what is wrong with it
+    - `o`: An int, slice, list, mask, array or tensor
+    - `n`: How many rows there are
+    - returns: a slice, or a tensor of row numbers"""
     if isinstance(o, slice): return o if o.step is None or o.step>0 else torch.from_numpy(np.arange(*o.indices(n)))
     if isinstance(o, Tensor): t = o.as_subclass(Tensor)
     else:
@@ -152,7 +162,9 @@ class TensorBatch(Tensor):
     "A tensor that keeps its first axis, the batch, however you index it"
     def __new__(cls,
         x, # Tensor, array or list with a batch axis
-    ): return tensor_from(x).as_subclass(cls)
+    ):
+        """- `x`: Tensor, array or list with a batch axis"""
+        return tensor_from(x).as_subclass(cls)
 
     def bs(self)->int: return len(self)
     def new_empty(self, *args, **kwargs): # for `deepcopy`
@@ -217,6 +229,7 @@ def __torch_function__(cls:BD, func, types, args=(), kwargs=None):
     raise TypeError(f'`{name}` wants tensors, and got a whole batch: give it a column, as batch[{column!r}]')
 
 # %% ../nbs/00_core.ipynb #49d4f74d
+
 def _fn(f, *args, **kwargs):
     return bind(f, *args, **kwargs) if callable(f) else f.format if isinstance(f, str) else f.__getitem__
 
@@ -241,6 +254,7 @@ def mapv(self:BD, f, *args, **kwargs)->BD:
     return map_leaves(_fn(f, *args, **kwargs), self)
 
 # %% ../nbs/00_core.ipynb #f7d4bcf0
+
 @patch
 def __add__(self:BD, o):
     if not isinstance(o, dict): return NotImplemented
@@ -267,7 +281,12 @@ def pandas(self:BD,
     jupyter_nrows:int=None, # Let pandas show so many rows of a table, this one and later ones
     **kwargs # For `DataFrame`
 ): # -> pandas.DataFrame
-    "The batch as a `pandas.DataFrame`, one line per row"
+    """The batch as a `pandas.DataFrame`, one line per row
+    - `mu`: Add the mean of each row, as `<name>_mu`
+    - `relative_shape`: Show the shape of one row instead of the column's
+    - `jupyter_nrows`: Let pandas show so many rows of a table, this one and later ones
+    - `**kwargs`: For `DataFrame`
+    - returns: pandas.DataFrame"""
     import pandas as pd
     if jupyter_nrows is not None: pd.set_option('display.max_rows', jupyter_nrows)
     cols,mus = {},{}
@@ -291,7 +310,10 @@ def columns_html(
     about:str, # What it is, as HTML
     most:int=200_000, # Numbers per column to look at
 )->str:
-    "A small table of the columns, for notebooks"
+    """A small table of the columns, for notebooks
+    - `batch`: Columns that share their first axis, or `None`
+    - `about`: What it is, as HTML
+    - `most`: Numbers per column to look at"""
     cols = {path_name(p): t.detach() for p,t in leaves(batch or {})}
     if not cols: return about
     every = max(-(-max(t.numel() for t in cols.values())//most), 1)
@@ -325,7 +347,10 @@ def whole_number(
     least:int=1,
     most:int=None, # Without it there is no upper limit
 )->int:
-    "`n` as an int between `least` and `most`, or a `ValueError` that names it"
+    """`n` as an int between `least` and `most`, or a `ValueError` that names it
+    - `name`: Of the argument, for the error
+    - `n`: An int, of Python, NumPy or torch
+    - `most`: Without it there is no upper limit"""
     try: i = None if isinstance(n, (bool, np.bool_)) or getattr(n, 'dtype', None) is torch.bool else index(n)
     except TypeError: i = None
     if i is None or i<least or most is not None and i>most:
@@ -338,7 +363,9 @@ def true_or_false(
     name:str, # Of the argument, for the error
     o, # Anything but a word: Python counts each as true, also `'False'`
 )->bool:
-    "`o` as a bool, or a `ValueError` that names it"
+    """`o` as a bool, or a `ValueError` that names it
+    - `name`: Of the argument, for the error
+    - `o`: Anything but a word: Python counts each as true, also `'False'`"""
     if isinstance(o, str): raise ValueError(f'`{name}` should be True or False, got {o!r:.80}')
     return bool(o)
 
@@ -348,7 +375,11 @@ def number_within(
     least, most, # Its limits
     want:str=None, # The limits in words
 ):
-    "`v`, or a `ValueError` that names it"
+    """`v`, or a `ValueError` that names it
+    - `name`: Of the argument, for the error
+    - `v`: A number
+    - `least`, `most`: Its limits
+    - `want`: The limits in words"""
     huge = type(v) is int and abs(v)>1e308 # no float holds it
     if not isinstance(v, (int, float, np.number)) or not least<=v<=most or huge:
         raise ValueError(f'`{name}` should be a number {want or f"from {least} to {most}"}, got {v!r:.80}')
@@ -362,7 +393,11 @@ def refuse_words(
     /,
     **ours, # A word of another library, and what to write here: code, or a sentence with `code`
 ):
-    "Raise a `TypeError` for the first keyword in `got`, with the word used here"
+    """Raise a `TypeError` for the first keyword in `got`, with the word used here
+    - `where`: The function
+    - `got`: Its keywords that it has no parameter for
+    - `of`: The function itself: its parameter that is spelt nearly alike is proposed
+    - `**ours`: A word of another library, and what to write here: code, or a sentence with `code`"""
     k = next(iter(got))
     own = [o for o in signature(of).parameters if o!='_'] if of else []
     like = [ours[k]] if k in ours else get_close_matches(k, own, 1, .7)
@@ -373,7 +408,8 @@ def refuse_words(
 def usable_device(
     device, # A name such as `'cuda:1'`, or a `torch.device`
 )->torch.device:
-    "The `torch.device`, or a `ValueError` if this machine has none"
+    """The `torch.device`, or a `ValueError` if this machine has none
+    - `device`: A name such as `'cuda:1'`, or a `torch.device`"""
     try: d = torch.device(device)
     except (RuntimeError, TypeError) as e:
         raise ValueError("`device` should be a name such as 'cpu' or 'cuda:0', or a `torch.device`, "
@@ -387,7 +423,9 @@ def sent(
     t, # A tensor
     device, # Where it should be
 ):
-    "`t` on a `device`; what is large goes to a GPU from memory that the GPU reads itself, so that nobody waits"
+    """`t` on a `device`; what is large goes to a GPU from memory that the GPU reads itself, so that nobody waits
+    - `t`: A tensor
+    - `device`: Where it should be"""
     if (to := torch.device(device).type)=='cpu' and t.is_cpu: return t
     if t.is_cpu and to=='cuda' and t.nbytes>2**16: t = t.pin_memory() # CUDA takes along what is smaller
     return t.to(device, non_blocking=to!='cpu') # whoever gets it on the CPU reads it at once
@@ -396,7 +434,8 @@ def sent(
 def warn_user(
     message:str, # What happened, and what to do
 ):
-    "Warn at the line that called fastrl"
+    """Warn at the line that called fastrl
+    - `message`: What happened, and what to do"""
     level,frame = 2,sys._getframe(1) # `skip_file_prefixes` does this from Python 3.12 on
     while frame.f_back and frame.f_globals.get('__name__', '').startswith(('fastrl.','fastai.','fastcore.','torch.')):
         level,frame = level+1,frame.f_back
@@ -495,7 +534,9 @@ def check_idxs(
     idxs, # `(k,)`, an array of ints
     n:int, # How many rows there are
 ):
-    "An `IndexError` unless all of `idxs` are row numbers: before a compiled loop follows them into other memory"
+    """An `IndexError` unless all of `idxs` are row numbers: before a compiled loop follows them into other memory
+    - `idxs`: `(k,)`, an array of ints
+    - `n`: How many rows there are"""
     for j in range(len(idxs)):
         if not 0<=idxs[j]<n: raise IndexError('a row number is below 0, or above that of the last row')
 
@@ -503,7 +544,9 @@ def aligned_zeros(
     n:int, # How many
     dtype=np.float64, # Of 8 bytes
 )->np.ndarray:
-    "`n` zeros that begin at a cache line, so that what is as long as a line, or half as long, lies in one line"
+    """`n` zeros that begin at a cache line, so that what is as long as a line, or half as long, lies in one line
+    - `n`: How many
+    - `dtype`: Of 8 bytes"""
     a = np.zeros(n+8, dtype)
     return a[-a.ctypes.data%64//8:][:n]
 
@@ -511,7 +554,8 @@ def aligned_zeros(
 def writable(
     o, # An array, or dicts, lists and tuples with arrays in them
 ):
-    "`o`, with a copy of each array that can only be read"
+    """`o`, with a copy of each array that can only be read
+    - `o`: An array, or dicts, lists and tuples with arrays in them"""
     if isinstance(o, np.ndarray): return o if o.flags.writeable else np.array(o)
     if type(o) is dict: return {k: writable(v) for k,v in o.items()}
     return type(o)(map(writable, o)) if type(o) in (list, tuple) else o
@@ -521,6 +565,7 @@ class OwnArrays:
     def __setstate__(self, state): vars(self).update(writable(state))
 
 # %% ../nbs/00_core.ipynb #5e1fa0c2
+
 @intrinsic
 def _prefetch(typing, a, i):
     def code(context, builder, sig, args):
@@ -537,14 +582,17 @@ def prefetch(
     a, # An array without gaps
     i:int, # An element, counted from the first as if `a` were flat; one that does not exist does no harm
 ):
-    "Have the processor fetch the cache line of an element, and don't wait for it"
+    """Have the processor fetch the cache line of an element, and don't wait for it
+    - `a`: An array without gaps
+    - `i`: An element, counted from the first as if `a` were flat; one that does not exist does no harm"""
     _prefetch(a, i)
 
 # %% ../nbs/00_core.ipynb #737ea9ec
 def in_large_pages(
     words:Tensor, # In shared memory, or mapped
 )->Tensor:
-    "Ask the system to keep `words` in large pages, as NumPy asks for what is not shared; it may refuse"
+    """Ask the system to keep `words` in large pages, as NumPy asks for what is not shared; it may refuse
+    - `words`: In shared memory, or mapped"""
     if advice := getattr(mmap, 'MADV_HUGEPAGE', None): # Linux
         begin = words.data_ptr()//mmap.PAGESIZE*mmap.PAGESIZE
         end = words.data_ptr()+words.nbytes

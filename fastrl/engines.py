@@ -109,7 +109,11 @@ def call_plain(
     args=(), # Its arguments
     kwargs=None, # Its keywords
 ): # -> its result
-    "Call a function that may be an `async def`; never from a thread whose loop is running"
+    """Call a function that may be an `async def`; never from a thread whose loop is running
+    - `f`: A function, or an `async def`
+    - `args`: Its arguments
+    - `kwargs`: Its keywords
+    - returns: its result"""
     res = f(*args, **(kwargs or {}))
     if not inspect.isawaitable(res): return res
     async def wait(): return await res
@@ -241,7 +245,12 @@ def run_task(
     timeout:float=None, # Seconds, after which it is killed
     wanted=None, # Called ten times a second: the task is killed once this gives `False`
 )->dict: # Exit code, the ends of stdout and stderr, the files of the task by name, and a plain function's result
-    "Run an environment task in a scratch folder, on whichever machine this is"
+    """Run an environment task in a scratch folder, on whichever machine this is
+    - `task`: A command, or a function and its `Ctx`, pickled by cloudpickle
+    - `ctx`: Its context
+    - `timeout`: Seconds, after which it is killed
+    - `wanted`: Called ten times a second: the task is killed once this gives `False`
+    - returns: Exit code, the ends of stdout and stderr, the files of the task by name, and a plain function's result"""
     _begin_process(on_dask := _dask_wants())
     checks = [o for o in (wanted, on_dask) if o]
     def still_wanted(): return all(o() for o in checks)
@@ -256,6 +265,7 @@ def run_task(
                     result=result.read_bytes() if result.exists() else None)
 
 # %% ../nbs/11a_engines.ipynb #bb73e9fa
+
 async def _with_key(key, f):
     _key.set(key)
     return key,await asyncio.to_thread(f) # the loop of a Dask worker must not block
@@ -270,7 +280,10 @@ class Workflow(Executor):
     def __init__(self,
         engine, # A `WorkflowEngine`
         folder, # For the files of tasks, where these have to be commands
-    ): self.engine,self.folder = engine,folder
+    ):
+        """- `engine`: A `WorkflowEngine`
+        - `folder`: For the files of tasks, where these have to be commands"""
+        self.engine,self.folder = engine,folder
 
     def submit(self, f, /, *args, wanted, **kwargs):
         "Call `f` on the engine; `wanted` goes along, and is over when the engine drops the task"

@@ -46,7 +46,9 @@ class LearnerConfig:
         task_name:str, # Such as `'update'`
         iteration:int,
     )->TaskConfig: # `None` if there is none
-        "The arguments of a task in an iteration; the key -1 or `'default'` stands for all others"
+        """The arguments of a task in an iteration; the key -1 or `'default'` stands for all others
+        - `task_name`: Such as `'update'`
+        - returns: `None` if there is none"""
         res = getattr(self, task_name, None)
         if not isinstance(res, dict): return res
         return next((res[o] for o in (iteration,-1,'default') if o in res), None)
@@ -58,7 +60,9 @@ def configured(
     name:str, # Of the task, such as `'update'`
     iteration:int,
 )->Task:
-    "A task with the arguments that a configuration has for it"
+    """A task with the arguments that a configuration has for it
+    - `config`: A `LearnerConfig`, a dict of parameters by task, or `None`
+    - `name`: Of the task, such as `'update'`"""
     got = config.get(name) if isinstance(config, dict) else config and config.get_task_config(name, iteration)
     if not got: return task
     args,kwargs = ((), got) if isinstance(got, dict) else (got.args, got.kwargs)
@@ -70,7 +74,10 @@ def check_config(
     tasks, # Names of the tasks that there are
     what='the configuration', # For the error
 ):
-    "Raise unless a configuration is for tasks that there are"
+    """Raise unless a configuration is for tasks that there are
+    - `config`: A `LearnerConfig`, a dict of parameters by task, or `None`
+    - `tasks`: Names of the tasks that there are
+    - `what`: For the error"""
     if config is None: return
     if not isinstance(config, (dict,LearnerConfig)):
         raise ValueError(f'{what} should be a `LearnerConfig` or a dict of parameters by task, got {config!r:.60}')

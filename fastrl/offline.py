@@ -25,7 +25,10 @@ def from_minari(
     dtype=None, # What floats become, for example `torch.float32` or 'float32'; without it they stay as they are
     **kwargs # For `ExperienceReplay`: `bs`, `sampler`, `n_step`, `path`, …
 )->ExperienceReplay:
-    "A memory with every step of a Minari dataset, read one episode at a time"
+    """A memory with every step of a Minari dataset, read one episode at a time
+    - `dataset`: A `MinariDataset`, or the id of one on this machine
+    - `dtype`: What floats become, for example `torch.float32` or 'float32'; without it they stay as they are
+    - `**kwargs`: For `ExperienceReplay`: `bs`, `sampler`, `n_step`, `path`, …"""
     if isinstance(dataset, str): dataset = _opened(dataset)
     if not hasattr(dataset, 'iterate_episodes'):
         raise ValueError(f'`dataset` should be a `MinariDataset` or the id of one, got {dataset!r:.80}')
@@ -33,6 +36,7 @@ def from_minari(
     return _memory_of(parts, dataset.total_steps, dtype, kwargs)
 
 # %% ../nbs/28_offline.ipynb #cb39ba28
+
 def _minari():
     try: import minari
     except ImportError as e: raise ImportError("Minari is missing: `pip install 'fastrl[minari]'`") from e
@@ -103,7 +107,13 @@ def to_minari(
     observation_space=None, action_space=None, # By default those of `env`
     **kwargs # For `minari.create_dataset_from_buffers`: `data_format`, `author`, `description`, …
 ): # -> the `MinariDataset`
-    "Write the rows of `memory` as a new Minari dataset, one episode at a time"
+    """Write the rows of `memory` as a new Minari dataset, one episode at a time
+    - `memory`: Its rows have `state`, `action`, `reward`, `next_state`, `terminated` and `truncated`
+    - `dataset_id`: `'pendulum/mine-v0'`, for example
+    - `env`: The environment, its id or its spec
+    - `observation_space`, `action_space`: By default those of `env`
+    - `**kwargs`: For `minari.create_dataset_from_buffers`: `data_format`, `author`, `description`, …
+    - returns: the `MinariDataset`"""
     minari = _minari()
     if not isinstance(memory, ExperienceReplay):
         raise ValueError(f'`memory` should be an `ExperienceReplay`, got {memory!r:.80}')
@@ -122,6 +132,7 @@ def to_minari(
             raise
 
 # %% ../nbs/28_offline.ipynb #1b43a616
+
 def _spaces(env, *spaces):
     if env is None and None in spaces:
         raise ValueError('a Minari dataset names its spaces: give the `env`, or `observation_space` and `action_space`')
@@ -181,7 +192,10 @@ def from_d4rl(
     dtype=None, # What floats become, for example `torch.float32` or 'float32'; without it they stay as they are
     **kwargs # For `ExperienceReplay`: `bs`, `sampler`, `n_step`, `path`, …
 )->ExperienceReplay:
-    "A memory with the steps of a dataset in D4RL's form"
+    """A memory with the steps of a dataset in D4RL's form
+    - `data`: Arrays by name: a dict, or an open HDF5 file; with `next_observations` it needs no `timeouts`
+    - `dtype`: What floats become, for example `torch.float32` or 'float32'; without it they stay as they are
+    - `**kwargs`: For `ExperienceReplay`: `bs`, `sampler`, `n_step`, `path`, …"""
     if isinstance(data, (str, Path)): raise ValueError(f'give arrays by name, got the path {str(data)!r}: open it by '
                                                        '`h5py.File(path)` or `np.load(path)`')
     if not hasattr(data, 'keys'): raise ValueError('`data` should be arrays by name, in a dict or an open file, got '

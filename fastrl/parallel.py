@@ -56,6 +56,13 @@ class ParallelExperience(Registry):
         min_envs:int=1, # The run stops with an error if fewer environments bring something
         seed:int=0, # The seed of each environment follows from it
     ):
+        """- `engine`: An executor, a Dask `Client` or an asyncflow `WorkflowEngine`; by default processes here
+        - `work_dir`: Where update and test run, and where the folder of the memory is
+        - `max_size`: The most experiences in the memory; the oldest go first
+        - `timeout`: Seconds that an environment may take
+        - `retries`: How often a failed environment is tried again
+        - `min_envs`: The run stops with an error if fewer environments bring something
+        - `seed`: The seed of each environment follows from it"""
         super().__init__()
         check_fork()
         self.timeout = as_seconds(timeout)
@@ -108,7 +115,12 @@ def environment_task(self:ParallelExperience,
     as_executable:bool=None, # `False` for a plain function, as of a `Task`
     **params # For the function; a command finds them in `FASTRL_PARAMS`, too
 ):
-    "Decorate an environment: a function that collects, or an `async def` that gives a command"
+    """Decorate an environment: a function that collects, or an `async def` that gives a command
+    - `f`: Set by the decorator
+    - `name`: By default that of the function
+    - `timeout`: Seconds, if not those of all
+    - `as_executable`: `False` for a plain function, as of a `Task`
+    - `**params`: For the function; a command finds them in `FASTRL_PARAMS`, too"""
     if isinstance(f, str): f,name = None,f
     if f is None:
         return partial(self.environment_task, name=name, timeout=timeout, as_executable=as_executable, **params)
@@ -126,7 +138,9 @@ def set_params(self:ParallelExperience,
     name:str, # Of an environment
     **params # The new values; the others stay
 ):
-    "Change parameters of an environment, from the next iteration on"
+    """Change parameters of an environment, from the next iteration on
+    - `name`: Of an environment
+    - `**params`: The new values; the others stay"""
     if name not in self.environments:
         raise ValueError(f'there are the environments {list(self.environments)}, and no {name!r}')
     self.environments[name].params = {**self.environments[name].params, **params}
@@ -139,7 +153,10 @@ def update_task(self:ParallelExperience,
     as_executable:bool=None, # `False` for a plain function, as of a `Task`
     **params # As those of an environment
 ):
-    "Decorate the update: a function of `ctx` that returns a policy, or an `async def` that gives a command"
+    """Decorate the update: a function of `ctx` that returns a policy, or an `async def` that gives a command
+    - `f`: Set by the decorator
+    - `as_executable`: `False` for a plain function, as of a `Task`
+    - `**params`: As those of an environment"""
     if f is None: return partial(self.update_task, as_executable=as_executable, **params)
     self.update = Task(f, params, as_executable=as_executable)
     return f
@@ -153,7 +170,12 @@ def as_stop_criterion(self:ParallelExperience,
     as_executable:bool=None, # `False` for a plain function, as of a `Task`
     **params # As those of an environment
 ):
-    "Decorate the test: a function of `ctx` that gives a number, or an `async def` whose command prints one last"
+    """Decorate the test: a function of `ctx` that gives a number, or an `async def` whose command prints one last
+    - `metric_name`: What the number is called
+    - `threshold`: What it is compared with
+    - `operator`: One of `> < == >= <=`, or the constants of this module; by default `>`
+    - `as_executable`: `False` for a plain function, as of a `Task`
+    - `**params`: As those of an environment"""
     criterion = Criterion(None, metric_name, float(threshold), operator, params, as_executable)
     def decorate(f):
         replace(criterion, f=f).task # an error if it cannot be one
@@ -238,7 +260,8 @@ def _link_memory(self:ParallelExperience, always=False):
 # %% ../nbs/12_parallel.ipynb #f56056d1
 @patch
 def merge_banks(self:ParallelExperience): # -> the memory
-    "Add the banks `experience_bank_*.pkl` in `work_dir` to the memory, and merge all into `experience_bank.pkl`"
+    """Add the banks `experience_bank_*.pkl` in `work_dir` to the memory, and merge all into `experience_bank.pkl`
+    - returns: the memory"""
     with self.banks.locked():
         done = read_run(self.banks.folder)['iterations']
         for o in sorted(self.work_dir.glob('experience_bank_*.pkl')):
@@ -419,7 +442,11 @@ async def start(self:ParallelExperience,
     skip_environment_step:bool=False, # Learn from the memory as it is, without collecting?
     initial_config=None, # A `LearnerConfig`, or a dict of parameters by task
 ):
-    "Run iteration by iteration, from where the last run stopped: an async iterator of their `State`"
+    """Run iteration by iteration, from where the last run stopped: an async iterator of their `State`
+    - `max_iter`: The most iterations, those of earlier runs included; without it until the criterion is met
+    - `skip_pre_loop`: Should the first iteration only test, without collecting and learning?
+    - `skip_environment_step`: Learn from the memory as it is, without collecting?
+    - `initial_config`: A `LearnerConfig`, or a dict of parameters by task"""
     self._check_ready(max_iter, collect := not skip_environment_step)
     sweep_scratch()
     check_config(initial_config, self._task_names())
@@ -447,7 +474,10 @@ async def learn(self:ParallelExperience,
     skip_simulation_step:bool=False, # `skip_environment_step` of `start`
     learner_config=None, # `initial_config` of `start`
 )->State:
-    "Run until the criterion is met; the last state"
+    """Run until the criterion is met; the last state
+    - `max_iter`: As of `start`, as the others are
+    - `skip_simulation_step`: `skip_environment_step` of `start`
+    - `learner_config`: `initial_config` of `start`"""
     state = None
     async for state in self.start(max_iter, skip_pre_loop, skip_environment_step=skip_simulation_step,
                                   initial_config=learner_config): pass
@@ -466,7 +496,8 @@ async def shutdown(self:ParallelExperience, *args, **kwargs):
 def set_next_config(self:ParallelExperience,
     config, # A `LearnerConfig`, or a dict of parameters by task
 ):
-    "Configure the tasks from the next iteration on"
+    """Configure the tasks from the next iteration on
+    - `config`: A `LearnerConfig`, or a dict of parameters by task"""
     check_config(config, self._task_names())
     self._pending = config
 
@@ -510,7 +541,11 @@ class ParallelReinforcementLearner(SequentialReinforcementLearner):
         skip_pre_loop:bool=False, # Should the first iteration only test?
         learner_configs:list=None, # For each `None`, a `LearnerConfig`, or a dict of parameters by task
     ):
-        "Run all learners: an async iterator of their states"
+        """Run all learners: an async iterator of their states
+        - `parallel_learners`: How many
+        - `max_iter`: The most iterations of each; without it until the criterion is met
+        - `skip_pre_loop`: Should the first iteration only test?
+        - `learner_configs`: For each `None`, a `LearnerConfig`, or a dict of parameters by task"""
         self._check_ready(max_iter)
         n = whole_number('parallel_learners', parallel_learners)
         self._learners = self._new_learners(n, configs := learner_configs or [None]*n)

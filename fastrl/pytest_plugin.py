@@ -14,6 +14,7 @@ import pytest, sys
 from importlib import import_module
 
 # %% ../nbs/07a_pytest_plugin.ipynb #07a0000d
+
 def pytest_addoption(parser):
     parser.getgroup('fastrl').addoption('--fastrl-memory', action='append', default=[], metavar='MODULE:MAKE',
         help='look for the known mistakes of replay buffers in those that MAKE(capacity) of MODULE gives; '
@@ -55,6 +56,7 @@ class MemoryItem(pytest.Item):
     def reportinfo(self): return self.path, None, self.nodeid
 
 # %% ../nbs/07a_pytest_plugin.ipynb #07a00012
+
 @pytest.hookimpl(tryfirst=True) # before `-k` chooses
 def pytest_collection_modifyitems(session, config, items):
     if not config.option.fastrl_memory: return

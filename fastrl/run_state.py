@@ -120,7 +120,8 @@ _less = {'custom_uq','predictive_entropy','mutual_information','variation_ratio'
 def operator_of(
     metric_name:str, # Of a criterion that names no operator
 )->str:
-    "How a metric is compared by default"
+    """How a metric is compared by default
+    - `metric_name`: Of a criterion that names no operator"""
     return '<' if metric_name in _less else '>=' if metric_name=='model_accuracy' else '>'
 
 # %% ../nbs/11d_run_state.ipynb #c87d3002
@@ -169,7 +170,11 @@ def finish(
     policy=None, # Of the last update
     metrics=None, # By iteration
 ):
-    "Write that an iteration is over, and keep the policy"
+    """Write that an iteration is over, and keep the policy
+    - `folder`: Of the run
+    - `state`: Of the iteration that is over
+    - `policy`: Of the last update
+    - `metrics`: By iteration"""
     raw = _policy_bytes(policy)
     name = f'{state.iteration:06d}.policy.pt' if raw else None
     if raw: put_file(folder/name, raw)
@@ -182,7 +187,9 @@ def finish(
 def read_run(
     folder:Path, # Of the run
 )->dict: # Its `iterations` that are over; its `metrics` by iteration, the last one, and the file of its `policy`
-    "What `run.json` says"
+    """What `run.json` says
+    - `folder`: Of the run
+    - returns: Its `iterations` that are over; its `metrics` by iteration, the last one, and the file of its `policy`"""
     path = folder/'run.json'
     if not path.exists(): return dict(iterations=0)
     try:
@@ -201,7 +208,10 @@ def read_policy(
     folder:Path, # Of the run
     run:dict, # From `read_run`
 ): # -> the policy; `None` without one
-    "The policy of the last iteration that is over"
+    """The policy of the last iteration that is over
+    - `folder`: Of the run
+    - `run`: From `read_run`
+    - returns: the policy; `None` without one"""
     if not run.get('policy'): return
     path = folder/run['policy']
     try:

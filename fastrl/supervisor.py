@@ -267,7 +267,8 @@ _sending = threading.RLock()
 def pickled(
     o, # What to send, such as a function and its arguments
 )->bytes:
-    "Pickle `o` so that a process without this program's script can unpickle it"
+    """Pickle `o` so that a process without this program's script can unpickle it
+    - `o`: What to send, such as a function and its arguments"""
     main = sys.modules.get('__mp_main__')
     if getattr(main, '__name__', '')!='__mp_main__': return cloudpickle.dumps(o) # else `cloudpickle` would name it
     with _sending:
@@ -316,7 +317,13 @@ def run_command(
     timeout:float=None, # Seconds, after which it is killed
     wanted=None, # Called ten times a second: the command is killed once this gives `False`
 ): # -> exit code, `'late'` or `'unwanted'`; the ends of stdout and stderr
-    "Run a command that ends with this process"
+    """Run a command that ends with this process
+    - `args`: The program and its arguments
+    - `cwd`: The folder where it runs
+    - `env`: Variables, besides those of this process
+    - `timeout`: Seconds, after which it is killed
+    - `wanted`: Called ten times a second: the command is killed once this gives `False`
+    - returns: exit code, `'late'` or `'unwanted'`; the ends of stdout and stderr"""
     return _run_supervised(dict(args=[os.fspath(o) for o in args]), cwd, env, timeout, wanted)
 
 # %% ../nbs/11_supervisor.ipynb #31f6c463
@@ -329,5 +336,13 @@ def run_function(
     wanted=None, # Called ten times a second: the function is killed once this gives `False`
     preload=(), # Modules that the fork server imports, so that no child has to
 ): # -> as of `run_command`
-    "Call a function in a process that ends with this one"
+    """Call a function in a process that ends with this one
+    - `f`: Anything callable that [cloudpickle](https://github.com/cloudpipe/cloudpickle) can send, such as a lambda
+    - `*args`: Its arguments
+    - `cwd`: The folder where it runs
+    - `env`: Variables, besides those of this process
+    - `timeout`: Seconds, after which it is killed
+    - `wanted`: Called ten times a second: the function is killed once this gives `False`
+    - `preload`: Modules that the fork server imports, so that no child has to
+    - returns: as of `run_command`"""
     return _run_supervised(dict(preload=list(preload)), cwd, env, timeout, wanted, (f,args))

@@ -53,7 +53,9 @@ class Task:
 def call_with(self:Task,
     before=(), # Results of the tasks before it
 )->tuple: # `(args, kwargs)`
-    "What a plain function, or the `async def` of a command, is called with"
+    """What a plain function, or the `async def` of a command, is called with
+    - `before`: Results of the tasks before it
+    - returns: `(args, kwargs)`"""
     takes = list(inspect.signature(self.f).parameters.values())
     kinds,params = {o.kind for o in takes},self.params
     if inspect.Parameter.VAR_KEYWORD not in kinds:
@@ -78,7 +80,8 @@ def needs_before(self:Task):
 async def command(self:Task,
     before=(), # Results of the tasks before it
 )->str:
-    "The command that the `async def` gives for `params`"
+    """The command that the `async def` gives for `params`
+    - `before`: Results of the tasks before it"""
     args,params = self.call_with(before)
     res = await self.f(*args, **params)
     if not isinstance(res, str):
@@ -89,7 +92,9 @@ async def command(self:Task,
 def as_seconds(
     timeout, # As a user gives it
 )->float: # or `None`
-    "A timeout as a number, `None` for none"
+    """A timeout as a number, `None` for none
+    - `timeout`: As a user gives it
+    - returns: or `None`"""
     if timeout is None: return
     if isinstance(timeout, str) or not float(timeout)>0:
         raise ValueError(f'`timeout` should be seconds, more than 0, got {timeout!r}')
@@ -115,6 +120,7 @@ async def _result(future):
                                        + (f' ({e})' if str(e) else '')) from None
 
 # %% ../nbs/11c_tasks.ipynb #c70b8019
+
 async def _command_in_time(task, before):
     try: return await asyncio.wait_for(task.command(before), task.timeout)
     except TimeoutError as e: raise TimeoutError(str(e) or f'its `async def` gave no command within {task.timeout} s')
@@ -125,7 +131,11 @@ async def collect(self:Task,
     ctx:Ctx, # For which iteration and environment; its `params` become ours
     before=(), # Results of the tasks before it
 )->dict: # As of `run_task`; the exit code is `None` if the task never ran
-    "Run an environment on an engine"
+    """Run an environment on an engine
+    - `submit`: `submit(task, ctx, timeout)` runs `run_task` on an engine, and gives a future
+    - `ctx`: For which iteration and environment; its `params` become ours
+    - `before`: Results of the tasks before it
+    - returns: As of `run_task`; the exit code is `None` if the task never ran"""
     ctx = replace(ctx, params=self.params)
     try:
         task = (await _command_in_time(self, before) if self.is_command
@@ -141,7 +151,10 @@ def why_failed(
     res:dict, # What `collect` gave
     timeout:float=None, # Seconds that it had
 )->str: # `None` if it did not
-    "Why a task failed, in words"
+    """Why a task failed, in words
+    - `res`: What `collect` gave
+    - `timeout`: Seconds that it had
+    - returns: `None` if it did not"""
     code = res['code']
     if code is None: return res['stderr'] # it never ran
     if code=='late': return f'it was killed, as it took longer than {timeout} s'
@@ -189,7 +202,13 @@ async def in_thread(
     stop=None, # Called to stop it; by default a `KeyboardInterrupt` is raised in it
     patience:float=2., # Seconds to wait for its end then; `None` for as long as it takes
 ): # -> its result
-    "Call a function in a thread, and stop it if we are cancelled"
+    """Call a function in a thread, and stop it if we are cancelled
+    - `f`: A function
+    - `*args`: Its arguments
+    - `what`: For a warning
+    - `stop`: Called to stop it; by default a `KeyboardInterrupt` is raised in it
+    - `patience`: Seconds to wait for its end then; `None` for as long as it takes
+    - returns: its result"""
     call = _Call(partial(f, *args))
     future = asyncio.wrap_future(call.future)
     try:
@@ -211,7 +230,12 @@ async def run_here(self:Task,
     wanted=None, # A command is killed once this gives `False`
     before=(), # Results of the tasks before it
 ): # -> the result of a function, or the output of a command
-    "Run an update or a test"
+    """Run an update or a test
+    - `ctx`: Its `params` become ours; a command runs in its `work_dir`
+    - `what`: For an error: the update, or the test
+    - `wanted`: A command is killed once this gives `False`
+    - `before`: Results of the tasks before it
+    - returns: the result of a function, or the output of a command"""
     ctx = replace(ctx, params=self.params)
     here = partial(in_thread, what=f'the {what} of iteration {ctx.iteration}')
     if self.is_plain: return await here(partial(_called, call_plain, self.f, *self.call_with(before)))
@@ -228,7 +252,9 @@ def as_number(
     got, # The result of a test, or its output
     what:str, # For an error: which number
 )->float:
-    "The number that a test gave, or printed last"
+    """The number that a test gave, or printed last
+    - `got`: The result of a test, or its output
+    - `what`: For an error: which number"""
     last = (got.strip().splitlines() or [''])[-1] if isinstance(got, str) else got
     try: res = float(last.item() if hasattr(last, 'item') else last)
     except (TypeError, ValueError, OverflowError, RuntimeError):

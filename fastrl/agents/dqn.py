@@ -42,6 +42,10 @@ class EpsilonGreedy:
         eps_steps:int=10_000, # Steps until the last chance is reached
         seed:int=None, # Makes the exploration reproducible
     ):
+        """- `model`: A `QNet`
+        - `eps`: The chance to explore, at first and at last
+        - `eps_steps`: Steps until the last chance is reached
+        - `seed`: Makes the exploration reproducible"""
         self.model,self.eps,self.eps_steps,self.steps,self.n_actions,self.rng = (
             model,eps,eps_steps,0,None,np.random.default_rng(seed))
 
@@ -63,6 +67,8 @@ class EpsilonGreedy:
     def __call__(self,
         states # `(n, …)`, one state per environment
     ): # -> actions `(n,)`
+        """- `states`: `(n, …)`, one state per environment
+        - returns: actions `(n,)`"""
         n = (states if isinstance(states, Tensor) else next(leaves(states))[1]).shape[0]
         chance,eps = self.rng.random(n),min(self.epsilon, 1.) # NumPy is quicker than torch for a few numbers
         explore = chance<eps
@@ -87,7 +93,11 @@ def huber(
     weight:Tensor=None, # `(n,1)`, how much each row counts
     beta:float=1., # Errors up to here are small
 ):
-    "Quadratic for small errors, linear for large ones"
+    """Quadratic for small errors, linear for large ones
+    - `q`: `(n,1)`, values of the taken actions
+    - `y`: `(n,1)`, what they should be
+    - `weight`: `(n,1)`, how much each row counts
+    - `beta`: Errors up to here are small"""
     loss = smooth_l1_loss(q, y, reduction='none', beta=beta)
     return loss.mean() if weight is None else (loss*weight).mean()
 
@@ -104,6 +114,12 @@ class DQN(Callback):
         updates_per_batch:int=1, # Updates for each batch of new steps
         fast:bool=False, # Make these in a tight loop, of which other callbacks hear nothing?
     ):
+        """- `gamma`: Discount factor
+        - `double`: Does the learning network choose the next action?
+        - `tau`: How far each update moves the target network towards the network
+        - `target_every`: Copy the network to the target every so many updates instead
+        - `updates_per_batch`: Updates for each batch of new steps
+        - `fast`: Make these in a tight loop, of which other callbacks hear nothing?"""
         if target_every is not None: whole_number('target_every', target_every)
         whole_number('updates_per_batch', updates_per_batch)
         number_within('gamma', gamma, 0, 1)
@@ -143,7 +159,9 @@ def after_pred(self:DQN):
 def targets(self:DQN,
     batch:BD, # Transitions
 )->Tensor: # `(n,1)`
-    "What the values of the taken actions should be"
+    """What the values of the taken actions should be
+    - `batch`: Transitions
+    - returns: `(n,1)`"""
     with torch.no_grad():
         nxt = dict(state=batch['next_state'])
         after = self.target(nxt)
@@ -178,7 +196,11 @@ def learn_from(self:DQN,
     k:int, # Updates
     step, # `step(loss)` steps the optimizer
 )->Tensor: # The TD errors of `rows`
-    "Make `k` updates, each with the next of `rows`"
+    """Make `k` updates, each with the next of `rows`
+    - `rows`: Of `k` batches, one after the other
+    - `k`: Updates
+    - `step`: `step(loss)` steps the optimizer
+    - returns: The TD errors of `rows`"""
     model,loss_func,n,errors = self.learn.model,self.learn.loss_func,len(rows['reward'])//k,[]
     taken = BD(state=rows['state'], action=rows['action']-_first_of(model))
     if 'weight' in rows: taken['weight'] = rows['weight']
@@ -208,7 +230,12 @@ def play(
     seed:int=None, # Of the first episode; each next one has the next number
     max_steps:int=10_000, # An episode is cut off here
 ): # -> returns `(episodes,)`
-    "The returns of episodes played greedily"
+    """The returns of episodes played greedily
+    - `env`: Name of an environment, or a function that makes one
+    - `model`: A `QNet`
+    - `seed`: Of the first episode; each next one has the next number
+    - `max_steps`: An episode is cut off here
+    - returns: returns `(episodes,)`"""
     envs = [make_env(env) for _ in range(episodes)]
     obs = [o.reset(seed=None if seed is None else seed+i)[0] for i,o in enumerate(envs)]
     total,on,first = np.zeros(episodes),list(range(episodes)),_first_of(model)
@@ -239,6 +266,10 @@ class Evaluate(Callback):
         episodes:int=10, # How many to play each time
         seed:int=None, # The same episodes each time
     ):
+        """- `env`: Name of an environment, or a function that makes one
+        - `every`: Steps of training
+        - `episodes`: How many to play each time
+        - `seed`: The same episodes each time"""
         self.env,self.every,self.episodes,self.seed,self.steps,self.history,self.best,self.best_state = (
             env,every,episodes,seed,0,[],float('-inf'),None)
 
@@ -414,7 +445,32 @@ def dqn_learner(
     cbs=None, # More callbacks
     **kwargs # For `Learner`, say `opt_func`; `loss_func` and `metrics` take `(q, y, weight=None)`
 )->Learner:
-    "A `Learner` that trains a DQN in `env`: `learn.fit(10)` is ten epochs of `n` steps"
+    """A `Learner` that trains a DQN in `env`: `learn.fit(10)` is ten epochs of `n` steps
+    - `env`: Name of an environment, or a function that makes one
+    - `net`: States → values of the actions; by default an `mlp`, or the `nature_cnn` for images
+    - `n`: Steps per epoch
+    - `train_every`: Steps between updates
+    - `updates_per_batch`: Updates each time
+    - `bs`: Rows per update
+    - `max_sz`: Rows in the memory
+    - `warmup_sz`: Rows before the first update
+    - `beta`: Of the loss, `huber`
+    - `gamma`: Discount factor
+    - `n_step`: Steps of a target
+    - `prioritized`: Prioritized replay?
+    - `double`: Double Q-learning?
+    - `dueling`: A dueling head?
+    - `tau`: How far each update moves the target network
+    - `target_every`: Copy the network to the target every so many updates instead
+    - `fast`: Updates in a tight loop: the same ones, but callbacks hear only the first of each batch
+    - `eps`: The chance to explore, at first and at last
+    - `eps_steps`: Steps until the last chance is reached
+    - `eval_every`: Steps between evaluations
+    - `n_envs`: Environments that step side by side; each of their steps counts
+    - `frame_stack`: Frames in a state, where `env` stacks them: each is stored once
+    - `seed`: Makes everything reproducible, on the CPU
+    - `cbs`: More callbacks
+    - `**kwargs`: For `Learner`, say `opt_func`; `loss_func` and `metrics` take `(q, y, weight=None)`"""
     _check_words(kwargs)
     model = _model_for(env, net, dueling, seed, frame_stack)
     seeds = [None]*5 if seed is None else np.random.SeedSequence(seed).generate_state(5).tolist()
@@ -438,7 +494,8 @@ def dqn_learner(
 def plot_learning(
     learn, # A trained `Learner` of `dqn_learner`
 )->go.Figure:
-    "Returns over the steps of training"
+    """Returns over the steps of training
+    - `learn`: A trained `Learner` of `dqn_learner`"""
     fig = go.Figure(layout=dict(template='plotly_white', height=320, margin=dict(l=60, r=20, t=50, b=50),
                                 title='How it learnt', xaxis_title='steps of training', yaxis_title='return',
                                 legend=dict(orientation='h', y=1.12, x=1, xanchor='right')))

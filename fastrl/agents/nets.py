@@ -31,7 +31,10 @@ def mlp(
     hidden=(128,128), # Neurons of each hidden layer
     dueling:bool=False, # With a `Dueling` head?
 ):
-    "A fully connected network, for states of a few numbers"
+    """A fully connected network, for states of a few numbers
+    - `n_in`: Numbers in a state
+    - `hidden`: Neurons of each hidden layer
+    - `dueling`: With a `Dueling` head?"""
     sizes = [n_in, *hidden]
     body = [o for a,b in zip(sizes, hidden) for o in (nn.Linear(a, b), nn.ReLU())]
     return nn.Sequential(Flat(), *body, (Dueling if dueling else nn.Linear)(sizes[-1], n_actions))
@@ -56,7 +59,9 @@ def nature_cnn(
     n_actions:int,
     dueling:bool=False, # With a `Dueling` head?
 ):
-    "The network of [Mnih et al. 2015](https://doi.org/10.1038/nature14236) for images"
+    """The network of [Mnih et al. 2015](https://doi.org/10.1038/nature14236) for images
+    - `shape`: Of a stack of frames: channels, height, width
+    - `dueling`: With a `Dueling` head?"""
     if min(shape[1:])<36: raise ValueError(
         f'images should be channels, height and width, both at least 36, got {tuple(shape)}: give your own `net`, or '
         'wrap the environment, for example in `AtariPreprocessing` and `FrameStackObservation`')
@@ -75,7 +80,9 @@ def through(
     x, # Its input
     call=nn.Module.__call__, # Called instead with a module that is not plain, or has hooks
 ):
-    "`net(x)`, in two thirds of the time where `net` is a chain of small plain layers"
+    """`net(x)`, in two thirds of the time where `net` is a chain of small plain layers
+    - `x`: Its input
+    - `call`: Called instead with a module that is not plain, or has hooks"""
     kind = type(net)
     if (kind not in _plain or net._forward_hooks or net._forward_pre_hooks or net._backward_hooks
             or net._backward_pre_hooks or 'forward' in vars(net) or any(_listen_to_all)): return call(net, x)
@@ -91,6 +98,8 @@ class QNet(nn.Module):
         net, # Any module: states `(n, …)`, or dicts and tuples of them → `(n, n_actions)`
         first:int=0, # What the environment calls the first action
     ):
+        """- `net`: Any module: states `(n, …)`, or dicts and tuples of them → `(n, n_actions)`
+        - `first`: What the environment calls the first action"""
         super().__init__()
         self.net,self.first = net,first
     def forward(self, batch, *call): return through(self.net, map_leaves(self.fitting, batch['state']), *call)
@@ -106,7 +115,10 @@ def greedy_values(
     model:nn.Module, # A `QNet`, or any module that takes a batch
     states, # `(n, …)`, or dicts and tuples of them
 )->Tensor: # `(n, n_actions)`
-    "The values that `model` gives the actions in `states`, on the CPU; not in training mode, so without dropout"
+    """The values that `model` gives the actions in `states`, on the CPU; not in training mode, so without dropout
+    - `model`: A `QNet`, or any module that takes a batch
+    - `states`: `(n, …)`, or dicts and tuples of them
+    - returns: `(n, n_actions)`"""
     w,grad = next(p for o in _modules(model) for p in o._parameters.values() if p is not None),torch.is_grad_enabled()
     half = w.dtype in _halves
     def there(o): return o.to(w.device, w.dtype) if half and o.is_floating_point() else o.to(w.device)

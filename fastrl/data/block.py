@@ -34,6 +34,7 @@ class Source:
     def __init__(self,
         cbs=None, # `LoopCallback`s, or their classes, in the order in which they act
     ):
+        """- `cbs`: `LoopCallback`s, or their classes, in the order in which they act"""
         self.cbs = L(cb() if isinstance(cb, type) else cb for cb in L(cbs))
         for cb in self.cbs:
             if not hasattr(cb, '__dict__'): _refuse_callback(cb)
@@ -60,7 +61,8 @@ def _refuse_callback(cb):
 def take(self:Source,
     n:int, # How many rows
 )->BD:
-    "The next `n` rows"
+    """The next `n` rows
+    - `n`: How many rows"""
     n,parts = whole_number('n', n),[]
     with self._lock: # another thread may take, too
         if self._opened_by!=os.getpid(): self._open_loop()
@@ -94,6 +96,7 @@ def _open_loop(self:Source):
     self._opened_by = os.getpid()
 
 # %% ../../nbs/05a_data.block.ipynb #5a0ffeea
+
 @patch
 def _drop_block(self:Source): self.block,self._arrays,self._used,self._size,self._opened_by = None,None,0,0,None
 
@@ -131,7 +134,8 @@ def _next_block(self:Source, n):
 def peek(self:Source,
     n:int, # How many rows
 )->BD:
-    "The next `n` rows, which `take` returns again"
+    """The next `n` rows, which `take` returns again
+    - `n`: How many rows"""
     with self._lock:
         rows = self.take(n)
         self.taken -= n
@@ -213,7 +217,11 @@ def to_play(self:Source,
     seed:int=None, # The same episodes each time
     film:bool=False, # With a column `image`, where the environment can draw itself
 ): # -> `Source`, or `None` if no callback can play, or one cannot
-    "A source that plays without exploring, in environments of its own"
+    """A source that plays without exploring, in environments of its own
+    - `n`: Episodes side by side
+    - `seed`: The same episodes each time
+    - `film`: With a column `image`, where the environment can draw itself
+    - returns: `Source`, or `None` if no callback can play, or one cannot"""
     if not self.has('to_play'): return None
     cbs = [cb.to_play(n, seed, film) if hasattr(cb, 'to_play') else copy.copy(cb) for cb in self.cbs]
     return None if None in cbs else Source(cbs)

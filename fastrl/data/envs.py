@@ -30,7 +30,9 @@ def one_number(
     o, # A number or a bool, or an array, a tensor or a list with one
     name:str='a reward', # What an error calls it
 ):
-    "The number in `o`"
+    """The number in `o`
+    - `o`: A number or a bool, or an array, a tensor or a list with one
+    - `name`: What an error calls it"""
     if isinstance(o, (int, float, np.bool_, np.number)): return o
     a = np.asarray(o.tolist() if hasattr(o, 'tolist') else o) # a tensor may be anywhere, and of any dtype
     if a.size==1 and isinstance(a.item(), Number): return a.item()
@@ -98,7 +100,10 @@ def make_env(
     env, # Name of an environment, or a function that makes one
     **kwargs # For it
 ): # -> an environment
-    "Make one environment"
+    """Make one environment
+    - `env`: Name of an environment, or a function that makes one
+    - `**kwargs`: For it
+    - returns: an environment"""
     if by_name(env): return env(**kwargs) if callable(env) else gym.make(env, **kwargs)
     raise ValueError(f'`env` should be the name of an environment, or a function that makes one, got {env!r:.60}: '
                      'several are made, so write `lambda: …` around what made this one')
@@ -107,7 +112,9 @@ def can_draw(
     env, # Name of an environment, or a function that makes one
     env_kwargs=None, # For it
 )->bool:
-    "Can it give its view as an array?"
+    """Can it give its view as an array?
+    - `env`: Name of an environment, or a function that makes one
+    - `env_kwargs`: For it"""
     if callable(env): return False # nobody knows what the function takes
     one = make_env(env, **(env_kwargs or {}))
     one.close()
@@ -120,7 +127,13 @@ def open_envs(
     autoreset:str='next_step', # How a vector begins an episode: `'next_step'`, `'same_step'` or `'disabled'`
     env_kwargs:dict=None, # For `gymnasium.make`, or the function
 ): # -> an environment, or a vector of them
-    "Make the environment or the vector that `env` names; a ready one is returned"
+    """Make the environment or the vector that `env` names; a ready one is returned
+    - `env`: Name of an environment, a function that makes one, or a ready environment or vector
+    - `n_envs`: Environments at once
+    - `vectorization`: `'sync'`: one after the other in this process; `'async'`: each in its own
+    - `autoreset`: How a vector begins an episode: `'next_step'`, `'same_step'` or `'disabled'`
+    - `env_kwargs`: For `gymnasium.make`, or the function
+    - returns: an environment, or a vector of them"""
     if not by_name(env):
         inner = getattr(env.unwrapped, 'envs', []) if isinstance(env, VectorEnv) else []
         inner[:] = [o if isinstance(o, CopyObs) else CopyObs(o) for o in inner]
@@ -159,7 +172,8 @@ def _end_processes():
 
 # %% ../../nbs/05ab_data.envs.ipynb #5ab0000a
 def spaces_of(env): # -> observation space, action space
-    "The spaces of one environment, in a vector too"
+    """The spaces of one environment, in a vector too
+    - returns: observation space, action space"""
     if isinstance(env, VectorEnv): return env.single_observation_space,env.single_action_space
     if callable(env.observation_space): raise ValueError(
         f'an environment of gymnasium has one `observation_space`, got {env!r:.60}, which has one for each agent: step '
@@ -171,7 +185,8 @@ if 'SDL_NO_SIGNAL_HANDLERS' not in os.environ: os.environ['SDL_NO_SIGNAL_HANDLER
 
 # %% ../../nbs/05ab_data.envs.ipynb #09669bc2
 def reset_mode(env): # -> an `AutoresetMode`, or `None` for a single environment, which is reset by hand
-    "How `env` begins the next episode"
+    """How `env` begins the next episode
+    - returns: an `AutoresetMode`, or `None` for a single environment, which is reset by hand"""
     if not isinstance(env, VectorEnv): return None
     # gymnasium before 1.3 shares `metadata` among the vectors of one class
     mode = getattr(env.unwrapped, 'autoreset_mode', env.metadata.get('autoreset_mode'))
@@ -188,7 +203,12 @@ def next_start(
     terminated, # Did episodes end there?
     truncated, # Did a time limit cut them?
 ):
-    "The observation that the next step starts from"
+    """The observation that the next step starts from
+    - `env`: From `open_envs`
+    - `mode`: Its `reset_mode`
+    - `obs`: What its last `step` returned
+    - `terminated`: Did episodes end there?
+    - `truncated`: Did a time limit cut them?"""
     if mode is None: return env.reset()[0] if one_flag(terminated) or one_flag(truncated) else obs
     if mode!=AutoresetMode.DISABLED or not (over := terminated|truncated).any(): return obs
     return env.reset(options=dict(reset_mask=over))[0]
@@ -197,7 +217,8 @@ def next_start(
 def close_envs(
     env, # From `open_envs`
 ):
-    "Close `env`, even if an interruption left its processes in the middle of a step, or one of them died"
+    """Close `env`, even if an interruption left its processes in the middle of a step, or one of them died
+    - `env`: From `open_envs`"""
     if not isinstance(env, AsyncVectorEnv) or env.closed or env._state.value=='default' and not _dead(env):
         return env.close()
     for p in env.processes: p.kill()
@@ -209,7 +230,8 @@ def close_envs(
 def naming_the_dead(
     env, # From `open_envs`
 ):
-    "An error that names the environment whose process died, instead of an `EOFError`"
+    """An error that names the environment whose process died, instead of an `EOFError`
+    - `env`: From `open_envs`"""
     try: yield
     except (EOFError, ConnectionError) as e:
         vec = env.unwrapped

@@ -44,6 +44,16 @@ class GymLoop(LoopCallback):
         env_kwargs:dict=None, # For `gymnasium.make`
         **_
     ):
+        """- `env_name`: Name of an environment, a function that makes one, or a ready environment or vector
+        - `agent`: `agent(states)` → actions, both with a first axis of environments; without one actions are random
+        - `mode`: `'rgb_array'` adds a column `image`, the view before the action; `'human'` shows a window
+        - `steps_count`: Steps in a window, which a `FirstLast` folds into one row
+        - `steps_delta`: Steps from the start of a window to the start of the next
+        - `seed`: Of environments and random actions
+        - `n_envs`: Environments at once
+        - `vectorization`: `'sync'`: one after the other in this process; `'async'`: each in its own
+        - `autoreset`: How a vector begins an episode: `'next_step'`, `'same_step'` or `'disabled'`
+        - `env_kwargs`: For `gymnasium.make`"""
         if _: refuse_words('GymLoop', _, GymLoop, num_envs='n_envs', env='env_name', policy='agent')
         for k,v,known in (('autoreset', autoreset, list(autoreset_modes)), ('mode', mode, [None,'rgb_array','human']),
                           ('vectorization', vectorization, ['sync','async'])):
@@ -221,6 +231,7 @@ def _on_host(v):
         return (v.float() if v.dtype==torch.bfloat16 else v).numpy()
 
 # %% ../../nbs/05b_data.gym.ipynb #5b000202
+
 @patch
 def _check_extras(self:GymLoop, extras, T):
     if taken := [k for k in extras[0] if k in self._written.shown]: raise ValueError(
@@ -270,6 +281,7 @@ def _told_before(self:GymLoop, action, obs):
     return now.action
 
 # %% ../../nbs/05b_data.gym.ipynb #a9e30506
+
 def _check_nesting(form, given):
     for path,_ in leaves(form):
         try: leaf_at(given, path)
@@ -324,6 +336,7 @@ def _put_final(self:GymLoop, new, over, info):
             check_final(i, *(self._written.at(o, new+i) for o in ('state','next_state')), first, self._warn_once)
 
 # %% ../../nbs/05b_data.gym.ipynb #515e73df
+
 @patch
 def _warn_once(self:GymLoop, says):
     if not self._warned: warn_user(says)
@@ -343,7 +356,8 @@ def __getstate__(self:GymLoop): return {**self.__dict__, 'env':None, 'obs':None,
 def go_on(self:GymLoop,
     n:int, # Rows that came from this loop before a break
 ):
-    "Resume after a break: new episodes with new numbers, and the same ones for the same `seed` and `n`"
+    """Resume after a break: new episodes with new numbers, and the same ones for the same `seed` and `n`
+    - `n`: Rows that came from this loop before a break"""
     if self.seed is not None: self.seed = int(np.random.SeedSequence([self.seed, n]).generate_state(1)[0])
     self._episodes = max(self._episodes, 1000*n) # more than came with `n` rows, those without a row included
 
@@ -353,6 +367,7 @@ class FirstLast(LoopCallback):
     def __init__(self,
         gamma:float=.99 # What a reward one step later is worth
     ):
+        """- `gamma`: What a reward one step later is worth"""
         if isinstance(gamma, str) or not 0<=gamma<=1:
             raise ValueError(f'`gamma` should be a number from 0 to 1, got {gamma!r}: how many steps a row spans is '
                              '`GymLoop(steps_count=…)`')
@@ -394,7 +409,11 @@ def windows(
     done:Tensor, # `(R,)` bool, where a chain ends
     n:int, # Steps in a window
 ): # -> rows `(R, n)`, steps `(R,)`, complete `(R,)`
-    "For each row the `n` rows from it on, up to an ending; how many they are; and whether more cannot come"
+    """For each row the `n` rows from it on, up to an ending; how many they are; and whether more cannot come
+    - `chain`: `(R,)`, rows with the same number follow one another
+    - `done`: `(R,)` bool, where a chain ends
+    - `n`: Steps in a window
+    - returns: rows `(R, n)`, steps `(R,)`, complete `(R,)`"""
     walk = links(chain, done)
     rows,steps = walk.runs(torch.arange(len(chain), device='cpu'), n)
     return rows, steps, done[rows[:,-1]] | (steps==n)
@@ -429,6 +448,7 @@ def after_block(self:GymLoop):
     self._windows += len(steps)
 
 # %% ../../nbs/05b_data.gym.ipynb #5b000004
+
 @patch
 def _frames(self:GymLoop, images):
     if images[0] is None:
@@ -442,6 +462,7 @@ class ResReduce(LoopCallback):
     def __init__(self,
         reduce_by:int=2 # How many pixels, each way, become one
     ):
+        """- `reduce_by`: How many pixels, each way, become one"""
         self.reduce_by = whole_number('reduce_by', reduce_by)
 
     def after_block(self):
@@ -457,7 +478,9 @@ def show_source(
     source:Source, # With pictures in its rows
     iters:int=50, # How many rows
 ):
-    "Show the frames of the next rows of `source`, one after another"
+    """Show the frames of the next rows of `source`, one after another
+    - `source`: With pictures in its rows
+    - `iters`: How many rows"""
     from IPython.display import clear_output, display
     from PIL import Image
     for _,row in zip(range(iters), source):
@@ -483,7 +506,11 @@ def to_play(self:GymLoop,
     seed:int=None, # The same episodes each time; by default those that follow from the seed of the loop
     film:bool=False, # With a column `image`, where the environment can draw itself
 ): # -> `GymLoop`, or `None` if the environment cannot be made again
-    "A loop over environments of its own, in which the agent does not explore"
+    """A loop over environments of its own, in which the agent does not explore
+    - `n`: Episodes side by side
+    - `seed`: The same episodes each time; by default those that follow from the seed of the loop
+    - `film`: With a column `image`, where the environment can draw itself
+    - returns: `GymLoop`, or `None` if the environment cannot be made again"""
     env = self.env_name
     if not by_name(env): env = getattr(env, 'spec', None)
     vector = self._asked==1 and isinstance(self.env, VectorEnv) and self.vectorization=='sync' # that a function made

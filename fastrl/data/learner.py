@@ -41,6 +41,10 @@ class SourceDL(DataLoader):
         device=None, # Of the batches
         **kwargs # What fastai says of shuffling and workers, which means nothing here
     ):
+        """- `n`: Rows per epoch
+        - `bs`: Rows per batch
+        - `device`: Of the batches
+        - `**kwargs`: What fastai says of shuffling and workers, which means nothing here"""
         super().__init__(dataset, bs=bs, n=n, indexed=False, device=device)
         self.returns = [] # of all episodes that ended in its batches
     def rows(self):
@@ -67,7 +71,8 @@ class SourceDL(DataLoader):
 def returns_in(
     rows:BD, # With the columns `all_done` and `accum_rewards`, else nobody knows
 )->list:
-    "The returns of the episodes that end in `rows`"
+    """The returns of the episodes that end in `rows`
+    - `rows`: With the columns `all_done` and `accum_rewards`, else nobody knows"""
     if 'all_done' not in rows or 'accum_rewards' not in rows: return []
     return rows['accum_rewards'].flatten()[rows['all_done'].flatten().bool()].tolist()
 
@@ -78,7 +83,9 @@ def new(self:SourceDL,
     cls=None, # Of the new loader
     **kwargs # `n`, `bs`, `device`; what fastai says of shuffling and workers means nothing here
 )->SourceDL:
-    "A loader like this one"
+    """A loader like this one
+    - `dataset`: A `Source`; or rows, or a list of observations, which come in this order
+    - `**kwargs`: `n`, `bs`, `device`; what fastai says of shuffling and workers means nothing here"""
     same = {k: getattr(self, k) for k in self.keeps}
     if dataset is None: dataset = self.dataset
     if isinstance(dataset, Source): return (cls or type(self))(dataset, **{**same, **kwargs})
@@ -110,7 +117,13 @@ def play_episodes(
     film:bool=False, # With a column `image`, where the environment can draw itself
     max_steps:int=10_000, # Cut an episode off here
 ): # -> a `BD` per episode (`None` if callbacks drop all its rows), returns `(n,)`
-    "Let the agent of `source` play without exploring, in environments of its own"
+    """Let the agent of `source` play without exploring, in environments of its own
+    - `n`: Episodes, side by side
+    - `seed`: The same episodes each time
+    - `most`: Keep at most so many rows of each
+    - `film`: With a column `image`, where the environment can draw itself
+    - `max_steps`: Cut an episode off here
+    - returns: a `BD` per episode (`None` if callbacks drop all its rows), returns `(n,)`"""
     player,steps = source.to_play(n, seed, film),0
     if player is None:
         raise ValueError(f'{source} has no environments to play in: give `GymLoop` a name, '
@@ -155,6 +168,10 @@ class EpisodeDL(SourceDL):
         device=None, # Of the batches
         **kwargs # As for a `SourceDL`
     ):
+        """- `n`: Episodes
+        - `seed`: The same episodes each time
+        - `device`: Of the batches
+        - `**kwargs`: As for a `SourceDL`"""
         super().__init__(dataset, n=n, bs=1, device=device)
         self.seed,self.returns = seed,np.zeros(0)
         if not dataset or dataset.to_play(1) is None: self.n = 0 # nobody knows how to play
@@ -179,7 +196,13 @@ def dataloaders(self:Source,
     path='.', # Where a `Learner` keeps its files
     **_
 )->DataLoaders:
-    "`DataLoaders` for a `Learner`: the first takes rows, the second plays"
+    """`DataLoaders` for a `Learner`: the first takes rows, the second plays
+    - `n`: Rows per epoch
+    - `bs`: Rows per batch
+    - `episodes`: To validate with, played without exploring; 0 for none
+    - `seed`: Of these episodes: the same ones each time
+    - `device`: Of the batches, and of a `Learner`'s model: fastai's `default_device()` if not given
+    - `path`: Where a `Learner` keeps its files"""
     if _: refuse_words('dataloaders', _, self.dataloaders, batch_size='bs', valid_pct='episodes',
                        num_workers="GymLoop(…, n_envs=8, vectorization='async')")
     return DataLoaders(SourceDL(self, n, bs), EpisodeDL(self, episodes, seed), path=path,
@@ -189,7 +212,8 @@ def dataloaders(self:Source,
 def add_return(
     learn:Learner, # Gets a metric `return`, if its validation plays and no metric has this name
 ):
-    "Show the mean return of the episodes that validation played"
+    """Show the mean return of the episodes that validation played
+    - `learn`: Gets a metric `return`, if its validation plays and no metric has this name"""
     follow_returns(learn)
     dl = learn.dls[1]
     if not isinstance(dl, EpisodeDL) or not dl.n or 'return' in learn.metrics.attrgot('name'): return
@@ -253,7 +277,8 @@ class NEpisodes(Reward):
 def follow_returns(
     learn:Learner,
 )->bool: # Does its training loader count?
-    "Let the metrics `Reward` and `NEpisodes` see the returns that the training loader counts"
+    """Let the metrics `Reward` and `NEpisodes` see the returns that the training loader counts
+    - returns: Does its training loader count?"""
     dl = getattr(getattr(learn, 'dls', None), 'train', None)
     if not isinstance(dl, SourceDL): return False
     for o in learn.metrics:
@@ -291,7 +316,14 @@ def fake_gym_learner(
     opt_func=SGD, lr:float=.1, # For one number no other optimizer is better
     **kwargs # For `Learner`
 )->Learner:
-    "A `Learner` over `source`, whose network of one number learns the mean reward"
+    """A `Learner` over `source`, whose network of one number learns the mean reward
+    - `n`: Rows per epoch
+    - `bs`: Rows per batch
+    - `cbs`: Callbacks
+    - `num_workers`: Means nothing here: `GymLoop(…, vectorization='async')` has processes
+    - `metrics`: `Reward` and `NEpisodes` if not given
+    - `opt_func`, `lr`: For one number no other optimizer is better
+    - `**kwargs`: For `Learner`"""
     return Learner(source.dataloaders(n, bs), MeanReward(), loss_func=reward_loss, opt_func=opt_func, lr=lr,
                    metrics=[Reward, NEpisodes] if metrics is None else L(metrics),
                    cbs=[NoValidation, RowsAsTargets, *L(cbs)], **kwargs)
@@ -300,7 +332,8 @@ def fake_gym_learner(
 def given_rows(
     items, # Columns by name; or observations, as a list or a tensor
 )->BD:
-    "Rows for a network: columns as they are, observations as the column `state`"
+    """Rows for a network: columns as they are, observations as the column `state`
+    - `items`: Columns by name; or observations, as a list or a tensor"""
     if isinstance(items, dict): return BD(items)
     if isinstance(items, Tensor): return BD(state=items)
     def row(o):
@@ -333,7 +366,9 @@ def rows_table(
     rows:BD,
     most:int=9, # Rows to show
 ): # -> pandas.DataFrame
-    "Columns of one number as they are, short vectors in full, and shapes of all else"
+    """Columns of one number as they are, short vectors in full, and shapes of all else
+    - `most`: Rows to show
+    - returns: pandas.DataFrame"""
     import pandas as pd
     def cell(t):
         if t.numel()>8: return 'x'.join(map(str, t.shape))
@@ -345,7 +380,8 @@ def rows_table(
 def pictures_in(
     rows:BD,
 ): # -> `(n,H,W,C)` or `(n,H,W)`, or `None`
-    "Pictures of `rows`: the column `image`, or states that are images"
+    """Pictures of `rows`: the column `image`, or states that are images
+    - returns: `(n,H,W,C)` or `(n,H,W)`, or `None`"""
     for k in ('image','state'):
         t = rows.get(k)
         if not isinstance(t, Tensor) or t.dtype!=torch.uint8 or t.ndim!=4: continue
@@ -356,7 +392,9 @@ def show_frames(
     frames, # From `pictures_in`
     titles:list, # One for each
 ):
-    "Pictures beside each other, four in a line"
+    """Pictures beside each other, four in a line
+    - `frames`: From `pictures_in`
+    - `titles`: One for each"""
     lines = -(-len(frames)//4)
     _,axs = plt.subplots(lines, 4, figsize=(10,2.4*lines), squeeze=False)
     for ax in axs.flat: ax.axis('off')
@@ -374,6 +412,7 @@ def row_titles(rows, values=None):
     return [said(i) for i in range(rows.bs())]
 
 # %% ../../nbs/05ac_data.learner.ipynb #5ac0d15b
+
 @show_batch.dispatch
 def _show_rows(x:BD, y, samples, ctxs=None, max_n=9, **kwargs):
     rows = x[:max_n]
@@ -399,7 +438,10 @@ def show_batch(self:SourceDL,
     show:bool=True, # Or only return what would be shown
     **kwargs
 ):
-    "Show rows as a table, with pictures where there are any"
+    """Show rows as a table, with pictures where there are any
+    - `b`: A batch; the next one if not given
+    - `max_n`: Rows to show
+    - `show`: Or only return what would be shown"""
     rows, = self.one_batch() if b is None else b
     shown = BD(rows),None,None
     if not show: return shown
@@ -413,7 +455,11 @@ def show_results(self:SourceDL,
     show:bool=True, # Or only return what would be shown
     **kwargs
 ):
-    "Show the rows of an episode, and what the network says of them"
+    """Show the rows of an episode, and what the network says of them
+    - `b`: A batch
+    - `out`: What the network says of it
+    - `max_n`: Rows to show
+    - `show`: Or only return what would be shown"""
     shown = BD(b[0]),None,None,out
     if not show: return shown
     show_results(*shown, max_n=max_n)

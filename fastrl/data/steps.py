@@ -22,7 +22,10 @@ def space_form(
     space, # Of observations or actions
     name:str, # What an error calls the space
 ): # -> `[shape, NumPy dtype]`, or dicts and tuples of these
-    "The form of the values of `space`, with `[shape, NumPy dtype]` at its leaves"
+    """The form of the values of `space`, with `[shape, NumPy dtype]` at its leaves
+    - `space`: Of observations or actions
+    - `name`: What an error calls the space
+    - returns: `[shape, NumPy dtype]`, or dicts and tuples of these"""
     if isinstance(space, (spaces.Dict, spaces.Tuple)) and not len(space):
         raise ValueError(f'`{name}` is an empty {type(space).__name__} space: nothing of it could be stored')
     if isinstance(space, spaces.Dict): return {k: space_form(o, f'{name}.{k}') for k,o in space.items()}
@@ -39,7 +42,10 @@ def check_value(
     value, # Of that space
     name:str='observation', # What an error calls it
 ):
-    "A `ValueError` unless `value` has the shape of its space, and numbers that survive in its dtype"
+    """A `ValueError` unless `value` has the shape of its space, and numbers that survive in its dtype
+    - `form`: From `space_form`
+    - `value`: Of that space
+    - `name`: What an error calls it"""
     if type(form) is list and type(value) is np.ndarray and value.dtype is form[1] and value.shape==form[0]: return
     for path,(shape,dtype) in leaves(form):
         try: a = np.asarray(leaf_at(value, path))
@@ -54,7 +60,9 @@ def survives(
     a, # An array
     dtype, # NumPy's
 )->bool:
-    "Does `a` stay what it is in this dtype? Floats may be rounded to floats"
+    """Does `a` stay what it is in this dtype? Floats may be rounded to floats
+    - `a`: An array
+    - `dtype`: NumPy's"""
     if a.dtype.kind not in 'biuf': return False
     with np.errstate(invalid='ignore'): return dtype.kind=='f' or bool((a.astype(dtype)==a).all())
 
@@ -66,6 +74,9 @@ class StepArrays:
         T:int, # Steps
         n:int, # Environments
     ):
+        """- `form`: From `space_form`
+        - `T`: Steps
+        - `n`: Environments"""
         self.form = map_leaves(lambda o: np.empty((T, n, *o[0]), o[1]), form)
         self.leaves = list(leaves(self.form))
         self.flat = self.form if self.leaves[0][0]==() else None
@@ -85,7 +96,9 @@ def to_rows(
     a, # `(T, n, …)`
     keep=None, # Which of the T·n rows to keep
 )->Tensor:
-    "One row per step and environment; a single number becomes a row of shape `(1,)`"
+    """One row per step and environment; a single number becomes a row of shape `(1,)`
+    - `a`: `(T, n, …)`
+    - `keep`: Which of the T·n rows to keep"""
     a = a.reshape(-1, *(a.shape[2:] or (1,)))
     return torch.from_numpy(a if keep is None else a[keep])
 
@@ -95,7 +108,10 @@ def since(
     start, # `(T, n)` bool, where the sum begins anew
     carry=0, # `(n,)`, the sum before the block
 ):
-    "Sum of `x` since the last `start`, that step included"
+    """Sum of `x` since the last `start`, that step included
+    - `x`: `(T, n)`, summed along the first axis
+    - `start`: `(T, n)` bool, where the sum begins anew
+    - `carry`: `(n,)`, the sum before the block"""
     if not (np.abs(x)<=1e6).all(): # row by row, so that no NaN or huge number reaches the next episode
         total,run = np.empty_like(x),carry
         for t in range(len(x)): total[t] = run = x[t]+np.where(start[t], 0, run)
@@ -115,6 +131,11 @@ class StepRows:
         episode:int=0, # The number of the first episode
         worker:int=0, # For the column `worker_id`
     ):
+        """- `obs`: Form of the observations, from `space_form`
+        - `act`: Form of the actions
+        - `n`: Environments
+        - `episode`: The number of the first episode
+        - `worker`: For the column `worker_id`"""
         self.n,self.episode,self.worker,self.forms = n,episode,worker,dict(state=obs, action=act, next_state=obs)
         self.first = self.stop = self.size = 0
         # of each environment: does an episode begin? Its number, its step, its return so far
@@ -155,7 +176,8 @@ _shown_columns = ('state','action','next_state','reward','terminated','truncated
 def make_room(self:StepRows,
     k:int, # For so many rows
 ):
-    "If the columns are full, begin new ones with the rows that wait: what was taken never changes"
+    """If the columns are full, begin new ones with the rows that wait: what was taken never changes
+    - `k`: For so many rows"""
     if self.stop+k<=self.size: return
     n,wide = len(self),max(o.itemsize*math.prod(shape) for f in self.forms.values() for _,(shape,o) in leaves(f))
     size = max(n+k, min(1024, 2**16//max(wide, 1)))
@@ -169,6 +191,7 @@ def make_room(self:StepRows,
                   for k in _shown_columns}
 
 # %% ../../nbs/05aa_data.steps.ipynb #075c69ff
+
 @compiled
 def _count_steps(a, b, env, gain, terminated, truncated, reward, done, number, step, total, begins, episodes, steps,
                  returns, new, spent):
@@ -187,7 +210,8 @@ def _count_steps(a, b, env, gain, terminated, truncated, reward, done, number, s
 def count(self:StepRows,
     spent=None, # `(n,)` bool: which environments spent the last step on a reset? Their episodes get a number now
 ):
-    "Number the steps and episodes of the rows that were written, and sum up returns"
+    """Number the steps and episodes of the rows that were written, and sum up returns
+    - `spent`: `(n,)` bool: which environments spent the last step on a reset? Their episodes get a number now"""
     c = self.cols
     self.episode = _count_steps(self.counted, self.stop, c['env_id'], self.gain, c['terminated'], c['truncated'],
                                 c['reward'], c['done'], c['episode_id'], c['step'], c['accum_rewards'], *self.now,
@@ -200,7 +224,9 @@ def add_beside(self:StepRows,
     name:str, # Of the column
     values, # An array, one for each row that came since the last time
 ):
-    "Another column, for the rows of a block"
+    """Another column, for the rows of a block
+    - `name`: Of the column
+    - `values`: An array, one for each row that came since the last time"""
     values = values.reshape(len(values), *(values.shape[1:] or (1,)))
     waits = self.beside.get(name, ())
     self.beside[name] = np.concatenate([waits, values]) if len(waits) else values
@@ -209,7 +235,8 @@ def add_beside(self:StepRows,
 def take(self:StepRows,
     n:int, # How many
 )->BD:
-    "The oldest `n` rows, once they are counted"
+    """The oldest `n` rows, once they are counted
+    - `n`: How many"""
     for k,a in self.beside.items():
         if len(a)!=len(self): raise ValueError(f'`{k}` should have a value for each of {len(self)} rows, got {len(a)}: '
                                                'a callback leaves the same names in `extra` at every step')

@@ -29,7 +29,11 @@ class DrawsAhead:
         device=None, # Where the batches should be; where the rows are by default
         **_
     ): # -> a `Prefetch`
-        "Batches and their row numbers, drawn ahead without end; an open loader is closed"
+        """Batches and their row numbers, drawn ahead without end; an open loader is closed
+        - `bs`: Rows in each batch; `self.bs` by default
+        - `n_prefetch`: The most batches that wait
+        - `device`: Where the batches should be; where the rows are by default
+        - returns: a `Prefetch`"""
         if _: refuse_words('loader', _, self.loader, batch_size='bs', num_workers='n_prefetch')
         try:
             bs,n = None if bs is None else whole_number('bs', bs),whole_number('n_prefetch', n_prefetch)
@@ -40,7 +44,9 @@ class DrawsAhead:
         e:Exception, # From the ring
         base:int, # `ring.serials.base` from before the memory was found warm
     ):
-        "Raise what a draw raised, unless another process has cleared the memory meanwhile and given it new rows"
+        """Raise what a draw raised, unless another process has cleared the memory meanwhile and given it new rows
+        - `e`: From the ring
+        - `base`: `ring.serials.base` from before the memory was found warm"""
         self.check_warm()
         if self.ring.serials.base==base: raise self.refused(str(e)) from e
 
@@ -156,6 +162,7 @@ def draw(self:Flight):
     with self.moved: self.moved.notify_all()
 
 # %% ../../nbs/05q_memory.ahead.ipynb #8c0ab148
+
 @patch
 def _arrived(self:Flight, pair, event):
     now = torch.cuda.current_stream(self.device)
@@ -188,6 +195,7 @@ def _rewind(now, sampler, before):
     if sampler is now and hasattr(now, 'rewind'): now.rewind(before)
 
 # %% ../../nbs/05q_memory.ahead.ipynb #5ce4a595
+
 def _end_all():
     for o in [*_flights.values()]:
         if flight := o(): flight.end(wait=True)

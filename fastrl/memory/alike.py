@@ -19,7 +19,11 @@ def alike_arrays(
     batch:dict, # Columns that share their first axis
     replay:bool=False, # Of a replay memory: numbers may come as `(n,)`, and a `td_error` may be missing?
 ): # -> how many rows, and an array for each field of the store; `None` if one needs a closer look
-    "The columns of `batch`, if they can be copied as they are"
+    """The columns of `batch`, if they can be copied as they are
+    - `ring`: A `Ring`
+    - `batch`: Columns that share their first axis
+    - `replay`: Of a replay memory: numbers may come as `(n,)`, and a `td_error` may be missing?
+    - returns: how many rows, and an array for each field of the store; `None` if one needs a closer look"""
     place,lacks = ring.place,'td_error' if replay and 'td_error' not in batch else None
     if not place.fields: return
     if (read := place.readers.get((replay, lacks))) is None:
@@ -31,7 +35,10 @@ def add_arrays(
     ring, # A `Ring`, whose lock you hold
     n, arrays, # As `alike_arrays` gives them
 )->bool: # Were they added? They are not if there are too few slots before the end
-    "Add rows column by column"
+    """Add rows column by column
+    - `ring`: A `Ring`, whose lock you hold
+    - `n`, `arrays`: As `alike_arrays` gives them
+    - returns: Were they added? They are not if there are too few slots before the end"""
     place = ring.place
     place.check_writable()
     at = ring.serials.next_slot()
@@ -52,7 +59,10 @@ def add_alike(
     batch:dict, # As `alike_arrays` takes them
     replay:bool=False,
 )->bool: # Were they added? If not, nothing has changed
-    "Add the rows of `batch` if they can be copied as they are"
+    """Add the rows of `batch` if they can be copied as they are
+    - `ring`: A `Ring`
+    - `batch`: As `alike_arrays` takes them
+    - returns: Were they added? If not, nothing has changed"""
     with ring.serials.lock:
         found = alike_arrays(ring, batch, replay)
         return found is not None and add_arrays(ring, *found)

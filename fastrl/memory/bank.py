@@ -39,6 +39,9 @@ class ExperienceBank:
         *,
         seed=None, # Makes the draws reproducible
     ):
+        """- `max_size`: The most experiences; without it the bank grows
+        - `session_id`: A name; a random one if you give none
+        - `seed`: Makes the draws reproducible"""
         if session_id is not None and not isinstance(session_id, str):
             raise ValueError(f'`session_id` should be a string, got {session_id!r:.60}')
         self.max_size = None if max_size is None else whole_number('max_size', max_size)
@@ -181,7 +184,8 @@ def _add_one(self:ExperienceBank, e):
 def add_batch(self:ExperienceBank,
     experiences, # A list of them; or a dict of columns by field, perhaps with a list `info`
 ):
-    "Add experiences, in order: all of them or none"
+    """Add experiences, in order: all of them or none
+    - `experiences`: A list of them; or a dict of columns by field, perhaps with a list `info`"""
     if isinstance(experiences, ExperienceBank): return self.merge_inplace(experiences)
     if isinstance(experiences, dict): return self._whole(self._add_own, *columns_of_batch(experiences))
     if not hasattr(experiences, '__iter__') or isinstance(experiences, Experience):
@@ -194,7 +198,9 @@ def add_batch(self:ExperienceBank,
 def __getitem__(self:ExperienceBank,
     i, # Which one, or a slice
 ): # -> an `Experience`, or a list of them
-    "Experiences by age, the oldest first"
+    """Experiences by age, the oldest first
+    - `i`: Which one, or a slice
+    - returns: an `Experience`, or a list of them"""
     if not (many := isinstance(i, slice)) and not hasattr(i, '__index__'):
         raise TypeError(f'experiences are numbered by whole numbers, got {i!r:.60}')
     with self.lock.rlock:
@@ -222,7 +228,8 @@ def _those_of(self:ExperienceBank, rows, first, stop):
 def get_recent(self:ExperienceBank,
     n:int, # How many; all, if there are fewer
 )->list:
-    "The newest experiences, the oldest of them first"
+    """The newest experiences, the oldest of them first
+    - `n`: How many; all, if there are fewer"""
     return self[-n:] if whole_number('n', n, 0) else []
 
 # %% ../../nbs/06e_memory.bank.ipynb #a89a5ce2
@@ -243,7 +250,9 @@ def sample(self:ExperienceBank,
     batch_size:int, # How many
     replace:bool=True, # May one be drawn twice?
 )->list:
-    "Draw experiences"
+    """Draw experiences
+    - `batch_size`: How many
+    - `replace`: May one be drawn twice?"""
     with self.lock.rlock: parts = self._rows.parts_at(self._draw_idxs(batch_size, replace))
     return experiences_of(*parts)
 
@@ -253,7 +262,9 @@ def sample_batch(self:ExperienceBank,
     batch_size:int, # How many
     replace:bool=True, # May one be drawn twice?
 )->BD:
-    "Draw a batch of tensors"
+    """Draw a batch of tensors
+    - `batch_size`: How many
+    - `replace`: May one be drawn twice?"""
     with self.lock.rlock:
         if odd := (rows := self._rows).text_in():
             raise ValueError(f'{" and ".join(f"`{k}`" for k in odd)} cannot be a tensor: in some experiences it is '
@@ -270,7 +281,10 @@ def save(self:ExperienceBank,
     work_dir='.', # Made if it does not exist
     bank_file:str=None, # The name of the file, if you want another one
 )->str: # Its path
-    "Write all experiences to a file"
+    """Write all experiences to a file
+    - `work_dir`: Made if it does not exist
+    - `bank_file`: The name of the file, if you want another one
+    - returns: Its path"""
     if bank_file is None and Path(work_dir).suffix in ('.pkl','.safetensors') and not Path(work_dir).is_dir():
         raise ValueError(f"`work_dir` is a folder, got '{work_dir}': name the file by `bank_file`")
     with self.lock.rlock:
@@ -303,7 +317,9 @@ def load(cls:ExperienceBank,
     filepath, # Where a bank was saved, by this library or by ROSE
     max_size:int=None, # Another limit than it had
 )->ExperienceBank:
-    "The bank that was saved in a file"
+    """The bank that was saved in a file
+    - `filepath`: Where a bank was saved, by this library or by ROSE
+    - `max_size`: Another limit than it had"""
     path = Path(filepath).expanduser()
     if not path.exists(): raise FileNotFoundError(errno.ENOENT, 'there is no bank', str(filepath))
     if not path.is_file(): raise LoadError(f'{path} is not a file, and so not a bank')
@@ -342,7 +358,9 @@ def _take_saved(self:ExperienceBank, cols, forms, texts, about):
 def list_saved_banks(cls:ExperienceBank,
     work_dir='.', # A folder
 )->list: # of their paths
-    "The banks in a folder, the oldest first"
+    """The banks in a folder, the oldest first
+    - `work_dir`: A folder
+    - returns: of their paths"""
     found = [(about['date'], o.stat().st_mtime_ns, str(o)) # a `memory.json` only names the banks beside it
              for o in Path(work_dir).expanduser().iterdir() if o.suffix!='.json' and (about := bank_about(o))]
     return [o for *_,o in sorted(found)]
@@ -353,7 +371,9 @@ def merge(self:ExperienceBank,
     other, # Another bank
     max_size='sum', # The limit of the new one; by default the sum of both limits, or none if one has none
 )->ExperienceBank:
-    "A new bank with the experiences of both"
+    """A new bank with the experiences of both
+    - `other`: Another bank
+    - `max_size`: The limit of the new one; by default the sum of both limits, or none if one has none"""
     _check_bank(other)
     if max_size=='sum': max_size = None if None in (self.max_size, other.max_size) else self.max_size+other.max_size
     res = ExperienceBank(max_size)
@@ -369,7 +389,8 @@ def _check_bank(other):
 def merge_inplace(self:ExperienceBank,
     other, # Another bank
 ):
-    "Add those experiences of another bank that are not here yet"
+    """Add those experiences of another bank that are not here yet
+    - `other`: Another bank"""
     _check_bank(other)
     seen,(first,second) = Seen(),self.lock.beside(other.lock)
     with first, second:
@@ -410,7 +431,8 @@ def _add_rows(self:ExperienceBank, other, mask):
 def check_fits(self:ExperienceBank,
     other, # Another bank
 ):
-    "Raise if `sample_batch` can draw from each of the banks, and could not from both; change nothing"
+    """Raise if `sample_batch` can draw from each of the banks, and could not from both; change nothing
+    - `other`: Another bank"""
     first,second = self.lock.beside(other.lock)
     with first, second:
         ours,theirs = self._rows,other._rows
@@ -422,7 +444,8 @@ def check_fits(self:ExperienceBank,
 def stamp(self:ExperienceBank,
     id:str, # Of no other bank
 ):
-    "Count all experiences as written by `id`, whoever wrote them"
+    """Count all experiences as written by `id`, whoever wrote them
+    - `id`: Of no other bank"""
     with self.lock.rlock:
         vars(self).update(_past=[(id, (n := self._rows.total)-len(self), n)], _own_from=n, id=id, _loaded=True)
 
@@ -432,6 +455,7 @@ class BankUnion:
     def __init__(self,
         max_size:int=None, # Of the bank
     ):
+        """- `max_size`: Of the bank"""
         self._bank,self.seen = ExperienceBank(max_size),Seen() # `seen`: which rows it has, or had
         self.left_out,self._digests = {},{} # errors by path; the paths of ROSE's files, by their content
         self._date,self._unnamed = '',False # of its newest part; did rows come since it took its name?
@@ -452,7 +476,9 @@ def add(self:BankUnion,
     path:Path,
     bank:ExperienceBank=None, # The one in the file, if you have loaded it already
 )->int: # How many rows were new
-    "Add those rows of a file that did not come before"
+    """Add those rows of a file that did not come before
+    - `bank`: The one in the file, if you have loaded it already
+    - returns: How many rows were new"""
     if bank is None: bank = ExperienceBank.load(path)
     first,second = self._bank.lock.beside(bank.lock)
     with first, second:
@@ -496,7 +522,10 @@ def merge_banks(
     max_size:int=None, # The limit of the new one; the oldest experiences go first
     on_error:str='raise', # `'skip'` leaves files out that cannot be read, logs why, and lets them be
 )->ExperienceBank:
-    "One bank of many files, in the order of their names"
+    """One bank of many files, in the order of their names
+    - `files`: Of banks
+    - `max_size`: The limit of the new one; the oldest experiences go first
+    - `on_error`: `'skip'` leaves files out that cannot be read, logs why, and lets them be"""
     if isinstance(files, (str,Path)): raise ValueError(f'files should be a list, got {str(files)!r}: '
         'those of a folder are in `ExperienceBank.list_saved_banks(folder)`')
     files = list(files)
@@ -511,7 +540,9 @@ def add_files(self:BankUnion,
     files, # Of banks
     on_error:str='raise', # `'skip'` leaves files out that cannot be read, and notes why in `left_out`
 ):
-    "Add files in the order of their names, each of them once, whatever leads to it"
+    """Add files in the order of their names, each of them once, whatever leads to it
+    - `files`: Of banks
+    - `on_error`: `'skip'` leaves files out that cannot be read, and notes why in `left_out`"""
     if on_error not in ('raise','skip'): raise ValueError(f"`on_error` should be 'raise' or 'skip', got {on_error!r}")
     found,paths = sorted((Path(o).expanduser() for o in files), key=lambda o: (o.name, str(o))),{}
     for o in found: paths.setdefault(o.resolve(), o)
@@ -548,7 +579,8 @@ class _Reader(ExperienceBank):
 def reader(self:ExperienceBank,
     seed=None, # Makes the draws reproducible
 )->ExperienceBank:
-    "A bank with the rows that are here now; it copies them when it is written, and so do you by `own_rows`"
+    """A bank with the rows that are here now; it copies them when it is written, and so do you by `own_rows`
+    - `seed`: Makes the draws reproducible"""
     res = _Reader.__new__(_Reader)
     with self.lock.rlock: rows = {**vars(self), '_rows':copy.copy(self._rows)}
     res.__setstate__({**rows, 'rng':np.random.default_rng(seed), '_loaded':True, '_shares':True})

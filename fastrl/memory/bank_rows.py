@@ -27,6 +27,7 @@ class BankRows:
     def __init__(self,
         max_size:int=None, # The most rows; without it they grow
     ):
+        """- `max_size`: The most rows; without it they grow"""
         self.max_size,self.ring,self.before = max_size,Ring(max_size),0 # rows written before those in the ring
         self.texts,self.first_text = [],0 # of each row; the number of the first row that has one
         self.forms,self.mixed = {},False # the number of each form; did a column become wider after its first rows?
@@ -56,7 +57,11 @@ def fit(self:BankRows,
     forms:list, # That `cols['form',]` numbers
     texts:list, # One per row
 )->tuple: # The same three
-    "Bring rows into a form that fits the ring, and make the ring ready for them"
+    """Bring rows into a form that fits the ring, and make the ring ready for them
+    - `cols`: Columns by path, as `columns_of` gives them
+    - `forms`: That `cols['form',]` numbers
+    - `texts`: One per row
+    - returns: The same three"""
     stored,values = self.columns,field_columns(cols)
     try:
         wide = wider_fields(self.fields, values, 'this')
@@ -73,7 +78,8 @@ def fit(self:BankRows,
 def widen(self:BankRows,
     cols:dict, # Columns that fit, by path
 ):
-    "Make the ring ready for columns like these"
+    """Make the ring ready for columns like these
+    - `cols`: Columns that fit, by path"""
     wide = wider_fields(self.fields, cols, 'this')
     now = {f.path: f.dtype for f in self.ring.fields or ()}
     if not now or any(f.dtype!=now.get(p) for p,f in wide.items()): self._move_rows(wide)
@@ -92,7 +98,8 @@ def _move_rows(self:BankRows, fields):
 def slots(self:BankRows,
     idxs, # Of rows, the oldest is 0
 )->np.ndarray:
-    "The slots of rows in the ring"
+    """The slots of rows in the ring
+    - `idxs`: Of rows, the oldest is 0"""
     ring = self.ring
     return ring.seams.slots_of(ring.total-len(self)+np.asarray(idxs, np.int64), ring.capacity)
 
@@ -100,7 +107,9 @@ def slots(self:BankRows,
 def columns_at(self:BankRows,
     idxs=None, # All rows by default
 )->dict: # By path
-    "The columns of rows, copied"
+    """The columns of rows, copied
+    - `idxs`: All rows by default
+    - returns: By path"""
     if not self.ring.fields: return {}
     slots = self.slots(np.arange(len(self)) if idxs is None else idxs)
     return dict(leaves(self.ring.gather(torch.from_numpy(slots))))
@@ -110,7 +119,8 @@ def columns_at(self:BankRows,
 def texts_at(self:BankRows,
     idxs, # A sequence of numbers
 )->list:
-    "The texts of rows"
+    """The texts of rows
+    - `idxs`: A sequence of numbers"""
     first = self.total-len(self)-self.first_text
     return [self.texts[first+i] for i in (idxs.tolist() if isinstance(idxs, np.ndarray) else idxs)]
 
@@ -118,14 +128,17 @@ def texts_at(self:BankRows,
 def parts_at(self:BankRows,
     idxs, # A sequence of numbers
 )->tuple: # Columns by path, forms, texts: what `experiences_of` takes
-    "Copies of all that rows consist of"
+    """Copies of all that rows consist of
+    - `idxs`: A sequence of numbers
+    - returns: Columns by path, forms, texts: what `experiences_of` takes"""
     return self.columns_at(idxs),list(self.forms),self.texts_at(idxs)
 
 @patch
 def experiences_at(self:BankRows,
     idxs, # A sequence of numbers
 )->list:
-    "Rows as the experiences that they were"
+    """Rows as the experiences that they were
+    - `idxs`: A sequence of numbers"""
     return experiences_of(*self.parts_at(idxs))
 
 # %% ../../nbs/05p_memory.bank_rows.ipynb #33994d70
@@ -172,7 +185,10 @@ def extend(self:BankRows,
     forms:list, # That `cols['form',]` numbers
     texts:list, # One per row
 ):
-    "Write rows; the ring is ready for them"
+    """Write rows; the ring is ready for them
+    - `cols`: From `fit`, with `source` and `episode`
+    - `forms`: That `cols['form',]` numbers
+    - `texts`: One per row"""
     known = {**self.forms}
     number = np.array([known.setdefault(f, len(known)) for f in forms], np.int32)
     cols = {**cols, ('form',):torch.from_numpy(number[cols['form',].numpy()])}
@@ -186,7 +202,9 @@ def add(self:BankRows,
     text:str, # From `row_text`
     **row # Of a form that is in `forms`, with `form`, `source` and `episode`
 ):
-    "Write one row, of a form that came before"
+    """Write one row, of a form that came before
+    - `text`: From `row_text`
+    - `**row`: Of a form that is in `forms`, with `form`, `source` and `episode`"""
     self._note_texts([text])
     self._write_all(self.ring.add, **row)
 
@@ -197,7 +215,11 @@ def whole(self:BankRows,
     f, # Writes rows, after it has noted what will be true of them
     *args, # Of `f`
 ): # -> the result of `f`
-    "Call `f`; whatever stops it before it has written its rows, rows and owner are as they were"
+    """Call `f`; whatever stops it before it has written its rows, rows and owner are as they were
+    - `owner`: Its attributes are what is noted
+    - `f`: Writes rows, after it has noted what will be true of them
+    - `*args`: Of `f`
+    - returns: the result of `f`"""
     was,n = ({**vars(self)}, {**vars(owner)}),self.total
     try:
         try: return f(*args)
@@ -219,7 +241,8 @@ def _take_back(self:BankRows, owner, rows, owners, n):
 def count_from(self:BankRows,
     total:int, # Rows that were ever written, those that are here included
 ):
-    "Number the rows as they were numbered where they come from"
+    """Number the rows as they were numbered where they come from
+    - `total`: Rows that were ever written, those that are here included"""
     self.first_text += total-self.total
     vars(self).update(before=total-self.ring.total, mixed=True)
 
@@ -233,7 +256,8 @@ def state(self:BankRows)->dict:
 def of_state(cls:BankRows,
     state:dict, # From `state`
 )->BankRows:
-    "Rows that were copied"
+    """Rows that were copied
+    - `state`: From `state`"""
     res,ring = BankRows(),Ring.__new__(Ring)
     ring.__setstate__(state['ring'])
     vars(res).update(state, ring=ring)
@@ -248,7 +272,8 @@ class BankLock:
     def beside(self,
         other, # Another `BankLock`, or the same
     )->list:
-        "Both locks, in the order in which to take them"
+        """Both locks, in the order in which to take them
+        - `other`: Another `BankLock`, or the same"""
         return sorted((self.rlock, other.rlock), key=id)
 
 # %% ../../nbs/05p_memory.bank_rows.ipynb #36cd65b6
@@ -258,7 +283,12 @@ def number_names(
     others:list, # The names of that bank
     free=(), # Numbers of names that are no longer needed
 )->tuple: # The rows' numbers here, and the names, with those that are new
-    "Number the sessions of another bank's rows; names without a row don't come along"
+    """Number the sessions of another bank's rows; names without a row don't come along
+    - `names`: Those of this bank
+    - `numbers`: Of the rows of another one, in `others`
+    - `others`: The names of that bank
+    - `free`: Numbers of names that are no longer needed
+    - returns: The rows' numbers here, and the names, with those that are new"""
     used,at = np.unique(numbers, return_inverse=True)
     res,place,free = [*names],dict(zip(names, range(len(names)))),list(free)
     for i in free: place.pop(names[i], None)
@@ -274,7 +304,10 @@ def unused(self:BankRows,
     names:list, # Of the sources of all rows that ever came
     own:int=None, # The number of one to keep
 )->list: # Their numbers, once there are many more names than rows
-    "The names that no row has any more, so that years of merging into a bank of some rows leave no list behind"
+    """The names that no row has any more, so that years of merging into a bank of some rows leave no list behind
+    - `names`: Of the sources of all rows that ever came
+    - `own`: The number of one to keep
+    - returns: Their numbers, once there are many more names than rows"""
     if self.max_size is None or len(names)<=2*self.max_size+100: return []
     return sorted({*range(len(names))}-{own, *self.ring['source'].tolist()})
 
@@ -284,7 +317,11 @@ def number_episodes(
     open:int, # The number of the episode that the first row belongs to
     free:int, # The first number that no episode has
 )->tuple: # The episode of each row; then the open one, and the first free number
-    "Number the episodes of new rows"
+    """Number the episodes of new rows
+    - `over`: Where an episode is over, an array of bools
+    - `open`: The number of the episode that the first row belongs to
+    - `free`: The first number that no episode has
+    - returns: The episode of each row; then the open one, and the first free number"""
     before,n = np.cumsum(over)-over,int(over.sum()) # how many were over before each row
     return np.where(before==0, open, free-1+before),((free-1+n, free+n) if n else (open, free))
 
@@ -293,7 +330,8 @@ def number_episodes(
 def episodes(self:BankRows,
     idxs=None, # All rows by default
 )->np.ndarray:
-    "The number of each row's episode"
+    """The number of each row's episode
+    - `idxs`: All rows by default"""
     return self.ring['episode'].numpy()[self.slots(np.arange(len(self)) if idxs is None else idxs)]
 
 @patch
@@ -315,7 +353,14 @@ def number_on(self:BankRows,
     open:int, # The number of the episode that our own next row belongs to
     free:int, # The first number that no episode has here
 )->tuple: # The episode of each new row; then the open one, and the first free number
-    "Number the episodes of new rows, of which some go on from rows that are here"
+    """Number the episodes of new rows, of which some go on from rows that are here
+    - `ours`: Who wrote each row that is here, from `row_spans`
+    - `theirs`: Who wrote the rows of another bank
+    - `new`: Which of these are new
+    - `episodes`: Of all of these, as that bank numbers them
+    - `open`: The number of the episode that our own next row belongs to
+    - `free`: The first number that no episode has here
+    - returns: The episode of each new row; then the open one, and the first free number"""
     idxs,came = np.flatnonzero(new),np.flatnonzero(~new)
     ids,of = np.unique(episodes[idxs], return_inverse=True)
     came = came[np.isin(episodes[came], ids)] # in the same episodes
@@ -346,7 +391,9 @@ def saved_layout(cols, forms, *_):
 def join_saved(
     parts:list, # Saved banks of one layout: each its columns by path, forms, texts, and what its file says
 )->tuple: # The same four
-    "Saved banks, one after another, as one"
+    """Saved banks, one after another, as one
+    - `parts`: Saved banks of one layout: each its columns by path, forms, texts, and what its file says
+    - returns: The same four"""
     if len(parts)==1: return parts[0]
     cols,texts,(*_,last) = {},[],parts[-1]
     abouts,sources,spans,free = [o for *_,o in parts],[],[],0

@@ -32,7 +32,12 @@ def write_columns(
     texts:list, # From `row_text`, one per row
     about:dict, # What the file says of the bank
 ):
-    "Write a `.safetensors` file"
+    """Write a `.safetensors` file
+    - `path`: A new file
+    - `cols`: Columns by path
+    - `forms`: That `cols['form',]` numbers
+    - `texts`: From `row_text`, one per row
+    - `about`: What the file says of the bank"""
     names = _file_names(cols)
     named = {names[p]: v for p,v in cols.items()}
     if set(texts)-{'{}'}: # otherwise all infos are empty
@@ -134,7 +139,9 @@ def _check_each_row(cols, forms, texts):
 def read_columns(
     path:Path, # A `.safetensors` file
 )->tuple: # What `write_columns` was given: columns, forms, texts and `about`
-    "The columns of a bank, if file and head are sound"
+    """The columns of a bank, if file and head are sound
+    - `path`: A `.safetensors` file
+    - returns: What `write_columns` was given: columns, forms, texts and `about`"""
     about,named = _head_about(path),read_tensors(path, mapped=False)
     if about['crc32']!=checksum(named): raise ValueError('its checksum does not match')
     n = about['n']
@@ -154,6 +161,7 @@ def read_columns(
     return cols,forms,texts,about
 
 # %% ../../nbs/05l_memory.bankfile.ipynb #fe960389
+
 def _texts_in(named, n):
     if 'info text' not in named: return ['{}']*n
     text,ends = named['info text'].numpy().tobytes(),[0, *named['info end'].tolist()]
@@ -171,7 +179,12 @@ def write_pickle(
     texts:list, # From `row_text`, one per row
     about:dict, # What the file says of the bank
 ):
-    "Write a `.pkl` file"
+    """Write a `.pkl` file
+    - `path`: A new file
+    - `cols`: Columns by path
+    - `forms`: That `cols['form',]` numbers
+    - `texts`: From `row_text`, one per row
+    - `about`: What the file says of the bank"""
     _Pickler(f := io.BytesIO(), 4).dump(experiences_of(cols, forms, texts))
     raw = f.getvalue()
     text = json.dumps({**about, 'runs':_runs_of(cols, len(texts)), 'nbytes':len(raw)}).encode()
@@ -224,7 +237,9 @@ def _about_foreign(path, raw):
 def read_pickle(
     path:Path, # A `.pkl` file, of this library or of ROSE
 )->tuple: # What `write_pickle` was given; ROSE's files have no `source` and `episode`, and their `about` is short
-    "The columns of a bank, if the file is sound; nothing in it is run"
+    """The columns of a bank, if the file is sound; nothing in it is run
+    - `path`: A `.pkl` file, of this library or of ROSE
+    - returns: What `write_pickle` was given; ROSE's files have no `source` and `episode`, and their `about` is short"""
     raw = path.read_bytes()
     about = _tail_about(raw)
     with _gc_paused(): return _read_objects(path, raw, about)
@@ -261,7 +276,8 @@ def write_bank(
     path:Path,
     *args, # As `write_columns` takes them
 ):
-    "Put a bank in the place of `path`, whole or not at all"
+    """Put a bank in the place of `path`, whole or not at all
+    - `*args`: As `write_columns` takes them"""
     put_file(path, lambda p: (write_columns if path.suffix=='.safetensors' else write_pickle)(p, *args))
 
 def _is_safetensors(path):
@@ -272,7 +288,8 @@ def _is_safetensors(path):
 def load_errors(
     path, # The file being loaded
 ):
-    "Whatever goes wrong within is a `LoadError` that names the file"
+    """Whatever goes wrong within is a `LoadError` that names the file
+    - `path`: The file being loaded"""
     try: yield
     except (OSError, LoadError): raise
     except (Exception, MemoryError, RecursionError) as e:
@@ -282,7 +299,8 @@ def load_errors(
 def read_bank(
     path:Path,
 )->tuple: # Columns by path, forms, texts, and `about`
-    "What was saved in a file of either format"
+    """What was saved in a file of either format
+    - returns: Columns by path, forms, texts, and `about`"""
     for tries_left in range(5)[::-1]:
         was = _state_of_file(path)
         try:
@@ -300,7 +318,9 @@ def bank_files(
     folder:Path,
     last:str=None, # The name of the last one that counts, there or not; all of them by default
 )->list: # Of names
-    "The banks of a folder, in the order of iterations and names"
+    """The banks of a folder, in the order of iterations and names
+    - `last`: The name of the last one that counts, there or not; all of them by default
+    - returns: Of names"""
     def order(name): return int(name.partition('.')[0]),name
     found = os.listdir(folder) if folder.is_dir() else []
     return sorted((o for o in found if _bank_name.fullmatch(o) and (last is None or order(o)<=order(last))), key=order)
@@ -315,7 +335,11 @@ def write_folder(
     name:str='memory.json', # Of the file
     banks:int=None, # How many count; without it nobody misses one that is removed
 )->Path:
-    "Put a file into a folder of banks that says which of them are its memory"
+    """Put a file into a folder of banks that says which of them are its memory
+    - `last`: The name of the last bank that counts; none does by default
+    - `max_size`: The most experiences; the oldest go first
+    - `name`: Of the file
+    - `banks`: How many count; without it nobody misses one that is removed"""
     said = dict(format=_folder_format, max_size=max_size, last=last, **({} if banks is None else dict(banks=banks)))
     put_file(folder/name, json.dumps({**said, 'crc32':_crc_of(said)}))
     return folder/name
@@ -344,7 +368,9 @@ def _counted(path):
 def folder_said(
     path:Path, # Any file
 )->tuple: # The names of the banks, in their order, and the most experiences; `None` if it is something else
-    "What `write_folder` wrote into a file"
+    """What `write_folder` wrote into a file
+    - `path`: Any file
+    - returns: The names of the banks, in their order, and the most experiences; `None` if it is something else"""
     if not (found := _counted(path)): return
     names,limit,banks = found
     with load_errors(path):
@@ -355,7 +381,8 @@ def folder_said(
 def banks_gone(
     path:Path, # That `write_folder` wrote
 )->int:
-    "How many of the banks that a file counts are no longer beside it"
+    """How many of the banks that a file counts are no longer beside it
+    - `path`: That `write_folder` wrote"""
     names,_,banks = _counted(path) or ((), None, 0) # one look: a run may write it anew meanwhile
     return max(0, banks-len(names))
 
@@ -363,7 +390,9 @@ def banks_gone(
 def bank_about(
     path:Path, # A file
 )->dict: # With `id`, `date`, `total`; in our files also `n`, `session_id`, `max_size`, `sources` and `spans`
-    "What a file says of the bank in it; `None` if it holds none, is damaged, or cannot be read"
+    """What a file says of the bank in it; `None` if it holds none, is damaged, or cannot be read
+    - `path`: A file
+    - returns: With `id`, `date`, `total`; in our files also `n`, `session_id`, `max_size`, `sources` and `spans`"""
     try: return _about_in(path)
     except OSError: return
 
@@ -395,7 +424,8 @@ def free_path(
     path:Path,
     ours, # Called with what `bank_about` says of the bank there: may it be replaced?
 )->Path:
-    "`path`, or the same name with the first number that makes it free"
+    """`path`, or the same name with the first number that makes it free
+    - `ours`: Called with what `bank_about` says of the bank there: may it be replaced?"""
     numbered = (path.with_name(f'{path.stem}.{i}{path.suffix}') if i else path for i in itertools.count())
     return next(o for o in numbered if _is_free(o, ours))
 
@@ -409,7 +439,11 @@ def put_named(
     put, # Called with the path that the file gets, to put it there
     ours=None, # As `free_path` takes it; by default the file at `path` is replaced, whosever it is
 )->Path: # The one it got
-    "Put a bank under the first name that is free, while nobody else chooses one in that folder"
+    """Put a bank under the first name that is free, while nobody else chooses one in that folder
+    - `path`: Its folder is made if need be
+    - `put`: Called with the path that the file gets, to put it there
+    - `ours`: As `free_path` takes it; by default the file at `path` is replaced, whosever it is
+    - returns: The one it got"""
     path.parent.mkdir(parents=True, exist_ok=True)
     if ours is None: put(path); return path
     with _naming(path.parent):

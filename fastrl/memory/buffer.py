@@ -64,6 +64,14 @@ class ReplayBuffer(OneMoment, Savable):
         hidden_dtype:torch.dtype=torch.float32,
         **_
     ):
+        """- `capacity`: The most steps it holds; then the oldest are overwritten
+        - `state_dim`: Numbers in a state, or its shape as a tuple
+        - `action_dim`: Numbers in an action: 1 if it is one of several
+        - `hidden_dim`: Numbers in the hidden state of the network; 0 if it has none
+        - `device`: Where the steps live
+        - `sampler`: Which steps are drawn: `Uniform` by default, or `Prioritized(…)`
+        - `seed`: Makes the draws of the default sampler reproducible
+        - `state_dtype`: Of `states` and `next_states`"""
         if _: refuse_words('ReplayBuffer', _, ReplayBuffer, batch_size='buffer.sample(batch_size)', **dict.fromkeys(
             ('n_envs','optimize_memory_usage','handle_timeout_termination'), 'fastrl.compat.ReplayBuffer(…)'))
         self.capacity,self.device,self.dropped_updates = whole_number('capacity', capacity),device,0
@@ -87,6 +95,7 @@ class ReplayBuffer(OneMoment, Savable):
     def _repr_html_(self): return columns_html(self.ring.columns(), rows_text('ReplayBuffer', self.ring))
 
 # %% ../../nbs/06c_memory.buffer.ipynb #06098ac0
+
 def _past_ones(shape): return tuple(dropwhile(lambda o: o==1, shape))
 
 @patch
@@ -122,7 +131,14 @@ def add(self:ReplayBuffer,
     hidden=None, # The hidden state that came with the action; 0 without
     truncated=False, # Was it only cut short, as by a time limit?
 ):
-    "Write one step, over the oldest one when full"
+    """Write one step, over the oldest one when full
+    - `state`: The observation; or a tuple of all that a step is
+    - `action`: The action taken
+    - `reward`: What it was rewarded with
+    - `next_state`: The next observation
+    - `done`: Was the episode over?
+    - `hidden`: The hidden state that came with the action; 0 without
+    - `truncated`: Was it only cut short, as by a time limit?"""
     whole = isinstance(state, tuple) and action is None
     self._write_steps(state if whole else (state, action, reward, next_state, done, hidden), truncated, one=True)
 
@@ -156,7 +172,14 @@ def add_multi(self:ReplayBuffer,
     hiddens=None, # `(n, hidden_dim)`; 0 without
     truncateds=None, # Was it only cut short? No by default
 ):
-    "Write many steps, in order"
+    """Write many steps, in order
+    - `states`: `(n, …)`; or a tuple of all columns
+    - `actions`: `(n, …)`, or `(n,)` if an action is one number
+    - `rewards`: `(n,1)` or `(n,)`, as `dones` and `truncateds`
+    - `next_states`: `(n, …)`
+    - `dones`: Was the episode over?
+    - `hiddens`: `(n, hidden_dim)`; 0 without
+    - `truncateds`: Was it only cut short? No by default"""
     whole = isinstance(states, tuple) and actions is None
     self._write_steps(states if whole else (states, actions, rewards, next_states, dones, hiddens), truncateds)
 
@@ -191,7 +214,8 @@ for _k in _Beside.__slots__: delattr(BatchExperience, _k) # the defaults would h
 def sample(self:ReplayBuffer,
     batch_size:int, # How many steps
 )->BatchExperience:
-    "Steps that the sampler chooses"
+    """Steps that the sampler chooses
+    - `batch_size`: How many steps"""
     if len(self)<whole_number('batch_size', batch_size):
         raise ValueError(f'{len(self)} steps are stored, and a batch of {batch_size} was asked for: '
                          'add more, or `warm` the buffer')
@@ -205,7 +229,10 @@ def update_td(self:ReplayBuffer,
     idxs, # `(n,)`, the batch's
     serials:Tensor=None, # The batch's; without them the rows are taken as they are now
 ):
-    "Give the sampler the TD errors of the steps in `idxs`"
+    """Give the sampler the TD errors of the steps in `idxs`
+    - `td_errors`: `(n,1)` or `(n,)`, one for each step
+    - `idxs`: `(n,)`, the batch's
+    - `serials`: The batch's; without them the rows are taken as they are now"""
     with locked(ring := self.ring):
         idxs = row_numbers(idxs, len(ring)).to(ring.device)
         td = tensor_from(td_errors).detach().to(ring.device).double()
@@ -248,7 +275,9 @@ def save(self:ReplayBuffer,
     dirpath, # A folder, made if need be
     prefix:str='buffer_', # The names of the files begin with it
 ):
-    "Write `<prefix>state.safetensors` and `<prefix>metadata.json`"
+    """Write `<prefix>state.safetensors` and `<prefix>metadata.json`
+    - `dirpath`: A folder, made if need be
+    - `prefix`: The names of the files begin with it"""
     with locked(self.ring): meta,data = self.metadata(),{k: v.cpu() for k,v in self.state_dict().items()}
     head = dict(position=str(meta['position']), size=str(meta['size']), crc32=_crc32_of(data))
     folder = Path(dirpath).expanduser()
@@ -263,7 +292,10 @@ def load(cls:ReplayBuffer,
     metadata:dict=None, # The contents of the `.json` beside it; without it this is read
     **kwargs # For the new buffer: `sampler`, `seed`, or another `device`; for a folder those of `load_memory`
 )->ReplayBuffer:
-    "The buffer that was saved"
+    """The buffer that was saved
+    - `state_path`: The `.safetensors` file, with or without this suffix; or the folder of a `checkpoint`
+    - `metadata`: The contents of the `.json` beside it; without it this is read
+    - `**kwargs`: For the new buffer: `sampler`, `seed`, or another `device`; for a folder those of `load_memory`"""
     path = Path(state_path).expanduser()
     if (path/'manifest.json').exists(): return cls._load_checkpoint(path, **kwargs)
     path = _state_file(path)
@@ -386,6 +418,7 @@ def restored(self:ReplayBuffer, saved, ring, beside, state)->ReplayBuffer:
     return self
 
 # %% ../../nbs/06c_memory.buffer.ipynb #3022a43c
+
 @patch(cls_method=True)
 def _load_checkpoint(cls:ReplayBuffer, folder, sampler=None, on_error='raise', env_restored=False, mapped=False,
                      device='cpu', **where):
@@ -400,7 +433,11 @@ def warm(self:ReplayBuffer,
     num_envs:int=8, # Copies of the environment
     seed:int=None, # Of the copies
 ):
-    "Fill up to `n_samples` steps, by letting `agent` act in copies of its environment"
+    """Fill up to `n_samples` steps, by letting `agent` act in copies of its environment
+    - `agent`: Has `env` and `predict(states, hidden, train_mode=True)` → actions, hidden
+    - `n_samples`: Steps that should be stored afterwards; a few more come if the copies don't divide it
+    - `num_envs`: Copies of the environment
+    - `seed`: Of the copies"""
     n = whole_number('num_envs', num_envs)
     if whole_number('n_samples', n_samples, 0)>self.capacity:
         raise ValueError(f'`n_samples` should be at most {self.capacity}, the capacity, got {n_samples}')
@@ -464,6 +501,7 @@ def _as_actions(actions, envs):
 # %% ../../nbs/06c_memory.buffer.ipynb #9f8ef6a7
 @patch
 def config(self:ReplayBuffer): # -> Velora's `BufferConfig` if Velora is loaded, else an `AttrDict` that it accepts
-    "Kind, capacity and dimensions, as a Velora agent writes them down"
+    """Kind, capacity and dimensions, as a Velora agent writes them down
+    - returns: Velora's `BufferConfig` if Velora is loaded, else an `AttrDict` that it accepts"""
     make = getattr(sys.modules.get('velora.models.config'), 'BufferConfig', AttrDict)
     return make(type='ReplayBuffer', **{k: getattr(self, k) for k in _meta_keys[:4]})

@@ -37,7 +37,10 @@ def check_memory(
     cases=tiny_cases, # `(capacity, lengths of episodes for each environment)`
     samples:int=2, # How many batches are checked after each step
 ):
-    "Raise a `Mistake`, which is an `AssertionError`, that says what came out wrong; each case makes a new memory"
+    """Raise a `Mistake`, which is an `AssertionError`, that says what came out wrong; each case makes a new memory
+    - `make`: `make(capacity)` → a memory; a parameter `n_envs`, if there is one, gets the number of environments
+    - `cases`: `(capacity, lengths of episodes for each environment)`
+    - `samples`: How many batches are checked after each step"""
     trial = Trial(make, cases, samples)
     for f in known_mistakes.values():
         try: f(trial)
@@ -56,7 +59,10 @@ def tiny_steps(
     lengths, # How long the episodes of each environment are
     n:int=40, # How many steps
 ): # -> list of dicts
-    "Steps of the environments by turns, each with everything that a memory stores"
+    """Steps of the environments by turns, each with everything that a memory stores
+    - `lengths`: How long the episodes of each environment are
+    - `n`: How many steps
+    - returns: list of dicts"""
     steps,t,ep = [],[0]*len(lengths),[0]*len(lengths)
     for s in range(n):
         e = s%len(lengths)
@@ -73,7 +79,8 @@ def following(steps, s):
     return next((k for k in range(s+1, len(steps)) if steps[k]['env_id']==steps[s]['env_id']), -1)
 
 def expected(steps, s, n=1, gamma=1): # -> (how the last step ends, were there fewer than `n`?, columns)
-    "What `n` of `steps`, from `s` on, hold as one row; `gamma` is a number, or names what is in each step"
+    """What `n` of `steps`, from `s` on, hold as one row; `gamma` is a number, or names what is in each step
+    - returns: (how the last step ends, were there fewer than `n`?, columns)"""
     run = [s]
     while len(run)<n and (nxt := following(steps, run[-1])) not in (None,-1): run.append(nxt)
     last,after = steps[run[-1]],following(steps, run[-1])
@@ -110,7 +117,8 @@ def first(v, ndim=1):
 
 # %% ../../nbs/07_memory.check.ipynb #7c000017
 def fed(make, cases, several): # -> (memory, its capacity, the steps so far, their serials by state, all that in words)
-    "New memories, after each step of one environment, or of `several`"
+    """New memories, after each step of one environment, or of `several`
+    - returns: (memory, its capacity, the steps so far, their serials by state, all that in words)"""
     for cap,lengths in cases:
         if (len(lengths)>1)!=several: continue
         memory,cap = new_memory(make, cap, lengths)
@@ -272,7 +280,8 @@ def check_aliasing(trial):
 
 # %% ../../nbs/07_memory.check.ipynb #7c000001
 def after_update(make, late): # -> its state; the states drawn then, and which rows have that error
-    "Give one row of a batch a huge TD error: at once, or `late`, when all rows are overwritten"
+    """Give one row of a batch a huge TD error: at once, or `late`, when all rows are overwritten
+    - returns: its state; the states drawn then, and which rows have that error"""
     (memory,n),huge = new_memory(make, 5, (3,)),1e6
     steps = steps_for(memory, (3,))
     if not hasattr(memory, 'update_td'): raise NotThere('it has no `update_td`')

@@ -27,7 +27,10 @@ def named_fields(
     fields, # Of a ring; `None` before its first row
     beside=(), # Names that are taken
 )->list: # Per field its path, shape, dtype, and name in files
-    "`fields` for JSON, each with a name of its own"
+    """`fields` for JSON, each with a name of its own
+    - `fields`: Of a ring; `None` before its first row
+    - `beside`: Names that are taken
+    - returns: Per field its path, shape, dtype, and name in files"""
     res,taken = [],{'__metadata__', 'serial', *beside} # files use these for other things
     for f in fields or []:
         name = f.name
@@ -41,7 +44,9 @@ def fields_in(
     fields, # From `named_fields`
     mutable, # Names as `Ring.put` takes them, of columns or of leaves
 )->list:
-    "The `fields` that `mutable` names"
+    """The `fields` that `mutable` names
+    - `fields`: From `named_fields`
+    - `mutable`: Names as `Ring.put` takes them, of columns or of leaves"""
     return [o for o in fields if o[0][0] in mutable or path_name(o[0]) in mutable]
 
 # %% ../../nbs/03d_memory.checkpoint.ipynb #c3a1a2bb
@@ -62,7 +67,17 @@ def save_memory(
     kept=None, # The `Kept` of the last time; without it everything is written
     sampler=None, # The owner of `beside`
 ): # -> `Kept`, for the next time
-    "Write a memory to `folder`, or only what changed since `kept`; hold `locked(ring)` from before you collect `state`"
+    """Write a memory to `folder`, or only what changed since `kept`; hold `locked(ring)` from before you collect `state`
+    - `folder`: Made if need be
+    - `kind`: The class of the memory
+    - `config`: Its settings, data for JSON
+    - `ring`: Its `Ring`
+    - `state`: Everything else, for `freeze`
+    - `beside`: Numbers per row, `(len(ring),)` by name
+    - `mutable`: Columns that are expected to change; columns that `Ring.put` changed count without being named
+    - `kept`: The `Kept` of the last time; without it everything is written
+    - `sampler`: The owner of `beside`
+    - returns: `Kept`, for the next time"""
     folder,beside = Path(folder).expanduser().absolute(),{k: _one_per_row(k, v) for k,v in (beside or {}).items()}
     with locked(ring), one_writer(folder) as named:
         fields,mutable,write = named_fields(ring.fields, beside),_mutable(ring, mutable),_Writer(folder, ring)
@@ -209,7 +224,9 @@ def files_to_join(
     sizes, # Rows per file, oldest first
     new:int, # Rows that are about to be written
 )->int:
-    "How many of the last files to write once more, in one file with the `new` rows"
+    """How many of the last files to write once more, in one file with the `new` rows
+    - `sizes`: Rows per file, oldest first
+    - `new`: Rows that are about to be written"""
     sizes,k = list(sizes),0
     while len(alike := list(takewhile(lambda o: o<=4*new, sizes[::-1])))>=15:
         k += len(alike)

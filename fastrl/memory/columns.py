@@ -23,7 +23,9 @@ from .row import check_paths, dtype_of, flag_names, nest, schema_fields, torch_d
 def as_column(
     v, # `(n,)` numbers: a tensor, an array, a list, or anything that NumPy reads
 ): # -> `(n,1)`; anything else as it came
-    "One number per row as a column"
+    """One number per row as a column
+    - `v`: `(n,)` numbers: a tensor, an array, a list, or anything that NumPy reads
+    - returns: `(n,1)`; anything else as it came"""
     if isinstance(v, (np.ndarray, torch.Tensor)): return v[:,None] if v.ndim==1 else v
     if isinstance(v, list) and all(hasattr(o, 'dtype') and not isinstance(o, float) for o in v):
         return [o.reshape(1) if o.ndim==0 else o for o in v]
@@ -39,7 +41,9 @@ def _axes(v):
 def as_flags(
     v, # A column: a tensor, an array, a list, or a column of a table
 ): # -> bools, if these are whole numbers, each 0 or 1; else as it came
-    "The whole numbers 0 and 1 as `False` and `True`"
+    """The whole numbers 0 and 1 as `False` and `True`
+    - `v`: A column: a tensor, an array, a list, or a column of a table
+    - returns: bools, if these are whole numbers, each 0 or 1; else as it came"""
     if isinstance(v, torch.Tensor): a,whole = v,not (v.is_floating_point() or v.is_complex() or v.dtype is torch.bool)
     else:
         try: a = np.asarray(v if hasattr(v, '__array__') or isinstance(v, list) else None)
@@ -52,7 +56,9 @@ def as_rows(
     batch:dict, # Columns that share their first axis
     fields=None, # The ring's, if it has rows
 )->dict:
-    "The columns of `batch` in the form of a replay memory, with a `td_error`"
+    """The columns of `batch` in the form of a replay memory, with a `td_error`
+    - `batch`: Columns that share their first axis
+    - `fields`: The ring's, if it has rows"""
     batch = {k: as_flags(v) if k in flag_names else v for k,v in batch.items()}
     if not fields: # these rows decide what the columns hold
         batch = {k: map_leaves(_as_int64, v) if k in _int64_fields else v for k,v in batch.items()}
@@ -86,7 +92,9 @@ def _warn_of_rollouts(batch):
 def later_columns(
     schema, # `{name: (shape, dtype)}`, or `(shape, dtype, 'later')` for a column that rows need not have
 ): # -> the schema without these marks, and a row of zeros for each marked column, by name
-    "The columns that `put` will write"
+    """The columns that `put` will write
+    - `schema`: `{name: (shape, dtype)}`, or `(shape, dtype, 'later')` for a column that rows need not have
+    - returns: the schema without these marks, and a row of zeros for each marked column, by name"""
     marked = {k: o[:2] for k,o in (schema or {}).items() if _is_later(o)}
     zeros = {f.name: torch.zeros(f.shape or (1,), dtype=f.dtype, device='cpu') for f in schema_fields(marked)}
     return schema and {**schema, **marked},zeros
@@ -97,7 +105,9 @@ def with_later(
     rows:dict, # Columns `(n, …)`
     zeros:dict, # From `later_columns`
 )->dict:
-    "`rows` with zeros for the columns that they lack"
+    """`rows` with zeros for the columns that they lack
+    - `rows`: Columns `(n, …)`
+    - `zeros`: From `later_columns`"""
     if not (lacking := zeros.keys()-rows.keys()): return rows
     n = len(rows['td_error'])
     return {**rows, **{k: zeros[k].expand(n, *zeros[k].shape) for k in lacking}}
@@ -106,7 +116,8 @@ def with_later(
 def check_put(
     name:str, # The column that is to be overwritten
 ):
-    "Raise if a change of this column in some rows would change others"
+    """Raise if a change of this column in some rows would change others
+    - `name`: The column that is to be overwritten"""
     top = name.partition('.')[0]
     if name=='td_error': why = 'write TD errors with `update_td`, which also tells the sampler'
     elif top in ('env_id','worker_id','episode_id','step','terminated','truncated','n_steps'):
@@ -118,7 +129,8 @@ def check_put(
 def names_column(
     v, # A setting
 )->bool:
-    "Is it a word, and no number in quotes?"
+    """Is it a word, and no number in quotes?
+    - `v`: A setting"""
     if not isinstance(v, str) or not v.strip(): return False
     try: float(v); return False
     except ValueError: return True
@@ -127,7 +139,8 @@ def names_column(
 def row_schema(
     schema:dict, # `{name: (shape, dtype)}`, nested as a step is
 )->dict:
-    "`schema` with a column of shape `(1,)` where one number is stored, and a `td_error`"
+    """`schema` with a column of shape `(1,)` where one number is stored, and a `td_error`
+    - `schema`: `{name: (shape, dtype)}`, nested as a step is"""
     def column(o):
         if isinstance(o, tuple) and len(o)==2 and (dtype := dtype_of(o[1])): return (tuple(o[0]) or (1,), dtype)
         if isinstance(o, dict): return {k: column(v) for k,v in o.items()}
@@ -141,7 +154,9 @@ def row_schema(
 def schema_data(
     schema:dict, # `{name: (shape, dtype)}`, nested as a step is; with columns for later
 )->list: # Per field its path, shape and dtype, and perhaps the mark `'later'`
-    "`schema` as data for JSON"
+    """`schema` as data for JSON
+    - `schema`: `{name: (shape, dtype)}`, nested as a step is; with columns for later
+    - returns: Per field its path, shape and dtype, and perhaps the mark `'later'`"""
     plain,later = later_columns(schema)
     return [[[*f.path], [*f.shape], str(f.dtype).split('.')[-1], *['later']*(f.path[0] in later)]
             for f in schema_fields(plain)]
@@ -156,7 +171,11 @@ def kept_schema(
     place, # Where its rows are
     later=(), # Names of columns for later that a folder from before names
 ): # -> the schema, a row of zeros for each column for later, by name
-    "The schema that you gave, or else the one that was given when these rows were new"
+    """The schema that you gave, or else the one that was given when these rows were new
+    - `schema`: Of a memory; `None` if you gave none
+    - `place`: Where its rows are
+    - `later`: Names of columns for later that a folder from before names
+    - returns: the schema, a row of zeros for each column for later, by name"""
     if schema is not None: place.about = {**place.about, 'schema':schema_data(schema)}
     elif data := place.about.get('schema'):
         try: schema = _schema_from(data)
@@ -173,7 +192,12 @@ def ring_of(
     device, shared, path, # Where the rows live, as `Ring` takes it
     frames=(), # Of a memory with `frame_stack`: that, `frame_pad` and `frame_margin`
 ): # -> `Ring` or `FrameRing`
-    "The ring of a memory"
+    """The ring of a memory
+    - `max_sz`: The most rows it holds
+    - `schema`: Of the memory; `None` lets the first row decide
+    - `device`, `shared`, `path`: Where the rows live, as `Ring` takes it
+    - `frames`: Of a memory with `frame_stack`: that, `frame_pad` and `frame_margin`
+    - returns: `Ring` or `FrameRing`"""
     if schema is not None and not hasattr(schema, 'items'): raise ValueError(
         f'`schema` should be a dict with all columns of a row, `{{name: (shape, dtype)}}`, got {schema!r:.80}')
     about = {} if schema is None else dict(schema=schema_data(schema))
@@ -188,7 +212,9 @@ def one_row(
     row:dict, # The fields of a step
     first:bool=False, # Does it decide what the columns hold?
 )->dict:
-    "One step as a batch of one row"
+    """One step as a batch of one row
+    - `row`: The fields of a step
+    - `first`: Does it decide what the columns hold?"""
     if first:
         row = {k: as_meant(k, v) for k,v in row.items()}
         _warn_of_vector(row)
@@ -198,7 +224,9 @@ def as_meant(
     name:str, # Of the field
     v, # Its value in the first step
 ):
-    "A Python int as the column `name` usually has it: an int where ints are meant, and 0 or 1 as a bool for flags"
+    """A Python int as the column `name` usually has it: an int where ints are meant, and 0 or 1 as a bool for flags
+    - `name`: Of the field
+    - `v`: Its value in the first step"""
     if name in _int64_fields: return map_leaves(_as_int64, v)
     return bool(v) if name in flag_names and type(v) is int and 0<=v<=1 else v
 
@@ -206,7 +234,9 @@ def warn_of_rest(
     rows:dict, # From `as_rows`
     room:int, # Rows that a memory has room for
 ):
-    "Warn if not all rows stay"
+    """Warn if not all rows stay
+    - `rows`: From `as_rows`
+    - `room`: Rows that a memory has room for"""
     if (n := len(rows['td_error']))>room: warn_user(f'of {n} rows the newest {room} are kept: give a larger `max_sz`')
 
 def _warn_of_vector(row):
@@ -234,7 +264,9 @@ def _as_batch(v):
 def what_came(
     v, # In the place of a batch
 )->str: # It, and what to write instead
-    "What came where a memory takes a batch, for an error"
+    """What came where a memory takes a batch, for an error
+    - `v`: In the place of a batch
+    - returns: It, and what to write instead"""
     name = type(v).__name__+(f' of {len(v)}' if isinstance(v, tuple) else '')
     if hasattr(v, 'keys'): return f'a {name}: write `memory + {_as_batch(v)}` to add its steps'
     if hasattr(v, 'update_td'): return f'another memory, a {name}: write `memory.extend(other)`'
@@ -246,7 +278,8 @@ def what_came(
 def refuse_positions(
     *args # What came without a name
 ):
-    "A `TypeError` that says how to write it"
+    """A `TypeError` that says how to write it
+    - `*args`: What came without a name"""
     write = (f'`add(**step)` for one step, `memory + {_as_batch(args[0])}` for several' if hasattr(args[0], 'keys')
              else '`add(state=…, action=…, reward=…)`, with the names that your network uses')
     raise TypeError(f'`add` takes the fields of a step by name: write {write}')

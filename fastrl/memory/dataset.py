@@ -39,7 +39,8 @@ class FieldType:
 def device_or_cpu(
     name:str, # Of a device that another machine may have had
 )->torch.device:
-    "The device called `name`, or the CPU if it is not here"
+    """The device called `name`, or the CPU if it is not here
+    - `name`: Of a device that another machine may have had"""
     try: return torch.device('cpu') if name=='meta' else torch.empty(0, device=name).device
     except (RuntimeError, AssertionError): return torch.device('cpu')
 
@@ -81,7 +82,11 @@ def fit_schema(
     schema, # `FieldType` by path; `None` before the first step
     lead:tuple, # Axes in front of each field: `()` for a step, `(n,)` for `n` steps
 ): # -> the schema, tensors by path
-    "The tensors of `data`; a `ValueError` names the one that does not fit"
+    """The tensors of `data`; a `ValueError` names the one that does not fit
+    - `data`: A step, or columns of steps
+    - `schema`: `FieldType` by path; `None` before the first step
+    - `lead`: Axes in front of each field: `()` for a step, `(n,)` for `n` steps
+    - returns: the schema, tensors by path"""
     if not isinstance(data, dict) or not data:
         raise ValueError(f'a step is a dict of its fields, like `dict(obs=…, reward=…)`, got {data!r:.60}')
     if schema and (ts := _exact_tensors(data, schema, lead)): return schema,ts
@@ -114,6 +119,7 @@ class ScoreEvictor(Evictor):
     def __init__(self,
         score, # Called with each new episode, a `BD` of its steps; gives a number, and changes nothing
     ):
+        """- `score`: Called with each new episode, a `BD` of its steps; gives a number, and changes nothing"""
         if not callable(score): raise ValueError(f'`score` should be a function of an episode, got {score!r}')
         self.score = score
     def evict(self, *args, **kwargs): raise NotImplementedError('the dataset has the scores, and takes the lowest')
@@ -122,7 +128,8 @@ class ScoreEvictor(Evictor):
 def is_fifo(
     evictor, # `None` for the default
 )->bool:
-    "Does the oldest episode always go first?"
+    """Does the oldest episode always go first?
+    - `evictor`: `None` for the default"""
     own = getattr(evictor, 'evict', FIFOEvictor.evict)
     return getattr(evictor, 'score', None) is None and getattr(own, '__func__', own) is FIFOEvictor.evict
 
@@ -137,6 +144,10 @@ class EpisodeDataset(IterableDataset):
         max_episodes:int=None, # The most episodes; without it any number of them fits
         **where # For the table: `shared` or `path`
     ):
+        """- `capacity`: The most steps
+        - `evictor`: Which episode goes when it is full: `FIFOEvictor()` by default, a `ScoreEvictor`, or your own
+        - `max_episodes`: The most episodes; without it any number of them fits
+        - `**where`: For the table: `shared` or `path`"""
         _check_evictor(evictor)
         self.capacity,self.evictor = whole_number('capacity', capacity),FIFOEvictor() if evictor is None else evictor
         self.max_episodes = min(self.capacity, whole_number('max_episodes', self.capacity if max_episodes is None
@@ -378,6 +389,7 @@ def _add_checked(self:EpisodeDataset, schema, cols, n, score):
             self._enter(t.end-1, score)
 
 # %% ../../nbs/05d_memory.dataset.ipynb #1a422a71
+
 @patch
 def _score(self:EpisodeDataset, episode):
     score = self.evictor.score(episode) if self.scored else 0.
@@ -471,7 +483,8 @@ def score_all(self:EpisodeDataset):
 def add_episode(self:EpisodeDataset,
     episode:dict, # Columns, `(steps, …)` each, or lists of steps
 ):
-    "Store an episode; if there is no room for it, others go"
+    """Store an episode; if there is no room for it, others go
+    - `episode`: Columns, `(steps, …)` each, or lists of steps"""
     schema,cols,n = self._check_episode(episode)
     score = self._score(nest(cols))
     if self.other is not None: self.other.add_episode(episode)
@@ -484,7 +497,8 @@ def add_episode(self:EpisodeDataset,
 def __getitem__(self:EpisodeDataset,
     i:int, # Of the episodes in the order in which they came
 )->BD:
-    "A copy of episode `i`, `(steps, …)`"
+    """A copy of episode `i`, `(steps, …)`
+    - `i`: Of the episodes in the order in which they came"""
     if not hasattr(i, '__index__'):
         raise TypeError(f'episodes have numbers, got {i!r}: all of them are `[ds[i] for i in range(ds.num_episodes)]`')
     while True:
@@ -548,7 +562,12 @@ def extend(self:EpisodeDataset,
     fetch_from_other_every:int=1, # Episodes that are added between two times
     seed:int=None, # Makes the draws reproducible
 ):
-    "Pass each new episode on to `other`, and once full fetch some back"
+    """Pass each new episode on to `other`, and once full fetch some back
+    - `other`: The larger one
+    - `other_batch_size`: Episodes to take from it at a time; never more than fit
+    - `other_num_workers`: Processes that draw them
+    - `fetch_from_other_every`: Episodes that are added between two times
+    - `seed`: Makes the draws reproducible"""
     if not isinstance(other, EpisodeDataset) or other.table is None:
         raise ValueError(f'a dataset is extended by one that takes episodes, got {other!r:.60}')
     o = other

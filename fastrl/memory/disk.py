@@ -44,7 +44,8 @@ _kept_rings = weakref.WeakKeyDictionary() # the `Kept` of rings that were checkp
 def save(self:Ring,
     folder, # Made if need be; a memory that is there is replaced, in one step
 ):
-    "Write all rows to `folder`"
+    """Write all rows to `folder`
+    - `folder`: Made if need be; a memory that is there is replaced, in one step"""
     _undisturbed(self, lambda: save_memory(folder, 'Ring', {}, self))
 
 def _undisturbed(ring, save):
@@ -67,7 +68,17 @@ def load_memory(
     mapped:bool=False, # Leave the rows in the file?
     **where # `device`, `shared` or `path`, for the `Ring`
 ): # -> the memory, its `Saved`
-    "Load a memory of any class: the class makes it, and restores what is its own"
+    """Load a memory of any class: the class makes it, and restores what is its own
+    - `folder`: Of a saved or checkpointed memory
+    - `kind`: The expected class
+    - `asked`: Its expected settings
+    - `make`: `make(saved)` gives an empty memory, before any row is read
+    - `restore`: `restore(empty, saved, ring, beside, state)` gives the memory; by default it is the ring
+    - `on_error`: `'skip'` leaves damaged files out
+    - `env_restored`: Do the environments resume where they were? Otherwise new rows follow nothing stored
+    - `mapped`: Leave the rows in the file?
+    - `**where`: `device`, `shared` or `path`, for the `Ring`
+    - returns: the memory, its `Saved`"""
     path = _path_of(where)
     def read(saved):
         saved.expect(kind, **asked)
@@ -130,7 +141,8 @@ def _now_at(ring, path):
 def remove_files(
     path, # Where rows live, or not
 ):
-    "Remove the file of the rows, and that of their frames"
+    """Remove the file of the rows, and that of their frames
+    - `path`: Where rows live, or not"""
     for o in (Path(path), pool_path(path)): o.unlink(missing_ok=True)
 
 # %% ../../nbs/04_memory.disk.ipynb #ac70b29f
@@ -143,7 +155,13 @@ def load(cls:Ring,
     mapped:bool=False, # Leave the rows in the file, to be read when they are drawn? You cannot add to them then
     **where # `device`, `shared` or `path`: the rows' new place
 )->Ring:
-    "The ring that was saved to `folder`"
+    """The ring that was saved to `folder`
+    - `folder`: Of a saved or checkpointed ring
+    - `capacity`: An error unless it has this one
+    - `on_error`: `'skip'` leaves damaged files out, and logs how many rows they had
+    - `env_restored`: Do the environments resume where they were? Otherwise new rows follow nothing stored
+    - `mapped`: Leave the rows in the file, to be read when they are drawn? You cannot add to them then
+    - `**where`: `device`, `shared` or `path`: the rows' new place"""
     asked = {} if capacity is None else dict(capacity=capacity)
     ring,saved = load_memory(folder, 'Ring', asked, noop, None, on_error, env_restored, mapped, **where)
     if on_error=='raise': _kept_rings[ring] = saved.kept(ring) # otherwise the files hold more than the ring
@@ -154,7 +172,8 @@ def load(cls:Ring,
 def checkpoint(self:Ring,
     folder, # The same one each time
 ):
-    "Write to `folder` what came since the last time"
+    """Write to `folder` what came since the last time
+    - `folder`: The same one each time"""
     def save(): return save_memory(folder, 'Ring', {}, self, kept=_kept_rings.get(self))
     _kept_rings[self] = _undisturbed(self, save)
 
@@ -202,7 +221,9 @@ def save(self:Savable,
     folder, # Made if need be; a memory that is there is replaced, in one step
     extra=None, # More that belongs to this moment, tensors and data; find it in `Saved(folder).extra`
 ):
-    "Write all of the memory to `folder`"
+    """Write all of the memory to `folder`
+    - `folder`: Made if need be; a memory that is there is replaced, in one step
+    - `extra`: More that belongs to this moment, tensors and data; find it in `Saved(folder).extra`"""
     self._write_to(folder, extra)
 
 @patch
@@ -217,7 +238,9 @@ def checkpoint(self:Savable,
     folder, # The same one each time
     extra=None, # More that belongs to this moment
 ):
-    "Write to `folder` what changed since the last time"
+    """Write to `folder` what changed since the last time
+    - `folder`: The same one each time
+    - `extra`: More that belongs to this moment"""
     self._kept = self._write_to(folder, extra, self._kept)
 
 # %% ../../nbs/04_memory.disk.ipynb #5d5380e4
@@ -228,7 +251,11 @@ def load_as(cls:Savable,
     on_error='raise', env_restored=False, mapped=False, where=None, # For `load_memory`
     **how # For `empty`
 ):
-    "Load a memory of this class: what every `load` has in common"
+    """Load a memory of this class: what every `load` has in common
+    - `folder`: Of a saved or checkpointed memory
+    - `asked`: Its expected settings
+    - `on_error`, `env_restored`, `mapped`, `where`: For `load_memory`
+    - `**how`: For `empty`"""
     res,saved = load_memory(folder, cls.kind, asked or {}, partial(cls.empty, **how), cls.restored,
                             on_error, env_restored, mapped, **(where or {}))
     # with damaged files left out, the folder is not what was loaded
@@ -240,7 +267,9 @@ class OfClass:
     "A method that makes a new object; an object that is there does not have it"
     def __init__(self,
         f, # Called with the class
-    ): self.f = f
+    ):
+        """- `f`: Called with the class"""
+        self.f = f
     def __get__(self, obj, cls):
         if obj is None: return MethodType(self.f, cls)
         name = self.f.__name__
@@ -259,7 +288,8 @@ Savable.clear = Savable.reset = property(_made_anew)
 def settings_of(
     sampler, # What makes it anew is in its `settings`
 )->dict:
-    "The settings of `sampler`; a warning if it was made with more than they name"
+    """The settings of `sampler`; a warning if it was made with more than they name
+    - `sampler`: What makes it anew is in its `settings`"""
     res,left,simple = sampler.settings,{},(bool,int,float,str)
     with suppress(Exception): # who knows what a property of your class needs, or its `__init__`
         words = inspect.signature(type(sampler).__init__).parameters
@@ -277,14 +307,17 @@ def settings_of(
 def is_ring(
     path, # A file
 )->bool:
-    "Is it the file of a ring, sound or not?"
+    """Is it the file of a ring, sound or not?
+    - `path`: A file"""
     words = np.fromfile(path, np.int64, 5)
     return len(words)==5 and words[4]==ring_mark
 
 def ring_at(
     path, # A file that a ring left
 )->Ring: # A `FrameRing` if its frames lie beside it
-    "The ring in a file"
+    """The ring in a file
+    - `path`: A file that a ring left
+    - returns: A `FrameRing` if its frames lie beside it"""
     path = Path(path).expanduser()
     ring = Ring(path=path)
     about,of = ring.place.about,{f.path: f for f in ring.fields}
@@ -300,7 +333,9 @@ def move_files(
     ring, # It lives in a file, and stays usable
     path, # Its new one, on the same disk; what is there is replaced
 ):
-    "Rename the files of `ring`; a kill in between leaves no rows rather than rows with frames of others"
+    """Rename the files of `ring`; a kill in between leaves no rows rather than rows with frames of others
+    - `ring`: It lives in a file, and stays usable
+    - `path`: Its new one, on the same disk; what is there is replaced"""
     path = Path(path).expanduser().absolute()
     if not ring.fields: remove_files(path)
     else:

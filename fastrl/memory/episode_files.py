@@ -35,13 +35,18 @@ def episode_file(
     id:int, # Number of the episode
     tag:int, # Four times the time, plus 1 for an `.npz`, 2 for a `.pt`
 )->str:
-    "The name of an episode's file"
+    """The name of an episode's file
+    - `n`: Steps
+    - `id`: Number of the episode
+    - `tag`: Four times the time, plus 1 for an `.npz`, 2 for a `.pt`"""
     return f'{id:07d}_{n}_{tag//4//10**6:08d}-{tag//4%10**6:06d}.{_kinds[tag%4]}'
 
 def episode_files(
     folder, # Of a dataset
 )->set: # of length, number and tag
-    "All files in `folder` that have the name of an episode"
+    """All files in `folder` that have the name of an episode
+    - `folder`: Of a dataset
+    - returns: of length, number and tag"""
     found = ((int(m[2]), int(m[1]), 4*int(m[3]+m[4])+_kinds.index(m[5]), o)
              for o in os.listdir(folder) if (m := _file.fullmatch(o)) and m[5] in _kinds)
     return {o[:3] for o in found if o[0] and o[3]==episode_file(*o[:3])}
@@ -119,7 +124,10 @@ def episode_head(
     path:Path, # Of an episode's file
     n:int, # Its steps
 ): # -> `FieldType` by path; where in the file each begins
-    "What is in the file of an episode of `n` steps, or a `LoadError`"
+    """What is in the file of an episode of `n` steps, or a `LoadError`
+    - `path`: Of an episode's file
+    - `n`: Its steps
+    - returns: `FieldType` by path; where in the file each begins"""
     if not stat.S_ISREG(path.lstat().st_mode): raise LoadError(f'{path} is not an ordinary file')
     ts = {'.npz':_npz_tensors, '.pt':_pt_tensors}.get(path.suffix, read_tensors)(path)
     if not ts or any(t.ndim<1 or len(t)!=n for t in ts.values()):
@@ -142,7 +150,10 @@ def check_episode_file(
     path:Path, # Of an episode's file
     n:int, # Its steps
 )->dict: # Its tensors by name
-    "Read all of a file, and compare its checksum; a `LoadError` if it is damaged"
+    """Read all of a file, and compare its checksum; a `LoadError` if it is damaged
+    - `path`: Of an episode's file
+    - `n`: Its steps
+    - returns: Its tensors by name"""
     episode_head(path, n)
     if path.suffix=='.safetensors':
         meta,ts = _meta_of(path),read_tensors(path, mapped=False) # others may cut it, or remove it on a network drive
@@ -167,7 +178,9 @@ def write_episode_file(
     path:Path, # A new file
     cols:dict, # Tensors by path
 ):
-    "Write an episode, and wait until it is on the disk"
+    """Write an episode, and wait until it is on the disk
+    - `path`: A new file
+    - `cols`: Tensors by path"""
     cols = {_file_key(p): t.cpu() for p,t in cols.items()}
     try:
         write_tensors(path, cols, dict(format='fastrl', fields=json.dumps(list(cols)), crc32=str(checksum(cols))))
@@ -182,12 +195,16 @@ def read_episode_file(
     path:Path, # Of an episode's file
     n:int, # Its steps
 )->dict: # Columns by path
-    "All steps of an episode, checked; the file stays where it is, also if it is damaged"
+    """All steps of an episode, checked; the file stays where it is, also if it is damaged
+    - `path`: Of an episode's file
+    - `n`: Its steps
+    - returns: Columns by path"""
     ts = {_field_path(k): t for k,t in check_episode_file(path, n).items()}
     order = _meta_of(path).get('fields') or ts
     return {p: ts[p] for p in order} if {*order}=={*ts} else ts
 
 # %% ../../nbs/05g_memory.episode_files.ipynb #3a7954f3
+
 def _read_npz(path, at, k, spans, data):
     try:
         with np.load(path, allow_pickle=False) as z:
@@ -239,6 +256,10 @@ class IndividualFileDataset(EpisodeDataset):
         max_episodes:int=2**20, # The most episodes
         **_
     ):
+        """- `capacity`: The most steps
+        - `directory`: Made if need be; existing episodes are taken over
+        - `evictor`: Which episode goes when it is full: `FIFOEvictor()` by default, a `ScoreEvictor`, or your own
+        - `max_episodes`: The most episodes"""
         if _: refuse_words('IndividualFileDataset', _, IndividualFileDataset, **dataset_words, path='directory')
         super().__init__(capacity, evictor, max_episodes, shared=True) # torch's own workers are forked unasked
         # where the fields of each file begin; how often a file could not be read
@@ -300,6 +321,7 @@ def _take_over(self:IndividualFileDataset, path, n):
                      'keep them in different folders')
 
 # %% ../../nbs/05g_memory.episode_files.ipynb #77722ab1
+
 @patch
 def _set_aside(self:IndividualFileDataset, path, why):
     try:
@@ -389,6 +411,7 @@ def fix_schema(self:IndividualFileDataset, schema):
     self._layout,self._words = list(zip(schema, sizes, starts)),max(1, starts[-1])
 
 # %% ../../nbs/05g_memory.episode_files.ipynb #676e5102
+
 @patch
 def _begins_of(self:IndividualFileDataset, path, n, key):
     if key not in self._begins:
@@ -434,7 +457,10 @@ def restore_order(self:IndividualFileDataset,
     counts, # Of the table when it was saved
     lines, # Of that table
 )->bool: # Does the folder hold just these episodes? If not, nothing changes
-    "Put the episodes into the order of a saved table, so that draws continue as they would have"
+    """Put the episodes into the order of a saved table, so that draws continue as they would have
+    - `counts`: Of the table when it was saved
+    - `lines`: Of that table
+    - returns: Does the folder hold just these episodes? If not, nothing changes"""
     t = self.table
     with self.lock:
         if len(lines)>=t.slots or _in_table(lines[lines[:,1]!=0])!=_in_table(t.live()[1]): return False

@@ -40,6 +40,13 @@ class RingBufferDataset(EpisodeDataset, Savable):
         max_episodes:int=None, # The most episodes; without it any number of them fits
         **_
     ):
+        """- `capacity`: The most steps
+        - `device`: Where they live
+        - `half_precision`: Keep float32 fields as float16? They come back as float32
+        - `evictor`: Which episode goes when it is full: `FIFOEvictor()` by default, a `ScoreEvictor`, or yours
+        - `shared`: In shared memory from the start? It moves there when workers are asked for
+        - `path`: A file to live in, with two more beside it: workers can draw, and all is there the next time
+        - `max_episodes`: The most episodes; without it any number of them fits"""
         if _: refuse_words('RingBufferDataset', _, RingBufferDataset, **dataset_words)
         path = path and Path(path).expanduser().absolute()
         if path: _check_files(path)
@@ -187,6 +194,7 @@ def check_storable(self:RingBufferDataset, schema, cols):
                              'scale it, or use no `half_precision`')
 
 # %% ../../nbs/05f_memory.episode_rows.ipynb #03e82128
+
 def _beside(path, kind): return path.with_name(f'{path.name}.{kind}')
 
 def _check_files(path):
@@ -383,7 +391,9 @@ def checkpoint(self:RingBufferDataset,
     folder, # The same one each time
     extra=None, # More that belongs to this moment
 ):
-    "Write to `folder` what came since the last time; all of it, if any episode may go"
+    """Write to `folder` what came since the last time; all of it, if any episode may go
+    - `folder`: The same one each time
+    - `extra`: More that belongs to this moment"""
     if self.any_order: self.save(folder, extra) # any row may have changed
     else: Savable.checkpoint(self, folder, extra)
 
@@ -396,7 +406,12 @@ def load(cls:RingBufferDataset,
     shared:bool=False, # In shared memory?
     path=None, # Or in a new file?
 )->RingBufferDataset:
-    "The episodes that were saved"
+    """The episodes that were saved
+    - `folder`: Of a saved or checkpointed dataset
+    - `evictor`: As it was
+    - `device`: Where the episodes should live
+    - `shared`: In shared memory?
+    - `path`: Or in a new file?"""
     where = dict(device=device, shared=shared, path=path)
     asked = dict(scored=not is_fifo(evictor))
     return cls.load_as(folder, asked, env_restored=True, where=where, evictor=evictor, **where)

@@ -72,6 +72,16 @@ class EpisodeReplay(TakesVectors, Savable, _EpisodeNames):
         frame_pad:str='repeat', # Before the first image of an episode: `'repeat'` it, or `'zeros'`
         **kwargs # For `get_loader`: `pad`, `seed`, `by`, `pin_memory`, `context`
     ):
+        """- `dataset`: Where episodes are kept
+        - `batch_size`: Sequences in a batch
+        - `sequence_length`: Steps in each; `None` for whole episodes
+        - `chunk_size`: Sequences that a worker hands over at once
+        - `num_workers`: Processes that draw; by default this one does
+        - `num_envs`: Environments; without it the first step says how many they are
+        - `schema`: The fields of one step, `{name: (shape, dtype)}`; without it the first step decides
+        - `frame_stack`: Images come in stacks of so many, made when they are drawn; each is stored once
+        - `frame_pad`: Before the first image of an episode: `'repeat'` it, or `'zeros'`
+        - `**kwargs`: For `get_loader`: `pad`, `seed`, `by`, `pin_memory`, `context`"""
         if not hasattr(dataset, 'get_loader'):
             raise ValueError(f'`dataset` should be of episodes, like `RingBufferDataset(1000)`, got {dataset!r:.60}; '
                              'the `ReplayBuffer` of typed columns is in `fastrl.memory.buffer`')
@@ -96,6 +106,7 @@ class EpisodeReplay(TakesVectors, Savable, _EpisodeNames):
         return in_lines(f'EpisodeReplay({self.dataset}{stacks})')
 
 # %% ../../nbs/06d_memory.episodes.ipynb #53e420cb
+
 @patch
 def __setstate__(self:EpisodeReplay, state):
     self.__dict__.update(state)
@@ -150,7 +161,11 @@ def add_step(self:EpisodeReplay,
     done=None, # Did the episode end with this step? One flag, or one per environment; a nameless bool means this
     was_done=None, # Did it end with the step before? A nameless array or list, one per environment, means this
 ):
-    "Add a step of one environment or of many"
+    """Add a step of one environment or of many
+    - `step_data`: The fields of a step; each with a first axis if there are several environments
+    - `over`: Use `done=` (ended with this step) or `was_done=` (with the one before), whichever your loop knows
+    - `done`: Did the episode end with this step? One flag, or one per environment; a nameless bool means this
+    - `was_done`: Did it end with the step before? A nameless array or list, one per environment, means this"""
     given = [o for o in (over, done, was_done) if o is not None]
     if len(given)!=1:
         raise ValueError('`add_step` takes one flag, or one for each environment: give one of `done` and `was_done`')
@@ -251,7 +266,10 @@ def store_vector(self:EpisodeReplay,
     actions, # As they came
     more:dict, # Other columns
 ):
-    "Append the true steps to the running episodes of their environments, and end those that are over"
+    """Append the true steps to the running episodes of their environments, and end those that are over
+    - `s`: From `VectorSteps.read`
+    - `actions`: As they came
+    - `more`: Other columns"""
     lead,r = (len(s.over),),s.vector.get('running')
     if self.num_envs not in (None, *lead):
         raise ValueError(f'`obs` should be of {self.num_envs} environments, as `num_envs` says, got {lead[0]}')
@@ -376,7 +394,9 @@ def checkpoint(self:EpisodeReplay,
     folder, # The same one each time
     extra=None, # More that belongs to this moment
 ):
-    "Write to `folder` what came since the last time, and all steps that wait"
+    """Write to `folder` what came since the last time, and all steps that wait
+    - `folder`: The same one each time
+    - `extra`: More that belongs to this moment"""
     if self.dataset.any_order: self.save(folder, extra) # any row may have changed
     else: Savable.checkpoint(self, folder, extra)
 
@@ -392,7 +412,16 @@ def load(cls:EpisodeReplay,
     num_workers:int=None, # Processes that draw; by default as it was
     context=None, # How they start
 )->EpisodeReplay:
-    "The replay that was saved to `folder`, which draws what that one would have drawn, if it draws without workers"
+    """The replay that was saved to `folder`, which draws what that one would have drawn, if it draws without workers
+    - `folder`: Of a saved or checkpointed replay
+    - `dataset`: The one it had, if that keeps its episodes elsewhere and has moved
+    - `evictor`: As it was
+    - `env_restored`: Do the environments resume where they were? Otherwise the steps that wait are left out
+    - `device`: Where the episodes should live
+    - `shared`: In shared memory?
+    - `path`: Or in a new file?
+    - `num_workers`: Processes that draw; by default as it was
+    - `context`: How they start"""
     where = dict(device=device, shared=shared, path=path)
     asked = {} if dataset is not None else dict(scored=not is_fifo(evictor))
     return cls.load_as(folder, asked, env_restored=True, where=where, **where, dataset=dataset, evictor=evictor,
@@ -451,7 +480,9 @@ def restored(self:EpisodeReplay, saved, ring, beside, state)->EpisodeReplay:
 def saved_episodes(
     saved:Saved, # Of a replay
 )->list: # Paths and lengths, oldest first; `None` if no files belong to it
-    "The episode files on which a saved replay counts"
+    """The episode files on which a saved replay counts
+    - `saved`: Of a replay
+    - returns: Paths and lengths, oldest first; `None` if no files belong to it"""
     folder = saved.config.get('directory')
     if saved.kind!='EpisodeReplay' or saved.config.get('dataset')!='IndividualFileDataset': return
     lines = (saved.state() or {}).get('lines')
@@ -464,7 +495,9 @@ def saved_episodes(
 def episode_problems(
     saved:Saved, # Of a replay
 )->list: # In words; empty if all are sound
-    "Read each of the `saved_episodes`, compare its checksum, and say which are damaged or missing"
+    """Read each of the `saved_episodes`, compare its checksum, and say which are damaged or missing
+    - `saved`: Of a replay
+    - returns: In words; empty if all are sound"""
     files,folder = saved_episodes(saved),saved.config.get('directory')
     if files is None: return []
     if not Path(folder).is_dir(): return [f'the folder of its episodes is gone: {folder}']
@@ -490,7 +523,8 @@ ReplayBuffer = EpisodeReplay
 def to_torch(
     o, # A number, an array, or a list or tuple of values
 ):
-    "`o` as a tensor, a list or tuple as a list of tensors; what has no numbers stays as it is"
+    """`o` as a tensor, a list or tuple as a list of tensors; what has no numbers stays as it is
+    - `o`: A number, an array, or a list or tuple of values"""
     return [_tensor_of_any(v) for v in o] if isinstance(o, (list,tuple)) else _tensor_of_any(o)
 
 def _tensor_of_any(o):

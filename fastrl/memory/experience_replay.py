@@ -55,6 +55,12 @@ class ExperienceReplayCallback(Callback):
         event:str='after_pred', # When the batches change places; with `'before_batch'` the model runs once
         **kwargs # For `ExperienceReplay`: `sampler`, `seed`, `freeze_memory` and others
     ):
+        """- `bs`: Rows in a drawn batch
+        - `max_sz`: The most rows that the memory holds; 200 if not given
+        - `warmup_sz`: Rows before the first batch is drawn: 100, or `max_sz` if that is less
+        - `memory`: Rows to start from, copied; or an `ExperienceReplay`, which stays as it is, with its own settings
+        - `event`: When the batches change places; with `'before_batch'` the model runs once
+        - `**kwargs`: For `ExperienceReplay`: `sampler`, `seed`, `freeze_memory` and others"""
         if event not in ('after_pred','before_batch'):
             raise ValueError(f"`event` should be 'after_pred' or 'before_batch', got {event!r}")
         self.event,self.settings = event,dict(bs=bs, max_sz=max_sz, warmup_sz=warmup_sz, **kwargs)
@@ -78,6 +84,7 @@ def _warn_of_ignored(settings, memory):
                       + ', '.join(f'`memory.{k}` is {getattr(memory, k)!r}' for k in odd))
 
 # %% ../../nbs/06a_memory.experience_replay.ipynb #6a000001
+
 @patch
 def before_batch(self:ExperienceReplayCallback):
     self.drew,self._predicted = False,True if self.training else None
@@ -108,7 +115,8 @@ def after_pred(self:ExperienceReplayCallback):
 def swap(self:ExperienceReplayCallback,
     predicted:bool=False, # Has the model seen the live batch?
 ):
-    "Add `learn.xb` to the memory and put a sample in its place, or cancel the batch if the memory is not warm"
+    """Add `learn.xb` to the memory and put a sample in its place, or cancel the batch if the memory is not warm
+    - `predicted`: Has the model seen the live batch?"""
     learn = self.learn
     if len(learn.xb)!=1 or not isinstance(learn.xb[0], dict): raise ExperienceReplayException(
         "a loader should give batches of one dict of columns, `({'state': …, 'reward': …},)`, and not of "
@@ -157,7 +165,9 @@ def _discount_of(b, name):
 def draw(self:ExperienceReplayCallback,
     k:int=1, # So many batches at once, if TD errors do not decide which rows
 )->int: # How many they are
-    "Put a sample in the place of `learn.xb` and `learn.yb`"
+    """Put a sample in the place of `learn.xb` and `learn.yb`
+    - `k`: So many batches at once, if TD errors do not decide which rows
+    - returns: How many they are"""
     er = self.experience_replay
     if type(er.sampler) is not Uniform: k = 1
     for name,o in self._scheduled.items():
@@ -197,7 +207,10 @@ def sample(self:ExperienceReplayCallback,
     bs:int=None, # How many; the memory's `bs` by default
     device=None, # Where the batch should be; where the rows are by default
 )->tuple[BD,torch.Tensor]: # The batch, and the numbers of its rows
-    "Draw a batch, which the training does not see"
+    """Draw a batch, which the training does not see
+    - `bs`: How many; the memory's `bs` by default
+    - `device`: Where the batch should be; where the rows are by default
+    - returns: The batch, and the numbers of its rows"""
     return self.experience_replay.sample(bs, device)
 
 @patch
@@ -210,7 +223,8 @@ def __bool__(self:ExperienceReplayCallback)->bool: return True # also without ro
 def update_td(self:ExperienceReplayCallback,
     td_errors, # `(bs,1)`
 ):
-    "Store the TD errors of the drawn batch, except for rows that are overwritten by now"
+    """Store the TD errors of the drawn batch, except for rows that are overwritten by now
+    - `td_errors`: `(bs,1)`"""
     if hasattr(self.learn, 'lr_finder') or self._predicted is None: return # in validation nothing was drawn
     self.experience_replay.update_td(td_errors, self.drawn, self.serials)
 
@@ -304,6 +318,7 @@ def before_train(self:ExperienceReplayCallback):
 def _names_scheduled(learn): return {k for cb in learn.cbs if isinstance(cb, ParamScheduler) for k in cb.scheds}
 
 # %% ../../nbs/06a_memory.experience_replay.ipynb #2e4b248d
+
 def _seed_of(sampler): return sampler.gen.initial_seed() if sampler.seeded else None
 
 def _sampler_again(kind, settings, seed):
@@ -341,6 +356,9 @@ class Resume(Callback):
         every:int=500, # Batches between checkpoints; one at the end, too, and after epochs that a tracker compares
         stop=None, # `stop()` is asked after each batch; once it is true, the fit saves and ends. A signal may set it
     ):
+        """- `folder`: Holds the memory and everything else
+        - `every`: Batches between checkpoints; one at the end, too, and after epochs that a tracker compares
+        - `stop`: `stop()` is asked after each batch; once it is true, the fit saves and ends. A signal may set it"""
         if stop is not None and not callable(stop):
             raise ValueError('`stop` should be a function without arguments, which says whether to end the fit, got '
                              f'{stop!r}: set a `threading.Event` in a handler of the signal, and give its `is_set`')
@@ -418,6 +436,7 @@ def after_fit(self:Resume):
     if self.run: self.save()
 
 # %% ../../nbs/06a_memory.experience_replay.ipynb #6a000017
+
 @patch
 def before_validate(self:Resume): self._end_if_asked()
 

@@ -30,7 +30,10 @@ def get_steps(
     maxlen:int=0, # How many frames, or with `atomic` the number of a single one
     atomic:bool=False, # Only that one frame?
 )->tuple[list[str],dict]: # Names, and how plotly should animate
-    "The names of a slider's frames, and the settings that move to them: 50 ms per frame, without a redraw"
+    """The names of a slider's frames, and the settings that move to them: 50 ms per frame, without a redraw
+    - `maxlen`: How many frames, or with `atomic` the number of a single one
+    - `atomic`: Only that one frame?
+    - returns: Names, and how plotly should animate"""
     names = [str(maxlen)] if atomic else [str(i) for i in range(maxlen)]
     return names, dict(frame=dict(duration=50, redraw=False), transition=dict(duration=0),
                        fromcurrent=True, mode='immediate')
@@ -39,7 +42,9 @@ def frame_rows(
     n:int, # Rows
     most:int=500, # Frames
 )->np.ndarray:
-    "The rows that get a frame: all, or `most` at even distances"
+    """The rows that get a frame: all, or `most` at even distances
+    - `n`: Rows
+    - `most`: Frames"""
     return np.arange(n) if n<=most else np.linspace(0, n-1, most).round().astype(int)
 
 # %% ../../nbs/06b_memory.explore.ipynb #42c94725
@@ -47,7 +52,10 @@ def thin(
     y:np.ndarray, # `(n,)`
     most:int=5000, # Points to keep
 )->np.ndarray: # Indices, ascending
-    "The points of `y` that draw the same picture as all of them"
+    """The points of `y` that draw the same picture as all of them
+    - `y`: `(n,)`
+    - `most`: Points to keep
+    - returns: Indices, ascending"""
     n = len(y)
     if n<=most: return np.arange(n)
     cut = np.linspace(0, n, most//2+1).astype(int)
@@ -104,7 +112,11 @@ def plot_replay_stats(
     n_cols:int=2, # Panels side by side
     most:int=500, # Frames; a longer memory shows rows at even distances
 )->go.Figure:
-    "Columns of the memory row by row, with a marker that a slider moves"
+    """Columns of the memory row by row, with a marker that a slider moves
+    - `experience_replay`: A memory, or the callback or learner that has one
+    - `columns`: Names, as a list or separated by commas; `state.arm` in a nested column
+    - `n_cols`: Panels side by side
+    - `most`: Frames; a longer memory shows rows at even distances"""
     er,_ = _memory_and_draws(experience_replay)
     columns = [o.strip() for o in columns.split(',')] if isinstance(columns, str) else list(columns)
     if isinstance(n_cols, str): raise ValueError(f'write several columns as a list, {[*columns, n_cols]}')
@@ -133,7 +145,8 @@ def plot_replay_stats(
 def plot_summary(
     experience_replay, # A memory, or the callback or learner that has one and counts its draws
 )->go.Figure:
-    "The steps that a memory holds, how often rows are drawn, how wrong the network was, how the episodes ended"
+    """The steps that a memory holds, how often rows are drawn, how wrong the network was, how the episodes ended
+    - `experience_replay`: A memory, or the callback or learner that has one and counts its draws"""
     er,times = _memory_and_draws(experience_replay)
     panels = [_held_panel(er)]
     if len(times)>=len(er): panels.append(_draws_panel(er, times))
@@ -152,6 +165,7 @@ def plot_summary(
                              margin=dict(l=60, r=20, t=60, b=50))
 
 # %% ../../nbs/06b_memory.explore.ipynb #1670e6df
+
 def _bars(x, y, marker=None, **kwargs):
     return go.Bar(x=x, y=y, marker=dict(color=_blue, line=dict(width=0))|(marker or {}), **kwargs)
 def _middle(edges): return (edges[1:]+edges[:-1])/2
@@ -185,6 +199,7 @@ def _draws_panel(er, times):
             'How often rows were drawn','steps ago','times drawn, mean')
 
 # %% ../../nbs/06b_memory.explore.ipynb #6b000002
+
 def _errors_panel(er):
     td = er.memory['td_error'][:,0].double().abs().cpu().numpy()
     td = td[np.isfinite(td)]
@@ -232,7 +247,11 @@ def figures_to_html(
     about:str='', # A paragraph under the title
     facts:dict=None, # A table below that
 )->Page:
-    "One page with all `figs`, their animations in step"
+    """One page with all `figs`, their animations in step
+    - `figs`: Plotly figures
+    - `title`: Of the page
+    - `about`: A paragraph under the title
+    - `facts`: A table below that"""
     config = dict(responsive=True, displaylogo=False, showSendToCloud=False)
     divs = [pio.to_html(o, include_plotlyjs=False, full_html=False, auto_play=False, config=config) for o in figs]
     rows = ''.join(f'<tr><th scope="row">{escape(k)}</th><td>{escape(v)}</td></tr>' for k,v in (facts or {}).items())
@@ -371,7 +390,11 @@ def replay_report(
     title:str=None, # By default the kind of memory and its size
     more=(), # Figures to show first
 )->Path:
-    "Write a page with pictures of the memory, which needs no network, to `path`"
+    """Write a page with pictures of the memory, which needs no network, to `path`
+    - `experience_replay`: A memory, or the callback or learner that has one
+    - `path`: File for the page
+    - `title`: By default the kind of memory and its size
+    - `more`: Figures to show first"""
     er,times = _memory_and_draws(experience_replay)
     image = er.memory.get('image')
     pictures = isinstance(image, torch.Tensor) and (image.ndim==3 or image.ndim==4 and image.shape[-1] in (3,4))
@@ -440,7 +463,10 @@ def plot_images(
     column:str='image', # `(n,H,W,C)`, `(n,H,W)`, with colours first `(n,3,H,W)`, or stacks `(n,k,H,W)`
     most:int=500, # Frames; a longer memory shows rows at even distances
 )->go.Figure:
-    "The images of the memory as an animation"
+    """The images of the memory as an animation
+    - `experience_replay`: A memory with a column of images, or the callback or learner that has it
+    - `column`: `(n,H,W,C)`, `(n,H,W)`, with colours first `(n,3,H,W)`, or stacks `(n,k,H,W)`
+    - `most`: Frames; a longer memory shows rows at even distances"""
     er,_ = _memory_and_draws(experience_replay)
     rows = frame_rows(len(er), most)
     names,settings = get_steps(len(rows))

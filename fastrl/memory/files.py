@@ -35,7 +35,10 @@ def blocks(
     t:Tensor, # With a first axis
     spans=None, # Rows as pairs `(first, stop)`; all by default
 ): # -> iterator of arrays
-    "The bytes of `t`'s rows in order, a few megabytes at a time"
+    """The bytes of `t`'s rows in order, a few megabytes at a time
+    - `t`: With a first axis
+    - `spans`: Rows as pairs `(first, stop)`; all by default
+    - returns: iterator of arrays"""
     size = t[:1].nbytes
     if not size: return
     for first,stop in [(0, len(t))] if spans is None else spans:
@@ -118,7 +121,8 @@ def _finish(h, tail):
 def xxh64(
     data, # Bytes, or an array of them
 )->int:
-    "The checksum XXH64 of `data`, as other tools give it"
+    """The checksum XXH64 of `data`, as other tools give it
+    - `data`: Bytes, or an array of them"""
     a = np.frombuffer(data, np.uint8) if len(data) else np.zeros(0, np.uint8)
     a = np.require(a, requirements=['A','W']) # compiled once, for arrays that can be written
     n = len(a)//32*32
@@ -173,7 +177,11 @@ def write_tensors(
     columns:dict, # Tensors by name; or the dtype, the shape and the blocks of bytes of each
     meta:dict=None, # Strings about the file, for other tools
 )->dict: # Its name, size and checksum
-    "Write a safetensors file; `put_file` sees it through to the disk"
+    """Write a safetensors file; `put_file` sees it through to the disk
+    - `path`: A new file
+    - `columns`: Tensors by name; or the dtype, the shape and the blocks of bytes of each
+    - `meta`: Strings about the file, for other tools
+    - returns: Its name, size and checksum"""
     columns = {k: (v.dtype, v.shape, blocks(v.detach().reshape(-1))) if isinstance(v, Tensor) else v
                for k,v in columns.items()}
     columns = dict(sorted(columns.items(), key=lambda o: -o[1][0].itemsize)) # aligned to their elements' size
@@ -188,7 +196,8 @@ def write_tensors(
 def checksum(
     columns:dict, # Tensors by name
 )->int:
-    "One number for the names and bytes of all `columns`, in the order of their names"
+    """One number for the names and bytes of all `columns`, in the order of their names
+    - `columns`: Tensors by name"""
     crc = 0
     for k in sorted(columns):
         crc = zlib.crc32(k.encode(), crc)
@@ -214,7 +223,10 @@ def read_tensors(
     path, # A safetensors file
     mapped:bool=True, # Share the file's pages? Should it become shorter, the next access ends the program
 )->dict: # Tensors; what you write to them stays with you
-    "The tensors of a safetensors file by name"
+    """The tensors of a safetensors file by name
+    - `path`: A safetensors file
+    - `mapped`: Share the file's pages? Should it become shorter, the next access ends the program
+    - returns: Tensors; what you write to them stays with you"""
     with _damaged(path), open(path, 'rb') as f:
         places = _places_in(f)
         f.seek(0)
@@ -243,7 +255,9 @@ def _places_in(f):
 def read_meta(
     path, # A safetensors file
 )->dict: # Strings by name
-    "The strings that `write_tensors` wrote into the header as `meta`"
+    """The strings that `write_tensors` wrote into the header as `meta`
+    - `path`: A safetensors file
+    - returns: Strings by name"""
     with _damaged(path), open(path, 'rb') as f:
         meta = _head_in(f)[0].get('__metadata__') or {}
         if not isinstance(meta, dict) or not all(isinstance(o, str) for o in meta.values()):
@@ -255,7 +269,10 @@ def as_dtype(
     col:Tensor, # From `read_tensors`
     dtype:torch.dtype, # Of the column that was written
 )->Tensor: # A view
-    "The column that was written, also where the file holds its bytes"
+    """The column that was written, also where the file holds its bytes
+    - `col`: From `read_tensors`
+    - `dtype`: Of the column that was written
+    - returns: A view"""
     return col if col.dtype==dtype else col.view(dtype)[...,0]
 
 # %% ../../nbs/03b_memory.files.ipynb #d05a9aaa
@@ -264,7 +281,11 @@ def scan_tensors(
     use=None, # `use(name, row, rows)` is called by several threads, with some rows at a time; `row` numbers the first
     kind:str='xxh64', # Of the checksum; `'crc'` is that of older files, which takes one thread
 ): # -> the checksum, as `write_tensors` gave it
-    "Read a file once: compute its checksum, and use its rows on the way"
+    """Read a file once: compute its checksum, and use its rows on the way
+    - `path`: A safetensors file
+    - `use`: `use(name, row, rows)` is called by several threads, with some rows at a time; `row` numbers the first
+    - `kind`: Of the checksum; `'crc'` is that of older files, which takes one thread
+    - returns: the checksum, as `write_tensors` gave it"""
     n = max(1, -(-(size := os.path.getsize(path))//_block))
     with _damaged(path), open(path, 'rb') as f: cols = _places_in(f) if use else {}
     most = max((_row_bytes(*o) for o in cols.values()), default=0)
@@ -283,6 +304,7 @@ def scan_tensors(
     return int(sums[-1]) if kind=='crc' else _sum_of(sums)
 
 # %% ../../nbs/03b_memory.files.ipynb #2e96a37e
+
 def _cpus(): return len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else os.cpu_count() or 1
 
 def _row_bytes(dtype, shape, begin, end): return (end-begin)//shape[0] if shape and shape[0] else 0
@@ -312,7 +334,11 @@ def freeze(
     tensors:dict, # Receives the tensors, under new names
     path:str='it', # The name of `o` in an error
 ): # -> data for JSON
-    "`o` with a name in the place of each tensor"
+    """`o` with a name in the place of each tensor
+    - `o`: Dicts, lists and tuples of tensors, arrays, numbers, strings and None
+    - `tensors`: Receives the tensors, under new names
+    - `path`: The name of `o` in an error
+    - returns: data for JSON"""
     if isinstance(o, np.generic): o = o.item()
     if o is None or isinstance(o, (bool, int, float, str)): return o
     if isinstance(o, (Tensor, np.ndarray)):
@@ -337,7 +363,9 @@ def thaw(
     o, # From `freeze`
     tensors:dict, # By name; each is used once
 ):
-    "Undo `freeze`, with tensors of its own"
+    """Undo `freeze`, with tensors of its own
+    - `o`: From `freeze`
+    - `tensors`: By name; each is used once"""
     if isinstance(o, list): return [thaw(v, tensors) for v in o]
     if not isinstance(o, dict): return o
     if 'dict' in o: return {thaw(k, tensors): thaw(v, tensors) for k,v in o['dict']}
@@ -350,7 +378,8 @@ def thaw(
 def sync(
     path, # A file or a folder
 ):
-    "Wait until a file, or the file names in a folder, are on the disk"
+    """Wait until a file, or the file names in a folder, are on the disk
+    - `path`: A file or a folder"""
     if (folder := os.path.isdir(path)) and os.name=='nt': return # Windows opens no folders
     fd = os.open(path, os.O_RDONLY if folder else os.O_RDWR)
     try: os.fsync(fd)
@@ -364,7 +393,9 @@ def put_file(
     write, # Text, bytes, or the `Path` of a file to copy; or called with the path of a new file, to open in mode `'xb'`
     others=(), # New files in its folder that have to be on the disk before it gets its name
 ):
-    "Write a file and put it in the place of `path`, in one step, once it is on the disk"
+    """Write a file and put it in the place of `path`, in one step, once it is on the disk
+    - `write`: Text, bytes, or the `Path` of a file to copy; or called with the path of a new file, to open in mode `'xb'`
+    - `others`: New files in its folder that have to be on the disk before it gets its name"""
     if path.exists() and not path.is_file(): # root could replace `/dev/null`
         raise FileExistsError(f'{path} is no file, but a folder or a device, and stays: name another')
     new = path.with_name(f'{path.name}.{os.getpid()}.{secrets.token_hex(8)}.new') # one per writer
@@ -393,7 +424,10 @@ def put_twice(
     path, # A file anywhere
     put, # Called with a path, to put the file there
 ):
-    "Put a file at `path`, and keep the latest one of each path in `folder`"
+    """Put a file at `path`, and keep the latest one of each path in `folder`
+    - `folder`: Of the caller; without one, or once it is gone, only `path` is written
+    - `path`: A file anywhere
+    - `put`: Called with a path, to put the file there"""
     path = Path(path).absolute()
     if not folder or not Path(folder).is_dir(): return put(path)
     at = Path(folder)/hashlib.sha256(os.fsencode(path)).hexdigest()[:16]/path.name
@@ -411,6 +445,8 @@ class FileLock:
         wait=False, # Wait for it? Otherwise a lock that is taken is an error
         alone=False, # Does it end with this process, although processes that it forked run on?
     ):
+        """- `wait`: Wait for it? Otherwise a lock that is taken is an error
+        - `alone`: Does it end with this process, although processes that it forked run on?"""
         self._held,self._process,self._of,self.alone = [],os.getpid(),None,alone
         if fcntl is None: return
         weakref.finalize(self, _let_go, self._held, self._process)
@@ -475,7 +511,8 @@ def leave_locks():
 def put_files(
     writes:dict, # By path, all in one folder: what `put_file` takes
 ):
-    "Write several files and put all of them in their places at one moment, once they are on the disk"
+    """Write several files and put all of them in their places at one moment, once they are on the disk
+    - `writes`: By path, all in one folder: what `put_file` takes"""
     paths = [Path(o) for o in writes]
     at = paths[0].with_name(f'.{paths[0].name}.files')
     with _only_writer(at):

@@ -31,6 +31,9 @@ class Folds:
         n:int, # At most so many steps
         gamma:float|str, # What a reward one step later is worth: a number, or the name of a column
     ):
+        """- `walk`: Says which row follows which
+        - `n`: At most so many steps
+        - `gamma`: What a reward one step later is worth: a number, or the name of a column"""
         self.walk,self.n,self.gamma = walk,n,gamma if isinstance(gamma, str) else float(gamma)
         self.seen = None # views of the rows, kept from draw to draw
 
@@ -40,7 +43,8 @@ class Folds:
 def folds_of(
     memory, # Has a `walk`, `n_step` and `gamma`
 )->Folds:
-    "How a memory reads rows with `n_step`, kept from draw to draw"
+    """How a memory reads rows with `n_step`, kept from draw to draw
+    - `memory`: Has a `walk`, `n_step` and `gamma`"""
     f = getattr(memory, 'folds', None)
     if f is None or f.walk is not memory.walk or f.n!=memory.n_step or f.gamma!=memory.gamma:
         f = memory.folds = Folds(memory.walk, memory.n_step, memory.gamma)
@@ -87,7 +91,10 @@ def __call__(self:Folds,
     idxs:Tensor, # `(bs,)`
 ): # -> the rows, packed or as a list of columns,
    #    and the columns `n_steps`, `discount`, and if need be `reward`
-    "The rows `idxs`, folded"
+    """The rows `idxs`, folded
+    - `ring`: Whose rows they are
+    - `idxs`: `(bs,)`
+    - returns: the rows, packed or as a list of columns, and the columns `n_steps`, `discount`, and if need be `reward`"""
     if idxs.ndim!=1:
         raise ValueError(f'`idxs` should be single rows of shape (bs,), got {tuple(idxs.shape)}: '
                          'sequences are not folded')
@@ -116,7 +123,9 @@ def _short(self:Folds, ring):
 def outcome_of(
     fields, # Of a row
 )->set: # Names
-    "The columns that a folded row has from its last step: flags, and what a step led to, as `next_obs` beside `obs`"
+    """The columns that a folded row has from its last step: flags, and what a step led to, as `next_obs` beside `obs`
+    - `fields`: Of a row
+    - returns: Names"""
     names = {f.path[0] for f in fields}
     return names&{'next_state','terminated','truncated','done', *(follower(o, names) for o in names)}
 
@@ -169,7 +178,9 @@ def _by_column(self:Folds, ring, idxs):
 def there(self:Folds,
     ring:Ring, # On a device
 ): # -> what the reading depends on, the tensors that it sees, and `f(idxs)` → as a call
-    "A call as work that can be `recorded`"
+    """A call as work that can be `recorded`
+    - `ring`: On a device
+    - returns: what the reading depends on, the tensors that it sees, and `f(idxs)` → as a call"""
     packed,nxt,columns = ring.place.packed,self.walk.next_there(ring),ring.place.columns
     if self.seen is None or self.seen[0] is not packed:
         self.seen = packed,sent(from_numpy(_outcome_mask(ring, self.gamma)), ring.device),reward_of(ring)
@@ -186,6 +197,7 @@ def _as_columns(f, steps, total, discount):
     return dict(reward=total.to(kind).view(-1, *f.shape), n_steps=steps, discount=discount.view(-1, *form))
 
 # %% ../../nbs/02ac_memory.folds.ipynb #2d64d7d9
+
 @compiled
 def _pick_folded(nxt, reward, gammas, start, rows, mask, n, key, first, k, stored, slots, base, total):
     idxs,serials = pick_evenly(key, first, k, stored, slots, base, total)
@@ -198,7 +210,11 @@ def evenly(self:Folds,
     k:int, # How many rows
 ): # -> row numbers, packed rows, and the columns `n_steps`, `discount` and `serial`;
    #    `None` if there are no rows, or too long ones
-    "Rows drawn evenly and folded"
+    """Rows drawn evenly and folded
+    - `ring`: Whose rows they are
+    - `at`: Of the random numbers, the stream and the place of the first one
+    - `k`: How many rows
+    - returns: row numbers, packed rows, and the columns `n_steps`, `discount` and `serial`; `None` if there are no rows, or too long ones"""
     counts = stored,*_ = ring.serials.counts()
     if not stored or not (short := self._short(ring)): return
     idxs,serials,rows,steps,discount = _pick_folded(self.walk.nxt, *short, self.n, *at, k, *counts)
@@ -206,6 +222,7 @@ def evenly(self:Folds,
     return from_numpy(idxs),rows,cols
 
 # %% ../../nbs/02ac_memory.folds.ipynb #e4c6e757
+
 @compiled
 def _throw_folded(sums, starts, key, first, bs, betas, least, nxt, reward, gammas, start, rows, mask, n,
                   stored, slots, base, total):
@@ -218,7 +235,9 @@ def _throw_folded(sums, starts, key, first, bs, betas, least, nxt, reward, gamma
 def by_priority(self:Folds,
     ring:Ring, # Whose rows they are
 ): # -> `f(tree, key, first, bs, betas, least)` → as `SumTree.throw_rows`, with folded rows; `None` if rows are too long
-    "What draws rows by priority and folds them"
+    """What draws rows by priority and folds them
+    - `ring`: Whose rows they are
+    - returns: `f(tree, key, first, bs, betas, least)` → as `SumTree.throw_rows`, with folded rows; `None` if rows are too long"""
     if not (short := self._short(ring)): return
     def throw(tree, key, first, bs, betas, least):
         at,how = (key,first,bs,np.array(betas),least),(self.walk.nxt,*short,self.n)

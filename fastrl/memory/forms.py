@@ -47,7 +47,9 @@ _leaf_forms = {} # forms of what is no container, by type and dtype
 def form_of(
     v, # Anything
 ): # -> a string, or a tuple of forms
-    "What `v` is, apart from its numbers"
+    """What `v` is, apart from its numbers
+    - `v`: Anything
+    - returns: a string, or a tuple of forms"""
     if (res := _leaf_forms.get(key := (type(v), getattr(v, 'dtype', None)))) is not None: return res
     if isinstance(v, dict):
         parts = [(k, form_of(o)) for k,o in v.items()]
@@ -65,11 +67,13 @@ def form_of(
 def has_numbers(
     form, # From `form_of`
 )->bool:
-    "Has a value of this form numbers in columns?"
+    """Has a value of this form numbers in columns?
+    - `form`: From `form_of`"""
     if isinstance(form, str): return form!='text'
     return any(has_numbers(o) for o in (dict(form[1:]).values() if form[0]=='dict' else form[1:]))
 
 # %% ../../nbs/05j_memory.forms.ipynb #3a110075
+
 def _leaf_form(v):
     if isinstance(v, Tensor): return 'text' if v.layout!=torch.strided else f'tensor {str(v.dtype).split(".")[-1]}'
     for t,kind in ((np.ndarray,'array'), (np.generic,'number')):
@@ -80,6 +84,7 @@ def _torch_has(dtype): return dtype.kind in 'biu' or (dtype.kind, dtype.itemsize
 _float_sizes = [('f',2), ('f',4), ('f',8), ('c',8), ('c',16)]
 
 # %% ../../nbs/05j_memory.forms.ipynb #300c6a8f
+
 def _list_form(v):
     types = [*_types_in(v)]
     try: dtype,ndim = (a := np.asarray(v)).dtype,a.ndim
@@ -100,7 +105,11 @@ def values_of(
     path:tuple, # Where the values stand in `cols`
     n:int, # How many there are
 )->list:
-    "The `n` values at `path`, with the types that they had"
+    """The `n` values at `path`, with the types that they had
+    - `form`: From `form_of`
+    - `cols`: Columns by path
+    - `path`: Where the values stand in `cols`
+    - `n`: How many there are"""
     if isinstance(form, str): return _leaf_values(form, cols[path])
     kind,*parts = form
     if not parts: return [{} if kind=='dict' else () for _ in range(n)]
@@ -132,7 +141,9 @@ experience_fields = ('state','action','reward','next_state','done')
 def experience_form(
     e, # Anything with the five fields
 )->tuple: # A form for each field
-    "The forms of an experience, in the order of `experience_fields`"
+    """The forms of an experience, in the order of `experience_fields`
+    - `e`: Anything with the five fields
+    - returns: A form for each field"""
     try: forms = [form_of(getattr(e, k)) for k in experience_fields]
     except AttributeError:
         raise ValueError(f'an experience should have {", ".join(experience_fields)} and info, got {e!r:.60}: make one '
@@ -152,14 +163,17 @@ def _forms_of(vs):
 def text_fields(
     form:tuple, # From `experience_form`
 )->list:
-    "The fields that are kept as text"
+    """The fields that are kept as text
+    - `form`: From `experience_form`"""
     return [k for k,o in zip(experience_fields, form) if o=='text'] if 'text' in form else []
 
 # %% ../../nbs/05j_memory.forms.ipynb #13c0a1fc
 def kinds_of(
     form:tuple, # From `experience_form`
 )->dict: # Strings by path
-    "What each leaf of an experience is that has numbers in columns"
+    """What each leaf of an experience is that has numbers in columns
+    - `form`: From `experience_form`
+    - returns: Strings by path"""
     return {p: f for k,o in zip(experience_fields, form, strict=True) for p,f in _leaf_kinds(o, (k,)).items()}
 
 def _leaf_kinds(form, path):
@@ -194,6 +208,7 @@ def _tensor_json(t):
 def _b64(raw): return base64.b64encode(raw).decode()
 
 # %% ../../nbs/05j_memory.forms.ipynb #64b7a88b
+
 def _items(o): return [[_as_json(v) for v in o]]
 
 _jsons = [(Tensor,'tensor',_tensor_json), (np.ndarray,'array',_array_json), (np.generic,'number',_array_json),
@@ -220,7 +235,9 @@ def to_text(
     o, # Numbers, strings, `None`, arrays, tensors, or lists, tuples and dicts of them
     name:str, # What errors call it
 )->str:
-    "What is kept of `o`"
+    """What is kept of `o`
+    - `o`: Numbers, strings, `None`, arrays, tensors, or lists, tuples and dicts of them
+    - `name`: What errors call it"""
     try: return _encode(_as_json(o))
     except (TypeError, ValueError, RecursionError) as e:
         raise ValueError(f'`{name}` should be plain data: numbers, strings, arrays, tensors, or lists, tuples and '
@@ -229,7 +246,8 @@ def to_text(
 def from_text(
     text:str, # From `to_text`
 ):
-    "The object that was kept as `text`"
+    """The object that was kept as `text`
+    - `text`: From `to_text`"""
     return _decode(text)
 
 _encode,_decode = json.JSONEncoder().encode,json.JSONDecoder(object_hook=_of_json).decode
@@ -239,7 +257,9 @@ def row_text(
     info:dict, # Or None
     fields:dict=None, # Those that are kept as text
 )->str:
-    "What is kept beside the columns of a row"
+    """What is kept beside the columns of a row
+    - `info`: Or None
+    - `fields`: Those that are kept as text"""
     if info is not None and not isinstance(info, dict):
         raise ValueError(f'`info` should be a dict or None, got {type(info).__name__}')
     if fields:
@@ -253,7 +273,9 @@ def row_text(
 def of_row(
     text:str, # From `row_text`
 )->tuple: # `info` and the fields
-    "What was kept beside the columns of a row"
+    """What was kept beside the columns of a row
+    - `text`: From `row_text`
+    - returns: `info` and the fields"""
     if text=='{}' or not text: return ({} if text else None),{}
     return res if isinstance(res := from_text(text), list) else (res,{})
 
@@ -275,7 +297,8 @@ def as_wide(
     v:Tensor,
     dtype:torch.dtype,
 )->Tensor:
-    "`v` as `dtype`, if it loses nothing"
+    """`v` as `dtype`, if it loses nothing
+    - `path`: Names the column in an error"""
     if v.dtype==dtype: return v
     res = v.to(dtype)
     if not v.is_floating_point() and not v.is_complex() and not (res.to(v.dtype)==v).all():
@@ -289,14 +312,18 @@ def fit_fields(
     cols:dict, # Columns of `n` rows, by path
     n:int,
 )->dict: # A column for each of `into`; zeros where these rows have none
-    "`cols` in the dtypes of a store"
+    """`cols` in the dtypes of a store
+    - `into`: The store's columns, by path
+    - `cols`: Columns of `n` rows, by path
+    - returns: A column for each of `into`; zeros where these rows have none"""
     return {p: as_wide(p, cols[p], v.dtype) if p in cols else torch.zeros(n, *v.shape[1:], dtype=v.dtype, device='cpu')
             for p,v in into.items()}
 
 def has_large(
     e, # An `Experience`
 )->bool:
-    "Has `e` a whole number that a column of floats may not hold exactly?"
+    """Has `e` a whole number that a column of floats may not hold exactly?
+    - `e`: An `Experience`"""
     return any(_is_large(v) for k in experience_fields for _,v in leaves(getattr(e, k)))
 
 def _is_large(v):
@@ -370,7 +397,10 @@ def columns_of(
     experiences, # A list of them
     stored:dict=None, # Columns by path that have the shapes to fit, if there are some
 )->tuple: # Columns by path, forms, texts of the rows
-    "Experiences as columns"
+    """Experiences as columns
+    - `experiences`: A list of them
+    - `stored`: Columns by path that have the shapes to fit, if there are some
+    - returns: Columns by path, forms, texts of the rows"""
     es = list(experiences)
     try: values = {k: [getattr(e, k) for e in es] for k in experience_fields}
     except AttributeError: values = [experience_form(e) for e in es] # says what is missing
@@ -380,7 +410,10 @@ def columns_of_values(
     values:dict, # Of each field, in lists or arrays; perhaps with `info`
     stored:dict=None, # As `columns_of` takes it
 )->tuple: # As `columns_of`
-    "The values of experiences as columns"
+    """The values of experiences as columns
+    - `values`: Of each field, in lists or arrays; perhaps with `info`
+    - `stored`: As `columns_of` takes it
+    - returns: As `columns_of`"""
     n,stored,cols,parts = len(values['state']),stored or {},{},[]
     if not n: return {},[],[]
     for k in experience_fields:
@@ -399,7 +432,8 @@ def columns_of_values(
 def ends(
     done, # Of an experience
 )->bool:
-    "Does its episode end here?"
+    """Does its episode end here?
+    - `done`: Of an experience"""
     if done is None or type(done) is bool: return bool(done)
     flat = done.reshape(-1).tolist() if hasattr(done, 'reshape') else [done]
     if len(flat)==1 and isinstance(flat[0], (bool,int,float)): return bool(flat[0])
@@ -409,7 +443,9 @@ def ends(
 def columns_of_batch(
     batch:dict, # A column for each field, nested as experiences are, perhaps with a list `info`
 )->tuple: # As `columns_of`
-    "A dict of columns, as `columns_of` gives them"
+    """A dict of columns, as `columns_of` gives them
+    - `batch`: A column for each field, nested as experiences are, perhaps with a list `info`
+    - returns: As `columns_of`"""
     batch,info = {k: v for k,v in batch.items() if k!='info'},batch.get('info')
     if set(batch)!=set(experience_fields):
         raise ValueError(f'columns should be {list(experience_fields)}, and perhaps `info`; got {list(batch)}')
@@ -433,7 +469,10 @@ def experiences_of(
     forms:list, # From `experience_form`
     texts:list, # From `row_text`, one per row
 )->list:
-    "The experiences that `columns_of` took apart"
+    """The experiences that `columns_of` took apart
+    - `cols`: Columns by path; `('form',)` numbers the form of each row
+    - `forms`: From `experience_form`
+    - `texts`: From `row_text`, one per row"""
     if not texts: return []
     res,of = [None]*len(texts),cols['form',].numpy()
     for i in np.unique(of): # usually there is one
@@ -449,7 +488,8 @@ def experiences_of(
 def field_columns(
     cols:dict, # Columns by path
 )->dict:
-    "The columns of the five fields, without those beside them"
+    """The columns of the five fields, without those beside them
+    - `cols`: Columns by path"""
     return {p: v for p,v in cols.items() if p[0] in experience_fields}
 
 # %% ../../nbs/05j_memory.forms.ipynb #30a3d6b4
@@ -458,7 +498,11 @@ def wider_fields(
     cols:dict, # Columns of the five by path
     who:str, # Whose columns these are, for an error
 )->dict: # By path
-    "The fields that hold what is stored and `cols`, or a `ValueError` that names what does not fit"
+    """The fields that hold what is stored and `cols`, or a `ValueError` that names what does not fit
+    - `have`: Fields of the five that are stored
+    - `cols`: Columns of the five by path
+    - `who`: Whose columns these are, for an error
+    - returns: By path"""
     want,have = {p: Field(p, tuple(t.shape[1:]), t.dtype) for p,t in cols.items()},{f.path: f for f in have}
     for k in experience_fields:
         ours,theirs = ({p: f for p,f in o.items() if p[0]==k} for o in (have, want))

@@ -40,6 +40,15 @@ class FrameRing(Ring):
         margin=.05, # Room for more frames than rows, as `frames_when_full` takes it
         about:dict=None, # As `Ring` takes it
     ):
+        """- `capacity`: The most rows it holds
+        - `schema`: `{name: (shape, dtype)}`, with stacks or single frames; without it the first row decides
+        - `device`: Where rows and frames live
+        - `shared`: In shared memory, where other processes see the same rows?
+        - `path`: A file to live in; the frames live beside it, in `<path>.frames`
+        - `stack`: Frames in a state; 0: it is one frame, and no stack
+        - `pad`: Before the first frame of an episode: `'repeat'` that frame, or `'zeros'`
+        - `margin`: Room for more frames than rows, as `frames_when_full` takes it
+        - `about`: As `Ring` takes it"""
         self.flat = not whole_number('frame_stack', stack, 0)
         self.stack,self.pad = stack or 1,pad
         if pad not in ('repeat','zeros'): raise ValueError(f"`frame_pad` should be 'repeat' or 'zeros', got {pad!r}")
@@ -74,14 +83,18 @@ def extend(self:FrameRing,
     strict:bool=True, # Is a stack an error that neither continues the last one nor looks like a first one?
     anew=(), # Rows of `batch` that continue nothing before them, nor does any behind them
 ):
-    "Write the rows of `batch`, in order"
+    """Write the rows of `batch`, in order
+    - `batch`: Columns that share their first axis, like a `BD`; states are stacks or single frames
+    - `strict`: Is a stack an error that neither continues the last one nor looks like a first one?
+    - `anew`: Rows of `batch` that continue nothing before them, nor does any behind them"""
     if len(anew) or not (isinstance(batch, dict) and add_steps(self, batch)): self._store(batch, False, strict, anew)
 
 @patch
 def add(self:FrameRing,
     **row # The fields of one step
 ):
-    "Write one row"
+    """Write one row
+    - `**row`: The fields of one step"""
     if not self._add_next(row): self._store({k: v for k,v in row.items() if v is not None}, True, True)
 
 # %% ../../nbs/03a_memory.frames.ipynb #3ce44a74
@@ -218,7 +231,10 @@ def add_steps(
     batch:dict, # As `alike_arrays` takes them
     replay=False,
 )->bool: # Were they added? If not, nothing has changed
-    "Add rows in the short way"
+    """Add rows in the short way
+    - `ring`: Of frames, or as `add_alike` takes it
+    - `batch`: As `alike_arrays` takes them
+    - returns: Were they added? If not, nothing has changed"""
     if not isinstance(ring, FrameRing): return add_alike(ring, batch, replay)
     with locked(ring):
         if not (usual := ring._usual()): return False
@@ -244,7 +260,9 @@ def reset(self:FrameRing,
     stop:int=None,
     before:int=None, # Forget only the rows below this serial number
 ):
-    "Forget all rows and their frames"
+    """Forget all rows and their frames
+    - `first`: As `Ring.reset` takes them
+    - `before`: Forget only the rows below this serial number"""
     with locked(self): # a thread that adds a row meanwhile would store its frames in a pool that then forgets them
         if before is not None: self._before = max(self._before, min(before, self.total))
         Ring.reset(self, first, stop, before)
@@ -387,7 +405,9 @@ def draw(self:FrameRing,
     read=None,
     n_batches:int=None,
 ): # -> (BD, row numbers), or `Batches` of them
-    "The batch that `sampler` chooses, with its stacks"
+    """The batch that `sampler` chooses, with its stacks
+    - `sampler`: As `Ring.draw` takes them
+    - returns: (BD, row numbers), or `Batches` of them"""
     fields,S = self.pool.fields,self.shown
     here = n_batches is None and device is None and fields and [f.path for f in fields]==[('frame',)]
     def with_frames(_, idxs): return self._read(read, idxs)
@@ -413,7 +433,9 @@ def gather(self:FrameRing,
     idxs:Tensor, # Row numbers, known to be stored
     device=None, # Where the batch should be
 )->BD:
-    "Rows by number, with their stacks"
+    """Rows by number, with their stacks
+    - `idxs`: Row numbers, known to be stored
+    - `device`: Where the batch should be"""
     flat = idxs.reshape(-1)
     while True:
         with locked(self):
@@ -468,7 +490,10 @@ def copy_rows(self:FrameRing,
     idxs:Tensor, # Row numbers there, in the order in which they are written here
     **columns # Columns that should have other values here
 ):
-    "Write rows of `source`, with their frames"
+    """Write rows of `source`, with their frames
+    - `source`: Another one, with the same frames
+    - `idxs`: Row numbers there, in the order in which they are written here
+    - `**columns`: Columns that should have other values here"""
     with locked(source), locked(self):
         rows,S,P = {**Ring.gather(source, idxs.to(source.device)), **columns},self.stack,self.pool.capacity
         self._check_alike(source, rows)
@@ -507,7 +532,10 @@ def room_for(self:FrameRing,
     strict:bool=True, # As `extend` takes it
     anew=(), # As `extend` takes them
 )->int:
-    "How many rows of `batch` fit without one that is stored being lost"
+    """How many rows of `batch` fit without one that is stored being lost
+    - `batch`: Columns that share their first axis
+    - `strict`: As `extend` takes it
+    - `anew`: As `extend` takes them"""
     with locked(self):
         steps,said = self._parse(batch, False)
         self._look()
@@ -530,7 +558,9 @@ def state_dict(self:FrameRing)->dict:
 def forget_without(self:FrameRing,
     lacks:np.ndarray, # By slot of the pool: is there no frame?
 )->int: # How many
-    "Forget the rows that need one of these frames, and those before them"
+    """Forget the rows that need one of these frames, and those before them
+    - `lacks`: By slot of the pool: is there no frame?
+    - returns: How many"""
     if not self.n_held: return 0
     named,n,held = self.pool.fields[0].path[1:],self.n_held,self.held
     slots = torch.cat([self.place.columns[k, *named][held] for k in ('state','next_state')], 1).cpu().numpy()
@@ -545,7 +575,8 @@ def forget_without(self:FrameRing,
 def load_state_dict(self:FrameRing,
     state:dict, # From `state_dict` of a ring with the same rows
 ):
-    "The next rows continue what they continued there"
+    """The next rows continue what they continued there
+    - `state`: From `state_dict` of a ring with the same rows"""
     if not state: return
     S,parts = self.stack,[np.ascontiguousarray(o) for o in state['frames']]
     self._look()

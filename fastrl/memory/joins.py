@@ -26,7 +26,12 @@ def join_rows(
     first:int, # The serial number of the first copy
     before:Seams, # `ring.seams` from before they were written
 ):
-    "Join the copies in `ring` as the originals are joined in `source`"
+    """Join the copies in `ring` as the originals are joined in `source`
+    - `ring`: Has the copies, from serial number `first` on
+    - `source`: Has the originals
+    - `idxs`: Their row numbers, in the order of the copies
+    - `first`: The serial number of the first copy
+    - `before`: `ring.seams` from before they were written"""
     there,n,was,seams = source.serial(idxs).cpu().numpy(),len(idxs),source.seams,ring.seams
     apart = 1+np.flatnonzero(np.diff(there)!=1)
     marks = np.array([0, *(1+np.flatnonzero(np.isin(there[1:], [*was.cuts, *was.gaps])))])
@@ -88,7 +93,8 @@ def holding(
     a:Ring,
     b:Ring, # Another one, or the same
 ):
-    "Hold both rings, in an order in which no two threads wait for each other"
+    """Hold both rings, in an order in which no two threads wait for each other
+    - `b`: Another one, or the same"""
     first,second = sorted((a, b), key=id)
     with locked(first),locked(second): yield
 
@@ -100,7 +106,12 @@ def copy_joined(
     write, # `write()` adds the copies to `ring`, or the first of them
     go_on=False, # May rows that are added later follow them?
 ):
-    "Write copies of rows, and join them as they were"
+    """Write copies of rows, and join them as they were
+    - `ring`: Gets the copies
+    - `source`: Has the originals
+    - `idxs`: Their row numbers
+    - `write`: `write()` adds the copies to `ring`, or the first of them
+    - `go_on`: May rows that are added later follow them?"""
     first,before = ring.total,ring.seams
     def join():
         ring.serials.look() # Ctrl-C may have come right after they were counted
@@ -121,7 +132,10 @@ def breaks_in(
     source:Ring, # Has the originals
     idxs, # Their row numbers, in the order of the copies
 ): # -> array of positions in `idxs`
-    "Where copies follow nothing before them: after a cut, or where rows between them are left out"
+    """Where copies follow nothing before them: after a cut, or where rows between them are left out
+    - `source`: Has the originals
+    - `idxs`: Their row numbers, in the order of the copies
+    - returns: array of positions in `idxs`"""
     there,was = source.serial(idxs).cpu().numpy().reshape(-1),source.seams
     marked = np.isin(there, [*was.cuts, *was.gaps])|(there<=was.lone)
     return np.flatnonzero(marked|(np.diff(there, prepend=there[:1])!=1))
@@ -130,7 +144,8 @@ def breaks_in(
 def oldest_first(
     ring:Ring,
 ): # -> row numbers, a tensor
-    "The rows that are stored, without any that are half written"
+    """The rows that are stored, without any that are half written
+    - returns: row numbers, a tensor"""
     i = ring.seams.slots_of(torch.arange(ring.total-len(ring), ring.total, device='cpu'), ring.capacity)
     return i[ring.holds(i)]
 
@@ -140,7 +155,10 @@ def copy_held(
     name, # `name()` gives numbers of rows that are stored, or raises
     copy, # `copy(idxs)` copies these rows; a mask leaves rows out of the result
 ):
-    "A copy of rows, without those that another process has overwritten meanwhile"
+    """A copy of rows, without those that another process has overwritten meanwhile
+    - `ring`: Another process may write to it
+    - `name`: `name()` gives numbers of rows that are stored, or raises
+    - `copy`: `copy(idxs)` copies these rows; a mask leaves rows out of the result"""
     with locked(ring):
         if not ring.place.others: return copy(name())
         for tries in count():

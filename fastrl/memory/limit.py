@@ -24,6 +24,9 @@ class RateLimiter:
         min_size_to_sample:int=1, # Rows before the first draw
         error_buffer=None, # How many draws the two may be apart, either way; or the pair of these limits
     ):
+        """- `samples_per_insert`: How often a row is drawn, on average
+        - `min_size_to_sample`: Rows before the first draw
+        - `error_buffer`: How many draws the two may be apart, either way; or the pair of these limits"""
         spi,n = samples_per_insert,whole_number('min_size_to_sample', min_size_to_sample)
         if not isinstance(spi, Real) or not spi>0:
             raise ValueError(f'`samples_per_insert` should be a number above 0, got {spi!r}')
@@ -58,7 +61,10 @@ def insert(self:RateLimiter,
     n:int=1, # Rows
     timeout:float=None, # Seconds to wait; 0 raises at once, without it there is no end
 ): # -> a context, to add them in
-    "Wait until `n` rows may be added; they count when the block ends, unless it raises"
+    """Wait until `n` rows may be added; they count when the block ends, unless it raises
+    - `n`: Rows
+    - `timeout`: Seconds to wait; 0 raises at once, without it there is no end
+    - returns: a context, to add them in"""
     return self._turn('insert', n, timeout, self.can_insert)
 
 @patch
@@ -66,10 +72,14 @@ def sample(self:RateLimiter,
     n:int=1, # Rows, or whatever you count
     timeout:float=None, # Seconds to wait; 0 raises at once, without it there is no end
 ): # -> a context, to draw them in
-    "Wait until `n` rows may be drawn; they count when the block ends, unless it raises"
+    """Wait until `n` rows may be drawn; they count when the block ends, unless it raises
+    - `n`: Rows, or whatever you count
+    - `timeout`: Seconds to wait; 0 raises at once, without it there is no end
+    - returns: a context, to draw them in"""
     return self._turn('sample', n, timeout, self.can_sample)
 
 # %% ../../nbs/05q_memory.limit.ipynb #a44597b4
+
 @patch
 @contextmanager
 def _turn(self:RateLimiter, what, n, timeout, may):
@@ -145,7 +155,8 @@ def close(self:RateLimiter):
 def delete(self:RateLimiter,
     n:int=1, # Rows
 ):
-    "`n` rows were removed, and none came in their place"
+    """`n` rows were removed, and none came in their place
+    - `n`: Rows"""
     n = whole_number('n', n)
     with self.change:
         if n>self.size+self.doing['insert']: raise ValueError(f'{n} rows cannot be removed: there are {self.size}')
@@ -170,7 +181,8 @@ def state_dict(self:RateLimiter)->dict:
 def load_state_dict(self:RateLimiter,
     state:dict, # From `state_dict`
 ):
-    "Resume where another limiter was; its limits may be others"
+    """Resume where another limiter was; its limits may be others
+    - `state`: From `state_dict`"""
     if state['samples_per_insert']!=self.samples_per_insert:
         raise ValueError(f'`samples_per_insert` should be {state["samples_per_insert"]}, as it was when these were '
                          f'counted, got {self.samples_per_insert}: give that, or count from zero')

@@ -61,6 +61,7 @@ def _unpack(self:EpisodeDataset, chunk):
     return self.columns_of(block),at,n
 
 # %% ../../nbs/05h_memory.loader.ipynb #7c2b9870
+
 @compiled
 def _set_flags(at, n, res):
     for j in range(len(at)):
@@ -93,7 +94,9 @@ def check_padding(
     mask:bool, # Are sequences of unequal length filled up?
     fields, # Names of the fields of a step
 ):
-    "Raise if both a field and the padding are called `mask`"
+    """Raise if both a field and the padding are called `mask`
+    - `mask`: Are sequences of unequal length filled up?
+    - `fields`: Names of the fields of a step"""
     if mask and 'mask' in fields:
         raise ValueError('sequences of unequal length have a column `mask` of their own: '
                          'call the stored field `mask` another name')
@@ -115,7 +118,8 @@ def _batch_of(self:EpisodeDataset, chunks, mask, stack, pad):
 def can_draw(self:EpisodeDataset,
     T:int, # Steps in a sequence; 0: whole episodes
 )->bool:
-    "Is there an episode of `T` steps or more?"
+    """Is there an episode of `T` steps or more?
+    - `T`: Steps in a sequence; 0: whole episodes"""
     return self.schema is not None and self.table.has(max(T, 1))
 
 @patch
@@ -123,7 +127,9 @@ def why_none(self:EpisodeDataset,
     bs:int, # Sequences that were asked for
     T:int, # Steps in each; 0: whole episodes
 )->str:
-    "In words: what is stored, and what was asked for"
+    """In words: what is stored, and what was asked for
+    - `bs`: Sequences that were asked for
+    - `T`: Steps in each; 0: whole episodes"""
     ns,yet = self.episode_lengths,not self.table.next_id
     one = (f'is one episode of {sum(ns)} steps' if len(ns)==1
            else f'are {len(ns)} episodes of {min(ns, default=0)} to {max(ns, default=0)} steps')
@@ -310,7 +316,18 @@ def get_loader(self:EpisodeDataset,
     frame_stack:int=None, # Images come in stacks of so many, made when they are drawn; each is stored once
     frame_pad:str='repeat', # Before the first image of an episode: `'repeat'` it, or `'zeros'`
 )->EpisodeLoader:
-    "Batches of sequences, without end"
+    """Batches of sequences, without end
+    - `batch_size`: Sequences in a batch
+    - `sequence_length`: Steps in each; without it whole episodes
+    - `chunk_size`: Sequences that a worker hands over at once; a whole batch by default
+    - `num_workers`: Processes that draw; by default this one does
+    - `pin_memory`: Pin what workers hand over? By default if there is a GPU
+    - `seed`: Makes the draws reproducible
+    - `by`: `'transition'`: every place is equally likely; `'episode'`: every episode
+    - `context`: How workers start: `'fork'`, `'spawn'`, …; by default as Python does
+    - `pad`: Also episodes shorter than `sequence_length`, filled up with zeros? `mask` says what is a step
+    - `frame_stack`: Images come in stacks of so many, made when they are drawn; each is stored once
+    - `frame_pad`: Before the first image of an episode: `'repeat'` it, or `'zeros'`"""
     if pad not in (True, False):
         raise ValueError(f'`pad` should be True, to fill up short episodes behind their end, or False, got {pad!r}: '
                          '`sample_sequences(T=1, burn_in=k)` of an `ExperienceReplay` fills up in front')
@@ -384,7 +401,9 @@ def concat(
     datasets, # Of the same fields
     weights=None, # The share of each; without it all have the same
 )->EpisodeDataset:
-    "Draw from several datasets, with exact proportions"
+    """Draw from several datasets, with exact proportions
+    - `datasets`: Of the same fields
+    - `weights`: The share of each; without it all have the same"""
     if isinstance(datasets, EpisodeDataset): raise ValueError('datasets come as a list, got one dataset')
     datasets = list(datasets)
     if bad := [o for o in datasets if not isinstance(o, EpisodeDataset) or isinstance(o, Concat)]:

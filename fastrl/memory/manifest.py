@@ -31,7 +31,12 @@ def write_piece(
     meta:dict=None, # Strings about the file, for other tools
     **about # More for the manifest
 )->dict: # One of the manifest's `pieces`
-    "Write a file under a new name; nobody reads it until a manifest names it"
+    """Write a file under a new name; nobody reads it until a manifest names it
+    - `kind`: `'rows'`, `'frames'`, `'marks'` or `'state'`
+    - `columns`: For `write_tensors`
+    - `meta`: Strings about the file, for other tools
+    - `**about`: More for the manifest
+    - returns: One of the manifest's `pieces`"""
     return {**write_tensors(folder/f'{kind}-{secrets.token_hex(8)}.safetensors', columns, meta), **about}
 
 # %% ../../nbs/03c_memory.manifest.ipynb #040711c8
@@ -39,7 +44,8 @@ def pieces_of(
     manifest:dict,
     kind:str, # `'rows'`, `'frames'`, `'marks'` or `'state'`
 )->list:
-    "The files of one kind, oldest first"
+    """The files of one kind, oldest first
+    - `kind`: `'rows'`, `'frames'`, `'marks'` or `'state'`"""
     return [p for p in manifest['pieces'] if p['file'].startswith(kind+'-')]
 
 # %% ../../nbs/03c_memory.manifest.ipynb #3579654b
@@ -51,7 +57,10 @@ def write_manifest(
     manifest:dict, # Data for JSON
     files=(), # Files that it names and that may not be on the disk yet
 )->bytes: # Its first bytes, unlike those of any other
-    "Replace the manifest of `folder`, in one step"
+    """Replace the manifest of `folder`, in one step
+    - `manifest`: Data for JSON
+    - `files`: Files that it names and that may not be on the disk yet
+    - returns: Its first bytes, unlike those of any other"""
     body = json.dumps(manifest, default=lambda o: freeze(o, None)).encode() # NumPy's numbers too
     if len(body)>_most_text:
         raise ValueError(f'the manifest would have {len(body):,} bytes: '
@@ -67,7 +76,8 @@ def plain_file(
     path:Path,
     most:int=2**62, # Bytes
 )->bool:
-    "Is it an ordinary file of at most `most` bytes? A link could lead elsewhere, a pipe keeps a reader waiting"
+    """Is it an ordinary file of at most `most` bytes? A link could lead elsewhere, a pipe keeps a reader waiting
+    - `most`: Bytes"""
     o = path.lstat()
     return stat.S_ISREG(o.st_mode) and o.st_size<=most
 
@@ -75,7 +85,8 @@ def plain_file(
 def read_manifest(
     folder, # Of a saved memory
 )->dict:
-    "The manifest of a saved memory, checked"
+    """The manifest of a saved memory, checked
+    - `folder`: Of a saved memory"""
     path = Path(folder)/'manifest.json'
     if not Path(folder).exists(): raise FileNotFoundError(errno.ENOENT, 'there is no saved memory', str(folder))
     if not path.exists():
@@ -97,6 +108,7 @@ def read_manifest(
         raise LoadError(f'{path} is not a complete manifest: {type(e).__name__} {e}') from None
 
 # %% ../../nbs/03c_memory.manifest.ipynb #5fa9b57b
+
 def _count(o, most=2**62):
     if type(o) is not int or not 0<=o<=most: raise ValueError(f'{o!r:.50} is not a count')
     return o
@@ -159,7 +171,8 @@ def _check_rows(ring):
 def fields_from(
     named, # Of each field its path, shape, dtype, and name in files, as in a manifest
 )->list:
-    "The fields of a ring that a manifest names"
+    """The fields of a ring that a manifest names
+    - `named`: Of each field its path, shape, dtype, and name in files, as in a manifest"""
     return [Field(tuple(path), tuple(shape), torch_dtype(dtype)) for path,shape,dtype,_ in named]
 
 def _check_frames(ring, frames):
@@ -176,7 +189,8 @@ def _check_frames(ring, frames):
 def manifest_head(
     manifest:dict, # As `read_manifest` gave it
 )->bytes:
-    "The first bytes of its file, unlike those of any other"
+    """The first bytes of its file, unlike those of any other
+    - `manifest`: As `read_manifest` gave it"""
     return _manifest_head(json.dumps(manifest).encode())
 
 # %% ../../nbs/03c_memory.manifest.ipynb #05001ef5
@@ -184,7 +198,9 @@ def manifest_head(
 def one_writer(
     folder:Path, # Made if need be
 ): # -> a set; put the files of the new manifest into it
-    "Let only one process and thread write to `folder`, and remove the files that no manifest names in the end"
+    """Let only one process and thread write to `folder`, and remove the files that no manifest names in the end
+    - `folder`: Made if need be
+    - returns: a set; put the files of the new manifest into it"""
     lock = None
     try:
         if not folder.is_dir(): folder.mkdir(parents=True, exist_ok=True)

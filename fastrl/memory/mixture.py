@@ -23,6 +23,8 @@ class Mixture:
         shares:dict, # `{memory: share}`, shares that add up to 1
         bs:int=None, # Rows in a batch; by default the last memory's `bs`
     ):
+        """- `shares`: `{memory: share}`, shares that add up to 1
+        - `bs`: Rows in a batch; by default the last memory's `bs`"""
         if not isinstance(shares, dict):
             raise ValueError(f'`shares` should be `{{memory: share, …}}`, got a {type(shares).__name__}')
         self.memories = [*shares]
@@ -62,7 +64,9 @@ _of_each = 'max_sz','warmup_sz','n_step','gamma','sampler'
 def counts(self:Mixture,
     bs:int, # Rows in a batch
 )->list: # One number for each memory
-    "How many rows of a batch come from each memory: the shares of `bs`, rounded, in every batch the same"
+    """How many rows of a batch come from each memory: the shares of `bs`, rounded, in every batch the same
+    - `bs`: Rows in a batch
+    - returns: One number for each memory"""
     ns = np.diff(np.round(np.cumsum([0,*self.shares])*bs)).astype(int).tolist()
     if none := [s for s,n in zip(self.shares, ns) if s and not n]:
         raise ValueError(f'a share of {none[0]:g} rounds to no row of {bs}: give a larger `bs`, or the share 0')
@@ -75,7 +79,11 @@ def sample(self:Mixture,
     device=None, # Where the batch should be
     n_batches:int=None, # So many batches, drawn at once
 ): # -> the batch, and numbers of its rows for `update_td`, or a list of such pairs
-    "The rows that each memory draws, one memory after the other; the column `memory` says which"
+    """The rows that each memory draws, one memory after the other; the column `memory` says which
+    - `bs`: How many; `self.bs` by default
+    - `device`: Where the batch should be
+    - `n_batches`: So many batches, drawn at once
+    - returns: the batch, and numbers of its rows for `update_td`, or a list of such pairs"""
     of = self._drawn_from(bs, n_batches)
     if len(folds := {(m.n_step, m.n_step and m.gamma) for _,m,_ in of})>1:
         raise ValueError(f'memories of a mixture fold alike, got {sorted(map(str, folds))} as `n_step` and `gamma`: '
@@ -132,7 +140,10 @@ def update_td(self:Mixture,
     idxs, # The batch; or the numbers that came with it, `(n,)` or `(bs,T)`, -1 names none
     serials=None, # With numbers: the batch's column `serial`; without it the rows are taken as they are now
 ):
-    "Store the TD error of each row in the memory that it came from"
+    """Store the TD error of each row in the memory that it came from
+    - `td_errors`: `(n,1)`, one for each row; of sequences `(bs,T)` or `(bs,T,1)`
+    - `idxs`: The batch; or the numbers that came with it, `(n,)` or `(bs,T)`, -1 names none
+    - `serials`: With numbers: the batch's column `serial`; without it the rows are taken as they are now"""
     if isinstance(idxs, dict): idxs,serials = self._rows_of(idxs)
     elif isinstance(td_errors, dict): raise ValueError('TD errors come first: `update_td(td_errors, batch)`')
     td,idxs = tensor_from(td_errors).detach(),tensor_from(idxs).cpu()
@@ -175,7 +186,8 @@ def _rows_of(self:Mixture, batch):
 def state_dict(self:Mixture,
     last:bool=False, # Of the last memory, too? If other processes add to all of them, there is none to checkpoint
 )->list:
-    "For each memory but the last: the state of its draws, its priorities, the TD errors"
+    """For each memory but the last: the state of its draws, its priorities, the TD errors
+    - `last`: Of the last memory, too? If other processes add to all of them, there is none to checkpoint"""
     return [*map(_state_of, self.memories if last else self.memories[:-1])]
 
 def _state_of(m):
@@ -188,7 +200,8 @@ def _state_of(m):
 def load_state_dict(self:Mixture,
     state:list, # From `state_dict`
 ):
-    "Resume drawing where another mixture of the same rows was"
+    """Resume drawing where another mixture of the same rows was
+    - `state`: From `state_dict`"""
     of = self.memories[:max(len(state), len(self.memories)-1)] # with the last one if the state has it
     there = [_still_there(m.ring, o) for m,o in zip(of, state)]
     if not len(there)==len(state)==len(of) or any(o is None for o in there):
@@ -226,7 +239,14 @@ def sample_sequences(self:Mixture,
     device=None, # Where the batch should be
     n_batches:int=None, # So many batches, drawn at once
 ): # -> a batch of `(bs, burn_in+T, …)`, and numbers of its rows, -1 where there is none; or a list of such pairs
-    "The sequences that each memory draws, one memory after the other; the column `memory` says which"
+    """The sequences that each memory draws, one memory after the other; the column `memory` says which
+    - `bs`: How many; `self.bs` by default
+    - `T`: Steps in each; required
+    - `pad`: Also episodes that are shorter, filled up with zeros?
+    - `burn_in`: Up to so many earlier steps; missing ones are zeros, `mask` False
+    - `device`: Where the batch should be
+    - `n_batches`: So many batches, drawn at once
+    - returns: a batch of `(bs, burn_in+T, …)`, and numbers of its rows, -1 where there is none; or a list of such pairs"""
     if T is None: raise ValueError('whole episodes of several memories have no length in common: give `T`')
     of = self._drawn_from(bs, n_batches)
     return self._all_joined([(k, m.sample_sequences(n, T, pad, burn_in, device, n_batches)) for k,m,n in of], n_batches)
@@ -239,7 +259,12 @@ def put(self:Mixture,
     values, # In the shape of `idxs`, followed by that of a row
     serials=None, # With numbers: the batch's column `serial`; without it the rows are taken as they are now
 )->int: # How many rows are gone
-    "Write `values` into the rows `idxs`, each in the memory that it came from"
+    """Write `values` into the rows `idxs`, each in the memory that it came from
+    - `name`: The column
+    - `idxs`: The batch; or row numbers as they were drawn, `(n,)` or `(bs,T)`, -1 names none
+    - `values`: In the shape of `idxs`, followed by that of a row
+    - `serials`: With numbers: the batch's column `serial`; without it the rows are taken as they are now
+    - returns: How many rows are gone"""
     if isinstance(idxs, dict): idxs,serials = self._rows_of(idxs)
     idxs,starts = tensor_from(idxs).cpu(),self._numbers_from()
     own = [torch.where((a<=idxs)&(idxs<b), idxs-a, -1) for a,b in zip(starts, starts[1:])]

@@ -18,7 +18,9 @@ class Moment:
     "Which rows a copy has, though another process may write while it is made"
     def __init__(self,
         serials, # `Serials` of the rows that are about to be copied
-    ): self.serials,self.first,self.total = serials,serials.base,max(serials.total, serials.base)
+    ):
+        """- `serials`: `Serials` of the rows that are about to be copied"""
+        self.serials,self.first,self.total = serials,serials.base,max(serials.total, serials.base)
     def __reduce__(self): return tuple,((self.first, self.total, self.serials.seams),)
 
 # %% ../../nbs/00cb_memory.moment.ipynb #7c0e000a
@@ -26,7 +28,9 @@ def at_moment(
     ring, # A `Ring`, just copied
     first, total, seams, # From the copy of its `Moment`
 ):
-    "Leave the rows to `ring` that were whole from before it was copied until afterwards"
+    """Leave the rows to `ring` that were whole from before it was copied until afterwards
+    - `ring`: A `Ring`, just copied
+    - `first`, `total`, `seams`: From the copy of its `Moment`"""
     cap,oldest,place = ring.capacity,seams.oldest,ring.place
     if gone := oldest>=total>first: warn_user('another process has overwritten all rows while they were copied, so '
         'the copy has none: take `memory[:]`, which looks again, or give the memory room for more rows')

@@ -29,7 +29,11 @@ def there(self:Uniform,
     k:int, # Of so many batches, one after the other
 ): # -> what the draw depends on, tensors that it sees, numbers for it, and the draw: `f(numbers)` → as `draw`;
    #    `None` if `draw` is not `Uniform`'s, or there are no rows
-    "`draw` as work that can be `recorded`"
+    """`draw` as work that can be `recorded`
+    - `ring`: On a device
+    - `bs`: How many to draw
+    - `k`: Of so many batches, one after the other
+    - returns: what the draw depends on, tensors that it sees, numbers for it, and the draw: `f(numbers)` → as `draw`; `None` if `draw` is not `Uniform`'s, or there are no rows"""
     if type(self).draw is not Uniform.draw or 'draw' in vars(self) or not len(ring): return
     device,n = ring.device,bs*k
     def draw(at): return rows_on(device, at[0], at[1], n, at[2]),{}
@@ -40,7 +44,9 @@ def there(self:Uniform,
 def there(self:Prioritized,
     ring:Ring, bs:int, k:int, # As `Uniform` takes them
 ): # -> as `Uniform`
-    "`draw` as work that can be `recorded`"
+    """`draw` as work that can be `recorded`
+    - `ring`, `bs`, `k`: As `Uniform` takes them
+    - returns: as `Uniform`"""
     if type(self).draw is not Prioritized.draw or 'draw' in vars(self) or not ring.total: return
     self.follow(ring)
     t,in_batch,device = self.tree,self.normalize=='batch',ring.device
@@ -79,7 +85,9 @@ def _belongs(ring, td_errors, idxs, serials):
 def learn_there(self:LearnsOnDevice,
     td_errors, idxs, serials, # As `update_td` takes them
 )->bool: # Did it?
-    "Note TD errors by tensor operations alone, if they and the rows lie on a device"
+    """Note TD errors by tensor operations alone, if they and the rows lie on a device
+    - `td_errors`, `idxs`, `serials`: As `update_td` takes them
+    - returns: Did it?"""
     ring,s = self.ring,self.sampler
     if type(s) not in (Uniform, Prioritized) or getattr(s, 'starts', None): return False
     if not _belongs(ring, td_errors, idxs, serials): return False

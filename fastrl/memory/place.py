@@ -39,6 +39,9 @@ class Place:
         shared:bool=False, # In shared memory, where other processes see the same rows?
         path=None, # A file to live in
     ):
+        """- `device`: Where the rows live
+        - `shared`: In shared memory, where other processes see the same rows?
+        - `path`: A file to live in"""
         self.device,self.shared,self.path = (usable_device(device), true_or_false('shared', shared),
                                              path and Path(path).expanduser().absolute())
         if self.shared+bool(self.path)+(self.device.type!='cpu')>1:
@@ -98,7 +101,8 @@ def machine_memory()->int:
 def check_room(self:Place,
     nbytes:int # Of all rows
 ):
-    "Warn if there is less memory than that"
+    """Warn if there is less memory than that
+    - `nbytes`: Of all rows"""
     if self.device.type!='cpu' or self.path: return
     has = machine_memory() # shared memory counts, too, and may be given as larger than that
     if self.shared and os.path.exists('/dev/shm'): has = min(has, shutil.disk_usage('/dev/shm').free)
@@ -111,7 +115,9 @@ def check_room(self:Place,
 def words(self:Place,
     n:int # How many
 ): # -> tensor of int64
-    "`n` words, all 0, where this place is"
+    """`n` words, all 0, where this place is
+    - `n`: How many
+    - returns: tensor of int64"""
     if self.shared:
         try: shared = torch.UntypedStorage._new_shared(n*8)
         except RuntimeError as e: raise RuntimeError(f'{n*8:,} bytes of shared memory are needed ({e}); if it is full, '
@@ -126,7 +132,9 @@ def make(self:Place,
     fields, # Of each row
     n:int, # How many rows
 )->Place:
-    "Make room for `n` rows, all 0"
+    """Make room for `n` rows, all 0
+    - `fields`: Of each row
+    - `n`: How many rows"""
     fields = fields if isinstance(fields, Fields) else Fields(fields)
     if self.path: return self.create(fields, n)
     self.check_room(n*fields.nbytes)
@@ -140,7 +148,11 @@ def nbytes_when_full(
     frame_stack:int=None, # With each frame stored once: how many `state` and `next_state` have; 0: they are no stacks
     frame_margin=.05, # Room for more frames than rows, as `frames_when_full` takes it
 )->int:
-    "Bytes that the rows of a `Ring` take"
+    """Bytes that the rows of a `Ring` take
+    - `capacity`: Rows
+    - `schema`: `{name: (shape, dtype)}`, nested as a step is
+    - `frame_stack`: With each frame stored once: how many `state` and `next_state` have; 0: they are no stacks
+    - `frame_margin`: Room for more frames than rows, as `frames_when_full` takes it"""
     fields = list(schema_fields(schema))
     if frame_stack is None: return capacity*pack_fields(fields)[1]
     rows,frames = stacked_fields(fields, frame_stack)
@@ -153,7 +165,10 @@ def frames_when_full(
     stack:int, # Frames in a state
     margin=.05, # Room for more frames: a share of `capacity` and the stacks of 16 environments; an int is a number
 )->int:
-    "How many frames are kept for the rows"
+    """How many frames are kept for the rows
+    - `capacity`: Rows
+    - `stack`: Frames in a state
+    - `margin`: Room for more frames: a share of `capacity` and the stacks of 16 environments; an int is a number"""
     more = margin if isinstance(margin, int) else math.ceil(margin*capacity)+17*(stack+1)
     return max(capacity+more, 2*(stack+1))
 
@@ -165,7 +180,11 @@ def frame_shape(
     shape, # Of it in one step: a stack of frames, or one frame
     stack:int, # Frames in a state; 0: it is no stack
 ): # -> the shape of one frame; `None` for a field of anything else
-    "What one frame looks like: `(4,84,84)` and `(84,84)` are both of frames `(84,84)`, if `stack` is 4"
+    """What one frame looks like: `(4,84,84)` and `(84,84)` are both of frames `(84,84)`, if `stack` is 4
+    - `path`: Of a field
+    - `shape`: Of it in one step: a stack of frames, or one frame
+    - `stack`: Frames in a state; 0: it is no stack
+    - returns: the shape of one frame; `None` for a field of anything else"""
     if path[0] not in ('state','next_state'): return
     if not stack: return tuple(shape) if math.prod(shape)>=(_few if len(path)>1 else 2) else None
     stacked = len(shape)>1 and shape[0]==stack
@@ -176,7 +195,10 @@ def stacked_fields(
     fields, # Of a step
     stack:int, # Frames in a state; 0: it is no stack
 ): # -> the fields of a row, in which frames have numbers; and those of a frame
-    "Take the frames out of the fields of a step"
+    """Take the frames out of the fields of a step
+    - `fields`: Of a step
+    - `stack`: Frames in a state; 0: it is no stack
+    - returns: the fields of a row, in which frames have numbers; and those of a frame"""
     shapes = {f: frame_shape(f.path, f.shape, stack) for f in fields}
     rows = [f if o is None else Field(f.path, (stack or 1,), torch.int32) for f,o in shapes.items()]
     frames = [Field(('frame', *f.path[1:]), o, f.dtype) for f,o in shapes.items()
@@ -189,7 +211,9 @@ def lay(self:Place,
     fields, # Of each row
     columns, # One tensor for each, wherever they lie
 )->Place:
-    "Show `columns` as the rows of this place"
+    """Show `columns` as the rows of this place
+    - `fields`: Of each row
+    - `columns`: One tensor for each, wherever they lie"""
     self._head,self.head = None,[0]*head_words
     return self._show(Fields(fields), None, [*columns])
 
@@ -203,7 +227,9 @@ def column_rows(col, idxs):
 def take(self:Place,
     idxs, # `(n,)`, int64
 ): # -> packed rows, or a list of columns where there are none
-    "A copy of the rows `idxs`, unchecked"
+    """A copy of the rows `idxs`, unchecked
+    - `idxs`: `(n,)`, int64
+    - returns: packed rows, or a list of columns where there are none"""
     if self.packed is None: return [column_rows(v, idxs) for v in self.columns.values()]
     if self.array is None: return self.packed.index_select(0, idxs)
     if self.short or torch.get_num_threads()==1: return self.array.take(idxs.numpy(), 0)
@@ -215,7 +241,9 @@ def take(self:Place,
 def take_padded(self:Place,
     idxs, # As `take`; below 0 for none
 ): # -> as `take`
-    "`take`, with zeros where there is no row"
+    """`take`, with zeros where there is no row
+    - `idxs`: As `take`; below 0 for none
+    - returns: as `take`"""
     rows,none = self.take(idxs.clamp(min=0)),idxs<0
     if type(rows) is np.ndarray: rows[none.numpy()] = 0
     else: # as bytes: torch fills no uint16 by a mask
@@ -228,7 +256,9 @@ def prefetch_row(
     rows, # Packed
     i, # Its number, a `uint64`
 ):
-    "Let a row that will be needed soon come from memory"
+    """Let a row that will be needed soon come from memory
+    - `rows`: Packed
+    - `i`: Its number, a `uint64`"""
     words = np.uint64(rows.shape[1])
     for w in range(np.uint64(0), words, np.uint64(8)): prefetch(rows, i*words+w) # a line has 8 words
     prefetch(rows, (i+np.uint64(1))*words-np.uint64(1)) # it may end in another
@@ -251,7 +281,10 @@ def rows_at(
     rows, # Packed
     idxs, # Row numbers, unchecked
 ): # -> the rows, one behind the other
-    "A copy of some rows"
+    """A copy of some rows
+    - `rows`: Packed
+    - `idxs`: Row numbers, unchecked
+    - returns: the rows, one behind the other"""
     at,res = idxs.view(np.uint64),np.empty((len(idxs), rows.shape[1]), np.int64)
     ahead = min(len(at), max(32, 512//rows.shape[1])) # about 4 kB come from memory while other rows are copied
     for j in range(ahead): prefetch_row(rows, at[j])
@@ -266,7 +299,8 @@ def rows_at(
 def grow(self:Place,
     need:int, # Rows
 ):
-    "Make room for `need` rows, with the first ones as they are"
+    """Make room for `need` rows, with the first ones as they are
+    - `need`: Rows"""
     new = self.words(max(need, 2*len(self.packed))*self.packed.shape[1]).view(-1, self.packed.shape[1])
     new[:len(self.packed)] = self.packed
     self._show(self.fields, new)
@@ -278,7 +312,10 @@ def write(self:Place,
     idxs:Tensor, # `(n,)`
     values:Tensor, # One for each
 ):
-    "Write `values` into the rows `idxs` of one column, unchecked"
+    """Write `values` into the rows `idxs` of one column, unchecked
+    - `field`: The column
+    - `idxs`: `(n,)`
+    - `values`: One for each"""
     col = self.columns[field.path]
     as_ = _signed.get(col.dtype, col.dtype) # torch cannot write wide unsigned ints by index
     col.view(as_)[idxs.to(col.device)] = values.to(col).resolve_neg().resolve_conj().view(as_)
@@ -291,7 +328,10 @@ def copy_in(self:Place,
     at:int, # The slot of the first row
     n:int, # How many rows, at most one per slot
 ):
-    "Write rows to the slots from `at` on; behind the last slot comes the first"
+    """Write rows to the slots from `at` on; behind the last slot comes the first
+    - `cols`: One for each field, in their order
+    - `at`: The slot of the first row
+    - `n`: How many rows, at most one per slot"""
     if not self.by_loops: return self._copy_there(cols, at, n)
     fit = min(n, len(self)-at)
     for path,t in zip(self.columns, cols):
@@ -305,7 +345,10 @@ def copy_column(self:Place,
     t:Tensor, # Rows of this column alone
     at:int, # The slot of the first row; there are slots for all behind it
 ):
-    "Write one column of rows to the slots from `at` on"
+    """Write one column of rows to the slots from `at` on
+    - `path`: Of the field
+    - `t`: Rows of this column alone
+    - `at`: The slot of the first row; there are slots for all behind it"""
     v,t = self._in_items(path, t)
     v[at:at+len(t)] = t
 
@@ -324,7 +367,8 @@ def _lies_as(t, dtype):
 def apart(self:Place,
     cols, # Tensors
 )->list:
-    "`cols`, with copies of those that are views of these rows"
+    """`cols`, with copies of those that are views of these rows
+    - `cols`: Tensors"""
     packed,begin = self.packed,self.packed.data_ptr()
     return [t.clone() if begin<=t.data_ptr()<begin+packed.nbytes else t for t in cols]
 
@@ -363,7 +407,9 @@ def mark_changed(self:Place,
     name:str, # The column, or whatever else is kept of each row
     idxs, # Row numbers
 ):
-    "Note that these rows have changed, if anybody wants to know"
+    """Note that these rows have changed, if anybody wants to know
+    - `name`: The column, or whatever else is kept of each row
+    - `idxs`: Row numbers"""
     if self.changed is None: return
     if not self.by_loops: return self.marks_of(name).index_fill_(0, idxs.to(self.device), True)
     was = self.changed.get(name, np.zeros(0, bool))
@@ -376,7 +422,9 @@ def mark_changed(self:Place,
 def marks_of(self:Place,
     name:str, # As `mark_changed` takes it
 ): # -> on a device, for each row if it has changed; `None` if nobody wants to know
-    "Where a device notes what has changed"
+    """Where a device notes what has changed
+    - `name`: As `mark_changed` takes it
+    - returns: on a device, for each row if it has changed; `None` if nobody wants to know"""
     if self.changed is None: return
     m = self.marks.get(name)
     if m is None or len(m)<len(self):
@@ -403,7 +451,9 @@ def create(self:Place,
     fields:Fields, # Of each row
     n:int, # How many rows
 )->Place:
-    "Make the file, if nobody was quicker, and open it"
+    """Make the file, if nobody was quicker, and open it
+    - `fields`: Of each row
+    - `n`: How many rows"""
     fields_said = [[f.path, f.shape, str(f.dtype).split('.')[-1]] for f in fields]
     spec = json.dumps(dict(capacity=n, fields=fields_said, about=self.about)).encode()
     size = -(-(8*head_words+len(spec))//4096)*4096
@@ -439,7 +489,9 @@ def open(self:Place,
     fields=None, # The fields it should have; others are an error
     n:int=None, # Rows it should have
 )->Place:
-    "Open the file of a place"
+    """Open the file of a place
+    - `fields`: The fields it should have; others are an error
+    - `n`: Rows it should have"""
     words,begin,spec,size = _head_of(self.path)
     try:
         spec = json.loads(spec)
@@ -516,6 +568,7 @@ def check_writable(self:Place):
                               'copy it, or ask its owner to let you write', str(self.path))
 
 # %% ../../nbs/00b_memory.place.ipynb #b44ff229
+
 @patch
 def __getstate__(self:Place):
     if self.others and not self.fields:
@@ -534,6 +587,7 @@ def __getstate__(self:Place):
     return state
 
 # %% ../../nbs/00b_memory.place.ipynb #3568056b
+
 @patch
 def __setstate__(self:Place, state):
     self.__dict__.update(state)

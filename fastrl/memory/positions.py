@@ -65,7 +65,8 @@ def _come(prv, rows, runs, free, n_free, base, oldest, start, stop):
 def follow(self:Positions,
     ring:Ring, # Whose rows they are
 ):
-    "Look at the rows that came and went since the last time"
+    """Look at the rows that came and went since the last time
+    - `ring`: Whose rows they are"""
     base,oldest,total,_ = self.walk.bounds(ring)
     if base!=self.base or self.prv is not self.walk.prv or oldest>self.seen: self._anew(base, oldest)
     if (self.oldest, self.seen)==(oldest, total): return
@@ -75,6 +76,7 @@ def follow(self:Positions,
     self.base,self.oldest,self.seen = base,oldest,total
 
 # %% ../../nbs/02ad_memory.positions.ipynb #a82e91ed
+
 @compiled
 def _steps_around(rows, runs, idxs):
     check_idxs(idxs, len(rows))
@@ -91,11 +93,15 @@ def around(self:Positions,
     ring:Ring, # Whose rows they are
     idxs:np.ndarray, # Row numbers
 )->tuple: # Two arrays
-    "How many stored steps of its episode come before each of `idxs`, and how many after it"
+    """How many stored steps of its episode come before each of `idxs`, and how many after it
+    - `ring`: Whose rows they are
+    - `idxs`: Row numbers
+    - returns: Two arrays"""
     self.follow(ring)
     return _steps_around(self.rows, self.runs, idxs)
 
 # %% ../../nbs/02ad_memory.positions.ipynb #ab446aa3
+
 @compiled
 def _further(prv, rows, runs, idxs, steps, base):
     check_idxs(idxs, len(rows))
@@ -120,5 +126,8 @@ def further(self:Positions,
     idxs:np.ndarray, # Row numbers
     steps:np.ndarray, # Below 0: back
 )->np.ndarray: # The last or the first row of an episode where `steps` leads out of it
-    "The rows that stand so many `steps` further in the episodes of `idxs`, as `around` saw them last"
+    """The rows that stand so many `steps` further in the episodes of `idxs`, as `around` saw them last
+    - `idxs`: Row numbers
+    - `steps`: Below 0: back
+    - returns: The last or the first row of an episode where `steps` leads out of it"""
     return _further(self.prv, self.rows, self.runs, idxs, steps, self.base)

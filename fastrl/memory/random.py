@@ -41,7 +41,11 @@ def random_units(
     first, # The place of the first number
     k, # How many
 ): # -> array of float64
-    "`k` numbers of a stream, from 0 up to but without 1"
+    """`k` numbers of a stream, from 0 up to but without 1
+    - `key`: Of the stream
+    - `first`: The place of the first number
+    - `k`: How many
+    - returns: array of float64"""
     res = np.empty(k)
     for j in range(k): res[j] = random_unit(key, first+j)
     return res
@@ -54,7 +58,12 @@ def random_rows(
     k, # How many
     n, # Rows there are
 ): # -> array of int64
-    "`k` row numbers below `n`"
+    """`k` row numbers below `n`
+    - `key`: Of the stream
+    - `first`: The place of the first number
+    - `k`: How many
+    - `n`: Rows there are
+    - returns: array of int64"""
     res = np.empty(k, np.int64)
     for j in range(k): res[j] = random_row(key, first+j, n)
     return res
@@ -78,7 +87,9 @@ def own_numbers(
     gen:torch.Generator,
     *at, # Where a stream is that came from it
 )->bool: # Does it give other numbers now?
-    "In a worker to which `gen` came from outside, begin a stream of its own, once"
+    """In a worker to which `gen` came from outside, begin a stream of its own, once
+    - `*at`: Where a stream is that came from it
+    - returns: Does it give other numbers now?"""
     worker = torch.utils.data.get_worker_info()
     if worker is None: return False
     known = gen in _own

@@ -23,13 +23,17 @@ class Recorded:
         f, # `f(numbers, *tensors)` → tensors, however nested, or `None`; by tensor operations alone
         device:torch.device, # Of all tensors
     ):
+        """- `f`: `f(numbers, *tensors)` → tensors, however nested, or `None`; by tensor operations alone
+        - `device`: Of all tensors"""
         self.f,self.device = f,device
 
     def __call__(self,
         numbers:list, # Whole numbers of the host
         *tensors, # Of the same form at each call
     ):
-        "What `f` gives, in tensors that nothing else writes into"
+        """What `f` gives, in tensors that nothing else writes into
+        - `numbers`: Whole numbers of the host
+        - `*tensors`: Of the same form at each call"""
         at = from_numpy(np.array(numbers, np.int64))
         self.calls += 1
         if there := self.device.type=='cuda': _refuse_yours()
@@ -85,7 +89,12 @@ def recorded(
     f, # As `Recorded` takes it
     device, # Of all tensors
 )->Recorded:
-    "The work of an object that is done in this way, on these tensors"
+    """The work of an object that is done in this way, on these tensors
+    - `of`: Whose work it is
+    - `how`: What else the function depends on, beside its arguments and the tensors
+    - `sees`: Tensors that it looks at or writes into
+    - `f`: As `Recorded` takes it
+    - `device`: Of all tensors"""
     known = _works.setdefault(of, {})
     work,seen = known.get(how, (None,()))
     if work and len(seen)==len(sees) and all(a is b for a,b in zip(seen, sees)): return work

@@ -38,6 +38,7 @@ class ExperienceReplay(OneMoment, Savable, DrawsAhead, DrawsChunks, LearnsOnDevi
     __array_ufunc__ = None # so that `array + memory` comes to `__radd__`, too
     kind,freeze_memory,later,sized = 'ExperienceReplay',False,{},True # older pickles have none of these
     schema,frame_stack,frame_pad,frame_margin = None,None,'repeat',.05
+    max_sz:int; warmup_sz:int # known, also if they were not given
     ring:Ring # with `frame_stack` a `FrameRing`
     def __init__(self,
         bs:int=16, # Rows in a batch that is drawn
@@ -58,16 +59,32 @@ class ExperienceReplay(OneMoment, Savable, DrawsAhead, DrawsChunks, LearnsOnDevi
         frame_margin=.05, # Room for more frames than rows: a share of `max_sz`, or an int
         **_
     ):
+        """- `bs`: Rows in a batch that is drawn
+        - `max_sz`: The most rows it holds, 200 by default; then the oldest are overwritten
+        - `warmup_sz`: Rows that must be stored before `sample` gives any: 100, or `max_sz` if that is less
+        - `memory`: Rows to start from, copied
+        - `sampler`: Which rows are drawn: `Uniform()` by default, `Prioritized()`, or your own
+        - `n_step`: How many single-step rows to fold into one when sampling; you can change it at any time
+        - `gamma`: Discount factor for `n_step`, or the name of a column that has one for each step
+        - `seed`: Makes the draws reproducible, unless the sampler has a seed of its own
+        - `device`: Where the rows live
+        - `shared`: In shared memory, where other processes see the same rows?
+        - `path`: A file to live in; if a memory left one there, it is opened with its rows
+        - `schema`: The columns, `{name: (shape, dtype)}`; `(shape, dtype, 'later')` if rows come without it
+        - `freeze_memory`: Keep the first `max_sz` rows, and drop what comes later?
+        - `frame_stack`: Frames in a `state`, each stored once; 0: a `state` is one observation, no stack
+        - `frame_pad`: Before an episode's first frame, if frames come singly: `'repeat'` it, or `'zeros'`
+        - `frame_margin`: Room for more frames than rows: a share of `max_sz`, or an int"""
         if _: refuse_words('ExperienceReplay', _, ExperienceReplay, **other_words, **other_places)
         if not (sized := max_sz is not None): max_sz = 200
         _check_settings(bs, max_sz, 0 if warmup_sz is None else warmup_sz, sampler, n_step, gamma)
         if warmup_sz is None: warmup_sz = min(100, max_sz)
         if bs>max_sz and not sized:
             warn_user(f'`bs`, the first argument, is {bs}, and `max_sz` is 200: give a larger one')
-        self.sized = sized or bs>max_sz # is it known that there is room for so few?
         self.bs,self.max_sz,self.warmup_sz,self.n_step,self.gamma = bs,max_sz,warmup_sz,n_step,gamma
         self.frame_stack,self.frame_pad,self.frame_margin = frame_stack,frame_pad,frame_margin
         self._open_ring(schema, device, shared, path)
+        self.sized = sized or bs>max_sz or len(self.ring)>0 # is it known that there is room for so few?
         self.sampler = Uniform(seed, device) if sampler is None else sampler
         if seed is not None and isinstance(self.sampler, Uniform) and not self.sampler.seeded:
             Uniform.seed(self.sampler, seed)
@@ -142,7 +159,8 @@ def _check_change(er, k, v):
 def __add__(self:ExperienceReplay,
     batch, # A `BD`, a dict, or a tuple that holds just one of them
 )->ExperienceReplay:
-    "Add the rows of `batch` in place"
+    """Add the rows of `batch` in place
+    - `batch`: A `BD`, a dict, or a tuple that holds just one of them"""
     if isinstance(batch, tuple) and len(batch)==1: batch = batch[0]
     if not isinstance(batch, dict):
         raise ExperienceReplayException('a memory takes a `BD`, a dict, or a tuple of just one, got '+what_came(batch))
@@ -177,7 +195,11 @@ def sample(self:ExperienceReplay,
     n_batches:int=None, # How many batches to draw at once
     **_
 ): # -> the batch and the numbers of its rows, or `n_batches` such pairs
-    "`bs` rows, drawn by the sampler, and their numbers"
+    """`bs` rows, drawn by the sampler, and their numbers
+    - `bs`: How many; `self.bs` by default
+    - `device`: Where the batch should be; where the rows are by default
+    - `n_batches`: How many batches to draw at once
+    - returns: the batch and the numbers of its rows, or `n_batches` such pairs"""
     if _: refuse_words('sample', _, self.sample, **draw_words)
     if device is not None and type(device) is not torch.device: device = usable_device(device)
     if bs is None: bs = self.bs
@@ -203,9 +225,8 @@ def check_warm(self:ExperienceReplay):
         raise MemoryNotWarm(f'{n} rows are stored, and {need} are needed before the first batch: '
                             'add more, or lower `warmup_sz`')
     if not self.sized and n==self.max_sz:
-        self.sized = True
-        warn_user(f'the memory is full with {n} rows, since no `max_sz` was given, and the oldest are overwritten from '
-                  'now on: give one')
+        self.sized,then = True,'later ones are dropped' if self.freeze_memory else 'the oldest are overwritten'
+        warn_user(f'the memory is full with {n} rows, since no `max_sz` was given, and {then} from now on: give one')
 
 # %% ../../nbs/06_memory.replay.ipynb #4d997a69
 _all_ = ['Columns'] # import it from here, too
@@ -228,7 +249,8 @@ def add(self:ExperienceReplay,
     *_,
     **row # The fields of one step: arrays keep their dtype, numbers make float32 columns `(n,1)`, actions int64
 )->ExperienceReplay:
-    "Add one step"
+    """Add one step
+    - `**row`: The fields of one step: arrays keep their dtype, numbers make float32 columns `(n,1)`, actions int64"""
     if _: refuse_positions(*_)
     for k,o in self.later.items(): row.setdefault(k, o)
     if type(td := row.setdefault('td_error', 0.)) is int and abs(td)<2**53: row['td_error'] = float(td)
@@ -257,7 +279,10 @@ def update_td(self:ExperienceReplay,
     idxs, # The batch; or the numbers that came with it, `(n,)` or `(bs,T)`, -1 names none
     serials:Tensor=None, # With numbers: the batch's column `serial`; without it the rows are taken as they are now
 ):
-    "Store the TD error of each row that was not overwritten"
+    """Store the TD error of each row that was not overwritten
+    - `td_errors`: `(n,1)` or `(n,)`, one for each row; of sequences `(bs,T)` or `(bs,T,1)`
+    - `idxs`: The batch; or the numbers that came with it, `(n,)` or `(bs,T)`, -1 names none
+    - `serials`: With numbers: the batch's column `serial`; without it the rows are taken as they are now"""
     with locked(ring := self.ring):
         try:
             if isinstance(idxs, dict): idxs,serials = rows_of_batch(ring, idxs)
@@ -316,7 +341,12 @@ def put(self:ExperienceReplay,
     values, # In the shape of `idxs`, followed by that of a row
     serials=None, # With numbers: the batch's column `serial`; without it the rows are taken as they are now
 )->int: # How many rows are gone
-    "Write `values` into the rows `idxs` that were not overwritten"
+    """Write `values` into the rows `idxs` that were not overwritten
+    - `name`: The column
+    - `idxs`: The batch; or row numbers as they were drawn, `(n,)` or `(bs,T)`, -1 names none
+    - `values`: In the shape of `idxs`, followed by that of a row
+    - `serials`: With numbers: the batch's column `serial`; without it the rows are taken as they are now
+    - returns: How many rows are gone"""
     try:
         check_put(name)
         if isinstance(idxs, dict): idxs,serials = rows_of_batch(self.ring, idxs)
@@ -334,7 +364,14 @@ def sample_sequences(self:ExperienceReplay,
     n_batches:int=None, # How many batches to draw at once; they need a `T`
     **_
 ): # -> a batch `(bs, burn_in+T, …)` and row numbers `(bs, burn_in+T)`, -1 for none; or `n_batches` such pairs
-    "Runs of rows that follow one another, as they are stored; a `weight` is `(bs,1)`, for errors of shape `(bs,T)`"
+    """Runs of rows that follow one another, as they are stored; a `weight` is `(bs,1)`, for errors of shape `(bs,T)`
+    - `bs`: How many; `self.bs` by default
+    - `T`: Steps in each; without it whole episodes
+    - `pad`: Also episodes that are shorter, filled up with zeros?
+    - `burn_in`: How many earlier steps at most, to warm up a recurrent state; missing ones are zeros, `mask` False
+    - `device`: Where the batch should be
+    - `n_batches`: How many batches to draw at once; they need a `T`
+    - returns: a batch `(bs, burn_in+T, …)` and row numbers `(bs, burn_in+T)`, -1 for none; or `n_batches` such pairs"""
     if _: refuse_words('sample_sequences', _, self.sample_sequences, **sequence_words)
     bs,T = self.bs if bs is None else _valid('bs', bs),T if T is None else _valid('T', T)
     burn_in = _valid('burn_in', burn_in, 0)
@@ -356,7 +393,8 @@ def sample_sequences(self:ExperienceReplay,
 def __getitem__(self:ExperienceReplay,
     o, # Rows: an int, slice, list, mask or tensor; or the name of a column
 )->ExperienceReplay:
-    "An `ExperienceReplay` over the rows `o`, copied, with the same settings; or the column of that name"
+    """An `ExperienceReplay` over the rows `o`, copied, with the same settings; or the column of that name
+    - `o`: Rows: an int, slice, list, mask or tensor; or the name of a column"""
     with locked(ring := self._ring_now()):
         try:
             if isinstance(o, str): return ring[o]
@@ -437,7 +475,8 @@ def _extend_apart(self:ExperienceReplay, rows, of, idxs):
 def extend(self:ExperienceReplay,
     other, # Another memory, with the same columns; or rows, as `+` takes them
 )->ExperienceReplay:
-    "Add the rows of another memory, oldest first, and keep the episodes of both apart"
+    """Add the rows of another memory, oldest first, and keep the episodes of both apart
+    - `other`: Another memory, with the same columns; or rows, as `+` takes them"""
     if isinstance(other, (dict, tuple)): return self+other
     if not isinstance(other, ExperienceReplay) or other is self:
         raise ExperienceReplayException('`other` should be another ExperienceReplay, or rows, got '
@@ -486,7 +525,14 @@ def load(cls:ExperienceReplay,
     device='cpu', shared:bool=False, path=None, # The rows' new place
     **asked # Settings; an error unless it was saved with them
 )->ExperienceReplay:
-    "The memory that was saved to `folder`"
+    """The memory that was saved to `folder`
+    - `folder`: Of a saved or checkpointed memory
+    - `sampler`: One with the saved settings; needed for your own class, if it does not derive from `Uniform`
+    - `on_error`: `'skip'` leaves damaged files out, and logs how many rows they had
+    - `env_restored`: Do the environments resume where they were?
+    - `mapped`: Leave the rows in the file, to be read when they are drawn? You cannot add to them then
+    - `device`, `shared`, `path`: The rows' new place
+    - `**asked`: Settings; an error unless it was saved with them"""
     res = cls.load_as(folder, asked, on_error, env_restored, mapped, dict(device=device, shared=shared, path=path),
                       sampler=sampler, device=device)
     return res if env_restored else res.vectors_left()
@@ -523,6 +569,7 @@ def restored(self:ExperienceReplay, saved, ring, beside, state)->ExperienceRepla
     return self
 
 # %% ../../nbs/06_memory.replay.ipynb #cb710b03
+
 @patch
 def __setstate__(self:ExperienceReplay, state):
     if '_vectors' in state:

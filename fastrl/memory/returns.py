@@ -49,7 +49,13 @@ def returns(
     gamma, # What a reward one step later is worth: a number, or one for each row
 ): # -> the last row of each `(bs,)`, how many steps it is, their discounted reward,
    #    and the product of their `gamma`, `(bs,1)` each
-    "Go `n` steps from each of `idxs`"
+    """Go `n` steps from each of `idxs`
+    - `nxt`: An array: the row that follows each; below 0: none
+    - `reward`: One for each row
+    - `idxs`: `(bs,)`
+    - `n`: How many steps at most
+    - `gamma`: What a reward one step later is worth: a number, or one for each row
+    - returns: the last row of each `(bs,)`, how many steps it is, their discounted reward, and the product of their `gamma`, `(bs,1)` each"""
     gammas = each_worth(gamma, len(reward))
     if reward.is_cpu and _few_bits.isdisjoint((reward.dtype, gammas.dtype)): # compiled loops lack these
         return [from_numpy(o) for o in _sum_up(nxt, reward.numpy(), gammas.numpy(), idxs.numpy(), n)]
@@ -59,7 +65,10 @@ def each_worth(
     gamma, # A number, or a tensor with one for each row
     n:int, # Rows
 )->Tensor: # One for each row, a number without space for more than one
-    "`gamma` by row"
+    """`gamma` by row
+    - `gamma`: A number, or a tensor with one for each row
+    - `n`: Rows
+    - returns: One for each row, a number without space for more than one"""
     if isinstance(gamma, Tensor): return gamma
     return torch.full((1,), gamma, dtype=torch.float64, device='cpu').expand(max(n, 2)) # of 1, it would be another kind
 
@@ -67,7 +76,8 @@ def each_worth(
 def reward_of(
     ring:Ring, # Whose rows they are
 )->Field:
-    "The field `reward`, if it can be summed up"
+    """The field `reward`, if it can be summed up
+    - `ring`: Whose rows they are"""
     for f in ring.fields:
         if f.path==('reward',) and math.prod(f.shape) and not f.dtype.is_complex: return f
     raise ValueError(f"to fold several steps, rows need a column 'reward', and no dict or complex; got {ring.fields}")
@@ -76,7 +86,10 @@ def gamma_of(
     ring:Ring, # Whose rows they are
     gamma, # A number, or the name of a column
 ): # -> the number, or the column: one for each row, `(rows,)`, or for each of their rewards, `(rows,k)`
-    "What a reward one step later is worth"
+    """What a reward one step later is worth
+    - `ring`: Whose rows they are
+    - `gamma`: A number, or the name of a column
+    - returns: the number, or the column: one for each row, `(rows,)`, or for each of their rewards, `(rows,k)`"""
     if not isinstance(gamma, str): return float(gamma)
     k = math.prod(reward_of(ring).shape)
     want = '`gamma` should be a number, or name a column with a real number for each row'+f' or {k} of them'*(k>1)

@@ -40,6 +40,12 @@ class Ring:
         path=None, # A file to live in; if a ring left one there, it is opened with its rows
         about:dict=None, # What a new file should say of its rows; an opened one tells it in `place.about`
     ):
+        """- `capacity`: The most rows it holds; without it the ring grows
+        - `schema`: `{name: (shape, dtype)}`, nested as a step is; without it the first row decides
+        - `device`: Where the rows live
+        - `shared`: In shared memory, where other processes see the same rows?
+        - `path`: A file to live in; if a ring left one there, it is opened with its rows
+        - `about`: What a new file should say of its rows; an opened one tells it in `place.about`"""
         self.capacity = None if capacity is None else whole_number('capacity', capacity)
         self.place = Place(device, shared, path)
         self.place.about = about or {}
@@ -67,12 +73,14 @@ class Ring:
     def _repr_html_(self): return columns_html(self.columns() if len(self) else None, rows_text('Ring', self))
 
 # %% ../../nbs/01_memory.ring.ipynb #edf26f51
+
 def _not_yet(row): return False # no writer is compiled for these rows
 @patch
 def add(self:Ring,
     **row # The fields of one step: numbers, arrays, tensors, or dicts and tuples of them
 ):
-    "Write one row"
+    """Write one row
+    - `**row`: The fields of one step: numbers, arrays, tensors, or dicts and tuples of them"""
     if not self.writer(row): self._add_any(row)
 
 @patch
@@ -86,7 +94,8 @@ def _add_any(self:Ring, row):
 def extend(self:Ring,
     batch:dict, # Columns that share their first axis, like a `BD`
 ):
-    "Write the rows of `batch`, in order"
+    """Write the rows of `batch`, in order
+    - `batch`: Columns that share their first axis, like a `BD`"""
     if not (isinstance(batch, dict) and add_alike(self, batch)): self._write_checked(batch, one=False)
 
 # %% ../../nbs/01_memory.ring.ipynb #22f12ee9
@@ -139,7 +148,9 @@ def write_by(self:Ring,
     n:int, # How many rows; they must not cross the end of the ring
     write, # `write(slot)` puts them into `place.columns` (or `place.arrays`), the first one at `slot`
 ):
-    "Count the `n` rows that `write` puts into the columns"
+    """Count the `n` rows that `write` puts into the columns
+    - `n`: How many rows; they must not cross the end of the ring
+    - `write`: `write(slot)` puts them into `place.columns` (or `place.arrays`), the first one at `slot`"""
     with self._rows_lock:
         self.place.check_writable()
         self.serials.write(n, write, self.serials.next_slot())
@@ -211,7 +222,9 @@ def gather(self:Ring,
     idxs:Tensor, # Row numbers, known to be stored; of shape `(B,T)` they give columns `(B,T,…)`
     device=None, # Where the batch should be
 )->BD:
-    "Rows by number, unchecked: one gather, and one copy if they go to another `device`"
+    """Rows by number, unchecked: one gather, and one copy if they go to another `device`
+    - `idxs`: Row numbers, known to be stored; of shape `(B,T)` they give columns `(B,T,…)`
+    - `device`: Where the batch should be"""
     flat = idxs if idxs.ndim==1 else idxs.reshape(-1)
     with self._rows_lock: rows = self._steady(flat)
     return self.fields.batch(rows, idxs.shape, device)
@@ -242,7 +255,8 @@ def _tries(self:Ring):
 def serial(self:Ring,
     idxs, # Rows, named in any way
 )->Tensor:
-    "How many rows were written before each of these"
+    """How many rows were written before each of these
+    - `idxs`: Rows, named in any way"""
     i = row_numbers(idxs, len(self)).to(self.device)
     return self.serials.of(i.reshape(-1)).view(i.shape)
 
@@ -252,7 +266,10 @@ def holds(self:Ring,
     idxs, # Row numbers, of any shape; -1 names none
     serials=None, # Their serial numbers, from `serial` or a batch; without them: is anything stored there?
 )->Tensor: # bool, in the shape of `idxs`
-    "Are these rows still the ones that had these serial numbers?"
+    """Are these rows still the ones that had these serial numbers?
+    - `idxs`: Row numbers, of any shape; -1 names none
+    - `serials`: Their serial numbers, from `serial` or a batch; without them: is anything stored there?
+    - returns: bool, in the shape of `idxs`"""
     return self.serials.hold(idxs, serials)
 
 # %% ../../nbs/01_memory.ring.ipynb #be1ac03b
@@ -264,7 +281,13 @@ def draw(self:Ring,
     read=None, # `read(ring, idxs)` → packed rows (or a list of columns) and more columns; else the rows as they are
     n_batches:int=None, # How many batches, all of them as of this moment
 ): # -> (BD, row numbers), or `Batches` of them
-    "The batch that `sampler` chooses, read before any of its rows can change"
+    """The batch that `sampler` chooses, read before any of its rows can change
+    - `sampler`: Has `draw(ring, bs)` → row numbers, `(bs,)` or `(bs,T)`, -1 for a row of zeros, and a dict of columns
+    - `bs`: How many
+    - `device`: Where the batch should be
+    - `read`: `read(ring, idxs)` → packed rows (or a list of columns) and more columns; else the rows as they are
+    - `n_batches`: How many batches, all of them as of this moment
+    - returns: (BD, row numbers), or `Batches` of them"""
     place,bs = self.place,bs if type(bs) is int and bs>0 else whole_number('bs', bs)
     if device is not None and torch.device(device)==place.device: device = None
     with self if (others := place.others) else self._rows_lock:
@@ -352,6 +375,7 @@ def _refuse_draw(self:Ring, sampler, idxs):
                      f'int64 of shape (bs,) from 0 to {len(self)-1}, gave {idxs!r:.80}')
 
 # %% ../../nbs/01_memory.ring.ipynb #50f68286
+
 @lru_cache(256)
 def _takes_batches(draw): return 'n_batches' in signature(draw).parameters
 @patch
@@ -374,7 +398,12 @@ def put(self:Ring,
     values, # In the shape of `idxs`, followed by that of a row
     serials=None, # From the batch, as many as `idxs`; without it the rows are taken as they are now
 )->int: # How many rows were gone
-    "Write `values` into rows that were not overwritten"
+    """Write `values` into rows that were not overwritten
+    - `name`: The column; of a nested one the whole or a leaf, `'obs.arm'`
+    - `idxs`: Row numbers, of any shape; -1 names none
+    - `values`: In the shape of `idxs`, followed by that of a row
+    - `serials`: From the batch, as many as `idxs`; without it the rows are taken as they are now
+    - returns: How many rows were gone"""
     with self if self.place.others else self._rows_lock:
         f = self.place.by_name.get(name) if self.fields else None
         if f is not None and (gone := self._put_fast(f, idxs, values, serials))>=0: return gone
@@ -422,6 +451,7 @@ def _whole_idxs(self:Ring, idxs, n):
     return idxs
 
 # %% ../../nbs/01_memory.ring.ipynb #7e94a8f3
+
 def _fitting(f, values, name, shape):
     t,python = as_tensor(f.path, leaf_at(values, f.path[1:] if name!=f.name else ()))
     check_column(f.name, t, python, (*shape,*f.shape), f.dtype)
@@ -463,7 +493,9 @@ def cut(self:Ring,
     on:bool=True, # `False` takes back a mark that no row was written after: the environments resume where they were
     gap:bool=False, # Are rows missing here, so that nobody knows whether an episode began with them?
 ):
-    "Mark that what is written next follows nothing that is stored"
+    """Mark that what is written next follows nothing that is stored
+    - `on`: `False` takes back a mark that no row was written after: the environments resume where they were
+    - `gap`: Are rows missing here, so that nobody knows whether an episode began with them?"""
     self.serials.cut(on, gap)
 
 # %% ../../nbs/01_memory.ring.ipynb #c9b646b9
@@ -473,7 +505,10 @@ def reset(self:Ring,
     stop:int=None, # The number after the last row, if the rows from `first` on lie in their slots already
     before:int=None, # Forget only the rows below this serial number: they count as overwritten
 ):
-    "Forget all rows; the columns stay as they are"
+    """Forget all rows; the columns stay as they are
+    - `first`: The serial number of the next row, if you load rows that had numbers; a new one by default
+    - `stop`: The number after the last row, if the rows from `first` on lie in their slots already
+    - `before`: Forget only the rows below this serial number: they count as overwritten"""
     if not self.fields: return
     with self._rows_lock:
         if before is not None: return self.serials.forget(before)
@@ -500,6 +535,7 @@ def _without_torn(self:Ring, sampler, bs, idxs, cols, k):
                      'let it draw rows that `ring.holds`')
 
 # %% ../../nbs/01_memory.ring.ipynb #8a45d940
+
 @patch
 def __getstate__(self:Ring):
     with self._rows_lock: # no thread writes while the rows are copied

@@ -44,7 +44,9 @@ class Field:
 def dtype_of(
     o, # A dtype of torch or of NumPy, or its name
 )->torch.dtype: # `None` for anything else
-    "The dtype of a column"
+    """The dtype of a column
+    - `o`: A dtype of torch or of NumPy, or its name
+    - returns: `None` for anything else"""
     if isinstance(o, torch.dtype): return o
     try:
         if isinstance(o, str): return torch_dtype(o)
@@ -62,7 +64,10 @@ def schema_fields(
     schema, # `{name: (shape, dtype)}`, nested as a step is
     path=(), # Of `schema` in a larger one
 ): # -> iterator of `Field`
-    "The fields of a `schema`, in order"
+    """The fields of a `schema`, in order
+    - `schema`: `{name: (shape, dtype)}`, nested as a step is
+    - `path`: Of `schema` in a larger one
+    - returns: iterator of `Field`"""
     if (isinstance(schema, tuple) and len(schema)==2 and (dtype := dtype_of(schema[1]))
             and (shape := _sizes(schema[0])) is not None):
         yield Field(path, shape, dtype)
@@ -80,7 +85,9 @@ def schema_fields(
 def pack_fields(
     fields, # Of any `start`
 ): # -> list of `Field`, bytes a row
-    "Place the fields side by side in a row, each aligned to the size of its elements"
+    """Place the fields side by side in a row, each aligned to the size of its elements
+    - `fields`: Of any `start`
+    - returns: list of `Field`, bytes a row"""
     res,end,widest = [],0,8
     for f in fields:
         size = f.dtype.itemsize
@@ -93,7 +100,9 @@ def pack_fields(
 def nest(
     flat:dict, # Leaves by path
 ): # -> nested dicts and tuples, `leaves` undone
-    "The nested form of these leaves; the ints 0, 1, 2… in paths are places in a tuple"
+    """The nested form of these leaves; the ints 0, 1, 2… in paths are places in a tuple
+    - `flat`: Leaves by path
+    - returns: nested dicts and tuples, `leaves` undone"""
     if () in flat: return flat[()]
     sub = {}
     for p,v in flat.items(): sub.setdefault(p[0], {})[p[1:]] = v
@@ -106,6 +115,7 @@ class Fields(list):
     def __init__(self,
         fields, # Of any `start`
     ):
+        """- `fields`: Of any `start`"""
         fields,self.nbytes = pack_fields(fields)
         if not fields: raise ValueError('a row has at least one field, got none')
         super().__init__(fields)
@@ -130,7 +140,9 @@ def columns(self:Fields,
     rows, # Packed, `(n, words)` or `(n*words,)` of int64: an array, or a tensor on any device
     shape=(-1,), # Axes of the batch
 )->list:
-    "The columns of packed `rows`, sharing their memory"
+    """The columns of packed `rows`, sharing their memory
+    - `rows`: Packed, `(n, words)` or `(n*words,)` of int64: an array, or a tensor on any device
+    - `shape`: Axes of the batch"""
     if self.record is not None and (isinstance(rows, np.ndarray) or rows.device.type=='cpu'):
         rec = (rows if isinstance(rows, np.ndarray) else rows.numpy()).view(self.record)
         if rec.ndim>1 or len(shape)>1: rec = rec.reshape(shape)
@@ -147,7 +159,8 @@ def columns(self:Fields,
 def named(self:Fields,
     cols, # One for each field, in their order
 )->BD:
-    "`cols` in the nested form of a step"
+    """`cols` in the nested form of a step
+    - `cols`: One for each field, in their order"""
     if self.flat: return BD(zip(self.flat, cols))
     return _nested_as(self.form, [*cols])
 
@@ -164,7 +177,11 @@ def batch(self:Fields,
     device=None, # Where the batch should be
     cols={}, # Columns beside the fields, or in the place of some, there already
 )->BD:
-    "Gathered `rows` as a batch"
+    """Gathered `rows` as a batch
+    - `rows`: Packed, or a list of columns
+    - `shape`: Axes of the batch, `(B,T)` for sequences
+    - `device`: Where the batch should be
+    - `cols`: Columns beside the fields, or in the place of some, there already"""
     if device is None and self.flat and type(rows) is np.ndarray and self.record: # the usual case, without a detour
         own = self.apart(np.ndarray(shape, self.record, np.ascontiguousarray(rows)))
         if cols.keys().isdisjoint(self.flat): return BD(zip(self.flat, map(from_numpy, own)), **cols)
@@ -188,6 +205,11 @@ class Batches:
         k:int, # How many batches
         device=None, # Where the batches should be
     ):
+        """- `rows`: Packed, those of one batch after those of the other; or a list of columns
+        - `idxs`: Their numbers
+        - `cols`: Columns beside the fields
+        - `k`: How many batches
+        - `device`: Where the batches should be"""
         if device is not None: rows,cols = fields.moved(rows, device),fields.moved(cols, device)
         self.n = len(idxs)//k
         shape = k,self.n,*idxs.shape[1:]
@@ -216,7 +238,9 @@ def moved(self:Fields,
     o, # An array or a tensor of packed rows, or tensors in a list or a dict
     device, # Where to
 ):
-    "Packed rows, or columns in a list or a dict, on another device"
+    """Packed rows, or columns in a list or a dict, on another device
+    - `o`: An array or a tensor of packed rows, or tensors in a list or a dict
+    - `device`: Where to"""
     if isinstance(o, dict): return {k: sent(v, device) for k,v in o.items()}
     if isinstance(o, list): return [sent(v, device) for v in o]
     return sent(tensor_from(o).view(-1, self.nbytes//8), device)
@@ -240,7 +264,10 @@ def as_tensor(
     path, # Of `v` in its step, for errors
     v, # A number, array or tensor, or a list of them
 ): # -> tensor, did it come as Python numbers?
-    "`v` as a tensor, or a `ValueError` that names it"
+    """`v` as a tensor, or a `ValueError` that names it
+    - `path`: Of `v` in its step, for errors
+    - `v`: A number, array or tensor, or a list of them
+    - returns: tensor, did it come as Python numbers?"""
     if isinstance(v, Tensor) and (v.layout is not torch.strided or v.is_quantized):
         raise ValueError(f'`{path_name(path)}` should be a dense tensor, got {v.layout} of {v.dtype}')
     if isinstance(v, Tensor):
@@ -279,7 +306,9 @@ def fits(
     python:bool, # Did it come as Python numbers?
     dtype:torch.dtype, # Of the column
 )->bool:
-    "May `t` go into a column of `dtype`? Ints must survive unchanged, floats not become infinite in half precision"
+    """May `t` go into a column of `dtype`? Ints must survive unchanged, floats not become infinite in half precision
+    - `python`: Did it come as Python numbers?
+    - `dtype`: Of the column"""
     ints = not (dtype.is_floating_point or dtype.is_complex)
     if ints and (python or torch.can_cast(t.dtype, dtype)): # a number too large for a narrow int is refused, not cut
         if t.is_complex(): return False
@@ -298,7 +327,10 @@ def tensors_of(
     data:dict, # A step, or a batch of steps
     meta=False, # Allow tensors without values, on the device `meta`?
 )->dict: # By path a tensor, and whether it came as Python numbers
-    "Every leaf of `data` as a tensor, or a `ValueError`"
+    """Every leaf of `data` as a tensor, or a `ValueError`
+    - `data`: A step, or a batch of steps
+    - `meta`: Allow tensors without values, on the device `meta`?
+    - returns: By path a tensor, and whether it came as Python numbers"""
     if not isinstance(data, dict): raise ValueError(f'rows come as a dict of columns, got {type(data).__name__}')
     ts = {p: as_tensor(p, v) for p,v in leaves(data)}
     if not all(isinstance(p[0], str) for p in ts): raise ValueError(f'fields are named by strings, got {list(data)}')
@@ -322,7 +354,9 @@ def fields_of(
     ts:dict, # From `tensors_of`
     one:bool, # One step, or columns with a first axis?
 )->Fields:
-    "The fields of such steps"
+    """The fields of such steps
+    - `ts`: From `tensors_of`
+    - `one`: One step, or columns with a first axis?"""
     for p,(t,py) in ts.items():
         if py and t.dtype==torch.uint64: raise ValueError(f'`{path_name(p)}` has ints of 2^63 and more, got '
             f'{t.numpy().max()}: give an array of uint64, or declare the column by a `schema`')
@@ -342,7 +376,13 @@ def check_column(
     lead:int=0, # Axes of the batch
     exact:bool=False, # Convert Python numbers only?
 ):
-    "A `ValueError` unless `t` fits a column of this shape and dtype"
+    """A `ValueError` unless `t` fits a column of this shape and dtype
+    - `name`: Of the field, for the error
+    - `python`: Did it come as Python numbers?
+    - `shape`: Expected, without the first `lead` axes of `t`
+    - `dtype`: Expected
+    - `lead`: Axes of the batch
+    - `exact`: Convert Python numbers only?"""
     have = tuple(t.shape[lead:])
     if have!=tuple(shape) or not (t.dtype==dtype or (python or not exact) and fits(t, python, dtype)):
         casts = (python or not exact) and torch.can_cast(t.dtype, dtype)
@@ -359,7 +399,10 @@ def check_names(
     want, # Paths of the fields that a row has
     of:str='a row here', # The row in the error
 ):
-    "A `ValueError` unless the same fields came"
+    """A `ValueError` unless the same fields came
+    - `have`: Paths of the fields that came
+    - `want`: Paths of the fields that a row has
+    - `of`: The row in the error"""
     if {*have}=={*want}: return
     missing,unknown = (sorted(path_name(p) for p in a if p not in b) for a,b in ((want, have), (have, want)))
     todo = f': give `{o.split(".")[0]}` as a dict, a dot in a name makes none' if (o := next(
@@ -372,7 +415,9 @@ def fit(self:Fields,
     ts:dict, # From `tensors_of`
     one:bool, # One step, or columns with a first axis?
 )->list:
-    "The columns of `ts` in the order of the fields, or a `ValueError` that names the one that does not fit"
+    """The columns of `ts` in the order of the fields, or a `ValueError` that names the one that does not fit
+    - `ts`: From `tensors_of`
+    - `one`: One step, or columns with a first axis?"""
     cols = []
     for f in self:
         if f.path not in ts: break
@@ -388,7 +433,8 @@ def fit(self:Fields,
 def batch_len(
     ts:dict, # From `tensors_of`
 )->int:
-    "The common length of all columns"
+    """The common length of all columns
+    - `ts`: From `tensors_of`"""
     bare = [path_name(p) for p,(t,_) in ts.items() if not t.ndim]
     if bare: raise ValueError(f'a batch has a first axis, {bare} have none: for one step write '
                                '`add(**step)`, for many repeat what is the same for all, `np.full(n, False)`')
@@ -404,13 +450,16 @@ def follower(
     name:str, # Of a column
     names, # Of all columns
 )->str:
-    "The column that shows after a step what `name` shows before it, `next_obs` for `obs`; `None` if there is none"
+    """The column that shows after a step what `name` shows before it, `next_obs` for `obs`; `None` if there is none
+    - `name`: Of a column
+    - `names`: Of all columns"""
     return next((o for o in (f'next_{name}', f'{name}_next') if o in names), None)
 
 def followed(
     name:str, # Of a column
 )->str:
-    "The column that `name` follows by its name, `obs` for `next_obs`; `None` if it follows none"
+    """The column that `name` follows by its name, `obs` for `next_obs`; `None` if it follows none
+    - `name`: Of a column"""
     m = re.fullmatch('next_(.+)|(.+)_next', name)
     return m and (m[1] or m[2])
 
@@ -420,7 +469,11 @@ def goal_fields(
     goal:str='desired_goal', # The field that is replaced, wherever it stands
     achieved:str='achieved_goal', # The field of `next_state` (or `next_obs` …) that says what a step achieved
 )->tuple: # The numbers of the fields that are goals, of the one that was achieved, and of the reward
-    "Where a row has goals, and what can take their place"
+    """Where a row has goals, and what can take their place
+    - `fields`: Of a row
+    - `goal`: The field that is replaced, wherever it stands
+    - `achieved`: The field of `next_state` (or `next_obs` …) that says what a step achieved
+    - returns: The numbers of the fields that are goals, of the one that was achieved, and of the reward"""
     at = {f.path: i for i,f in enumerate(fields)}
     goals = [i for p,i in at.items() if goal in (p[-1], p[1:] or followed(p[0]))]
     ours = next((p for p in (('next_state', achieved), *at) if p in at and followed(p[0])
@@ -443,7 +496,9 @@ def goal_fields(
 def over_of(
     **flags # `terminated` and `truncated`, `(n, …)` arrays
 )->np.ndarray: # `(n,)` bools
-    "Does each row end its episode? A `ValueError` if rows have several of the same flag"
+    """Does each row end its episode? A `ValueError` if rows have several of the same flag
+    - `**flags`: `terminated` and `truncated`, `(n, …)` arrays
+    - returns: `(n,)` bools"""
     for k,o in flags.items():
         if (m := math.prod(o.shape[1:]))!=1: raise ValueError(
             f'`{k}` should be one flag per row, which says whether the episode is over, got {m}: store those of '
@@ -458,7 +513,10 @@ def final_of(
     infos, # What `step` of a vector environment gave: a dict of arrays, or a list of dicts
     i:int, # Which environment
 ): # -> an observation, or `None`
-    "What environment `i` showed last, before it was reset in the same step"
+    """What environment `i` showed last, before it was reset in the same step
+    - `infos`: What `step` of a vector environment gave: a dict of arrays, or a list of dicts
+    - `i`: Which environment
+    - returns: an observation, or `None`"""
     each = isinstance(infos, (list, tuple))
     has = infos[i] if each else infos or {}
     final = next((has[k] for k in final_names if has.get(k) is not None), None)
@@ -470,7 +528,10 @@ def check_final(
     before, last, first, # What it showed before the step, as the last of its episode, and as the first of the next
     warn, # Called with what is wrong, if it may be so by chance
 ):
-    "A `ValueError` if a reset has overwritten the `last` observation with the `first` one"
+    """A `ValueError` if a reset has overwritten the `last` observation with the `first` one
+    - `i`: The environment
+    - `before`, `last`, `first`: What it showed before the step, as the last of its episode, and as the first of the next
+    - `warn`: Called with what is wrong, if it may be so by chance"""
     before,last,first = ([np.asarray(a) for _,a in leaves(o)] for o in (before, last, first))
     if any(a.tobytes()!=b.tobytes() for a,b in zip(last, first)): return
     says = (f'an episode of environment {i} ended with exactly the observation that the next one begins with: '
@@ -485,7 +546,8 @@ def check_final(
 def check_paths(
     paths, # As JSON gives them
 ):
-    "A `ValueError` unless these lists can be the paths of one row's fields"
+    """A `ValueError` unless these lists can be the paths of one row's fields
+    - `paths`: As JSON gives them"""
     ok = all(type(p) is list and p and type(p[0]) is str and all(type(o) in (str, int) for o in p) for p in paths)
     if not ok or len({tuple(p) for p in paths})<len(paths): raise ValueError('the fields are not named')
     nest({tuple(p): None for p in paths})
@@ -494,7 +556,8 @@ def check_paths(
 def torch_dtype(
     name:str, # For example 'float32'
 )->torch.dtype:
-    "The dtype of that name, and nothing else in torch's namespace"
+    """The dtype of that name, and nothing else in torch's namespace
+    - `name`: For example 'float32'"""
     if not isinstance(res := getattr(torch, name, None), torch.dtype):
         raise ValueError(f'{name!r} is no dtype of torch')
     return res
@@ -503,7 +566,9 @@ def torch_dtype(
 def as_ints(
     t:Tensor, # Of any dtype
 )->np.ndarray: # With one axis more if `t` is complex
-    "The bits of `t` as ints, in the same memory if it is on the CPU"
+    """The bits of `t` as ints, in the same memory if it is on the CPU
+    - `t`: Of any dtype
+    - returns: With one axis more if `t` is complex"""
     t = t.detach().cpu().resolve_conj().resolve_neg()
     t = torch.view_as_real(t) if t.is_complex() else t
     return t.view({1:torch.uint8, 2:torch.int16, 4:torch.int32, 8:torch.int64}[t.itemsize]).numpy()

@@ -26,6 +26,8 @@ class Running:
         lead, # Axes in front of each field: `()` for one environment, `(n,)` for `n`
         fields, # `FieldType` by path
     ):
+        """- `lead`: Axes in front of each field: `()` for one environment, `(n,)` for `n`
+        - `fields`: `FieldType` by path"""
         self.lead,self.fields,n = lead,fields,math.prod(lead)
         self.t,self.room = 0,0 # how many steps came; how many there is room for
         # when each episode began; is it too long to be kept? did it end?
@@ -59,7 +61,9 @@ def take(self:Running,
     i:int, # Number of the environment
     stop:int, # The first step that is not part of it
 )->dict:
-    "The episode of environment `i` up to `stop`, and its `last` step; the next one begins there"
+    """The episode of environment `i` up to `stop`, and its `last` step; the next one begins there
+    - `i`: Number of the environment
+    - `stop`: The first step that is not part of it"""
     when = torch.arange(self.start[i], stop, device='cpu')%self.room
     self.start[i],self.out[i] = stop,False
     res = {p: v[when.to(v.device),i] for p,v in self.steps.items()}
@@ -72,13 +76,15 @@ def take(self:Running,
 def put_last(self:Running,
     cols, # What the environments show now: some of the fields, by path
 ):
-    "An episode that is taken from now on gets one step more, with these fields"
+    """An episode that is taken from now on gets one step more, with these fields
+    - `cols`: What the environments show now: some of the fields, by path"""
     n = math.prod(self.lead)
     if self.last is None:
         self.last = {p: torch.zeros(n, *f.shape, dtype=f.dtype, device=f.device) for p,f in self.fields.items()}
     for p,t in cols.items(): self.last[p].copy_(t)
 
 # %% ../../nbs/05i_memory.running.ipynb #05ec7a14
+
 @patch
 def __getstate__(self:Running): # as bytes: a tensor goes to another process as one that both of them write
     def raw(ts): return ts and {p: v.cpu().reshape(-1).view(torch.uint8).numpy() for p,v in ts.items()}
@@ -102,7 +108,9 @@ def __setstate__(self:Running, state):
 def flags_of(
     done, # As it came with a step
 )->np.ndarray: # Of bools; without axes, or `(n,)`
-    "`done` as an array, or a `ValueError`"
+    """`done` as an array, or a `ValueError`
+    - `done`: As it came with a step
+    - returns: Of bools; without axes, or `(n,)`"""
     def array(o):
         if isinstance(o, Tensor): o = (o if o.dtype==torch.bool else o.float()).detach().cpu()
         return np.asarray(o)
@@ -119,7 +127,11 @@ def dones_of(
     lead=None, # Axes of the steps before; `None` if this is the first one
     num_envs:int=None, # Environments, if somebody said how many they are
 ): # -> array of bools; the axes in front of each field
-    "`done` as one flag for each environment, or a `ValueError`"
+    """`done` as one flag for each environment, or a `ValueError`
+    - `done`: As it came with a step
+    - `lead`: Axes of the steps before; `None` if this is the first one
+    - `num_envs`: Environments, if somebody said how many they are
+    - returns: array of bools; the axes in front of each field"""
     a = flags_of(done)
     if lead is None and num_envs is not None: lead = (num_envs,)
     if lead and not a.ndim: a = np.full(lead, a)
@@ -131,7 +143,10 @@ def lead_of(
     step, # As it came with one `done` for all
     schema=None, # `FieldType` by path, if it is known
 ): # -> the axes in front of each field
-    "`()` for one environment, `(n,)` for `n`, by the shapes of the fields; a `ValueError` if they fit both"
+    """`()` for one environment, `(n,)` for `n`, by the shapes of the fields; a `ValueError` if they fit both
+    - `step`: As it came with one `done` for all
+    - `schema`: `FieldType` by path, if it is known
+    - returns: the axes in front of each field"""
     if not isinstance(step, dict) or not step: return ()
     ts = {p: t for p,(t,_) in tensors_of(step).items()}
     shapes = {p: tuple(t.shape) for p,t in ts.items()}
@@ -162,7 +177,8 @@ def waiting(self:Running)->dict:
 def resume_running(
     state:dict, # From `waiting`
 )->Running:
-    "The steps that waited, or a `ValueError` if they cannot be"
+    """The steps that waited, or a `ValueError` if they cannot be
+    - `state`: From `waiting`"""
     lead,t,steps = tuple(state['lead']),state['t'],state['steps']
     n,marks,last = math.prod(lead),[state[k] for k in ('start','out','pending')],state.get('last')
     if not (len(lead)<2 and all(type(o) is int and o>=0 for o in (*lead, t)) and n and len(steps)==len(state['fields'])

@@ -34,6 +34,8 @@ class Uniform:
         seed:int=None, # Makes the draws reproducible; without it they differ each time
         device='cpu', # No longer needed: rows are drawn where they live
     ):
+        """- `seed`: Makes the draws reproducible; without it they differ each time
+        - `device`: No longer needed: rows are drawn where they live"""
         self.gen,self.seeded,_ = torch.Generator(),False,usable_device(device)
         if seed is None: self.gen.seed(); keep_numbers(self.gen)
         else: Uniform.seed(self, seed)
@@ -51,7 +53,9 @@ class Uniform:
 def skip(self:Uniform,
     n:int, # Random numbers
 ): # -> the key of the stream, and the place of the first of them
-    "Use up the next `n` random numbers"
+    """Use up the next `n` random numbers
+    - `n`: Random numbers
+    - returns: the key of the stream, and the place of the first of them"""
     gen = self.own()
     if self.key is None: self.key = torch.randint(2**62, (), generator=gen, device='cpu').item()
     first,self.drawn = self.drawn,self.drawn+n
@@ -70,7 +74,10 @@ def draw(self:Uniform,
     bs:int, # How many to draw
     n_batches:int=1, # How many such batches, one after the other
 ): # -> row numbers `(bs*n_batches,)`, and columns that the draw adds to the batch
-    "Choose the rows of the next batch"
+    """Choose the rows of the next batch
+    - `bs`: How many to draw
+    - `n_batches`: How many such batches, one after the other
+    - returns: row numbers `(bs*n_batches,)`, and columns that the draw adds to the batch"""
     if not (n := len(ring)): raise ValueError('there are no rows to draw from yet: add some first')
     at,k = self.skip(bs*n_batches),bs*n_batches
     return torch.from_numpy(random_rows(*at, k, n)) if ring.place.by_loops else rows_on(ring.device, *at, k, n), {}
@@ -80,7 +87,9 @@ def draw(self:Uniform,
 def evenly(self:Uniform,
     n:int, # Row numbers
 ): # -> the key of the stream, and the place of the first number; `None` if `draw` is not `Uniform`'s
-    "Use up the random numbers of `n` evenly drawn rows, which the ring then makes itself"
+    """Use up the random numbers of `n` evenly drawn rows, which the ring then makes itself
+    - `n`: Row numbers
+    - returns: the key of the stream, and the place of the first number; `None` if `draw` is not `Uniform`'s"""
     if type(self).draw is not Uniform.draw or 'draw' in self.__dict__: return
     if self.key is None or torch.utils.data.get_worker_info() is not None: return self.skip(n)
     first,self.drawn = self.drawn,self.drawn+n
@@ -140,6 +149,14 @@ class Prioritized(Uniform):
         eta:float=.9, # A sequence's priority is `eta` times its largest TD error plus `1-eta` times their mean
         **_
     ):
+        """- `alpha`: 0 draws uniformly, 1 in proportion to the TD error
+        - `beta`: How far the weights correct for that at first; 1 corrects in full
+        - `beta_steps`: Batches until `beta` is 1
+        - `eps`: Added to each error, so that rows without one are drawn too
+        - `normalize`: Where the largest weight is 1: in the `'batch'`, or in the whole `'memory'`
+        - `seed`: Makes the draws reproducible
+        - `device`: No longer needed: rows are drawn where they live
+        - `eta`: A sequence's priority is `eta` times its largest TD error plus `1-eta` times their mean"""
         if _: refuse_words('Prioritized', _, Prioritized, beta_frames='beta_steps', beta_annealing_steps='beta_steps',
                            epsilon='eps', priority_key="memory.update_td(td_errors, idxs, batch['serial'])",
                            beta_start='beta', max_capacity='ExperienceReplay(max_sz=…, sampler=Prioritized())')
@@ -223,7 +240,8 @@ def _drop_forgotten(self:Prioritized, ring, stop):
 def leave_out(self:Prioritized,
     slots, # An array of row numbers
 ):
-    "Draw none of these rows, which are half written, until they are written anew"
+    """Draw none of these rows, which are half written, until they are written anew
+    - `slots`: An array of row numbers"""
     self.tree.update(slots, torch.zeros(len(slots), device='cpu'))
 
 # %% ../../nbs/03_memory.sample.ipynb #d1736568
@@ -243,7 +261,9 @@ def learn(self:Prioritized,
     ring:Ring,
     td_errors, idxs, serials, # Of sequences, `(bs,T)`, as they were drawn
 )->bool: # Did it?
-    "`update`, and the column `td_error` with it, if nothing about these is unusual"
+    """`update`, and the column `td_error` with it, if nothing about these is unusual
+    - `td_errors`, `idxs`, `serials`: Of sequences, `(bs,T)`, as they were drawn
+    - returns: Did it?"""
     if not ((starts := self.starts) and ring.place.arrays and type(idxs) is type(td_errors) is type(serials) is Tensor
             and idxs.is_cpu and td_errors.is_cpu and serials.is_cpu and td_errors.dtype is torch.float32
             and idxs.dtype is serials.dtype is torch.int64 and not td_errors.requires_grad): return False
@@ -262,7 +282,8 @@ def learn(self:Prioritized,
 def betas(self:Prioritized,
     k:int, # Batches
 )->list:
-    "`beta` for each of the next `k` batches"
+    """`beta` for each of the next `k` batches
+    - `k`: Batches"""
     return [self.beta] if k==1 else [self._beta_at(self.draws+i) for i in range(k)]
 
 # %% ../../nbs/03_memory.sample.ipynb #35a888cb
@@ -272,7 +293,10 @@ def draw(self:Prioritized,
     bs:int, # How many to draw
     n_batches:int=1, # How many such batches, one after the other
 ): # -> row numbers `(bs*n_batches,)`, and the column `weight`
-    "Choose the rows of the next batch, and how much each counts"
+    """Choose the rows of the next batch, and how much each counts
+    - `bs`: How many to draw
+    - `n_batches`: How many such batches, one after the other
+    - returns: row numbers `(bs*n_batches,)`, and the column `weight`"""
     if not ring.total: raise ValueError('there are no rows to draw from yet: add some first')
     idxs,weight = SumTree.throw(*self._aim(ring, bs, n_batches))
     self.draws += n_batches
@@ -307,7 +331,12 @@ def draw_starts(self:Prioritized,
     T:int, # Steps in a sequence
     pad:bool=False, # Also shorter episodes?
 ): # -> row numbers `(bs,)`, an array, and the column `weight`
-    "Choose the rows with which the sequences of the next batch begin, and how much each counts"
+    """Choose the rows with which the sequences of the next batch begin, and how much each counts
+    - `bs`: How many to draw
+    - `walk`: Says which row follows which
+    - `T`: Steps in a sequence
+    - `pad`: Also shorter episodes?
+    - returns: row numbers `(bs,)`, an array, and the column `weight`"""
     self.follow(ring)
     s,how = self.starts,(T, pad, self.eta, self.alpha)
     if not s or s.walk is not walk or s.how!=how: s = self._other_starts(walk, how)
@@ -338,6 +367,13 @@ class HER(Uniform):
         device='cpu', # No longer needed: rows are drawn where they live
         **_
     ):
+        """- `strategy`: Whose achieved goal: a `'future'` row's, the `'final'` one's, or any of the `'episode'`
+        - `k`: Rows with another goal for each that keeps its own
+        - `reward`: `reward(achieved, goal, idxs)` → one number per row; `idxs` are row numbers, not an `info`
+        - `goal`: The field that is replaced, wherever it stands
+        - `achieved`: The field of `next_state` (or `next_obs` …) that says what a step achieved
+        - `seed`: Makes the draws reproducible
+        - `device`: No longer needed: rows are drawn where they live"""
         if _: refuse_words('HER', _, HER, n_sampled_goal='k', future_k='k', replay_k='k', reward_fn='reward',
                            compute_reward='reward', goal_selection_strategy='strategy', replay_strategy='strategy')
         super().__init__(seed, device)
@@ -355,7 +391,10 @@ def draw(self:HER,
     bs:int, # How many to draw
     n_batches:int=1, # How many such batches, one after the other
 ): # -> row numbers `(bs*n_batches,)`, and columns that the draw adds to the batch
-    "Choose the rows of the next batch, as `Uniform` does"
+    """Choose the rows of the next batch, as `Uniform` does
+    - `bs`: How many to draw
+    - `n_batches`: How many such batches, one after the other
+    - returns: row numbers `(bs*n_batches,)`, and columns that the draw adds to the batch"""
     self.belong(ring)
     drawn,self.at = Uniform.draw(self, ring, bs, n_batches),(self.key, self.drawn-bs*n_batches)
     return drawn
@@ -391,7 +430,9 @@ def read(self:HER,
     ring:Ring,
     idxs, # `(bs,)`
 ): # -> packed rows, or a list of columns, and the column `relabelled`
-    "Copy the rows `idxs`, with their new goals and rewards"
+    """Copy the rows `idxs`, with their new goals and rewards
+    - `idxs`: `(bs,)`
+    - returns: packed rows, or a list of columns, and the column `relabelled`"""
     self.belong(ring) # another sampler may have drawn them
     at,self.at = self.at,None
     if not at or at[1]+len(idxs)>self.drawn: at = self.skip(len(idxs)) # a `draw` of your own may draw in several steps
@@ -462,7 +503,10 @@ def load_state_dict(self:Uniform,
     ring:Ring=None, # The rows to draw from
     beside:dict=None, # What was kept for each row
 ):
-    "Resume drawing where another sampler was"
+    """Resume drawing where another sampler was
+    - `state`: From `state_dict`
+    - `ring`: The rows to draw from
+    - `beside`: What was kept for each row"""
     Uniform.rewind(self, state)
     self.of = None
 
@@ -471,7 +515,8 @@ def load_state_dict(self:Uniform,
 def rewind(self:Uniform,
     state:dict, # From `state_dict`
 ):
-    "Go back to where this sampler was; what it keeps for each row stays"
+    """Go back to where this sampler was; what it keeps for each row stays
+    - `state`: From `state_dict`"""
     key,drawn,_ = (o if (o := state.get(k)) is None else whole_number(k, o, 0, 2**62) for k in ('key','drawn','draws'))
     if alike := state['device']==self.gen.device.type: self.gen.set_state(state['gen'])
     else: # another kind of device has other random numbers, but these can be repeated, too
@@ -480,6 +525,7 @@ def rewind(self:Uniform,
     keep_numbers(self.gen)
 
 # %% ../../nbs/03_memory.sample.ipynb #1e8c6203
+
 @patch
 def __getstate__(self:Uniform): # a `Generator` does not reach a new process as it is, and a copy gets other rows
     return {**self.__dict__, 'gen':(self.gen.get_state().numpy(), self.gen.device), 'of':None}
@@ -507,7 +553,10 @@ def load_state_dict(self:Prioritized,
     ring:Ring=None, # The rows to draw from
     beside:dict=None, # From `beside`, for these rows
 ):
-    "Resume drawing where another sampler was"
+    """Resume drawing where another sampler was
+    - `state`: From `state_dict`
+    - `ring`: The rows to draw from
+    - `beside`: From `beside`, for these rows"""
     Uniform.load_state_dict(self, state)
     self.draws,self.seen,self.base,self.tree,self.forgotten,self.starts = int(state['draws']),0,0,None,0,None
     self._beta = None if state.get('beta') is None else number_within('beta', state['beta'], 0, 1) # or an older state
@@ -522,7 +571,8 @@ def load_state_dict(self:Prioritized,
 def rewind(self:Prioritized,
     state:dict, # From `state_dict`
 ):
-    "Go back to where this sampler was; priorities stay"
+    """Go back to where this sampler was; priorities stay
+    - `state`: From `state_dict`"""
     Uniform.rewind(self, state)
     self.draws = int(state['draws'])
 
@@ -532,7 +582,10 @@ def sampler_of(
     settings:dict, # From its `settings`
     device='cpu', # Where the rows live
 )->Uniform:
-    "Rebuild a saved sampler from its class name and settings"
+    """Rebuild a saved sampler from its class name and settings
+    - `kind`: 'Uniform' or the name of a subclass
+    - `settings`: From its `settings`
+    - `device`: Where the rows live"""
     kinds = [Uniform]
     for o in kinds: kinds.extend(o.__subclasses__())
     if not (found := [o for o in kinds if o.__name__==kind]):

@@ -31,6 +31,7 @@ class Saved:
     def __init__(self,
         folder, # Of a saved or checkpointed memory
     ):
+        """- `folder`: Of a saved or checkpointed memory"""
         self.folder = Path(folder).expanduser().absolute()
         self.manifest = read_manifest(self.folder)
         self.kind,self.config,self.ring,self.skipped,self.renumbered = (
@@ -52,7 +53,9 @@ class Saved:
         kind:str, # The expected class
         **asked # Its expected settings
     ):
-        "A `LoadError` unless the folder holds a `kind` with these settings"
+        """A `LoadError` unless the folder holds a `kind` with these settings
+        - `kind`: The expected class
+        - `**asked`: Its expected settings"""
         if self.kind!=kind:
             raise LoadError(f"{self.folder} holds a saved {self.kind}, not a{'n'*(kind[0] in 'AEIO')} {kind}: "
                             f'load it by `{self.kind}.load`')
@@ -69,7 +72,9 @@ def tensors(self:Saved,
     piece:dict, # From the manifest
     checksum:bool=True, # Read all of it, to compare its checksum?
 )->dict:
-    "The tensors of a file, mapped if they are rows, if they agree with the manifest"
+    """The tensors of a file, mapped if they are rows, if they agree with the manifest
+    - `piece`: From the manifest
+    - `checksum`: Read all of it, to compare its checksum?"""
     path,problem = self.folder/piece['file'],None
     try:
         if not plain_file(path): problem = 'is not an ordinary file'
@@ -92,7 +97,9 @@ def scan(self:Saved,
     piece:dict, # From the manifest
     use=None, # For `scan_tensors`
 ):
-    "Read a file once and use its rows, but raise in the end if it does not have its checksum"
+    """Read a file once and use its rows, but raise in the end if it does not have its checksum
+    - `piece`: From the manifest
+    - `use`: For `scan_tensors`"""
     path,kind = self.folder/piece['file'],'crc' if 'crc' in piece else 'xxh64'
     try: right = scan_tensors(path, use, kind)==piece[kind]
     except FileNotFoundError: raise LoadError(f'{path} is missing') from None
@@ -158,7 +165,10 @@ def of_one_state(
     folder, # Of a saved memory
     use, # Called with its `Saved`
 ): # -> what `use` returns
-    "Use what was saved to `folder`, and begin anew if somebody saves there meanwhile and replaces its files"
+    """Use what was saved to `folder`, and begin anew if somebody saves there meanwhile and replaces its files
+    - `folder`: Of a saved memory
+    - `use`: Called with its `Saved`
+    - returns: what `use` returns"""
     while True:
         saved = Saved(folder)
         try: return use(saved)
@@ -168,7 +178,8 @@ def of_one_state(
 def verify(
     folder, # Of a saved memory
 )->list:
-    "Every problem of a saved memory in words; an empty list if it is sound"
+    """Every problem of a saved memory in words; an empty list if it is sound
+    - `folder`: Of a saved memory"""
     try:
         while True:
             saved = Saved(folder)
@@ -183,7 +194,11 @@ def read(self:Saved,
     mapped:bool=False, # Leave the rows in the file, to be read when they are drawn? You cannot add to them then
     **where # `device`, `shared` or `path`, for the `Ring`
 ): # -> the ring, and the numbers per row by name
-    "The rows of a saved memory"
+    """The rows of a saved memory
+    - `on_error`: `'skip'` leaves damaged files out, and logs how many rows they had
+    - `mapped`: Leave the rows in the file, to be read when they are drawn? You cannot add to them then
+    - `**where`: `device`, `shared` or `path`, for the `Ring`
+    - returns: the ring, and the numbers per row by name"""
     if on_error not in ('raise','skip'): raise ValueError(f"`on_error` should be 'raise' or 'skip', got {on_error!r}")
     bad = self.problems() if on_error=='skip' else {}
     if bad and self.replaced(): raise LoadError(f'{self.folder} was saved anew while it was read: load it once more')

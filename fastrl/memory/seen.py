@@ -18,7 +18,10 @@ def row_spans(
     about:dict, # With `id` and `total`, and perhaps `spans` or `parents`
     n:int, # How many rows are there, the last of them
 )->list: # Of `(bank, from, to)`, in the order of the rows
-    "Who wrote each of `n` rows, and its number there"
+    """Who wrote each of `n` rows, and its number there
+    - `about`: With `id` and `total`, and perhaps `spans` or `parents`
+    - `n`: How many rows are there, the last of them
+    - returns: Of `(bank, from, to)`, in the order of the rows"""
     if 'spans' in about: return last_spans(about['spans'], n)
     total,lo = max(about['total'], n),max(about['total'], n)-n
     res = []
@@ -31,7 +34,9 @@ def last_spans(
     spans, # Of `(bank, from, to)`
     n:int, # How many rows
 )->list:
-    "The spans of the last `n` rows; those that continue each other are one"
+    """The spans of the last `n` rows; those that continue each other are one
+    - `spans`: Of `(bank, from, to)`
+    - `n`: How many rows"""
     res = []
     for k,lo,hi in reversed(spans):
         lo = max(lo, hi-n)
@@ -44,7 +49,9 @@ def some_spans(
     spans, # Of all rows
     mask, # One bool per row: which of them?
 )->list:
-    "The spans of some of the rows"
+    """The spans of some of the rows
+    - `spans`: Of all rows
+    - `mask`: One bool per row: which of them?"""
     res,at = [],0
     for k,lo,hi in spans:
         edges = np.flatnonzero(np.diff(np.concatenate([[0], mask[at:at+hi-lo], [0]])))
@@ -58,12 +65,14 @@ class Seen:
     def __init__(self,
         spans:dict=None, # By bank, a list of `(from, to)`
     ):
+        """- `spans`: By bank, a list of `(from, to)`"""
         self.spans = {} if spans is None else spans
 
     def add(self,
         spans, # From `row_spans`
     ):
-        "Note that these rows came"
+        """Note that these rows came
+        - `spans`: From `row_spans`"""
         for k,lo,hi in spans: self.spans[k] = [*self.spans.get(k, []), (lo, hi)]
 
 # %% ../../nbs/05m_memory.seen.ipynb #578c3344
@@ -71,7 +80,9 @@ class Seen:
 def new(self:Seen,
     spans, # From `row_spans`
 )->np.ndarray: # One bool per row, in their order
-    "Which of these rows have not come yet, neither before nor earlier among them?"
+    """Which of these rows have not come yet, neither before nor earlier among them?
+    - `spans`: From `row_spans`
+    - returns: One bool per row, in their order"""
     came,res = Seen({k: self.spans.get(k, []) for k,*_ in spans}),[np.zeros(0, bool)]
     for o in spans:
         res.append(came._new_rows_of(*o))

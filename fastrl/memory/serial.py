@@ -37,6 +37,8 @@ class Serials:
         place:Place, # Where the rows live; its head keeps the counts
         capacity:int=None, # The most rows it holds; without it the place grows
     ):
+        """- `place`: Where the rows live; its head keeps the counts
+        - `capacity`: The most rows it holds; without it the place grows"""
         self.place,self.capacity = place,capacity
         self.reopened = False # was the file left by another writer, whose environments are others?
         self._warned_of = None
@@ -73,7 +75,9 @@ class Serials:
 def slots_of(self:Serials,
     serials # Serial numbers: one, or an array or tensor of them
 ): # -> the same with slots
-    "The slots where rows of these numbers lie while they are stored: from slot 0 on, and round again"
+    """The slots where rows of these numbers lie while they are stored: from slot 0 on, and round again
+    - `serials`: Serial numbers: one, or an array or tensor of them
+    - returns: the same with slots"""
     return _wrapped(serials-self.place.head[_first], self.capacity)
 
 def _wrapped(after, capacity): return after if capacity is None else after%capacity
@@ -97,7 +101,8 @@ def next_slot(self:Serials)->int:
 def begin(self:Serials,
     n:int # How many
 ):
-    "`n` rows are about to be written: whoever reads now knows which slots to leave out"
+    """`n` rows are about to be written: whoever reads now knows which slots to leave out
+    - `n`: How many"""
     head,cap = self.place.head,self.capacity
     stop = head[_written]+n
     if n>1: head[_several] = stop
@@ -107,7 +112,8 @@ def begin(self:Serials,
 def end(self:Serials,
     n:int # How many
 ):
-    "`n` rows were written"
+    """`n` rows were written
+    - `n`: How many"""
     self.place.head[_written] += n
     self.look()
     if self.place.others: self.turn.done(self.place.head)
@@ -135,7 +141,9 @@ def number_each(idxs, stored, n, base, total):
 def of(self:Serials,
     idxs:Tensor, # Row numbers `(k,)`, unchecked
 )->Tensor: # `(k,1)`
-    "The serial numbers of `idxs`"
+    """The serial numbers of `idxs`
+    - `idxs`: Row numbers `(k,)`, unchecked
+    - returns: `(k,1)`"""
     return self._numbers_of(idxs, self.total)
 
 @patch
@@ -165,7 +173,9 @@ def counts(self:Serials):
 def check(self:Serials,
     idxs:Tensor, # Row numbers `(k,)`
 ): # -> serial numbers `(k,1)`, and the least index: below -1 if one names no row
-    "The serial numbers of `idxs`, of which -1 names no row and gets -1"
+    """The serial numbers of `idxs`, of which -1 names no row and gets -1
+    - `idxs`: Row numbers `(k,)`
+    - returns: serial numbers `(k,1)`, and the least index: below -1 if one names no row"""
     stored,n,base,total = self.counts()
     if idxs.is_cpu:
         res,least = number_each(idxs.numpy(), stored, n, base, total)
@@ -180,7 +190,11 @@ def pick_evenly(
     k, # How many rows
     stored, n, base, total, # From `Serials.counts`
 ): # -> row numbers `(k,)`, serial numbers `(k,1)`
-    "Rows drawn evenly, with their serial numbers"
+    """Rows drawn evenly, with their serial numbers
+    - `key`, `first`: Of the random numbers, the stream and the place of the first one
+    - `k`: How many rows
+    - `stored`, `n`, `base`, `total`: From `Serials.counts`
+    - returns: row numbers `(k,)`, serial numbers `(k,1)`"""
     idxs,serials,cursor = np.empty(k, np.int64),np.empty((k, 1), np.int64),(total-base)%n
     for j in range(k):
         i = random_row(key, first+j, stored)
@@ -206,7 +220,11 @@ def pick(self:Serials,
     k:int, # How many rows
     rows=None, # Packed rows, an array, to be copied, too
 ): # -> row numbers `(k,)`, serial numbers `(k,1)`, and the packed rows, one behind the other
-    "Rows drawn evenly, with their serial numbers"
+    """Rows drawn evenly, with their serial numbers
+    - `at`: Of the random numbers, the stream and the place of the first one
+    - `k`: How many rows
+    - `rows`: Packed rows, an array, to be copied, too
+    - returns: row numbers `(k,)`, serial numbers `(k,1)`, and the packed rows, one behind the other"""
     counts = stored,*_ = self.counts()
     if stored<1: raise ValueError('there are no rows to draw from yet: add some first')
     if rows is None: idxs,serials = pick_evenly(*at, k, *counts)
@@ -218,7 +236,10 @@ def check_rows(self:Serials,
     idxs:Tensor, # Row numbers `(k,)`
     rows, # Packed rows, an array
 ): # -> as `check`, and the packed rows, one behind the other, if all of them exist
-    "`check`, and a copy of the rows"
+    """`check`, and a copy of the rows
+    - `idxs`: Row numbers `(k,)`
+    - `rows`: Packed rows, an array
+    - returns: as `check`, and the packed rows, one behind the other, if all of them exist"""
     serials,least,res = numbered_rows(rows, idxs.numpy(), *self.counts())
     return from_numpy(serials),least,res
 
@@ -245,7 +266,8 @@ def torn(self:Serials)->np.ndarray:
 def forget(self:Serials,
     before:int # A serial number, at most `total`
 ):
-    "Let the rows below `before` count as overwritten"
+    """Let the rows below `before` count as overwritten
+    - `before`: A serial number, at most `total`"""
     if before>self.forgotten: self.place.head[_floor] = _tag+min(before, self.total)
 
 @patch(as_prop=True)
@@ -282,7 +304,10 @@ def write(self:Serials,
     copy, # Copies them when it is called
     *args # For `copy`
 ):
-    "Write `n` rows by `copy(*args)`, which is called again if it was interrupted"
+    """Write `n` rows by `copy(*args)`, which is called again if it was interrupted
+    - `n`: How many
+    - `copy`: Copies them when it is called
+    - `*args`: For `copy`"""
     if self.copied: self._tell_of_copy()
     self.begin(n)
     try: copy(*args)
@@ -293,6 +318,7 @@ def write(self:Serials,
     self.end(n)
 
 # %% ../../nbs/00c_memory.serial.ipynb #9fd65416
+
 @patch
 def _tell_of_copy(self:Serials):
     self.copied = False
@@ -302,11 +328,14 @@ def _tell_of_copy(self:Serials):
 def telling(
     ring, # With `serials`
 ): # -> the same
-    "A forked process hears that its copy of `ring` is one"
+    """A forked process hears that its copy of `ring` is one
+    - `ring`: With `serials`
+    - returns: the same"""
     ring.serials.tells = True
     return ring
 
 # %% ../../nbs/00c_memory.serial.ipynb #e7a86124
+
 @compiled
 def _still_same(idxs, serials, n, base, oldest, total):
     res = np.empty(len(idxs), np.bool_)
@@ -321,7 +350,10 @@ def hold(self:Serials,
     idxs, # Row numbers, of any shape; -1 names none
     serials=None, # As many, from `of` or a batch; without them: is anything stored there?
 )->Tensor: # bool, in the shape of `idxs`
-    "Are these rows still the ones that had these serial numbers?"
+    """Are these rows still the ones that had these serial numbers?
+    - `idxs`: Row numbers, of any shape; -1 names none
+    - `serials`: As many, from `of` or a batch; without them: is anything stored there?
+    - returns: bool, in the shape of `idxs`"""
     n,total = self.capacity or len(self),self.place.head[_written]
     if type(idxs) is type(serials) is Tensor and idxs.dtype is serials.dtype is torch.int64 and idxs.ndim==1 and n \
             and idxs.is_cpu and serials.is_cpu and serials.numel()==len(idxs): # as a draw gives them
@@ -370,7 +402,12 @@ def write_held(self:Serials,
     values, # One for each, in an array
     serials, # Likewise
 )->int: # How many rows were gone; -1 if an index names none, and nothing is written
-    "Write `values` to those rows of `col` that are still the ones that had these `serials`"
+    """Write `values` to those rows of `col` that are still the ones that had these `serials`
+    - `col`: An array, one of the place's columns
+    - `idxs`: Row numbers, an array
+    - `values`: One for each, in an array
+    - `serials`: Likewise
+    - returns: How many rows were gone; -1 if an index names none, and nothing is written"""
     base,total = self.base,self.written
     if col.ndim!=2: col,values = (o.reshape(len(o), math.prod(col.shape[1:])) for o in (col, values)) # one loop for all
     return _write_same(col, idxs, values, serials, self.capacity or total-base, base, self.oldest, total, self.live)
@@ -383,7 +420,8 @@ class _Block(threading.local):
 # all of it happens in C: Ctrl-C may come before the first line of an `__exit__`
 @patch
 def still(self:Serials): # -> the `__exit__` of a `with`
-    "Lets the lock go at the end of a block; as long as the outermost one lives, `total` stands still for this thread"
+    """Lets the lock go at the end of a block; as long as the outermost one lives, `total` stands still for this thread
+    - returns: the `__exit__` of a `with`"""
     if (block := self._still) is None: block = vars(self).setdefault('_still', _Block()) # or another thread's
     if block.end() is not None: return self.lock.__exit__
     block.total,block.end = None,weakref.ref(end := partial(self.lock.__exit__))
@@ -404,7 +442,8 @@ class Overwritten(IndexError):
 def lost(self:Serials,
     idxs:Tensor # Of any shape
 )->bool:
-    "Has another process overwritten some of these rows since `total` was looked at?"
+    """Has another process overwritten some of these rows since `total` was looked at?
+    - `idxs`: Of any shape"""
     total,oldest = self.total,self.oldest
     if oldest<=total-len(self): return False
     return bool((self._numbers_of(idxs[idxs>=0], total)<oldest).any())
@@ -415,7 +454,9 @@ def touched(self:Serials,
     idxs:Tensor, # `(k,)`
     total:int, # How many rows were written when you began to read
 )->bool:
-    "Has a writer begun to write over some of these slots meanwhile?"
+    """Has a writer begun to write over some of these slots meanwhile?
+    - `idxs`: `(k,)`
+    - `total`: How many rows were written when you began to read"""
     begun = self.place.head[_begun]
     return begun>total and bool(((idxs-(total-self.base))%len(self.place)<begun-total).any())
 
@@ -434,7 +475,10 @@ class Seams(NamedTuple):
         serials, # Serial numbers: one, or an array or tensor of them
         capacity, # Of the ring; `None` if it grows
     ): # -> the same with slots
-        "The slots where rows of these numbers lie while they are stored"
+        """The slots where rows of these numbers lie while they are stored
+        - `serials`: Serial numbers: one, or an array or tensor of them
+        - `capacity`: Of the ring; `None` if it grows
+        - returns: the same with slots"""
         return _wrapped(serials-self.first, capacity)
 
 # %% ../../nbs/00c_memory.serial.ipynb #d294f11e
@@ -492,7 +536,9 @@ def cut(self:Serials,
     on:bool=True, # `False` takes back a mark that no row was written after: the environments resume where they were
     gap:bool=False, # Are rows missing here, so that nobody knows whether an episode began with them?
 ):
-    "Mark that what is written next follows nothing that is stored"
+    """Mark that what is written next follows nothing that is stored
+    - `on`: `False` takes back a mark that no row was written after: the environments resume where they were
+    - `gap`: Are rows missing here, so that nobody knows whether an episode began with them?"""
     if not self.place.fields: return
     with self.lock:
         self.look()
@@ -525,7 +571,9 @@ def reset(self:Serials,
     first:int=None, # The serial number of the next row, if you load rows that had numbers; a new one by default
     stop:int=None, # The number after the last row, if the rows from `first` on lie in their slots already
 ):
-    "Forget all rows; the columns stay as they are"
+    """Forget all rows; the columns stay as they are
+    - `first`: The serial number of the next row, if you load rows that had numbers; a new one by default
+    - `stop`: The number after the last row, if the rows from `first` on lie in their slots already"""
     head,cap = self.place.head,self.capacity or 1
     least = max(head[_written], head[_begun])
     base = (least//cap+1)*cap if first is None else first//cap*cap # a round of the ring begins with a multiple

@@ -20,7 +20,9 @@ class Slots:
     "Three slots that a worker fills in turn"
     def __init__(self,
         words:int, # Of 8 bytes, in each slot
-    ): self.words,self.turn,self.used = _shared_words(3, words),0,0
+    ):
+        """- `words`: Of 8 bytes, in each slot"""
+        self.words,self.turn,self.used = _shared_words(3, words),0,0
 
     def next_slot(self):
         "Begin to fill the next slot"
@@ -53,7 +55,8 @@ _mine = None # the slots of this worker
 def use_slots(
     slots:Slots, # Of this worker
 ):
-    "From now on `new_block` takes its room from `slots`"
+    """From now on `new_block` takes its room from `slots`
+    - `slots`: Of this worker"""
     global _mine
     _mine = slots
 

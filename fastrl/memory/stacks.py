@@ -30,7 +30,9 @@ def check_frames(
     fields, # Of a step
     stack:int, # Frames in a state
 ):
-    "A `ValueError` unless `state` and `next_state` have the same frames, and rows say where episodes end"
+    """A `ValueError` unless `state` and `next_state` have the same frames, and rows say where episodes end
+    - `fields`: Of a step
+    - `stack`: Frames in a state"""
     shapes = {f.path: (frame_shape(f.path, f.shape, stack), f.dtype) for f in fields}
     a,b = ({p[1:]: o for p,o in shapes.items() if p[0]==k and o[0] is not None} for k in ('state','next_state'))
     if not a or a!=b:
@@ -49,7 +51,10 @@ def warn_of_stacks(
     next_state:Tensor,
     stack:int, # Frames in a state, as you said
 )->bool: # Was there a warning?
-    "Warn if these frames are stacks already: the next frame continues each along an axis, maybe that of channels"
+    """Warn if these frames are stacks already: the next frame continues each along an axis, maybe that of channels
+    - `state`: Frames that came singly, `(n, …)`
+    - `stack`: Frames in a state, as you said
+    - returns: Was there a warning?"""
     for axis,c in product((1, -1), (1, 3, 4)) if state.ndim in (4, 5) else (): # `c` channels a frame
         a,b = state.movedim(axis, 1),next_state.movedim(axis, 1)
         k,rest = a.shape[1]//c,a.shape[2:]
@@ -67,13 +72,15 @@ def warn_of_stacks(
 def pool_path(
     path, # Where rows live
 )->Path:
-    "The file for their frames"
+    """The file for their frames
+    - `path`: Where rows live"""
     return Path(path).with_name(Path(path).name+'.frames')
 
 def pool_file(
     path, # Where rows live, or are to live; `None` if they don't in a file
 )->Path:
-    "The file for their frames, which should be there if the rows are"
+    """The file for their frames, which should be there if the rows are
+    - `path`: Where rows live, or are to live; `None` if they don't in a file"""
     if path is None: return
     path = Path(path).expanduser().absolute()
     if path.exists() and not pool_path(path).exists():
@@ -92,7 +99,13 @@ def stack_sequences(
     stack:int, # Frames in a stack
     pad:str='repeat', # Before the first frame: `'repeat'` it, or `'zeros'`
 )->dict: # By path `(batch, time, …)`, images as `(batch, time, stack, …)`
-    "Sequences of stacks, which never reach into another episode"
+    """Sequences of stacks, which never reach into another episode
+    - `cols`: By path `(batch, stack-1+time, …)`: each sequence begins up to `stack-1` steps early
+    - `at`: `(batch,)`, which step of its episode each sequence begins with
+    - `n`: `(batch,)`, the lengths of these episodes
+    - `stack`: Frames in a stack
+    - `pad`: Before the first frame: `'repeat'` it, or `'zeros'`
+    - returns: By path `(batch, time, …)`, images as `(batch, time, stack, …)`"""
     device,lead = next(iter(cols.values())).device,stack-1
     at,n = (torch.from_numpy(np.ascontiguousarray(o)).to(device) for o in (at, n))
     t = torch.arange(next(iter(cols.values())).shape[1]-lead, device=device)
@@ -134,7 +147,11 @@ def two_stacks(
     rows, # Shape of the batch
     stack:int, # Frames in each; 0: one, without an axis
 ): # -> state, next state
-    "Two stacks that can be written to without changing each other"
+    """Two stacks that can be written to without changing each other
+    - `frames`: `(rows*k, …)`: of each row the two stacks one behind the other, or overlapping
+    - `rows`: Shape of the batch
+    - `stack`: Frames in each; 0: one, without an axis
+    - returns: state, next state"""
     shape,strides,apart,first,second = _windows(frames.shape, frames.stride(), frames.storage_offset(), rows, stack)
     state,nxt = frames.as_strided(shape, strides, first),None if apart else _lazy_clone(frames)
     if nxt is not None: return state,nxt.as_strided(shape, strides, second)
@@ -148,7 +165,12 @@ def with_stacks(
     batch, # Its columns `#0`, `#1`…, the frames of each field, are taken out
     idxs, # Whose shape the batch has
 )->BD: # `batch`
-    "A batch with stacks in the place of the numbers of their frames"
+    """A batch with stacks in the place of the numbers of their frames
+    - `fields`: Of a frame
+    - `stack`: Frames in a stack; 0: it is none
+    - `batch`: Its columns `#0`, `#1`…, the frames of each field, are taken out
+    - `idxs`: Whose shape the batch has
+    - returns: `batch`"""
     for i,f in enumerate(fields):
         for k,o in zip(('state','next_state'), two_stacks(batch.pop(f'#{i}'), idxs.shape, stack)):
             if len(f.path)>1: o = nest({p: o if p==f.path[1:] else v for p,v in leaves(batch[k])})
@@ -162,7 +184,11 @@ def with_numbers(
     numbers, # `(stack+1,)` of a step, `(n, stack+1)` of columns
     rows=slice(None), # Which rows of the columns
 )->dict:
-    "`data` with the numbers of frames in their place"
+    """`data` with the numbers of frames in their place
+    - `data`: One step, or columns
+    - `fields`: Of a frame
+    - `numbers`: `(stack+1,)` of a step, `(n, stack+1)` of columns
+    - `rows`: Which rows of the columns"""
     own,paths = dict(state=numbers[...,:-1].copy(), next_state=numbers[...,1:].copy()),[f.path[1:] for f in fields]
     whole = rows==slice(None)
     if whole and paths==[()]: return {**data, **own}
@@ -175,7 +201,10 @@ def numbers_at(
     fields, # Of rows, which may come from a file
     named, # The path of a frame in a state
 )->tuple: # Of `state` the place among the columns and where it begins in a row, the same of `next_state`
-    "Where rows have the numbers of their frames"
+    """Where rows have the numbers of their frames
+    - `fields`: Of rows, which may come from a file
+    - `named`: The path of a frame in a state
+    - returns: Of `state` the place among the columns and where it begins in a row, the same of `next_state`"""
     found = [(i,f) for k in ('state','next_state') for i,f in enumerate(fields) if f.path==(k, *named)]
     if len(found)!=2 or any((f.dtype,f.shape,len(f.shape))!=(torch.int32,found[0][1].shape,1) for _,f in found):
         raise ValueError(f'rows should have the numbers of their frames in `state` and `next_state`, int32, got '
@@ -188,7 +217,10 @@ def fields_with_stacks(
     frames, # The fields of a frame
     stack:int, # Frames in a stack; 0: it is none
 )->list:
-    "The fields as batches show them, with stacks in the place of these numbers"
+    """The fields as batches show them, with stacks in the place of these numbers
+    - `fields`: Of rows with numbers of frames
+    - `frames`: The fields of a frame
+    - `stack`: Frames in a stack; 0: it is none"""
     axis,of = (stack,) if stack else (),{(k, *f.path[1:]): f for f in frames for k in ('state','next_state')}
     return [Field(o.path, (*axis, *of[o.path].shape), of[o.path].dtype) if o.path in of else o for o in fields]
 
@@ -196,7 +228,10 @@ def parted(
     fields, # Of a step; `None` if they are not known
     stack:int, # Frames in a state; 0: it is no stack
 ): # -> schemas of the rows, with numbers of frames, and of the frames
-    "What is stored of a step, and what of its frames"
+    """What is stored of a step, and what of its frames
+    - `fields`: Of a step; `None` if they are not known
+    - `stack`: Frames in a state; 0: it is no stack
+    - returns: schemas of the rows, with numbers of frames, and of the frames"""
     if fields is None: return None,None
     rows,frames = stacked_fields(fields, stack)
     check_frames(fields, stack)
@@ -211,7 +246,13 @@ def slots_of_rows(
     S, # Frames in a stack
     k, # `S+1`: a window of frames for each row; `2*S`: two stacks
 ): # -> slots `(n*k,)`, -1 for none; and are any missing?
-    "Where the frames of packed rows lie in the pool"
+    """Where the frames of packed rows lie in the pool
+    - `rows`: Packed, `(n, words)`
+    - `idxs`: Their numbers; below 0: a row without frames
+    - `state`, `nxt`: Where the slots of a row's frames begin, counted in `int32`
+    - `S`: Frames in a stack
+    - `k`: `S+1`: a window of frames for each row; `2*S`: two stacks
+    - returns: slots `(n*k,)`, -1 for none; and are any missing?"""
     res,least,rows,nxt = np.empty(len(rows)*k, np.int64),0,rows.view(np.int32),nxt+2*S-k
     for j in range(len(rows)):
         for i in range(k):
@@ -225,7 +266,11 @@ def pick_windows(
     key, first, n, # The stream of random numbers, the place of the first one, and how many rows
     stored, slots, base, total, # From `Serials.counts`
 ): # -> row numbers, serial numbers, packed rows, slots, and are any missing?
-    "Rows drawn evenly, and where the windows of their frames lie"
+    """Rows drawn evenly, and where the windows of their frames lie
+    - `rows`, `state`, `nxt`, `S`: As `slots_of_rows` takes them
+    - `key`, `first`, `n`: The stream of random numbers, the place of the first one, and how many rows
+    - `stored`, `slots`, `base`, `total`: From `Serials.counts`
+    - returns: row numbers, serial numbers, packed rows, slots, and are any missing?"""
     idxs,serials = pick_evenly(key, first, n, stored, slots, base, total)
     got = rows_at(rows, idxs)
     return idxs,serials,got,*slots_of_rows(got.reshape(n, rows.shape[1]), idxs, state, nxt, S, S+1)
@@ -262,7 +307,13 @@ def frames_in(
     one:bool, # Is it one step, and not a batch?
     stack:int, # Frames in a stack; 0: it is none
 )->Tensor: # `(n, frames, …)`
-    "The frames of some steps, or a `ValueError`"
+    """The frames of some steps, or a `ValueError`
+    - `ts`: As of `tensors_of`
+    - `path`: Of the column of frames
+    - `f`: The field of a frame
+    - `one`: Is it one step, and not a batch?
+    - `stack`: Frames in a stack; 0: it is none
+    - returns: `(n, frames, …)`"""
     if path not in ts: raise ValueError(f'a row here has frames in `{path_name(path)}`, and got none')
     t,python = ts[path]
     if one: t = t[None]
@@ -406,7 +457,14 @@ def continued(
     stack:int, # Frames in a state
     barrier:int, # Rows below it are not continued
 ): # -> environment, its `Latest`, the new frame; does the episode end, its number, step. Or `None`
-    "What a row of arrays continues; `None` for all that is not so simple, and for what continues nothing"
+    """What a row of arrays continues; `None` for all that is not so simple, and for what continues nothing
+    - `row`: One step
+    - `envs`: By environment its `Latest`
+    - `part`: Where the frame is in a state: `()`, or a path
+    - `frames`: Those that are stored, an array
+    - `stack`: Frames in a state
+    - `barrier`: Rows below it are not continued
+    - returns: environment, its `Latest`, the new frame; does the episode end, its number, step. Or `None`"""
     s,after = (_part_of(row.get(k), part) for k in ('state','next_state'))
     if not type(s) is type(after) is np.ndarray: return
     if not s.dtype==after.dtype==frames.dtype or s.shape!=after.shape: return
@@ -458,7 +516,17 @@ def continued_by_each(
     total:int, # The serial numbers of the first row
     number:int, # and of the first frame
 ): # -> numbers of frames `(n,stack+1)`, the new frames, and by environment the `Latest` that it will have. Or `None`
-    "What each row of some arrays continues or begins; `None` for all that is not so simple"
+    """What each row of some arrays continues or begins; `None` for all that is not so simple
+    - `batch`: Columns
+    - `envs`: By environment its `Latest`
+    - `part`: As `continued` takes it
+    - `frames`: Those that are stored, an array
+    - `stack`: Frames in a state
+    - `zeros`: Do zeros come before a first frame?
+    - `barrier`: Rows below it are not continued
+    - `total`: The serial numbers of the first row
+    - `number`: and of the first frame
+    - returns: numbers of frames `(n,stack+1)`, the new frames, and by environment the `Latest` that it will have. Or `None`"""
     s,after = (_plain_array(_part_of(batch.get(k), part)) for k in ('state','next_state'))
     said = [_plain_array(batch.get(k)) for k in _says]
     if s is None or after is None or any(o is False for o in (s, after, *said)): return

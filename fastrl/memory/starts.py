@@ -29,6 +29,11 @@ class Starts:
         eta:float=.9, # How much the largest error counts; the mean counts for the rest
         alpha:float=.6, # How much priorities matter
     ):
+        """- `walk`: Says which row follows which
+        - `T`: Steps in a sequence
+        - `pad`: Also shorter episodes?
+        - `eta`: How much the largest error counts; the mean counts for the rest
+        - `alpha`: How much priorities matter"""
         self.walk,self.T,self.pad,self.eta,self.alpha = walk,T,pad,eta,alpha
         self.tree,self.errors,self.heirs,self.at = None,None,None,None # `at`: which rows were looked at
         self.pending,self.n_pending = [],0 # rows that have new errors since then
@@ -91,7 +96,9 @@ def follow(self:Starts,
     ring:Ring, # Whose rows they are
     rows:SumTree, # Their own priorities, `error**alpha`
 ):
-    "Look at the rows that came and went since the last time"
+    """Look at the rows that came and went since the last time
+    - `ring`: Whose rows they are
+    - `rows`: Their own priorities, `error**alpha`"""
     at,was,w = self.walk.bounds(ring)[:3],self.at,self.walk
     if at==was and not self.pending: return
     self.at = None # if this is interrupted, the next time looks at all rows
@@ -176,6 +183,7 @@ def _around(nxt, prv, errors, idxs, at, T, pad, eta):
     return found[:n],res[:n]
 
 # %% ../../nbs/02b_memory.starts.ipynb #633ab00f
+
 @compiled
 def _note_errors(errors, idxs, td_errors, eps):
     check_idxs(idxs, len(errors) if len(idxs)==len(td_errors) else 0)
@@ -188,7 +196,10 @@ def update(self:Starts,
     td_errors, # `(n,)`, likewise; if a row comes twice, its last error counts
     eps:float, # Added to each
 ):
-    "Note new errors, for the next `follow`"
+    """Note new errors, for the next `follow`
+    - `idxs`: `(n,)`, an array, best in the order of their sequences
+    - `td_errors`: `(n,)`, likewise; if a row comes twice, its last error counts
+    - `eps`: Added to each"""
     if not self._has_room(): return
     _note_errors(self.errors, idxs, td_errors, eps)
     self._await(idxs.copy()) # whoever gave them may change them
@@ -235,7 +246,12 @@ def learn(self:Starts,
     td_errors, idxs, serials, # `(bs,T)` arrays
     eps:float, # Added to each error
 )->bool: # Did it?
-    "`update`, and set the column `td_error` and the priorities of the rows, if all of these are still there"
+    """`update`, and set the column `td_error` and the priorities of the rows, if all of these are still there
+    - `ring`: Whose rows they are
+    - `rows`: Their own priorities
+    - `td_errors`, `idxs`, `serials`: `(bs,T)` arrays
+    - `eps`: Added to each error
+    - returns: Did it?"""
     at,w = self.walk.bounds(ring)[:3],self.walk
     if not self._has_room() or len(w.nxt)!=len(self.errors): return False
     sizes = np.abs(td_errors.astype(np.float64))+eps
@@ -254,7 +270,12 @@ def draw(self:Starts,
     beta:float=0., # How far weights make up for being drawn more often
     whole:bool=False, # Is the largest weight of all sequences 1? By default that of the batch is
 ): # -> rows `(bs,)`, their weights `(bs,1)`
-    "Rows at which sequences begin, in proportion to their priorities"
+    """Rows at which sequences begin, in proportion to their priorities
+    - `key`, `first`: Of the random numbers, the stream and the place of the first one
+    - `bs`: How many
+    - `beta`: How far weights make up for being drawn more often
+    - `whole`: Is the largest weight of all sequences 1? By default that of the batch is
+    - returns: rows `(bs,)`, their weights `(bs,1)`"""
     try: return self.tree.throw(key, first, bs, [beta], self.tree.least if whole else 0.)
     except ValueError as e:
         raise ValueError(f'no episode has {self.T} rows in a row among those that are stored: '

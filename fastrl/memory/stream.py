@@ -26,6 +26,11 @@ class Stream:
         seed:int=None, # Makes the places reproducible where sequences begin
         device=None, # Where batches should be
     ):
+        """- `memory`: The `ExperienceReplay` whose rows are given
+        - `bs`: Sequences side by side
+        - `T`: Steps in a chunk
+        - `seed`: Makes the places reproducible where sequences begin
+        - `device`: Where batches should be"""
         self.memory,self.bs,self.T,self.device = memory,whole_number('bs', bs),whole_number('T', T),device
         self.gen = torch.Generator()
         self.gen.seed() if seed is None else self.gen.manual_seed(seed)
@@ -34,6 +39,7 @@ class Stream:
 
     def __iter__(self): return self
     def __next__(self): # -> a batch `(bs, T, …)`, row numbers `(bs, T)`, -1 where there is none
+        """- returns: a batch `(bs, T, …)`, row numbers `(bs, T)`, -1 where there is none"""
         base = self.memory.ring.serials.base
         self.memory.check_warm()
         if own_numbers(self.gen): self.last[:] = -1 # a worker of a `DataLoader` begins sequences of its own
@@ -71,7 +77,12 @@ class DrawsChunks:
         device=None, # Where batches should be
         **_
     )->Stream: # An iterator of pairs, a batch `(bs, T, …)` and row numbers `(bs, T)`
-        "Long sequences, chunk by chunk"
+        """Long sequences, chunk by chunk
+        - `bs`: Sequences side by side; `self.bs` by default
+        - `T`: Steps in a chunk
+        - `seed`: Makes the places reproducible where sequences begin
+        - `device`: Where batches should be
+        - returns: An iterator of pairs, a batch `(bs, T, …)` and row numbers `(bs, T)`"""
         if _: refuse_words('stream', _, self.stream, batch_size='bs',
                            **dict.fromkeys(('sequence_length','seq_len','length'), 'T'))
         if device is not None: device = usable_device(device)
@@ -87,7 +98,8 @@ def state_dict(self:Stream)->dict:
 def load_state_dict(self:Stream,
     state:dict, # From `state_dict`
 ):
-    "Resume where another stream of the same rows was"
+    """Resume where another stream of the same rows was
+    - `state`: From `state_dict`"""
     if len(state['last'])!=self.bs:
         raise self.memory.refused(f'`bs` should be {len(state["last"])}, as many as were side by side, '
                                   f'got {self.bs}')

@@ -25,7 +25,11 @@ def whole_numbers(
     shared=False, # In shared memory?
     path=None, # Or in this file
 )->Place:
-    "A place for `n` times whole numbers; an existing file is opened"
+    """A place for `n` times whole numbers; an existing file is opened
+    - `n`: How many; `None` for as many as the file has
+    - `shape`: Of each
+    - `shared`: In shared memory?
+    - `path`: Or in this file"""
     place,fields = Place(shared=shared, path=path),[Field(('entry' if shape else 'row',), shape, torch.int64)]
     return place.open(fields, n) if path and place.path.exists() else place.make(fields, n)
 
@@ -48,6 +52,9 @@ class Table:
         shared=False, # In shared memory?
         path=None, # A file to live in; an existing one is opened
     ):
+        """- `slots`: Most entries
+        - `shared`: In shared memory?
+        - `path`: A file to live in; an existing one is opened"""
         old = path and Path(path).exists()
         self.place = whole_numbers(None if old else slots+_first_line, (4,), shared, path)
         self.inode = path and os.stat(path).st_ino # which file it is, whatever its name
@@ -73,7 +80,8 @@ class Table:
 # %% ../../nbs/05c_memory.table.ipynb #2721b47a
 @patch
 def line(self:Table, e:int): # -> first position, length, number, tag
-    "The line of entry `e`"
+    """The line of entry `e`
+    - returns: first position, length, number, tag"""
     a = self.place.array
     return a[_first_line+e%(len(a)-_first_line)]
 
@@ -83,7 +91,10 @@ def add(self:Table,
     id:int=None, # Its number; the next one by default
     tag:int=0, # A number that means something to the dataset
 ):
-    "Enter an episode of `n` steps"
+    """Enter an episode of `n` steps
+    - `n`: Steps of the episode
+    - `id`: Its number; the next one by default
+    - `tag`: A number that means something to the dataset"""
     id = self.next_id if id is None else id
     self.line(self.end)[:] = self.next,n,id,tag
     self.next += n
@@ -111,12 +122,14 @@ def trim(self:Table):
 # %% ../../nbs/05c_memory.table.ipynb #e0af09ed
 @patch
 def lines(self:Table): # -> `(entries, 4)`
-    "A copy of all lines from the oldest entry to the newest, dropped ones between them included"
+    """A copy of all lines from the oldest entry to the newest, dropped ones between them included
+    - returns: `(entries, 4)`"""
     return self._entries()[1]
 
 @patch
 def live(self:Table): # -> entries, and their lines
-    "The episodes that are stored, and not in doubt"
+    """The episodes that are stored, and not in doubt
+    - returns: entries, and their lines"""
     es,lines = self._entries()
     return es[lines[:,1]>0],lines[lines[:,1]>0]
 
@@ -124,7 +137,9 @@ def live(self:Table): # -> entries, and their lines
 def nth(self:Table,
     i:int, # Of the episodes, oldest first
 ): # -> entry and line, or `None` if not all entries are live episodes, or there is none
-    "One episode, without a look at all others"
+    """One episode, without a look at all others
+    - `i`: Of the episodes, oldest first
+    - returns: entry and line, or `None` if not all entries are live episodes, or there is none"""
     n = self.episodes
     if not -n<=i<n or self.end-self.oldest!=n or self.changes%2 or self.doubts: return
     line = self.line(e := self.oldest+range(n)[i]).copy()
@@ -140,7 +155,8 @@ def _entries(self:Table):
 def age_of(
     line, # Of a table
 )->tuple:
-    "Tag and number of an episode: no other one has both, and older ones compare as smaller"
+    """Tag and number of an episode: no other one has both, and older ones compare as smaller
+    - `line`: Of a table"""
     return int(line[3]),int(line[2])
 
 # %% ../../nbs/05c_memory.table.ipynb #8f770ad3
@@ -184,7 +200,13 @@ def draw(self:Table,
     by_step:bool, # Every place equally likely? Else every episode
     pad:bool=False, # Also episodes that are shorter than `T`? Each of them is one place
 ): # -> a line for each: entry, first position, offset, length, number, tag; none if nothing fits
-    "Which sequences make the next batch"
+    """Which sequences make the next batch
+    - `rng`: A generator of NumPy's
+    - `bs`: How many
+    - `T`: Steps in each; 0: whole episodes
+    - `by_step`: Every place equally likely? Else every episode
+    - `pad`: Also episodes that are shorter than `T`? Each of them is one place
+    - returns: a line for each: entry, first position, offset, length, number, tag; none if nothing fits"""
     by_step = by_step and T>0
     picks = _draw_fitting(self.array, rng.bit_generator.random_raw(4*bs+16), bs, T, by_step, pad)
     if len(picks)==bs: return picks
@@ -206,6 +228,7 @@ def _draw_counted(self:Table, rng, bs, T, by_step, pad):
     return np.stack([es[k], first[k], at, n[k], id[k], tag[k]], 1)
 
 # %% ../../nbs/05c_memory.table.ipynb #4a81ac9c
+
 @compiled
 def _unchanged(tab, picks):
     slots,lo = len(tab)-_first_line,tab[_at_oldest]
@@ -231,7 +254,8 @@ def _has_steps(tab, T):
 def still_there(self:Table,
     picks, # From `draw`
 )->bool:
-    "Are all of `picks` still what they were?"
+    """Are all of `picks` still what they were?
+    - `picks`: From `draw`"""
     return _unchanged(self.array, picks)
 
 @patch
@@ -255,7 +279,9 @@ def restore(self:Table,
     counts, # Of a table
     lines, # Of that table
 ):
-    "Take over what was saved; a `ValueError` if this is of no table"
+    """Take over what was saved; a `ValueError` if this is of no table
+    - `counts`: Of a table
+    - `lines`: Of that table"""
     if (counts.shape!=(_first_line,4) or lines.ndim!=2 or lines.shape[1]!=4 or len(lines)>self.slots
             or any(o.dtype!=np.int64 for o in (counts, lines))
             or len({age_of(o) for o in lines[lines[:,1]>0]})<(lines[:,1]>0).sum()):
@@ -271,7 +297,8 @@ def restore(self:Table,
 def check(self:Table,
     capacity:int=None, # Of the dataset: are all entries episodes of at most that many steps, one after another?
 ):
-    "A `ValueError` unless the counts, and with a `capacity` also the entries, can be true"
+    """A `ValueError` unless the counts, and with a `capacity` also the entries, can be true
+    - `capacity`: Of the dataset: are all entries episodes of at most that many steps, one after another?"""
     a = self.array
     ok = (0<=a[_at_oldest]<=a[_at_end]<=a[_at_oldest]+self.slots
           and (a[:_first_line]>=0).all() and (a[:_first_line]<2**62).all())

@@ -20,7 +20,10 @@ def rows_of_batch(
     ring:Ring, # From which it was drawn
     batch:dict, # With its column `serial`
 ): # -> row numbers `(n,)` or `(bs,T)`, -1 where there is none, and the serial numbers
-    "Where the rows of a batch lay when they were drawn"
+    """Where the rows of a batch lay when they were drawn
+    - `ring`: From which it was drawn
+    - `batch`: With its column `serial`
+    - returns: row numbers `(n,)` or `(bs,T)`, -1 where there is none, and the serial numbers"""
     if 'serial' not in batch: raise ValueError(
         f'a batch tells its rows by their column `serial`, as each draw gives it; got one with {list(batch)}')
     if 'memory' in batch and all(f.name!='memory' for f in ring.fields or ()): _refuse_several(batch['memory'])
@@ -34,7 +37,10 @@ def one_per_row(
     batch:dict, # Of rows, or of sequences
     name:str, # Of a column
 )->Tensor: # `(n,1)` or `(bs,T,1)`
-    "A column that has one number for each row, as it was drawn"
+    """A column that has one number for each row, as it was drawn
+    - `batch`: Of rows, or of sequences
+    - `name`: Of a column
+    - returns: `(n,1)` or `(bs,T,1)`"""
     res = tensor_from(batch[name])
     if res.ndim<2 or res.shape[-1]!=1: raise ValueError(
         f'`{name}` of a batch should be (n,1), or (bs,T,1) of sequences, as it was drawn, got {tuple(res.shape)}')
@@ -51,7 +57,11 @@ def steps_as_rows(
     idxs, # `(bs,T)`, -1 where there is no step
     serials=None, # As many, or `None`
 ): # -> the same of `(n,)` rows: `(n,1)`, `(n,)`, `(n,1)` or `None`
-    "What belongs to the steps of sequences, one after another"
+    """What belongs to the steps of sequences, one after another
+    - `td_errors`: `(bs,T)` or `(bs,T,1)`
+    - `idxs`: `(bs,T)`, -1 where there is no step
+    - `serials`: As many, or `None`
+    - returns: the same of `(n,)` rows: `(n,1)`, `(n,)`, `(n,1)` or `None`"""
     td_errors,idxs = tensor_from(td_errors).detach().as_subclass(Tensor),tensor_from(idxs)
     if td_errors.shape not in (idxs.shape, (*idxs.shape,1)):
         raise ValueError(f'`td_errors` should be {tuple(idxs.shape)}, one for each of `idxs`, '
@@ -72,7 +82,9 @@ def as_drawn(
     ring:Ring,
     td_errors, idxs, serials, # Of rows
 ): # -> their arrays, if nothing can refuse this update; `None` if it needs a closer look
-    "The arrays of the usual update"
+    """The arrays of the usual update
+    - `td_errors`, `idxs`, `serials`: Of rows
+    - returns: their arrays, if nothing can refuse this update; `None` if it needs a closer look"""
     if type(td_errors) is np.ndarray: td_errors = tensor_from(td_errors)
     if not (type(td_errors) is type(idxs) is type(serials) is Tensor and td_errors.is_cpu and idxs.is_cpu
             and serials.is_cpu and not td_errors.requires_grad and td_errors.dtype in (torch.float32, torch.float64)
@@ -95,7 +107,11 @@ def checked_td(
     idxs, # `(n,)`
     serials=None,
 ): # -> TD errors `(n,1)`, row numbers, serials or `None`, of the rows that are still there; and how many are not
-    "An update in the form of the ring, or a `ValueError`"
+    """An update in the form of the ring, or a `ValueError`
+    - `n`: Row numbers are below
+    - `td_errors`: `(n,)` or `(n,1)`
+    - `idxs`: `(n,)`
+    - returns: TD errors `(n,1)`, row numbers, serials or `None`, of the rows that are still there; and how many are not"""
     if not n: raise ValueError('there are no rows yet whose TD error could be noted')
     try: idxs = row_numbers(idxs, n).to(ring.device)
     except (IndexError, TypeError, ValueError) as e: raise ValueError(f'`idxs`: {e}') from None

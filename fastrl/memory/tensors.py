@@ -26,7 +26,11 @@ def units_on(
     key, first, # The stream, and the place of the first number: ints, or tensors of one
     k:int, # How many
 )->Tensor: # `(k,)` of float64
-    "`random_units`, made on a `device`"
+    """`random_units`, made on a `device`
+    - `device`: Where they should be
+    - `key`, `first`: The stream, and the place of the first number: ints, or tensors of one
+    - `k`: How many
+    - returns: `(k,)` of float64"""
     z = (torch.arange(1, k+1, device=device)+first)*_odd+key
     z = _xor_shift(_xor_shift(_xor_shift(z, 30)*_mix1, 27)*_mix2, 31)
     return ((z>>11)&(2**53-1)).double()*2.**-53
@@ -37,7 +41,12 @@ def rows_on(
     k:int, # How many
     n, # Rows there are, likewise
 )->Tensor: # `(k,)`
-    "`random_rows`, made on a `device`"
+    """`random_rows`, made on a `device`
+    - `device`: Where they should be
+    - `key`, `first`: As in `units_on`
+    - `k`: How many
+    - `n`: Rows there are, likewise
+    - returns: `(k,)`"""
     return (units_on(device, key, first, k)*n).long()
 
 # %% ../../nbs/00bb_memory.tensors.ipynb #0603fdd5
@@ -64,7 +73,11 @@ def descend(
     found:Tensor=None, # `(k,)`, the nodes that they hit, of a `level`; the root by default
     level:int=None,
 )->Tensor: # `(k,)`
-    "The leaves that darts hit"
+    """The leaves that darts hit
+    - `sums`, `levels`: Of a `SumTree`
+    - `left`: `(k,)`, what is left of each dart
+    - `found`: `(k,)`, the nodes that they hit, of a `level`; the root by default
+    - returns: `(k,)`"""
     if found is None: found,level = torch.zeros_like(left, dtype=torch.int64),len(levels)-1
     for l in reversed(range(level)):
         run = _nodes_of(sums, levels, l).view(-1, per_node).index_select(0, found).cumsum(1)
@@ -80,14 +93,20 @@ def weights_of(
     beta, # How far weights make up for being drawn more often: a number, or `(batches, 1)`
     least=None, # The priority of weight 1; the smallest of each batch by default
 )->Tensor: # `(batches*bs, 1)`
-    "Importance weights, `(least/priority)**beta`"
+    """Importance weights, `(least/priority)**beta`
+    - `p`: `(batches, bs)`, the priorities that were drawn
+    - `beta`: How far weights make up for being drawn more often: a number, or `(batches, 1)`
+    - `least`: The priority of weight 1; the smallest of each batch by default
+    - returns: `(batches*bs, 1)`"""
     least = p.amin(1, keepdim=True) if least is None else least
     return (least/p).pow(beta).clamp(min=1.2e-38).float().view(-1, 1) # no row that is drawn has weight 0
 
 def least_of(
     p:Tensor, # Priorities
 )->Tensor: # Infinity, if none is above 0
-    "The least priority above 0"
+    """The least priority above 0
+    - `p`: Priorities
+    - returns: Infinity, if none is above 0"""
     return torch.where(p>0, p, torch.inf).amin()
 
 def throw(
@@ -96,7 +115,12 @@ def throw(
     bs:int, # Darts in each batch
     beta=0., least=None, # As in `weights_of`
 ): # -> numbers `(k,)`, their weights `(k,1)`; without any priority the weights are NaN
-    "As `SumTree.draw`, by tensors alone"
+    """As `SumTree.draw`, by tensors alone
+    - `sums`, `levels`: Of a `SumTree`
+    - `u`: `(k,)` of float64, where in its part each dart lands: from 0 up to but without 1
+    - `bs`: Darts in each batch
+    - `beta`, `least`: As in `weights_of`
+    - returns: numbers `(k,)`, their weights `(k,1)`; without any priority the weights are NaN"""
     darts = (u+torch.arange(len(u), device=u.device)%bs)*(sums[levels[-1]]/bs)
     level = _narrow_level(levels, bs)
     found,left = _hit_nodes(_nodes_of(sums, levels, level), darts)
@@ -108,7 +132,10 @@ def last_of_each(
     idxs:Tensor, # `(k,)`
     ok:Tensor=None, # `(k,)` bool: which of them count; all by default
 ): # -> `idxs` in order, and for each of these the place of the last entry of that number that counts, -1 if none does
-    "Which entry has the last word on each number"
+    """Which entry has the last word on each number
+    - `idxs`: `(k,)`
+    - `ok`: `(k,)` bool: which of them count; all by default
+    - returns: `idxs` in order, and for each of these the place of the last entry of that number that counts, -1 if none does"""
     s,order = idxs.sort(stable=True)
     at = torch.arange(len(s), device=s.device)
     if ok is not None: at = torch.where(ok[order], at, -1).cummax(0).values if len(s) else at
@@ -121,7 +148,11 @@ def put_each(
     values:Tensor, # `(k,)`
     source:Tensor, # `(k,)`: for each row the place of its value; -1 if it keeps what it has
 ):
-    "Write into each row the value from its `source`"
+    """Write into each row the value from its `source`
+    - `col`: A column
+    - `rows`: `(k,)`, rows that exist
+    - `values`: `(k,)`
+    - `source`: `(k,)`: for each row the place of its value; -1 if it keeps what it has"""
     none = (source<0).view(-1, *[1]*(col.ndim-1))
     col[rows] = torch.where(none, col[rows], values[source.clamp(min=0)])
 
@@ -131,7 +162,12 @@ def put_last(
     values:Tensor, # One for each
     ok:Tensor=None, # `(k,)` bool: which of them count; all by default
 )->Tensor: # `idxs` in order
-    "Write `values` into the rows `idxs`; of several for one row the last"
+    """Write `values` into the rows `idxs`; of several for one row the last
+    - `col`: A column
+    - `idxs`: `(k,)`, rows that exist
+    - `values`: One for each
+    - `ok`: `(k,)` bool: which of them count; all by default
+    - returns: `idxs` in order"""
     s,source = last_of_each(idxs, ok)
     put_each(col, s, values, source)
     return s
@@ -141,7 +177,9 @@ def renew_parents(
     sums:Tensor, tops:Tensor, levels:list, # Of a `SumTree`
     idxs:Tensor, # `(k,)`
 ):
-    "Add up anew what is above the leaves `idxs`"
+    """Add up anew what is above the leaves `idxs`
+    - `sums`, `tops`, `levels`: Of a `SumTree`
+    - `idxs`: `(k,)`"""
     below = [o-levels[1] for o in levels[1:]] # `tops` has no leaves
     for l in range(1, len(levels)):
         idxs = idxs//per_node
@@ -156,7 +194,11 @@ def set_leaves(
     p:Tensor, # `(k,)`, finite and not negative where it counts
     ok:Tensor=None, # `(k,)` bool: which of them count; all by default
 ):
-    "Set priorities; the last one of a leaf counts"
+    """Set priorities; the last one of a leaf counts
+    - `sums`, `tops`, `levels`: Of a `SumTree`
+    - `idxs`: `(k,)`, of leaves that exist
+    - `p`: `(k,)`, finite and not negative where it counts
+    - `ok`: `(k,)` bool: which of them count; all by default"""
     renew_parents(sums, tops, levels, put_last(sums, idxs, p, ok))
 
 def renew(
@@ -166,7 +208,12 @@ def renew(
     k:int, # As many as these name, or more, as long as there are leaves
     known=None, # `(td_errors, alpha, eps)`, as `SumTree.renew` takes them
 ):
-    "Give what is new the priority of its TD error, or the largest that was there before it, or 1"
+    """Give what is new the priority of its TD error, or the largest that was there before it, or 1
+    - `sums`, `tops`, `levels`: Of a `SumTree`
+    - `n`: How many leaves
+    - `at`: `first` and `stop`, as `SumTree.renew` takes them
+    - `k`: As many as these name, or more, as long as there are leaves
+    - `known`: `(td_errors, alpha, eps)`, as `SumTree.renew` takes them"""
     first,stop,each = at[:1],at[1:],torch.arange(k, device=sums.device)
     new = torch.minimum(torch.maximum(first, stop-n)+each, stop-1)%n # the last one again
     own = torch.zeros(k, dtype=sums.dtype, device=sums.device)
@@ -190,7 +237,11 @@ def numbers_of(
     n:int, # Slots
     base, total, # The row in slot 0, and how many rows were written: ints, or tensors of one
 )->Tensor: # -1 for -1
-    "The serial numbers of rows"
+    """The serial numbers of rows
+    - `idxs`: Row numbers of any shape; -1 names none
+    - `n`: Slots
+    - `base`, `total`: The row in slot 0, and how many rows were written: ints, or tensors of one
+    - returns: -1 for -1"""
     cursor = (total-base)%max(n, 1)
     return torch.where(idxs<0, -1, idxs+(total-cursor)-n*(idxs>=cursor))
 
@@ -199,7 +250,11 @@ def still_held(
     n:int, base, total, # As in `numbers_of`
     oldest, # The oldest row that is whole, likewise
 )->Tensor: # bool
-    "Are these rows still the ones that had these numbers?"
+    """Are these rows still the ones that had these numbers?
+    - `idxs`, `serials`: Row numbers, and the serial numbers that came with them
+    - `n`, `base`, `total`: As in `numbers_of`
+    - `oldest`: The oldest row that is whole, likewise
+    - returns: bool"""
     return (oldest<=serials)&(serials<total)&((serials-base)%n==idxs) # so it exists, too
 
 # %% ../../nbs/00bb_memory.tensors.ipynb #afec41bd
@@ -210,7 +265,13 @@ def fold(
     n:int, # At most so many steps
     gamma, # What a reward one step later is worth: a number, or one for each row
 ): # -> the last row of each `(bs,)`; how many steps, their discounted reward, the product of their `gamma`: `(bs,1)`
-    "As `Walk.returns`, by tensors alone"
+    """As `Walk.returns`, by tensors alone
+    - `nxt`: The row that follows each; below 0: none
+    - `reward`: One for each row
+    - `idxs`: `(bs,)`
+    - `n`: At most so many steps
+    - `gamma`: What a reward one step later is worth: a number, or one for each row
+    - returns: the last row of each `(bs,)`; how many steps, their discounted reward, the product of their `gamma`: `(bs,1)`"""
     def worth(i): return gamma[i].double() if isinstance(gamma, Tensor) else gamma
     last,steps,total = idxs,torch.ones_like(idxs),reward[idxs].double()
     discount = torch.ones_like(total)*worth(idxs)
@@ -229,7 +290,11 @@ def fold_each(
     rewards:Tensor, # `(rows, …)`
     gamma, # As `fold` takes it, or `(rows, k)`: one for each of the rewards
 ): # -> the same, with a total for each of the rewards, `(bs,k)`, and a discount if each has its own
-    "Fold each of several rewards of a row"
+    """Fold each of several rewards of a row
+    - `f`: `f(reward, gamma)` → as `fold`, of one reward for each row
+    - `rewards`: `(rows, …)`
+    - `gamma`: As `fold` takes it, or `(rows, k)`: one for each of the rewards
+    - returns: the same, with a total for each of the rewards, `(bs,k)`, and a discount if each has its own"""
     each = rewards[...,None].flatten(1).unbind(1)
     own = isinstance(gamma, Tensor) and gamma.ndim>1
     last,steps,totals,discounts = zip(*map(f, each, gamma.unbind(1) if own else [gamma]*len(each)))
@@ -241,5 +306,9 @@ def joined_rows(
     idxs:Tensor, last:Tensor, # `(bs,)`, where rows begin and where they end
     mask:Tensor, # `(words,)`, ones where the last row counts
 )->Tensor: # `(bs, words)`
-    "Rows of which some bits are another row's"
+    """Rows of which some bits are another row's
+    - `packed`: `(rows, words)` of int64
+    - `idxs`, `last`: `(bs,)`, where rows begin and where they end
+    - `mask`: `(words,)`, ones where the last row counts
+    - returns: `(bs, words)`"""
     return packed.index_select(0, idxs)&~mask | packed.index_select(0, last)&mask

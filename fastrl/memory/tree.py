@@ -34,6 +34,9 @@ class SumTree(OwnArrays):
         device='cpu', # Where they live
         loops:bool=None, # Do compiled loops the work, not torch? By default on the cpu
     ):
+        """- `n`: How many priorities; all are 0 at first
+        - `device`: Where they live
+        - `loops`: Do compiled loops the work, not torch? By default on the cpu"""
         n,self.device = whole_number('n', n),usable_device(device)
         if loops is None: loops = self.device.type=='cpu'
         self.n,w = n,_children if loops else tensors.per_node
@@ -56,6 +59,7 @@ class SumTree(OwnArrays):
     def __repr__(self): return f'SumTree({self.n} priorities, total {self.total:g})'
 
 # %% ../../nbs/02_memory.tree.ipynb #796c7720
+
 @compiled
 def _first_bad(idxs, priorities, n):
     for j in range(len(idxs)):
@@ -101,7 +105,9 @@ def update(self:SumTree,
     idxs, # `(k,)`; if one comes twice, its last priority counts
     priorities, # `(k,)`, finite and not negative, as is the sum of `n` such ones
 ):
-    "Set the `priorities` of `idxs`"
+    """Set the `priorities` of `idxs`
+    - `idxs`: `(k,)`; if one comes twice, its last priority counts
+    - `priorities`: `(k,)`, finite and not negative, as is the sum of `n` such ones"""
     idxs = torch.as_tensor(idxs, device=self.device).reshape(-1)
     p = torch.as_tensor(priorities, dtype=torch.float64, device=self.device).reshape(-1)
     if not len(idxs)==len(p):
@@ -122,6 +128,7 @@ def _refuse_priority(self:SumTree, idx, priority):
                      f'{self.n} to be finite, got {priority} for number {idx}')
 
 # %% ../../nbs/02_memory.tree.ipynb #02a1ea51
+
 @compiled
 def _least_bits(bits): # of positive floats, in the floats' order: whole numbers are compared four at a time
     res = np.uint64(2**64-1)
@@ -143,7 +150,11 @@ def update_td(self:SumTree,
     alpha:float, # How much the errors matter
     eps:float, # Added to each
 ):
-    "Set the priorities of `idxs` to `(|td_errors|+eps)**alpha`"
+    """Set the priorities of `idxs` to `(|td_errors|+eps)**alpha`
+    - `idxs`: `(k,)` of int64: a tensor, or on the cpu also an array
+    - `td_errors`: `(k,)`, finite, likewise
+    - `alpha`: How much the errors matter
+    - `eps`: Added to each"""
     if isinstance(idxs, Tensor) and self.numba: idxs,td_errors = idxs.numpy(),td_errors.numpy()
     i,td = idxs.reshape(-1),td_errors.reshape(-1)
     if len(i)!=len(td): raise ValueError(f'each index has one TD error, got {len(i)} indices and {len(td)} errors')
@@ -158,12 +169,14 @@ def update_td(self:SumTree,
 def raised(self:SumTree,
     power:float, # 1 changes nothing
 )->SumTree:
-    "A copy with every priority above 0 raised to this power, as if its `alpha` had been so many times as large"
+    """A copy with every priority above 0 raised to this power, as if its `alpha` had been so many times as large
+    - `power`: 1 changes nothing"""
     res,at = copy.deepcopy(self),(p := self[:]).nonzero()[:,0]
     res.update(at, p[at]**power)
     return res
 
 # %% ../../nbs/02_memory.tree.ipynb #b566bf54
+
 @compiled
 def _renew(sums, tops, starts, n, first, stop, own):
     k = 0 # the first without a priority of its own, and those before it, leave none behind
@@ -195,7 +208,12 @@ def renew(self:SumTree,
     alpha:float=.6, # As `update_td` takes it
     eps:float=1e-6, # Likewise
 ):
-    "Give what is new the priority of its TD error, or the largest that was there before it, or 1"
+    """Give what is new the priority of its TD error, or the largest that was there before it, or 1
+    - `first`: Counted from the first that there ever was: number `first%n` is new
+    - `stop`: And so are those after it, up to but without this one
+    - `td_errors`: `(n,1)` or `(n,)` of floats, a tensor or on the cpu also an array; 0 is none
+    - `alpha`: As `update_td` takes it
+    - `eps`: Likewise"""
     if stop<=first: return
     td = td_errors
     if isinstance(td, Tensor) and td.dtype not in (torch.float32, torch.float64): td = None
@@ -219,6 +237,7 @@ _often = 2**14 # new rows: so many come again
 _no_errors = np.zeros((2,2), np.float32)[:,0] # strided, like a column of packed rows: no second compiled version
 
 # %% ../../nbs/02_memory.tree.ipynb #4c8893ef
+
 @compiled
 def _find(sums, starts, left):
     return _descend(sums, starts, left, np.zeros(len(left), np.uint64), len(starts)-1)
@@ -250,7 +269,9 @@ def _descend(sums, starts, left, found, level):
 def find(self:SumTree,
     masses, # `(k,)`, from 0 up to but without `total`
 )->Tensor: # `(k,)`
-    "The number of the priority that each of `masses` hits"
+    """The number of the priority that each of `masses` hits
+    - `masses`: `(k,)`, from 0 up to but without `total`
+    - returns: `(k,)`"""
     m = torch.as_tensor(masses, dtype=torch.float64, device=self.device).reshape(-1)
     if len(m)==0: return torch.zeros(0, dtype=torch.int64, device=self.device)
     lo,hi = m.aminmax()
@@ -315,7 +336,11 @@ def draw(self:SumTree,
     beta=0., # How far weights make up for being drawn more often, from 0 to 1; a list has one for each batch
     least:float=0., # The priority of weight 1; the smallest that is drawn by default
 ): # -> numbers `(k,)`, their weights `(k,1)`: `(least/priority)**beta`
-    "Throw a dart into each of `k` equal parts of the total; for several batches, into as many parts for each"
+    """Throw a dart into each of `k` equal parts of the total; for several batches, into as many parts for each
+    - `u`: `(k,)` of float64, where in its part each dart lands: from 0 up to but without 1
+    - `beta`: How far weights make up for being drawn more often, from 0 to 1; a list has one for each batch
+    - `least`: The priority of weight 1; the smallest that is drawn by default
+    - returns: numbers `(k,)`, their weights `(k,1)`: `(least/priority)**beta`"""
     betas = beta if isinstance(beta, list) else [beta]
     if len(u)%len(betas):
         raise ValueError(f'`u` should have as many darts for each of {len(betas)} batches, got {len(u)}')
@@ -335,13 +360,19 @@ def throw(self:SumTree,
     betas:list, # As in `draw`, one for each batch
     least:float=0., # As in `draw`; of rows on a device a tensor, too
 ): # -> as `draw`
-    "`draw` with random numbers by their place in a stream"
+    """`draw` with random numbers by their place in a stream
+    - `key`, `first`: Of the random numbers, the stream and the place of the first one
+    - `bs`: Darts in each batch
+    - `betas`: As in `draw`, one for each batch
+    - `least`: As in `draw`; of rows on a device a tensor, too
+    - returns: as `draw`"""
     if not self.numba: return self._throw_there(tensors.units_on(self.device, key, first, bs*len(betas)), betas, least)
     found,weights = throw_at(self.sums, self.starts, key, first, bs, np.array(betas), least)
     if len(found)<len(weights): raise ValueError(_all_0)
     return from_numpy(found),from_numpy(weights)
 
 # %% ../../nbs/02_memory.tree.ipynb #5d1f0a32
+
 @compiled
 def _throw_rows(sums, starts, key, first, bs, betas, least, rows, stored, n, base, total):
     found,weights = throw_at(sums, starts, key, first, bs, betas, least)
@@ -353,13 +384,18 @@ def throw_rows(self:SumTree, # Of compiled loops
     rows, # Packed, an array
     counts, # From `Serials.counts`
 ): # -> numbers, the rows one behind the other, the columns `weight` and `serial`; `None` if there is none
-    "`throw`, and read the rows"
+    """`throw`, and read the rows
+    - `key`, `first`, `bs`, `betas`, `least`: As in `throw`
+    - `rows`: Packed, an array
+    - `counts`: From `Serials.counts`
+    - returns: numbers, the rows one behind the other, the columns `weight` and `serial`; `None` if there is none"""
     at = key,first,bs,np.array(betas),least
     found,weight,serial,low,rows = _throw_rows(self.sums, self.starts, *at, rows, *counts)
     if low<0 or len(found)<len(weight): return
     return from_numpy(found),rows,dict(weight=from_numpy(weight), serial=from_numpy(serial))
 
 # %% ../../nbs/02_memory.tree.ipynb #93146536
+
 def _first_bad_torch(idxs, priorities, n):
     bad = ~((idxs>=0)&(idxs<n)&(priorities>=0)&(priorities*n<float('inf')))
     return bad.int().argmax().item() if bad.any() else -1
@@ -370,7 +406,9 @@ def set_there(self:SumTree, # Not of compiled loops
     idxs:Tensor, # `(k,)`, numbers that exist
     priorities:Tensor, # `(k,)`, finite and not negative
 ):
-    "`update`, without a look at the numbers"
+    """`update`, without a look at the numbers
+    - `idxs`: `(k,)`, numbers that exist
+    - `priorities`: `(k,)`, finite and not negative"""
     tensors.set_leaves(self.sums, self.tops, self.levels, idxs, priorities.double())
 
 @patch

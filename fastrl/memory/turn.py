@@ -52,6 +52,7 @@ def _has_ended(pid):
     return False
 
 # %% ../../nbs/00aa_memory.turn.ipynb #7a9e0013
+
 @intrinsic
 def _exchange(typing, a, i, was, new):
     def code(context, builder, sig, args):
@@ -74,12 +75,16 @@ class Turn:
         parent=None, # The `Turn` of the process that this one was forked from
         head=None, # Of the rows, for a `parent`
     ):
+        """- `parent`: The `Turn` of the process that this one was forked from
+        - `head`: Of the rows, for a `parent`"""
         if parent: self.known = parent.handed(head, _parent)
 
     def take(self,
         head, # Of the rows; word `turn_word` is kept here
     )->bool: # Has another process `passed`? What this one writes next doesn't follow those rows
-        "It is this process's turn now; an error if it was before, and one that took over is still running"
+        """It is this process's turn now; an error if it was before, and one that took over is still running
+        - `head`: Of the rows; word `turn_word` is kept here
+        - returns: Has another process `passed`? What this one writes next doesn't follow those rows"""
         until = time.monotonic()+_patience_s
         while True:
             word = head[turn_word]
@@ -103,7 +108,8 @@ class Turn:
 def done(self:Turn,
     head, # Of the rows
 ):
-    "What this process wrote is there: another one may take over"
+    """What this process wrote is there: another one may take over
+    - `head`: Of the rows"""
     if head[turn_word]==_here|_writing and not self.kept: head[turn_word] = _here
 
 @patch
@@ -111,7 +117,8 @@ def done(self:Turn,
 def keep(self:Turn,
     head, # Of the rows
 ):
-    "`take`, and `done` at the end of the block, whatever is written in it"
+    """`take`, and `done` at the end of the block, whatever is written in it
+    - `head`: Of the rows"""
     self.take(head)
     try:
         self.kept = True
@@ -126,14 +133,17 @@ def handed(self:Turn,
     head, # Of the rows
     by=None, # The number of the process that gives them away; this one by default
 )->int:
-    "Of how many rows a process that gets them now may continue the episodes: of all, if the giver wrote the last"
+    """Of how many rows a process that gets them now may continue the episodes: of all, if the giver wrote the last
+    - `head`: Of the rows
+    - `by`: The number of the process that gives them away; this one by default"""
     return head[0] if head[turn_word]==(by or _here) else self.known
 
 @patch
 def passed(self:Turn,
     head, # Of the rows; word 0 counts them
 )->bool:
-    "Did another process write last, whose episodes this one does not continue?"
+    """Did another process write last, whose episodes this one does not continue?
+    - `head`: Of the rows; word 0 counts them"""
     word = head[turn_word]
     return _is_number(word) and word|_writing!=_here|_writing and head[0]!=self.known
 
@@ -144,7 +154,9 @@ def own_locks(
     o, # Any object
     *names, # Of attributes
 ):
-    "Give `o` locks that one thread at a time may hold, and new ones in a forked process"
+    """Give `o` locks that one thread at a time may hold, and new ones in a forked process
+    - `o`: Any object
+    - `*names`: Of attributes"""
     for k in names: setattr(o, k, threading.RLock()) # `vars(o)` would make all attributes slower
     _owners[o] = names
 

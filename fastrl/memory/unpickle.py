@@ -69,6 +69,7 @@ def _from_bytes(raw, dtype, shape, order='C'):
 def _scalar(dtype, raw): return _from_bytes(raw, dtype, ())[()]
 
 # %% ../../nbs/05k_memory.unpickle.ipynb #80c24856
+
 def _torch_storage(raw):
     if raw[:4]==b'PK\3\4': # a pickle has the older form; torch before 2.6 runs the code in an archive of TorchScript
         raise pickle.UnpicklingError('the storage of a tensor is a zip archive, which could hold TorchScript')
@@ -86,6 +87,7 @@ def _tensor_of(storage, offset, size, stride, *_):
     return torch.tensor([], dtype=dtype, device='cpu').set_(raw, offset, tuple(size), tuple(stride)).clone()
 
 # %% ../../nbs/05k_memory.unpickle.ipynb #6027055a
+
 def _stand_in(f): return type(f.__name__, (_Made,), dict(f=staticmethod(f)))
 def _latin1(s, how): return s.encode('latin1')
 def _from_array(a, dtype, *_): return torch.from_numpy(a).to(dtype.dtype)
@@ -132,6 +134,7 @@ def _tables():
     return act,size,counted
 
 # %% ../../nbs/05k_memory.unpickle.ipynb #9725eda6
+
 @register_jitable # compiled as a part of what is compiled
 def _whole_at(raw, i, n):
     res = 0
@@ -155,6 +158,7 @@ def _end_of(raw, i, size, counted):
 def _longer(a): return np.concatenate((a, np.zeros(len(a), a.dtype)))
 
 # %% ../../nbs/05k_memory.unpickle.ipynb #4f1d0c7e
+
 @register_jitable
 def _can_be_key(o): return o in (_a_key, _a_obj, _a_empty, _a_shared) or o>=_a_key_tuple
 
@@ -307,7 +311,9 @@ def read_objects(
     raw:bytes, # A pickle, perhaps with more behind its end
     cls:str, # The name of the only class that objects may have, in any module
 )->tuple: # By field, the value that each object has; the modules that the file names; the length of the pickle
-    "A pickled list of objects"
+    """A pickled list of objects
+    - `raw`: A pickle, perhaps with more behind its end
+    - returns: By field, the value that each object has; the modules that the file names; the length of the pickle"""
     end = _check_pickle(raw)
     u = _Unpickler(io.BytesIO(raw), cls)
     rows = u.load()

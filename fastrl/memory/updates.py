@@ -28,6 +28,7 @@ class MoreUpdates(Callback):
     def __init__(self,
         n:int, # Updates, with the one that the `Learner` makes
     ):
+        """- `n`: Updates, with the one that the `Learner` makes"""
         self.n,self.nothing = whole_number('n', n),None
 
     def after_batch(self):
@@ -113,6 +114,9 @@ class TightUpdates(MoreUpdates):
         agent, # `agent.learn_from(rows, k, step)` makes `k` updates, and gives the TD errors of `rows`
         at_once:int=16, # The most batches that are drawn together
     ):
+        """- `n`: Updates, with the one that the `Learner` makes
+        - `agent`: `agent.learn_from(rows, k, step)` makes `k` updates, and gives the TD errors of `rows`
+        - `at_once`: The most batches that are drawn together"""
         super().__init__(n)
         self.agent,self.at_once = agent,whole_number('at_once', at_once)
 
@@ -151,7 +155,9 @@ def clip_norm(
     params, # Whose gradients
     most:float, # Their norm is at most this
 ):
-    "`torch.nn.utils.clip_grad_norm_`, which leaves gradients alone that are small enough"
+    """`torch.nn.utils.clip_grad_norm_`, which leaves gradients alone that are small enough
+    - `params`: Whose gradients
+    - `most`: Their norm is at most this"""
     grads = [p.grad for p in params if p.grad is not None]
     share = most/(torch.linalg.vector_norm(torch.stack(torch._foreach_norm(grads)))+1e-6)
     if not share>=1: torch._foreach_mul_(grads, share)
@@ -160,7 +166,9 @@ def clip_norm(
 def step_of(
     opt, # fastai's, or an `OptimWrapper`
 ): # -> a function
-    "What `opt.step` does; a fused Adam's without the questions that torch asks at each step"
+    """What `opt.step` does; a fused Adam's without the questions that torch asks at each step
+    - `opt`: fastai's, or an `OptimWrapper`
+    - returns: a function"""
     o = getattr(opt, 'opt', None)
     groups = getattr(o, 'param_groups', ())
     def plain(g): return g['fused'] and not g['amsgrad'] and not g.get('decoupled_weight_decay')

@@ -25,7 +25,11 @@ def unchanged(
     before, # Others of the same form, or `None` if there are none yet
     n:int, # How many environments
 )->np.ndarray: # `(n,)` bools
-    "Is the observation of each environment the one from `before`?"
+    """Is the observation of each environment the one from `before`?
+    - `obs`: Observations `(n, …)`, also nested
+    - `before`: Others of the same form, or `None` if there are none yet
+    - `n`: How many environments
+    - returns: `(n,)` bools"""
     res = (np.zeros if before is None else np.ones)(n, bool)
     if before is None: return res
     if type(obs) is type(before) is np.ndarray and obs.dtype==before.dtype and obs.nbytes<=4096: # the usual small ones
@@ -57,6 +61,8 @@ class VectorSteps(OwnArrays):
         vectors=(), # A dict per vector, as in `vectors` of another one
         next_episode:int=0, # The number that the next new episode gets
     ):
+        """- `vectors`: A dict per vector, as in `vectors` of another one
+        - `next_episode`: The number that the next new episode gets"""
         self.vectors,self.next_episode = list(vectors),whole_number('next_episode', next_episode, 0, 2**63-1)
         for v in self.vectors: _check_vector(v)
     told = frozenset() # what was warned of
@@ -69,7 +75,11 @@ class VectorSteps(OwnArrays):
         n:int, # How many environments it has
         obs, # What they show now, by which a vector is recognized after loading
     )->dict: # Its entry in `vectors`
-        "What is known of the vector `env`, which may be new"
+        """What is known of the vector `env`, which may be new
+        - `env`: The vector environment; anything without `metadata` stands for the one vector that has no name
+        - `n`: How many environments it has
+        - `obs`: What they show now, by which a vector is recognized after loading
+        - returns: Its entry in `vectors`"""
         key = id(env) if hasattr(env, 'metadata') else 0
         vectors = [v for v in self.vectors if len(v['step'])==n]
         if v := next((v for v in vectors if v['key']==key), None): return v
@@ -90,7 +100,12 @@ def look(self:VectorSteps,
     over, # `(n,)` bools: did their episodes end with it?
 )->SimpleNamespace: # `lost`: only a reset; `left`: an unfinished episode was left off; `env_id`, `episode_id`, `step`;
    # `goes_on`: each environment continues its episode
-    "What one step of `env` was, by environment; it counts once you `commit` it"
+    """What one step of `env` was, by environment; it counts once you `commit` it
+    - `env`: The vector environment, or any other name of its mode
+    - `mode`: Its autoreset mode, from `autoreset_name`
+    - `obs`: What the environments showed before the step
+    - `over`: `(n,)` bools: did their episodes end with it?
+    - returns: `lost`: only a reset; `left`: an unfinished episode was left off; `env_id`, `episode_id`, `step`; `goes_on`: each environment continues its episode"""
     v,n = self.vector_of(env, len(over), obs),len(over)
     same = unchanged(obs, v['obs'], n)
     may,episode,step = v['begins']|v['due'],v['episode'],v['step']+1
@@ -114,7 +129,9 @@ def commit(self:VectorSteps,
     s, # What `look` gave
     next_obs, # What the environments showed after the step
 ):
-    "Take the step `s` for done, now that its rows are stored"
+    """Take the step `s` for done, now that its rows are stored
+    - `s`: What `look` gave
+    - `next_obs`: What the environments showed after the step"""
     v = s.vector
     if not any(o is v for o in self.vectors): # it may have the numbers of one that does not resume
         self.vectors[:] = [*(o for o in self.vectors if o['env'] is not v['env']), v]
@@ -135,7 +152,9 @@ def commit(self:VectorSteps,
 def free_episode(self:VectorSteps,
     ring, # Whose rows they are
 )->int: # At least 1
-    "A number above those of all episodes, stored or underway, that were counted"
+    """A number above those of all episodes, stored or underway, that were counted
+    - `ring`: Whose rows they are
+    - returns: At least 1"""
     stored = ring['episode_id'] if len(ring) and ('episode_id',) in ring.place.columns else torch.zeros(1, device='cpu')
     ids,bits = stored.long(),8*stored.itemsize
     most = int(ids.max())
@@ -165,7 +184,9 @@ def _check_vector(v):
 def autoreset_name(
     mode, # A vector environment, its `autoreset_mode`, or the name of it
 )->str: # `'next_step'`, `'same_step'` or `'disabled'`
-    "The autoreset mode by its name"
+    """The autoreset mode by its name
+    - `mode`: A vector environment, its `autoreset_mode`, or the name of it
+    - returns: `'next_step'`, `'same_step'` or `'disabled'`"""
     env = mode
     if hasattr(mode, 'metadata'):
         mode = getattr(getattr(mode, 'unwrapped', mode), 'autoreset_mode', mode.metadata.get('autoreset_mode'))
@@ -188,7 +209,11 @@ def true_next(
     over, # `(n,)` bools: did their episodes end with it?
     infos, # As `step` gave it, a dict or a list of dicts
 ): # -> the same form as `next_obs`, copied
-    "`next_obs`, with the last observation of each episode that ended"
+    """`next_obs`, with the last observation of each episode that ended
+    - `next_obs`: What the environments showed after the step
+    - `over`: `(n,)` bools: did their episodes end with it?
+    - `infos`: As `step` gave it, a dict or a list of dicts
+    - returns: the same form as `next_obs`, copied"""
     if not _readable(infos, len(over)):
         raise ValueError('`infos` should be what `step` of the vector gave, a dict or a list of '
                          f'{len(over)} dicts, got a {type(infos).__name__}')
@@ -239,7 +264,10 @@ def check_mode(
     over, # `(n,)` bools: did their episodes end?
     infos, # As `step` gave it
 ):
-    "A `ValueError` if `infos` has the last observations of episodes, as only SAME_STEP gives them, in another `mode`"
+    """A `ValueError` if `infos` has the last observations of episodes, as only SAME_STEP gives them, in another `mode`
+    - `mode`: Name of the autoreset mode
+    - `over`: `(n,)` bools: did their episodes end?
+    - `infos`: As `step` gave it"""
     if mode=='same_step' or not np.count_nonzero(over) or not _readable(infos, len(over)): return
     if any(final_of(infos, i) is not None for i in np.flatnonzero(over)):
         raise ValueError('`infos` has `final_obs`, as vectors give it that reset in the same step, and `autoreset` '
@@ -264,7 +292,11 @@ def per_env(
     n:int, # Environments
     dtype=None,
 )->np.ndarray: # `(n,)`
-    "One number for each environment, or a `ValueError`"
+    """One number for each environment, or a `ValueError`
+    - `name`: For errors
+    - `values`: One for each environment, `(n,)` or `(n,1)`
+    - `n`: Environments
+    - returns: `(n,)`"""
     if type(values) is np.ndarray and dtype in (None, values.dtype) and values.shape==(n,): return values
     a = np.asarray(values, dtype)
     if dtype is bool and (o := np.asarray(values)).dtype.kind in 'iuf' and not (odd := (o==0)|(o==1)).all():
@@ -286,7 +318,9 @@ def check_envs(
     n:int, # Environments
     **columns # `(n, …)`, also nested
 ):
-    "A `ValueError` unless each of `columns` has a row for each environment"
+    """A `ValueError` unless each of `columns` has a row for each environment
+    - `n`: Environments
+    - `**columns`: `(n, …)`, also nested"""
     for k,o in columns.items():
         if type(o) is np.ndarray and o.shape[:1]==(n,): continue
         for path,a in leaves(o, (k,)):
@@ -303,7 +337,9 @@ def rewards_for(
     s, # From `VectorSteps.read`
     columns, # By path what has a `dtype`; `None` before the first row
 )->np.ndarray:
-    "The rewards in float32, which float64 columns would get rounded, and columns of whole numbers would refuse"
+    """The rewards in float32, which float64 columns would get rounded, and columns of whole numbers would refuse
+    - `s`: From `VectorSteps.read`
+    - `columns`: By path what has a `dtype`; `None` before the first row"""
     dtype = getattr((columns or {}).get(('reward',)), 'dtype', torch.float32)
     if dtype.is_floating_point and dtype!=torch.float64: return s.rewards
     return np.asarray(s.given, np.float64 if dtype==torch.float64 else None).reshape(s.rewards.shape)
@@ -315,7 +351,10 @@ def read(self:VectorSteps,
     obs, rewards, terminated, truncated, next_obs, infos=None, autoreset=None, # As `add_vector` takes them
     **columns # Others, `(n, …)`
 )->SimpleNamespace: # What `look` gives, and `rewards`, `terminated`, `truncated`, `over`, `next_obs`, `true_next`
-    "What one step of a vector was, checked; it counts once you `commit` it"
+    """What one step of a vector was, checked; it counts once you `commit` it
+    - `obs`, `rewards`, `terminated`, `truncated`, `next_obs`, `infos`, `autoreset`: As `add_vector` takes them
+    - `**columns`: Others, `(n, …)`
+    - returns: What `look` gives, and `rewards`, `terminated`, `truncated`, `over`, `next_obs`, `true_next`"""
     mode = autoreset_name(autoreset)
     n = len(obs) if type(obs) is np.ndarray and obs.ndim else _count_envs(obs, terminated)
     terminated,truncated = per_env('terminated', terminated, n, bool),per_env('truncated', truncated, n, bool)
@@ -370,7 +409,16 @@ def add_vector(self:TakesVectors,
     autoreset=None, # Required: the vector environment, its `autoreset_mode`, or the name of it, `'next_step'`
     **more # Other columns, `(n_envs, …)`
 ):
-    "Add what one `step` of a vector environment gave"
+    """Add what one `step` of a vector environment gave
+    - `obs`: What the environments showed before the step, `(n_envs, …)`, also nested
+    - `actions`: The actions taken, `(n_envs, …)`
+    - `next_obs`: What the environments showed after the step, as `step` gave it
+    - `rewards`: One for each environment, or several of them, `(n_envs,k)`
+    - `terminated`: Bools: did the episode end?
+    - `truncated`: Bools: did a time limit cut it off?
+    - `infos`: As `step` gave it, a dict or a list of dicts: in SAME_STEP mode it has `final_obs`
+    - `autoreset`: Required: the vector environment, its `autoreset_mode`, or the name of it, `'next_step'`
+    - `**more`: Other columns, `(n_envs, …)`"""
     obs,actions,rewards,next_obs = map(_here, (obs, actions, rewards, next_obs))
     terminated,truncated,more = _here(terminated),_here(truncated),{k: _here(o) for k,o in more.items()}
     try: s = self.vectors.read(obs=obs, actions=actions, rewards=rewards, terminated=terminated, truncated=truncated,
@@ -386,7 +434,10 @@ def store_vector(self:TakesVectors,
     actions, # As they came
     more:dict, # Other columns
 ):
-    "Add the true steps as rows, by `+` to the `ring`; then the step counts"
+    """Add the true steps as rows, by `+` to the `ring`; then the step counts
+    - `s`: From `VectorSteps.read`
+    - `actions`: As they came
+    - `more`: Other columns"""
     if first := not len(self.vectors): # no stored episode has its number
         begin = max(self.ring.total, self.vectors.free_episode(self.ring))
         s.episode_id,self.vectors.next_episode = s.episode_id+begin-self.vectors.next_episode,begin

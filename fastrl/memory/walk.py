@@ -95,7 +95,11 @@ def links(
     episode=(), # `(R,)`, if rows have a number for it
     step=(), # Likewise
 )->Walk:
-    "A walk over rows that are in no ring"
+    """A walk over rows that are in no ring
+    - `chain`: `(R,)`, rows with the same number are of one environment, in order
+    - `over`: `(R,)` bool, where that ends
+    - `episode`: `(R,)`, if rows have a number for it
+    - `step`: Likewise"""
     walk,n = Walk(),len(chain)
     walk.nxt,walk.prv = np.zeros((2, max(n, 1)), np.int64)
     of = walk._chains(np.asarray(chain).astype(np.int64).reshape(n, 1))
@@ -110,7 +114,8 @@ def links(
 def follow(self:Walk,
     ring:Ring, # Whose rows they are
 ):
-    "Link the rows that came since the last time"
+    """Link the rows that came since the last time
+    - `ring`: Whose rows they are"""
     if ring.total==self.seen: return
     if (seams := ring.seams).first!=self.base: self.__init__() # it was reset, or the last look was interrupted
     self.base,base,total = None,seams.first,ring.total
@@ -152,6 +157,7 @@ def _forget(self:Walk, oldest):
     if self.named: self.missed = True
 
 # %% ../../nbs/02a_memory.walk.ipynb #c6ae6248
+
 def _names_env(ring): return ('env_id',) in ring.place.columns or ('worker_id',) in ring.place.columns
 
 def _column_of(ring, name, idxs):
@@ -165,6 +171,7 @@ def _column_of(ring, name, idxs):
     return res.reshape(len(idxs), math.prod(res.shape[1:]))
 
 # %% ../../nbs/02a_memory.walk.ipynb #1be27c60
+
 def _exact_ints(a): # the bits of a float, so that no two numbers become one
     return a.astype(np.int64) if a.dtype.kind in 'iub' else a.astype(np.float64).view(np.int64)
 
@@ -267,7 +274,10 @@ def runs(self:Walk,
     idxs:Tensor, # `(bs,)`
     T:int, # How many steps at most
 ): # -> row numbers `(bs, T)`, the last one repeated where there are no more, and how many steps there are `(bs,)`
-    "The rows that follow each of `idxs`"
+    """The rows that follow each of `idxs`
+    - `idxs`: `(bs,)`
+    - `T`: How many steps at most
+    - returns: row numbers `(bs, T)`, the last one repeated where there are no more, and how many steps there are `(bs,)`"""
     every,steps,*_ = _run_rows(self.nxt, self.prv, idxs.numpy(), T, False)
     return torch.from_numpy(every),torch.from_numpy(steps)
 
@@ -276,7 +286,9 @@ def runs(self:Walk,
 def returns(self:Walk,
     reward:Tensor, idxs:Tensor, n:int, gamma, # As the function `returns` takes them
 ): # -> as `returns`
-    "Go `n` steps from each of `idxs`"
+    """Go `n` steps from each of `idxs`
+    - `reward`, `idxs`, `n`, `gamma`: As the function `returns` takes them
+    - returns: as `returns`"""
     return returns(self.nxt, reward, idxs, n, gamma)
 
 # %% ../../nbs/02a_memory.walk.ipynb #5a182424
@@ -287,7 +299,12 @@ def fold(self:Walk,
     n:int, # How many steps at most
     gamma, # What a reward one step later is worth: a number, or the name of a column
 ): # -> as `returns`; of several rewards the total, and of as many discounts theirs, `(bs,k)`
-    "Go `n` steps from each of the rows `idxs` of `ring`"
+    """Go `n` steps from each of the rows `idxs` of `ring`
+    - `ring`: Whose rows they are
+    - `idxs`: `(bs,)`
+    - `n`: How many steps at most
+    - `gamma`: What a reward one step later is worth: a number, or the name of a column
+    - returns: as `returns`; of several rewards the total, and of as many discounts theirs, `(bs,k)`"""
     self.follow(ring)
     rewards,n = ring.place.columns[reward_of(ring).path],min(n, len(self.nxt)) # no run is longer
     nxt = None if ring.place.told is None else self.next_there(ring)
@@ -301,7 +318,9 @@ def fold(self:Walk,
 def next_there(self:Walk,
     ring:Ring, # On a device
 )->Tensor: # One for each slot
-    "Which row follows each, where the rows are; nobody waits for that"
+    """Which row follows each, where the rows are; nobody waits for that
+    - `ring`: On a device
+    - returns: One for each slot"""
     self.follow(ring)
     if self.there is None or self.there[0] is not self.nxt: # the first time, or the ring has grown
         self.there = self.nxt,sent(from_numpy(self.nxt.copy()), ring.device)
@@ -336,7 +355,8 @@ def _pick(nxt, prv, tries, bs, T, pad, base, oldest, total, cap):
 def bounds(self:Walk,
     ring:Ring, # Whose rows they are
 )->tuple:
-    "The serial numbers of the row in slot 0, of the oldest whole row, after the newest one; and how many slots"
+    """The serial numbers of the row in slot 0, of the oldest whole row, after the newest one; and how many slots
+    - `ring`: Whose rows they are"""
     self.follow(ring)
     n = len(ring)
     return self.base,max(ring.serials.oldest, self.seen-n),self.seen,ring.capacity or max(n, 1)
@@ -367,7 +387,13 @@ def draw_runs(self:Walk,
     pad:bool, # Also pieces of episodes that are shorter?
     gen:torch.Generator, # Source of randomness
 ): # -> row numbers `(bs, T)`, steps `(bs,)`
-    "Runs of `T` rows, all of them equally likely"
+    """Runs of `T` rows, all of them equally likely
+    - `ring`: Whose rows they are
+    - `bs`: How many
+    - `T`: Steps in each
+    - `pad`: Also pieces of episodes that are shorter?
+    - `gen`: Source of randomness
+    - returns: row numbers `(bs, T)`, steps `(bs,)`"""
     return self.runs(torch.from_numpy(self._starts(ring, bs, T, pad, gen)), T)
 
 # %% ../../nbs/02a_memory.walk.ipynb #dcbf71c0
@@ -388,7 +414,8 @@ def _whole_episodes(nxt, prv, tries, most, base, oldest, total, cap):
 def whole(self:Walk,
     ring:Ring, # Whose rows they are
 )->tuple:
-    "The first rows of all episodes that are stored whole, and how many steps these are, `(episodes,)` each"
+    """The first rows of all episodes that are stored whole, and how many steps these are, `(episodes,)` each
+    - `ring`: Whose rows they are"""
     where,n = self.bounds(ring),len(ring)
     return _whole_episodes(self.nxt, self.prv, np.arange(n), n, *where)
 
@@ -412,7 +439,9 @@ def _draw_whole(self:Walk, ring, bs, gen):
 def draw_episodes(self:Walk,
     ring:Ring, bs:int, gen:torch.Generator, # As `draw_runs` takes them
 ): # -> row numbers `(bs, T)` with the longest's `T`, steps `(bs,)`
-    "Episodes that are stored from first to last row, all of them equally likely"
+    """Episodes that are stored from first to last row, all of them equally likely
+    - `ring`, `bs`, `gen`: As `draw_runs` takes them
+    - returns: row numbers `(bs, T)` with the longest's `T`, steps `(bs,)`"""
     begin,T = self._draw_whole(ring, bs, gen)
     return self.runs(torch.from_numpy(begin), T)
 
@@ -421,7 +450,9 @@ def warn_of_short(
     lengths, # Of all episodes
     T:int, # Steps in a sequence; some episodes are shorter
 ):
-    "Warn that these are never drawn"
+    """Warn that these are never drawn
+    - `lengths`: Of all episodes
+    - `T`: Steps in a sequence; some episodes are shorter"""
     short = [n for n in lengths if n<T]
     warn_user(f'{len(short)} of {len(lengths)} episodes ({len(short)/len(lengths):.0%}) are shorter than {T} '
               f'steps, and are never drawn; they have {sum(short)/sum(lengths):.0%} of all steps. '
@@ -449,7 +480,13 @@ class Runs:
         pad:bool=False, # Also shorter pieces of episodes, filled up with zeros?
         burn_in:int=0, # Steps before each, as many of them as are stored
         by=None, # Has `draw_starts(ring, bs, walk, T, pad)`; without it all runs are equally likely
-    ): self.walk,self.gen,self.T,self.pad,self.burn_in,self.by = walk,gen,T,pad,burn_in,by
+    ):
+        """- `gen`: Source of randomness
+        - `T`: Steps in each; without it whole episodes
+        - `pad`: Also shorter pieces of episodes, filled up with zeros?
+        - `burn_in`: Steps before each, as many of them as are stored
+        - `by`: Has `draw_starts(ring, bs, walk, T, pad)`; without it all runs are equally likely"""
+        self.walk,self.gen,self.T,self.pad,self.burn_in,self.by = walk,gen,T,pad,burn_in,by
 
     def draw(self, ring, bs):
         own,walk = [o for o in sequence_names if (o,) in ring.place.columns],self.walk
@@ -474,7 +511,8 @@ class Runs:
 def state_dict(self:Walk,
     ring:Ring, # Whose rows were followed
 )->dict:
-    "What the rows of `ring` do not say about the rows before and after them"
+    """What the rows of `ring` do not say about the rows before and after them
+    - `ring`: Whose rows were followed"""
     if not self.seen: return None
     try: self.follow(ring)
     except ValueError: return None # a draw says what is wrong with these rows; they can be saved
@@ -489,7 +527,9 @@ def load_state_dict(self:Walk,
     state, # From `state_dict`
     ring:Ring, # With the same rows
 ):
-    "Link the rows of `ring` as they were"
+    """Link the rows of `ring` as they were
+    - `state`: From `state_dict`
+    - `ring`: With the same rows"""
     self.__init__()
     if not state or not ring.total: return
     _check_state(state, ring)

@@ -92,6 +92,7 @@ def _as_numpy(x, dtype):
     return a if a.ndim or a.dtype is not dtype else a[()]
 
 # %% ../../nbs/00ab_memory.writer.ipynb #fe46b939
+
 def _at(path): return 'row'+''.join(f'[{o!r}]' for o in path)
 
 def _form_tests(paths):
@@ -125,7 +126,11 @@ def row_writer(
     lock, # Held while a row is written
     base:int=None, # Of a place that grows, the word that has the number of the row in slot 0; others make room
 ): # -> `f(row)`, which writes a row that fits as it is: did it? `f.fits(row)` only looks
-    "A function that is compiled to write rows of these fields"
+    """A function that is compiled to write rows of these fields
+    - `place`: A `Place` with room; word 0 of its head counts the rows that are written, word 1 those that were begun
+    - `lock`: Held while a row is written
+    - `base`: Of a place that grows, the word that has the number of the row in slot 0; others make room
+    - returns: `f(row)`, which writes a row that fits as it is: did it? `f.fits(row)` only looks"""
     fields = place.fields
     if place.arrays is None or not _can_be_code(fields): return lambda row: False
     env = dict(_code_names, _head=place.head, _lock=lock, _cap=len(place), _place=place, _packed=place.packed,
@@ -174,7 +179,11 @@ def batch_reader(
     replay:bool=False, # Of a replay memory: may numbers come as `(n,)`?
     lacks=None, # The name of a field that the batches don't have, as it is zero
 ): # -> `f(batch, rows)` → how many, and an array for each field; `None` if one needs a closer look
-    "A function that is compiled to read batches of these fields, without a copy; `rows` are those of the store"
+    """A function that is compiled to read batches of these fields, without a copy; `rows` are those of the store
+    - `place`: A `Place` with room
+    - `replay`: Of a replay memory: may numbers come as `(n,)`?
+    - `lacks`: The name of a field that the batches don't have, as it is zero
+    - returns: `f(batch, rows)` → how many, and an array for each field; `None` if one needs a closer look"""
     fields,dtypes = [f for f in place.fields if f.path!=(lacks,)],{k: o.dtype for k,o in (place.arrays or {}).items()}
     if not (dtypes and fields and _can_be_code(fields)) or any(o is None for o in place.wholes.values()):
         return lambda batch, rows: None
