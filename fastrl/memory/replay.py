@@ -303,6 +303,7 @@ def _note_td(self:ExperienceReplay, ring, td_errors, idxs, serials):
         td_errors,idxs,serials = steps_as_rows(td_errors, idxs, serials)
     if type(s) in (Uniform, Prioritized): usual = as_drawn(ring, td_errors, idxs, serials)
     if usual:
+        if type(s) is Prioritized and s.seen!=ring.total: s.follow(ring) # these errors are no priority of new rows
         if dropped := ring.put('td_error', *usual):
             there = ring.holds(idxs, serials).numpy()
             usual,self.dropped_updates = [o[there] for o in usual],self.dropped_updates+dropped
