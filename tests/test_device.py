@@ -241,6 +241,7 @@ def test_a_draw_and_an_update_read_nothing(kind, n_step, there):
             batch,idxs = m.sample()
             assert {o.device.type for o in (*batch.values(), idxs)}=={m.ring.device.type}
             m.update_td(torch.zeros(4, 1, device=m.ring.device), idxs, batch['serial'])
+            for form in ((4,1), (4,)): m.update_td(torch.zeros(form, device=m.ring.device), batch)
             for batch,idxs in m.sample(n_batches=3): pass
         assert r.found==[]
 

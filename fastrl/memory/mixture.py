@@ -14,7 +14,7 @@ import numpy as np, torch
 from fastcore.basics import patch
 from ..core import *
 from .ring import locked
-from .td_errors import rows_of_batch
+from .td_errors import one_per_row, rows_of_batch
 
 # %% ../../nbs/02d_memory.mixture.ipynb #7618ed56
 class Mixture:
@@ -154,6 +154,7 @@ def update_td(self:Mixture,
     - `idxs`: The batch; or the numbers that came with it, `(n,)` or `(bs,T)`, -1 names none
     - `serials`: With numbers: the batch's column `serial`; without it the rows are taken as they are now"""
     if isinstance(idxs, dict): idxs,serials = self._rows_of(idxs)
+    elif isinstance(td_errors, dict): raise ValueError('TD errors come first: `update_td(td_errors, batch)`')
     td,idxs = tensor_from(td_errors).detach(),tensor_from(idxs).cpu()
     if td.ndim==idxs.ndim==1: td = td[:,None]
     if serials is not None: serials = tensor_from(serials).cpu()
@@ -181,9 +182,11 @@ def _rows_of(self:Mixture, batch):
     "The numbers of the rows of a batch, and their serial numbers"
     if 'memory' not in batch: raise ValueError(
         f'a batch of a mixture says in its column `memory` where rows are from; got one with {list(batch)}')
-    of,idxs = tensor_from(batch['memory'])[...,0],-1
+    of,idxs,rest = one_per_row(batch, 'memory')[...,0],-1,{k: o for k,o in batch.items() if k!='memory'}
+    if ((of<0)|(of>=len(self.memories))).any(): raise ValueError(
+        f'this mixture is of {len(self.memories)} memories, and the column `memory` of the batch names others')
     for k,(m,start) in enumerate(zip(self.memories, self._numbers_from())):
-        own,serials = rows_of_batch(m.ring, batch)
+        own,serials = rows_of_batch(m.ring, rest)
         idxs = torch.where((of==k)&(own>=0), own+start, idxs)
     return idxs,serials
 

@@ -79,7 +79,7 @@ def _belongs(ring, td_errors, idxs, serials):
     ts = td_errors,idxs,serials
     return (ring.place.told is not None and all(type(o) is Tensor and o.device.type==ring.device.type for o in ts)
             and idxs.dtype is serials.dtype is torch.int64 and td_errors.is_floating_point() and idxs.numel()>0
-            and serials.shape==(*idxs.shape,1) and td_errors.shape in ((*idxs.shape,1), *[idxs.shape]*(idxs.ndim-1)))
+            and serials.shape==(*idxs.shape,1) and td_errors.shape in ((*idxs.shape,1), idxs.shape))
 
 @patch
 def learn_there(self:LearnsOnDevice,

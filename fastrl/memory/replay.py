@@ -38,6 +38,7 @@ class ExperienceReplay(OneMoment, Savable, DrawsAhead, DrawsChunks, LearnsOnDevi
     __array_ufunc__ = None # so that `array + memory` comes to `__radd__`, too
     kind,freeze_memory,later,sized = 'ExperienceReplay',False,{},True # older pickles have none of these
     schema,frame_stack,frame_pad,frame_margin = None,None,'repeat',.05
+    max_sz:int; warmup_sz:int # known, also if they were not given
     ring:Ring # with `frame_stack` a `FrameRing`
     def __init__(self,
         bs:int=16, # Rows in a batch that is drawn
@@ -80,10 +81,10 @@ class ExperienceReplay(OneMoment, Savable, DrawsAhead, DrawsChunks, LearnsOnDevi
         if warmup_sz is None: warmup_sz = min(100, max_sz)
         if bs>max_sz and not sized:
             warn_user(f'`bs`, the first argument, is {bs}, and `max_sz` is 200: give a larger one')
-        self.sized = sized or bs>max_sz # is it known that there is room for so few?
         self.bs,self.max_sz,self.warmup_sz,self.n_step,self.gamma = bs,max_sz,warmup_sz,n_step,gamma
         self.frame_stack,self.frame_pad,self.frame_margin = frame_stack,frame_pad,frame_margin
         self._open_ring(schema, device, shared, path)
+        self.sized = sized or bs>max_sz or len(self.ring)>0 # is it known that there is room for so few?
         self.sampler = Uniform(seed, device) if sampler is None else sampler
         if seed is not None and isinstance(self.sampler, Uniform) and not self.sampler.seeded:
             Uniform.seed(self.sampler, seed)
@@ -224,9 +225,8 @@ def check_warm(self:ExperienceReplay):
         raise MemoryNotWarm(f'{n} rows are stored, and {need} are needed before the first batch: '
                             'add more, or lower `warmup_sz`')
     if not self.sized and n==self.max_sz:
-        self.sized = True
-        warn_user(f'the memory is full with {n} rows, since no `max_sz` was given, and the oldest are overwritten from '
-                  'now on: give one')
+        self.sized,then = True,'later ones are dropped' if self.freeze_memory else 'the oldest are overwritten'
+        warn_user(f'the memory is full with {n} rows, since no `max_sz` was given, and {then} from now on: give one')
 
 # %% ../../nbs/06_memory.replay.ipynb #4d997a69
 _all_ = ['Columns'] # import it from here, too
@@ -286,6 +286,7 @@ def update_td(self:ExperienceReplay,
     with locked(ring := self.ring):
         try:
             if isinstance(idxs, dict): idxs,serials = rows_of_batch(ring, idxs)
+            elif isinstance(td_errors, dict): raise ValueError('TD errors come first: `update_td(td_errors, batch)`')
             self._note_td(ring, td_errors, idxs, serials)
         except ValueError as e: raise ExperienceReplayException(str(e)) from e
         except KeyboardInterrupt: # of the column and the priorities, one may be new and the other old
@@ -294,6 +295,7 @@ def update_td(self:ExperienceReplay,
 
 @patch
 def _note_td(self:ExperienceReplay, ring, td_errors, idxs, serials):
+    if not ring.fields: raise ValueError('there are no rows yet whose TD error could be noted')
     if self.learn_there(td_errors, idxs, serials): return
     s,usual = self.sampler,None
     if np.ndim(idxs)==2:
@@ -301,6 +303,7 @@ def _note_td(self:ExperienceReplay, ring, td_errors, idxs, serials):
         td_errors,idxs,serials = steps_as_rows(td_errors, idxs, serials)
     if type(s) in (Uniform, Prioritized): usual = as_drawn(ring, td_errors, idxs, serials)
     if usual:
+        if type(s) is Prioritized and s.seen!=ring.total: s.follow(ring) # these errors are no priority of new rows
         if dropped := ring.put('td_error', *usual):
             there = ring.holds(idxs, serials).numpy()
             usual,self.dropped_updates = [o[there] for o in usual],self.dropped_updates+dropped

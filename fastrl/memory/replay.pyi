@@ -30,10 +30,10 @@ class ExperienceReplay(OneMoment, Savable, DrawsAhead, DrawsChunks, LearnsOnDevi
     frame_stack: Any
     frame_pad: Any
     frame_margin: Any
+    max_sz: int
+    warmup_sz: int
     ring: Ring
     bs: int
-    max_sz: int | None
-    warmup_sz: int | None
     n_step: int | None
     gamma: float | str
     sampler: Any

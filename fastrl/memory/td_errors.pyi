@@ -4,15 +4,23 @@ A learner draws a batch, and a moment later answers with a TD error for each row
 
 Docs: https://fastrl.github.io/fastrl/memory.td_errors.html.md"""
 from typing import Any, overload
+from torch import Tensor
 from ..core import *
 from .ring import Ring
-__all__ = ['rows_of_batch', 'steps_as_rows', 'as_drawn', 'checked_td']
+__all__ = ['rows_of_batch', 'one_per_row', 'steps_as_rows', 'as_drawn', 'checked_td']
 
 def rows_of_batch(ring: Ring, batch: dict):
     """Where the rows of a batch lay when they were drawn
     - `ring`: From which it was drawn
     - `batch`: With its column `serial`
     - returns: row numbers `(n,)` or `(bs,T)`, -1 where there is none, and the serial numbers"""
+    ...
+
+def one_per_row(batch: dict, name: str) -> Tensor:
+    """A column that has one number for each row, as it was drawn
+    - `batch`: Of rows, or of sequences
+    - `name`: Of a column
+    - returns: `(n,1)` or `(bs,T,1)`"""
     ...
 
 def steps_as_rows(td_errors, idxs, serials: Any=None):

@@ -377,14 +377,20 @@ class TakesVectors:
 _theirs = dict(state='obs', observations='obs', action='actions', reward='rewards', next_state='next_obs',
                next_observations='next_obs', info='infos')
 
+def _alike(obs, next_obs):
+    "May these be observations of the same environments?"
+    if isinstance(obs, dict): return isinstance(next_obs, dict) and obs.keys()==next_obs.keys()
+    if isinstance(obs, tuple): return isinstance(next_obs, tuple) and len(obs)==len(next_obs)
+    return np.shape(obs)==np.shape(next_obs)
+
 def _in_order(f):
     "`f`, or an error that shows the order, or our names"
     @wraps(f)
     def res(self, *args, **named):
-        for k in () if named.keys().isdisjoint(_theirs) else named: # they may also be columns of yours
+        for k in () if args or named.keys().isdisjoint(_theirs) else named: # they may also be columns of yours
             if (ours := _theirs.get(k, k)) not in named:
                 raise TypeError(f'`add_vector` has no argument `{k}`: write `{ours}`')
-        if args and (len(args)!=7 or np.shape(args[0])!=np.shape(args[2]) and not isinstance(args[0], (dict, tuple))):
+        if args and (len(args)!=7 or not _alike(args[0], args[2])):
             raise TypeError('`add_vector` takes `obs`, `actions`, and the five that `step` gave, in this order: write '
                             '`memory.add_vector(obs, actions, *envs.step(actions), autoreset=envs)`, or all by name')
         return f(self, *args, **named)
