@@ -38,8 +38,7 @@ class ExperienceReplay(OneMoment, Savable, DrawsAhead, DrawsChunks, LearnsOnDevi
     __array_ufunc__ = None # so that `array + memory` comes to `__radd__`, too
     kind,freeze_memory,later,sized = 'ExperienceReplay',False,{},True # older pickles have none of these
     schema,frame_stack,frame_pad,frame_margin = None,None,'repeat',.05
-    max_sz:int; warmup_sz:int # known, also if they were not given
-    ring:Ring # with `frame_stack` a `FrameRing`
+    ring:Ring; max_sz:int; warmup_sz:int # with `frame_stack` a `FrameRing`; known, also if they were not given
     def __init__(self,
         bs:int=16, # Rows in a batch that is drawn
         max_sz:int=None, # The most rows it holds, 200 by default; then the oldest are overwritten

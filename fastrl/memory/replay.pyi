@@ -30,9 +30,9 @@ class ExperienceReplay(OneMoment, Savable, DrawsAhead, DrawsChunks, LearnsOnDevi
     frame_stack: Any
     frame_pad: Any
     frame_margin: Any
+    ring: Ring
     max_sz: int
     warmup_sz: int
-    ring: Ring
     bs: int
     n_step: int | None
     gamma: float | str
