@@ -125,9 +125,9 @@ def test_not_warm():
     rng = np.random.default_rng(0)
     warm,cold = ExperienceReplay(warmup_sz=1, seed=0)+steps(rng, 0, 9),ExperienceReplay(warmup_sz=9, seed=0)
     before = warm.sampler.state_dict()
-    with pytest.raises(MemoryNotWarm, match='^the second of 2 memories: 0 rows'): Mixture({warm: .5, cold: .5}).sample()
+    with pytest.raises(MemoryNotWarm, match='^memory 2 of 2: 0 rows'): Mixture({warm: .5, cold: .5}).sample()
     others = {ExperienceReplay(max_sz=100, bs=4, seed=1, warmup_sz=1)+steps(rng, 0, 9): .2 for _ in range(3)}
-    with pytest.raises(MemoryNotWarm, match='^the 4th of 5 memories: 0 rows'): Mixture({**others, cold: .2, warm: .2}, 10).sample_sequences(T=1)
+    with pytest.raises(MemoryNotWarm, match='^memory 4 of 5: 0 rows'): Mixture({**others, cold: .2, warm: .2}, 10).sample_sequences(T=1)
     same(warm.sampler.state_dict(), before)
     assert Mixture({warm: 1, cold: 0}).sample()[0].bs()==16
 

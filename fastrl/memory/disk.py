@@ -252,11 +252,10 @@ def warn_of_dropped(
     - `folder`: Of the last checkpoint
     - `extra`: What the next one gets"""
     if extra is not None: return
-    try: state = read_manifest(Path(folder).expanduser())['state']
+    try: was = dict(frozen_items(read_manifest(Path(folder).expanduser())['state'])).get('extra')
     except (OSError, LoadError): return # there is none that could be read
-    was = [v for k,v in state['dict'] if k=='extra'] if isinstance(state, dict) and 'dict' in state else []
-    if not was or was[0] in (None, dict(dict=[])): return
-    names = [k for k,_ in was[0]['dict']] if isinstance(was[0], dict) and 'dict' in was[0] else []
+    if was is None or was==freeze({}, {}): return
+    names = [k for k,_ in frozen_items(was)]
     warn_user(f'this checkpoint has no `extra`, and drops that of the last one{f", {names}"[:80] if names else ""}: '
               'pass it each time, or `extra={}` to drop it')
 

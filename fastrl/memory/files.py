@@ -8,7 +8,8 @@ Docs: https://fastrl.github.io/fastrl/memory.files.html.md"""
 
 # %% auto #0
 __all__ = ['file_dtypes', 'Claim', 'blocks', 'xxh64', 'write_tensors', 'checksum', 'LoadError', 'read_tensors', 'read_meta',
-           'as_dtype', 'scan_tensors', 'freeze', 'thaw', 'sync', 'put_file', 'put_twice', 'FileLock', 'put_files']
+           'as_dtype', 'scan_tensors', 'freeze', 'thaw', 'frozen_items', 'sync', 'put_file', 'put_twice', 'FileLock',
+           'put_files']
 
 # %% ../../nbs/03b_memory.files.ipynb #39b5d6a9
 import errno, hashlib, json, math, os, secrets, shutil, weakref, zlib
@@ -373,6 +374,14 @@ def thaw(
     t,dtype = tensors.pop(o['tensor']),torch_dtype(o['dtype'])
     t = as_dtype(t, dtype).clone()
     return t.numpy() if o['numpy'] else t
+
+def frozen_items(
+    o, # From `freeze`
+)->list: # Pairs, each still frozen; none if this was no dict
+    """The items of a dict that was frozen
+    - `o`: From `freeze`
+    - returns: Pairs, each still frozen; none if this was no dict"""
+    return o['dict'] if isinstance(o, dict) and 'dict' in o else []
 
 # %% ../../nbs/03b_memory.files.ipynb #f8971d81
 def sync(

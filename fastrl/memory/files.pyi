@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 from ..core import *
-__all__ = ['file_dtypes', 'Claim', 'blocks', 'xxh64', 'write_tensors', 'checksum', 'LoadError', 'read_tensors', 'read_meta', 'as_dtype', 'scan_tensors', 'freeze', 'thaw', 'sync', 'put_file', 'put_twice', 'FileLock', 'put_files']
+__all__ = ['file_dtypes', 'Claim', 'blocks', 'xxh64', 'write_tensors', 'checksum', 'LoadError', 'read_tensors', 'read_meta', 'as_dtype', 'scan_tensors', 'freeze', 'thaw', 'frozen_items', 'sync', 'put_file', 'put_twice', 'FileLock', 'put_files']
 file_dtypes: Any
 
 def blocks(t: Tensor, spans: Any=None):
@@ -86,6 +86,12 @@ def thaw(o, tensors: dict):
     """Undo `freeze`, with tensors of its own
     - `o`: From `freeze`
     - `tensors`: By name; each is used once"""
+    ...
+
+def frozen_items(o) -> list:
+    """The items of a dict that was frozen
+    - `o`: From `freeze`
+    - returns: Pairs, each still frozen; none if this was no dict"""
     ...
 
 def sync(path):

@@ -104,8 +104,7 @@ def _check_warm(self:Mixture, k, m):
     "An error of memory `m` says that it is the one at place `k`"
     try: m.check_warm()
     except Exception as e:
-        which = ('first','second','third')[k] if k<3 else f'{k+1}th'
-        e.args = f'the {which} of {len(self.memories)} memories: {e}',
+        e.args = f'memory {k+1} of {len(self.memories)}: {e}',
         raise
 
 @patch
@@ -145,12 +144,12 @@ def _column(name, cols):
 # %% ../../nbs/02d_memory.mixture.ipynb #de4e3dbb
 @patch
 def update_td(self:Mixture,
-    td_errors, # `(n,1)`, one for each row; of sequences `(bs,T)` or `(bs,T,1)`
+    td_errors, # `(n,1)` or `(n,)`, one for each row; of sequences `(bs,T)` or `(bs,T,1)`
     idxs, # The batch; or the numbers that came with it, `(n,)` or `(bs,T)`, -1 names none
     serials=None, # With numbers: the batch's column `serial`; without it the rows are taken as they are now
 ):
     """Store the TD error of each row in the memory that it came from
-    - `td_errors`: `(n,1)`, one for each row; of sequences `(bs,T)` or `(bs,T,1)`
+    - `td_errors`: `(n,1)` or `(n,)`, one for each row; of sequences `(bs,T)` or `(bs,T,1)`
     - `idxs`: The batch; or the numbers that came with it, `(n,)` or `(bs,T)`, -1 names none
     - `serials`: With numbers: the batch's column `serial`; without it the rows are taken as they are now"""
     if isinstance(idxs, dict): idxs,serials = self._rows_of(idxs)

@@ -51,7 +51,7 @@ class Mixture:
 
     def update_td(self, td_errors, idxs, serials: Any=None):
         """Store the TD error of each row in the memory that it came from
-    - `td_errors`: `(n,1)`, one for each row; of sequences `(bs,T)` or `(bs,T,1)`
+    - `td_errors`: `(n,1)` or `(n,)`, one for each row; of sequences `(bs,T)` or `(bs,T,1)`
     - `idxs`: The batch; or the numbers that came with it, `(n,)` or `(bs,T)`, -1 names none
     - `serials`: With numbers: the batch's column `serial`; without it the rows are taken as they are now"""
         ...

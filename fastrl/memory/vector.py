@@ -387,9 +387,8 @@ def _in_order(f):
     "`f`, or an error that shows the order, or our names"
     @wraps(f)
     def res(self, *args, **named):
-        for k in () if args or named.keys().isdisjoint(_theirs) else named: # they may also be columns of yours
-            if (ours := _theirs.get(k, k)) not in named:
-                raise TypeError(f'`add_vector` has no argument `{k}`: write `{ours}`')
+        for k in () if args else named.keys()&_theirs: # beside ours, they may be columns of yours
+            if _theirs[k] not in named: raise TypeError(f'`add_vector` has no argument `{k}`: write `{_theirs[k]}`')
         if args and (len(args)!=7 or not _alike(args[0], args[2])):
             raise TypeError('`add_vector` takes `obs`, `actions`, and the five that `step` gave, in this order: write '
                             '`memory.add_vector(obs, actions, *envs.step(actions), autoreset=envs)`, or all by name')
