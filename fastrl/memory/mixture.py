@@ -14,7 +14,7 @@ import numpy as np, torch
 from fastcore.basics import patch
 from ..core import *
 from .ring import locked
-from .td_errors import one_per_row, rows_of_batch
+from .td_errors import one_per_row, rows_of_batch, rows_that_learn
 
 # %% ../../nbs/02d_memory.mixture.ipynb #7618ed56
 class Mixture:
@@ -152,7 +152,7 @@ def update_td(self:Mixture,
     - `td_errors`: `(n,1)` or `(n,)`, one for each row; of sequences `(bs,T)` or `(bs,T,1)`
     - `idxs`: The batch; or the numbers that came with it, `(n,)` or `(bs,T)`, -1 names none
     - `serials`: With numbers: the batch's column `serial`; without it the rows are taken as they are now"""
-    if isinstance(idxs, dict): idxs,serials = self._rows_of(idxs)
+    if isinstance(idxs, dict): idxs,serials = self._rows_of(idxs, rows_that_learn)
     elif isinstance(td_errors, dict): raise ValueError('TD errors come first: `update_td(td_errors, batch)`')
     td,idxs = tensor_from(td_errors).detach(),tensor_from(idxs).cpu()
     if td.ndim==idxs.ndim==1: td = td[:,None]
@@ -177,7 +177,7 @@ def update_td(self:Mixture,
         self.memories[k].update_td(td[at.to(td.device)], own[at], serials if serials is None else serials[at])
 
 @patch
-def _rows_of(self:Mixture, batch):
+def _rows_of(self:Mixture, batch, rows=rows_of_batch):
     "The numbers of the rows of a batch, and their serial numbers"
     if 'memory' not in batch: raise ValueError(
         f'a batch of a mixture says in its column `memory` where rows are from; got one with {list(batch)}')
@@ -185,7 +185,7 @@ def _rows_of(self:Mixture, batch):
     if ((of<0)|(of>=len(self.memories))).any(): raise ValueError(
         f'this mixture is of {len(self.memories)} memories, and the column `memory` of the batch names others')
     for k,(m,start) in enumerate(zip(self.memories, self._numbers_from())):
-        own,serials = rows_of_batch(m.ring, rest)
+        own,serials = rows(m.ring, rest)
         idxs = torch.where((of==k)&(own>=0), own+start, idxs)
     return idxs,serials
 
@@ -246,6 +246,7 @@ def sample_sequences(self:Mixture,
     burn_in:int=0, # Up to so many earlier steps; missing ones are zeros, `mask` False
     device=None, # Where the batch should be
     n_batches:int=None, # So many batches, drawn at once
+    align:str='right', # Where a burn-in lacks steps: in front, or, with `'left'`, behind
 ): # -> a batch of `(bs, burn_in+T, …)`, and numbers of its rows, -1 where there is none; or a list of such pairs
     """The sequences that each memory draws, one memory after the other; the column `memory` says which
     - `bs`: How many; `self.bs` by default
@@ -254,10 +255,12 @@ def sample_sequences(self:Mixture,
     - `burn_in`: Up to so many earlier steps; missing ones are zeros, `mask` False
     - `device`: Where the batch should be
     - `n_batches`: So many batches, drawn at once
+    - `align`: Where a burn-in lacks steps: in front, or, with `'left'`, behind
     - returns: a batch of `(bs, burn_in+T, …)`, and numbers of its rows, -1 where there is none; or a list of such pairs"""
     if T is None: raise ValueError('whole episodes of several memories have no length in common: give `T`')
     of = self._drawn_from(bs, n_batches)
-    return self._all_joined([(k, m.sample_sequences(n, T, pad, burn_in, device, n_batches)) for k,m,n in of], n_batches)
+    drawn = [(k, m.sample_sequences(n, T, pad, burn_in, device, n_batches, align)) for k,m,n in of]
+    return self._all_joined(drawn, n_batches)
 
 # %% ../../nbs/02d_memory.mixture.ipynb #02d0c012
 @patch

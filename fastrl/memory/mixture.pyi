@@ -66,7 +66,7 @@ class Mixture:
     - `state`: From `state_dict`"""
         ...
 
-    def sample_sequences(self, bs: int | None=None, T: int | None=None, pad: bool=False, burn_in: int=0, device: Any=None, n_batches: int | None=None):
+    def sample_sequences(self, bs: int | None=None, T: int | None=None, pad: bool=False, burn_in: int=0, device: Any=None, n_batches: int | None=None, align: str='right'):
         """The sequences that each memory draws, one memory after the other; the column `memory` says which
     - `bs`: How many; `self.bs` by default
     - `T`: Steps in each; required
@@ -74,6 +74,7 @@ class Mixture:
     - `burn_in`: Up to so many earlier steps; missing ones are zeros, `mask` False
     - `device`: Where the batch should be
     - `n_batches`: So many batches, drawn at once
+    - `align`: Where a burn-in lacks steps: in front, or, with `'left'`, behind
     - returns: a batch of `(bs, burn_in+T, …)`, and numbers of its rows, -1 where there is none; or a list of such pairs"""
         ...
 

@@ -284,7 +284,7 @@ def update_td(self:ExperienceReplay,
     - `serials`: With numbers: the batch's column `serial`; without it the rows are taken as they are now"""
     with locked(ring := self.ring):
         try:
-            if isinstance(idxs, dict): idxs,serials = rows_of_batch(ring, idxs)
+            if isinstance(idxs, dict): idxs,serials = rows_that_learn(ring, idxs)
             elif isinstance(td_errors, dict): raise ValueError('TD errors come first: `update_td(td_errors, batch)`')
             self._note_td(ring, td_errors, idxs, serials)
         except ValueError as e: raise ExperienceReplayException(str(e)) from e
@@ -362,6 +362,7 @@ def sample_sequences(self:ExperienceReplay,
     burn_in:int=0, # How many earlier steps at most, to warm up a recurrent state; missing ones are zeros, `mask` False
     device=None, # Where the batch should be
     n_batches:int=None, # How many batches to draw at once; they need a `T`
+    align:str='right', # Where a burn-in lacks steps: in front, or, with `'left'`, behind
     **_
 ): # -> a batch `(bs, burn_in+T, …)` and row numbers `(bs, burn_in+T)`, -1 for none; or `n_batches` such pairs
     """Runs of rows that follow one another, as they are stored; a `weight` is `(bs,1)`, for errors of shape `(bs,T)`
@@ -371,6 +372,7 @@ def sample_sequences(self:ExperienceReplay,
     - `burn_in`: How many earlier steps at most, to warm up a recurrent state; missing ones are zeros, `mask` False
     - `device`: Where the batch should be
     - `n_batches`: How many batches to draw at once; they need a `T`
+    - `align`: Where a burn-in lacks steps: in front, or, with `'left'`, behind
     - returns: a batch `(bs, burn_in+T, …)` and row numbers `(bs, burn_in+T)`, -1 for none; or `n_batches` such pairs"""
     if _: refuse_words('sample_sequences', _, self.sample_sequences, **sequence_words)
     bs,T = self.bs if bs is None else _valid('bs', bs),T if T is None else _valid('T', T)
@@ -380,13 +382,16 @@ def sample_sequences(self:ExperienceReplay,
         '`T=1, burn_in=k` gives a step and up to k before it, filled up in front')
     if burn_in and T is None:
         raise ExperienceReplayException('no step comes before a whole episode: give `T`, or no `burn_in`')
+    if align not in ('right','left'): raise ExperienceReplayException(
+        f"`align` should be 'right', where what a burn-in lacks is in front, or 'left', got {align!r}")
     if n_batches is not None: n_batches = _valid('n_batches', n_batches)
     base = self.ring.serials.base
     self.check_warm()
-    how = Runs(self.walk, self.runs.own(), T, pad, burn_in, getattr(self.sampler, 'draw_starts', None) and self.sampler)
+    by = self.sampler if getattr(self.sampler, 'draw_starts', None) else None
+    how = Runs(self.walk, self.runs.own(), T, pad, burn_in, by, align=='left')
     try: return self.ring.draw(how, bs, device if device is None else usable_device(device), n_batches=n_batches)
     except ValueError as e: self.refuse_draw(e, base)
-    return self.sample_sequences(bs, T, pad, burn_in, device, n_batches)
+    return self.sample_sequences(bs, T, pad, burn_in, device, n_batches, align)
 
 # %% ../../nbs/06_memory.replay.ipynb #922f3ec8
 @patch

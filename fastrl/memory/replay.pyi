@@ -138,7 +138,7 @@ class ExperienceReplay(OneMoment, Savable, DrawsAhead, DrawsChunks, LearnsOnDevi
     - returns: How many rows are gone"""
         ...
 
-    def sample_sequences(self, bs: int | None=None, T: int | None=None, pad: bool=False, burn_in: int=0, device: Any=None, n_batches: int | None=None):
+    def sample_sequences(self, bs: int | None=None, T: int | None=None, pad: bool=False, burn_in: int=0, device: Any=None, n_batches: int | None=None, align: str='right'):
         """Runs of rows that follow one another, as they are stored; a `weight` is `(bs,1)`, for errors of shape `(bs,T)`
     - `bs`: How many; `self.bs` by default
     - `T`: Steps in each; without it whole episodes
@@ -146,6 +146,7 @@ class ExperienceReplay(OneMoment, Savable, DrawsAhead, DrawsChunks, LearnsOnDevi
     - `burn_in`: How many earlier steps at most, to warm up a recurrent state; missing ones are zeros, `mask` False
     - `device`: Where the batch should be
     - `n_batches`: How many batches to draw at once; they need a `T`
+    - `align`: Where a burn-in lacks steps: in front, or, with `'left'`, behind
     - returns: a batch `(bs, burn_in+T, …)` and row numbers `(bs, burn_in+T)`, -1 for none; or `n_batches` such pairs"""
         ...
 

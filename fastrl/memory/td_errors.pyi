@@ -7,7 +7,7 @@ from typing import Any, overload
 from torch import Tensor
 from ..core import *
 from .ring import Ring
-__all__ = ['rows_of_batch', 'one_per_row', 'steps_as_rows', 'as_drawn', 'checked_td']
+__all__ = ['rows_of_batch', 'one_per_row', 'rows_that_learn', 'steps_as_rows', 'as_drawn', 'checked_td']
 
 def rows_of_batch(ring: Ring, batch: dict):
     """Where the rows of a batch lay when they were drawn
@@ -21,6 +21,13 @@ def one_per_row(batch: dict, name: str) -> Tensor:
     - `batch`: Of rows, or of sequences
     - `name`: Of a column
     - returns: `(n,1)` or `(bs,T,1)`"""
+    ...
+
+def rows_that_learn(ring: Ring, batch: dict):
+    """The rows of a batch for which there are TD errors
+    - `ring`: From which the batch was drawn
+    - `batch`: With its column `serial`
+    - returns: as from `rows_of_batch`, and -1 for each step where the column `learn` of sequences is false"""
     ...
 
 def steps_as_rows(td_errors, idxs, serials: Any=None):

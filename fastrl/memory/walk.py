@@ -258,22 +258,21 @@ def _unlike(a, b):
 
 # %% ../../nbs/02a_memory.walk.ipynb #991d103a
 @compiled
-def _run_rows(nxt, prv, idxs, T, none, burn=0, base=0, oldest=0):
-    "Row numbers, how many, which begin an episode, which end one, which exist; others are -1, or the last one"
+def _run_rows(nxt, prv, idxs, T, none, burn=0, base=0, oldest=0, left=False):
+    "Row numbers; how many; and which begin an episode, end one, exist, learn. Others are -1, or the last one"
     check_idxs(idxs, len(nxt))
-    n,stop = len(idxs),burn+T
-    every,steps,first,last,mask = (np.empty((n,stop), np.int64),np.ones(n, np.int64),np.zeros((n,stop), np.bool_),
-                                   np.zeros((n,stop), np.bool_),np.ones((n,stop), np.bool_))
+    n,width = len(idxs),burn+T
+    every,steps,flags = np.full((n,width), -1, np.int64),np.empty(n, np.int64),np.zeros((4,n,width), np.bool_)
     for j in range(n):
-        i,k,more = idxs[j],idxs[j],burn+1
-        for t in range(burn-1, -1, -1): # the steps before, as far as they are stored
-            k = (prv[k]-base)%len(nxt) if k>=0 and prv[k]>=oldest else -1
-            every[j,t],mask[j,t],first[j,t] = k,k>=0,k>=0 and prv[k]==-1
-        every[j,burn],first[j,burn],k = i,prv[i]==-1,nxt[i]
-        while more<stop and k>=0: every[j,more],i,k,more = k,k,nxt[k],more+1
-        last[j,more-1],steps[j] = k==-2,more-burn
-        for t in range(more, stop): every[j,t],mask[j,t] = -1 if none else i,False
-    return every,steps,first,last,mask
+        k,before = idxs[j],0
+        while before<burn and prv[k]>=oldest: k,before = (prv[k]-base)%len(nxt),before+1 # as far as they are stored
+        begin = 0 if left else burn-before
+        i,at,stop = k,begin,begin+before+T
+        while at<stop and k>=0: every[j,at],flags[0,j,at],i,k,at = k,prv[k]==-1,k,nxt[k],at+1
+        flags[1,j,at-1],flags[2,j,begin:at],flags[3,j,begin+before:at] = k==-2,True,True
+        steps[j] = at-begin-before
+        if not none: every[j,at:] = i
+    return every,steps,flags
 
 # %% ../../nbs/02a_memory.walk.ipynb #7bef0c1a
 @patch
@@ -475,7 +474,7 @@ def _tell_of_short(self:Walk, ring, T):
     if short: warn_of_short(lengths, T)
 
 # %% ../../nbs/02a_memory.walk.ipynb #eb89ca29
-sequence_names = ('is_first','is_last','mask') # columns that batches of sequences have beside the fields
+sequence_names = ('is_first','is_last','mask','learn') # columns that batches of sequences have beside the fields
 
 class Runs:
     "Draw runs of rows within one episode"
@@ -487,19 +486,24 @@ class Runs:
         pad:bool=False, # Also shorter pieces of episodes, filled up with zeros?
         burn_in:int=0, # Steps before each, as many of them as are stored
         by=None, # Has `draw_starts(ring, bs, walk, T, pad)`; without it all runs are equally likely
+        left:bool=False, # Begin each with its first step, and not with what the burn-in lacks?
     ):
         """- `gen`: Source of randomness
         - `T`: Steps in each; without it whole episodes
         - `pad`: Also shorter pieces of episodes, filled up with zeros?
         - `burn_in`: Steps before each, as many of them as are stored
-        - `by`: Has `draw_starts(ring, bs, walk, T, pad)`; without it all runs are equally likely"""
-        self.walk,self.gen,self.T,self.pad,self.burn_in,self.by = walk,gen,T,pad,burn_in,by
+        - `by`: Has `draw_starts(ring, bs, walk, T, pad)`; without it all runs are equally likely
+        - `left`: Begin each with its first step, and not with what the burn-in lacks?"""
+        self.walk,self.gen,self.T,self.pad,self.burn_in,self.by,self.left = walk,gen,T,pad,burn_in,by,left
 
     def draw(self, ring, bs):
-        own,walk = [o for o in sequence_names if (o,) in ring.place.columns],self.walk
+        names,walk = sequence_names if self.burn_in else sequence_names[:-1],self.walk
+        own = [o for o in names if (o,) in ring.place.columns]
         if 'mask' in own and (self.pad or self.T is None or self.burn_in>0):
             raise ValueError('sequences of unequal length have a column `mask` of their own: '
                              'call the stored column `mask` another name')
+        if 'learn' in own: raise ValueError('sequences with a burn-in have a column `learn` of their own: '
+                                            'call the stored column `learn` another name')
         T,more = self.T,{}
         if not T:
             begin,T = walk._draw_whole(ring, bs, self.gen)
@@ -508,8 +512,8 @@ class Runs:
         else: begin = walk._starts(ring, bs, T, self.pad, self.gen)
         if self.T and not self.pad: walk._tell_of_short(ring, T)
         base,oldest = walk.bounds(ring)[:2] if self.burn_in else (0,0)
-        idxs,_,*flags = _run_rows(walk.nxt, walk.prv, begin, T, True, self.burn_in, base, oldest)
-        cols = {**more, **{k: from_numpy(v) for k,v in zip(sequence_names, flags) if k not in own}}
+        idxs,_,flags = _run_rows(walk.nxt, walk.prv, begin, T, True, self.burn_in, base, oldest, self.left)
+        cols = {**more, **{k: from_numpy(v) for k,v in zip(names, flags) if k not in own}}
         idxs,device = from_numpy(idxs),ring.device
         return sent(idxs, device),{k: sent(v, device) for k,v in cols.items()}
 

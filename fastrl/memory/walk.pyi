@@ -128,13 +128,15 @@ class Runs:
     pad: bool
     burn_in: int
     by: Any
+    left: bool
 
-    def __init__(self, walk: Walk, gen: torch.Generator, T: int | None=None, pad: bool=False, burn_in: int=0, by: Any=None):
+    def __init__(self, walk: Walk, gen: torch.Generator, T: int | None=None, pad: bool=False, burn_in: int=0, by: Any=None, left: bool=False):
         """- `gen`: Source of randomness
         - `T`: Steps in each; without it whole episodes
         - `pad`: Also shorter pieces of episodes, filled up with zeros?
         - `burn_in`: Steps before each, as many of them as are stored
-        - `by`: Has `draw_starts(ring, bs, walk, T, pad)`; without it all runs are equally likely"""
+        - `by`: Has `draw_starts(ring, bs, walk, T, pad)`; without it all runs are equally likely
+        - `left`: Begin each with its first step, and not with what the burn-in lacks?"""
         ...
 
     def draw(self, ring, bs):
