@@ -16,7 +16,7 @@ import numpy as np, torch
 from ..core import *
 from .ring import Ring, locked
 from .serial import Seams
-from .walk import Walk
+from .walk import Walk, end_before
 
 # %% ../../nbs/02b_memory.joins.ipynb #92814503
 def join_rows(
@@ -74,7 +74,7 @@ def _wrong_links(ring, walk, idxs, first, apart):
     at[slots] = np.arange(len(i))
     nxt,live = here.nxt[slots],at[slots]==np.arange(len(i))
     joined = at[np.maximum(nxt, 0)]
-    begins = np.flatnonzero(live&(here.prv[slots]==-1)&(walk.prv[i]!=-1)) # their episodes do not begin here
+    begins = np.flatnonzero(live&(here.prv[slots]==end_before)&(walk.prv[i]!=end_before)) # which theirs do not
     wrong = joined[live&(nxt>=0)&(joined>=0)&(walk.nxt[i]!=i[joined])]
     return np.union1d(begins, wrong)
 
@@ -83,7 +83,7 @@ def _intact_from(source, idxs, there, marks):
     "Those `marks` of the oldest rows from which on, up to the next one, no row lacks the one before it"
     if there[0]!=source.seams.oldest: return marks[:0] # what came before would have to be looked at, too
     if (walk := _linked(_If(source, total=there[-1]+1))) is None: return marks[:0]
-    torn = np.flatnonzero(walk.prv[idxs.numpy()]<-1)
+    torn = np.flatnonzero(walk.prv[idxs.numpy()]<end_before)
     return np.delete(marks, np.searchsorted(marks, torn, 'right')-1)
 
 

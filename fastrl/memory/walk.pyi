@@ -9,10 +9,10 @@ from torch import Tensor
 from ..core import *
 from .returns import *
 from .ring import Ring
-__all__ = ['sequence_names', 'Walk', 'links', 'warn_of_short', 'Runs']
+__all__ = ['end_before', 'sequence_names', 'Walk', 'links', 'warn_of_short', 'Runs']
 
 class Walk(OwnArrays):
-    """By row: the next one of its episode (-1: none yet, -2: it ended), the one before (-1: it began here, -3: unknown)"""
+    """By row: the next one of its episode and the one before, or a code below that says why there is none"""
     there: Any
     sent: Any
     lately: Any
@@ -103,6 +103,7 @@ class Walk(OwnArrays):
     - `state`: From `state_dict`
     - `ring`: With the same rows"""
         ...
+end_before: Any
 
 def links(chain, over, episode: Any=(), step: Any=()) -> Walk:
     """A walk over rows that are in no ring
