@@ -47,6 +47,7 @@
 - `fastrl.memory.replay`: A replay buffer for any training loop: add steps, draw batches, update TD errors
 - `fastrl.memory.returns`: What the next few rewards of a row are worth together
 - `fastrl.memory.ring`: The one store: packed rows; when it is full, the newest replaces the oldest
+- `fastrl.memory.rollout`: Epochs over all rows or sequences, and advantages by GAE, for PPO and others that learn from what they just did
 - `fastrl.memory.row`: Pack the fields of a step side by side into one row, and check every step before it is stored
 - `fastrl.memory.running`: Steps that wait until their episode ends
 - `fastrl.memory.sample`: Which rows of a memory are drawn

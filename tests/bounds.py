@@ -168,7 +168,7 @@ def walks(rng, folder):
         r.extend(batch(rng, int(rng.integers(1, 9)), 2, 0))
         for T,pad in ((1, False), (3, True)): w.draw_runs(r, 4, T, pad, gen)
         w.fold(r, torch.randint(len(r), (5,), generator=gen), int(rng.integers(1, 9)), .9)
-        try: w.draw_episodes(r, 3, gen)
+        try: Runs(w, gen).draw(r, 3)
         except ValueError: pass # no episode is stored whole
         r.draw(Runs(w, gen, 2, True, 2), 4)
 

@@ -411,3 +411,22 @@ def test_what_the_comparison_says():
     page = (Path(__file__).parent.parent/'nbs/start/comparison.ipynb').read_text(encoding='utf-8')
     assert hasattr(sb3, 'HerReplayBuffer') and hasattr(theirs, 'NStepReplayBuffer') and not hasattr(sb3, 'RecurrentPPO')
     assert 'only for recurrent PPO, in sb3-contrib' in page and page.count('recurrent PPO')==1
+
+def test_advantages_are_theirs():
+    "Of a rollout of several environments whose episodes end or are cut, whatever `gamma` and `lam` are"
+    rng,n,steps = np.random.default_rng(0),3,40
+    for gamma,lam in ((.99, .95), (.9, 1.), (1., 0.), (.8, .5)):
+        buffer = theirs.RolloutBuffer(steps, line, either, gae_lambda=lam, gamma=gamma, n_envs=n)
+        memory,over,later = ExperienceReplay(max_sz=n*steps, warmup_sz=1, gamma=gamma),np.ones(n, bool),[]
+        values = rng.normal(size=(steps+1, n)).astype(np.float32) # of what each environment shows
+        for t in range(steps):
+            starts,ends,rewards = over.astype(np.float32),rng.random((2,n))<.1,rng.normal(size=n).astype(np.float32)
+            terminated,truncated = ends[0],ends[1]&~ends[0]
+            final,over = rng.normal(size=n).astype(np.float32),terminated|truncated # of the last observations
+            buffer.add(np.zeros((n,2)), np.zeros((n,1)), rewards+gamma*final*truncated, starts, torch.from_numpy(values[t]), torch.zeros(n))
+            memory + dict(reward=rewards, value=values[t], terminated=terminated, truncated=truncated, env_id=np.arange(n))
+            later.append(np.where(over, final, values[t+1]))
+        buffer.compute_returns_and_advantage(torch.from_numpy(values[-1]), over)
+        got = memory.gae('value', np.concatenate(later), lam=lam)
+        np.testing.assert_allclose(got.view(steps, n).numpy(), buffer.advantages, atol=1e-4)
+        np.testing.assert_allclose((got+memory['value']).view(steps, n).numpy(), buffer.returns, atol=1e-4)

@@ -8,7 +8,7 @@ from fastrl.memory import ring as ring_module
 from fastrl.memory.place import Place, head_words
 from fastrl.memory.ring import Ring, schema_fields
 from fastrl.memory.sample import Prioritized
-from fastrl.memory.walk import Walk
+from fastrl.memory.walk import Runs, Walk
 from torch import tensor
 
 root = Path(__file__).parent.parent
@@ -405,7 +405,7 @@ def check_walk(lengths, cap, total, each, seed):
             legal = {i for i,s in stored.items() if len(o.run(s, n))==n or pad and begins(s)}
             check_drawn(lambda k: walk.draw_runs(ring, k, n, pad, gen), legal, len(ring), 'rows in a row')
     whole = {i for i,s in stored.items() if o.rows[s][5] and known(s) and o.rows[o.run(s, 99)[-1]][3]}
-    check_drawn(lambda k: walk.draw_episodes(ring, k, gen), whole, len(ring), 'no episode is stored whole')
+    check_drawn(lambda k: Runs(walk, gen).draw(ring, k), whole, len(ring), 'no episode is stored whole')
     return 10
 
 def all_walks():
@@ -433,7 +433,7 @@ def test_walks_leave_out_torn_rows():
     for torn,want in ((0, {0,1,2,3}), (1, {0,1,3}), (2, {0,1})):
         r.place.head[1] = 6+torn # a writer is at rows 6 and 7, over 2 and 3
         same(set(walk.draw_runs(r, 200, 1, False, gen)[0].flatten().tolist()), want)
-        same(set(walk.draw_episodes(r, 200, gen)[0].flatten().tolist()), want)
+        same(set(Runs(walk, gen).draw(r, 200)[0].flatten().tolist()), want)
 
 # %% One row, in the compiled way and in the general one
 kinds_of_rows = [torch.float32,torch.float64,torch.float16,torch.int64,torch.int32,torch.uint8,torch.bool,torch.complex64,torch.bfloat16]

@@ -312,8 +312,7 @@ other_places = { # what is given elsewhere
 draw_words = {
     **dict.fromkeys(('batch_size','sample_size','n'), 'bs'), 'beta':'Prioritized(beta=…)',
     **dict.fromkeys(('T','sequence_length','seq_len','batch_length','burn_in'), 'sample_sequences(bs, T=…)'),
-    **dict.fromkeys(('replace','replacement','without_replacement','shuffle'), '`memory.ring[idxs]` for each `idxs` of '
-                    '`torch.randperm(len(memory)).split(bs)`, which takes each row once')}
+    **dict.fromkeys(('replace','replacement','without_replacement','shuffle'), '`memory.epoch(bs)`, for each row once')}
 
 sequence_words = {
     **dict.fromkeys(('sequence_length','seq_len','length','context_length','context_len','horizon',

@@ -9,7 +9,7 @@ from torch import Tensor
 from ..core import *
 from .returns import *
 from .ring import Ring
-__all__ = ['end_before', 'sequence_names', 'Walk', 'links', 'warn_of_short', 'Runs']
+__all__ = ['end_before', 'sequence_names', 'Walk', 'links', 'warn_of_short', 'flag_names', 'Runs']
 
 class Walk(OwnArrays):
     """By row: the next one of its episode and the one before, or a code below that says why there is none"""
@@ -87,10 +87,11 @@ class Walk(OwnArrays):
     - `ring`: Whose rows they are"""
         ...
 
-    def draw_episodes(self, ring: Ring, bs: int, gen: torch.Generator):
-        """Episodes that are stored from first to last row, all of them equally likely
-    - `ring`, `bs`, `gen`: As `draw_runs` takes them
-    - returns: row numbers `(bs, T)` with the longest's `T`, steps `(bs,)`"""
+    def pieces(self, ring: Ring, T: int):
+        """All rows, each in one run of `T`, or of fewer where its episode ends
+    - `ring`: Whose rows they are
+    - `T`: Steps in each
+    - returns: row numbers `(n,T)`, -1 behind the end; and which begin an episode, end one, exist, `(n,T)` each"""
         ...
 
     def state_dict(self, ring: Ring) -> dict:
@@ -119,6 +120,14 @@ def warn_of_short(lengths, T: int):
     - `T`: Steps in a sequence; some episodes are shorter"""
     ...
 sequence_names: Any
+
+def flag_names(ring: Ring, unequal: bool=True, burn_in: bool=False) -> list:
+    """How batches of sequences name what they have beside the fields
+    - `ring`: Whose rows they are
+    - `unequal`: May sequences differ in length?
+    - `burn_in`: Do some steps only warm up a network?
+    - returns: `None` where rows have such a column"""
+    ...
 
 class Runs:
     """Draw runs of rows within one episode"""

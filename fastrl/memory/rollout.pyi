@@ -1,0 +1,74 @@
+"""Epochs over all rows or sequences, and advantages by GAE, for PPO and others that learn from what they just did
+
+An on-policy agent collects a rollout, learns from all of it a few times, and throws it away. `memory.epoch(bs)` gives each row once, in another order each time; with `T`, pieces of episodes for a recurrent network. `memory.gae(value, next_value)` says how much better each action did than a critic expected. Both follow the episodes: no sum reaches into the next one, and what comes after a time limit counts.
+
+Docs: https://fastrl.github.io/fastrl/memory.rollout.html.md"""
+from typing import Any, overload
+from torch import Tensor
+from ..core import *
+__all__ = ['Epoch', 'rows_shown', 'GivesRollouts']
+
+class Epoch:
+    """Batches of the rows that a memory has now, each row in one of them"""
+    memory: Any
+    bs: int
+    T: int | None
+    device: Any
+    serials: Any
+    cols: Any
+    idxs: Any
+    flags: Any
+
+    def __init__(self, memory, bs: int, T: int | None=None, device: Any=None, cols: Any={}):
+        """- `memory`: The `ExperienceReplay` whose rows are given
+        - `bs`: Rows in a batch, or sequences
+        - `T`: Steps in a sequence; without it single rows
+        - `device`: Where batches should be
+        - `cols`: More columns, with a value for each row"""
+        ...
+
+    def __len__(self):
+        ...
+
+    def __iter__(self):
+        ...
+
+class _Chosen:
+    """The sampler that draws the rows `at` of an epoch, as far as they are still there"""
+    sure: bool
+    of: Any
+    at: Any
+
+    def __init__(self, of, at):
+        ...
+
+    def draw(self, ring, bs):
+        ...
+
+class _AllGone(Exception):
+    """Each row of a batch was overwritten"""
+
+def rows_shown(ring) -> Tensor:
+    """The numbers of the rows, in the order in which the memory shows its columns"""
+    ...
+
+class GivesRollouts:
+    """A memory that gives each row once, and says what actions were worth"""
+
+    def epoch(self, bs: int | None=None, T: int | None=None, device: Any=None, **cols) -> Epoch:
+        """Each row once, in another order each time you go through it
+        - `bs`: Rows in a batch, or sequences; `self.bs` by default
+        - `T`: Steps in a sequence; without it single rows
+        - `device`: Where batches should be
+        - `**cols`: More columns, with a value for each row, in the order of the memory's own
+        - returns: Of pairs, a batch and its row numbers: `(bs,)`, or `(bs,T)` and -1 where there is none"""
+        ...
+
+    def gae(self, value, next_value, gamma: Any=None, lam: float=0.95) -> Tensor:
+        """How much better each action did than expected: generalized advantage estimation
+        - `value`: What a critic expects at each row's `state`, `(n,1)` or `(n,)`; or the column that has it
+        - `next_value`: And at its `next_state`
+        - `gamma`: What a reward one step later is worth; `self.gamma` by default
+        - `lam`: 0: one reward and what the critic expects then; 1: all rewards of the episode
+        - returns: `(n,1)`, in the order of the memory's columns; with `value` added, targets for the critic"""
+        ...
