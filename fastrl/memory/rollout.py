@@ -17,7 +17,7 @@ from .folds import folds_of
 from .frames import FrameRing
 from .returns import gamma_of, reward_of
 from .ring import locked
-from .walk import flag_names
+from .walk import names_beside
 
 # %% ../../nbs/05t_memory.rollout.ipynb #05f00009
 class Epoch:
@@ -41,7 +41,7 @@ class Epoch:
             else:
                 idxs,flags = memory.walk.pieces(ring, T)
                 self.idxs = from_numpy(idxs).to(ring.device)
-                self.flags = {k: from_numpy(v).to(ring.device) for k,v in zip(flag_names(ring), flags) if k}
+                self.flags = {k: from_numpy(v).to(ring.device) for k,v in zip(names_beside(ring), flags) if k}
             self.serials = ring.serial(self.idxs.clamp(min=0).view(-1)).view(self.idxs.shape)
             self.cols = {k: _by_number(ring, shown, k, v) for k,v in cols.items()}
 

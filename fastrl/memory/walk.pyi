@@ -9,7 +9,7 @@ from torch import Tensor
 from ..core import *
 from .returns import *
 from .ring import Ring
-__all__ = ['end_before', 'sequence_names', 'Walk', 'links', 'warn_of_short', 'flag_names', 'Runs']
+__all__ = ['end_before', 'sequence_names', 'Walk', 'links', 'warn_of_short', 'names_beside', 'Runs']
 
 class Walk(OwnArrays):
     """By row: the next one of its episode and the one before, or a code below that says why there is none"""
@@ -121,7 +121,7 @@ def warn_of_short(lengths, T: int):
     ...
 sequence_names: Any
 
-def flag_names(ring: Ring, unequal: bool=True, burn_in: bool=False) -> list:
+def names_beside(ring: Ring, unequal: bool=True, burn_in: bool=False) -> list:
     """How batches of sequences name what they have beside the fields
     - `ring`: Whose rows they are
     - `unequal`: May sequences differ in length?
