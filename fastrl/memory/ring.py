@@ -412,13 +412,13 @@ def put(self:Ring,
         vs,keep = [(f, _fitting(f, values, name, idxs.shape)) for f in fs],self.holds(flat, serials)
         of = tensor_from(serials).reshape(-1, 1).long()[keep] if serials is not None and place.others else None
         for f,v in vs:
-            i,v = flat[keep].to(self.device),v.reshape(len(flat), *f.shape)[keep.to(v.device)]
-            if of is None and not place.by_loops: # if a GPU writes a row twice, nobody knows which value stays
+            i,v,col = flat[keep].to(self.device),v.reshape(len(flat), *f.shape)[keep.to(v.device)],place.columns[f.path]
+            if of is not None: gone = max(gone, self.serials.write_held(
+                *map(as_ints, (col, i, v.to(f.dtype), of[:,0])))) # more may be gone meanwhile
+            elif place.by_loops: as_ints(col)[i.numpy()] = as_ints(v.to(f.dtype)) # NumPy keeps a row's last value
+            else: # and torch, in threads or on a GPU, any of them, or a mixture
                 i,last = last_of_each(i)
-                v = v.to(i.device)[last]
-            if of is None: place.write(f, i, v)
-            else: gone = max(gone, self.serials.write_held(
-                *map(as_ints, (place.columns[f.path], i, v.to(f.dtype), of[:,0])))) # more may be gone meanwhile
+                place.write(f, i, v.to(i.device)[last])
         place.mark_changed(fs[0].path[0] if name==fs[0].path[0] else name, flat[keep])
         return int((flat>=0).sum()-keep.sum())+gone
 
@@ -465,7 +465,7 @@ def _put_fast(self:Ring, f, idxs, values, serials):
     "The usual case, rows as a draw gave them, takes no torch: how many were gone; -1 if this is another case"
     place = self.place
     if place.arrays is None or f.dtype in _not_compiled or len(f.shape)>1 and not place.others: return -1
-    if type(idxs) is type(values) is type(serials) is Tensor:
+    if type(idxs) is type(values) is type(serials) is Tensor and values.dtype is f.dtype: # NumPy lacks some dtypes
         if not (idxs.is_cpu and values.is_cpu and serials.is_cpu) or values.requires_grad: return -1
         idxs,values,serials = idxs.numpy(),values.numpy(),serials.numpy()
     if not (type(idxs) is type(values) is type(serials) is np.ndarray and idxs.dtype==serials.dtype==np.int64
