@@ -409,7 +409,7 @@ def put(self:Ring,
         if f is not None and (gone := self._put_fast(f, idxs, values, serials))>=0: return gone
         fs,n,gone = self._fields_of(name),len(self if serials is None else self.place),0 # serials tell what is gone
         flat,place = (idxs := self._whole_idxs(idxs, n)).reshape(-1).long(),self.place
-        vs,keep = [(f, _fitting(f, values, name, idxs.shape)) for f in fs],self.holds(flat, serials)
+        vs,keep = [*zip(fs, tensors_for(name, fs, values, idxs.shape))],self.holds(flat, serials)
         of = tensor_from(serials).reshape(-1, 1).long()[keep] if serials is not None and place.others else None
         for f,v in vs:
             i,v,col = flat[keep].to(self.device),v.reshape(len(flat), *f.shape)[keep.to(v.device)],place.columns[f.path]
@@ -450,13 +450,6 @@ def _whole_idxs(self:Ring, idxs, n):
         raise IndexError(f'there are {n} rows, so none has number {bad.item()}')
     return idxs
 
-# %% ../../nbs/01_memory.ring.ipynb #7e94a8f3
-
-def _fitting(f, values, name, shape):
-    t,python = as_tensor(f.path, leaf_at(values, f.path[1:] if name!=f.name else ()))
-    check_column(f.name, t, python, (*shape,*f.shape), f.dtype)
-    return t
-
 # %% ../../nbs/01_memory.ring.ipynb #a7156f69
 _not_compiled = (torch.float16, torch.bfloat16, torch.complex64, torch.complex128) # compiled loops know little of these
 
@@ -471,6 +464,8 @@ def _put_fast(self:Ring, f, idxs, values, serials):
     if not (type(idxs) is type(values) is type(serials) is np.ndarray and idxs.dtype==serials.dtype==np.int64
             and values.dtype==(col := place.arrays[f.path]).dtype and idxs.ndim==1
             and values.shape==(*idxs.shape,*f.shape) and serials.shape==(len(idxs),1)): return -1
+    if not values.flags.c_contiguous or col.flags.c_contiguous: # it may be a view of the rows that are to change
+        if np.may_share_memory(values, col): return -1
     gone = self.serials.write_held(col, idxs, values, serials[:,0])
     if gone>0: idxs = idxs[self.holds(from_numpy(idxs), from_numpy(serials)).numpy()]
     if gone>=0 and place.changed is not None: place.mark_changed(f.path[0], from_numpy(idxs))
