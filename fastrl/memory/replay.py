@@ -284,7 +284,7 @@ def update_td(self:ExperienceReplay,
     - `serials`: With numbers: the batch's column `serial`; without it the rows are taken as they are now"""
     with locked(ring := self.ring):
         try:
-            if isinstance(idxs, dict): idxs,serials = rows_of_batch(ring, idxs)
+            if is_batch(idxs, serials): idxs,serials = rows_of_batch(ring, idxs)
             elif isinstance(td_errors, dict): raise ValueError('TD errors come first: `update_td(td_errors, batch)`')
             self._note_td(ring, td_errors, idxs, serials)
         except ValueError as e: raise ExperienceReplayException(str(e)) from e
@@ -349,7 +349,7 @@ def put(self:ExperienceReplay,
     - returns: How many rows are gone"""
     try:
         check_put(name)
-        if isinstance(idxs, dict): idxs,serials = rows_of_batch(self.ring, idxs)
+        if is_batch(idxs, serials): idxs,serials = rows_of_batch(self.ring, idxs)
         return self.ring.put(name, idxs, values, serials)
     except (ValueError, IndexError, KeyError) as e: raise ExperienceReplayException(e.args[0]) from e
 

@@ -7,7 +7,7 @@ from typing import Any, overload
 from torch import Tensor
 from ..core import *
 from .ring import Ring
-__all__ = ['rows_of_batch', 'one_per_row', 'steps_as_rows', 'as_drawn', 'checked_td']
+__all__ = ['rows_of_batch', 'one_per_row', 'is_batch', 'steps_as_rows', 'as_drawn', 'checked_td']
 
 def rows_of_batch(ring: Ring, batch: dict):
     """Where the rows of a batch lay when they were drawn
@@ -21,6 +21,12 @@ def one_per_row(batch: dict, name: str) -> Tensor:
     - `batch`: Of rows, or of sequences
     - `name`: Of a column
     - returns: `(n,1)` or `(bs,T,1)`"""
+    ...
+
+def is_batch(idxs, serials: Any=None) -> bool:
+    """Does a batch tell the rows? A `ValueError` if a batch came with something else, or in another place
+    - `idxs`: A batch, or row numbers
+    - `serials`: That came with row numbers"""
     ...
 
 def steps_as_rows(td_errors, idxs, serials: Any=None):
