@@ -512,7 +512,8 @@ def belongings(self:ExperienceReplay, extra=None):
                      frames=None if self.frame_stack is None else ring.state_dict(),
                      vectors=[{**v, 'key':-1} for v in self.vectors.vectors], next_episode=self.vectors.next_episode)
         config = dict(**{k: getattr(self, k) for k in saved_settings}, **how, later=[*self.later])
-        yield dict(config=config, ring=ring, state=state, beside=beside, mutable=['td_error'], sampler=s)
+        later = self.later if ring.place.others else () # other processes that `put` values leave no note here
+        yield dict(config=config, ring=ring, state=state, beside=beside, mutable=['td_error', *later], sampler=s)
 
 # %% ../../nbs/06_memory.replay.ipynb #a58149cc
 @patch(cls_method=True)
