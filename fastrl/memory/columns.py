@@ -118,6 +118,8 @@ def check_put(
 ):
     """Raise if a change of this column in some rows would change others
     - `name`: The column that is to be overwritten"""
+    if not isinstance(name, str): raise ValueError(
+        f'the name of the column comes first: `put(name, batch, values)`, got a {type(name).__name__}')
     top = name.partition('.')[0]
     if name=='td_error': why = 'write TD errors with `update_td`, which also tells the sampler'
     elif top in ('env_id','worker_id','episode_id','step','terminated','truncated','n_steps'):

@@ -14,7 +14,7 @@ import numpy as np, torch
 from fastcore.basics import patch
 from ..core import *
 from .ring import locked
-from .td_errors import one_per_row, rows_of_batch, rows_that_learn
+from .td_errors import is_batch, one_per_row, rows_of_batch, rows_that_learn
 
 # %% ../../nbs/02d_memory.mixture.ipynb #7618ed56
 class Mixture:
@@ -152,7 +152,7 @@ def update_td(self:Mixture,
     - `td_errors`: `(n,1)` or `(n,)`, one for each row; of sequences `(bs,T)` or `(bs,T,1)`
     - `idxs`: The batch; or the numbers that came with it, `(n,)` or `(bs,T)`, -1 names none
     - `serials`: With numbers: the batch's column `serial`; without it the rows are taken as they are now"""
-    if isinstance(idxs, dict): idxs,serials = self._rows_of(idxs, rows_that_learn)
+    if is_batch(idxs, serials): idxs,serials = self._rows_of(idxs, rows_that_learn)
     elif isinstance(td_errors, dict): raise ValueError('TD errors come first: `update_td(td_errors, batch)`')
     td,idxs = tensor_from(td_errors).detach(),tensor_from(idxs).cpu()
     if td.ndim==idxs.ndim==1: td = td[:,None]
@@ -276,7 +276,7 @@ def put(self:Mixture,
     - `values`: In the shape of `idxs`, followed by that of a row
     - `serials`: With numbers: the batch's column `serial`; without it the rows are taken as they are now
     - returns: How many rows are gone"""
-    if isinstance(idxs, dict): idxs,serials = self._rows_of(idxs)
+    if is_batch(idxs, serials): idxs,serials = self._rows_of(idxs)
     idxs,starts = tensor_from(idxs).cpu(),self._numbers_from()
     own = [torch.where((a<=idxs)&(idxs<b), idxs-a, -1) for a,b in zip(starts, starts[1:])]
     of = [(m,i) for m,i in zip(self.memories, own) if (i>=0).any()]

@@ -286,7 +286,7 @@ def update_td(self:ExperienceReplay,
     - `serials`: With numbers: the batch's column `serial`; without it the rows are taken as they are now"""
     with locked(ring := self.ring):
         try:
-            if isinstance(idxs, dict): idxs,serials = rows_that_learn(ring, idxs)
+            if is_batch(idxs, serials): idxs,serials = rows_that_learn(ring, idxs)
             elif isinstance(td_errors, dict): raise ValueError('TD errors come first: `update_td(td_errors, batch)`')
             self._note_td(ring, td_errors, idxs, serials)
         except ValueError as e: raise ExperienceReplayException(str(e)) from e
@@ -351,7 +351,7 @@ def put(self:ExperienceReplay,
     - returns: How many rows are gone"""
     try:
         check_put(name)
-        if isinstance(idxs, dict): idxs,serials = rows_of_batch(self.ring, idxs)
+        if is_batch(idxs, serials): idxs,serials = rows_of_batch(self.ring, idxs)
         return self.ring.put(name, idxs, values, serials)
     except (ValueError, IndexError, KeyError) as e: raise ExperienceReplayException(e.args[0]) from e
 
@@ -519,7 +519,8 @@ def belongings(self:ExperienceReplay, extra=None):
                      frames=None if self.frame_stack is None else ring.state_dict(),
                      vectors=[{**v, 'key':-1} for v in self.vectors.vectors], next_episode=self.vectors.next_episode)
         config = dict(**{k: getattr(self, k) for k in saved_settings}, **how, later=[*self.later])
-        yield dict(config=config, ring=ring, state=state, beside=beside, mutable=['td_error'], sampler=s)
+        later = self.later if ring.place.others else () # other processes that `put` values leave no note here
+        yield dict(config=config, ring=ring, state=state, beside=beside, mutable=['td_error', *later], sampler=s)
 
 # %% ../../nbs/06_memory.replay.ipynb #a58149cc
 @patch(cls_method=True)

@@ -409,16 +409,16 @@ def put(self:Ring,
         if f is not None and (gone := self._put_fast(f, idxs, values, serials))>=0: return gone
         fs,n,gone = self._fields_of(name),len(self if serials is None else self.place),0 # serials tell what is gone
         flat,place = (idxs := self._whole_idxs(idxs, n)).reshape(-1).long(),self.place
-        vs,keep = [(f, _fitting(f, values, name, idxs.shape)) for f in fs],self.holds(flat, serials)
+        vs,keep = [*zip(fs, tensors_for(name, fs, values, idxs.shape))],self.holds(flat, serials)
         of = tensor_from(serials).reshape(-1, 1).long()[keep] if serials is not None and place.others else None
         for f,v in vs:
-            i,v = flat[keep].to(self.device),v.reshape(len(flat), *f.shape)[keep.to(v.device)]
-            if of is None and not place.by_loops: # if a GPU writes a row twice, nobody knows which value stays
+            i,v,col = flat[keep].to(self.device),v.reshape(len(flat), *f.shape)[keep.to(v.device)],place.columns[f.path]
+            if of is not None: gone = max(gone, self.serials.write_held(
+                *map(as_ints, (col, i, v.to(f.dtype), of[:,0])))) # more may be gone meanwhile
+            elif place.by_loops: as_ints(col)[i.numpy()] = as_ints(v.to(f.dtype)) # NumPy keeps a row's last value
+            else: # and torch, in threads or on a GPU, any of them, or a mixture
                 i,last = last_of_each(i)
-                v = v.to(i.device)[last]
-            if of is None: place.write(f, i, v)
-            else: gone = max(gone, self.serials.write_held(
-                *map(as_ints, (place.columns[f.path], i, v.to(f.dtype), of[:,0])))) # more may be gone meanwhile
+                place.write(f, i, v.to(i.device)[last])
         place.mark_changed(fs[0].path[0] if name==fs[0].path[0] else name, flat[keep])
         return int((flat>=0).sum()-keep.sum())+gone
 
@@ -450,13 +450,6 @@ def _whole_idxs(self:Ring, idxs, n):
         raise IndexError(f'there are {n} rows, so none has number {bad.item()}')
     return idxs
 
-# %% ../../nbs/01_memory.ring.ipynb #7e94a8f3
-
-def _fitting(f, values, name, shape):
-    t,python = as_tensor(f.path, leaf_at(values, f.path[1:] if name!=f.name else ()))
-    check_column(f.name, t, python, (*shape,*f.shape), f.dtype)
-    return t
-
 # %% ../../nbs/01_memory.ring.ipynb #a7156f69
 _not_compiled = (torch.float16, torch.bfloat16, torch.complex64, torch.complex128) # compiled loops know little of these
 
@@ -465,12 +458,14 @@ def _put_fast(self:Ring, f, idxs, values, serials):
     "The usual case, rows as a draw gave them, takes no torch: how many were gone; -1 if this is another case"
     place = self.place
     if place.arrays is None or f.dtype in _not_compiled or len(f.shape)>1 and not place.others: return -1
-    if type(idxs) is type(values) is type(serials) is Tensor:
+    if type(idxs) is type(values) is type(serials) is Tensor and values.dtype is f.dtype: # NumPy lacks some dtypes
         if not (idxs.is_cpu and values.is_cpu and serials.is_cpu) or values.requires_grad: return -1
         idxs,values,serials = idxs.numpy(),values.numpy(),serials.numpy()
     if not (type(idxs) is type(values) is type(serials) is np.ndarray and idxs.dtype==serials.dtype==np.int64
             and values.dtype==(col := place.arrays[f.path]).dtype and idxs.ndim==1
             and values.shape==(*idxs.shape,*f.shape) and serials.shape==(len(idxs),1)): return -1
+    if not values.flags.c_contiguous or col.flags.c_contiguous: # it may be a view of the rows that are to change
+        if np.may_share_memory(values, col): return -1
     gone = self.serials.write_held(col, idxs, values, serials[:,0])
     if gone>0: idxs = idxs[self.holds(from_numpy(idxs), from_numpy(serials)).numpy()]
     if gone>=0 and place.changed is not None: place.mark_changed(f.path[0], from_numpy(idxs))

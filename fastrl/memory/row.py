@@ -8,9 +8,9 @@ Docs: https://fastrl.github.io/fastrl/memory.row.html.md"""
 
 # %% auto #0
 __all__ = ['flag_names', 'observed', 'final_names', 'like', 'Field', 'dtype_of', 'schema_fields', 'pack_fields', 'nest', 'Fields',
-           'Batches', 'as_tensor', 'fits', 'tensors_of', 'fields_of', 'check_column', 'check_names', 'batch_len',
-           'follower', 'observed_pair', 'followed', 'goal_fields', 'over_of', 'final_of', 'check_final', 'check_paths',
-           'torch_dtype', 'as_ints']
+           'Batches', 'as_tensor', 'fits', 'tensors_of', 'fields_of', 'check_column', 'check_names', 'tensors_for',
+           'batch_len', 'follower', 'observed_pair', 'followed', 'goal_fields', 'over_of', 'final_of', 'check_final',
+           'check_paths', 'torch_dtype', 'as_ints']
 
 # %% ../../nbs/00a_memory.row.ipynb #94f11a55
 import math, re, numpy as np, torch
@@ -408,6 +408,21 @@ def check_names(
     todo = f': give `{o.split(".")[0]}` as a dict, a dot in a name makes none' if (o := next(
         (o for o in missing if o in unknown), None)) else ''
     raise ValueError(f'{of} has the fields {[path_name(p) for p in want]}; missing {missing}, unknown {unknown}{todo}')
+
+# %% ../../nbs/00a_memory.row.ipynb #78941904
+def tensors_for(name:str, fields, values, shape:tuple)->list:
+    "A tensor for each of the `fields` of the column `name`, of `values` nested as it is, for rows of this `shape`"
+    whole = name!=fields[0].name # then they are nested
+    if whole and isinstance(values, (dict, tuple)):
+        check_names([(name, *p) for p,_ in leaves(values)], [f.path for f in fields], f'`{name}`')
+    try: parts = [leaf_at(values, f.path[1:] if whole else ()) for f in fields]
+    except (LookupError, TypeError): raise ValueError(
+        f'`{name}` has the fields {[f.name for f in fields]}: give them nested as a row has them, got a '
+        f'{type(values).__name__}') from None
+    ts = [as_tensor(f.path, o) for f,o in zip(fields, parts)]
+    for f,(t,python) in zip(fields, ts): check_column(f.name, t, python, (*shape,*f.shape), f.dtype)
+    return [t for t,_ in ts]
+
 
 # %% ../../nbs/00a_memory.row.ipynb #7e1cd973
 @patch

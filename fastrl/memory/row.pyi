@@ -8,7 +8,7 @@ import numpy as np, torch
 from dataclasses import dataclass
 from torch import Tensor
 from ..core import *
-__all__ = ['flag_names', 'observed', 'final_names', 'like', 'Field', 'dtype_of', 'schema_fields', 'pack_fields', 'nest', 'Fields', 'Batches', 'as_tensor', 'fits', 'tensors_of', 'fields_of', 'check_column', 'check_names', 'batch_len', 'follower', 'observed_pair', 'followed', 'goal_fields', 'over_of', 'final_of', 'check_final', 'check_paths', 'torch_dtype', 'as_ints']
+__all__ = ['flag_names', 'observed', 'final_names', 'like', 'Field', 'dtype_of', 'schema_fields', 'pack_fields', 'nest', 'Fields', 'Batches', 'as_tensor', 'fits', 'tensors_of', 'fields_of', 'check_column', 'check_names', 'tensors_for', 'batch_len', 'follower', 'observed_pair', 'followed', 'goal_fields', 'over_of', 'final_of', 'check_final', 'check_paths', 'torch_dtype', 'as_ints']
 
 def like(shape, dtype) -> str:
     """A shape and a dtype as errors and tables show them: `float32[4]`"""
@@ -176,6 +176,10 @@ def check_names(have, want, of: str='a row here'):
     - `have`: Paths of the fields that came
     - `want`: Paths of the fields that a row has
     - `of`: The row in the error"""
+    ...
+
+def tensors_for(name: str, fields, values, shape: tuple) -> list:
+    """A tensor for each of the `fields` of the column `name`, of `values` nested as it is, for rows of this `shape`"""
     ...
 
 def batch_len(ts: dict) -> int:

@@ -7,7 +7,7 @@ from typing import Any, overload
 from torch import Tensor
 from ..core import *
 from .ring import Ring
-__all__ = ['rows_of_batch', 'one_per_row', 'rows_that_learn', 'steps_as_rows', 'as_drawn', 'checked_td']
+__all__ = ['rows_of_batch', 'one_per_row', 'rows_that_learn', 'is_batch', 'steps_as_rows', 'as_drawn', 'checked_td']
 
 def rows_of_batch(ring: Ring, batch: dict):
     """Where the rows of a batch lay when they were drawn
@@ -28,6 +28,12 @@ def rows_that_learn(ring: Ring, batch: dict):
     - `ring`: From which the batch was drawn
     - `batch`: With its column `serial`
     - returns: as from `rows_of_batch`, and -1 for each step where the column `learn` of sequences is false"""
+    ...
+
+def is_batch(idxs, serials: Any=None) -> bool:
+    """Does a batch tell the rows? A `ValueError` if a batch came with something else, or in another place
+    - `idxs`: A batch, or row numbers
+    - `serials`: That came with row numbers"""
     ...
 
 def steps_as_rows(td_errors, idxs, serials: Any=None):
