@@ -609,12 +609,15 @@ def test_update_by_batch(sampler):
     with refused('by their column `serial`'): a.update_td(torch.ones(9, 1), a.memory)
 
 def test_odd_updates(numbered):
-    "A gradient is left behind, other dtypes are converted, and -1 counts from the end"
+    "A gradient is left behind, other dtypes are converted, and -1 names no row"
     er,serials = numbered
     er.update_td(torch.full((3,1), 4., requires_grad=True), i3, serials)
     assert column(er, 'td_error')[:3]==[4,4,4]
-    er.update_td(torch.full((3,1), 5., dtype=torch.float64), tensor([0,1,-10]), serials.int())
-    assert column(er, 'td_error')[:3]==[5,5,5]
+    er.update_td(torch.full((3,1), 5., dtype=torch.float64), tensor([0,1,-1]), serials.int())
+    assert column(er, 'td_error')==[5,5,4]+[0]*9
+    er.update_td([6.,7.,8.], [3,-1,4])
+    assert column(er, 'td_error')==[5,5,4,6,8]+[0]*7 and er.dropped_updates==0
+    with refused('-1 names none, got -10'): er.update_td(torch.ones(3,1), [0,1,-10], serials)
 
 @pytest.mark.parametrize('idxs', [None, 'a', ..., {}], ids=str)
 def test_no_row_numbers(numbered, idxs):
