@@ -140,6 +140,20 @@ def test_full_disk(tmp_path):
     (tmp_path/'file').write_text('')
     with pytest.raises(OSError, match='could not be saved'): r.save(tmp_path/'file')
 
+@pytest.mark.parametrize('fails', (1,2))
+def test_disk_is_not_sure(tmp_path, fails):
+    "If the disk refuses the names of the files, the error says which state is there: the one before, or the new one"
+    r,fsync,folders = one_row(),os.fsync,[]
+    r.save(tmp_path)
+    def refuse(fd):
+        if stat.S_ISDIR(os.fstat(fd).st_mode): folders.append(fd)
+        if len(folders)==fails: raise OSError(errno.EIO, 'Input/output error')
+        fsync(fd)
+    new = one_row(obs=torch.tensor([9.]))
+    with mock.patch.object(os, 'fsync', refuse), pytest.raises(OSError) as e: new.save(tmp_path)
+    assert ('before is unchanged' in str(e.value), 'save it again' in str(e.value))==(fails==1, fails==2)
+    assert same(Ring.load(tmp_path)[:], (r if fails==1 else new)[:])
+
 @pytest.mark.parametrize('module,name', [(checkpoint,'write_manifest'), (checkpoint,'_write_rows'), (files,'sync')],
                          ids=lambda o: getattr(o, '__name__', o))
 def test_interrupted(tmp_path, module, name):
