@@ -181,7 +181,7 @@ def _check_frames(ring, frames):
     if frames['pad'] not in ('repeat','zeros') or _count(ring['capacity'])>_count(frames['capacity']):
         raise ValueError(f'it has room for {frames["capacity"]} frames with the padding {frames["pad"]!r:.50}')
     if not rows and not pool: return
-    check_frames(whole := fields_with_stacks(rows, pool, S), S)
+    check_frames(whole := fields_with_stacks(rows, pool, S), S, saved=True)
     if stacked_fields(whole, S)!=(rows, pool):
         raise ValueError('its rows do not have the numbers of its frames')
 

@@ -9,8 +9,8 @@ Docs: https://fastrl.github.io/fastrl/memory.row.html.md"""
 # %% auto #0
 __all__ = ['flag_names', 'observed', 'final_names', 'like', 'Field', 'dtype_of', 'schema_fields', 'pack_fields', 'nest', 'Fields',
            'Batches', 'as_tensor', 'fits', 'tensors_of', 'fields_of', 'check_column', 'check_names', 'batch_len',
-           'follower', 'observed_pair', 'followed', 'goal_fields', 'over_of', 'final_of', 'check_final', 'check_paths',
-           'torch_dtype', 'as_ints']
+           'follower', 'observed_pairs', 'observed_pair', 'followed', 'goal_fields', 'over_of', 'final_of',
+           'check_final', 'check_paths', 'torch_dtype', 'as_ints']
 
 # %% ../../nbs/00a_memory.row.ipynb #94f11a55
 import math, re, numpy as np, torch
@@ -455,14 +455,22 @@ def follower(
     - `names`: Of all columns"""
     return next((o for o in (f'next_{name}', f'{name}_next') if o in names), None)
 
+def observed_pairs(
+    paths, # Of all columns
+)->list: # Of pairs, in the order of `observed`
+    """What an environment shows before and after a step, like `obs` and `next_obs`
+    - `paths`: Of all columns
+    - returns: Of pairs, in the order of `observed`"""
+    names = {p[0] for p in paths}
+    return [(o, nxt) for o in observed if o in names and (nxt := follower(o, names))]
+
 def observed_pair(
     paths, # Of all columns
 )->tuple: # `state` and `next_state` if there are none
-    """What an environment shows before and after a step, like `obs` and `next_obs`: the first two named by `observed`
+    """The first of `observed_pairs`
     - `paths`: Of all columns
     - returns: `state` and `next_state` if there are none"""
-    names = {p[0] for p in paths}
-    return next(((o, nxt) for o in observed if o in names and (nxt := follower(o, names))), ('state','next_state'))
+    return next(iter(observed_pairs(paths)), ('state','next_state'))
 
 def followed(
     name:str, # Of a column
