@@ -177,10 +177,14 @@ def _add(self:BankFolder, name, bank):
     path = self.folder/name
     try: self._union.add(path, bank)
     except ValueError as e:
+        if _lacked_memory(e.__cause__): # the file may be sound
+            raise MemoryError(f'{path} takes more memory than there is now, and stays as it is') from e
         self.set_aside(name, lambda p: shutil.copy(path, p))
         path.unlink()
         return e
     self._added.append(name)
+
+def _lacked_memory(e): return isinstance(e, MemoryError) or 'allocate memory' in str(e) # as torch says it
 
 @patch
 def _warn_of_gone(self:BankFolder):

@@ -314,7 +314,15 @@ def _empty_like(found, n):
     if kinds.count(kinds[0])==len(kinds): same['sampler'] = sampler_of(*kinds[0])
     res = ExperienceReplay(first.bs, n, 0, frame_stack=asked, **same)
     res.later = {k: v for o in found.values() for k,v in o.later.items()}
+    _say_differences(found, res)
     return res
+
+def _say_differences(found, res):
+    "Print the settings in which `found` differ, and what the merged memory has instead"
+    for k in ('bs','n_step','gamma','frame_pad','sampler'):
+        had = dict.fromkeys(str(getattr(o, k)) for o in found.values())
+        if len(had)>1:
+            print(printable(f'`{k}` is {getattr(res, k)} in the result, as the memories differ: {", ".join(had)}'))
 
 def _check_stacks(found):
     "The first memory of `found`; an error if another one has another `frame_stack`"

@@ -1,6 +1,6 @@
 "Banks and their files: every kind of value comes back, each row is merged once, and no file runs anything or loads by half"
 import base64, collections, contextlib, copy, dataclasses, errno, io, itertools, json, logging, multiprocessing as mp
-import os, pickle, random, shutil, sys, threading, types, zlib
+import os, pickle, random, shutil, sys, threading, types, warnings, zlib
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from pathlib import Path
@@ -669,6 +669,19 @@ def test_listed(many):
     assert [os.path.basename(o) for o in found]==['experience_bank_20241231_000000_r.pkl', 'z.pkl', 'a.safetensors',
                                                    'experience_bank_20250103_000000_s.pkl', 'no_extension']
     assert [len(ExperienceBank.load(o)) for o in found]==[5,1,2,3,4]
+
+@pytest.mark.parametrize('error,warned', ((errno.EACCES,1), (errno.EIO,1), (errno.ENOENT,0)))
+def test_listed_unreadable(many, error, warned):
+    "A file that cannot be read just now is left out with a warning; one that has just been moved, without"
+    f,_ = many
+    about = bankfile._about_in
+    def read(path):
+        if path.name=='z.pkl': raise OSError(error, os.strerror(error), str(path))
+        return about(path)
+    with patch.object(bankfile, '_about_in', read), warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter('always')
+        assert len(ExperienceBank.list_saved_banks(f))==4
+    assert [f'{f}/z.pkl cannot be read ({os.strerror(error)})' in str(o.message) for o in said]==[True]*warned
 
 def test_names_of_its_own(tmp_path):
     "Under the name that `save` chooses, no rows of another bank are replaced; one that has them, or had them, replaces its file"

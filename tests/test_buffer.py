@@ -261,6 +261,24 @@ def test_late_update(picky):
     picky.update_td([5,0], [-1,0])
     assert set(picky.sample(4).idxs.tolist())=={3}
 
+def test_update_by_batch():
+    "A batch alone says which rows it has: as its numbers do, also when it comes late"
+    both,rng,drawn = [ReplayBuffer(7, 2, 1, 3, sampler=Prioritized(seed=0)) for _ in range(2)],random.Random(0),[]
+    (a,b),n = both,0
+    for _ in range(200):
+        for _ in range(rng.randrange(1, 4)):
+            for o in both: o.add(*step(n))
+            n += 1
+        drawn.append([o.sample(1) for o in both])
+        one,same_one = drawn.pop(rng.randrange(len(drawn))) if rng.random()<.7 else drawn[-1]
+        td = [rng.random()]
+        a.update_td(td, one.idxs, one.serials)
+        b.update_td(td, same_one)
+        assert (a.dropped_updates, a.sample(1).serials.tolist())==(b.dropped_updates, b.sample(1).serials.tolist())
+    assert 10<a.dropped_updates<190
+    with refused('TD errors come first'): a.update_td(one, td)
+    with refused('by `idxs` and `serials`'): a.update_td(td, BatchExperience(*[torch.zeros(1, 1)]*6))
+
 def test_update_uniform(b):
     "To a uniform sampler a TD error makes no difference"
     b.update_td([1.], [0])

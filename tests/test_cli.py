@@ -6,7 +6,7 @@ from subprocess import CompletedProcess
 from unittest.mock import patch
 import numpy as np, pytest
 from fastcore.xtras import working_directory
-from fastrl import ExperienceReplay
+from fastrl import ExperienceReplay, Prioritized, Uniform
 from fastrl.cli import main
 from fastrl.memory.disk import Saved, verify
 
@@ -209,6 +209,19 @@ def test_merge_keeps_settings(names, tmp_path):
     assert (er.frame_stack, er.n_step, er.gamma, er.frame_pad, len(er))==(4, None, .9, 'repeat', 20)
     said = here('merge', 'a', 'c', '--out', 'none', '--max-size', 0, cwd=tmp_path)
     assert said.returncode==1 and '`--max-size` should be' in said.stderr and not (tmp_path/'none').exists()
+
+def test_merge_says_what_differs(tmp_path):
+    "Settings on which the memories disagree are named, with what the result has instead; the others are not"
+    for k,gamma,n_step,sampler in (('a',.9,3,None), ('b',.95,3,Prioritized(seed=0)), ('c',.9,3,Uniform())):
+        _rows(2, gamma=gamma, n_step=n_step, sampler=sampler).save(tmp_path/k)
+    said = here('merge', 'a', 'b', '--out', 'both', cwd=tmp_path).stdout
+    assert '`gamma` is 0.99 in the result, as the memories differ: 0.9, 0.95' in said, said
+    assert '`sampler` is Uniform() in the result, as the memories differ: Uniform(), Prioritized(' in said
+    assert '`n_step`' not in said and 'both: 4 rows from 2 folders' in said
+    er = ExperienceReplay.load(tmp_path/'both')
+    assert (er.gamma, er.n_step)==(.99, 3)
+    assert here('merge', 'a', 'c', '--out', 'same', cwd=tmp_path).stdout=='same: 4 rows from 2 folders\n'
+    assert ExperienceReplay.load(tmp_path/'same').gamma==.9
 
 def test_merge_loses_no_rows(tmp_path):
     "Where episodes are short, there is room for the frames of all rows"

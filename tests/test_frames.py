@@ -4,9 +4,10 @@ The lists know nothing of the inside: they keep each row with both of its stacks
 holds, and these have to be the newest ones."""
 import copy, itertools, multiprocessing, pickle, random, warnings
 from types import SimpleNamespace
+from unittest.mock import patch
 import numpy as np, pytest, torch
 from fastrl.core import BD, leaves
-from fastrl.memory import frames
+from fastrl.memory import frames, stacks
 from fastrl.memory.frames import *
 from fastrl.memory.replay import *
 from fastrl.memory.row import nest
@@ -844,3 +845,23 @@ def test_arrays_that_are_used_anew():
         er.add(state=state, action=0, reward=1., next_state=after, terminated=False, truncated=i==9)
         state[:],after[:] = 200,201
     assert (er.memory['state'][:,-1,0,0].tolist(), er.ring.pool.total)==([*range(20)], 22)
+
+# %% Two pairs
+def test_two_pairs(tmp_path):
+    "With two pairs of observations nobody knows which has the frames; a memory that was saved with both loads and goes on"
+    def row(i):
+        img = torch.full((4,5,5), i, dtype=torch.uint8)
+        return dict(state=torch.arange(2.), next_state=torch.arange(2.), obs=img, next_obs=img, reward=0., terminated=True, truncated=False)
+    schema = {k: (np.shape(o), torch.as_tensor(o).dtype) for k,o in row(0).items()}
+    for S in (0,4):
+        for make in (lambda: ExperienceReplay(max_sz=9, frame_stack=S).add(**row(0)), lambda: ExperienceReplay(max_sz=9, frame_stack=S, schema=schema)):
+            with pytest.raises(ExperienceReplayException, match='nobody says which of .*obs.* give the other one names of your own'): make()
+    named = {dict(state='extra', next_state='next_extra').get(k, k): o for k,o in row(7).items()}
+    er = ExperienceReplay(bs=1, max_sz=9, warmup_sz=1, frame_stack=4).add(**named)
+    assert er.ring.place.pair==('obs','next_obs') and torch.equal(er.sample()[0]['obs'][0], named['obs'])
+    with patch.object(stacks, 'observed_pairs', lambda paths: []): # as it was
+        er = ExperienceReplay(bs=1, max_sz=9, warmup_sz=1, frame_stack=4)
+        for i in range(3): er.add(**row(i))
+        er.save(tmp_path)
+    er = ExperienceReplay.load(tmp_path).add(**row(3))
+    assert [len(o) for o in (er, er[1:3])]==[4, 2] and er.sample()[0]['state'].shape==(1,4,2)

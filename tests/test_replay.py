@@ -609,17 +609,38 @@ def test_update_by_batch(sampler):
     with refused('by their column `serial`'): a.update_td(torch.ones(9, 1), a.memory)
 
 def test_odd_updates(numbered):
-    "A gradient is left behind, other dtypes are converted, and -1 counts from the end"
+    "A gradient is left behind, other dtypes are converted, and -1 names no row"
     er,serials = numbered
     er.update_td(torch.full((3,1), 4., requires_grad=True), i3, serials)
     assert column(er, 'td_error')[:3]==[4,4,4]
-    er.update_td(torch.full((3,1), 5., dtype=torch.float64), tensor([0,1,-10]), serials.int())
-    assert column(er, 'td_error')[:3]==[5,5,5]
+    er.update_td(torch.full((3,1), 5., dtype=torch.float64), tensor([0,1,-1]), serials.int())
+    assert column(er, 'td_error')==[5,5,4]+[0]*9
+    er.update_td([6.,7.,8.], [3,-1,4])
+    assert column(er, 'td_error')==[5,5,4,6,8]+[0]*7 and er.dropped_updates==0
+    with refused('-1 names none, got -10'): er.update_td(torch.ones(3,1), [0,1,-10], serials)
 
 @pytest.mark.parametrize('idxs', [None, 'a', ..., {}], ids=str)
 def test_no_row_numbers(numbered, idxs):
     "What names no rows updates none"
     with refused(): numbered[0].update_td(torch.ones(1,1), idxs)
+
+@pytest.mark.parametrize('sampler,settings', ((Uniform,{}), (Uniform,dict(shared=True)), (Uniform,dict(frame_stack=2)), (Prioritized,{})))
+@pytest.mark.parametrize('n_batches', (None,3))
+@pytest.mark.parametrize('before', (0,2))
+def test_failed_draws(sampler, settings, n_batches, before):
+    "A draw that fails after its random numbers were drawn uses up none: the next one is what it would have been"
+    def memory():
+        er = ExperienceReplay(bs=4, max_sz=99, warmup_sz=1, sampler=sampler(seed=0), **settings)
+        for i in range(40):
+            er.add(state=np.full(2, i), next_state=np.full(2, i+1), reward=1., terminated=i%5==4, truncated=False)
+        for _ in range(before): er.sample()
+        return er
+    a,b = memory(),memory()
+    for f in (RuntimeError, KeyboardInterrupt):
+        def read(*_): raise f
+        for _ in range(3):
+            with pytest.raises(f): a.ring.draw(a.sampler, 4, None, read, n_batches)
+    for _ in range(3): same([idxs for _,idxs in a.sample(n_batches=2)], [idxs for _,idxs in b.sample(n_batches=2)])
 
 def test_complex_update(numbered):
     "TD errors are real"

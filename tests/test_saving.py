@@ -1,10 +1,11 @@
 "Whatever happens to a save: two writers, a full disk, an interruption, hostile files; the folder holds one state or the next"
-import errno, json, multiprocessing, os, random, resource, shutil, stat, subprocess, sys, threading, zlib
+import errno, json, multiprocessing, os, random, resource, shutil, signal, stat, subprocess, sys, threading, time, zlib
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from unittest import mock
 import pytest, torch
-from fastrl.memory import checkpoint, disk, files, saved
+from fastrl.memory import checkpoint, disk, files, saved, turn
 from fastrl.memory.disk import LoadError, Saved, VERSION, pieces_of, read_manifest, save_memory, verify, write_manifest
 from fastrl.memory.replay import ExperienceReplay, ExperienceReplayException
 from fastrl.memory.ring import Ring
@@ -125,6 +126,29 @@ def test_torn(tmp_path):
     again = Ring.load(tmp_path)
     assert (again['obs'].tolist(), again.seams.cuts, again.seams.gaps)==([1.,2.,3.], [3], [0])
 
+@pytest.mark.skipif(not Path('/proc/locks').exists(), reason='nobody knows who has a lock')
+def test_stopped_in_a_save(tmp_path, caplog):
+    "Whoever waits for a process that was stopped in the middle of a save says so once, with its number"
+    code = """import sys, time
+from pathlib import Path
+from fastrl.memory.manifest import one_writer
+with one_writer(Path(sys.argv[1])): print(flush=True); sys.stdin.read()"""
+    other = subprocess.Popen([sys.executable, '-c', code, tmp_path], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    try:
+        other.stdout.readline()
+        other.send_signal(signal.SIGSTOP)
+        with mock.patch.object(turn, '_patience_s', .2), ThreadPoolExecutor(1) as pool:
+            saving = pool.submit(one_row().save, tmp_path)
+            until = time.monotonic()+60
+            while not caplog.records and time.monotonic()<until: time.sleep(.05)
+            other.send_signal(signal.SIGCONT)
+            other.communicate()
+            saving.result(60)
+    finally: other.kill()
+    said, = caplog.messages
+    assert f'still waiting for {tmp_path}, which process {other.pid} has locked' in said and f'kill -CONT {other.pid}' in said
+    assert len(Ring.load(tmp_path))==1
+
 # %% Failures
 def test_full_disk(tmp_path):
     "A save that fails leaves what is there, and nothing half done"
@@ -139,6 +163,20 @@ def test_full_disk(tmp_path):
     assert sorted(d.iterdir())==before and same(Ring.load(d)[:], r[:])
     (tmp_path/'file').write_text('')
     with pytest.raises(OSError, match='could not be saved'): r.save(tmp_path/'file')
+
+@pytest.mark.parametrize('fails', (1,2))
+def test_disk_is_not_sure(tmp_path, fails):
+    "If the disk refuses the names of the files, the error says which state is there: the one before, or the new one"
+    r,fsync,folders = one_row(),os.fsync,[]
+    r.save(tmp_path)
+    def refuse(fd):
+        if stat.S_ISDIR(os.fstat(fd).st_mode): folders.append(fd)
+        if len(folders)==fails: raise OSError(errno.EIO, 'Input/output error')
+        fsync(fd)
+    new = one_row(obs=torch.tensor([9.]))
+    with mock.patch.object(os, 'fsync', refuse), pytest.raises(OSError) as e: new.save(tmp_path)
+    assert ('before is unchanged' in str(e.value), 'save it again' in str(e.value))==(fails==1, fails==2)
+    assert same(Ring.load(tmp_path)[:], (r if fails==1 else new)[:])
 
 @pytest.mark.parametrize('module,name', [(checkpoint,'write_manifest'), (checkpoint,'_write_rows'), (files,'sync')],
                          ids=lambda o: getattr(o, '__name__', o))

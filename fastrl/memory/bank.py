@@ -18,7 +18,8 @@ import numpy as np, torch
 from fastcore.basics import patch
 from ..core import *
 from .bank_rows import *
-from .bankfile import bank_about, banks_gone, folder_said, load_errors, put_named, read_bank, write_bank
+from .bankfile import bank_about, banks_gone, banks_in, folder_said, load_errors, put_named
+from .bankfile import read_bank, write_bank
 from .files import LoadError, put_twice
 from .forms import *
 from .row import nest
@@ -361,8 +362,7 @@ def list_saved_banks(cls:ExperienceBank,
     """The banks in a folder, the oldest first
     - `work_dir`: A folder
     - returns: of their paths"""
-    found = [(about['date'], o.stat().st_mtime_ns, str(o)) # a `memory.json` only names the banks beside it
-             for o in Path(work_dir).expanduser().iterdir() if o.suffix!='.json' and (about := bank_about(o))]
+    found = [(about['date'], o.stat().st_mtime_ns, str(o)) for o,about in banks_in(Path(work_dir).expanduser())]
     return [o for *_,o in sorted(found)]
 
 # %% ../../nbs/06e_memory.bank.ipynb #3640e189

@@ -8,7 +8,7 @@ Docs: https://fastrl.github.io/fastrl/memory.bankfile.html.md"""
 
 # %% auto #0
 __all__ = ['write_columns', 'read_columns', 'write_pickle', 'read_pickle', 'write_bank', 'load_errors', 'read_bank', 'bank_files',
-           'write_folder', 'folder_said', 'banks_gone', 'bank_about', 'free_path', 'put_named']
+           'write_folder', 'folder_said', 'banks_gone', 'bank_about', 'banks_in', 'free_path', 'put_named']
 
 # %% ../../nbs/05l_memory.bankfile.ipynb #a08baed8
 import gc, hashlib, io, itertools, json, os, pickle, pydoc, re, zlib
@@ -418,6 +418,21 @@ def _about_all(path, names, max_size):
                 date=max((o['date'] for o in each), default='00000000_000000'), total=n,
                 n=n if max_size is None else min(n, max_size), max_size=max_size, episode=[0,1], parents=[],
                 sources=list(dict.fromkeys(k for o in each for k in o['sources'])))
+
+# %% ../../nbs/05l_memory.bankfile.ipynb #ba3f2f40
+def banks_in(
+    folder:Path,
+): # -> pairs of a path and what `bank_about` says of the bank there
+    """The banks in a folder, and a warning for each file that cannot be read: it may be one
+    - returns: pairs of a path and what `bank_about` says of the bank there"""
+    for o in folder.iterdir():
+        if o.suffix=='.json': continue # a `memory.json` only names the banks beside it
+        try: about = _about_in(o)
+        except FileNotFoundError: continue # it was moved just now
+        except OSError as e:
+            warn_user(printable(f'{o} cannot be read ({e.strerror or e}): if it is a bank, it is left out'))
+        else:
+            if about: yield o,about
 
 # %% ../../nbs/05l_memory.bankfile.ipynb #b1a0c008
 def free_path(

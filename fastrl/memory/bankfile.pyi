@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from ..core import *
 from .forms import *
-__all__ = ['write_columns', 'read_columns', 'write_pickle', 'read_pickle', 'write_bank', 'load_errors', 'read_bank', 'bank_files', 'write_folder', 'folder_said', 'banks_gone', 'bank_about', 'free_path', 'put_named']
+__all__ = ['write_columns', 'read_columns', 'write_pickle', 'read_pickle', 'write_bank', 'load_errors', 'read_bank', 'bank_files', 'write_folder', 'folder_said', 'banks_gone', 'bank_about', 'banks_in', 'free_path', 'put_named']
 
 def write_columns(path, cols: dict, forms: list, texts: list, about: dict):
     """Write a `.safetensors` file
@@ -102,6 +102,11 @@ def bank_about(path: Path) -> dict:
     """What a file says of the bank in it; `None` if it holds none, is damaged, or cannot be read
     - `path`: A file
     - returns: With `id`, `date`, `total`; in our files also `n`, `session_id`, `max_size`, `sources` and `spans`"""
+    ...
+
+def banks_in(folder: Path):
+    """The banks in a folder, and a warning for each file that cannot be read: it may be one
+    - returns: pairs of a path and what `bank_about` says of the bank there"""
     ...
 
 def free_path(path: Path, ours) -> Path:

@@ -226,13 +226,15 @@ def sample(self:ReplayBuffer,
 @patch
 def update_td(self:ReplayBuffer,
     td_errors, # `(n,1)` or `(n,)`, one for each step
-    idxs, # `(n,)`, the batch's
-    serials:Tensor=None, # The batch's; without them the rows are taken as they are now
+    idxs, # The batch; or its `idxs`, `(n,)`
+    serials:Tensor=None, # With numbers: the batch's `serials`; without them the rows are taken as they are now
 ):
     """Give the sampler the TD errors of the steps in `idxs`
     - `td_errors`: `(n,1)` or `(n,)`, one for each step
-    - `idxs`: `(n,)`, the batch's
-    - `serials`: The batch's; without them the rows are taken as they are now"""
+    - `idxs`: The batch; or its `idxs`, `(n,)`
+    - `serials`: With numbers: the batch's `serials`; without them the rows are taken as they are now"""
+    if isinstance(idxs, BatchExperience): idxs,serials = _where_drawn(idxs)
+    elif isinstance(td_errors, BatchExperience): raise ValueError('TD errors come first: `update_td(td_errors, batch)`')
     with locked(ring := self.ring):
         idxs = row_numbers(idxs, len(ring)).to(ring.device)
         td = tensor_from(td_errors).detach().to(ring.device).double()
@@ -245,6 +247,12 @@ def update_td(self:ReplayBuffer,
         self.sampler.update(ring, idxs[there], td.view(-1)[there])
         self.dropped_updates += len(idxs)-int(there.sum())
         ring.place.mark_changed('priority', idxs[there]) # the next checkpoint writes these
+
+def _where_drawn(batch):
+    if batch.idxs is None or batch.serials is None: raise ValueError(
+        'a batch tells its rows by `idxs` and `serials`, as `sample` gives it; got one without')
+    return batch.idxs,batch.serials
+
 
 # %% ../../nbs/06c_memory.buffer.ipynb #979a0c33
 _meta_keys = ('capacity','state_dim','action_dim','hidden_dim','position','size','device')

@@ -89,8 +89,8 @@ class ReplayBuffer(OneMoment, Savable):
     def update_td(self, td_errors, idxs, serials: Tensor | None=None):
         """Give the sampler the TD errors of the steps in `idxs`
     - `td_errors`: `(n,1)` or `(n,)`, one for each step
-    - `idxs`: `(n,)`, the batch's
-    - `serials`: The batch's; without them the rows are taken as they are now"""
+    - `idxs`: The batch; or its `idxs`, `(n,)`
+    - `serials`: With numbers: the batch's `serials`; without them the rows are taken as they are now"""
         ...
 
     def metadata(self) -> dict:

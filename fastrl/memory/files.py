@@ -21,6 +21,7 @@ import numpy as np, torch
 from torch import Tensor
 from ..core import *
 from .row import torch_dtype
+from .turn import wait_for_lock
 try: import fcntl
 except ImportError: fcntl = None # on Windows
 
@@ -468,7 +469,7 @@ class FileLock:
         self._held.append(fd := os.open(path, os.O_RDONLY))
         self._of = os.fstat(fd)
         if alone: _alone.add(fd)
-        try: fcntl.flock(fd, fcntl.LOCK_EX|(0 if wait else fcntl.LOCK_NB))
+        try: wait_for_lock(fd, path) if wait else fcntl.flock(fd, fcntl.LOCK_EX|fcntl.LOCK_NB)
         except BlockingIOError:
             ours = any(o._held and o._process==os.getpid() and os.path.samestat(o._of, self._of) for o in [*_locks])
             raise ValueError(f'another writer has locked {path}: only one may write at a time'+ours*

@@ -181,7 +181,7 @@ def _check_frames(ring, frames):
     if frames['pad'] not in ('repeat','zeros') or _count(ring['capacity'])>_count(frames['capacity']):
         raise ValueError(f'it has room for {frames["capacity"]} frames with the padding {frames["pad"]!r:.50}')
     if not rows and not pool: return
-    check_frames(whole := fields_with_stacks(rows, pool, S), S)
+    check_frames(whole := fields_with_stacks(rows, pool, S), S, saved=True)
     if stacked_fields(whole, S)!=(rows, pool):
         raise ValueError('its rows do not have the numbers of its frames')
 
@@ -201,19 +201,26 @@ def one_writer(
     """Let only one process and thread write to `folder`, and remove the files that no manifest names in the end
     - `folder`: Made if need be
     - returns: a set; put the files of the new manifest into it"""
-    lock = None
+    lock,before = None,()
     try:
         if not folder.is_dir(): folder.mkdir(parents=True, exist_ok=True)
         with (lock := FileLock(folder, wait=True)):
-            named = set()
+            named,before = set(),_which_manifest(folder)
             try: yield named
             finally: _sweep(folder, named)
     except OSError as e:
+        if before!=() and _which_manifest(folder)!=before: # it was replaced, and then the disk refused something
+            raise OSError(e.errno, f'the memory is saved in {folder}, but that it is on the disk is not sure '
+                                   f'({e.strerror or e}): save it again') from e
         raise OSError(e.errno, f'the memory could not be saved to {folder} '
                                f'({e.strerror or e}{": "+str(e.filename) if e.filename else ""}); '
                                'the state that was saved there before is unchanged') from e
     finally:
         if lock: lock.let_go() # Ctrl-C may come before the first line of its `__exit__`
+
+def _which_manifest(folder):
+    "Tells a manifest from the one before; `None` if there is none, or nobody can tell"
+    with suppress(OSError): return (o := (folder/'manifest.json').stat()).st_ino,o.st_mtime_ns
 
 def _sweep(folder, named):
     try: named = named or {p['file'] for p in read_manifest(folder)['pieces']}

@@ -27,15 +27,14 @@ from .ring import Ring, locked
 from .row import batch_len, tensors_of
 from .sample import *
 from .serial import telling
-from .rollout import GivesRollouts
+from .rollout import Rollouts
 from .stream import DrawsChunks
 from .td_errors import *
 from .vector import TakesVectors, VectorSteps
 from .walk import Runs, Walk
 
 # %% ../../nbs/06_memory.replay.ipynb #a5aebbf6
-class ExperienceReplay(OneMoment, Savable, DrawsAhead, DrawsChunks, GivesRollouts, LearnsOnDevice, TakesVectors,
-                       OtherNames):
+class ExperienceReplay(OneMoment, Savable, DrawsAhead, DrawsChunks, Rollouts, LearnsOnDevice, TakesVectors, OtherNames):
     "The last `max_sz` rows, and batches of `bs` drawn from them"
     __array_ufunc__ = None # so that `array + memory` comes to `__radd__`, too
     kind,freeze_memory,later,sized = 'ExperienceReplay',False,{},True # older pickles have none of these

@@ -13,14 +13,14 @@ from .disk import OneMoment, Savable
 from .on_device import LearnsOnDevice
 from .ring import Ring
 from .sample import *
-from .rollout import GivesRollouts
+from .rollout import Rollouts
 from .stream import DrawsChunks
 from .td_errors import *
 from .vector import TakesVectors, VectorSteps
 from .walk import Walk
 __all__ = ['saved_settings', 'ExperienceReplay', 'ExperienceReplayException', 'MemoryNotWarm', 'NoSuchRow', 'Columns']
 
-class ExperienceReplay(OneMoment, Savable, DrawsAhead, DrawsChunks, GivesRollouts, LearnsOnDevice, TakesVectors, OtherNames):
+class ExperienceReplay(OneMoment, Savable, DrawsAhead, DrawsChunks, Rollouts, LearnsOnDevice, TakesVectors, OtherNames):
     """The last `max_sz` rows, and batches of `bs` drawn from them"""
     __array_ufunc__: Any
     kind: Any

@@ -15,7 +15,7 @@ import logging, os, time, weakref
 from functools import lru_cache
 from inspect import signature
 import numpy as np, torch
-from fastcore.basics import patch
+from fastcore.basics import noop, patch
 from torch import Tensor, from_numpy
 from ..core import *
 from .place import *
@@ -211,10 +211,9 @@ def _copy_rows(self:Ring, o):
     i = row_numbers(o, len(self)).to(self.device)
     if self.serials.sound(): return self.gather(i)
     there = self.holds(i)
-    if isinstance(o, slice): return self.gather(i[there])
-    if not there.all(): raise IndexError(f'row {i[~there][0].item()} is half written or forgotten, '
-                                         'and counts as overwritten until it is written anew')
-    return self.gather(i)
+    if not (isinstance(o, slice) or there.all()): raise IndexError(
+        f'row {i[~there][0].item()} is half written or forgotten, and counts as overwritten until it is written anew')
+    return self.gather(i[there] if isinstance(o, slice) else i)
 
 # %% ../../nbs/01_memory.ring.ipynb #28487cc0
 @patch
@@ -293,7 +292,9 @@ def draw(self:Ring,
     with self if (others := place.others) else self._rows_lock:
         if not place.fields: raise ValueError('there are no rows to draw from yet: add some first')
         place.check_process()
-        idxs,rows,cols = (self._draw_beside if others else self._draw_rows)(sampler, bs, read, n_batches or 1)
+        at = getattr(sampler, 'drawn', None)
+        try: idxs,rows,cols = (self._draw_beside if others else self._draw_rows)(sampler, bs, read, n_batches or 1)
+        except BaseException: getattr(sampler, 'give_back', noop)(at); raise
     if n_batches is not None: return Batches(place.fields, rows, idxs, cols, n_batches, device)
     if device is not None: cols = place.fields.moved(cols, device)
     return place.fields.batch(rows, idxs.shape, device, cols),idxs
@@ -522,8 +523,7 @@ def _without_torn(self:Ring, sampler, bs, idxs, cols, k):
         more,others = self._draw_several(sampler, bs, k)
         good = whole_ones(more).nonzero()[:,0]
         if more.shape!=idxs.shape or len(good)==len(more): idxs,cols = more,others; continue
-        bad = (~there).nonzero()[:,0][:len(good)]
-        idxs = idxs.clone()
+        bad,idxs = (~there).nonzero()[:,0][:len(good)],idxs.clone()
         idxs[bad] = more[good[:len(bad)]]
         for c,v in cols.items(): v[bad] = others[c][good[:len(bad)]]
     raise ValueError(f'{sampler!r} draws hardly any row but those that are half written or forgotten: '

@@ -6,7 +6,7 @@ Docs: https://fastrl.github.io/fastrl/memory.rollout.html.md"""
 from typing import Any, overload
 from torch import Tensor
 from ..core import *
-__all__ = ['Epoch', 'rows_shown', 'GivesRollouts']
+__all__ = ['Epoch', 'rows_shown', 'Rollouts']
 
 class Epoch:
     """Batches of the rows that a memory has now, each row in one of them"""
@@ -52,7 +52,7 @@ def rows_shown(ring) -> Tensor:
     """The numbers of the rows, in the order in which the memory shows its columns"""
     ...
 
-class GivesRollouts:
+class Rollouts:
     """A memory that gives each row once, and says what actions were worth"""
 
     def epoch(self, bs: int | None=None, T: int | None=None, device: Any=None, **cols) -> Epoch:

@@ -9,8 +9,8 @@ Docs: https://fastrl.github.io/fastrl/memory.row.html.md"""
 # %% auto #0
 __all__ = ['flag_names', 'observed', 'final_names', 'like', 'Field', 'dtype_of', 'schema_fields', 'pack_fields', 'nest', 'Fields',
            'Batches', 'as_tensor', 'fits', 'tensors_of', 'fields_of', 'check_column', 'check_names', 'tensors_for',
-           'batch_len', 'follower', 'observed_pair', 'followed', 'goal_fields', 'over_of', 'final_of', 'check_final',
-           'check_paths', 'torch_dtype', 'as_ints']
+           'batch_len', 'follower', 'observed_pairs', 'observed_pair', 'followed', 'goal_fields', 'over_of', 'final_of',
+           'check_final', 'check_paths', 'torch_dtype', 'as_ints']
 
 # %% ../../nbs/00a_memory.row.ipynb #94f11a55
 import math, re, numpy as np, torch
@@ -25,7 +25,6 @@ def like(shape, dtype)->str:
     "A shape and a dtype as errors and tables show them: `float32[4]`"
     return f'{str(dtype).split(".")[-1]}{list(shape) or ""}'
 
-# %% ../../nbs/00a_memory.row.ipynb #b6baa806
 @dataclass(frozen=True)
 class Field:
     "One field of a row"
@@ -154,7 +153,6 @@ def columns(self:Fields,
         cols.append(o.as_strided((n,*f.shape), (nbytes//f.dtype.itemsize,*strides), o.storage_offset()+f.start))
     return cols if len(shape)==1 else [o.unflatten(0, shape) for o in cols]
 
-# %% ../../nbs/00a_memory.row.ipynb #b7b1faf0
 @patch
 def named(self:Fields,
     cols, # One for each field, in their order
@@ -251,7 +249,6 @@ def _by_batch(t, axes):
     except TypeError: pass # NumPy lacks the dtype
     return t.reshape(axes+t.shape[1:])
 
-# %% ../../nbs/00a_memory.row.ipynb #a0beac5a
 @patch
 def _pair(self:Batches, parts):
     "The batch, and the numbers of its rows"
@@ -349,7 +346,6 @@ def _check_flags(ts):
         if odd.any(): raise ValueError(f'`{path_name(p)}` should be 0 or 1, or a bool, got {t[odd][0].item():g}'+(
             f' in row {odd.nonzero()[0,0]}' if t.ndim and len(t)>1 else ''))
 
-# %% ../../nbs/00a_memory.row.ipynb #c3fac4f5
 def fields_of(
     ts:dict, # From `tensors_of`
     one:bool, # One step, or columns with a first axis?
@@ -393,7 +389,6 @@ def check_column(
         raise ValueError(f'`{name}` should be {like(shape, dtype)}, got {like(have, t.dtype)}'
                          +todo*(have==tuple(shape)))
 
-# %% ../../nbs/00a_memory.row.ipynb #78941902
 def check_names(
     have, # Paths of the fields that came
     want, # Paths of the fields that a row has
@@ -470,14 +465,22 @@ def follower(
     - `names`: Of all columns"""
     return next((o for o in (f'next_{name}', f'{name}_next') if o in names), None)
 
+def observed_pairs(
+    paths, # Of all columns
+)->list: # Of pairs, in the order of `observed`
+    """What an environment shows before and after a step, like `obs` and `next_obs`
+    - `paths`: Of all columns
+    - returns: Of pairs, in the order of `observed`"""
+    names = {p[0] for p in paths}
+    return [(o, nxt) for o in observed if o in names and (nxt := follower(o, names))]
+
 def observed_pair(
     paths, # Of all columns
 )->tuple: # `state` and `next_state` if there are none
-    """What an environment shows before and after a step, like `obs` and `next_obs`: the first two named by `observed`
+    """The first of `observed_pairs`
     - `paths`: Of all columns
     - returns: `state` and `next_state` if there are none"""
-    names = {p[0] for p in paths}
-    return next(((o, nxt) for o in observed if o in names and (nxt := follower(o, names))), ('state','next_state'))
+    return next(iter(observed_pairs(paths)), ('state','next_state'))
 
 def followed(
     name:str, # Of a column
@@ -576,7 +579,6 @@ def check_paths(
     if not ok or len({tuple(p) for p in paths})<len(paths): raise ValueError('the fields are not named')
     nest({tuple(p): None for p in paths})
 
-# %% ../../nbs/00a_memory.row.ipynb #2145b510
 def torch_dtype(
     name:str, # For example 'float32'
 )->torch.dtype:

@@ -8,7 +8,7 @@ import numpy as np, torch
 from dataclasses import dataclass
 from torch import Tensor
 from ..core import *
-__all__ = ['flag_names', 'observed', 'final_names', 'like', 'Field', 'dtype_of', 'schema_fields', 'pack_fields', 'nest', 'Fields', 'Batches', 'as_tensor', 'fits', 'tensors_of', 'fields_of', 'check_column', 'check_names', 'tensors_for', 'batch_len', 'follower', 'observed_pair', 'followed', 'goal_fields', 'over_of', 'final_of', 'check_final', 'check_paths', 'torch_dtype', 'as_ints']
+__all__ = ['flag_names', 'observed', 'final_names', 'like', 'Field', 'dtype_of', 'schema_fields', 'pack_fields', 'nest', 'Fields', 'Batches', 'as_tensor', 'fits', 'tensors_of', 'fields_of', 'check_column', 'check_names', 'tensors_for', 'batch_len', 'follower', 'observed_pairs', 'observed_pair', 'followed', 'goal_fields', 'over_of', 'final_of', 'check_final', 'check_paths', 'torch_dtype', 'as_ints']
 
 def like(shape, dtype) -> str:
     """A shape and a dtype as errors and tables show them: `float32[4]`"""
@@ -194,8 +194,14 @@ def follower(name: str, names) -> str:
     - `names`: Of all columns"""
     ...
 
+def observed_pairs(paths) -> list:
+    """What an environment shows before and after a step, like `obs` and `next_obs`
+    - `paths`: Of all columns
+    - returns: Of pairs, in the order of `observed`"""
+    ...
+
 def observed_pair(paths) -> tuple:
-    """What an environment shows before and after a step, like `obs` and `next_obs`: the first two named by `observed`
+    """The first of `observed_pairs`
     - `paths`: Of all columns
     - returns: `state` and `next_state` if there are none"""
     ...

@@ -46,6 +46,7 @@ class Uniform:
         keep_numbers(self.gen)
         self.seeded,self.key,self.drawn = True,None,0
 
+    def give_back(self, drawn): self.drawn = min(self.drawn, drawn) # a draw failed: the next one gets its numbers
     def __repr__(self): return f'{type(self).__name__}({", ".join(f"{k}={v!r}" for k,v in self.settings.items())})'
 
 # %% ../../nbs/03_memory.sample.ipynb #6a6c0f87

@@ -30,6 +30,9 @@ class Uniform:
         """Restart the stream of random numbers"""
         ...
 
+    def give_back(self, drawn):
+        ...
+
     def __repr__(self):
         ...
 

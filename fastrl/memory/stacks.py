@@ -29,11 +29,16 @@ from .serial import pick_evenly
 def check_frames(
     fields, # Of a step
     stack:int, # Frames in a state
+    saved:bool=False, # Of a memory that was saved? In an earlier version the first of several pairs had the frames
 ):
     """A `ValueError` unless observations before and after a step have the same frames, and rows say where episodes end
     - `fields`: Of a step
-    - `stack`: Frames in a state"""
-    pair = observed_pair(f.path for f in fields)
+    - `stack`: Frames in a state
+    - `saved`: Of a memory that was saved? In an earlier version the first of several pairs had the frames"""
+    pair,pairs = (f([o.path for o in fields]) for f in (observed_pair, observed_pairs))
+    if len(pairs)>1 and not saved:
+        raise ValueError(f'with `frame_stack={stack}` a row has its frames in one pair of columns, and nobody says '
+                         f'which of {pairs} it is: give the other one names of your own, like `extra` and `next_extra`')
     shapes = {f.path: (frame_shape(f.path, f.shape, stack, pair), f.dtype) for f in fields}
     a,b = ({p[1:]: o for p,o in shapes.items() if p[0]==k and o[0] is not None} for k in pair)
     if not a or a!=b:

@@ -12,10 +12,11 @@ from .place import *
 from .row import *
 __all__ = ['check_frames', 'warn_of_stacks', 'pool_path', 'pool_file', 'is_image', 'stack_sequences', 'two_stacks', 'with_stacks', 'with_numbers', 'numbers_at', 'fields_with_stacks', 'parted', 'slots_of_rows', 'pick_windows', 'Newest', 'Latest', 'said_of', 'frames_in', 'as_words', 'Steps', 'same_frames', 'planned', 'words_of', 'continued', 'continued_by_each']
 
-def check_frames(fields, stack: int):
+def check_frames(fields, stack: int, saved: bool=False):
     """A `ValueError` unless observations before and after a step have the same frames, and rows say where episodes end
     - `fields`: Of a step
-    - `stack`: Frames in a state"""
+    - `stack`: Frames in a state
+    - `saved`: Of a memory that was saved? In an earlier version the first of several pairs had the frames"""
     ...
 
 def warn_of_stacks(state: Tensor, next_state: Tensor, stack: int) -> bool:

@@ -128,20 +128,29 @@ def _all_usable(idxs, td_errors, n):
     return len(idxs)>0
 
 # %% ../../nbs/02bb_memory.td_errors.ipynb #fb8d8fe3
+def _numbers_given(idxs, n):
+    "Row numbers as a tensor; -1 names none, and nothing counts from the end"
+    i = row_numbers(idxs, n)
+    if isinstance(idxs, slice): return i
+    given = idxs if isinstance(idxs, Tensor) else from_numpy(np.asarray(idxs).astype(np.int64))
+    if not (given<0).any(): return i
+    if (given<-1).any(): raise ValueError(f'rows have numbers from 0 on, and -1 names none, got {given.min()}')
+    return given.long().reshape(i.shape)
+
 def checked_td(
     ring:Ring,
     n:int, # Row numbers are below
     td_errors, # `(n,)` or `(n,1)`
-    idxs, # `(n,)`
+    idxs, # `(n,)`, -1 names none
     serials=None,
 ): # -> TD errors `(n,1)`, row numbers, serials or `None`, of the rows that are still there; and how many are not
     """An update in the form of the ring, or a `ValueError`
     - `n`: Row numbers are below
     - `td_errors`: `(n,)` or `(n,1)`
-    - `idxs`: `(n,)`
+    - `idxs`: `(n,)`, -1 names none
     - returns: TD errors `(n,1)`, row numbers, serials or `None`, of the rows that are still there; and how many are not"""
     if not n: raise ValueError('there are no rows yet whose TD error could be noted')
-    try: idxs = row_numbers(idxs, n).to(ring.device)
+    try: idxs = _numbers_given(idxs, n).to(ring.device)
     except (IndexError, TypeError, ValueError) as e: raise ValueError(f'`idxs`: {e}') from None
     td_errors = tensor_from(td_errors).detach().as_subclass(Tensor)
     if not torch.can_cast(td_errors.dtype, torch.float32):
@@ -151,7 +160,7 @@ def checked_td(
         f'`td_errors` should be {(len(idxs),1)}, one for each of `idxs`, got {tuple(td_errors.shape)}')
     td_errors = td_errors.view(-1, 1).to(ring.device, next(f.dtype for f in ring.fields if f.name=='td_error'))
     there = ring.holds(idxs, serials)
-    gone = ~there.cpu()
+    gone = (~there&(idxs>=0)).cpu()
     if serials is not None:
         serials = tensor_from(serials).reshape(-1).long().cpu()
         gone,serials = gone&(serials>=0),serials[there.cpu()] # -1 names no row

@@ -54,6 +54,6 @@ def checked_td(ring: Ring, n: int, td_errors, idxs, serials: Any=None):
     """An update in the form of the ring, or a `ValueError`
     - `n`: Row numbers are below
     - `td_errors`: `(n,)` or `(n,1)`
-    - `idxs`: `(n,)`
+    - `idxs`: `(n,)`, -1 names none
     - returns: TD errors `(n,1)`, row numbers, serials or `None`, of the rows that are still there; and how many are not"""
     ...

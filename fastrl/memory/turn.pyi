@@ -6,7 +6,7 @@ Docs: https://fastrl.github.io/fastrl/memory.turn.html.md"""
 from typing import Any, overload
 from contextlib import contextmanager
 from ..core import *
-__all__ = ['turn_word', 'this_process', 'Turn', 'own_locks']
+__all__ = ['turn_word', 'this_process', 'Turn', 'own_locks', 'wait_for_lock']
 turn_word: int
 
 def this_process() -> int:
@@ -56,4 +56,10 @@ def own_locks(o, *names):
     """Give `o` locks that one thread at a time may hold, and new ones in a forked process
     - `o`: Any object
     - `*names`: Of attributes"""
+    ...
+
+def wait_for_lock(fd: int, path):
+    """Lock a file as soon as nobody else has; a log says after ten seconds that this one still waits
+    - `fd`: Of an open file or folder
+    - `path`: Its name, for the log"""
     ...
