@@ -212,7 +212,7 @@ def to_site(nb, up):
 contents = {
     'Start': {'start/modules': [], 'start/comparison': [], 'start/checked': [], 'start/not_here': []},
     'Tutorials': dict.fromkeys(f'tutorials/{o}' for o in (
-        'first_agent','plain_pytorch','sac','endings','priorities','offline_online','looking','larger_than_ram','many_workers','your_own')) | {
+        'first_agent','plain_pytorch','sac','ppo','endings','priorities','offline_online','looking','larger_than_ram','many_workers','your_own')) | {
         'tutorials/episodes_quickstart': ['tutorials/episodes_workers', 'tutorials/episodes_compose', 'tutorials/recurrent_tmaze', 'tutorials/r2d2']},
     'How-to': dict.fromkeys(f'howto/{o}' for o in ('recipes','frames','gpu','cluster','fastai','speed','sb3','minari','world_models','from_velora','from_rose','from_buffers','from_fastrl')),
     'Reference: the memory': {
@@ -254,7 +254,7 @@ words = {
     'howto/minari': 'Minari; offline dataset; from_minari; to_minari', 'howto/minari#d4rls-arrays': 'D4RL; qlearning_dataset', 'offline': 'Minari; D4RL',
     'tutorials/offline_online': 'offline RL; offline to online; RLPD; CQL', 'memory.mixture': 'mixture; symmetric sampling; several memories',
     'start/not_here#jax-and-tensorflow': 'JAX; TensorFlow',
-    'start/not_here#a-server-for-many-machines': 'server; remote; rate limiter', 'tutorials/sac': 'SAC; soft actor-critic; continuous actions; Pendulum', 'start/not_here#other-agents': 'TD3; A2C; policy gradient', 'memory.rollout': 'PPO; GAE; rollout; RolloutBuffer; on-policy; advantages; epoch; without replacement'}
+    'start/not_here#a-server-for-many-machines': 'server; remote; rate limiter', 'tutorials/sac': 'SAC; soft actor-critic; continuous actions; Pendulum', 'start/not_here#other-agents': 'TD3; A2C; policy gradient', 'tutorials/ppo': 'PPO; on-policy; actor-critic', 'memory.rollout': 'GAE; rollout; RolloutBuffer; on-policy; advantages; epoch; without replacement'}
 
 def toctree(pages, titles, caption=None):
     "A hidden table of contents, which names each page by its title up to the colon"

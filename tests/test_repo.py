@@ -96,7 +96,7 @@ def test_settings_of_papers():
     known = dict(vars(), math=math, reward=lambda achieved, goal, idxs: (achieved==goal).float())
     made = [eval(f'dict({o})' if o.startswith('sampler') else o, known)
             for o in re.findall(r'`(\w+[(=][^`]*)`', table) if not o.startswith('sample_')]
-    assert len(made)==9
+    assert len(made)==10
     assert online+dict(reward=np.ones(200), terminated=np.zeros(200, bool), truncated=np.zeros(200, bool), env_id=np.zeros(200))
     how, = re.findall(r'`(sample_sequences.*?)`', table)
     assert eval(f'online.{how}', known)[0]['reward'].shape==(9,120,1)
