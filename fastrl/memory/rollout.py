@@ -34,43 +34,39 @@ class Epoch:
         - `T`: Steps in a sequence; without it single rows
         - `device`: Where batches should be
         - `cols`: More columns, with a value for each row"""
-        self.memory,self.bs,self.T,self.device = memory,bs,T,device
+        self.memory,self.bs,self.T,self.device,flags = memory,bs,T,device,{}
         with locked(ring := memory.ring):
             shown = rows_shown(ring)
-            if T is None: self.idxs,self.flags = shown[ring.holds(shown)],{}
+            if T is None: idxs = shown[ring.holds(shown)]
             else:
-                idxs,flags = memory.walk.pieces(ring, T)
-                self.idxs = from_numpy(idxs).to(ring.device)
-                self.flags = {k: from_numpy(v).to(ring.device) for k,v in zip(names_beside(ring), flags) if k}
-            self.serials = ring.serial(self.idxs.clamp(min=0).view(-1)).view(self.idxs.shape)
-            self.cols = {k: _by_number(ring, shown, k, v) for k,v in cols.items()}
+                idxs,marks = memory.walk.pieces(ring, T)
+                flags = {k: from_numpy(v).to(ring.device) for k,v in zip(names_beside(ring), marks) if k}
+                idxs = from_numpy(idxs).to(ring.device)
+            self.idxs,self.serials = idxs,ring.serial(idxs.clamp(min=0).view(-1)).view(idxs.shape)
+            self.cols = {**flags, **{k: _beside_rows(ring, shown, idxs, k, v) for k,v in cols.items()}}
 
     def __len__(self): return math.ceil(len(self.idxs)/self.bs) # batches, unless rows are overwritten
 
     def __iter__(self): # of pairs, a batch and its row numbers
         order = torch.randperm(len(self.idxs), generator=self.memory.runs.own(), device='cpu').to(self.idxs.device)
-        for at in order.split(self.bs):
+        for parts in zip(*(o[order].split(self.bs) for o in (self.idxs, self.serials, *self.cols.values()))):
             read = folds_of(self.memory) if self.memory.n_step and self.T is None else None
-            try: yield self.memory.ring.draw(_Chosen(self, at), len(at), self.device, read)
+            try: yield self.memory.ring.draw(_Chosen(self.cols, *parts), len(parts[0]), self.device, read)
             except _AllGone: pass
             except ValueError as e: raise self.memory.refused(str(e)) from e
 
 # %% ../../nbs/05t_memory.rollout.ipynb #05f0000b
 class _Chosen:
-    "The sampler that draws the rows `at` of an epoch, as far as they are still there"
+    "The sampler that draws the rows `idxs`, as far as they are still there, and the columns `names` beside them"
     sure = True # all rows that it names are stored: nobody waits for a GPU to look
-    def __init__(self, of, at): self.of,self.at = of,at
+    def __init__(self, names, idxs, serials, *cols):
+        self.idxs,self.serials,self.cols = idxs,serials,dict(zip(names, cols))
     def draw(self, ring, bs):
-        e,at = self.of,self.at
-        idxs = e.idxs[at]
-        there = ring.holds(idxs, e.serials[at])
+        idxs,there = self.idxs,ring.holds(self.idxs, self.serials)
         if idxs.ndim==2: there = (there|(idxs<0)).all(1)
+        if there.all(): return idxs,self.cols
         if not there.any(): raise _AllGone
-        idxs,at = idxs[there],at[there]
-        cols = {k: v[at] for k,v in e.flags.items()}|{k: v[idxs.clamp(min=0)] for k,v in e.cols.items()}
-        if idxs.ndim==2:
-            for k in e.cols: cols[k][idxs<0] = 0
-        return idxs,cols
+        return idxs[there],{k: v[there] for k,v in self.cols.items()}
 
 class _AllGone(Exception):
     "Each row of a batch was overwritten"
@@ -80,16 +76,16 @@ def rows_shown(ring)->Tensor:
     if isinstance(ring, FrameRing) and ring.n_held<len(ring): return ring.held
     return torch.arange(len(ring), device=ring.device)
 
-def _by_number(ring, shown, name, v):
-    "A column that is given for the rows `shown`, with space for all rows"
+def _beside_rows(ring, shown, idxs, name, v):
+    "The values of a column for the rows `idxs`, of which the rows `shown` have one each"
     v = tensor_from(v).detach().as_subclass(Tensor).to(ring.device)
     if len(v)!=len(shown):
         raise ValueError(f'`{name}` should have a value for each of the {len(shown)} rows, got {tuple(v.shape)}')
     if (name,) in ring.place.columns or name in ('serial','n_steps','discount','is_first','is_last','mask'):
         raise ValueError(f'batches have a column `{name}` already: give yours another name')
-    res = v.new_zeros(len(ring), *v.shape[1:] or (1,))
-    res[shown] = v.view(len(v), *res.shape[1:])
-    return res
+    by_number = v.new_zeros(len(ring)+1, *v.shape[1:] or (1,)) # the last one is for -1
+    by_number[shown] = v.view(len(v), *by_number.shape[1:])
+    return by_number[idxs]
 
 # %% ../../nbs/05t_memory.rollout.ipynb #05f0000d
 @compiled

@@ -14,10 +14,9 @@ class Epoch:
     bs: int
     T: int | None
     device: Any
+    idxs: Any
     serials: Any
     cols: Any
-    idxs: Any
-    flags: Any
 
     def __init__(self, memory, bs: int, T: int | None=None, device: Any=None, cols: Any={}):
         """- `memory`: The `ExperienceReplay` whose rows are given
@@ -34,12 +33,13 @@ class Epoch:
         ...
 
 class _Chosen:
-    """The sampler that draws the rows `at` of an epoch, as far as they are still there"""
+    """The sampler that draws the rows `idxs`, as far as they are still there, and the columns `names` beside them"""
     sure: bool
-    of: Any
-    at: Any
+    idxs: Any
+    serials: Any
+    cols: Any
 
-    def __init__(self, of, at):
+    def __init__(self, names, idxs, serials, *cols):
         ...
 
     def draw(self, ring, bs):
