@@ -162,7 +162,7 @@ def update_td(self:Mixture,
             or serials is not None and len(serials)!=len(idxs)):
         raise ValueError(f'`td_errors` should be {(*idxs.shape,1)}, and `idxs` and `serials` as `sample` gave them, '
                          f'got {[tuple(np.shape(o)) for o in (td, idxs, serials)]}')
-    starts,none = self._numbers_from(),(idxs==-1)&steps
+    starts,none = self._numbers_from(),idxs==-1
     rows = idxs.amax(1) if steps else idxs.contiguous() # else torch warns of a column `idxs[:,0]`
     of = torch.bucketize(rows, torch.tensor(starts[1:], device='cpu'), right=True)
     def each(o): return o[of][:,None] if steps else o[of] # all steps of a sequence are of one memory

@@ -431,6 +431,7 @@ def _fields_of(self:Ring, name):
     if 'frame_pad' in self.place.about and name.partition('.')[0] in self.place.pair: raise ValueError(
         f'`{name}` cannot be overwritten, as rows have frames in common: add the changed steps as new rows')
     fs = [f for f in fields if name==f.path[0]] or [f for f in fields if name==f.name]
+    if not fields: raise KeyError(f'no field {name!r}: there are no rows yet')
     if not fs: raise KeyError(f'no field {name!r}; there are {[f.name for f in fields]}: if a memory is to have it, '
                               "declare it in the `schema`, as `(shape, dtype, 'later')`")
     return fs
