@@ -137,7 +137,7 @@ def row_index(
             raise IndexError(f'rows are named by an int, slice, list, mask, array or tensor, got {o!r}')
         t = torch.from_numpy(np.array(a, a.dtype.newbyteorder('='), order='C'))
     if t.dtype==torch.bool:
-        if t.shape!=(n,):
+        if t.shape not in ((n,), (n,1)): # as columns are
             raise IndexError(f'a mask needs one bool for each of the {n} rows, got shape {tuple(t.shape)}')
         return t.nonzero()[:,0]
     if t.numel()==0: return t.long()

@@ -61,7 +61,7 @@ def as_rows(
     - `fields`: The ring's, if it has rows"""
     batch = {k: as_flags(v) if k in flag_names else v for k,v in batch.items()}
     if not fields: # these rows decide what the columns hold
-        batch = {k: map_leaves(_as_int64, v) if k in _int64_fields else v for k,v in batch.items()}
+        batch = {k: map_leaves(_as_int64, v) if _counts(k) else v for k,v in batch.items()}
         _warn_of_rollouts(batch)
     if any(getattr(o, 'ndim', 0)<2 for o in batch.values()) and not any(f.shape==() for f in fields or ()):
         batch = map_leaves(as_column, batch)
@@ -73,7 +73,7 @@ def as_rows(
                          f'got {tensor_from(td).dtype} of shape {tuple(np.shape(td))}')
     return batch if fields or tensor_from(td).itemsize>2 else {**batch, 'td_error': tensor_from(td).float()}
 
-_int64_fields = ('action','step','episode_id','env_id','worker_id')
+def _counts(name): return name in ('action','act','actions','step') or name.endswith('_id')
 
 def _as_int64(o):
     try: return np.array(o, np.int64)[()] if _ints(o) else o
@@ -229,7 +229,7 @@ def as_meant(
     """An int as the column `name` usually has it: an int where ints are meant, 0 or 1 as a bool for flags; rewards float
     - `name`: Of the field
     - `v`: Its value in the first step"""
-    if name in _int64_fields: return map_leaves(_as_int64, v)
+    if _counts(name): return map_leaves(_as_int64, v)
     if name=='reward': return map_leaves(_as_python_int, v)
     return bool(v) if name in flag_names and type(v) is int and 0<=v<=1 else v
 
@@ -344,8 +344,13 @@ other_names = {
     **dict.fromkeys(('shared','path'), '`memory.ring.place`, which stays: give another memory these rows by `extend`')}
 given_once = 'seed','device','shared','path' # when a memory is made
 
+# what parts of the library ask of a memory, and nobody else
+_inner = {'belongings','check_warm','empty','forget_ahead','kind','late','later','learn_there','load_as','refuse_draw',
+          'refused','restored','runs','sampler_state','sized','store_vector','vectors','vectors_left'}
+
 class OtherNames:
     "Settings and methods by the names of other libraries: the error says what to write"
+    def __dir__(self): return [o for o in super().__dir__() if o not in _inner]
     def __getattr__(self, k):
         ours = other_names.get(k) or k in other_words and f'`memory.{other_words[k].partition("=")[0]}`'
         if not ours and hasattr(type(self), k): return object.__getattribute__(self, k) # whose own error says more
@@ -361,7 +366,7 @@ class OtherNames:
 
     def __getitems__(self, idxs): # a `DataLoader` asks for them
         raise TypeError('a `DataLoader` cannot make batches of a memory: iterate over `memory.loader(bs)`, whose '
-                        'batches are drawn by the sampler, or take each row once, by `memory.ring[idxs]`')
+                        'batches are drawn by the sampler, or over `memory.epoch(bs)`, for each row once')
 
 # %% ../../nbs/05o_memory.columns.ipynb #c5faefad
 class Columns(BD):

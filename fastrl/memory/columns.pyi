@@ -113,6 +113,9 @@ given_once: Any
 class OtherNames:
     """Settings and methods by the names of other libraries: the error says what to write"""
 
+    def __dir__(self):
+        ...
+
     def __setitem__(self, k, v):
         ...
 

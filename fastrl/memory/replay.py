@@ -318,6 +318,11 @@ def _note_td(self:ExperienceReplay, ring, td_errors, idxs, serials):
 
 # %% ../../nbs/06_memory.replay.ipynb #adcb39a4
 @patch(as_prop=True)
+def is_warm(self:ExperienceReplay)->bool:
+    "Are there enough rows to draw a batch?"
+    return len(self.ring)>=max(self.warmup_sz, 1)
+
+@patch(as_prop=True)
 def is_full(self:ExperienceReplay)->bool:
     "Does the next row overwrite the oldest?"
     return len(self.ring)==self.max_sz

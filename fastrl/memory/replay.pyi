@@ -118,6 +118,11 @@ class ExperienceReplay(OneMoment, Savable, DrawsAhead, DrawsChunks, Rollouts, Le
         ...
 
     @property
+    def is_warm(self) -> bool:
+        """Are there enough rows to draw a batch?"""
+        ...
+
+    @property
     def is_full(self) -> bool:
         """Does the next row overwrite the oldest?"""
         ...

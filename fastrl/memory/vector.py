@@ -142,8 +142,10 @@ def commit(self:VectorSteps,
         if s.new.all(): alone = v.get('alone', 0)+bool(s.left.any())
     v.update(key=s.key, episode=s.episode_id, step=s.step, begins=s.begins, due=s.due, alone=alone,
              obs=map_leaves(_own_array, next_obs))
-    if alone==3: self._warn('in three steps no environment continued from where the last one had led: `obs` should be '
-        'what the step before returned as `next_obs`, and the vector should not write over it (`copy=True`)')
+    if alone==3: self._warn('in three steps no environment continued from where the last one had led, so each step '
+        'counts as an episode, also one that only resets: `obs` should be what the step before returned as `next_obs`, '
+        'to the last bit (normalize inside the vector, or when you draw), and the vector should not write over it '
+        '(`copy=True`)')
     if s.resets: v['stale'] = v.get('stale', 0)+1 if (s.stale&~unchanged(next_obs, s.obs, len(s.stale))).any() else 0
     if v.get('stale')==3: self._warn('three episodes began with the last observation of the one before: with '
         "`autoreset='disabled'` you reset environments; if the vector does, pass the vector itself as `autoreset`")
@@ -441,8 +443,9 @@ def store_vector(self:TakesVectors,
         begin = max(self.ring.total, self.vectors.free_episode(self.ring))
         s.episode_id,self.vectors.next_episode = s.episode_id+begin-self.vectors.next_episode,begin
     rewards = rewards_for(s, self.ring.place.columns if self.ring.fields else None)
-    rows = dict(state=s.obs, action=actions, reward=rewards, next_state=s.true_next, terminated=s.terminated,
-                truncated=s.truncated, env_id=s.env_id, episode_id=s.episode_id, step=s.step)
+    before,after = self.ring.place.pair # `state` and `next_state`, unless the rows have others
+    rows = {before:s.obs, 'action':actions, 'reward':rewards, after:s.true_next, 'terminated':s.terminated,
+            'truncated':s.truncated, 'env_id':s.env_id, 'episode_id':s.episode_id, 'step':s.step}
     try: rows = with_more(rows, more) if more else rows
     except ValueError as e: raise self.refused(str(e)) from e
     for k in ('episode_id','step') if self.ring.fields else ():
