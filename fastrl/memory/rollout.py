@@ -43,12 +43,15 @@ class Epoch:
                 flags = {k: from_numpy(v).to(ring.device) for k,v in zip(names_beside(ring), marks) if k}
                 idxs = from_numpy(idxs).to(ring.device)
             self.idxs,self.serials = idxs,ring.serial(idxs.clamp(min=0).view(-1)).view(idxs.shape)
-            self.cols = {**flags, **{k: _beside_rows(ring, shown, idxs, k, v) for k,v in cols.items()}}
+            nth = torch.full((len(ring)+1,), len(shown), device=ring.device) # where `cols` have a row, by its number
+            nth[shown] = torch.arange(len(shown), device=ring.device)
+            self.cols = {**flags, **{k: _beside_rows(ring, len(shown), nth[idxs], k, v) for k,v in cols.items()}}
 
     def __len__(self): return math.ceil(len(self.idxs)/self.bs) # batches, unless rows are overwritten
 
     def __iter__(self): # of pairs, a batch and its row numbers
         order = torch.randperm(len(self.idxs), generator=self.memory.runs.own(), device='cpu').to(self.idxs.device)
+        if not len(order): return # of nothing, torch splits off nothing
         for parts in zip(*(o[order].split(self.bs) for o in (self.idxs, self.serials, *self.cols.values()))):
             read = folds_of(self.memory) if self.memory.n_step and self.T is None else None
             try: yield self.memory.ring.draw(_Chosen(self.cols, *parts), len(parts[0]), self.device, read)
@@ -76,16 +79,19 @@ def rows_shown(ring)->Tensor:
     if isinstance(ring, FrameRing) and ring.n_held<len(ring): return ring.held
     return torch.arange(len(ring), device=ring.device)
 
-def _beside_rows(ring, shown, idxs, name, v):
-    "The values of a column for the rows `idxs`, of which the rows `shown` have one each"
-    v = tensor_from(v).detach().as_subclass(Tensor).to(ring.device)
-    if len(v)!=len(shown):
-        raise ValueError(f'`{name}` should have a value for each of the {len(shown)} rows, got {tuple(v.shape)}')
-    if (name,) in ring.place.columns or name in ('serial','n_steps','discount','is_first','is_last','mask'):
-        raise ValueError(f'batches have a column `{name}` already: give yours another name')
-    by_number = v.new_zeros(len(ring)+1, *v.shape[1:] or (1,)) # the last one is for -1
-    by_number[shown] = v.view(len(v), *by_number.shape[1:])
-    return by_number[idxs]
+def _numbers_in(name, v):
+    "What is given as `name`, as a tensor, or a `ValueError`"
+    try: return tensor_from(v).detach().as_subclass(Tensor)
+    except (TypeError, ValueError, RuntimeError) as e: raise ValueError(f'`{name}` should hold numbers: {e}') from e
+
+def _beside_rows(ring, n, nth, name, v):
+    "The values of a column of `n` rows at the places `nth`, zeros at the place `n`"
+    v = _numbers_in(name, v).to(ring.device)
+    if len(v)!=n: raise ValueError(f'`{name}` should have a value for each of the {n} rows, got {tuple(v.shape)}')
+    taken = {f.path[0] for f in ring.fields}|{'serial','n_steps','discount','is_first','is_last','mask'}
+    if name in taken: raise ValueError(f'batches have a column `{name}` already: give yours another name')
+    v = v[:,None] if v.ndim==1 else v
+    return torch.cat([v, v.new_zeros(1, *v.shape[1:])])[nth]
 
 # %% ../../nbs/05t_memory.rollout.ipynb #05f0000d
 @compiled
@@ -94,26 +100,27 @@ def _add_up(nxt, slots, surprise, decay):
     for i in slots:
         k = nxt[i]
         if k<0: continue
-        for c in range(surprise.shape[1]): surprise[i,c] += decay[i,c]*surprise[k,c]
+        for c in range(surprise.shape[1]):
+            if decay[i,c]!=0: surprise[i,c] += decay[i,c]*surprise[k,c] # 0 times an infinite number is 0 here
 
 def _of_critic(columns, rows, shape, name, v):
     "What a critic expects at each of the `rows`, or a `ValueError`"
     want = (len(rows), *shape)
     if isinstance(v, str) and (v,) in columns: v = columns[v,][rows]
-    got = repr(v) if isinstance(v, str) else tuple((v := tensor_from(v).detach().as_subclass(Tensor)).shape)
+    got = repr(v) if isinstance(v, str) else tuple((v := _numbers_in(name, v)).shape)
     if got!=want and (got!=want[:1] or math.prod(shape)>1):
         raise ValueError(f'`{name}` should be {want}, one for each reward, or name a column of these; got {got}')
-    return v.reshape(len(rows), -1).to('cpu', torch.float64)
+    return v[...,None].flatten(1).to('cpu', torch.float64)
 
 def _advantages(ring, walk, value, next_value, lam, gamma):
     columns,shape,rows = ring.place.columns,reward_of(ring).shape,rows_shown(ring)
     if ('terminated',) not in columns: raise ValueError(
         '`gae` needs a column `terminated`: what comes after a time limit counts, what comes after an end does not')
-    def stored(v): return v[rows].reshape(len(rows), -1).to('cpu', torch.float64)
+    def stored(v): return v[rows][...,None].flatten(1).to('cpu', torch.float64)
     g = gamma_of(ring, gamma)
     g = stored(g) if isinstance(g, Tensor) else torch.tensor([[g]], dtype=torch.float64, device='cpu')
     after = g*_of_critic(columns, rows, shape, 'next_value', next_value)
-    after = after.where(stored(columns['terminated',])==0, 0)
+    after = after.where((stored(columns['terminated',])==0)&(g!=0), 0)
     at,(base,oldest,total,cap) = rows.cpu(),walk.bounds(ring)
     surprise,decay = torch.zeros(2, len(ring), math.prod(shape), dtype=torch.float64, device='cpu')
     surprise[at] = stored(columns['reward',])+after-_of_critic(columns, rows, shape, 'value', value)
@@ -136,14 +143,13 @@ class Rollouts:
         - `device`: Where batches should be
         - `**cols`: More columns, with a value for each row, in the order of the memory's own
         - returns: Of pairs, a batch and its row numbers: `(bs,)`, or `(bs,T)` and -1 where there is none"""
-        odd = {k: v for k,v in cols.items() if np.ndim(v)==0}
-        if odd: refuse_words('epoch', odd, self.epoch, **_epoch_words)
-        if not len(self.ring): self.check_warm()
-        try:
-            if device is not None: device = usable_device(device)
-            if T is not None: T = whole_number('T', T)
-            return Epoch(self, whole_number('bs', self.bs if bs is None else bs), T, device, cols)
-        except ValueError as e: raise self.refused(str(e)) from e
+        def made():
+            odd = {k: v for k,v in cols.items() if np.ndim(v)==0}
+            if odd: refuse_words('epoch', odd, self.epoch, **_epoch_words)
+            there = None if device is None else usable_device(device)
+            steps = None if T is None else whole_number('T', T)
+            return Epoch(self, whole_number('bs', self.bs if bs is None else bs), steps, there, cols)
+        return self._now(made)
 
     def gae(self,
         value, # What a critic expects at each row's `state`, `(n,1)` or `(n,)`; or the column that has it
@@ -157,12 +163,21 @@ class Rollouts:
         - `gamma`: What a reward one step later is worth; `self.gamma` by default
         - `lam`: 0: one reward and what the critic expects then; 1: all rewards of the episode
         - returns: `(n,1)`, in the order of the memory's columns; with `value` added, targets for the critic"""
-        if not len(self.ring): self.check_warm()
-        try:
+        g = self.gamma if gamma is None else gamma
+        def summed():
             number_within('lam', lam, 0, 1)
-            if not isinstance(gamma := self.gamma if gamma is None else gamma, str): number_within('gamma', gamma, 0, 1)
-            with locked(ring := self.ring): return _advantages(ring, self.walk, value, next_value, lam, gamma)
-        except ValueError as e: raise self.refused(str(e)) from e
+            if not isinstance(g, str): number_within('gamma', g, 0, 1)
+            with locked(ring := self.ring): return _advantages(ring, self.walk, value, next_value, lam, g)
+        return self._now(summed)
+
+    def _now(self, f):
+        "What `f` makes of the rows, of the new ones if another process cleared the memory meanwhile"
+        if not len(self.ring): self.check_warm()
+        base = self.ring.serials.base
+        try: return f()
+        except (ValueError, IndexError) as e:
+            if len(self.ring) and self.ring.serials.base==base: raise self.refused(str(e)) from e
+        return self._now(f)
 
 _epoch_words = {**dict.fromkeys(('batch_size','minibatch_size','mini_batch_size'), 'bs'),
                 **dict.fromkeys(('sequence_length','seq_len','length'), 'T')}

@@ -61,7 +61,8 @@ def rows_that_learn(
     - `batch`: With its column `serial`
     - returns: as from `rows_of_batch`, and -1 for each step where the column `learn` of sequences is false"""
     idxs,serials = rows_of_batch(ring, batch)
-    if 'learn' in batch and (learn := tensor_from(batch['learn'])).shape==idxs.shape: idxs = idxs.where(learn, -1)
+    learn = tensor_from(batch['learn']).bool() if 'learn' in batch else None
+    if learn is not None and learn.shape==idxs.shape: idxs = idxs.where(learn, -1)
     return idxs,serials
 
 # %% ../../nbs/02bb_memory.td_errors.ipynb #7de7001b
