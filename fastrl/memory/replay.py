@@ -218,12 +218,14 @@ def _refuse_fold(sampler):
                                     'give no `n_step`')
 
 @patch
-def check_warm(self:ExperienceReplay):
-    "Raise a `MemoryNotWarm` while too few rows are stored to draw a batch"
-    n,need = len(self.ring) or len(self._ring_now()),self.warmup_sz if self.warmup_sz>0 else 1
-    if n<need:
-        raise MemoryNotWarm(f'{n} rows are stored, and {need} are needed before the first batch: '
-                            'add more, or lower `warmup_sz`')
+def check_warm(self:ExperienceReplay,
+    need:int=None, # So many; `self.warmup_sz` by default, at least 1
+):
+    """Raise a `MemoryNotWarm` while too few rows are stored to draw a batch
+    - `need`: So many; `self.warmup_sz` by default, at least 1"""
+    n,least = len(self.ring) or len(self._ring_now()),self.warmup_sz if self.warmup_sz>0 else 1
+    if n<(need or least): raise MemoryNotWarm('no rows are stored yet: add some' if need==1 else
+        f'{n} rows are stored, and {least} are needed before the first batch: add more, or lower `warmup_sz`')
     if not self.sized and n==self.max_sz:
         self.sized,then = True,'later ones are dropped' if self.freeze_memory else 'the oldest are overwritten'
         warn_user(f'the memory is full with {n} rows, since no `max_sz` was given, and {then} from now on: give one')

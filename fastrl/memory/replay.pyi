@@ -96,8 +96,9 @@ class ExperienceReplay(OneMoment, Savable, DrawsAhead, DrawsChunks, Rollouts, Le
     - returns: the batch and the numbers of its rows, or `n_batches` such pairs"""
         ...
 
-    def check_warm(self):
-        """Raise a `MemoryNotWarm` while too few rows are stored to draw a batch"""
+    def check_warm(self, need: int | None=None):
+        """Raise a `MemoryNotWarm` while too few rows are stored to draw a batch
+    - `need`: So many; `self.warmup_sz` by default, at least 1"""
         ...
 
     @property

@@ -6,7 +6,7 @@ Docs: https://fastrl.github.io/fastrl/memory.rollout.html.md"""
 from typing import Any, overload
 from torch import Tensor
 from ..core import *
-__all__ = ['Epoch', 'rows_shown', 'Rollouts']
+__all__ = ['Epoch', 'Rollouts']
 
 class Epoch:
     """Batches of the rows that a memory has now, each row in one of them"""
@@ -14,15 +14,17 @@ class Epoch:
     bs: int
     T: int | None
     device: Any
+    shuffle: bool
     idxs: Any
     serials: Any
     cols: Any
 
-    def __init__(self, memory, bs: int, T: int | None=None, device: Any=None, cols: Any={}):
+    def __init__(self, memory, bs: int, T: int | None=None, device: Any=None, shuffle: bool=True, cols: Any={}):
         """- `memory`: The `ExperienceReplay` whose rows are given
         - `bs`: Rows in a batch, or sequences
         - `T`: Steps in a sequence; without it single rows
         - `device`: Where batches should be
+        - `shuffle`: In another order each time?
         - `cols`: More columns, with a value for each row"""
         ...
 
@@ -48,27 +50,24 @@ class _Chosen:
 class _AllGone(Exception):
     """Each row of a batch was overwritten"""
 
-def rows_shown(ring) -> Tensor:
-    """The numbers of the rows, in the order in which the memory shows its columns"""
-    ...
-
 class Rollouts:
     """A memory that gives each row once, and says what actions were worth"""
 
-    def epoch(self, bs: int | None=None, T: int | None=None, device: Any=None, **cols) -> Epoch:
-        """Each row once, in another order each time you go through it
-        - `bs`: Rows in a batch, or sequences; `self.bs` by default
-        - `T`: Steps in a sequence; without it single rows
-        - `device`: Where batches should be
-        - `**cols`: More columns, with a value for each row, in the order of the memory's own
-        - returns: Of pairs, a batch and its row numbers: `(bs,)`, or `(bs,T)` and -1 where there is none"""
+    def epoch(self, bs: int | None=None, T: int | None=None, device: Any=None, shuffle: bool=True, **cols) -> Epoch:
+        """Each row once, each time that you go through it
+    - `bs`: At most so many rows in a batch, or sequences; `self.bs` by default
+    - `T`: Steps in a sequence; without it single rows
+    - `device`: Where batches should be
+    - `shuffle`: In another order each time?
+    - `**cols`: More columns, with a value for each row, in the order of the memory's own
+    - returns: Of pairs, a batch and its row numbers: `(bs,)`, or `(bs,T)` and -1 where there is none"""
         ...
 
     def gae(self, value, next_value, gamma: Any=None, lam: float=0.95) -> Tensor:
         """How much better each action did than expected: generalized advantage estimation
-        - `value`: What a critic expects at each row's `state`, `(n,1)` or `(n,)`; or the column that has it
-        - `next_value`: And at its `next_state`
-        - `gamma`: What a reward one step later is worth; `self.gamma` by default
-        - `lam`: 0: one reward and what the critic expects then; 1: all rewards of the episode
-        - returns: `(n,1)`, in the order of the memory's columns; with `value` added, targets for the critic"""
+    - `value`: What a critic expects at each row's `state`, `(n,1)` or `(n,)`; or the column that has it
+    - `next_value`: And at its `next_state`; or a function that says so of a batch of rows: `value` has it of most of them
+    - `gamma`: What a reward one step later is worth; `self.gamma` by default
+    - `lam`: 0: one reward and what the critic expects then; 1: all rewards of the episode
+    - returns: `(n,1)`, in the order of the memory's columns; with `value` added, targets for the critic"""
         ...

@@ -388,7 +388,6 @@ def _starts(self:Walk, ring, bs, T, pad, gen):
         raise ValueError(f'no episode has {T} rows in a row among the {n} that are stored: lower `T`, or `pad=True`')
     return np.concatenate([found, every[some(len(every), bs-len(found))]])
 
-# %% ../../nbs/02a_memory.walk.ipynb #8b4b5eb0
 @patch
 def draw_runs(self:Walk,
     ring:Ring, # Whose rows they are
@@ -445,6 +444,17 @@ def _draw_whole(self:Walk, ring, bs, gen):
     return begin[k],int(length[k].max())
 
 # %% ../../nbs/02a_memory.walk.ipynb #02a0f1e2
+@compiled
+def _every(nxt, begin, T, most):
+    "Each `T`th row of the episodes that begin at `begin`"
+    found,n = np.empty(most, np.int64),0
+    for i in begin:
+        k = 0
+        while i>=0:
+            if k%T==0: found[n],n = i,n+1
+            i,k = nxt[i],k+1
+    return found[:n]
+
 @patch
 def pieces(self:Walk,
     ring:Ring, # Whose rows they are
@@ -456,14 +466,9 @@ def pieces(self:Walk,
     - returns: row numbers `(n,T)`, -1 behind the end; and which begin an episode, end one, exist, `(n,T)` each"""
     base,oldest,total,cap = self.bounds(ring)
     whole = (np.arange(oldest, total)-base)%cap
-    begin,found = whole[self.prv[whole]<oldest],[]
-    while len(begin) or not found:
-        idxs,_,flags = _run_rows(self.nxt, self.prv, begin, T, True)
-        found.append((idxs, flags[:3]))
-        begin = self.nxt[idxs[idxs[:,-1]>=0,-1]]
-        begin = begin[begin>=0]
-    idxs,flags = zip(*found)
-    return np.concatenate(idxs),np.concatenate(flags, 1)
+    begin = _every(self.nxt, whole[self.prv[whole]<oldest], T, len(whole))
+    idxs,_,flags = _run_rows(self.nxt, self.prv, begin, T, True)
+    return idxs,flags[:3]
 
 # %% ../../nbs/02a_memory.walk.ipynb #3f15c34f
 def warn_of_short(
