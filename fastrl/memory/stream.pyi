@@ -1,6 +1,6 @@
 """Consecutive chunks of episodes, with the state carried from one batch to the next
 
-A robot's episode never ends, and no batch is long enough for it. A `Stream` gives it chunk by chunk: row `b` of each batch continues where row `b` of the batch before ended, so that a recurrent network keeps its state from one to the next. Where that is not possible, because the episode ended, its rows were overwritten, or the next one is not there yet, the row begins elsewhere, and `continues` says so. A learner that is faster than its robot therefore loses the state often: a [`RateLimiter`](05q_memory.limit.ipynb) makes it wait.
+A robot's episode never ends, and no batch is long enough for it. A `Stream` gives it chunk by chunk: row `b` of each batch continues where row `b` of the batch before ended, so that a recurrent network keeps its state from one to the next. Where that is not possible, because the episode ended, its rows were overwritten, or the next one is not there yet, the row begins elsewhere, and `continues` says so. A learner that is faster than its robot therefore loses the state often: a [`RateLimiter`](05qa_memory.limit.ipynb) makes it wait.
 
 Docs: https://fastrl.github.io/fastrl/memory.stream.html.md"""
 from typing import Any, overload
