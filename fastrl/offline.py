@@ -21,19 +21,22 @@ from .memory.row import dtype_of
 
 # %% ../nbs/28_offline.ipynb #5a984a87
 def from_minari(
-    dataset, # A `MinariDataset`, or the id of one on this machine
+    dataset, # A `MinariDataset`, or the id of one on this machine; or a list of episodes as Minari has them
     dtype=None, # What floats become, for example `torch.float32` or 'float32'; without it they stay as they are
     **kwargs # For `ExperienceReplay`: `bs`, `sampler`, `n_step`, `path`, …
 )->ExperienceReplay:
     """A memory with every step of a Minari dataset, read one episode at a time
-    - `dataset`: A `MinariDataset`, or the id of one on this machine
+    - `dataset`: A `MinariDataset`, or the id of one on this machine; or a list of episodes as Minari has them
     - `dtype`: What floats become, for example `torch.float32` or 'float32'; without it they stay as they are
     - `**kwargs`: For `ExperienceReplay`: `bs`, `sampler`, `n_step`, `path`, …"""
     if isinstance(dataset, str): dataset = _opened(dataset)
-    if not hasattr(dataset, 'iterate_episodes'):
-        raise ValueError(f'`dataset` should be a `MinariDataset` or the id of one, got {dataset!r:.80}')
-    parts = (_transitions(e) for e in dataset.iterate_episodes() if len(e))
-    return _memory_of(parts, dataset.total_steps, dtype, kwargs)
+    if isinstance(dataset, (list, tuple)):
+        episodes = [_Episode(i, o) for i,o in enumerate(dataset)]
+        n = sum(map(len, episodes))
+    elif hasattr(dataset, 'iterate_episodes'): episodes,n = dataset.iterate_episodes(),dataset.total_steps
+    else: raise ValueError('`dataset` should be a `MinariDataset`, the id of one, or a list of episodes, '
+                           f'got {dataset!r:.80}')
+    return _memory_of((_transitions(e) for e in episodes if len(e)), n, dtype, kwargs)
 
 # %% ../nbs/28_offline.ipynb #cb39ba28
 
@@ -49,6 +52,20 @@ def _opened(name):
         raise ValueError(f'{name!r} should name `observation_space` and `action_space` in its metadata.json, or an '
                          '`env_spec` that has them, and lacks one: add it there') from e
 
+class _Episode:
+    "An episode of your own, a dict or an `EpisodeBuffer`, as a dataset would give it"
+    def __init__(self, i, of):
+        names = ('observations','actions','rewards','terminations','truncations')
+        has = of if isinstance(of, Mapping) else {k: v for k in names if (v := getattr(of, k, None)) is not None}
+        if lacks := [k for k in names if k not in has]:
+            raise ValueError(f'episode {i} should have {list(names)}, and lacks {lacks}; got {of!r:.80}')
+        self.id = i
+        for k in names: setattr(self, k, map_leaves(np.asarray, has[k]))
+        if not self.rewards.ndim:
+            raise ValueError(f'episode {i} should have a reward for each step, got {self.rewards}')
+        if self.rewards.dtype.kind!='f': self.rewards = self.rewards.astype(float)
+    def __len__(self): return len(self.rewards)
+
 def _ending(data, name):
     o = np.asarray(data[name])
     bad = o.shape if o.size!=len(o) else next(map(str, o[(o!=0)&(o!=1)]), None)
@@ -62,7 +79,7 @@ def _transitions(e):
         for p,v in leaves(getattr(e, k), (k,)):
             if len(v)!=want:
                 raise ValueError(f'episode {e.id} has {n} rewards, so `{path_name(p)}` should have {want} entries, '
-                                 f'got {len(v)}: leave the episode out with `dataset.filter_episodes`')
+                                 f'got {len(v)}: leave the episode out, of a dataset with `filter_episodes`')
     over,late = (_ending({o: getattr(e, o)}, o) for o in ('terminations','truncations'))
     late[-1] |= not over[-1] # it just stops
     return dict(state=map_leaves(lambda o: o[:-1], e.observations), action=e.actions, reward=e.rewards,

@@ -10,10 +10,21 @@ __all__ = ['from_minari', 'to_minari', 'from_d4rl']
 
 def from_minari(dataset, dtype: Any=None, **kwargs) -> ExperienceReplay:
     """A memory with every step of a Minari dataset, read one episode at a time
-    - `dataset`: A `MinariDataset`, or the id of one on this machine
+    - `dataset`: A `MinariDataset`, or the id of one on this machine; or a list of episodes as Minari has them
     - `dtype`: What floats become, for example `torch.float32` or 'float32'; without it they stay as they are
     - `**kwargs`: For `ExperienceReplay`: `bs`, `sampler`, `n_step`, `path`, …"""
     ...
+
+class _Episode:
+    """An episode of your own, a dict or an `EpisodeBuffer`, as a dataset would give it"""
+    id: Any
+    rewards: Any
+
+    def __init__(self, i, of):
+        ...
+
+    def __len__(self):
+        ...
 
 def to_minari(memory: ExperienceReplay, dataset_id: str, env: Any=None, observation_space: Any=None, action_space: Any=None, **kwargs):
     """Write the rows of `memory` as a new Minari dataset, one episode at a time

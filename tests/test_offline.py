@@ -256,7 +256,7 @@ def test_refused(tmp_path):
     assert not (tmp_path/'rows').exists()
     text = spaces.Dict(dict(said=spaces.Text(5, min_length=5)))
     fails('state.said', from_minari, written(episodes(text, ac, 0), text, ac, name='mine/text-v0'), kind=ExperienceReplayException)
-    fails('the id of one, got 3', from_minari, 3)
+    fails('or a list of episodes, got 3', from_minari, 3)
     fails('the dataset is empty', from_minari, written(eps, ob, ac, name='mine/some-v0').filter_episodes(lambda e: False))
     fails('not found locally', from_minari, 'mine/none-v0', kind=FileNotFoundError)
     # a dataset that does not name its spaces
