@@ -60,9 +60,10 @@ class _Episode:
         if lacks := [k for k in names if k not in has]:
             raise ValueError(f'episode {i} should have {list(names)}, and lacks {lacks}; got {of!r:.80}')
         self.id = i
-        for k in names: setattr(self, k, map_leaves(np.asarray, has[k]))
-        if not self.rewards.ndim:
-            raise ValueError(f'episode {i} should have a reward for each step, got {self.rewards}')
+        for k in names:
+            setattr(self, k, map_leaves(np.asarray, has[k]))
+            if not all(o.ndim for _,o in leaves(getattr(self, k))):
+                raise ValueError(f'episode {i} should have an array `{k}`, with an entry per step, got {has[k]!r:.80}')
         if self.rewards.dtype.kind!='f': self.rewards = self.rewards.astype(float)
     def __len__(self): return len(self.rewards)
 

@@ -3,6 +3,7 @@ import copy, gc, itertools, os, pickle, random, re, threading, weakref
 from array import array
 from collections import deque
 from contextlib import suppress
+from functools import partial
 import numpy as np, pandas as pd, pytest, torch
 from fastcore.test import expect_fail
 from fastrl.core import BD, leaves, test_same as same
@@ -624,7 +625,8 @@ def test_no_row_numbers(numbered, idxs):
     "What names no rows updates none"
     with refused(): numbered[0].update_td(torch.ones(1,1), idxs)
 
-@pytest.mark.parametrize('sampler,settings', ((Uniform,{}), (Uniform,dict(shared=True)), (Uniform,dict(frame_stack=2)), (Prioritized,{})))
+@pytest.mark.parametrize('sampler,settings', ((Uniform,{}), (Uniform,dict(shared=True)), (Uniform,dict(frame_stack=2)),
+                                              (partial(Prioritized, beta_steps=9),{})))
 @pytest.mark.parametrize('n_batches', (None,3))
 @pytest.mark.parametrize('before', (0,2))
 def test_failed_draws(sampler, settings, n_batches, before):
@@ -634,13 +636,16 @@ def test_failed_draws(sampler, settings, n_batches, before):
         for i in range(40):
             er.add(state=np.full(2, i), next_state=np.full(2, i+1), reward=1., terminated=i%5==4, truncated=False)
         for _ in range(before): er.sample()
+        if sampler is not Uniform and before: er.update_td(torch.arange(40.)[:,None], torch.arange(40))
         return er
     a,b = memory(),memory()
     for f in (RuntimeError, KeyboardInterrupt):
         def read(*_): raise f
         for _ in range(3):
             with pytest.raises(f): a.ring.draw(a.sampler, 4, None, read, n_batches)
-    for _ in range(3): same([idxs for _,idxs in a.sample(n_batches=2)], [idxs for _,idxs in b.sample(n_batches=2)])
+    for _ in range(3):
+        for (x,idxs),(y,same_idxs) in zip(a.sample(n_batches=2), b.sample(n_batches=2)):
+            same((idxs, x.get('weight', 0)), (same_idxs, y.get('weight', 0)))
 
 def test_complex_update(numbered):
     "TD errors are real"

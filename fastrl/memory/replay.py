@@ -322,12 +322,12 @@ def _note_td(self:ExperienceReplay, ring, td_errors, idxs, serials):
 @patch(as_prop=True)
 def is_warm(self:ExperienceReplay)->bool:
     "Are there enough rows to draw a batch?"
-    return len(self.ring)>=max(self.warmup_sz, 1)
+    return len(self._ring_now())>=max(self.warmup_sz, 1)
 
 @patch(as_prop=True)
 def is_full(self:ExperienceReplay)->bool:
     "Does the next row overwrite the oldest?"
-    return len(self.ring)==self.max_sz
+    return len(self._ring_now())==self.max_sz
 
 @patch
 def clear(self:ExperienceReplay)->ExperienceReplay:

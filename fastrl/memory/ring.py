@@ -292,9 +292,9 @@ def draw(self:Ring,
     with self if (others := place.others) else self._rows_lock:
         if not place.fields: raise ValueError('there are no rows to draw from yet: add some first')
         place.check_process()
-        at = getattr(sampler, 'drawn', None)
+        at = getattr(sampler, 'drawn', 0),getattr(sampler, 'draws', 0)
         try: idxs,rows,cols = (self._draw_beside if others else self._draw_rows)(sampler, bs, read, n_batches or 1)
-        except BaseException: getattr(sampler, 'give_back', noop)(at); raise
+        except BaseException: getattr(sampler, 'give_back', noop)(*at); raise
     if n_batches is not None: return Batches(place.fields, rows, idxs, cols, n_batches, device)
     if device is not None: cols = place.fields.moved(cols, device)
     return place.fields.batch(rows, idxs.shape, device, cols),idxs

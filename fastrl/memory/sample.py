@@ -28,7 +28,7 @@ from .walk import Walk
 # %% ../../nbs/03_memory.sample.ipynb #cd585a04
 class Uniform:
     "Draw rows with equal chances, with replacement"
-    key,drawn = None,0 # the stream of its random numbers, and how many were drawn from it
+    key,drawn,draws = None,0,0 # the stream of its random numbers, how many were drawn from it, and batches of them
     of = of_key = None # `of` gives the ring about whose rows it knows something
     def __init__(self,
         seed:int=None, # Makes the draws reproducible; without it they differ each time
@@ -46,7 +46,7 @@ class Uniform:
         keep_numbers(self.gen)
         self.seeded,self.key,self.drawn = True,None,0
 
-    def give_back(self, drawn): self.drawn = min(self.drawn, drawn) # a draw failed: the next one gets its numbers
+    def give_back(self, *at): self.drawn,self.draws = map(min, at, (self.drawn, self.draws)) # a draw failed: undo it
     def __repr__(self): return f'{type(self).__name__}({", ".join(f"{k}={v!r}" for k,v in self.settings.items())})'
 
 # %% ../../nbs/03_memory.sample.ipynb #6a6c0f87

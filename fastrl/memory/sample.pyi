@@ -16,6 +16,7 @@ class Uniform:
     """Draw rows with equal chances, with replacement"""
     key: Any
     drawn: Any
+    draws: Any
     of: Any
     of_key: Any
     gen: Any
@@ -30,7 +31,7 @@ class Uniform:
         """Restart the stream of random numbers"""
         ...
 
-    def give_back(self, drawn):
+    def give_back(self, *at):
         ...
 
     def __repr__(self):
