@@ -28,7 +28,7 @@ from .walk import Walk
 # %% ../../nbs/03_memory.sample.ipynb #cd585a04
 class Uniform:
     "Draw rows with equal chances, with replacement"
-    key,drawn,draws = None,0,0 # the stream of its random numbers, how many were drawn from it, and batches of them
+    key,drawn,draws = None,0,0 # the stream of random numbers, how many were drawn, and batches, where `beta` needs them
     of = of_key = None # `of` gives the ring about whose rows it knows something
     def __init__(self,
         seed:int=None, # Makes the draws reproducible; without it they differ each time
