@@ -54,11 +54,10 @@ class Epoch:
 
     def __iter__(self): # of pairs, a batch and its row numbers
         if not (n := len(self.idxs)): return
-        cols = self.idxs,self.serials,*self.cols.values()
-        if self.shuffle:
-            order = torch.randperm(n, generator=self.memory.runs.own(), device='cpu').to(self.idxs.device)
-            cols = [o[order] for o in cols]
-        for parts in zip(*(o.tensor_split(len(self)) for o in cols)): # not one lonely row at the end
+        order = torch.arange(n, device='cpu') # also without `shuffle`, whoever writes into a batch writes into a copy
+        if self.shuffle: order = torch.randperm(n, generator=self.memory.runs.own(), device='cpu')
+        cols = [o[order.to(self.idxs.device)] for o in (self.idxs, self.serials, *self.cols.values())]
+        for parts in zip(*(o.tensor_split(len(self)) for o in cols)):
             read = folds_of(self.memory) if self.memory.n_step and self.T is None else None
             try: yield self.memory.ring.draw(_Chosen(self.cols, *parts), len(parts[0]), self.device, read)
             except _AllGone: pass
