@@ -82,8 +82,7 @@ def _chains(self:Walk, ids):
         keys,where = np.unique(ids, axis=0 if ids.shape[1]>1 else None, return_inverse=True)
         keys,where = [*map(tuple, keys.reshape(-1, ids.shape[1]).tolist())],where.reshape(-1)
     chain = np.array([self.ids.setdefault(o, len(self.ids)) for o in keys], np.int64)[where]
-    new = len(self.ids)-len(self.last)
-    if new: # an environment that is new here may have had rows that came and went
+    if new := len(self.ids)-len(self.last): # an environment that is new here may have had rows that came and went
         # a round of the ring after rows were missed, an episode that only its number names must be new
         unknown = self.missed and (self.named or self.seen<self.missed_at+len(self.nxt))
         self.last = np.concatenate([self.last, np.full(new, _gap_before if unknown else _none_before)])
@@ -378,8 +377,7 @@ def _starts(self:Walk, ring, bs, T, pad, gen):
     where,n = self.bounds(ring),len(ring)
     def pick(rows, most): return _pick(self.nxt, self.prv, rows, most, T, pad, *where)
     def some(n, k): return torch.randint(n, (k,), generator=gen, device='cpu').numpy()
-    tries = 4*bs+16
-    found = pick(some(max(n, 1), tries), bs) # 0 rows after a reset by another process
+    found = pick(some(max(n, 1), tries := 4*bs+16), bs) # 0 rows after a reset by another process
     while len(found)<bs and (tries := 4*tries)<=n: # many more tries are quicker than a look at all rows
         found = np.append(found, pick(some(n, tries), bs-len(found)))
     if len(found)==bs: return found
@@ -520,14 +518,14 @@ class Runs:
         T:int=None, # Steps in each; without it whole episodes
         pad:bool=False, # Also shorter pieces of episodes, filled up with zeros?
         burn_in:int=0, # Steps before each, as many of them as are stored
-        by=None, # Has `draw_starts(ring, bs, walk, T, pad)`; without it all runs are equally likely
+        by=None, # Has `draw_starts(ring, bs, walk, T, pad)`, as `Prioritized`; without it all are equally likely
         left:bool=False, # Begin each with its first step, and not with what the burn-in lacks?
     ):
         """- `gen`: Source of randomness
         - `T`: Steps in each; without it whole episodes
         - `pad`: Also shorter pieces of episodes, filled up with zeros?
         - `burn_in`: Steps before each, as many of them as are stored
-        - `by`: Has `draw_starts(ring, bs, walk, T, pad)`; without it all runs are equally likely
+        - `by`: Has `draw_starts(ring, bs, walk, T, pad)`, as `Prioritized`; without it all are equally likely
         - `left`: Begin each with its first step, and not with what the burn-in lacks?"""
         self.walk,self.gen,self.T,self.pad,self.burn_in,self.by,self.left = walk,gen,T,pad,burn_in,by,left
 
@@ -537,14 +535,16 @@ class Runs:
         if not T:
             begin,T = walk._draw_whole(ring, bs, self.gen)
             if self.by is not None: more = dict(weight=torch.ones(bs, 1, device=ring.device)) # all are equally likely
-        elif self.by is not None: begin,more = self.by.draw_starts(ring, bs, walk, T, self.pad)
+        elif self.by is not None:
+            walk.follow(ring)
+            begin,more = self.by.draw_starts(ring, bs, walk, T, self.pad)
+            if isinstance(begin, Tensor): begin = begin.cpu().numpy()
         else: begin = walk._starts(ring, bs, T, self.pad, self.gen)
         if self.T and not self.pad: walk._tell_of_short(ring, T)
-        base,oldest = walk.bounds(ring)[:2] if self.burn_in else (0,0)
+        base,oldest = walk.bounds(ring)[:2] # once more: `by` may name a row that another process just wrote
         idxs,_,flags = _run_rows(walk.nxt, walk.prv, begin, T, True, self.burn_in, base, oldest, self.left)
         cols = {**more, **{k: from_numpy(v) for k,v in zip(names, flags) if k}}
-        idxs,device = from_numpy(idxs),ring.device
-        return sent(idxs, device),{k: sent(v, device) for k,v in cols.items()}
+        return sent(from_numpy(idxs), ring.device),{k: sent(v, ring.device) for k,v in cols.items()}
 
 # %% ../../nbs/02a_memory.walk.ipynb #e2372118
 @patch

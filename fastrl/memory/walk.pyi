@@ -145,7 +145,7 @@ class Runs:
         - `T`: Steps in each; without it whole episodes
         - `pad`: Also shorter pieces of episodes, filled up with zeros?
         - `burn_in`: Steps before each, as many of them as are stored
-        - `by`: Has `draw_starts(ring, bs, walk, T, pad)`; without it all runs are equally likely
+        - `by`: Has `draw_starts(ring, bs, walk, T, pad)`, as `Prioritized`; without it all are equally likely
         - `left`: Begin each with its first step, and not with what the burn-in lacks?"""
         ...
 
