@@ -43,8 +43,8 @@ _none_after,_end_after = -1,-2
 
 @compiled
 def _link(nxt, prv, last, episodes, steps, first, base, chain, over, episode, step, least, anew, cuts, gaps, lone):
-    "Link rows from serial number `first` on; by chain the `last` row, its episode and its step. Is a step too large?"
-    cap,k,g = len(nxt),0,0
+    "Link rows from serial number `first` on; by chain `last`, its episode, its step. Is a step too large, a row odd?"
+    cap,k,g,odd = len(nxt),0,0,False
     for j in range(len(chain)):
         s,c = first+j,chain[j]
         while k<len(cuts) and cuts[k]<=s:
@@ -54,7 +54,7 @@ def _link(nxt, prv, last, episodes, steps, first, base, chain, over, episode, st
             if gaps[g]==s: last[:] = _gap_before
             g += 1
         if lone>0 and s<=lone: last[:] = _gap_before
-        before = last[c]
+        before = was = last[c]
         if before>=0 and len(episode) and episode[j]!=episodes[c]:
             before = _none_before # the last episode was abandoned
         elif before>=0 and len(step) and step[j]!=steps[c]+1:
@@ -63,13 +63,14 @@ def _link(nxt, prv, last, episodes, steps, first, base, chain, over, episode, st
             if before==end_before and step[j]<=least: anew[0] = True
             counts_on = before==end_before and not anew[0] and step[j]==steps[c]+1
             before = _none_before if step[j]<=least or counts_on else _gap_before
+        odd |= was>=end_before and before<0 # its chain has another row, and it does not continue from that
         nxt[(s-base)%cap],prv[(s-base)%cap] = \
             _end_after if over[j] else _none_after,end_before if before==_none_before else before
         if before>=0 and before>s-cap: nxt[(before-base)%cap] = (s-base)%cap # else it is overwritten by now
         last[c] = end_before if over[j] else s
         if len(episode): episodes[c] = episode[j]
         if len(step): steps[c] = step[j]
-    return len(step)>0 and step.max()>=2.**53 # from there on, floats do not count by one
+    return len(step)>0 and step.max()>=2.**53,odd # from there on, floats do not count by one
 
 # %% ../../nbs/02a_memory.walk.ipynb #66c5b3f2
 @patch
@@ -131,10 +132,10 @@ def follow(self:Walk,
     self.named = _names_env(ring)
     if len(step): self.least = min(self.least, max(0., step.min()))
     chain = self._chains(ids)
-    huge = _link(self.nxt, self.prv, self.last, self.episodes, self.steps, first, base, chain, over, episode, step,
-                 self.least, self.anew, np.array(seams.cuts, np.int64), np.array(seams.gaps, np.int64), seams.lone)
+    huge,odd = _link(self.nxt, self.prv, self.last, self.episodes, self.steps, first, base, chain, over, episode, step,
+                     self.least, self.anew, np.array(seams.cuts, np.int64), np.array(seams.gaps, np.int64), seams.lone)
     if huge: self._start_over('a `step` is 2^53 or more, where floats skip numbers: count the steps of each episode')
-    if not self.named and len(chain): self._check_single(ring, seams, first, total)
+    if not self.named and len(chain): self._check_single(ring, seams, first, total, odd or not len(step))
     if len(self.ids)>2*cap+1000: self._forget(total-cap)
     self.base,self.seen,self.missed = base,total,self.missed or bool(seams.gaps) and seams.gaps[-1]>=first
 
@@ -213,10 +214,10 @@ def _comparable(cols):
 
 # %% ../../nbs/02a_memory.walk.ipynb #dd3a4202
 @patch
-def _check_single(self:Walk, ring, seams, first, total):
+def _check_single(self:Walk, ring, seams, first, total, odd):
     "Raise if the rows from `first` on seem to be of several environments"
     if not (pairs := _comparable(ring.place.columns)):
-        if seams.several>max(seams.oldest, first, seams.lone): self._start_over(
+        if odd and seams.several>max(seams.oldest, first, seams.lone): self._start_over(
             f'{min(seams.several-seams.oldest, len(ring))} rows came several in one call, and have no `state` and '
             f'`next_state` that would tell whether one environment took these steps or several: {_give_env_id}')
         return
@@ -556,8 +557,7 @@ def state_dict(self:Walk,
     if not self.seen: return None
     try: self.follow(ring)
     except ValueError: return None # a draw says what is wrong with these rows; they can be saved
-    prv = self.prv[:len(ring)]
-    before = np.flatnonzero((prv!=end_before)&(prv<ring.seams.oldest)) # episodes that had begun
+    before = np.flatnonzero(((prv := self.prv[:len(ring)])!=end_before)&(prv<ring.seams.oldest)) # they had begun
     ids = np.array([*self.ids], np.int64).reshape(len(self.ids), -1 if self.ids else 1)
     return dict(ids=ids, last=self.last, episodes=self.episodes, steps=self.steps, before=before,
                 missed=self.missed, missed_at=self.missed_at, least=self.least, anew=self.anew)
