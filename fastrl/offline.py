@@ -52,18 +52,26 @@ def _opened(name):
         raise ValueError(f'{name!r} should name `observation_space` and `action_space` in its metadata.json, or an '
                          '`env_spec` that has them, and lacks one: add it there') from e
 
+# %% ../nbs/28_offline.ipynb #cb39ba29
+_not_in_rows = 'id','seed','options','infos' # what else an `EpisodeBuffer` has
+_one_length = ('. `from_d4rl` takes arrays of one length, those of all episodes one behind the other, with '
+               '`terminals`, and `timeouts` or `next_observations`')
+_left_out = ': leave the episode out, of a dataset with `filter_episodes`'
+
 class _Episode:
     "An episode of your own, a dict or an `EpisodeBuffer`, as a dataset would give it"
     def __init__(self, i, of):
         names = ('observations','actions','rewards','terminations','truncations')
         has = of if isinstance(of, Mapping) else {k: v for k in names if (v := getattr(of, k, None)) is not None}
         if lacks := [k for k in names if k not in has]:
-            raise ValueError(f'episode {i} should have {list(names)}, and lacks {lacks}; got {of!r:.80}')
-        self.id = i
-        for k in names:
-            setattr(self, k, map_leaves(np.asarray, has[k]))
-            if not all(o.ndim for _,o in leaves(getattr(self, k))):
+            raise ValueError(f'episode {i} should have {list(names)}, and lacks {lacks}; got {of!r:.80}'
+                             +(_one_length if {'terminals','next_observations'}&has.keys() else ''))
+        cols = {k: map_leaves(np.asarray, v) for k,v in has.items() if k not in _not_in_rows}
+        for k,v in cols.items():
+            if not all(o.ndim for _,o in leaves(v)):
                 raise ValueError(f'episode {i} should have an array `{k}`, with an entry per step, got {has[k]!r:.80}')
+        for k in names: setattr(self, k, cols.pop(k))
+        self.id,self.more = i,cols
         if self.rewards.dtype.kind!='f': self.rewards = self.rewards.astype(float)
     def __len__(self): return len(self.rewards)
 
@@ -75,17 +83,21 @@ def _ending(data, name):
 
 def _transitions(e):
     "The rows of an episode"
-    n = len(e)
-    for k,want in dict(observations=n+1, actions=n, terminations=n, truncations=n).items():
-        for p,v in leaves(getattr(e, k), (k,)):
-            if len(v)!=want:
-                raise ValueError(f'episode {e.id} has {n} rewards, so `{path_name(p)}` should have {want} entries, '
-                                 f'got {len(v)}: leave the episode out, of a dataset with `filter_episodes`')
+    n,more = len(e),getattr(e, 'more', {})
+    given = {k: getattr(e, k) for k in ('observations','actions','terminations','truncations')}
+    for p,v in leaves({**given, **more}):
+        if len(v)!=(want := n+(p[0]=='observations')):
+            as_rows = isinstance(e, _Episode) and len(v)==n
+            raise ValueError(f'episode {e.id} has {n} rewards, so `{path_name(p)}` should have {want} entries, '
+                             f'got {len(v)}'+(_one_length if as_rows else _left_out))
     over,late = (_ending({o: getattr(e, o)}, o) for o in ('terminations','truncations'))
     late[-1] |= not over[-1] # it just stops
-    return dict(state=map_leaves(lambda o: o[:-1], e.observations), action=e.actions, reward=e.rewards,
+    rows = dict(state=map_leaves(lambda o: o[:-1], e.observations), action=e.actions, reward=e.rewards,
                 next_state=map_leaves(lambda o: o[1:], e.observations), terminated=over, truncated=late,
                 episode_id=np.full(n, e.id), step=np.arange(n))
+    if taken := [k for k in more if k in rows]:
+        raise ValueError(f'rows have columns {taken} already, made of the five arrays: give yours other names')
+    return {**rows, **more}
 
 # %% ../nbs/28_offline.ipynb #52c60318
 def _memory_of(parts, n, dtype, kwargs):
@@ -115,7 +127,7 @@ def _memory_of(parts, n, dtype, kwargs):
 def _as_float(o, dtype):
     if dtype is None or (a := np.asarray(o)).dtype.kind!='f': return o
     if not a.dtype.isnative or a.dtype.itemsize>8: a = a.astype(float) # torch has none of these
-    return torch.tensor(a, dtype=dtype_of(dtype) or dtype, device='cpu')
+    return torch.tensor(np.ascontiguousarray(a), dtype=dtype_of(dtype) or dtype, device='cpu')
 
 # %% ../nbs/28_offline.ipynb #ca45c6e9
 def to_minari(

@@ -18,6 +18,7 @@ def from_minari(dataset, dtype: Any=None, **kwargs) -> ExperienceReplay:
 class _Episode:
     """An episode of your own, a dict or an `EpisodeBuffer`, as a dataset would give it"""
     id: Any
+    more: Any
     rewards: Any
 
     def __init__(self, i, of):
