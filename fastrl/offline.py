@@ -253,7 +253,8 @@ def from_d4rl(
     over = _ending(data, 'terminals')
     late = _ending(data, 'timeouts') if 'timeouts' in data else ~over&_breaks(data)
     at,begin,keep = np.arange(len(over)),np.append(True, over|late)[:-1],np.ones(len(over), bool)
-    if len(names)==5: # nobody knows what came after these
+    if nexts: late = late|~over&(at==len(at)-1) # it just stops
+    else: # nobody knows what came after these
         keep = (over|~late)&(over|(at<len(at)-1))
         late = late|~over&np.append(~keep[1:], False)[:len(at)]
         if len(at) and not keep.any(): raise ValueError(

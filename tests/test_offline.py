@@ -221,7 +221,7 @@ def test_d4rl(seed, n, nexts, tmp_path):
         for t in range(T):
             known = nexts or t<T-1 or e['over'][t]
             if known: want.append((e['obs'][t], e['obs'][t] if e['over'][t] and not nexts else e['obs'][t+1], np.float32(e['rew'][t]), e['over'][t],
-                                   e['late'][t] or not nexts and t==T-2 and not e['over'][-1]))
+                                   e['late'][t] or t==T-2+nexts and not e['over'][-1]))
     with h5py.File(tmp_path/'d4rl.hdf5', 'w') as f:
         for k,v in arrays.items(): f[k] = v
     if not want: return pytest.raises(ValueError, from_d4rl, arrays).match('no step to store')
@@ -354,7 +354,7 @@ def test_qlearning_dataset(wide, tmp_path):
     with h5py.File(tmp_path/'q.hdf5') as f:
         for source in (data, f):
             m = from_d4rl(source, n_step=3, bs=999, seed=0)
-            last = np.append(of[1:]!=of[:-1], False)
+            last = np.append(of[1:]!=of[:-1], True)
             assert (m['episode_id'][:,0].numpy()==of).all() and (m['truncated'][:,0].numpy()==(last&~data['terminals'])).all()
             b,_ = m.sample()
             assert (b['next_state']-b['state']==b['n_steps']).all()
