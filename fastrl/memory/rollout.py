@@ -54,14 +54,19 @@ class Epoch:
 
     def __iter__(self): # of pairs, a batch and its row numbers
         if not (n := len(self.idxs)): return
+        given = False
         order = torch.arange(n, device='cpu') # also without `shuffle`, whoever writes into a batch writes into a copy
         if self.shuffle: order = torch.randperm(n, generator=self.memory.runs.own(), device='cpu')
         cols = [o[order.to(self.idxs.device)] for o in (self.idxs, self.serials, *self.cols.values())]
         for parts in zip(*(o.tensor_split(len(self)) for o in cols)):
             read = folds_of(self.memory) if self.memory.n_step and self.T is None else None
-            try: yield self.memory.ring.draw(_Chosen(self.cols, *parts), len(parts[0]), self.device, read)
-            except _AllGone: pass
+            try: pair = self.memory.ring.draw(_Chosen(self.cols, *parts), len(parts[0]), self.device, read)
+            except _AllGone: continue
             except ValueError as e: raise self.memory.refused(str(e)) from e
+            given = True
+            yield pair
+        if not given: raise self.memory.refused('the rows of this epoch are all gone: each rollout needs another '
+                                                '`memory.epoch(…)`')
 
 # %% ../../nbs/05t_memory.rollout.ipynb #05f0000b
 class _Chosen:
