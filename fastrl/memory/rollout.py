@@ -166,6 +166,9 @@ def _of_critic(columns, rows, shape, name, v):
 def _advantages(ring, walk, value, next_value, lam, gamma):
     columns,shape,rows = ring.place.columns,reward_of(ring).shape,_rows_shown(ring)
     base,oldest,total,cap = walk.bounds(ring) # an error if rows do not say where episodes end
+    if base and total-base>cap: # it was cleared, so these are one rollout
+        warn_user(f'the oldest {total-base-cap} rows since `clear` were overwritten, and have no advantage: a '
+                  f'rollout, its steps times its environments, should fit in `max_sz`, which is {cap}')
     def stored(v): return v[rows][...,None].flatten(1).to('cpu', torch.float64)
     g,at,over = gamma_of(ring, gamma),rows.cpu(),stored(columns['terminated',])!=0
     g = stored(g) if isinstance(g, Tensor) else torch.tensor([[g]], dtype=torch.float64, device='cpu')
