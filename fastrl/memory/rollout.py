@@ -51,17 +51,25 @@ class Epoch:
             self.cols = {**flags, **{k: _beside_rows(ring, len(shown), nth[idxs], k, v) for k,v in cols.items()}}
 
     def __len__(self): return math.ceil(len(self.idxs)/self.bs) # batches, unless rows are overwritten
+    def __repr__(self):
+        T = f', T={self.T}' if self.T else ''
+        return f'Epoch({len(self.idxs)} {"sequences" if T else "rows"}, bs={self.bs}{T})'
 
     def __iter__(self): # of pairs, a batch and its row numbers
         if not (n := len(self.idxs)): return
+        given = False
         order = torch.arange(n, device='cpu') # also without `shuffle`, whoever writes into a batch writes into a copy
         if self.shuffle: order = torch.randperm(n, generator=self.memory.runs.own(), device='cpu')
         cols = [o[order.to(self.idxs.device)] for o in (self.idxs, self.serials, *self.cols.values())]
         for parts in zip(*(o.tensor_split(len(self)) for o in cols)):
             read = folds_of(self.memory) if self.memory.n_step and self.T is None else None
-            try: yield self.memory.ring.draw(_Chosen(self.cols, *parts), len(parts[0]), self.device, read)
-            except _AllGone: pass
+            try: pair = self.memory.ring.draw(_Chosen(self.cols, *parts), len(parts[0]), self.device, read)
+            except _AllGone: continue
             except ValueError as e: raise self.memory.refused(str(e)) from e
+            given = True
+            yield pair
+        if not given: raise self.memory.refused('the rows of this epoch are all gone: each rollout needs another '
+                                                '`memory.epoch(…)`')
 
 # %% ../../nbs/05t_memory.rollout.ipynb #05f0000b
 class _Chosen:
@@ -125,6 +133,7 @@ class Rollouts:
 
 _epoch_words = {**dict.fromkeys(('batch_size','minibatch_size','mini_batch_size'), 'bs'),
                 **dict.fromkeys(('sequence_length','seq_len','length'), 'T'),
+                **dict.fromkeys(('epochs','n_epochs','num_epochs','update_epochs'), '`for _ in range(n):` around it'),
                 'drop_last':'`memory.epoch(bs)`, whose batches are of nearly equal size',
                 'burn_in':'`memory.sample_sequences(bs, T, burn_in=…)`'}
 
@@ -144,7 +153,7 @@ def epoch(self:Rollouts,
     - `**cols`: More columns, with a value for each row, in the order of the memory's own
     - returns: Of pairs, a batch and its row numbers: `(bs,)`, or `(bs,T)` and -1 where there is none"""
     def made():
-        odd = {k: v for k,v in cols.items() if np.ndim(v)==0}
+        odd = {k: v for k,v in cols.items() if np.ndim(v)==0 and not (v is None or isinstance(v, dict))}
         if odd: refuse_words('epoch', odd, self.epoch, **_epoch_words)
         there = None if device is None else usable_device(device)
         steps = None if T is None else whole_number('T', T)
@@ -168,12 +177,17 @@ def _of_critic(columns, rows, shape, name, v):
     if isinstance(v, str) and (v,) in columns: v = columns[v,][rows]
     got = repr(v) if isinstance(v, str) else tuple((v := _numbers_in(name, v)).shape)
     if got!=want and (got!=want[:1] or math.prod(shape)>1):
-        raise ValueError(f'`{name}` should be {want}, one for each reward, or name a column of these; got {got}')
+        also = dict(value=', or name a column of these', next_value=', name a column of these, or be a function of a '
+                    "batch, like `lambda rows: critic(rows['next_state'])`").get(name, '')
+        raise ValueError(f'`{name}` should be {want}, one for each reward{also}; got {got}')
     return v[...,None].flatten(1).to('cpu', torch.float64)
 
 def _advantages(ring, walk, value, next_value, lam, gamma):
     columns,shape,rows = ring.place.columns,reward_of(ring).shape,rows_shown(ring)
     base,oldest,total,cap = walk.bounds(ring) # an error if rows do not say where episodes end
+    if base and total-base>cap: # it was cleared, so these are one rollout
+        warn_user(f'the oldest {total-base-cap} rows since `clear` were overwritten, and have no advantage: a '
+                  f'rollout, its steps times its environments, should fit in `max_sz`, which is {cap}')
     def stored(v): return v[rows][...,None].flatten(1).to('cpu', torch.float64)
     g,at,over = gamma_of(ring, gamma),rows.cpu(),stored(columns['terminated',])!=0
     g = stored(g) if isinstance(g, Tensor) else torch.tensor([[g]], dtype=torch.float64, device='cpu')
@@ -212,6 +226,6 @@ def gae(self:Rollouts,
     g = self.gamma if gamma is None else gamma
     def summed():
         number_within('lam', lam, 0, 1)
-        if not isinstance(g, str): number_within('gamma', g, 0, 1)
+        if not isinstance(g, str): number_within('gamma', g, 0, 1, 'from 0 to 1, or name a column')
         with locked(ring := self.ring): return _advantages(ring, self.walk, value, next_value, lam, g)
     return self.of_rows(summed)

@@ -32,6 +32,9 @@ class Epoch:
     def __len__(self):
         ...
 
+    def __repr__(self):
+        ...
+
     def __iter__(self):
         ...
 

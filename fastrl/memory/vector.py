@@ -32,8 +32,7 @@ def unchanged(
     - returns: `(n,)` bools"""
     res = (np.zeros if before is None else np.ones)(n, bool)
     if before is None: return res
-    if type(obs) is type(before) is np.ndarray and obs.dtype==before.dtype and obs.nbytes<=4096: # the usual small ones
-        if obs.tobytes()==before.tobytes(): return res
+    if type(obs) is type(before) is np.ndarray and _same_bits(obs, before): return res # the usual case
     last = dict(leaves(before))
     pairs = [(o, last[p]) for p,o in leaves(obs) if p in last] # by name: a dict may come in another order
     if not pairs: return ~res
@@ -47,6 +46,13 @@ def unchanged(
         if x.dtype.kind not in 'biuSU': same |= (x!=x)&(y!=y) # NaN is NaN
         res &= same.all(1)
     return res
+
+def _same_bits(a, b):
+    "Are these two arrays of one dtype and shape, and the same to the last bit?"
+    if a.dtype!=b.dtype or a.shape!=b.shape or a.dtype.hasobject: return False
+    if a.nbytes<=2**14 or not (a.flags.c_contiguous and b.flags.c_contiguous): return a.tobytes()==b.tobytes()
+    a,b = (o.reshape(-1).view(np.uint8) for o in (a, b)) # without copies
+    return bool((a==b).all())
 
 def _lacks(o): return isinstance(o, torch.Tensor) and o.dtype==torch.bfloat16
 def array_of(o):
@@ -189,11 +195,11 @@ def going_on(self:VectorSteps,
     key = id(env) if hasattr(env, 'metadata') else 0 if type(env) is str and env in _modes else None
     n = len(terminated) if terminated.ndim else 0
     v = next((o for o in self.vectors if o['key']==key and len(o['step'])==n), None)
-    if v is None or type(was := v['obs']) is not np.ndarray or obs.nbytes>2**16: return
-    if not (was.dtype==obs.dtype==next_obs.dtype and was.shape==obs.shape==next_obs.shape): return
+    if v is None or type(was := v['obs']) is not np.ndarray: return
+    if next_obs.dtype!=obs.dtype or next_obs.shape!=obs.shape: return
     if not (terminated.dtype==truncated.dtype==_flag and terminated.shape==truncated.shape==(n,)): return
     over = terminated.tobytes()+truncated.tobytes()+v['begins'].tobytes()+v['due'].tobytes()
-    return v if over==bytes(4*n) and was.tobytes()==obs.tobytes() else None
+    return v if over==bytes(4*n) and _same_bits(was, obs) else None
 
 # %% ../../nbs/05n_memory.vector.ipynb #5b1c9e02
 def _check_vector(v):
