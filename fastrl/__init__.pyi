@@ -55,6 +55,7 @@
 - `fastrl.memory.seen`: Tell which rows of saved banks came before, so that each is merged once
 - `fastrl.memory.serial`: Which rows are stored, which number each one has, and where one does not follow another
 - `fastrl.memory.slots`: Shared memory through which a worker hands its blocks to the process that trains
+- `fastrl.memory.split`: Which episode each row is of, and two memories that share none
 - `fastrl.memory.stacks`: Tell which frames of a stack came before, and which are new
 - `fastrl.memory.starts`: Draw sequences of steps by the TD errors of their steps
 - `fastrl.memory.stream`: Consecutive chunks of episodes, with the state carried from one batch to the next

@@ -555,6 +555,22 @@ def test_interrupted_vector(t, mode):
         same(len({*er['episode_id'].view(-1).tolist()}), len({*(er['state']//50).view(-1).tolist()}))
     assert k>200
 
+def test_interrupted_vector_that_goes_on():
+    "A step of arrays in which no episode ends or begins, which takes the short way, counts once its rows are stored, too"
+    def arrays(t): return {k: np.asarray(v) if type(v) is list else v for k,v in vector_step(t, 'next_step').items()}
+    t = 21 # there each of the three is in the midst of an episode
+    for k in itertools.count(1):
+        er = ExperienceReplay(bs=6, max_sz=90, warmup_sz=1, n_step=3)
+        for i in range(t): er.add_vector(**arrays(i))
+        step,n = arrays(t),len(er)
+        assert er.vectors.going_on('next_step', *(step[o] for o in ('obs','next_obs','terminated','truncated')))
+        met = at_line(k, ctrl_c, lambda: er.add_vector(**step))[1]
+        if not met: break
+        for i in range(t+(len(er)>n), t+9): er.add_vector(**arrays(i))
+        same(er['step'].view(-1).tolist(), (er['next_state']%50).view(-1).long().tolist())
+        same(len({*er['episode_id'].view(-1).tolist()}), len({*(er['state']//50).view(-1).tolist()}))
+    assert k>50
+
 @pytest.mark.parametrize('files', [False, True])
 def test_interrupted_end_of_episode(files, tmp_path):
     "The running episode is stored, or still running; the next one is stored, too"

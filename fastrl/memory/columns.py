@@ -345,8 +345,9 @@ other_names = {
 given_once = 'seed','device','shared','path' # when a memory is made
 
 # what parts of the library ask of a memory, and nobody else
-_inner = {'belongings','check_warm','empty','forget_ahead','kind','late','later','learn_there','load_as','refuse_draw',
-          'refused','restored','runs','sampler_state','sized','store_vector','vectors','vectors_left'}
+_inner = {'belongings','check_warm','copied','empty','forget_ahead','kind','late','later','learn_there','load_as',
+          'of_rows','refuse_draw','refused','restored','runs','sampler_state','sized',
+          'store_vector','vectors','vectors_left'}
 
 class OtherNames:
     "Settings and methods by the names of other libraries: the error says what to write"

@@ -55,7 +55,7 @@ class _EpisodeNames:
 # %% ../../nbs/06d_memory.episodes.ipynb #53e420ca
 class EpisodeReplay(TakesVectors, Savable, _EpisodeNames):
     "Steps in, whole episodes kept, batches of sequences out"
-    kind = 'EpisodeReplay'
+    kind,stores_rows = 'EpisodeReplay',False
     refused = ValueError # what `add_vector` raises
     _declared = None # by `schema`
     _drawn_in = None # the worker of a `DataLoader`, and the process, that `sample` drew in

@@ -23,7 +23,8 @@ class _EpisodeNames:
 
 class EpisodeReplay(TakesVectors, Savable, _EpisodeNames):
     """Steps in, whole episodes kept, batches of sequences out"""
-    kind: str
+    kind: Any
+    stores_rows: Any
     refused = ValueError
     dataset: EpisodeDataset
     running: Any

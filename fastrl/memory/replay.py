@@ -27,14 +27,15 @@ from .ring import Ring, locked
 from .row import batch_len, tensors_of
 from .sample import *
 from .serial import telling
-from .rollout import Rollouts
+from .rollout import rows_named
+from .split import Splits
 from .stream import DrawsChunks
 from .td_errors import *
 from .vector import TakesVectors, VectorSteps
 from .walk import Runs, Walk
 
 # %% ../../nbs/06_memory.replay.ipynb #a5aebbf6
-class ExperienceReplay(OneMoment, Savable, DrawsAhead, DrawsChunks, Rollouts, LearnsOnDevice, TakesVectors, OtherNames):
+class ExperienceReplay(OneMoment, Savable, DrawsAhead, DrawsChunks, Splits, LearnsOnDevice, TakesVectors, OtherNames):
     "The last `max_sz` rows, and batches of `bs` drawn from them"
     __array_ufunc__ = None # so that `array + memory` comes to `__radd__`, too
     kind,freeze_memory,later,sized = 'ExperienceReplay',False,{},True # older pickles have none of these
@@ -166,7 +167,7 @@ def __add__(self:ExperienceReplay,
         raise ExperienceReplayException('a memory takes a `BD`, a dict, or a tuple of just one, got '+what_came(batch))
     if isinstance(batch, Columns) and batch.of is not None:
         if (of := batch.of) is not self and of.ring.place.others: # another process may write while its rows are read
-            try: batch = copy_held(of.ring, lambda: of._rows_named(oldest_first(of.ring)), of._slice).memory
+            try: batch = of.copied().memory
             except NoSuchRow: return self # it has cleared them
         if not (len(self) or self.freeze_memory): warn_of_rest(batch, self.max_sz)
         return self._add_rows_of(batch.of, torch.arange(len(batch.of), device='cpu'), batch)
@@ -312,7 +313,7 @@ def _note_td(self:ExperienceReplay, ring, td_errors, idxs, serials):
         return s.update(ring, *usual[:2])
     n = len(ring) # which fixes `total`
     if serials is not None: n = self.max_sz # they tell what is gone
-    td_errors,idxs,serials,dropped = checked_td(ring, n, td_errors, idxs, serials)
+    td_errors,idxs,serials,dropped = checked_td(ring, n, td_errors, rows_named(ring, idxs), serials)
     self.dropped_updates += dropped
     try: s.update(ring, idxs, td_errors.view(-1))
     except ValueError as e: raise ValueError(f'`td_errors`: {e}') from e
@@ -358,7 +359,7 @@ def put(self:ExperienceReplay,
     try:
         check_put(name)
         if is_batch(idxs, serials): idxs,serials = rows_of_batch(self.ring, idxs)
-        return self.ring.put(name, idxs, values, serials)
+        return self.ring.put(name, rows_named(self.ring, idxs), values, serials)
     except (ValueError, IndexError, KeyError) as e: raise ExperienceReplayException(e.args[0]) from e
 
 # %% ../../nbs/06_memory.replay.ipynb #32cd25f1
@@ -415,6 +416,11 @@ def __getitem__(self:ExperienceReplay,
         return copy_held(ring, lambda: self._rows_named(o), self._slice)
 
 @patch
+def copied(self:ExperienceReplay):
+    "All rows in a memory of their own, oldest first, to which nobody else writes"
+    return copy_held(self.ring, lambda: self._rows_named(oldest_first(self.ring)), self._slice)
+
+@patch
 def _slice(self:ExperienceReplay, i):
     # room for all frames, should each row need others
     frames = dict(frame_margin=len(i)*(2*self.ring.stack+1)+16) if self.frame_stack is not None else {}
@@ -436,7 +442,7 @@ def _rows_named(self:ExperienceReplay, o):
     "The numbers of the rows `o`, without any that are half written"
     n = len(self.ring)
     try:
-        i = row_numbers(o, n).reshape(-1).cpu()
+        i = row_numbers(rows_named(self.ring, o), n).reshape(-1).cpu()
         i = i[self.ring.holds(i)]
     except IndexError as e: raise NoSuchRow(str(e)) from e
     if not len(i): raise NoSuchRow(f'{o} names none of the {n} rows')
@@ -496,7 +502,7 @@ def extend(self:ExperienceReplay,
                                         +('this one' if other is self else what_came(other)))
     if not len(other): return self
     if (of := other.ring).place.others: # another process may write while its rows are read
-        try: other = copy_held(of, lambda: other._rows_named(oldest_first(of)), other._slice)
+        try: other = other.copied()
         except NoSuchRow: return self # it has cleared them
     with holding(self.ring, ring := other.ring):
         i = oldest_first(ring)

@@ -13,14 +13,14 @@ from .disk import OneMoment, Savable
 from .on_device import LearnsOnDevice
 from .ring import Ring
 from .sample import *
-from .rollout import Rollouts
+from .split import Splits
 from .stream import DrawsChunks
 from .td_errors import *
 from .vector import TakesVectors, VectorSteps
 from .walk import Walk
 __all__ = ['saved_settings', 'ExperienceReplay', 'ExperienceReplayException', 'MemoryNotWarm', 'NoSuchRow', 'Columns']
 
-class ExperienceReplay(OneMoment, Savable, DrawsAhead, DrawsChunks, Rollouts, LearnsOnDevice, TakesVectors, OtherNames):
+class ExperienceReplay(OneMoment, Savable, DrawsAhead, DrawsChunks, Splits, LearnsOnDevice, TakesVectors, OtherNames):
     """The last `max_sz` rows, and batches of `bs` drawn from them"""
     __array_ufunc__: Any
     kind: Any
@@ -155,6 +155,10 @@ class ExperienceReplay(OneMoment, Savable, DrawsAhead, DrawsChunks, Rollouts, Le
     - `n_batches`: How many batches to draw at once; they need a `T`
     - `align`: Where a burn-in lacks steps: in front, or, with `'left'`, behind
     - returns: a batch `(bs, burn_in+T, …)` and row numbers `(bs, burn_in+T)`, -1 for none; or `n_batches` such pairs"""
+        ...
+
+    def copied(self):
+        """All rows in a memory of their own, oldest first, to which nobody else writes"""
         ...
 
     def extend(self, other) -> ExperienceReplay:

@@ -80,7 +80,7 @@ def reward_of(
     - `ring`: Whose rows they are"""
     for f in ring.fields:
         if f.path==('reward',) and math.prod(f.shape) and not f.dtype.is_complex: return f
-    raise ValueError(f"to fold several steps, rows need a column 'reward', and no dict or complex; got {ring.fields}")
+    raise ValueError(f"to sum up rewards, rows need a column 'reward', and no dict or complex; got {ring.fields}")
 
 def gamma_of(
     ring:Ring, # Whose rows they are

@@ -6,7 +6,8 @@ Docs: https://fastrl.github.io/fastrl/memory.rollout.html.md"""
 from typing import Any, overload
 from torch import Tensor
 from ..core import *
-__all__ = ['Epoch', 'Rollouts']
+from .ring import Ring
+__all__ = ['Epoch', 'rows_shown', 'rows_named', 'Rollouts']
 
 class Epoch:
     """Batches of the rows that a memory has now, each row in one of them"""
@@ -31,6 +32,9 @@ class Epoch:
     def __len__(self):
         ...
 
+    def __repr__(self):
+        ...
+
     def __iter__(self):
         ...
 
@@ -50,8 +54,23 @@ class _Chosen:
 class _AllGone(Exception):
     """Each row of a batch was overwritten"""
 
+def rows_shown(ring: Ring) -> Tensor:
+    """The numbers of the rows, in the order in which the memory shows its columns"""
+    ...
+
+def rows_named(ring: Ring, o):
+    """Rows that are named by where the memory shows them
+    - `ring`: Whose rows they are
+    - `o`: Rows, named in any way
+    - returns: `o`; of a slice or a mask the numbers, where a `FrameRing` shows fewer rows than have numbers"""
+    ...
+
 class Rollouts:
     """A memory that gives each row once, and says what actions were worth"""
+
+    def of_rows(self, f):
+        """What `f` makes of the rows, of the new ones if another process cleared the memory meanwhile"""
+        ...
 
     def epoch(self, bs: int | None=None, T: int | None=None, device: Any=None, shuffle: bool=True, **cols) -> Epoch:
         """Each row once, each time that you go through it

@@ -32,8 +32,7 @@ def unchanged(
     - returns: `(n,)` bools"""
     res = (np.zeros if before is None else np.ones)(n, bool)
     if before is None: return res
-    if type(obs) is type(before) is np.ndarray and obs.dtype==before.dtype and obs.nbytes<=4096: # the usual small ones
-        if obs.tobytes()==before.tobytes(): return res
+    if type(obs) is type(before) is np.ndarray and _same_bits(obs, before): return res # the usual case
     last = dict(leaves(before))
     pairs = [(o, last[p]) for p,o in leaves(obs) if p in last] # by name: a dict may come in another order
     if not pairs: return ~res
@@ -47,6 +46,13 @@ def unchanged(
         if x.dtype.kind not in 'biuSU': same |= (x!=x)&(y!=y) # NaN is NaN
         res &= same.all(1)
     return res
+
+def _same_bits(a, b):
+    "Are these two arrays of one dtype and shape, and the same to the last bit?"
+    if a.dtype!=b.dtype or a.shape!=b.shape or a.dtype.hasobject: return False
+    if a.nbytes<=2**14 or not (a.flags.c_contiguous and b.flags.c_contiguous): return a.tobytes()==b.tobytes()
+    a,b = (o.reshape(-1).view(np.uint8) for o in (a, b)) # without copies
+    return bool((a==b).all())
 
 def _lacks(o): return isinstance(o, torch.Tensor) and o.dtype==torch.bfloat16
 def array_of(o):
@@ -170,6 +176,30 @@ def _warn(self:VectorSteps, says):
     if (first := says[:20]) in self.told: return
     self.told |= {first}
     warn_user(says)
+
+# %% ../../nbs/05n_memory.vector.ipynb #124bd2a5
+_flag = np.dtype(bool)
+
+@patch
+def going_on(self:VectorSteps,
+    env, # As `look` takes it
+    obs, next_obs, # What the environments showed before and after the step
+    terminated, truncated # `(n,)` bools
+)->dict: # Its entry in `vectors`
+    """What is known of the vector `env`, if its episodes plainly went on; `None` if this takes a longer look
+    - `env`: As `look` takes it
+    - `obs`, `next_obs`: What the environments showed before and after the step
+    - `terminated`, `truncated`: `(n,)` bools
+    - returns: Its entry in `vectors`"""
+    if not type(obs) is type(next_obs) is type(terminated) is type(truncated) is np.ndarray: return
+    key = id(env) if hasattr(env, 'metadata') else 0 if type(env) is str and env in _modes else None
+    n = len(terminated) if terminated.ndim else 0
+    v = next((o for o in self.vectors if o['key']==key and len(o['step'])==n), None)
+    if v is None or type(was := v['obs']) is not np.ndarray: return
+    if next_obs.dtype!=obs.dtype or next_obs.shape!=obs.shape: return
+    if not (terminated.dtype==truncated.dtype==_flag and terminated.shape==truncated.shape==(n,)): return
+    over = terminated.tobytes()+truncated.tobytes()+v['begins'].tobytes()+v['due'].tobytes()
+    return v if over==bytes(4*n) and _same_bits(was, obs) else None
 
 # %% ../../nbs/05n_memory.vector.ipynb #5b1c9e02
 def _check_vector(v):
@@ -375,6 +405,7 @@ def read(self:VectorSteps,
 # %% ../../nbs/05n_memory.vector.ipynb #05ec7a01
 class TakesVectors:
     "A memory with `add_vector`; it has `vectors`, `refused` (its exception), and `store_vector`"
+    stores_rows = True # of its `ring`, by `+`; with a `store_vector` of its own it may not
 
 _theirs = dict(state='obs', observations='obs', action='actions', reward='rewards', next_state='next_obs',
                next_observations='next_obs', info='infos')
@@ -420,6 +451,8 @@ def add_vector(self:TakesVectors,
     - `infos`: As `step` gave it, a dict or a list of dicts: in SAME_STEP mode it has `final_obs`
     - `autoreset`: Required: the vector environment, its `autoreset_mode`, or the name of it, `'next_step'`
     - `**more`: Other columns, `(n_envs, …)`"""
+    on = self.stores_rows and self.vectors.going_on(autoreset, obs, next_obs, terminated, truncated)
+    if on and self._store_on(on, obs, actions, next_obs, rewards, terminated, truncated, more): return self
     obs,actions,rewards,next_obs = map(_here, (obs, actions, rewards, next_obs))
     terminated,truncated,more = _here(terminated),_here(truncated),{k: _here(o) for k,o in more.items()}
     try: s = self.vectors.read(obs=obs, actions=actions, rewards=rewards, terminated=terminated, truncated=truncated,
@@ -442,28 +475,55 @@ def store_vector(self:TakesVectors,
     if first := not len(self.vectors): # no stored episode has its number
         begin = max(self.ring.total, self.vectors.free_episode(self.ring))
         s.episode_id,self.vectors.next_episode = s.episode_id+begin-self.vectors.next_episode,begin
-    rewards = rewards_for(s, self.ring.place.columns if self.ring.fields else None)
-    before,after = self.ring.place.pair # `state` and `next_state`, unless the rows have others
-    rows = {before:s.obs, 'action':actions, 'reward':rewards, after:s.true_next, 'terminated':s.terminated,
-            'truncated':s.truncated, 'env_id':s.env_id, 'episode_id':s.episode_id, 'step':s.step}
-    try: rows = with_more(rows, more) if more else rows
-    except ValueError as e: raise self.refused(str(e)) from e
-    for k in ('episode_id','step') if self.ring.fields else ():
-        if (k,) not in self.ring.place.columns: del rows[k]
+    rows = self._rows_to_store(s, actions, more)
     # nothing follows the rows from before the first vector; without an `episode_id`, a cut says who was left off
     cut = first or not s.goes_on and s.left.any() and 'episode_id' not in rows
+    whole = s.goes_on or len(s.lost) and not np.count_nonzero(s.lost)
+    there = slice(None) if whole else ~s.lost
+    def kept(o):
+        if type(o) is np.ndarray: return o if whole else o[there]
+        return map_leaves(lambda v: array_of(v)[there], o)
+    rows = {k: kept(o) for k,o in rows.items()} if whole or there.any() else None
+    self._add_and_count(rows, cut, lambda: self.vectors.commit(s, s.next_obs))
+
+# %% ../../nbs/05n_memory.vector.ipynb #05ec7a03
+@patch
+def _rows_to_store(self:TakesVectors, s, actions, more):
+    "What a step `s` is as rows"
+    ring = self.ring
+    columns = ring.place.columns if ring.fields else None
+    before,after = ring.place.pair # `state` and `next_state`, unless the rows have others
+    rows = {before:s.obs, 'action':actions, 'reward':rewards_for(s, columns), after:s.true_next,
+            'terminated':s.terminated, 'truncated':s.truncated,
+            'env_id':s.env_id, 'episode_id':s.episode_id, 'step':s.step}
+    try: rows = with_more(rows, more) if more else rows
+    except ValueError as e: raise self.refused(str(e)) from e
+    for k in ('episode_id','step') if columns else ():
+        if (k,) not in columns: del rows[k]
+    return rows
+
+@patch
+def _add_and_count(self:TakesVectors, rows, cut, count):
     total = self.ring.total
     try:
-        whole = s.goes_on or len(s.lost) and not np.count_nonzero(s.lost)
-        there = slice(None) if whole else ~s.lost
-        def kept(o):
-            if type(o) is np.ndarray: return o if whole else o[there]
-            return map_leaves(lambda v: array_of(v)[there], o)
-        if whole or there.any(): self._add_after({k: kept(o) for k,o in rows.items()}, cut)
-        self.vectors.commit(s, s.next_obs)
+        if rows: self._add_after(rows, cut)
+        count()
     except BaseException: # Ctrl-C: the step counts, once its rows are there
-        if self.ring.total>total: self.vectors.commit(s, s.next_obs)
+        if self.ring.total>total: count()
         raise
+
+@patch
+def _store_on(self:TakesVectors, v, obs, actions, next_obs, rewards, terminated, truncated, more):
+    "Add a step in which all that is known of the vector went on; was it added?"
+    for o in (actions, rewards, *more.values()):
+        if type(o) is not np.ndarray or o.shape[:1]!=terminated.shape: return False
+    if rewards.ndim>1: return False
+    s = SimpleNamespace(obs=obs, true_next=next_obs, rewards=np.asarray(rewards, np.float32), given=rewards,
+                        terminated=terminated, truncated=truncated,
+                        env_id=v['env'], episode_id=v['episode'], step=v['step']+1)
+    def count(): v.update(step=s.step, obs=next_obs.copy(), alone=0)
+    self._add_and_count(self._rows_to_store(s, actions, more), False, count)
+    return True
 
 # %% ../../nbs/05n_memory.vector.ipynb #a88d81eb
 @patch

@@ -67,6 +67,14 @@ class VectorSteps(OwnArrays):
     - returns: At least 1"""
         ...
 
+    def going_on(self, env, obs, next_obs, terminated, truncated) -> dict:
+        """What is known of the vector `env`, if its episodes plainly went on; `None` if this takes a longer look
+    - `env`: As `look` takes it
+    - `obs`, `next_obs`: What the environments showed before and after the step
+    - `terminated`, `truncated`: `(n,)` bools
+    - returns: Its entry in `vectors`"""
+        ...
+
     def read(self, *, obs, rewards, terminated, truncated, next_obs, infos: Any=None, autoreset: Any=None, **columns) -> SimpleNamespace:
         """What one step of a vector was, checked; it counts once you `commit` it
     - `obs`, `rewards`, `terminated`, `truncated`, `next_obs`, `infos`, `autoreset`: As `add_vector` takes them
@@ -121,6 +129,7 @@ def rewards_for(s, columns) -> np.ndarray:
 
 class TakesVectors:
     """A memory with `add_vector`; it has `vectors`, `refused` (its exception), and `store_vector`"""
+    stores_rows: bool
 
     def add_vector(self, obs, actions, next_obs, rewards, terminated, truncated, infos: Any=None, autoreset: Any=None, **more):
         """Add what one `step` of a vector environment gave
