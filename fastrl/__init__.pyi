@@ -62,6 +62,7 @@
 - `fastrl.memory.table`: Which episodes are stored, and which sequences of them make the next batch
 - `fastrl.memory.td_errors`: Which rows a learner's answer is for, and whether it can be stored
 - `fastrl.memory.tensors`: The compiled loops of a draw once more, as tensor operations, for rows that live on a GPU
+- `fastrl.memory.told`: Of which environment and episode a row is, which step, and whether it is the last; and whether one observation continues another
 - `fastrl.memory.tree`: Draw by priority among a million rows, and change priorities, in microseconds
 - `fastrl.memory.turn`: One process at a time adds rows that several processes see; a second one gets an error
 - `fastrl.memory.unpickle`: Read pickles of plain objects without running anything they ask for

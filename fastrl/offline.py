@@ -52,6 +52,35 @@ def _opened(name):
         raise ValueError(f'{name!r} should name `observation_space` and `action_space` in its metadata.json, or an '
                          '`env_spec` that has them, and lacks one: add it there') from e
 
+def _memory_of(parts, n, dtype, kwargs):
+    "A memory with room for `n` rows, and in it the rows of all `parts`"
+    if not n: raise ValueError('there is no step to store: the dataset is empty')
+    if dtype not in (None, float) and not getattr(dtype_of(dtype), 'is_floating_point', False):
+        raise ValueError(f"`dtype` is what floats become, like torch.float32 or 'float32', got {dtype!r}")
+    er = ExperienceReplay(**{'max_sz':n, 'warmup_sz':1, **kwargs})
+    if len(er): raise ValueError(f'{kwargs["path"]} has {len(er)} rows already: open them with '
+                                 '`ExperienceReplay(path=…)`, or give another `path`')
+    try:
+        for rows in parts:
+            rows = map_leaves(lambda o: _as_float(o, dtype), rows)
+            if er.max_sz<n and not (len(er) or er.freeze_memory):
+                warn_user(f'of {n} rows the newest {er.max_sz} are kept: give a larger `max_sz`')
+                er + map_leaves(lambda o: o[:er.max_sz], rows) # of more, `+` would warn, too
+                rows = map_leaves(lambda o: o[er.max_sz:], rows)
+            if len(rows['reward']): er + rows
+        if (got := rows_written(er.ring))!=n and not er.freeze_memory:
+            raise ValueError(f'the dataset should have {n} steps, got {got}: Minari gives 32,767 steps of an '
+                             "episode at most from 'arrow' or 'parquet' files, so write it with `data_format='hdf5'`")
+    except BaseException:
+        if path := er.ring.place.path: remove_files(path) # it is incomplete
+        raise
+    return er
+
+def _as_float(o, dtype):
+    if dtype is None or (a := np.asarray(o)).dtype.kind!='f': return o
+    if not a.dtype.isnative or a.dtype.itemsize>8: a = a.astype(float) # torch has none of these
+    return torch.tensor(np.ascontiguousarray(a), dtype=dtype_of(dtype) or dtype, device='cpu')
+
 # %% ../nbs/28_offline.ipynb #cb39ba29
 _not_in_rows = 'id','seed','options','infos' # what else an `EpisodeBuffer` has
 _one_length = ('. `from_d4rl` takes arrays of one length, those of all episodes one behind the other, with '
@@ -98,36 +127,6 @@ def _transitions(e):
     if taken := [k for k in more if k in rows]:
         raise ValueError(f'rows have columns {taken} already, made of the five arrays: give yours other names')
     return {**rows, **more}
-
-# %% ../nbs/28_offline.ipynb #52c60318
-def _memory_of(parts, n, dtype, kwargs):
-    "A memory with room for `n` rows, and in it the rows of all `parts`"
-    if not n: raise ValueError('there is no step to store: the dataset is empty')
-    if dtype not in (None, float) and not getattr(dtype_of(dtype), 'is_floating_point', False):
-        raise ValueError(f"`dtype` is what floats become, like torch.float32 or 'float32', got {dtype!r}")
-    er = ExperienceReplay(**{'max_sz':n, 'warmup_sz':1, **kwargs})
-    if len(er): raise ValueError(f'{kwargs["path"]} has {len(er)} rows already: open them with '
-                                 '`ExperienceReplay(path=…)`, or give another `path`')
-    try:
-        for rows in parts:
-            rows = map_leaves(lambda o: _as_float(o, dtype), rows)
-            if er.max_sz<n and not (len(er) or er.freeze_memory):
-                warn_user(f'of {n} rows the newest {er.max_sz} are kept: give a larger `max_sz`')
-                er + map_leaves(lambda o: o[:er.max_sz], rows) # of more, `+` would warn, too
-                rows = map_leaves(lambda o: o[er.max_sz:], rows)
-            if len(rows['reward']): er + rows
-        if (got := rows_written(er.ring))!=n and not er.freeze_memory:
-            raise ValueError(f'the dataset should have {n} steps, got {got}: Minari gives 32,767 steps of an '
-                             "episode at most from 'arrow' or 'parquet' files, so write it with `data_format='hdf5'`")
-    except BaseException:
-        if path := er.ring.place.path: remove_files(path) # it is incomplete
-        raise
-    return er
-
-def _as_float(o, dtype):
-    if dtype is None or (a := np.asarray(o)).dtype.kind!='f': return o
-    if not a.dtype.isnative or a.dtype.itemsize>8: a = a.astype(float) # torch has none of these
-    return torch.tensor(np.ascontiguousarray(a), dtype=dtype_of(dtype) or dtype, device='cpu')
 
 # %% ../nbs/28_offline.ipynb #ca45c6e9
 def to_minari(

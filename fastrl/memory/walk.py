@@ -17,8 +17,8 @@ from ..core import *
 from . import tensors
 from .returns import *
 from .ring import Ring
-from .row import follower, observed, over_of
 from .serial import number_at
+from .told import *
 
 # %% ../../nbs/02a_memory.walk.ipynb #91af7ddf
 class Walk(OwnArrays):
@@ -129,7 +129,7 @@ def follow(self:Walk,
     first,(ids,over,episode,step),seams = self._new_columns(ring, seams, total)
     if first>max(self.seen, base):
         self.missed,self.missed_at,self.last[:] = True,first,_gap_before
-    self.named = _names_env(ring)
+    self.named = names_env(ring)
     if len(step): self.least = min(self.least, max(0., step.min()))
     chain = self._chains(ids)
     huge,odd = _link(self.nxt, self.prv, self.last, self.episodes, self.steps, first, base, chain, over, episode, step,
@@ -145,7 +145,7 @@ def _new_columns(self:Walk, ring, seams, total):
     "The number of the first new row, what the rows from there on say, and the seams that belong to it"
     while True: # another process may write over a row while you look at it
         first = max(self.seen, seams.oldest)
-        cols = self._row_columns(ring, seams.slots_of(np.arange(first, total), ring.capacity))
+        cols = episode_columns(ring, seams.slots_of(np.arange(first, total), ring.capacity))
         if not ring.place.others: return first,cols,seams
         seams = ring.seams
         if seams.oldest<=first or first>=total: return first,cols,seams
@@ -160,63 +160,11 @@ def _forget(self:Walk, oldest):
     self.last,self.episodes,self.steps = (o[at] for o in (self.last, self.episodes, self.steps))
     if self.named: self.missed = True
 
-# %% ../../nbs/02a_memory.walk.ipynb #c6ae6248
-
-def _names_env(ring): return ('env_id',) in ring.place.columns or ('worker_id',) in ring.place.columns
-
-def _column_of(ring, name, idxs):
-    "Column `name` of the rows `idxs`, `(rows, numbers)`, as an array"
-    place = ring.place
-    if place.arrays: res = place.arrays[(name,)][idxs]
-    elif place.told is not None: res = place.told[(name,)].numpy()[idxs]
-    else:
-        t = place.columns[(name,)][torch.from_numpy(idxs).to(ring.device)].cpu()
-        res = (t.double() if t.is_floating_point() else t).numpy()
-    return res.reshape(len(idxs), math.prod(res.shape[1:]))
-
-# %% ../../nbs/02a_memory.walk.ipynb #1be27c60
-
-def _exact_ints(a): # the bits of a float, so that no two numbers become one
-    return a.astype(np.int64) if a.dtype.kind in 'iub' else a.astype(np.float64).view(np.int64)
-
-@patch
-def _row_columns(self:Walk, ring, idxs):
-    "Of the rows `idxs`: what names their environment, whether they end an episode, their episode and their step"
-    def column(name): return _column_of(ring, name, idxs)
-    def has(name): return (name,) in ring.place.columns
-    if missing := [o for o in ('terminated','truncated') if not has(o)]: raise ValueError(
-        f'episodes cannot be told apart without the columns {missing}: store them with each row'
-        +_where_ends_are(ring.place.columns, missing))
-    if has('n_steps') and (column('n_steps')>1).any(): raise ValueError(
-        'these rows are of several steps already (`n_steps` is above 1): store single steps to make runs of them')
-    over = over_of(terminated=column('terminated'), truncated=column('truncated'))
-    # without `env_id`, an `episode_id` keeps the episodes themselves apart
-    names = [o for o in ('env_id','worker_id')+(() if has('env_id') else ('episode_id',)) if has(o)]
-    ids = np.concatenate([np.empty((len(idxs),0), np.int64), *(_exact_ints(column(o)) for o in names)], 1)
-    return (ids, over, _exact_ints(column('episode_id'))[:,0] if has('episode_id') else np.empty(0, np.int64),
-            column('step')[:,0].astype(np.float64) if has('step') else np.empty(0))
-
-def _where_ends_are(paths, missing):
-    "What rows without the columns `missing` have instead, for an error"
-    if theirs := [f'`{o}`' for o in ('terminals','timeouts') if (o,) in paths]:
-        return f", instead of {' and '.join(theirs)}; `from_d4rl`, in fastrl.offline, reads D4RL's arrays"
-    for o in ('done','dones'):
-        if (o,) in paths: return f', instead of `{o}`; where no time limit cuts episodes, `truncated` is False'
-    return next((f', not in a dict `{p[0]}`' for p in paths if missing[0] in p), '')
-
-# %% ../../nbs/02a_memory.walk.ipynb #f1174ef4
-def _comparable(cols):
-    "The columns of the first kind of observation that can be compared with one of the next observation"
-    names = {p[0] for p in cols}
-    pairs = [(p, q) for o in observed for p in cols if p[0]==o and (q := (follower(o, names), *p[1:])) in cols
-             and cols[p].shape==cols[q].shape and cols[p][:1].numel()]
-    return [o for o in pairs if o[0][0]==pairs[0][0][0]]
-
 # %% ../../nbs/02a_memory.walk.ipynb #dd3a4202
 @patch
 def _check_single(self:Walk, ring, seams, first, total, odd):
     "Raise if the rows from `first` on seem to be of several environments"
-    if not (pairs := _comparable(ring.place.columns)):
+    if not (pairs := observation_pairs(ring.place.columns)):
         if odd and seams.several>max(seams.oldest, first, seams.lone): self._start_over(
             f'{min(seams.several-seams.oldest, len(ring))} rows came several in one call, and have no `state` and '
             f'`next_state` that would tell whether one environment took these steps or several: {_give_env_id}')
@@ -227,7 +175,7 @@ def _check_single(self:Walk, ring, seams, first, total, odd):
     before = seams.slots_of(self.prv[new], cap)
     for p,q in pairs:
         for i in range(0, len(new), n := max(1, 2**24//max(1, ring.place.columns[p][:1].nbytes))):
-            if ((bad := _differ(ring, p, new[i:i+n], q, before[i:i+n])) is not None
+            if ((bad := first_unlike(ring, p, new[i:i+n], q, before[i:i+n])) is not None
                     and ring.seams.oldest==seams.oldest): self._start_over( # and no other process overwrote them
                 f'row {new[i+bad]} should follow row {before[i+bad]}, and its `{p[0]}` is not the `{q[0]}` there: '
                 f'if these are rows of several environments, {_give_env_id}; if an '
@@ -241,24 +189,6 @@ def _start_over(self:Walk, why):
     self.__init__() # all rows are looked at again the next time
     raise ValueError(why)
 
-def _differ(ring, p, idxs, q, before):
-    "The first of `idxs` whose column `p` differs from column `q` of `before`; `None` if all agree"
-    bad = _unlike(*(ring.place.columns[k][from_numpy(i).to(ring.device)] for k,i in ((p, idxs), (q, before))))
-    if not (len(bad) and hasattr(ring, 'pool')): return next(iter(bad), None)
-    for j in np.split(bad, range(64, len(bad), 64)): # is it just the numbers of their frames that differ?
-        try: a,b = (dict(leaves(ring.gather(from_numpy(i[j]).to(ring.device))))[k]
-                    for k,i in ((p, idxs), (q, before)))
-        except IndexError: return j[0] # another process forgot them
-        if len(differ := _unlike(a, b)): return j[differ[0]]
-
-def _unlike(a, b):
-    "Which rows of `a` and `b` differ"
-    a,b = (o.reshape(len(o), -1).cpu() for o in (a, b))
-    if a.dtype!=b.dtype: # compare with the precision that both have
-        floats = [o.dtype for o in (a, b) if o.is_floating_point()]
-        common = max(floats, key=lambda o: torch.finfo(o).eps) if floats else torch.int64
-        a,b = a.to(common),b.to(common)
-    return (~((a==b)|((a!=a)&(b!=b))).all(1)).nonzero()[:,0].numpy()
 
 # %% ../../nbs/02a_memory.walk.ipynb #991d103a
 @compiled
@@ -378,7 +308,8 @@ def _starts(self:Walk, ring, bs, T, pad, gen):
     where,n = self.bounds(ring),len(ring)
     def pick(rows, most): return _pick(self.nxt, self.prv, rows, most, T, pad, *where)
     def some(n, k): return torch.randint(n, (k,), generator=gen, device='cpu').numpy()
-    found = pick(some(max(n, 1), tries := 4*bs+16), bs) # 0 rows after a reset by another process
+    tries = 4*bs+16
+    found = pick(some(max(n, 1), tries), bs) # 0 rows after a reset by another process
     while len(found)<bs and (tries := 4*tries)<=n: # many more tries are quicker than a look at all rows
         found = np.append(found, pick(some(n, tries), bs-len(found)))
     if len(found)==bs: return found
@@ -557,7 +488,8 @@ def state_dict(self:Walk,
     if not self.seen: return None
     try: self.follow(ring)
     except ValueError: return None # a draw says what is wrong with these rows; they can be saved
-    before = np.flatnonzero(((prv := self.prv[:len(ring)])!=end_before)&(prv<ring.seams.oldest)) # they had begun
+    prv = self.prv[:len(ring)]
+    before = np.flatnonzero((prv!=end_before)&(prv<ring.seams.oldest)) # episodes that had begun
     ids = np.array([*self.ids], np.int64).reshape(len(self.ids), -1 if self.ids else 1)
     return dict(ids=ids, last=self.last, episodes=self.episodes, steps=self.steps, before=before,
                 missed=self.missed, missed_at=self.missed_at, least=self.least, anew=self.anew)

@@ -9,6 +9,7 @@ from torch import Tensor
 from ..core import *
 from .returns import *
 from .ring import Ring
+from .told import *
 __all__ = ['end_before', 'sequence_names', 'Walk', 'links', 'warn_of_short', 'names_beside', 'Runs']
 
 class Walk(OwnArrays):
