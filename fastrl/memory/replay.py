@@ -287,10 +287,7 @@ def update_td(self:ExperienceReplay,
     - `idxs`: The batch; or the numbers that came with it, `(n,)` or `(bs,T)`, -1 names none
     - `serials`: With numbers: the batch's column `serial`; without it the rows are taken as they are now"""
     with locked(ring := self.ring):
-        try:
-            if is_batch(idxs, serials): idxs,serials = rows_that_learn(ring, idxs)
-            elif isinstance(td_errors, dict): raise ValueError('TD errors come first: `update_td(td_errors, batch)`')
-            self._note_td(ring, td_errors, idxs, serials)
+        try: self._note_td(ring, td_errors, idxs, serials)
         except ValueError as e: raise ExperienceReplayException(str(e)) from e
         except KeyboardInterrupt: # of the column and the priorities, one may be new and the other old
             with suppress(Exception): self._note_td(ring, td_errors, idxs, serials)
@@ -299,18 +296,19 @@ def update_td(self:ExperienceReplay,
 @patch
 def _note_td(self:ExperienceReplay, ring, td_errors, idxs, serials):
     if not ring.fields: raise ValueError('there are no rows yet whose TD error could be noted')
-    if self.learn_there(td_errors, idxs, serials): return
-    s,usual = self.sampler,None
-    if np.ndim(idxs)==2:
-        if type(s) is Prioritized and s.learn(ring, td_errors, idxs, serials): return
-        td_errors,idxs,serials = steps_as_rows(td_errors, idxs, serials)
-    if type(s) in (Uniform, Prioritized): usual = as_drawn(ring, td_errors, idxs, serials)
-    if usual:
+    s = self.sampler
+    if type(s) in (Uniform, Prioritized) and (usual := as_drawn(ring, td_errors, idxs, serials)):
         if type(s) is Prioritized and s.seen!=ring.total: s.follow(ring) # these errors are no priority of new rows
         if dropped := ring.put('td_error', *usual):
-            there = ring.holds(idxs, serials).numpy()
+            there = ring.holds(*map(torch.from_numpy, usual[::2])).numpy()
             usual,self.dropped_updates = [o[there] for o in usual],self.dropped_updates+dropped
         return s.update(ring, *usual[:2])
+    if isinstance(td_errors, dict): raise ValueError('TD errors come first: `update_td(td_errors, batch)`')
+    if is_batch(idxs, serials): return self._note_td(ring, td_errors, *rows_that_learn(ring, idxs))
+    if self.learn_there(td_errors, idxs, serials): return
+    if np.ndim(idxs)==2:
+        if type(s) is Prioritized and s.learn(ring, td_errors, idxs, serials): return
+        return self._note_td(ring, *steps_as_rows(td_errors, idxs, serials))
     n = len(ring) # which fixes `total`
     if serials is not None: n = self.max_sz # they tell what is gone
     td_errors,idxs,serials,dropped = checked_td(ring, n, td_errors, rows_named(ring, idxs), serials)

@@ -109,17 +109,28 @@ def steps_as_rows(
 # %% ../../nbs/02bb_memory.td_errors.ipynb #fc859389
 def as_drawn(
     ring:Ring,
-    td_errors, idxs, serials, # Of rows
-): # -> their arrays, if nothing can refuse this update; `None` if it needs a closer look
+    td_errors, # Of rows
+    idxs, # The batch, or their numbers
+    serials=None, # With numbers
+): # -> row numbers, TD errors and serials, arrays, if nothing can refuse this update; `None` if it needs a closer look
     """The arrays of the usual update
-    - `td_errors`, `idxs`, `serials`: Of rows
-    - returns: their arrays, if nothing can refuse this update; `None` if it needs a closer look"""
+    - `td_errors`: Of rows
+    - `idxs`: The batch, or their numbers
+    - `serials`: With numbers
+    - returns: row numbers, TD errors and serials, arrays, if nothing can refuse this update; `None` if it needs a closer look"""
     if type(td_errors) is np.ndarray: td_errors = tensor_from(td_errors)
-    if not (type(td_errors) is type(idxs) is type(serials) is Tensor and td_errors.is_cpu and idxs.is_cpu
-            and serials.is_cpu and not td_errors.requires_grad and td_errors.dtype in (torch.float32, torch.float64)
-            and idxs.dtype is serials.dtype is torch.int64 and ring.place.arrays): return
-    i,td,s = idxs.numpy(),td_errors.float().numpy(),serials.numpy()
-    if i.ndim==1 and td.shape==(len(i),1)==s.shape and _all_usable(i, td[:,0], len(ring)): return i,td,s
+    if batch := isinstance(idxs, dict):
+        if serials is not None or 'learn' in idxs or 'memory' in idxs: return
+        serials = idxs.get('serial')
+    if not (type(td_errors) is type(serials) is Tensor and td_errors.is_cpu and serials.is_cpu
+            and not td_errors.requires_grad and td_errors.dtype in (torch.float32, torch.float64)
+            and serials.dtype is torch.int64 and ring.place.arrays): return
+    td,s = td_errors.float().numpy(),serials.numpy()
+    if td.shape!=s.shape or td.shape[1:]!=(1,) or not len(td): return
+    if batch: i = _usable_slots(s[:,0], td[:,0], *ring.serials.counts()[1:])
+    elif type(idxs) is Tensor and idxs.is_cpu and idxs.dtype is torch.int64: i = idxs.numpy()
+    else: return
+    if i.shape==(len(td),) and (batch or _all_usable(i, td[:,0], len(ring))): return i,td,s
 
 @compiled
 def _all_usable(idxs, td_errors, n):
@@ -127,6 +138,16 @@ def _all_usable(idxs, td_errors, n):
     for j in range(len(idxs)):
         if not (0<=idxs[j]<n and abs(td_errors[j])<1e29): return False # of these each power is finite
     return len(idxs)>0
+
+@compiled
+def _usable_slots(serials, td_errors, cap, base, total):
+    "Where rows with these serial numbers lay, if all of them were written since the last reset; else fewer than all"
+    slots = np.empty(len(serials), np.int64)
+    for j in range(len(serials)):
+        after = serials[j]-base
+        if not (0<=after<total-base and abs(td_errors[j])<1e29): return slots[:j]
+        slots[j] = after if after<cap else after%cap
+    return slots
 
 # %% ../../nbs/02bb_memory.td_errors.ipynb #fb8d8fe3
 def _numbers_given(idxs, n):

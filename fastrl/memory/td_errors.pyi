@@ -44,10 +44,12 @@ def steps_as_rows(td_errors, idxs, serials: Any=None):
     - returns: the same of `(n,)` rows: `(n,1)`, `(n,)`, `(n,1)` or `None`"""
     ...
 
-def as_drawn(ring: Ring, td_errors, idxs, serials):
+def as_drawn(ring: Ring, td_errors, idxs, serials: Any=None):
     """The arrays of the usual update
-    - `td_errors`, `idxs`, `serials`: Of rows
-    - returns: their arrays, if nothing can refuse this update; `None` if it needs a closer look"""
+    - `td_errors`: Of rows
+    - `idxs`: The batch, or their numbers
+    - `serials`: With numbers
+    - returns: row numbers, TD errors and serials, arrays, if nothing can refuse this update; `None` if it needs a closer look"""
     ...
 
 def checked_td(ring: Ring, n: int, td_errors, idxs, serials: Any=None):

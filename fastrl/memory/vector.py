@@ -17,7 +17,7 @@ from functools import wraps
 from fastcore.basics import patch
 from ..core import *
 from .ring import locked
-from .row import check_final,final_of
+from .row import check_final, final_names, final_of
 
 # %% ../../nbs/05n_memory.vector.ipynb #16487c0b
 def unchanged(
@@ -301,6 +301,7 @@ def check_mode(
     - `over`: `(n,)` bools: did their episodes end?
     - `infos`: As `step` gave it"""
     if mode=='same_step' or not np.count_nonzero(over) or not _readable(infos, len(over)): return
+    if isinstance(infos, dict) and not any(k in infos for k in final_names): return # nobody looks at each environment
     if any(final_of(infos, i) is not None for i in np.flatnonzero(over)):
         raise ValueError('`infos` has `final_obs`, as vectors give it that reset in the same step, and `autoreset` '
                          f'says {mode!r}: pass the vector environment itself as `autoreset`')
