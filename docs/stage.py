@@ -217,7 +217,7 @@ contents = {
     'How-to': dict.fromkeys(f'howto/{o}' for o in ('recipes','frames','gpu','cluster','fastai','speed','sb3','minari','world_models','from_velora','from_rose','from_buffers','from_fastrl')),
     'Reference: the memory': {
         'memory.replay': ['memory.columns', 'memory.on_device', 'memory.ahead', 'memory.stream', 'memory.rollout', 'memory.split', 'memory.limit'], 'memory.experience_replay': ['memory.updates'], 'memory.sample': ['memory.mixture', 'memory.tree', 'memory.walk', 'memory.told', 'memory.returns', 'memory.folds', 'memory.starts', 'memory.td_errors', 'memory.positions'],
-        'memory.ring': ['memory.row', 'memory.writer', 'memory.alike', 'memory.place', 'memory.random', 'memory.tensors', 'memory.recorded', 'memory.turn', 'memory.serial', 'memory.moment', 'memory.frames', 'memory.stacks', 'memory.joins'],
+        'memory.ring': ['memory.row', 'memory.writer', 'memory.alike', 'memory.place', 'memory.random', 'memory.tensors', 'memory.recorded', 'memory.turn', 'memory.serial', 'memory.moment', 'memory.frames', 'memory.windows', 'memory.stacks', 'memory.joins'],
         'memory.disk': ['memory.checkpoint', 'memory.saved', 'memory.manifest', 'memory.files'],
         'memory.explore': [], 'memory.check': ['pytest_plugin'], 'memory.buffer': [], 'compat': ['sb3', 'offline'], 'core': [], 'cli': []},
     'Reference: environments': {

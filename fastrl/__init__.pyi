@@ -69,6 +69,7 @@
 - `fastrl.memory.updates`: Draw, predict and step several times for each batch of new rows
 - `fastrl.memory.vector`: Number the episodes and steps of vector environments, and tell true steps from resets
 - `fastrl.memory.walk`: Which row follows which, and what several steps in a row make
+- `fastrl.memory.windows`: Gather the frames of two stacks as one window, and show it twice
 - `fastrl.memory.writer`: Compile functions for rows of known fields: one writes a row, one reads a batch
 - `fastrl.offline`: Read Minari datasets and D4RL's arrays into a replay memory, and write a memory as a Minari dataset
 - `fastrl.parallel`: Many environments collect at once; their banks are merged, learnt from and tested, until the result is good enough

@@ -10,8 +10,7 @@ Docs: https://fastrl.github.io/fastrl/memory.frames.html.md"""
 __all__ = ['FrameRing', 'add_steps', 'stored', 'pool_path']
 
 # %% ../../nbs/03a_memory.frames.ipynb #9c9d912e
-import copy, math, weakref
-from functools import partial
+import copy, math
 import numpy as np, torch
 from fastcore.basics import patch
 from torch import Tensor, from_numpy
@@ -21,11 +20,12 @@ from .alike import *
 from .ring import Ring, locked
 from .row import *
 from .stacks import *
+from .windows import ReadsFrames
 
 _all_ = ['pool_path'] # import it from here, too
 
 # %% ../../nbs/03a_memory.frames.ipynb #3a5bbef2
-class FrameRing(Ring):
+class FrameRing(ReadsFrames):
     "A ring in which `state` and `next_state`, or `obs` and `next_obs`, are stacks of frames, each of them stored once"
     told = flat = False # of frames that look like stacks; is a state one frame, and no stack?
     def __init__(self,
@@ -54,7 +54,7 @@ class FrameRing(Ring):
         if isinstance(margin, bool) or not isinstance(margin, (int, float)) or not 0<=margin<math.inf:
             raise ValueError(f'`frame_margin` should be a share like .05, or a number of frames, got {margin!r}')
         self.newest,self.warned = Newest(),False
-        self._before,self._at = 0,None # rows below `_before` were forgotten; `_at`: where rows have their numbers
+        self._before = 0 # rows below it were forgotten
         rows,frames = parted(None if schema is None else [*schema_fields(schema)], self.shown)
         if (n := frames_when_full(capacity, self.stack, margin))>2**31: raise ValueError(f'rows name their '
             f'frames in 32 bits, which {n:,} are too many for: lower `max_sz` (`capacity`), or give no `frame_stack`')
@@ -62,7 +62,7 @@ class FrameRing(Ring):
         settings = dict(frame_pad=pad, frame_stack=self.shown)
         super().__init__(capacity, rows, device, shared, path, {**(about or {}), **settings})
         was = {**self.place.about} # older files don't say their stack
-        if self.fields and (S := self.fields[self._find_numbers()[0]].shape[0])!=self.stack: was['frame_stack'] = S
+        if self.fields and (S := self.fields[self.find_numbers()[0]].shape[0])!=self.stack: was['frame_stack'] = S
         for k,o in settings.items():
             if was[k]!=o: raise ValueError(f'{path} was made with `{k}={was[k]!r}`, got {o!r}: open it with {was[k]!r}')
         self._before = self.seams.forgotten
@@ -309,7 +309,7 @@ def _look(self:FrameRing):
 @patch
 def _read_rows(self:FrameRing, serials, seams):
     "Note what the rows `serials` need, and the newest of each environment"
-    slots,paths = torch.from_numpy(seams.slots_of(serials, self.capacity)).to(self.device),self._paths
+    slots,paths = torch.from_numpy(seams.slots_of(serials, self.capacity)).to(self.device),self.number_paths
     cols = {p: v[slots] for p,v in self.place.columns.items() if len(p)==1 and p[0] in _telling or p in paths}
     a,b = (cols[p].cpu().numpy().astype(np.int64) for p in paths)
     self._need(np.concatenate([a, b[:,-1:]], 1), serials)
@@ -325,132 +325,8 @@ _telling = 'terminated','truncated','env_id','worker_id','episode_id','step'
 @patch
 def _frames_at(self:FrameRing, slots):
     "The frames in `slots`, `(1,stack)`, as tuples of arrays of words"
-    parts = [as_words(o[None])[0] for o in self._pixels(slots.reshape(-1).to(self.device), True)]
+    parts = [as_words(o[None])[0] for o in self.pixels(slots.reshape(-1).to(self.device), True)]
     return [tuple(o[k].copy() for o in parts) for k in range(slots.shape[1])]
-
-# %% ../../nbs/03a_memory.frames.ipynb #0eca2808
-@patch
-def _slots_in(self:FrameRing, rows, idxs, k):
-    "The slots of `k` frames for each of `rows`, packed or a list of columns, that belong to `idxs`; are any missing?"
-    i,start,j,nxt = self._at or self._find_numbers()
-    S = self.stack
-    if type(rows) is not list and (type(rows) is np.ndarray or rows.is_cpu):
-        if type(rows) is not np.ndarray: rows = rows.numpy()
-        slots,lacks = slots_of_rows(rows.reshape(len(idxs), -1), idxs.numpy(), start, nxt, S, k)
-        return torch.from_numpy(slots),lacks
-    cols = rows if isinstance(rows, list) else self.fields.columns(rows)
-    return torch.cat([cols[i], cols[j][:,2*S-k:]], 1).long().masked_fill(idxs[:,None]<0, -1).view(-1),True
-
-@patch(as_prop=True)
-def _paths(self:FrameRing):
-    "The two columns with numbers of frames; where an observation has several parts, those of the first, as of all"
-    return [(k, *self.pool.fields[0].path[1:]) for k in self.place.pair]
-
-@patch
-def _find_numbers(self:FrameRing):
-    "Which columns have the numbers of frames, and where in a row they begin"
-    self._at = numbers_at(self.fields, self.pool.fields[0].path[1:])
-    return self._at
-
-@patch
-def _pixels(self:FrameRing, slots, lacks, apart=True):
-    "The frames in `slots`, zeros for -1: a tensor for each part of a frame; if not `apart`, one to be cloned lazily"
-    place = self.pool.place
-    take = place.take_padded if lacks else place.take
-    if apart and place.array is not None: return place.fields.columns(take(slots))
-    if not lacks and len(place.fields)==1 and (col := place.columns[place.fields[0].path]).is_contiguous():
-        return [col.index_select(0, slots)] # nothing lies between two frames
-    if lacks: none,slots = slots<0,slots.clamp(min=0)
-    if place.packed is None: got = cols = [v.index_select(0, slots) for v in place.columns.values()]
-    else:
-        got = [place.packed.index_select(0, slots)] # of torch, not of NumPy, so that it can be cloned lazily
-        cols = [got[0].view(f.dtype).narrow(1, f.start, math.prod(f.shape)) for f in place.fields]
-    if lacks:
-        for o in got: (o if o.dtype==torch.int64 else o.view(torch.uint8))[none] = 0 # torch fills no uint16 by a mask
-    return [o.view(len(slots), *f.shape) for o,f in zip(cols, place.fields)]
-
-# %% ../../nbs/03a_memory.frames.ipynb #94204ac5
-@patch
-def _read(self:FrameRing, read, idxs):
-    "Rows as `read` gives them, with the frames that they need"
-    flat,more = idxs,{}
-    if read is not None: rows,more = read(self, idxs)
-    elif idxs.ndim==1: rows = self.place.take(idxs)
-    else: rows = self.place.take_padded(flat := idxs.reshape(-1))
-    return rows,self._add_frames(read, flat, rows, more)
-
-@patch
-def _add_frames(self:FrameRing, read, idxs, rows, cols):
-    k = self.stack+1 if read is None else 2*self.stack # with `read`, first and last step may be far apart
-    return self._with_pixels(cols, *self._slots_in(rows, idxs, k), read is not None)
-
-@patch
-def _windows_evenly(self:FrameRing, at, n):
-    "Rows that are drawn evenly, with the windows of their frames, in one compiled loop; `None` if there are none"
-    counts = stored,*_ = self.serials.counts()
-    if not (stored and self.place.short): return
-    _,state,_,nxt = self._at or self._find_numbers()
-    idxs,serials,rows,slots,lacks = pick_windows(self.place.array, state, nxt, self.stack, *at, n, *counts)
-    return from_numpy(idxs),rows,self._with_pixels({'serial':from_numpy(serials)}, from_numpy(slots), lacks)
-
-@patch
-def _with_pixels(self:FrameRing, cols, slots, lacks, apart=False):
-    for i,o in enumerate(self._pixels(slots, lacks, apart)): cols[f'#{i}'] = o
-    return cols
-
-# %% ../../nbs/03a_memory.frames.ipynb #6cd15bc4
-@patch
-def draw(self:FrameRing,
-    sampler, # As `Ring.draw` takes them
-    bs:int,
-    device=None,
-    read=None,
-    n_batches:int=None,
-): # -> (BD, row numbers), or `Batches` of them
-    """The batch that `sampler` chooses, with its stacks
-    - `sampler`: As `Ring.draw` takes them
-    - returns: (BD, row numbers), or `Batches` of them"""
-    pair,fields,S = self.place.pair,self.pool.fields,self.shown
-    here = n_batches is None and device is None and fields and [f.path for f in fields]==[('frame',)]
-    def with_frames(_, idxs): return self._read(read, idxs)
-    def evenly(ring, at, n):
-        if read is None: drawn = self._windows_evenly(at, n)
-        elif drawn := hasattr(read, 'evenly') and read.evenly(self, at, n): self._add_frames(read, *drawn)
-        if drawn and here: with_stacks(pair, fields, S, drawn[2], drawn[0]) # before those of their numbers are made
-        return drawn
-    def there(_):
-        how,sees,rows = ((),(),None) if read is None else read.there(self)
-        at,own = rows and (lambda _, idxs: rows(idxs)),weakref.ref(self) # what a ring records may not hold the ring
-        return ('frames',how),(*self.pool.place.columns.values(),*sees),lambda idxs: own()._read(at, idxs)
-    with_frames.evenly = evenly
-    if read is None or hasattr(read, 'there'): with_frames.there = there
-    drawn = Ring.draw(self, sampler, bs, device, with_frames, n_batches)
-    if n_batches is None: return with_stacks(pair, fields, S, *drawn) if '#0' in drawn[0] else drawn[0],drawn[1]
-    drawn.then = partial(with_stacks, pair, [*fields], S) # of each batch, when you get to it
-    return drawn
-
-# %% ../../nbs/03a_memory.frames.ipynb #e055061b
-@patch
-def gather(self:FrameRing,
-    idxs:Tensor, # Row numbers, known to be stored
-    device=None, # Where the batch should be
-)->BD:
-    """Rows by number, with their stacks
-    - `idxs`: Row numbers, known to be stored
-    - `device`: Where the batch should be"""
-    flat,pair,fields = idxs.reshape(-1),self.place.pair,self.pool.fields
-    while True:
-        with locked(self):
-            serials,batch = self.serial(flat),Ring.gather(self, flat)
-            a,b = (leaf_at(batch, p) for p in self._paths)
-            self._with_pixels(batch, torch.cat([a, b[:,-1:]], 1).long().view(-1), True)
-            there = self.holds(flat)
-            gone = max(self.seams.forgotten, self.serials.base) # rows below this one
-            if (~there&(serials.view(-1)<gone)).any(): raise IndexError('another process cleared the memory, or needed '
-                'the frames of some of these rows, while they were read: name rows that it holds')
-            if not self.place.others or bool((self.holds(flat, serials)|~there).all()): break
-    batch = map_leaves(lambda o: o.unflatten(0, idxs.shape), with_stacks(pair, fields, self.shown, batch, flat))
-    return batch if device is None else batch.to(device)
 
 # %% ../../nbs/03a_memory.frames.ipynb #609dcb60
 @patch
@@ -498,7 +374,7 @@ def copy_rows(self:FrameRing,
     with locked(source), locked(self):
         rows,S,P = {**Ring.gather(source, idxs.to(source.device)), **columns},self.stack,self.pool.capacity
         self._check_alike(source, rows)
-        a,b = (leaf_at(rows, p).cpu().numpy().astype(np.int64) for p in source._paths)
+        a,b = (leaf_at(rows, p).cpu().numpy().astype(np.int64) for p in source.number_paths)
         windows,new,most = np.concatenate([a, b[:,-1:]], 1),np.full(source.pool.capacity, -1),max(1, P//4//(S+1))
         for i in range(0, len(idxs), most):
             self._look()
@@ -552,7 +428,7 @@ def forget_without(self:FrameRing,
     - returns: How many"""
     if not self.n_held: return 0
     n,held = self.n_held,self.held
-    slots = torch.cat([self.place.columns[p][held] for p in self._paths], 1).cpu().numpy()
+    slots = torch.cat([self.place.columns[p][held] for p in self.number_paths], 1).cpu().numpy()
     if slots.max()>=len(lacks) or slots.min()<-1: raise IndexError(f'its rows need frames outside of its {len(lacks)}')
     bad = (lacks[slots]&(slots>=0)).any(1).nonzero()[0]
     if not len(bad): return 0
@@ -587,7 +463,7 @@ def load_state_dict(self:FrameRing,
 @patch
 def __getstate__(self:FrameRing):
     with locked(self):
-        more = {k: getattr(self, k) for k in ('stack','flat','pad','warned','_before','_at')}
+        more = {k: getattr(self, k) for k in ('stack','flat','pad','warned','_before')}
         # frames first: rows that lose one while they are copied are forgotten by the end
         return {'pool':copy.copy(self.pool), **more, 'newest':copy.deepcopy(self.newest), **Ring.__getstate__(self)}
 

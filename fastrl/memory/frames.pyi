@@ -12,9 +12,10 @@ from .alike import *
 from .ring import Ring
 from .row import *
 from .stacks import *
+from .windows import ReadsFrames
 __all__ = ['FrameRing', 'add_steps', 'stored', 'pool_path']
 
-class FrameRing(Ring):
+class FrameRing(ReadsFrames):
     """A ring in which `state` and `next_state`, or `obs` and `next_obs`, are stacks of frames, each of them stored once"""
     told: Any
     flat: Any
@@ -70,18 +71,6 @@ class FrameRing(Ring):
     @property
     def held(self) -> Tensor:
         """The numbers of these rows, oldest first"""
-        ...
-
-    def draw(self, sampler, bs: int, device: Any=None, read: Any=None, n_batches: int | None=None):
-        """The batch that `sampler` chooses, with its stacks
-    - `sampler`: As `Ring.draw` takes them
-    - returns: (BD, row numbers), or `Batches` of them"""
-        ...
-
-    def gather(self, idxs: Tensor, device: Any=None) -> BD:
-        """Rows by number, with their stacks
-    - `idxs`: Row numbers, known to be stored
-    - `device`: Where the batch should be"""
         ...
 
     def columns(self) -> BD:
