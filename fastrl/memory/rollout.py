@@ -185,7 +185,7 @@ def _of_critic(columns, rows, shape, name, v):
 def _advantages(ring, walk, value, next_value, lam, gamma):
     columns,shape,rows = ring.place.columns,reward_of(ring).shape,rows_shown(ring)
     base,oldest,total,cap = walk.bounds(ring) # an error if rows do not say where episodes end
-    if base and total-base>cap: # it was cleared, so these are one rollout
+    if base and total-base>cap and walk.missed_at>=oldest: # since `clear` nobody looked before rows were overwritten
         warn_user(f'the oldest {total-base-cap} rows since `clear` were overwritten, and have no advantage: a '
                   f'rollout, its steps times its environments, should fit in `max_sz`, which is {cap}')
     def stored(v): return v[rows][...,None].flatten(1).to('cpu', torch.float64)
