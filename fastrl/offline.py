@@ -86,6 +86,7 @@ _not_in_rows = 'id','seed','options','infos' # what else an `EpisodeBuffer` has
 _one_length = ('. `from_d4rl` takes arrays of one length, those of all episodes one behind the other, with '
                '`terminals`, and `timeouts` or `next_observations`')
 _left_out = ': leave the episode out, of a dataset with `filter_episodes`'
+_no_column = ': leave it out if it is no column'
 
 class _Episode:
     "An episode of your own, a dict or an `EpisodeBuffer`, as a dataset would give it"
@@ -95,14 +96,17 @@ class _Episode:
         if lacks := [k for k in names if k not in has]:
             raise ValueError(f'episode {i} should have {list(names)}, and lacks {lacks}; got {of!r:.80}'
                              +(_one_length if {'terminals','next_observations'}&has.keys() else ''))
-        cols = {k: map_leaves(np.asarray, v) for k,v in has.items() if k not in _not_in_rows}
+        cols = {k: map_leaves(_array_given, v) for k,v in has.items() if k not in _not_in_rows}
         for k,v in cols.items():
             if not all(o.ndim for _,o in leaves(v)):
-                raise ValueError(f'episode {i} should have an array `{k}`, with an entry per step, got {has[k]!r:.80}')
+                raise ValueError(f'episode {i} should have an array `{k}`, with an entry per step, got {has[k]!r:.80}'
+                                 +('' if k in names else _no_column))
         for k in names: setattr(self, k, cols.pop(k))
         self.id,self.more = i,cols
         if self.rewards.dtype.kind!='f': self.rewards = self.rewards.astype(float)
     def __len__(self): return len(self.rewards)
+
+def _array_given(o): return np.asarray(o.detach().cpu() if isinstance(o, torch.Tensor) else o)
 
 def _ending(data, name):
     o = np.asarray(data[name])
@@ -118,7 +122,7 @@ def _transitions(e):
         if len(v)!=(want := n+(p[0]=='observations')):
             as_rows = isinstance(e, _Episode) and len(v)==n
             raise ValueError(f'episode {e.id} has {n} rewards, so `{path_name(p)}` should have {want} entries, '
-                             f'got {len(v)}'+(_one_length if as_rows else _left_out))
+                             f'got {len(v)}'+(_no_column if p[0] in more else _one_length if as_rows else _left_out))
     over,late = (_ending({o: getattr(e, o)}, o) for o in ('terminations','truncations'))
     late[-1] |= not over[-1] # it just stops
     rows = dict(state=map_leaves(lambda o: o[:-1], e.observations), action=e.actions, reward=e.rewards,

@@ -16,6 +16,7 @@ import numpy as np, torch
 from ..core import *
 from .ring import Ring, locked
 from .serial import Seams
+from .told import names_env
 from .walk import Walk, end_before
 
 # %% ../../nbs/02b_memory.joins.ipynb #92814503
@@ -40,8 +41,8 @@ def join_rows(
     if len(apart) or there[-1]!=source.total-1 or source.total in (*was.cuts, *was.gaps): ends.add(first+n)
     alone = np.flatnonzero(there<was.lone)
     gaps = {*seams.gaps, *ends, *(first+np.concatenate([alone, alone+1])).tolist()}-begun
-    named,total = len(apart) and ('env_id',) in ring.place.columns,ring.total
-    linked = named and _linked(source)
+    named = len(apart) and (names_env(ring) or ('episode_id',) in ring.place.columns)
+    linked,total = named and _linked(source),ring.total
     new = set() if named else {*(first+apart).tolist()}
     while True: # a gap may take away what told another row that its episode did not begin there
         gaps |= new

@@ -288,7 +288,7 @@ def update_td(self:ExperienceReplay,
     - `serials`: With numbers: the batch's column `serial`; without it the rows are taken as they are now"""
     with locked(ring := self.ring):
         try: self._note_td(ring, td_errors, idxs, serials)
-        except ValueError as e: raise ExperienceReplayException(str(e)) from e
+        except (ValueError, IndexError) as e: raise ExperienceReplayException(str(e)) from e
         except KeyboardInterrupt: # of the column and the priorities, one may be new and the other old
             with suppress(Exception): self._note_td(ring, td_errors, idxs, serials)
             raise
@@ -344,13 +344,13 @@ def cut(self:ExperienceReplay)->ExperienceReplay:
 @patch
 def put(self:ExperienceReplay,
     name:str, # The column
-    idxs, # The batch; or row numbers as they were drawn, `(n,)` or `(bs,T)`, -1 names none
+    idxs, # The batch; or row numbers as they were drawn, `(n,)` or `(bs,T)`, -1 names none; or a mask
     values, # In the shape of `idxs`, followed by that of a row
     serials=None, # With numbers: the batch's column `serial`; without it the rows are taken as they are now
 )->int: # How many rows are gone
     """Write `values` into the rows `idxs` that were not overwritten
     - `name`: The column
-    - `idxs`: The batch; or row numbers as they were drawn, `(n,)` or `(bs,T)`, -1 names none
+    - `idxs`: The batch; or row numbers as they were drawn, `(n,)` or `(bs,T)`, -1 names none; or a mask
     - `values`: In the shape of `idxs`, followed by that of a row
     - `serials`: With numbers: the batch's column `serial`; without it the rows are taken as they are now
     - returns: How many rows are gone"""

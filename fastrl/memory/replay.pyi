@@ -139,7 +139,7 @@ class ExperienceReplay(OneMoment, Savable, DrawsAhead, DrawsChunks, Splits, Lear
     def put(self, name: str, idxs, values, serials: Any=None) -> int:
         """Write `values` into the rows `idxs` that were not overwritten
     - `name`: The column
-    - `idxs`: The batch; or row numbers as they were drawn, `(n,)` or `(bs,T)`, -1 names none
+    - `idxs`: The batch; or row numbers as they were drawn, `(n,)` or `(bs,T)`, -1 names none; or a mask
     - `values`: In the shape of `idxs`, followed by that of a row
     - `serials`: With numbers: the batch's column `serial`; without it the rows are taken as they are now
     - returns: How many rows are gone"""

@@ -95,15 +95,16 @@ def rows_shown(ring:Ring)->Tensor:
 def rows_named(
     ring:Ring, # Whose rows they are
     o, # Rows, named in any way
-): # -> `o`; of a slice or a mask the numbers, where a `FrameRing` shows fewer rows than have numbers
+): # -> `o`; of a mask the numbers, and of a slice where a `FrameRing` shows fewer rows than have numbers
     """Rows that are named by where the memory shows them
     - `ring`: Whose rows they are
     - `o`: Rows, named in any way
-    - returns: `o`; of a slice or a mask the numbers, where a `FrameRing` shows fewer rows than have numbers"""
-    if not isinstance(ring, FrameRing) or (n := ring.n_held)==len(ring): return o
-    if not isinstance(o, slice) and (o if isinstance(o, Tensor) else np.asarray(o)).dtype not in (torch.bool, np.bool_):
-        return o
-    return ring.held[row_numbers(o, n).to(ring.device)]
+    - returns: `o`; of a mask the numbers, and of a slice where a `FrameRing` shows fewer rows than have numbers"""
+    if isinstance(o, slice):
+        if not isinstance(ring, FrameRing) or ring.n_held==len(ring): return o
+    elif (o if isinstance(o, Tensor) else np.asarray(o)).dtype not in (torch.bool, np.bool_): return o
+    shown = rows_shown(ring)
+    return shown[row_numbers(o, len(shown)).to(ring.device)]
 
 def _numbers_in(name, v):
     "What is given as `name`, as a tensor, or a `ValueError`"
@@ -185,7 +186,7 @@ def _of_critic(columns, rows, shape, name, v):
 def _advantages(ring, walk, value, next_value, lam, gamma):
     columns,shape,rows = ring.place.columns,reward_of(ring).shape,rows_shown(ring)
     base,oldest,total,cap = walk.bounds(ring) # an error if rows do not say where episodes end
-    if base and total-base>cap: # it was cleared, so these are one rollout
+    if base and total-base>cap and walk.missed_at>=oldest: # since `clear` nobody looked before rows were overwritten
         warn_user(f'the oldest {total-base-cap} rows since `clear` were overwritten, and have no advantage: a '
                   f'rollout, its steps times its environments, should fit in `max_sz`, which is {cap}')
     def stored(v): return v[rows][...,None].flatten(1).to('cpu', torch.float64)

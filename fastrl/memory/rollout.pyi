@@ -62,7 +62,7 @@ def rows_named(ring: Ring, o):
     """Rows that are named by where the memory shows them
     - `ring`: Whose rows they are
     - `o`: Rows, named in any way
-    - returns: `o`; of a slice or a mask the numbers, where a `FrameRing` shows fewer rows than have numbers"""
+    - returns: `o`; of a mask the numbers, and of a slice where a `FrameRing` shows fewer rows than have numbers"""
     ...
 
 class Rollouts:

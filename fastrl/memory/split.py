@@ -54,13 +54,14 @@ def split(self:Splits,
     - returns: Two memories: of the other episodes, and of those that are held out"""
     def parted():
         number_within('valid_pct', valid_pct, 1e-9, 1-1e-9, 'between 0 and 1')
+        gen = torch.Generator().manual_seed(whole_number('seed', seed, 0, 2**64-1))
         er = self.copied() if self.ring.place.others else self
         with locked(er.ring):
             of = _episodes(er)[rows := oldest_first(er.ring)]
             n = len(of.unique())
             if n<2: raise ValueError(f'two parts need two episodes, and the {len(of)} rows are of {n}: '
                                      'add more, or split its rows, as in `memory[:800]`')
-            order = torch.randperm(n, generator=torch.Generator().manual_seed(seed))
+            order = torch.randperm(n, generator=gen)
             held = torch.isin(of, order[:min(max(round(n*valid_pct), 1), n-1)])
             return er[rows[~held]],er[rows[held]]
     return self.of_rows(parted)

@@ -12,6 +12,7 @@ __all__ = ['unchanged', 'array_of', 'VectorSteps', 'autoreset_name', 'true_next'
 
 # %% ../../nbs/05n_memory.vector.ipynb #754bcde4
 import numpy as np, torch
+from contextlib import nullcontext
 from types import SimpleNamespace
 from functools import wraps
 from fastcore.basics import patch
@@ -456,10 +457,11 @@ def add_vector(self:TakesVectors,
     if on and self._store_on(on, obs, actions, next_obs, rewards, terminated, truncated, more): return self
     obs,actions,rewards,next_obs = map(_here, (obs, actions, rewards, next_obs))
     terminated,truncated,more = _here(terminated),_here(truncated),{k: _here(o) for k,o in more.items()}
-    try: s = self.vectors.read(obs=obs, actions=actions, rewards=rewards, terminated=terminated, truncated=truncated,
-                               next_obs=next_obs, infos=infos, autoreset=autoreset, **more)
-    except ValueError as e: raise self.refused(str(e)) from e
-    self.store_vector(s, actions, more)
+    with locked(self.ring) if self.stores_rows else nullcontext(): # no other thread's step until this one counts
+        try: s = self.vectors.read(obs=obs, actions=actions, rewards=rewards, terminated=terminated,
+                                   truncated=truncated, next_obs=next_obs, infos=infos, autoreset=autoreset, **more)
+        except ValueError as e: raise self.refused(str(e)) from e
+        self.store_vector(s, actions, more)
     return self
 
 # %% ../../nbs/05n_memory.vector.ipynb #05ec7a02
