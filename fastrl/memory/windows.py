@@ -12,6 +12,7 @@ __all__ = ['ReadsFrames']
 # %% ../../nbs/02cb_memory.windows.ipynb #0cb00004
 import math, weakref
 from functools import partial
+from operator import itemgetter
 import numpy as np, torch
 from fastcore.basics import patch
 from torch import Tensor, from_numpy
@@ -130,7 +131,7 @@ def _draw_plainly(self:ReadsFrames, sampler, bs):
         was = getattr(sampler, 'drawn', 0),getattr(sampler, 'draws', 0)
         try:
             if not (at := hasattr(sampler, 'evenly') and sampler.evenly(bs)): return
-            state,nxt,names,pool,forms = plain
+            state,nxt,keys,columns,pool,forms = plain
             idxs,serials,rows,slots,lacks = pick_windows(self.place.array, state, nxt, self.stack, *at, bs, *counts)
             gapless = pool is not None and not lacks
             if gapless: frames = pool.index_select(0, from_numpy(slots))
@@ -139,8 +140,9 @@ def _draw_plainly(self:ReadsFrames, sampler, bs):
     form = forms.get(bs) if gapless else None
     if form is None: form = two_forms(frames.shape, frames.stride(), frames.storage_offset(), (bs,), self.shown)
     if gapless: forms[bs] = form
-    stacks,own = dict(zip(self.place.pair, stacks_of(frames, *form))),np.ndarray(bs, self.place.fields.record, rows)
-    batch = BD({k: stacks[k] if k in stacks else from_numpy(own[f]) for k,f in names})
+    batch,own = BD.fromkeys(self.place.fields.flat),np.ndarray(bs, self.place.fields.record, rows)
+    batch.update(zip(keys, map(from_numpy, columns(own)))) # in C: after the frames, nothing is in the caches
+    batch.update(zip(self.place.pair, stacks_of(frames, *form)))
     batch['serial'] = from_numpy(serials)
     return batch,from_numpy(idxs)
 
@@ -148,11 +150,12 @@ def _draw_plainly(self:ReadsFrames, sampler, bs):
 def _plain_form(self:ReadsFrames):
     "What a plain draw needs to know; nothing unless rows and frames are plain arrays in memory"
     place,fields,self._plain = self.place,self.place.fields,()
-    if place.others or not (place.short and fields.flat and fields.record): return ()
+    if place.others or not (place.short and fields.flat and fields.record and len(fields)>3): return ()
     if [f.path for f in self.pool.fields]!=[('frame',)]: return ()
     if not (pool := self.pool.place.columns['frame',]).is_contiguous(): pool = None # something lies between two frames
     _,state,_,nxt = self._at or self.find_numbers()
-    self._plain = state,nxt,[*zip(fields.flat, fields.record.names)],pool,{}
+    keys,names = zip(*(o for o in zip(fields.flat, fields.record.names) if o[0] not in place.pair))
+    self._plain = state,nxt,keys,itemgetter(*names),pool,{}
     return self._plain
 
 # %% ../../nbs/02cb_memory.windows.ipynb #e055061b
