@@ -13,7 +13,7 @@ __all__ = ['FrameRing', 'add_steps', 'stored', 'pool_path']
 import copy, math
 import numpy as np, torch
 from fastcore.basics import patch
-from torch import Tensor, from_numpy
+from torch import Tensor
 from ..core import *
 from .place import *
 from .alike import *
