@@ -1,6 +1,6 @@
 """Which episode each row is of, and two memories that share none
 
-A model that is judged by steps from between those that it learnt knows them nearly by heart. `memory.split(.2)` holds out whole episodes. `memory.episode_numbers()` says which episode each row is of, also where environments take turns, so that you can choose episodes by anything you can say of their rows: their returns, their lengths, who played.
+Neighbouring steps are nearly alike, and a model that learnt from one knows the next almost by heart. So judge it by episodes that it never saw: `memory.split(.2)` holds out a fifth of them. `memory.episode_numbers()` says which episode each row is of, also where environments take turns, so that you can choose episodes by anything you can say of their rows: their returns, their lengths, who played.
 
 Docs: https://fastrl.github.io/fastrl/memory.split.html.md"""
 
@@ -28,11 +28,13 @@ def _name_rows(nxt, begin, of):
 
 class Splits(Rollouts):
     "A memory that knows which episode each row is of, and splits between episodes"
-    def episode_numbers(self)->Tensor: # `(n,)`, in the order of the memory's columns; -1 of a row that is half written
-        "Which episode each row is of"
-        def numbered():
-            with locked(ring := self.ring): return _episodes(self)[rows_shown(ring).cpu()].to(ring.device)
-        return self.of_rows(numbered)
+
+@patch
+def episode_numbers(self:Splits)->Tensor: # `(n,)`, in the order of the columns; -1 of a half-written row
+    "Which episode each row is of"
+    def numbered():
+        with locked(ring := self.ring): return _episodes(self)[rows_shown(ring).cpu()].to(ring.device)
+    return self.of_rows(numbered)
 
 def _episodes(memory):
     "The episode that the row in each slot is of, or -1"
@@ -47,11 +49,11 @@ def _episodes(memory):
 def split(self:Splits,
     valid_pct:float=.2, # Which share of the episodes to hold out, at least one
     seed:int=0, # Another one holds out others
-)->tuple: # Two memories: of the other episodes, and of those that are held out
-    """Whole episodes in one memory or the other, so that none that you train on tells of one that judges you
+)->tuple: # The memory to learn from, and the one of the episodes that are held out
+    """Two memories of whole episodes, one to learn from and one to judge by
     - `valid_pct`: Which share of the episodes to hold out, at least one
     - `seed`: Another one holds out others
-    - returns: Two memories: of the other episodes, and of those that are held out"""
+    - returns: The memory to learn from, and the one of the episodes that are held out"""
     def parted():
         number_within('valid_pct', valid_pct, 1e-9, 1-1e-9, 'between 0 and 1')
         gen = torch.Generator().manual_seed(whole_number('seed', seed, 0, 2**64-1))
