@@ -507,13 +507,14 @@ def _rows_to_store(self:TakesVectors, s, actions, more):
 
 @patch
 def _add_and_count(self:TakesVectors, rows, cut, count):
-    total = self.ring.total
-    try:
-        if rows: self._add_after(rows, cut)
-        count()
-    except BaseException: # Ctrl-C: the step counts, once its rows are there
-        if self.ring.total>total: count()
-        raise
+    with locked(ring := self.ring): # rows of another thread are not taken for these
+        total = ring.total
+        try:
+            if rows: self._add_after(rows, cut)
+            count()
+        except BaseException: # Ctrl-C: the step counts, once its rows are there
+            if ring.total>total: count()
+            raise
 
 @patch
 def _store_on(self:TakesVectors, v, obs, actions, next_obs, rewards, terminated, truncated, more):
