@@ -10,7 +10,7 @@ from torch import Tensor
 from ..core import *
 from .place import *
 from .row import *
-__all__ = ['check_frames', 'warn_of_stacks', 'pool_path', 'pool_file', 'is_image', 'stack_sequences', 'two_forms', 'two_stacks', 'stacks_of', 'with_stacks', 'with_numbers', 'numbers_at', 'fields_with_stacks', 'parted', 'slots_of_rows', 'pick_windows', 'Newest', 'Latest', 'said_of', 'frames_in', 'as_words', 'Steps', 'same_frames', 'planned', 'words_of', 'continued', 'continued_by_each']
+__all__ = ['check_frames', 'warn_of_stacks', 'pool_path', 'pool_file', 'is_image', 'stack_sequences', 'two_stacks', 'with_stacks', 'with_numbers', 'numbers_at', 'fields_with_stacks', 'parted', 'slots_of_rows', 'pick_windows', 'Newest', 'Latest', 'said_of', 'frames_in', 'as_words', 'Steps', 'same_frames', 'planned', 'words_of', 'continued', 'continued_by_each']
 
 def check_frames(fields, stack: int, saved: bool=False):
     """A `ValueError` unless observations before and after a step have the same frames, and rows say where episodes end
@@ -50,24 +50,12 @@ def stack_sequences(cols: dict, at: np.ndarray, n: np.ndarray, stack: int, pad: 
     - returns: By path `(batch, time, …)`, images as `(batch, time, stack, …)`"""
     ...
 
-def two_forms(have, stride, at, rows, stack) -> tuple:
-    """Shape and strides of both stacks, do they lie apart, and where each begins
-    - `have`, `stride`, `at`: Shape, strides and offset of the frames, as `two_stacks` takes them
-    - `rows`, `stack`: Likewise"""
-    ...
-
 def two_stacks(frames: Tensor, rows, stack: int):
     """Two stacks that can be written to without changing each other
     - `frames`: `(rows*k, …)`: of each row the two stacks one behind the other, or overlapping
     - `rows`: Shape of the batch
     - `stack`: Frames in each; 0: one, without an axis
     - returns: state, next state"""
-    ...
-
-def stacks_of(frames: Tensor, shape, strides, apart, first, second):
-    """As `two_stacks`, with the forms known
-    - `shape`, `strides`, `apart`, `first`, `second`: From `two_forms`
-    - returns: as `two_stacks`"""
     ...
 
 def with_stacks(pair, fields, stack: int, batch, idxs) -> BD:

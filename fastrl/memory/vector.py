@@ -507,14 +507,14 @@ def _rows_to_store(self:TakesVectors, s, actions, more):
 
 @patch
 def _add_and_count(self:TakesVectors, rows, cut, count):
-    with locked(ring := self.ring): # rows of another thread are not taken for these
-        total = ring.total
-        try:
-            if rows: self._add_after(rows, cut)
-            count()
-        except BaseException: # Ctrl-C: the step counts, once its rows are there
-            if ring.total>total: count()
-            raise
+    "Add `rows`, if there are any, and count the step; hold the lock, or rows of another thread are taken for these"
+    total = self.ring.total
+    try:
+        if rows: self._add_after(rows, cut)
+        count()
+    except BaseException: # Ctrl-C: the step counts, once its rows are there
+        if self.ring.total>total: count()
+        raise
 
 @patch
 def _store_on(self:TakesVectors, v, obs, actions, next_obs, rewards, terminated, truncated, more):
@@ -526,20 +526,19 @@ def _store_on(self:TakesVectors, v, obs, actions, next_obs, rewards, terminated,
                         terminated=terminated, truncated=truncated,
                         env_id=v['env'], episode_id=v['episode'], step=v['step']+1)
     def count(): v.update(step=s.step, obs=next_obs.copy(), alone=0)
-    self._add_and_count(self._rows_to_store(s, actions, more), False, count)
+    with locked(self.ring): self._add_and_count(self._rows_to_store(s, actions, more), False, count)
     return True
 
 # %% ../../nbs/05n_memory.vector.ipynb #a88d81eb
 @patch
 def _add_after(self:TakesVectors, rows, cut):
     "Add `rows`, after a cut if need be; if they are refused, the cut is taken back"
-    if not cut: self+rows; return
-    with locked(ring := self.ring):
-        if cut := ring.total not in ring.seams.cuts: ring.cut()
-        try: self+rows
-        except BaseException:
-            if cut: ring.cut(False)
-            raise
+    ring = self.ring
+    if cut := cut and ring.total not in ring.seams.cuts: ring.cut()
+    try: self+rows
+    except BaseException:
+        if cut: ring.cut(False)
+        raise
 
 # %% ../../nbs/05n_memory.vector.ipynb #c1a5e002
 @patch

@@ -1,6 +1,6 @@
 """Gather the frames of two stacks as one window, and show it twice
 
-A row of a [`FrameRing`](03a_memory.frames.ipynb) has the numbers of its frames, which lie in a pool. Its two stacks of four frames share three, so a draw gathers five frames, and shows them twice. `ReadsFrames` is the half of a `FrameRing` that reads; the other half writes.
+A row of a `FrameRing` has the numbers of its frames, which lie in a pool. Its two stacks of four frames share three, so a draw gathers five frames, and shows them twice. `ReadsFrames` is the half of a `FrameRing` that reads; the other half writes.
 
 Docs: https://fastrl.github.io/fastrl/memory.windows.html.md"""
 
@@ -122,27 +122,24 @@ def draw(self:ReadsFrames,
 @patch
 def _draw_plainly(self:ReadsFrames, sampler, bs):
     "A batch of rows that are drawn evenly; `None` if this draw takes more than that"
-    if hasattr(sampler, 'draw_rows') or not (self.fields and type(bs) is int and bs>0): return
+    if hasattr(sampler, 'draw_rows') or not hasattr(sampler, 'evenly'): return
+    if not (self.fields and type(bs) is int and bs>0): return
     plain = self._plain_form() if self._plain is None else self._plain
     with self.serials.lock:
         counts = self.serials.counts()
         if not (plain and counts[0] and self.serials.sound()): return
         self.place.check_process()
-        was = getattr(sampler, 'drawn', 0),getattr(sampler, 'draws', 0)
+        state,nxt,keys,columns,pool = plain
+        was = sampler.drawn,sampler.draws
         try:
-            if not (at := hasattr(sampler, 'evenly') and sampler.evenly(bs)): return
-            state,nxt,keys,columns,pool,forms = plain
+            if not (at := sampler.evenly(bs)): return
             idxs,serials,rows,slots,lacks = pick_windows(self.place.array, state, nxt, self.stack, *at, bs, *counts)
-            gapless = pool is not None and not lacks
-            if gapless: frames = pool.index_select(0, from_numpy(slots))
-            else: frames, = self.pixels(from_numpy(slots), lacks, False)
+            if pool is None or lacks: frames, = self.pixels(from_numpy(slots), lacks, False)
+            else: frames = pool.index_select(0, from_numpy(slots))
         except BaseException: sampler.give_back(*was); raise
-    form = forms.get(bs) if gapless else None
-    if form is None: form = two_forms(frames.shape, frames.stride(), frames.storage_offset(), (bs,), self.shown)
-    if gapless: forms[bs] = form
     batch,own = BD.fromkeys(self.place.fields.flat),np.ndarray(bs, self.place.fields.record, rows)
     batch.update(zip(keys, map(from_numpy, columns(own)))) # in C: after the frames, nothing is in the caches
-    batch.update(zip(self.place.pair, stacks_of(frames, *form)))
+    batch.update(zip(self.place.pair, two_stacks(frames, (bs,), self.shown)))
     batch['serial'] = from_numpy(serials)
     return batch,from_numpy(idxs)
 
@@ -155,7 +152,7 @@ def _plain_form(self:ReadsFrames):
     if not (pool := self.pool.place.columns['frame',]).is_contiguous(): pool = None # something lies between two frames
     _,state,_,nxt = self._at or self.find_numbers()
     keys,names = zip(*(o for o in zip(fields.flat, fields.record.names) if o[0] not in place.pair))
-    self._plain = state,nxt,keys,itemgetter(*names),pool,{}
+    self._plain = state,nxt,keys,itemgetter(*names),pool
     return self._plain
 
 # %% ../../nbs/02cb_memory.windows.ipynb #e055061b

@@ -1,6 +1,6 @@
 """Gather the frames of two stacks as one window, and show it twice
 
-A row of a [`FrameRing`](03a_memory.frames.ipynb) has the numbers of its frames, which lie in a pool. Its two stacks of four frames share three, so a draw gathers five frames, and shows them twice. `ReadsFrames` is the half of a `FrameRing` that reads; the other half writes.
+A row of a `FrameRing` has the numbers of its frames, which lie in a pool. Its two stacks of four frames share three, so a draw gathers five frames, and shows them twice. `ReadsFrames` is the half of a `FrameRing` that reads; the other half writes.
 
 Docs: https://fastrl.github.io/fastrl/memory.windows.html.md"""
 from typing import Any, overload
