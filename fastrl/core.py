@@ -176,8 +176,10 @@ class BD(dict):
     "A batch: tensors, or dicts and tuples of tensors, that share their first axis"
     def bs(self)->int:
         "The number of rows"
-        ns = {o.shape[0] for o in self.values()} if all(type(o) is Tensor for o in self.values()) \
-            else {o.shape[0] for _,o in leaves(self)}
+        ns = set()
+        for col in self.values():
+            if type(col) is Tensor: ns.add(col.shape[0]) # most are
+            else: ns.update(o.shape[0] for _,o in leaves(col))
         if len(ns)>1:
             raise ValueError('the columns of a batch have one length, '
                              f'got { {path_name(p): len(o) for p,o in leaves(self)} }')

@@ -79,7 +79,8 @@ class EpsilonGreedy:
             self.n_actions,actions = q.shape[1],q.argmax(1)
         if k: # where a chance lies between 0 and epsilon says which action
             anything = (chance/eps*self.n_actions).astype(np.int64)
-            actions = anything if k==n else np.where(explore, anything, actions)
+            if k==n: actions = anything
+            else: np.copyto(actions, anything, where=explore)
         return torch.from_numpy(actions+first if (first := self.first) else actions)
 
 def _first_of(model):

@@ -83,12 +83,16 @@ def through(
     """`net(x)`, in two thirds of the time where `net` is a chain of small plain layers
     - `x`: Its input
     - `call`: Called instead with a module that is not plain, or has hooks"""
+    return call(net, x) if any(_listen_to_all) else _through(net, x, call)
+
+def _through(net, x, call):
     kind = type(net)
     if (kind not in _plain or net._forward_hooks or net._forward_pre_hooks or net._backward_hooks
-            or net._backward_pre_hooks or 'forward' in vars(net) or any(_listen_to_all)): return call(net, x)
+            or net._backward_pre_hooks or 'forward' in vars(net)): return call(net, x)
     if kind is nn.Linear: return linear(x, net._parameters['weight'], net._parameters['bias'])
+    if kind is nn.ReLU: return x.relu_() if net.inplace else x.relu()
     if kind is not nn.Sequential: return net.forward(x)
-    for o in net._modules.values(): x = through(o, x, call)
+    for o in net._modules.values(): x = _through(o, x, call)
     return x
 
 # %% ../../nbs/09_agents.nets.ipynb #ad93df9e
@@ -119,8 +123,8 @@ def greedy_values(
     - `model`: A `QNet`, or any module that takes a batch
     - `states`: `(n, …)`, or dicts and tuples of them
     - returns: `(n, n_actions)`"""
-    w,grad = next(p for o in _modules(model) for p in o._parameters.values() if p is not None),torch.is_grad_enabled()
-    half = w.dtype in _halves
+    w = next((p for o in _modules(model) for p in o._parameters.values() if p is not None), _none)
+    half,grad = w.dtype in _halves,torch.is_grad_enabled()
     def there(o): return o.to(w.device, w.dtype) if half and o.is_floating_point() else o.to(w.device)
     batch = dict(state=map_leaves(there, states))
     try: # `no_grad`, in a third of the time
@@ -130,6 +134,7 @@ def greedy_values(
     finally:
         if grad: torch.set_grad_enabled(True)
 
+_none = torch.empty(0, device='cpu') # of a network without weights, as a rule written by hand is
 _halves = torch.float16,torch.bfloat16 # a learner with `NonNativeMixedPrecision` halves the network, and not the states
 
 def _modules(model):

@@ -12,7 +12,6 @@ __all__ = ['autoreset_modes', 'one_number', 'one_flag', 'CopyObs', 'SyncEnvs', '
 
 # %% ../../nbs/05ab_data.envs.ipynb #5ab00004
 import atexit, multiprocessing.util, os, weakref
-from contextlib import contextmanager
 from multiprocessing.connection import wait
 from numbers import Number
 import gymnasium as gym, numpy as np
@@ -73,7 +72,8 @@ class SyncEnvs(SyncVectorEnv):
         shape,dtype = obs.shape[1:],obs.dtype
         reward,terminated,truncated = np.zeros(n),np.zeros(n, bool),np.zeros(n, bool)
         waits = over.tolist() if mode==AutoresetMode.NEXT_STEP else [False]*n
-        for i,(env,action,wait) in enumerate(zip(self.envs, iterate(self.action_space, actions), waits, strict=True)):
+        each = actions if type(actions) is np.ndarray else iterate(self.action_space, actions)
+        for i,(env,action,wait) in enumerate(zip(self.envs, each, waits, strict=True)):
             if type(env) is CopyObs: env = env.env # it is copied below
             if wait: o,info = env.reset()
             else:
@@ -226,19 +226,20 @@ def close_envs(
     env.close(terminate=True)
 
 # %% ../../nbs/05ab_data.envs.ipynb #ddb36aee
-@contextmanager
-def naming_the_dead(
-    env, # From `open_envs`
-):
-    """An error that names the environment whose process died, instead of an `EOFError`
-    - `env`: From `open_envs`"""
-    try: yield
-    except (EOFError, ConnectionError) as e:
-        vec = env.unwrapped
-        if not isinstance(vec, AsyncVectorEnv): raise
+class naming_the_dead:
+    "An error that names the environment whose process died, instead of an `EOFError`"
+    def __init__(self,
+        env, # From `open_envs`
+    ):
+        """- `env`: From `open_envs`"""
+        self.env = env
+    def __enter__(self): pass
+    def __exit__(self, kind, e, trace):
+        vec = self.env.unwrapped if isinstance(e, (EOFError, ConnectionError)) else None
+        if not isinstance(vec, AsyncVectorEnv): return
         ended = wait([p.sentinel for p in vec.processes], 1)
         for p in vec.processes: p.join(1 if p.sentinel in ended else 0) # its pipe closes before it has ended
-        if not (dead := _dead(vec)): raise
+        if not (dead := _dead(vec)): return
         raise RuntimeError('; '.join(f'the process of environment {i} died (exit code {c})' for i,c in dead.items())
             +', perhaps since memory ran out: take new environments (a ready vector has to be made anew, others are '
             'opened anew by the next `take` or `fit`); the rows that you have stay') from e

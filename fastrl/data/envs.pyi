@@ -4,7 +4,6 @@ You reset a single environment; a vector resets its environments itself, in one 
 
 Docs: https://fastrl.github.io/fastrl/data.envs.html.md"""
 from typing import Any, overload
-from contextlib import contextmanager
 import gymnasium as gym
 from gymnasium.vector import SyncVectorEnv
 from ..core import *
@@ -91,8 +90,16 @@ def close_envs(env):
     - `env`: From `open_envs`"""
     ...
 
-@contextmanager
-def naming_the_dead(env):
-    """An error that names the environment whose process died, instead of an `EOFError`
-    - `env`: From `open_envs`"""
-    ...
+class naming_the_dead:
+    """An error that names the environment whose process died, instead of an `EOFError`"""
+    env: Any
+
+    def __init__(self, env):
+        """- `env`: From `open_envs`"""
+        ...
+
+    def __enter__(self):
+        ...
+
+    def __exit__(self, kind, e, trace):
+        ...

@@ -192,7 +192,7 @@ def _step_all(self:GymLoop, T, before, after):
             _check_unchanged(now, seen, flags)
             r = now.reward
             if now.extra: extras.append({k: np.array(_on_host(v)) for k,v in now.extra.items()})
-        gain[new] = r if ours and keep is None and not after else self._rewards_of(r, keep)
+        gain[new] = (r if keep is None else r[keep]) if ours and not after else self._rewards_of(r, keep)
         if some: terminated[new],truncated[new] = ends if keep is None else (ends[0][keep],ends[1][keep])
         rows.stop = new.stop
         if images or after: kept.append(np.ones(n, bool) if spent is None else ~spent)
@@ -292,48 +292,52 @@ def _check_nesting(form, given):
 @patch
 def _choose(self:GymLoop):
     "The agent's actions, in the form that the environment takes"
-    device,grad = self.source.device,torch.is_grad_enabled()
-    def state(form, v): # the form decides where leaves are
-        v,shape = np.array(_on_host(v)),(self.n_envs, *(form[0] or (1,)))
-        t = from_numpy(v if v.shape==shape else v.reshape(shape))
-        return t if device is None else t.to(device)
-    def action(form, given):
-        shape = (self.n_envs, *form[0])
-        try: v = _on_host(given)
-        except (TypeError, ValueError): v = np.array(None) # `(actions, states)`, or a sparse tensor
-        if v.shape!=shape and v.shape!=(*shape,1):
-            got = f'{given!r:.80}' if v.dtype.kind in 'OU' else v.shape
-            raise ValueError(f'an agent should return actions of shape {shape}, got {got}: '
-                             'return one action per environment')
-        if v.dtype!=form[1] and not (np.can_cast(v.dtype, form[1], 'same_kind') and survives(v, form[1])):
-            raise ValueError(f'an agent should return actions of dtype {form[1]}, got {v.dtype}: '
-                             'round or convert them')
-        v = (v if v.shape==shape else v.reshape(shape)).astype(form[1])
-        return v if self._mode else v[0]
+    grad = torch.is_grad_enabled()
     try: # `no_grad`, in a third of the time
         torch.set_grad_enabled(False)
-        given = self.agent(map_leaves(state, self.obs_form, self.obs))
-        if type(self.act_form) is not list: _check_nesting(self.act_form, given)
-        return map_leaves(action, self.act_form, given)
+        given = self.agent(map_leaves(self._as_told, self.obs_form, self.obs)) # the form decides where leaves are
     finally: torch.set_grad_enabled(grad)
+    if type(self.act_form) is not list: _check_nesting(self.act_form, given)
+    return map_leaves(self._as_taken, self.act_form, given)
+
+@patch
+def _as_told(self:GymLoop, form, v):
+    "States as the agent gets them: a copy, with an axis of environments"
+    v,shape = np.array(_on_host(v)),(self.n_envs, *(form[0] or (1,)))
+    t = from_numpy(v if v.shape==shape else v.reshape(shape))
+    return t if self.source.device is None else t.to(self.source.device)
+
+@patch
+def _as_taken(self:GymLoop, form, given):
+    "Actions as the environment takes them: a copy, in the dtype of its space"
+    shape = (self.n_envs, *form[0])
+    try: v = _on_host(given)
+    except (TypeError, ValueError): v = np.array(None) # `(actions, states)`, or a sparse tensor
+    if v.shape!=shape and v.shape!=(*shape,1):
+        got = f'{given!r:.80}' if v.dtype.kind in 'OU' else v.shape
+        raise ValueError(f'an agent should return actions of shape {shape}, got {got}: '
+                         'return one action per environment')
+    if v.dtype!=form[1] and not (np.can_cast(v.dtype, form[1], 'same_kind') and survives(v, form[1])):
+        raise ValueError(f'an agent should return actions of dtype {form[1]}, got {v.dtype}: round or convert them')
+    v = (v if v.shape==shape else v.reshape(shape)).astype(form[1])
+    return v if self._mode else v[0]
 
 # %% ../../nbs/05b_data.gym.ipynb #58306e00
 @patch
 def _put_final(self:GymLoop, new, over, info):
     "Put the last observations into the rows from `new` on, over the first ones of the next episodes"
+    yours = self.env is self.env_name or self.vectorization=='sync' # then nobody copied its observations, and
+    late = yours and isinstance(self.env.unwrapped, AsyncVectorEnv) # a worker resets before it sends the `final_obs`
     for i in np.flatnonzero(over):
         if (final := final_of(info, i)) is None:
             raise ValueError(f'{self.env} resets in the same step, and its infos should have the `final_obs` '
                              f'of environment {i}, but they lack it: what the last action led to is lost. '
                              'Pass the infos on, or use another autoreset mode')
         check_value(self.obs_form, final, 'final_obs')
-        first = self._written.at('next_state', new+i)
+        first = self._written.at('next_state', new+i) if late else None
         for path,a in self._written.leaves['next_state']:
             a[new+i] = leaf_at(final, path)
-        # a worker of gymnasium resets before it sends the `final_obs`
-        yours = self.env is self.env_name or self.vectorization=='sync' # then nobody copied its observations
-        if yours and isinstance(self.env.unwrapped, AsyncVectorEnv):
-            check_final(i, *(self._written.at(o, new+i) for o in ('state','next_state')), first, self._warn_once)
+        if late: check_final(i, *(self._written.at(o, new+i) for o in ('state','next_state')), first, self._warn_once)
 
 # %% ../../nbs/05b_data.gym.ipynb #515e73df
 
@@ -382,9 +386,10 @@ class FirstLast(LoopCallback):
     def after_block(self):
         b,n = self.source.block,self.loop.steps_count
         if n==self.loop.steps_delta==1:
-            m = b['step'].shape # NumPy makes them in less time
-            self.source.block = BD(b, n_steps=from_numpy(np.ones(m, np.int64)),
-                                   discount=from_numpy(np.full(m, self.gamma, np.float32)))
+            m = b['step'].shape
+            steps,discount = np.empty(m, np.int64),np.empty(m, np.float32) # in less time than torch makes them
+            steps[:],discount[:] = 1,self.gamma
+            self.source.block = BD(b, n_steps=from_numpy(steps), discount=from_numpy(discount))
             return
         steps = torch.ones_like(b['step'])
         if n>1: b,steps = self.fold(b if self.begun is None else self.begun+b, n)
