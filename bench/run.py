@@ -6,7 +6,7 @@ from . import device, scaling
 from .measure import measure, reason
 from .report import Results, line
 
-topics = ['add','sample','frames','ahead','growth','collect','priority','hindsight','episodes','bank','parallel','disk','train','device','scaling']
+topics = ['add','vectors','sample','frames','ahead','growth','collect','priority','hindsight','episodes','bank','parallel','disk','train','device','scaling']
 
 def draw(results):
     if not results.cases: return

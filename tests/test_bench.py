@@ -1,12 +1,12 @@
 "The benchmarks run, without peers and at the size of toys; what they measure is no test"
 import json
 import pytest
-from bench import add, ahead, bank, before, collect, disk, episodes, frames, growth, hindsight, parallel, priority, r2d2, report, sample, scaling, stores, train
+from bench import add, ahead, bank, before, collect, disk, episodes, frames, growth, hindsight, parallel, priority, r2d2, report, sample, scaling, stores, train, vectors
 from bench.measure import Case, measure, ratios
 from bench.rows import make_rows
 
-quick = [*add.cases, *sample.cases[:2]]
-others = [*sample.cases[2:], *(c for topic in (frames, ahead, growth, priority, hindsight, episodes, bank, collect, parallel, disk, train) for c in topic.cases)]
+quick = [*add.cases, *vectors.cases[:1], *sample.cases[:2]]
+others = [*vectors.cases[1:], *sample.cases[2:], *(c for topic in (frames, ahead, growth, priority, hindsight, episodes, bank, collect, parallel, disk, train) for c in topic.cases)]
 def mark(c): return pytest.param(c, marks=pytest.mark.long if c.name.startswith(('Tasks','Train')) else pytest.mark.slow)
 
 @pytest.mark.parametrize('case', [*quick, *map(mark, others)], ids=lambda c: c.name)
