@@ -86,10 +86,13 @@ def add(row):
     return False'''
 
 def _as_numpy(x, dtype):
-    "A tensor as NumPy has it; one without axes as a number, if it has this `dtype`"
-    if type(x) is not torch.Tensor: return x
-    a = x.numpy() # an error if it has a gradient, or lies elsewhere
-    return a if a.ndim or a.dtype is not dtype else a[()]
+    "An array, also of a tensor, with this very `dtype` if it has an equal one; then, without axes, as a number"
+    if type(x) is not np.ndarray and type(x) is not torch.Tensor: return x
+    a = x if type(x) is np.ndarray else x.numpy() # an error if it has a gradient, or lies elsewhere
+    if a.dtype is not dtype:
+        if a.dtype!=dtype: return a
+        a = a.view(dtype)
+    return a if a.ndim else a[()]
 
 # %% ../../nbs/00ab_memory.writer.ipynb #fe46b939
 
