@@ -14,7 +14,7 @@
 - `fastrl.engines`: Run an environment task wherever you have processors: in processes of this machine, on a Dask cluster, or with asyncflow
 - `fastrl.learner_config`: Change the arguments of a learner's tasks, for a whole run or from one iteration to the next
 - `fastrl.memory.ahead`: Draw the next batches in a thread while the network learns from this one
-- `fastrl.memory.alike`: A batch whose columns have the store's names, dtypes and shapes is copied as it is
+- `fastrl.memory.alike`: A batch whose columns have the store's names and shapes, and dtypes that lose nothing, is copied with few questions
 - `fastrl.memory.bank`: Collect experience in many workers, each into its own bank, then save, merge and draw from them
 - `fastrl.memory.bank_rows`: Keep experiences in a ring, with a form and a text for each, and let no interrupt tear them apart
 - `fastrl.memory.bankfile`: Write the columns of a bank to a file, and read back what is sound

@@ -1706,7 +1706,7 @@ def test_steps_exact_tensors(monkeypatch):
         if how<.5: v = v.numpy()
         if how<.3: return v[::-1] if v.ndim else v.astype(v.dtype.newbyteorder())
         if .5<how<.7: return v.tolist()
-        return v if how<.9 else [1, 1.5, True, 2**70, 1e300, np.inf, -1, None, 'a', np.float32(2), np.int64(3)][rng.integers(11)]
+        return v if how<.9 else [1, 1.5, True, 2**70, 1e300, np.inf, -1, None, 'a', np.float32(2), np.int64(3), np.float64(.1), np.bool_(True)][rng.integers(13)]
     def kind(): return FieldType([(), (2,), (2,3)][rng.integers(3)], [torch.float32, torch.float64, torch.int64, torch.bool,
                                                                       torch.uint8, torch.complex64][rng.integers(6)])
     def fit(step, schema, lead):

@@ -1,6 +1,6 @@
-"""A batch whose columns have the store's names, dtypes and shapes is copied as it is
+"""A batch whose columns have the store's names and shapes, and dtypes that lose nothing, is copied with few questions
 
-A store takes lists, NumPy arrays and tensors of many dtypes, nested or flat, and looks at each column before it writes one. A loop that adds to a memory sends the same kind of batch each time, and for 64 rows the looking takes longer than the copying. `add_alike` is the short way: it only compares, and where a comparison fails, the general way looks closely.
+A store takes lists, NumPy arrays and tensors of many dtypes, nested or flat, and looks at each column before it writes one. A loop that adds to a memory sends the same kind of batch each time, and for 64 rows the looking takes longer than the copying. `add_alike` is the short way: it only compares, converts what fits without loss, and where a comparison fails, the general way looks closely.
 
 Docs: https://fastrl.github.io/fastrl/memory.alike.html.md"""
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from multiprocessing.context import get_spawning_popen
 import numpy as np, torch
 from fastcore.basics import patch
-from torch import Tensor
+from torch import Tensor, from_numpy
 from torch.utils.data import IterableDataset, default_collate
 from torch.utils.data._utils.collate import default_collate_fn_map
 from ..core import *
@@ -58,9 +58,9 @@ def _first_schema(ts, k):
 
 # %% ../../nbs/05d_memory.dataset.ipynb #962ec643
 def _of_number(v, dtype):
-    "A Python number as a tensor of `dtype`, if nothing is lost; `None` if it needs a closer look"
-    if type(v) is float and dtype is torch.float32 and -3e38<v<3e38 or type(v) is int and dtype is torch.int64 \
-            and -2**63<=v<2**63 or type(v) is bool and dtype is torch.bool: return torch.tensor(v, dtype=dtype)
+    "A number as a tensor, of `dtype` if that is float32 and nothing is lost; `None` if it needs a closer look"
+    if type(v) in (float,np.float64) and dtype is torch.float32 and -3e38<v<3e38: v = np.float32(v)
+    if type(v) in (bool,np.bool_,np.int64,np.float32) or type(v) is int and abs(v)<2**63: return from_numpy(np.array(v))
 
 def _exact_tensors(data, schema, lead):
     "The tensors of `data` by path, if all are of the shapes and dtypes of `schema`; `None` if one needs a closer look"
@@ -69,7 +69,7 @@ def _exact_tensors(data, schema, lead):
         if (v := data.get(p[0]) if len(p)==1 else None) is None: return
         if not isinstance(v, (np.ndarray,Tensor)): v = None if lead or f.shape else _of_number(v, f.dtype)
         elif type(v) is np.ndarray and v.flags.writeable:
-            try: v = torch.from_numpy(v)
+            try: v = from_numpy(v)
             except (TypeError, ValueError): return # of a foreign byte order, or a view backwards
         if (type(v) is not Tensor or v.dtype is not f.dtype or v.shape!=(*lead, *f.shape) or not v.is_cpu
                 or v.requires_grad or v.layout is not torch.strided or v.is_neg() or v.is_conj()): return

@@ -222,6 +222,7 @@ def _end(self:EpisodeReplay, r, done):
     errors,first = [],self.dataset
     while first.other is not None: first = first.other # the one that gets an episode before the others do
     r.pending |= done
+    if not np.count_nonzero(r.pending): return errors
     for i in r.pending.nonzero()[0]: # if this is interrupted, the next step resumes it
         start,next_id = r.start[i],first.table.next_id
         keep = not r.out[i] and r.t>start

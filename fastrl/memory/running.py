@@ -38,7 +38,7 @@ class Running:
         "Add a step of all environments"
         if self.t-self.start.min()>=self.room: self.grow()
         i = self.t%self.room
-        for v,t in zip(self.steps.values(), cols.values()): v[i].copy_(t)
+        for v,t in zip(self.steps.values(), cols.values()): v.select(0, i).copy_(t)
         self.t += 1
 
 # %% ../../nbs/05i_memory.running.ipynb #8c50a222

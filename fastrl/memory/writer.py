@@ -1,6 +1,6 @@
 """Compile functions for rows of known fields: one writes a row, one reads a batch
 
-A loop adds a row at each step. Checking its fields one by one takes longer than copying them, so `row_writer` makes a function for the fields of a store: it tests whether a row of arrays, tensors and numbers fits as it is, and packs a short row in one call. `batch_reader` does the same for the columns of a batch. Rows that fail the test take the general way, which converts or refuses them.
+A loop adds a row at each step. Checking its fields one by one takes longer than copying them, so `row_writer` makes a function for the fields of a store: it tests whether a row of arrays, tensors and numbers fits, and packs a short row in one call. `batch_reader` does the same for the columns of a batch. Wider floats and narrower ints, as some environments give them, are converted. Rows that fail the test take the general way, which converts the rest or refuses them.
 
 Docs: https://fastrl.github.io/fastrl/memory.writer.html.md"""
 
@@ -86,12 +86,15 @@ def add(row):
     return False'''
 
 def _as_numpy(x, dtype):
-    "An array, also of a tensor, with this very `dtype` if it has an equal one; then, without axes, as a number"
-    if type(x) is not np.ndarray and type(x) is not torch.Tensor: return x
-    a = x if type(x) is np.ndarray else x.numpy() # an error if it has a gradient, or lies elsewhere
+    "An array or a number of NumPy's for an array, a tensor or such a number, in this `dtype` if no value is lost by it"
+    if type(x) is torch.Tensor: x = (x.detach() if x.requires_grad else x).numpy() # an error if it lies elsewhere
+    elif type(x) is not np.ndarray and not isinstance(x, np.generic): return x
+    a = np.asarray(x)
     if a.dtype is not dtype:
-        if a.dtype!=dtype: return a
-        a = a.view(dtype)
+        if a.dtype==dtype: a = a.view(dtype) # equal, and another object: it was pickled
+        elif a.dtype.isnative and (dtype.kind=='f' and dtype.itemsize>2 and a.dtype.kind in 'biuf' and a.itemsize<=8
+                                   or dtype.kind in 'iu' and np.can_cast(a.dtype, dtype)):
+            with np.errstate(over='ignore', invalid='ignore'): a = a.astype(dtype) # a huge number becomes infinite
     return a if a.ndim else a[()]
 
 # %% ../../nbs/00ab_memory.writer.ipynb #fe46b939
