@@ -463,6 +463,7 @@ def _put_fast(self:Ring, f, idxs, values, serials):
     if type(idxs) is type(values) is type(serials) is Tensor and values.dtype is f.dtype: # NumPy lacks some dtypes
         if not (idxs.is_cpu and values.is_cpu and serials.is_cpu) or values.requires_grad: return -1
         idxs,values,serials = idxs.numpy(),values.numpy(),serials.numpy()
+    if f.shape==(1,) and type(values) is np.ndarray and values.ndim==1: values = values[:,None]
     if not (type(idxs) is type(values) is type(serials) is np.ndarray and idxs.dtype==serials.dtype==np.int64
             and values.dtype==(col := place.arrays[f.path]).dtype and idxs.ndim==1
             and values.shape==(*idxs.shape,*f.shape) and serials.shape==(len(idxs),1)): return -1
