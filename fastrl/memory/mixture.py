@@ -267,13 +267,13 @@ def sample_sequences(self:Mixture,
 def put(self:Mixture,
     name:str, # The column
     idxs, # The batch; or row numbers as they were drawn, `(n,)` or `(bs,T)`, -1 names none
-    values, # In the shape of `idxs`, followed by that of a row
+    values, # In the shape of `idxs`, followed by that of a row, if it is more than a number
     serials=None, # With numbers: the batch's column `serial`; without it the rows are taken as they are now
 )->int: # How many rows are gone
     """Write `values` into the rows `idxs`, each in the memory that it came from
     - `name`: The column
     - `idxs`: The batch; or row numbers as they were drawn, `(n,)` or `(bs,T)`, -1 names none
-    - `values`: In the shape of `idxs`, followed by that of a row
+    - `values`: In the shape of `idxs`, followed by that of a row, if it is more than a number
     - `serials`: With numbers: the batch's column `serial`; without it the rows are taken as they are now
     - returns: How many rows are gone"""
     if is_batch(idxs, serials): idxs,serials = self._rows_of(idxs)

@@ -82,7 +82,7 @@ class Mixture:
         """Write `values` into the rows `idxs`, each in the memory that it came from
     - `name`: The column
     - `idxs`: The batch; or row numbers as they were drawn, `(n,)` or `(bs,T)`, -1 names none
-    - `values`: In the shape of `idxs`, followed by that of a row
+    - `values`: In the shape of `idxs`, followed by that of a row, if it is more than a number
     - `serials`: With numbers: the batch's column `serial`; without it the rows are taken as they are now
     - returns: How many rows are gone"""
         ...

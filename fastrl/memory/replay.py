@@ -345,13 +345,13 @@ def cut(self:ExperienceReplay)->ExperienceReplay:
 def put(self:ExperienceReplay,
     name:str, # The column
     idxs, # The batch; or row numbers as they were drawn, `(n,)` or `(bs,T)`, -1 names none; or a mask
-    values, # In the shape of `idxs`, followed by that of a row
+    values, # In the shape of `idxs`, followed by that of a row, if it is more than a number
     serials=None, # With numbers: the batch's column `serial`; without it the rows are taken as they are now
 )->int: # How many rows are gone
     """Write `values` into the rows `idxs` that were not overwritten
     - `name`: The column
     - `idxs`: The batch; or row numbers as they were drawn, `(n,)` or `(bs,T)`, -1 names none; or a mask
-    - `values`: In the shape of `idxs`, followed by that of a row
+    - `values`: In the shape of `idxs`, followed by that of a row, if it is more than a number
     - `serials`: With numbers: the batch's column `serial`; without it the rows are taken as they are now
     - returns: How many rows are gone"""
     try:

@@ -140,7 +140,7 @@ class ExperienceReplay(OneMoment, Savable, DrawsAhead, DrawsChunks, Splits, Lear
         """Write `values` into the rows `idxs` that were not overwritten
     - `name`: The column
     - `idxs`: The batch; or row numbers as they were drawn, `(n,)` or `(bs,T)`, -1 names none; or a mask
-    - `values`: In the shape of `idxs`, followed by that of a row
+    - `values`: In the shape of `idxs`, followed by that of a row, if it is more than a number
     - `serials`: With numbers: the batch's column `serial`; without it the rows are taken as they are now
     - returns: How many rows are gone"""
         ...

@@ -396,13 +396,13 @@ def _draw_several(self:Ring, sampler, bs, k):
 def put(self:Ring,
     name:str, # The column; of a nested one the whole or a leaf, `'obs.arm'`
     idxs, # Row numbers, of any shape; -1 names none
-    values, # In the shape of `idxs`, followed by that of a row
+    values, # In the shape of `idxs`, followed by that of a row, if it is more than a number
     serials=None, # From the batch, as many as `idxs`; without it the rows are taken as they are now
 )->int: # How many rows were gone
     """Write `values` into rows that were not overwritten
     - `name`: The column; of a nested one the whole or a leaf, `'obs.arm'`
     - `idxs`: Row numbers, of any shape; -1 names none
-    - `values`: In the shape of `idxs`, followed by that of a row
+    - `values`: In the shape of `idxs`, followed by that of a row, if it is more than a number
     - `serials`: From the batch, as many as `idxs`; without it the rows are taken as they are now
     - returns: How many rows were gone"""
     with self if self.place.others else self._rows_lock:
@@ -463,6 +463,7 @@ def _put_fast(self:Ring, f, idxs, values, serials):
     if type(idxs) is type(values) is type(serials) is Tensor and values.dtype is f.dtype: # NumPy lacks some dtypes
         if not (idxs.is_cpu and values.is_cpu and serials.is_cpu) or values.requires_grad: return -1
         idxs,values,serials = idxs.numpy(),values.numpy(),serials.numpy()
+    if f.shape==(1,) and type(values) is np.ndarray and values.ndim==1: values = values[:,None]
     if not (type(idxs) is type(values) is type(serials) is np.ndarray and idxs.dtype==serials.dtype==np.int64
             and values.dtype==(col := place.arrays[f.path]).dtype and idxs.ndim==1
             and values.shape==(*idxs.shape,*f.shape) and serials.shape==(len(idxs),1)): return -1

@@ -134,7 +134,7 @@ class Ring:
         """Write `values` into rows that were not overwritten
     - `name`: The column; of a nested one the whole or a leaf, `'obs.arm'`
     - `idxs`: Row numbers, of any shape; -1 names none
-    - `values`: In the shape of `idxs`, followed by that of a row
+    - `values`: In the shape of `idxs`, followed by that of a row, if it is more than a number
     - `serials`: From the batch, as many as `idxs`; without it the rows are taken as they are now
     - returns: How many rows were gone"""
         ...

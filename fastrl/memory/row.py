@@ -414,10 +414,10 @@ def tensors_for(name:str, fields, values, shape:tuple)->list:
     except (LookupError, TypeError): raise ValueError(
         f'`{name}` has the fields {[f.name for f in fields]}: give them nested as a row has them, got a '
         f'{type(values).__name__}') from None
-    ts = [as_tensor(f.path, o) for f,o in zip(fields, parts)]
-    for f,(t,python) in zip(fields, ts): check_column(f.name, t, python, (*shape,*f.shape), f.dtype)
+    ts = [as_tensor(f.path, o) for f,o in zip(fields, parts)] # of numbers, `(n,)` means `(n,1)`
+    ts = [(t[...,None] if f.shape==(1,) and t.shape==shape else t, py) for f,(t,py) in zip(fields, ts)]
+    for f,(t,py) in zip(fields, ts): check_column(f.name, t, py, (*shape,*f.shape), f.dtype)
     return [t for t,_ in ts]
-
 
 # %% ../../nbs/00a_memory.row.ipynb #7e1cd973
 @patch
