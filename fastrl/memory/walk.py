@@ -368,8 +368,9 @@ def _draw_whole(self:Walk, ring, bs, gen):
         if len(begin)==bs: return begin,int(length.max())
         tries *= 8
     begin,length = self.whole(ring)
-    if not len(begin): raise ValueError(f'no episode is stored whole among the {n} rows: '
-                                        'give the ring a larger `capacity`, or draw runs')
+    if not len(begin): raise ValueError(
+        f'no episode is stored whole among the {n} rows, from its first one to one that is `terminated` or '
+        '`truncated`: store these flags, keep more rows, or give sequences a length `T`')
     k = torch.randint(len(begin), (bs,), generator=gen, device='cpu').numpy()
     return begin[k],int(length[k].max())
 
