@@ -251,7 +251,8 @@ words = {
     'howto/frames': 'frame stacking; frame stack; FrameStackObservation; AtariPreprocessing; Atari; images',
     'howto/frames#how-much-memory-it-takes': 'memory usage; RAM', 'memory.sample#her-hindsight-experience-replay': 'HER; hindsight experience replay; goal',
     'howto/sb3': 'stable-baselines3; SB3; sbx; prioritized replay in SB3; replay_buffer_class; resume SB3', 'howto/sb3#her': 'HerReplayBuffer; HER in SB3', 'compat': 'cleanrl; CleanRL',
-    'howto/minari': 'Minari; offline dataset; from_minari; to_minari', 'howto/minari#d4rls-arrays': 'D4RL; qlearning_dataset', 'offline': 'Minari; D4RL',
+    'howto/minari': 'Minari; offline dataset; from_minari; to_minari', 'howto/minari#d4rls-arrays': 'D4RL; qlearning_dataset',
+    'howto/minari#robot-data-robomimic-lerobot-rlds': 'robomimic; LeRobot; RLDS; Open X-Embodiment; demonstrations; delta_timestamps', 'offline': 'Minari; D4RL',
     'tutorials/offline_online': 'offline RL; offline to online; RLPD; CQL', 'memory.mixture': 'mixture; symmetric sampling; several memories',
     'start/not_here#jax-and-tensorflow': 'JAX; TensorFlow',
     'start/not_here#a-server-for-many-machines': 'server; remote; rate limiter', 'tutorials/sac': 'SAC; soft actor-critic; continuous actions; Pendulum', 'start/not_here#other-agents': 'TD3; A2C; policy gradient', 'tutorials/ppo': 'PPO; on-policy; actor-critic', 'memory.split': 'validation set; held-out episodes; train-test split', 'memory.rollout': 'GAE; rollout; RolloutBuffer; on-policy; advantages; epoch; without replacement'}

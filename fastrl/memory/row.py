@@ -272,9 +272,9 @@ def as_tensor(
     if type(v) is np.ndarray and v.flags.writeable:
         try: return torch.from_numpy(v), False
         except (TypeError, ValueError): pass # negative strides, a foreign byte order, C's `long long`, no numbers
-    if hasattr(v, 'keys') and not hasattr(v, '__array__'): # a TensorDict, which is no dict
+    if hasattr(v, 'keys') and not hasattr(v, '__array__'): # a TensorDict or a group of an HDF5 file, which are no dicts
         raise ValueError(f'`{path_name(path)}` should be numbers or a dict of them, got a {type(v).__name__}'
-                         +': write its `.to_dict()`'*hasattr(v, 'to_dict'))
+                         +(': write its `.to_dict()`' if hasattr(v, 'to_dict') else ': make a `dict` of it'))
     try: a = np.asarray(v)
     except (ValueError, TypeError, RuntimeError) as e:
         raise ValueError(f'`{path_name(path)}` should be numbers in a regular shape: fill up what is shorter '
@@ -283,8 +283,7 @@ def as_tensor(
         raise ValueError(f'`{path_name(path)}` has masked values: fill them first, for example by `.filled(0)`')
     if a.dtype.kind not in 'biufc':
         raise ValueError(f'`{path_name(path)}` should be numbers, got '+_no_numbers(path, v, a))
-    try:
-        return torch.from_numpy(a.astype(a.dtype.name, order='C')), _is_python(v)
+    try: return torch.from_numpy(a.astype(a.dtype.name, order='C')), _is_python(v)
     except TypeError as e: raise ValueError(f'`{path_name(path)}` is of no dtype that torch has: {e}') from None
 
 def _is_python(v):
@@ -293,9 +292,10 @@ def _is_python(v):
 
 def _no_numbers(path, v, a):
     "What `v` is instead, and what to do"
-    got = f'{type(v).__name__} of dtype {a.dtype}'
+    got,some = f'{type(v).__name__} of dtype {a.dtype}',next(a.flat, None)
     if v is None: return 'None'+': an ending has a next observation, too'*(str(path[0])[:4]=='next')
-    return got+': `np.stack` makes one array of these arrays'*(a.dtype==object and a.size>0 and np.ndim(a.flat[0])>0)
+    if isinstance(some, (str, bytes)): return got+': keep texts in a list, and store the place of each one in it'
+    return got+': `np.stack` makes one array of these arrays'*(a.dtype==object and np.ndim(some)>0)
 
 # %% ../../nbs/00a_memory.row.ipynb #9b35d913
 def fits(

@@ -17,6 +17,7 @@ from ..core import *
 from .joins import oldest_first
 from .ring import locked
 from .rollout import Rollouts, rows_shown
+from .told import episode_columns
 
 # %% ../../nbs/05ta_memory.split.ipynb #05fa0009
 
@@ -45,6 +46,15 @@ def _episodes(memory):
     return from_numpy(of)
 
 # %% ../../nbs/05ta_memory.split.ipynb #05fa000d
+def _warn_of_early_ends(ring, rows):
+    "Warn if an episode continues behind a row that says it is over, so that its rows would be parted"
+    ids,over,episode,step = episode_columns(ring, rows)
+    if not (len(episode) and len(step)): return
+    same = (ids[1:]==ids[:-1]).all(1)&(episode[1:]==episode[:-1])
+    if early := (over[:-1]&same&(step[1:]==step[:-1]+1)).sum(): warn_user(
+        f'after {early} rows that are `terminated` or `truncated`, the same `episode_id` counts on: each piece is an '
+        'episode of its own here, and both parts may get some of one `episode_id`. Mark only the last row of each')
+
 @patch
 def split(self:Splits,
     valid_pct:float=.2, # Which share of the episodes to hold out, at least one
@@ -60,6 +70,7 @@ def split(self:Splits,
         er = self.copied() if self.ring.place.others else self
         with locked(er.ring):
             of = _episodes(er)[rows := oldest_first(er.ring)]
+            _warn_of_early_ends(er.ring, rows.cpu().numpy())
             n = len(of.unique())
             if n<2: raise ValueError(f'two parts need two episodes, and the {len(of)} rows are of {n}: '
                                      'add more, or split its rows, as in `memory[:800]`')

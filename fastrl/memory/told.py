@@ -65,8 +65,10 @@ def _where_ends_are(paths, missing):
     "What rows without the columns `missing` have instead, for an error"
     if theirs := [f'`{o}`' for o in ('terminals','timeouts') if (o,) in paths]:
         return f", instead of {' and '.join(theirs)}; `from_d4rl`, in fastrl.offline, reads D4RL's arrays"
-    for o in ('done','dones'):
+    for o in ('done','dones','next.done'):
         if (o,) in paths: return f', instead of `{o}`; where no time limit cuts episodes, `truncated` is False'
+    if ('is_last',) in paths: return ', one step before `is_last`, which RLDS sets where nothing is done any more'
+    if ('episode_id',) in paths: return '; in the last row of an episode that just stops, `truncated` is True'
     return next((f', not in a dict `{p[0]}`' for p in paths if missing[0] in p), '')
 
 # %% ../../nbs/01b_memory.told.ipynb #f1174ef4

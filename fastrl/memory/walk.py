@@ -368,8 +368,9 @@ def _draw_whole(self:Walk, ring, bs, gen):
         if len(begin)==bs: return begin,int(length.max())
         tries *= 8
     begin,length = self.whole(ring)
-    if not len(begin): raise ValueError(f'no episode is stored whole among the {n} rows: '
-                                        'give the ring a larger `capacity`, or draw runs')
+    if not len(begin): raise ValueError(
+        f'no episode is stored whole among the {n} rows, from its first one to one that is `terminated` or '
+        '`truncated`: store these flags, keep more rows, or give sequences a length `T`')
     k = torch.randint(len(begin), (bs,), generator=gen, device='cpu').numpy()
     return begin[k],int(length[k].max())
 
@@ -441,6 +442,15 @@ def names_beside(
                                                     f'call the stored column `{k}` another name')
     return [None if o in stored else o for o in sequence_names[:3+burn_in]]
 
+def _starts_by(by, *args):
+    "The row numbers that `draw_starts` of `by` gives, as an array, and its columns"
+    drawn = by.draw_starts(*args)
+    if isinstance(drawn, tuple) and len(drawn)==2 and isinstance(drawn[1], dict):
+        begin = drawn[0].cpu().numpy() if isinstance(drawn[0], Tensor) else np.asarray(drawn[0])
+        if begin.ndim==1 and begin.dtype.kind=='i' and len(begin): return begin,drawn[1]
+    raise ValueError(f'`draw_starts` of {by!r} should give row numbers, ints of shape (bs,), and a dict of columns, '
+                     f'as `draw` does; gave {drawn!r:.80}')
+
 class Runs:
     "Draw runs of rows within one episode"
     sure = True # all rows that it names are stored: nobody waits for a GPU to look
@@ -469,8 +479,7 @@ class Runs:
             if self.by is not None: more = dict(weight=torch.ones(bs, 1, device=ring.device)) # all are equally likely
         elif self.by is not None:
             walk.follow(ring)
-            begin,more = self.by.draw_starts(ring, bs, walk, T, self.pad)
-            if isinstance(begin, Tensor): begin = begin.cpu().numpy()
+            begin,more = _starts_by(self.by, ring, bs, walk, T, self.pad)
         else: begin = walk._starts(ring, bs, T, self.pad, self.gen)
         if self.T and not self.pad: walk._tell_of_short(ring, T)
         base,oldest = walk.bounds(ring)[:2] # once more: `by` may name a row that another process just wrote
