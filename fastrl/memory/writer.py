@@ -85,7 +85,7 @@ def add(row):
             return True
     return False'''
 
-def _as_numpy(x, dtype):
+def _as_numpy(x, dtype, flag):
     "An array or a number of NumPy's for an array, a tensor or such a number, in this `dtype` if no value is lost by it"
     if type(x) is torch.Tensor: x = (x.detach() if x.requires_grad else x).numpy() # an error if it lies elsewhere
     elif type(x) is not np.ndarray and not isinstance(x, np.generic): return x
@@ -94,8 +94,9 @@ def _as_numpy(x, dtype):
         if a.dtype==dtype: a = a.view(dtype) # equal, and another object: it was pickled
         elif a.dtype.isnative and (dtype.kind=='f' and dtype.itemsize>2 and a.dtype.kind in 'biuf' and a.itemsize<=8
                                    or dtype.kind in 'iu' and np.can_cast(a.dtype, dtype)):
-            with np.errstate(over='ignore', invalid='ignore'): a = a.astype(dtype) # a huge number becomes infinite
-    return a if a.ndim else a[()]
+            with np.errstate(all='ignore'): to = a.astype(dtype) # a huge number becomes infinite
+            if not flag or (to==a).all(): a = to # 1+1e-9 is no flag, though it becomes one
+    return a if a.ndim or a.dtype is not dtype else a[()]
 
 # %% ../../nbs/00ab_memory.writer.ipynb #fe46b939
 
@@ -112,7 +113,7 @@ def _code_of(fields):
     "Python code: names of the leaves, where they are in a row, and the same as arrays; has the row this form?"
     names = [f'x{i}' for i in range(len(fields))]
     return dict(names=', '.join(names), values=', '.join(_at(f.path) for f in fields),
-                plain=', '.join(f'_as_numpy({x}, _d{i})' for i,x in enumerate(names)),
+                plain=', '.join(f'_as_numpy(x{i}, _d{i}, {f.path[0] in flag_names})' for i,f in enumerate(fields)),
                 form=' and '.join(_form_tests([f.path for f in fields])))
 
 def _can_be_code(fields): return all(type(o) in (str, int) for f in fields for o in f.path) # they become code
