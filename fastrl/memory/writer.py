@@ -39,10 +39,11 @@ def _number_test(x, i, dtype):
             f'or _type({x}) is _int and {-whole}<={x}<={whole})')
 
 # %% ../../nbs/00ab_memory.writer.ipynb #27456296
-def _field_code(i, f, col, end):
+def _field_code(i, f, col, end, short):
     "Python code for field `i`: test, write alone, format and value in a packed row whose last field stops at `end`"
     size,start,x = f.dtype.itemsize*math.prod(f.shape),f.start*f.dtype.itemsize,f'x{i}'
     array = f'_type({x}) is _ndarray and {x}.dtype is _d{i} and {x}.shape=={f.shape}'
+    if not short: array += f' and ({x}.base is None or not _shared({x}, _rows))' # one field may be a view of the next
     as_bytes = f.shape not in ((), (1,)) or col.dtype.kind=='c'
     test = (array if f.shape and as_bytes else _number_test(x, i, col.dtype) if not f.shape
             else f'({_number_test(x, i, col.dtype)} or {array})')
@@ -125,7 +126,7 @@ def _code(text):
 
 _code_names = dict(_type=type, _len=len, _int=int, _ndarray=np.ndarray, _floats={float, np.float64},
                    _holders={dict, tuple, OrderedDict, BD}, _lookup=(LookupError, TypeError, RuntimeError),
-                   _as_numpy=_as_numpy)
+                   _as_numpy=_as_numpy, _shared=np.may_share_memory)
 
 # %% ../../nbs/00ab_memory.writer.ipynb #97c5af46
 def row_writer(
@@ -141,11 +142,11 @@ def row_writer(
     fields = place.fields
     if place.arrays is None or not _can_be_code(fields): return lambda row: False
     env = dict(_code_names, _head=place.head, _lock=lock, _cap=len(place), _place=place, _packed=place.packed,
-               _me=this_process())
+               _rows=place.array, _me=this_process())
     tests,writes,form,packed,end = [],[],'=',[],0
     for i,(f,col) in enumerate(zip(fields, place.arrays.values())):
         env[f'_w{i}'],env[f'_d{i}'],env[f'_t{i}'] = col,col.dtype,_exact_types(col.dtype)
-        test,write,code,value,end = _field_code(i, f, col, end)
+        test,write,code,value,end = _field_code(i, f, col, end, place.short)
         tests.append(test); writes.append(write); packed.append(value)
         form += code
     if place.short: # a short row is packed in one stroke; a long one goes field by field, which spares a copy
@@ -194,7 +195,7 @@ def batch_reader(
     fields,dtypes = [f for f in place.fields if f.path!=(lacks,)],{k: o.dtype for k,o in (place.arrays or {}).items()}
     if not (dtypes and fields and _can_be_code(fields)) or any(o is None for o in place.wholes.values()):
         return lambda batch, rows: None
-    env = dict(_code_names, _shared=np.may_share_memory, _zero=np.zeros((), bool))
+    env = dict(_code_names, _zero=np.zeros((), bool))
     env.update({f'_d{i}': dtypes[f.path] for i,f in enumerate(fields)})
     cols = {f.path: f'x{i}'+'.ravel()'*(f.shape==(1,)) for i,f in enumerate(fields)}
     tests = ['_type(x0) is _ndarray and x0.ndim and (n := _len(x0))',
