@@ -15,6 +15,7 @@ import atexit, multiprocessing.util, os, weakref
 from multiprocessing.connection import wait
 from numbers import Number
 import gymnasium as gym, numpy as np
+from gymnasium import spaces
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, VectorEnv
 from gymnasium.vector.async_vector_env import AsyncState
 from gymnasium.vector.utils import iterate
@@ -62,6 +63,8 @@ class CopyObs(gym.ObservationWrapper):
         return map_leaves(np.array, obs) if isinstance(obs, (dict, tuple)) else np.array(obs)
 
 # %% ../../nbs/05ab_data.envs.ipynb #7dddcdf9
+_plain_spaces = spaces.Box,spaces.MultiDiscrete,spaces.MultiBinary # of these, actions have a row for each environment
+
 class SyncEnvs(SyncVectorEnv):
     "gymnasium's `SyncVectorEnv` of environments in `CopyObs`, in less time where an observation is one array"
     def step(self, actions):
@@ -72,7 +75,8 @@ class SyncEnvs(SyncVectorEnv):
         shape,dtype = obs.shape[1:],obs.dtype
         reward,terminated,truncated = np.zeros(n),np.zeros(n, bool),np.zeros(n, bool)
         waits = over.tolist() if mode==AutoresetMode.NEXT_STEP else [False]*n
-        each = actions if type(actions) is np.ndarray else iterate(self.action_space, actions)
+        rows = type(actions) is np.ndarray and type(self.action_space) in _plain_spaces
+        each = actions if rows else iterate(self.action_space, actions)
         for i,(env,action,wait) in enumerate(zip(self.envs, each, waits, strict=True)):
             if type(env) is CopyObs: env = env.env # it is copied below
             if wait: o,info = env.reset()
