@@ -447,9 +447,11 @@ def _starts_by(by, *args):
     drawn = by.draw_starts(*args)
     if isinstance(drawn, tuple) and len(drawn)==2 and isinstance(drawn[1], dict):
         begin = drawn[0].cpu().numpy() if isinstance(drawn[0], Tensor) else np.asarray(drawn[0])
-        if begin.ndim==1 and begin.dtype.kind=='i' and len(begin): return begin,drawn[1]
+        ok = begin.ndim==1 and begin.dtype.kind=='i' and len(begin)
+        if ok and all(isinstance(o, Tensor) and o.ndim>1 and len(o)==len(begin) for o in drawn[1].values()):
+            return begin.astype(np.int64, copy=False),drawn[1] # of any size and byte order
     raise ValueError(f'`draw_starts` of {by!r} should give row numbers, ints of shape (bs,), and a dict of columns, '
-                     f'as `draw` does; gave {drawn!r:.80}')
+                     f'tensors (bs,1), as `draw` does; gave {drawn!r:.80}')
 
 class Runs:
     "Draw runs of rows within one episode"
