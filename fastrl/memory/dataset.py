@@ -59,7 +59,7 @@ def _first_schema(ts, k):
 # %% ../../nbs/05d_memory.dataset.ipynb #962ec643
 def _of_number(v, dtype):
     "A number as a tensor, of `dtype` if that is float32 and nothing is lost; `None` if it needs a closer look"
-    if type(v) in (float,np.float64) and dtype is torch.float32 and -3e38<v<3e38: v = np.float32(v)
+    if type(v) in (float,np.float64) and dtype is torch.float32 and (v==0 or 1e-37<abs(v)<3e38): v = np.float32(v)
     if type(v) in (bool,np.bool_,np.int64,np.float32) or type(v) is int and abs(v)<2**63: return from_numpy(np.array(v))
 
 def _exact_tensors(data, schema, lead):
