@@ -295,7 +295,7 @@ def _no_numbers(path, v, a):
     got,some = f'{type(v).__name__} of dtype {a.dtype}',next(a.flat, None)
     if v is None: return 'None'+': an ending has a next observation, too'*(str(path[0])[:4]=='next')
     if isinstance(some, (str, bytes)): return got+': keep texts in a list, and store the place of each one in it'
-    return got+': `np.stack` makes one array of these arrays'*(a.dtype==object and np.ndim(some)>0)
+    return got+': `np.stack` makes one array of these arrays'*isinstance(some, (list, tuple, np.ndarray, Tensor))
 
 # %% ../../nbs/00a_memory.row.ipynb #9b35d913
 def fits(
