@@ -471,7 +471,6 @@ def _add_rows_of(self:ExperienceReplay, source, idxs, rows=None, go_on=False, **
         try: copy_joined(ring, of, idxs, write, go_on)
         except ValueError as e: raise ExperienceReplayException(str(e)) from e
         finally:
-            self.walk = Walk()
             if v.next_episode or 'episode_id' in columns: v.next_episode = v.free_episode(ring)
     return self
 
