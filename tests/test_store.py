@@ -186,10 +186,10 @@ def test_interrupted_batch(monkeypatch):
         copy_in(self, cols, at, n)
     monkeypatch.setattr(Place, 'copy_in', interrupted)
     most = 1
-    with pytest.raises(KeyboardInterrupt): r.extend(dict(a=[9], b=[9])) # lists are looked at, and take the general way
+    with pytest.raises(KeyboardInterrupt): r.extend(dict(a=[9.], b=[9.])) # floats for ints are looked at, in the general way
     same_rows(r.columns(), BD(a=tensor([9,1,2]), b=tensor([9,1,2])))
     most = 99
-    with pytest.raises(KeyboardInterrupt): r.extend(dict(a=[8], b=[8]))
+    with pytest.raises(KeyboardInterrupt): r.extend(dict(a=[8.], b=[8.]))
     monkeypatch.undo()
     with warnings.catch_warnings():
         warnings.simplefilter('ignore')

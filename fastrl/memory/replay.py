@@ -257,9 +257,12 @@ def add(self:ExperienceReplay,
     if _: refuse_positions(*_)
     for k,o in self.later.items(): row.setdefault(k, o)
     if type(td := row.setdefault('td_error', 0.)) is int and abs(td)<2**53: row['td_error'] = float(td)
-    if type(self).__add__ is ExperienceReplay.__add__ and self.ring.fields and not self.freeze_memory:
-        try: self.ring.add(**row); return self
-        except ValueError: pass # lists and the like, or a row to be refused
+    if type(self).__add__ is ExperienceReplay.__add__ and self.ring.fields:
+        try:
+            if not self.freeze_memory: self.ring.add(**row); return self
+            with locked(ring := self.ring): # no other thread takes the last place meanwhile
+                if type(ring) is Ring and len(ring)<self.max_sz: ring.add(**row); return self
+        except ValueError: pass # numbers of another kind, or a row to be refused
     return self+one_row(row, not self.ring.fields)
 
 # %% ../../nbs/06_memory.replay.ipynb #06000102
@@ -471,7 +474,6 @@ def _add_rows_of(self:ExperienceReplay, source, idxs, rows=None, go_on=False, **
         try: copy_joined(ring, of, idxs, write, go_on)
         except ValueError as e: raise ExperienceReplayException(str(e)) from e
         finally:
-            self.walk = Walk()
             if v.next_episode or 'episode_id' in columns: v.next_episode = v.free_episode(ring)
     return self
 

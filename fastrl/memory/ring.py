@@ -460,9 +460,12 @@ def _put_fast(self:Ring, f, idxs, values, serials):
     "The usual case, rows as a draw gave them, takes no torch: how many were gone; -1 if this is another case"
     place = self.place
     if place.arrays is None or f.dtype in _not_compiled or len(f.shape)>1 and not place.others: return -1
-    if type(idxs) is type(values) is type(serials) is Tensor and values.dtype is f.dtype: # NumPy lacks some dtypes
-        if not (idxs.is_cpu and values.is_cpu and serials.is_cpu) or values.requires_grad: return -1
-        idxs,values,serials = idxs.numpy(),values.numpy(),serials.numpy()
+    if serials is None and type(idxs) is Tensor and (idxs.is_cpu,idxs.ndim,idxs.dtype)==(True,1,torch.int64):
+        serials,least = self.serials.check(idxs) # of the rows as they are now
+        if least<0 or place.others or not self.serials.sound(): return -1
+    if f.dtype is torch.float32 and type(values) is Tensor and values.dtype is torch.float64: values = values.float()
+    idxs,values,serials = [(o.detach() if o.requires_grad else o).numpy() if type(o) is Tensor and o.is_cpu
+                           and o.dtype in (torch.int64, f.dtype) else o for o in (idxs, values, serials)]
     if f.shape==(1,) and type(values) is np.ndarray and values.ndim==1: values = values[:,None]
     if not (type(idxs) is type(values) is type(serials) is np.ndarray and idxs.dtype==serials.dtype==np.int64
             and values.dtype==(col := place.arrays[f.path]).dtype and idxs.ndim==1

@@ -118,19 +118,30 @@ def as_drawn(
     - `idxs`: The batch, or their numbers
     - `serials`: With numbers
     - returns: row numbers, TD errors and serials, arrays, if nothing can refuse this update; `None` if it needs a closer look"""
-    if type(td_errors) is np.ndarray: td_errors = tensor_from(td_errors)
     if batch := isinstance(idxs, dict):
         if serials is not None or 'learn' in idxs or 'memory' in idxs: return
         serials = idxs.get('serial')
-    if not (type(td_errors) is type(serials) is Tensor and td_errors.is_cpu and serials.is_cpu
-            and not td_errors.requires_grad and td_errors.dtype in (torch.float32, torch.float64)
-            and serials.dtype is torch.int64 and ring.place.arrays): return
-    td,s = td_errors.float().numpy(),serials.numpy()
-    if td.shape!=s.shape or td.shape[1:]!=(1,) or not len(td): return
+    elif (i := _numbers_here(idxs, np.int64)) is None or i.ndim!=1: return
+    elif serials is None and not ring.place.others and ring.serials.sound(): # the rows as they are now
+        serials,least = ring.serials.check(from_numpy(i))
+        if least<0: return
+    td,s = _numbers_here(td_errors, np.float32),_numbers_here(serials, np.int64)
+    if td is None or s is None or not (s.ndim and ring.place.arrays): return
+    shapes = ((n := len(s)),),(n,1)
+    if not n or td.shape not in shapes or s.shape not in shapes[batch:]: return
+    td,s = td.reshape(n, 1),s.reshape(n, 1)
     if batch: i = _usable_slots(s[:,0], td[:,0], *ring.serials.counts()[1:])
-    elif type(idxs) is Tensor and idxs.is_cpu and idxs.dtype is torch.int64: i = idxs.numpy()
-    else: return
-    if i.shape==(len(td),) and (batch or _all_usable(i, td[:,0], len(ring))): return i,td,s
+    if len(i)==n and (batch or _all_usable(i, td[:,0], len(ring))): return i,td,s
+
+def _numbers_here(o, dtype):
+    "A tensor in memory, or an array, of ints or floats as an array of this `dtype`; `None` for anything else"
+    if isinstance(o, Tensor) and o.is_cpu:
+        o = o.detach() if o.requires_grad else o
+        o = (o.float() if o.dtype is torch.bfloat16 else o).numpy()
+    elif type(o) is not np.ndarray or not o.flags.writeable: return # torch warns of what nobody may write to
+    if o.dtype==dtype: return o
+    if o.dtype.kind!=np.dtype(dtype).kind: return
+    with np.errstate(over='ignore'): return o.astype(dtype) # a huge number becomes infinite
 
 @compiled
 def _all_usable(idxs, td_errors, n):

@@ -1,6 +1,6 @@
 """Compile functions for rows of known fields: one writes a row, one reads a batch
 
-A loop adds a row at each step. Checking its fields one by one takes longer than copying them, so `row_writer` makes a function for the fields of a store: it tests whether a row of arrays, tensors and numbers fits, and packs a short row in one call. `batch_reader` does the same for the columns of a batch. Wider floats and narrower ints, as some environments give them, are converted. Rows that fail the test take the general way, which converts the rest or refuses them.
+A loop adds a row at each step. Checking its fields one by one takes longer than copying them, so `row_writer` makes a function for the fields of a store: it tests whether a row of arrays, tensors and numbers fits, and packs a short row in one call. `batch_reader` does the same for the columns of a batch. Lists and other floats and ints, as some environments give them, are converted if no value is lost. Rows that fail the test take the general way, which converts the rest or refuses them.
 
 Docs: https://fastrl.github.io/fastrl/memory.writer.html.md"""
 
@@ -25,7 +25,7 @@ def _exact_types(dtype):
     "The types of the numbers that a column of `dtype` takes as they are"
     if dtype.kind=='f':
         return {o for o in (float, np.float16, np.float32, np.float64) if np.dtype(o).itemsize<=dtype.itemsize}
-    return {bool, np.bool_} if dtype.kind=='b' else {dtype.type}
+    return {bool, np.bool_} if dtype.kind=='b' else {bool, dtype.type}
 
 def _number_test(x, i, dtype):
     "Python code: does the number `x` go into column `i` as it is? NaN and large numbers go the general way"
@@ -87,17 +87,29 @@ def add(row):
     return False'''
 
 def _as_numpy(x, dtype, flag):
-    "An array or a number of NumPy's for an array, a tensor or such a number, in this `dtype` if no value is lost by it"
+    "An array or a number of NumPy's for an array, a tensor, a list or a number, in this `dtype` if no value is lost"
     if type(x) is torch.Tensor: x = (x.detach() if x.requires_grad else x).numpy() # an error if it lies elsewhere
-    elif type(x) is not np.ndarray and not isinstance(x, np.generic): return x
-    a = np.asarray(x)
+    elif type(x) is float and x-x==0 or not (type(x) in _arrays or isinstance(x, np.generic)): return x
+    try: a = np.asarray(x)
+    except ValueError: return x # a list of lists that differ in length
     if a.dtype is not dtype:
         if a.dtype==dtype: a = a.view(dtype) # equal, and another object: it was pickled
-        elif a.dtype.isnative and (dtype.kind=='f' and dtype.itemsize>2 and a.dtype.kind in 'biuf' and a.itemsize<=8
-                                   or dtype.kind in 'iu' and np.can_cast(a.dtype, dtype)):
-            with np.errstate(all='ignore'): to = a.astype(dtype) # a huge number becomes infinite
+        elif a.dtype.isnative and a.dtype.kind in 'biuf' and a.itemsize<=8:
+            with np.errstate(all='ignore'): to = _converted(a, dtype)
             if not flag or (to==a).all(): a = to # 1+1e-9 is no flag, though it becomes one
     return a if a.ndim or a.dtype is not dtype else a[()]
+
+_arrays = {np.ndarray, np.memmap, list, float} # a float that is NaN or infinite
+
+def _converted(a, dtype):
+    "Numbers in this `dtype`, as torch converts them, where a huge one becomes infinite; `a` itself if it may not be"
+    if dtype.kind=='f':
+        if dtype.itemsize>2: return a.astype(dtype)
+        res = a.astype(np.float32).astype(dtype)
+        return res if np.isfinite(res).all() else a
+    if dtype.kind not in 'iu' or a.dtype.kind=='f': return a
+    res = a.astype(dtype)
+    return res if np.can_cast(a.dtype, dtype) or ((res.astype(a.dtype)==a)&((res<0)==(a<0))).all() else a
 
 # %% ../../nbs/00ab_memory.writer.ipynb #fe46b939
 
@@ -124,7 +136,7 @@ def _code(text):
     "Compiled once for all stores with the same fields: compiling takes longer than making a store"
     return compile(text, '<string>', 'exec') # as `exec` names it: tests interrupt its lines
 
-_code_names = dict(_type=type, _len=len, _int=int, _ndarray=np.ndarray, _floats={float, np.float64},
+_code_names = dict(_type=type, _len=len, _int=int, _ndarray=np.ndarray, _floats={float, np.float64, bool},
                    _holders={dict, tuple, OrderedDict, BD}, _lookup=(LookupError, TypeError, RuntimeError),
                    _as_numpy=_as_numpy, _shared=np.may_share_memory)
 

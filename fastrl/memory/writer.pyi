@@ -1,6 +1,6 @@
 """Compile functions for rows of known fields: one writes a row, one reads a batch
 
-A loop adds a row at each step. Checking its fields one by one takes longer than copying them, so `row_writer` makes a function for the fields of a store: it tests whether a row of arrays, tensors and numbers fits, and packs a short row in one call. `batch_reader` does the same for the columns of a batch. Wider floats and narrower ints, as some environments give them, are converted. Rows that fail the test take the general way, which converts the rest or refuses them.
+A loop adds a row at each step. Checking its fields one by one takes longer than copying them, so `row_writer` makes a function for the fields of a store: it tests whether a row of arrays, tensors and numbers fits, and packs a short row in one call. `batch_reader` does the same for the columns of a batch. Lists and other floats and ints, as some environments give them, are converted if no value is lost. Rows that fail the test take the general way, which converts the rest or refuses them.
 
 Docs: https://fastrl.github.io/fastrl/memory.writer.html.md"""
 from typing import Any, overload
