@@ -12,6 +12,7 @@ __all__ = ['row_writer', 'batch_reader']
 # %% ../../nbs/00ab_memory.writer.ipynb #00ab0003
 import math, numpy as np, struct, torch
 from collections import OrderedDict
+from contextvars import copy_context
 from functools import lru_cache
 from ..core import BD
 from .row import flag_names
@@ -95,9 +96,14 @@ def _as_numpy(x, dtype, flag):
         if a.dtype==dtype: a = a.view(dtype) # equal, and another object: it was pickled
         elif a.dtype.isnative and (dtype.kind=='f' and dtype.itemsize>2 and a.dtype.kind in 'biuf' and a.itemsize<=8
                                    or dtype.kind in 'iu' and np.can_cast(a.dtype, dtype)):
-            with np.errstate(all='ignore'): to = a.astype(dtype) # a huge number becomes infinite
+            to = _quiet.copy().run(a.astype, dtype) # threads need one each
             if not flag or (to==a).all(): a = to # 1+1e-9 is no flag, though it becomes one
     return a if a.ndim or a.dtype is not dtype else a[()]
+
+# NumPy 2 keeps its settings in a context: in this one, a huge number becomes infinite without a warning.
+# Within `np.errstate`, Ctrl-C could leave all warnings switched off
+_quiet = copy_context()
+if np.__version__>='2': _quiet.run(np.seterr, all='ignore')
 
 # %% ../../nbs/00ab_memory.writer.ipynb #fe46b939
 
@@ -125,8 +131,8 @@ def _code(text):
     return compile(text, '<string>', 'exec') # as `exec` names it: tests interrupt its lines
 
 _code_names = dict(_type=type, _len=len, _int=int, _ndarray=np.ndarray, _floats={float, np.float64},
-                   _holders={dict, tuple, OrderedDict, BD}, _lookup=(LookupError, TypeError, RuntimeError),
-                   _as_numpy=_as_numpy, _shared=np.may_share_memory)
+                   _holders={dict, tuple, OrderedDict, BD}, _as_numpy=_as_numpy, _shared=np.may_share_memory,
+                   _lookup=(LookupError, TypeError, RuntimeError, FloatingPointError))
 
 # %% ../../nbs/00ab_memory.writer.ipynb #97c5af46
 def row_writer(
