@@ -50,6 +50,8 @@ def _warn_of_early_ends(ring, rows):
     "Warn if an episode continues behind a row that says it is over, so that its rows would be parted"
     ids,over,episode,step = episode_columns(ring, rows)
     if not (len(episode) and len(step)): return
+    turns = np.lexsort((episode, *ids.T)) # the rows of each one behind each other: demonstrations may take turns
+    ids,over,episode,step = ids[turns],over[turns],episode[turns],step[turns]
     same = (ids[1:]==ids[:-1]).all(1)&(episode[1:]==episode[:-1])
     if early := (over[:-1]&same&(step[1:]==step[:-1]+1)).sum(): warn_user(
         f'after {early} rows that are `terminated` or `truncated`, the same `episode_id` counts on: each piece is an '

@@ -12,6 +12,7 @@ __all__ = ['row_writer', 'batch_reader']
 # %% ../../nbs/00ab_memory.writer.ipynb #00ab0003
 import math, numpy as np, struct, torch
 from collections import OrderedDict
+from contextvars import Context
 from functools import lru_cache
 from ..core import BD
 from .row import flag_names
@@ -95,7 +96,7 @@ def _as_numpy(x, dtype, flag):
     if a.dtype is not dtype:
         if a.dtype==dtype: a = a.view(dtype) # equal, and another object: it was pickled
         elif a.dtype.isnative and a.dtype.kind in 'biuf' and a.itemsize<=8:
-            with np.errstate(all='ignore'): to = _converted(a, dtype)
+            to = _quiet.copy().run(_converted, a, dtype) # threads need one each
             if not flag or (to==a).all(): a = to # 1+1e-9 is no flag, though it becomes one
     return a if a.ndim or a.dtype is not dtype else a[()]
 
@@ -110,6 +111,11 @@ def _converted(a, dtype):
     if dtype.kind not in 'iu' or a.dtype.kind=='f': return a
     res = a.astype(dtype)
     return res if np.can_cast(a.dtype, dtype) or ((res.astype(a.dtype)==a)&((res<0)==(a<0))).all() else a
+
+# NumPy 2 keeps its settings in a context: in this one, a huge number becomes infinite without a warning.
+# Within `np.errstate`, Ctrl-C could leave all warnings switched off
+_quiet = Context()
+if np.__version__>='2': _quiet.run(np.seterr, all='ignore')
 
 # %% ../../nbs/00ab_memory.writer.ipynb #fe46b939
 
@@ -137,8 +143,8 @@ def _code(text):
     return compile(text, '<string>', 'exec') # as `exec` names it: tests interrupt its lines
 
 _code_names = dict(_type=type, _len=len, _int=int, _ndarray=np.ndarray, _floats={float, np.float64, bool},
-                   _holders={dict, tuple, OrderedDict, BD}, _lookup=(LookupError, TypeError, RuntimeError),
-                   _as_numpy=_as_numpy, _shared=np.may_share_memory)
+                   _holders={dict, tuple, OrderedDict, BD}, _as_numpy=_as_numpy, _shared=np.may_share_memory,
+                   _lookup=(LookupError, TypeError, RuntimeError, FloatingPointError))
 
 # %% ../../nbs/00ab_memory.writer.ipynb #97c5af46
 def row_writer(
