@@ -479,7 +479,7 @@ def continued(
     - `stack`: Frames in a state
     - `barrier`: Rows below it are not continued
     - returns: environment, its `Latest`, the new frame; does the episode end, its number, step. Or `None`"""
-    s,after = (_part_of(row.get(k), part) for k in pair)
+    s,after = (_array_here(_part_of(row.get(k), part)) for k in pair)
     if not type(s) is type(after) is np.ndarray: return
     if not s.dtype==after.dtype==frames.dtype or s.shape!=after.shape: return
     env,worker,episode,step,*over = said = [_listed(row.get(k)) for k in _says]
@@ -494,6 +494,13 @@ def continued(
     if s.tobytes()!=b''.join([o for o, in before]): return # compared faster than by NumPy
     return key,was,frame,any(o and any(o) for o in over),episode and episode[0],step and step[0]
 
+def _array_here(x):
+    "A tensor in memory as an array, all else as it is; `False` for one that needs a closer look"
+    if type(x) is not Tensor: return x
+    if not x.is_cpu or x.layout is not torch.strided or x.requires_grad or x.is_neg() or x.is_conj(): return False
+    try: return x.numpy()
+    except (TypeError, RuntimeError): return False # NumPy lacks the dtype
+
 def _part_of(o, part):
     "What stands at the path `part` of an observation, if anything does"
     try: return leaf_at(o, part) if part else o
@@ -504,6 +511,7 @@ def _one_later(step, was): return was.step is not None and step==was.step+1 # `N
 def _listed(x):
     "The numbers in what a row says, if anything; `False` for what needs a closer look"
     if x is None or type(x) in (bool, float, int): return x if x is None else [x]
+    x = _array_here(x)
     return (type(x) is np.ndarray or isinstance(x, np.generic)) and x.dtype.kind in 'biuf' and x.reshape(-1).tolist()
 
 _says = 'env_id','worker_id','episode_id','step','terminated','truncated'
@@ -511,12 +519,8 @@ _says = 'env_id','worker_id','episode_id','step','terminated','truncated'
 # %% ../../nbs/02c_memory.stacks.ipynb #2f6a90c4
 def _plain_array(x):
     "A column as an array; `None` if there is none, `False` for what needs a closer look"
-    if x is None: return
-    if type(x) is Tensor:
-        if not x.is_cpu or x.layout is not torch.strided or x.requires_grad or x.is_neg() or x.is_conj(): return False
-        try: x = x.numpy()
-        except (TypeError, RuntimeError): return False # NumPy lacks the dtype
-    return type(x) is np.ndarray and x.ndim>0 and x.dtype.kind in 'biufc' and x
+    x = _array_here(x)
+    return x if x is None else type(x) is np.ndarray and x.ndim>0 and x.dtype.kind in 'biufc' and x
 
 # %% ../../nbs/02c_memory.stacks.ipynb #2f6a90c3
 def continued_by_each(

@@ -60,8 +60,10 @@ def fits(row):
     try:
         if not ({form}): return False
         {names}, = {values},
+        if {tests}: return True
+        {names}, = {plain},
+        return {tests}
     except _lookup: return False
-    return {tests}
 
 def add(row):
     try:
