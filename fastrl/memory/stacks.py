@@ -495,7 +495,7 @@ def continued(
     return key,was,frame,any(o and any(o) for o in over),episode and episode[0],step and step[0]
 
 def _array_here(x):
-    "A tensor in memory as an array, all else as it is; `False` for one that needs a closer look"
+    "A tensor in memory as an array, all else as it is; `False` where it takes a closer look"
     if type(x) is not Tensor: return x
     if not x.is_cpu or x.layout is not torch.strided or x.requires_grad or x.is_neg() or x.is_conj(): return False
     try: return x.numpy()

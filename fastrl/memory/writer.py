@@ -89,6 +89,7 @@ def add(row):
             return True
     return False'''
 
+# %% ../../nbs/00ab_memory.writer.ipynb #fe46b93b
 def _as_numpy(x, dtype, flag):
     "An array or a number of NumPy's for an array, a tensor, a list or a number, in this `dtype` if no value is lost"
     if type(x) is torch.Tensor: x = (x.detach() if x.requires_grad else x).numpy() # an error if it lies elsewhere
