@@ -92,10 +92,11 @@ def gamma_of(
     - returns: the number, or the column: one for each row, `(rows,)`, or for each of their rewards, `(rows,k)`"""
     if not isinstance(gamma, str): return float(gamma)
     shape = reward_of(ring).shape
+    k = math.prod(shape)
     want = '`gamma` should be a number, or name a column with a real number for each row'
-    if math.prod(shape)>1: want += f' or each of its rewards, {tuple(shape)}' # other shapes would mean other pairs
+    if k>1: want += f' or each of its rewards, {tuple(shape)}' # other shapes would mean other pairs
     f = next((f for f in ring.fields if f.path==(gamma,)), None)
     if f is None: raise ValueError(f'{want}; got {gamma!r}, and {ring.fields}')
-    if f.dtype.is_complex or math.prod(f.shape)!=1 and f.shape!=shape: raise ValueError(f'{want}, got {f}')
+    if f.dtype.is_complex or math.prod(f.shape)!=1 and f.shape not in (shape,(k,)): raise ValueError(f'{want}, got {f}')
     col = ring.place.columns[f.path][...,None].flatten(1)
     return col[:,0] if col.shape[1]==1 else col
