@@ -133,16 +133,6 @@ def as_drawn(
     if batch: i = _usable_slots(s[:,0], td[:,0], *ring.serials.counts()[1:])
     if len(i)==n and (batch or _all_usable(i, td[:,0], len(ring))): return i,td,s
 
-def _numbers_here(o, dtype):
-    "A tensor in memory, or an array, of ints or floats as an array of this `dtype`; `None` for anything else"
-    if isinstance(o, Tensor) and o.is_cpu:
-        o = o.detach() if o.requires_grad else o
-        o = (o.float() if o.dtype is torch.bfloat16 else o).numpy()
-    elif type(o) is not np.ndarray or not o.flags.writeable: return # torch warns of what nobody may write to
-    if o.dtype==dtype: return o
-    if o.dtype.kind!=np.dtype(dtype).kind: return
-    with np.errstate(over='ignore'): return o.astype(dtype) # a huge number becomes infinite
-
 @compiled
 def _all_usable(idxs, td_errors, n):
     "Are these numbers of rows, and finite TD errors?"
@@ -159,6 +149,19 @@ def _usable_slots(serials, td_errors, cap, base, total):
         if not (0<=after<total-base and abs(td_errors[j])<1e29): return slots[:j]
         slots[j] = after if after<cap else after%cap
     return slots
+
+# %% ../../nbs/02bb_memory.td_errors.ipynb #fc85938a
+def _numbers_here(o, dtype):
+    "A tensor in memory, or an array, of ints or floats as an array of this `dtype`; `None` for anything else"
+    if isinstance(o, Tensor) and o.is_cpu:
+        o = o.detach() if o.requires_grad else o
+        o = (o.float() if o.dtype is torch.bfloat16 else o).numpy()
+    elif type(o) is not np.ndarray or not o.flags.writeable: return # torch warns of what nobody may write to
+    if o.dtype==dtype: return o
+    if o.dtype.kind!=np.dtype(dtype).kind: return
+    if o.dtype.kind=='i': return o.astype(dtype)
+    try: return from_numpy(o).float().numpy() # without NumPy's warnings; a huge one becomes infinite
+    except (TypeError, ValueError): return # of a foreign byte order, or a view backwards
 
 # %% ../../nbs/02bb_memory.td_errors.ipynb #fb8d8fe3
 def _numbers_given(idxs, n):
