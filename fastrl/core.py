@@ -10,12 +10,12 @@ Docs: https://fastrl.github.io/fastrl/core.html.md"""
 __all__ = ['leaves', 'map_leaves', 'path_name', 'leaf_at', 'printable', 'difference', 'test_same', 'test_in', 'test_len',
            'test_lt', 'tensor_from', 'row_index', 'row_numbers', 'TensorBatch', 'in_lines', 'BD', 'columns_html',
            'rows_written', 'rows_text', 'whole_number', 'true_or_false', 'number_within', 'refuse_words',
-           'usable_device', 'sent', 'warn_user', 'Progress', 'signals_held', 'compiled', 'check_idxs', 'aligned_zeros',
-           'writable', 'OwnArrays', 'prefetch', 'in_large_pages']
+           'usable_device', 'sent', 'warn_user', 'Progress', 'signals_held', 'compiled', 'check_idxs', 'writable',
+           'OwnArrays', 'prefetch', 'aligned_zeros', 'in_large_pages']
 
 # %% ../nbs/00_core.ipynb #4703f0cd
 import ctypes, functools, math, mmap, numba, signal, sys, threading, time, warnings, zlib
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from difflib import get_close_matches
 from html import escape
 from importlib.util import find_spec
@@ -431,11 +431,8 @@ def sent(t:Tensor, device):
     return t.to(device, non_blocking=to!='cpu') # whoever gets it on the CPU reads it at once
 
 # %% ../nbs/00_core.ipynb #4a754fcc
-def warn_user(
-    message:str, # What happened, and what to do
-):
-    """Warn at the line that called fastrl
-    - `message`: What happened, and what to do"""
+def warn_user(message:str):
+    "Warn of what happened, and say what to do, at the line that called fastrl"
     level,frame = 2,sys._getframe(1) # `skip_file_prefixes` does this from Python 3.12 on
     while frame.f_back and frame.f_globals.get('__name__', '').startswith(('fastrl.','fastai.','fastcore.','torch.')):
         level,frame = level+1,frame.f_back
@@ -540,16 +537,6 @@ def check_idxs(
     for j in range(len(idxs)):
         if not 0<=idxs[j]<n: raise IndexError('a row number is below 0, or above that of the last row')
 
-def aligned_zeros(
-    n:int, # How many
-    dtype=np.float64, # Of 8 bytes
-)->np.ndarray:
-    """`n` zeros that begin at a cache line, so that what is as long as a line, or half as long, lies in one line
-    - `n`: How many
-    - `dtype`: Of 8 bytes"""
-    a = np.zeros(n+8, dtype)
-    return a[-a.ctypes.data%64//8:][:n]
-
 # %% ../nbs/00_core.ipynb #c0de1002
 def writable(
     o, # An array, or dicts, lists and tuples with arrays in them
@@ -588,13 +575,24 @@ def prefetch(
     _prefetch(a, i)
 
 # %% ../nbs/00_core.ipynb #737ea9ec
-def in_large_pages(
-    words:Tensor, # In shared memory, or mapped
-)->Tensor:
-    """Ask the system to keep `words` in large pages, as NumPy asks for what is not shared; it may refuse
-    - `words`: In shared memory, or mapped"""
+def aligned_zeros(
+    n:int, # How many
+    dtype=np.float64, # Of 8 bytes
+)->np.ndarray:
+    """`n` zeros that begin at a cache line, so that what is as long as a line, or half as long, lies in one line
+    - `n`: How many
+    - `dtype`: Of 8 bytes"""
+    if n*8>=2**22 and hasattr(mmap, 'MADV_HUGEPAGE'): # Linux
+        with suppress(OSError, OverflowError): # then NumPy gives them, or says how much is missing
+            own = mmap.mmap(-1, n*8, flags=mmap.MAP_PRIVATE|mmap.MAP_ANONYMOUS)
+            own.madvise(mmap.MADV_HUGEPAGE)
+            return np.frombuffer(own, dtype)
+    a = np.zeros(n+8, dtype)
+    return a[-a.ctypes.data%64//8:][:n]
+
+def in_large_pages(words:Tensor)->Tensor:
+    "Ask the system to keep `words`, in shared memory or mapped, in large pages; it may refuse"
     if advice := getattr(mmap, 'MADV_HUGEPAGE', None): # Linux
         begin = words.data_ptr()//mmap.PAGESIZE*mmap.PAGESIZE
-        end = words.data_ptr()+words.nbytes
-        ctypes.CDLL(None).madvise(ctypes.c_void_p(begin), ctypes.c_size_t(end-begin), advice)
+        ctypes.CDLL(None).madvise(ctypes.c_void_p(begin), ctypes.c_size_t(words.data_ptr()+words.nbytes-begin), advice)
     return words

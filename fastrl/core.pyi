@@ -7,7 +7,7 @@ from typing import Any, overload
 from contextlib import contextmanager
 import numpy as np, torch
 from torch import Tensor
-__all__ = ['leaves', 'map_leaves', 'path_name', 'leaf_at', 'printable', 'difference', 'test_same', 'test_in', 'test_len', 'test_lt', 'tensor_from', 'row_index', 'row_numbers', 'TensorBatch', 'in_lines', 'BD', 'columns_html', 'rows_written', 'rows_text', 'whole_number', 'true_or_false', 'number_within', 'refuse_words', 'usable_device', 'sent', 'warn_user', 'Progress', 'signals_held', 'compiled', 'check_idxs', 'aligned_zeros', 'writable', 'OwnArrays', 'prefetch', 'in_large_pages']
+__all__ = ['leaves', 'map_leaves', 'path_name', 'leaf_at', 'printable', 'difference', 'test_same', 'test_in', 'test_len', 'test_lt', 'tensor_from', 'row_index', 'row_numbers', 'TensorBatch', 'in_lines', 'BD', 'columns_html', 'rows_written', 'rows_text', 'whole_number', 'true_or_false', 'number_within', 'refuse_words', 'usable_device', 'sent', 'warn_user', 'Progress', 'signals_held', 'compiled', 'check_idxs', 'writable', 'OwnArrays', 'prefetch', 'aligned_zeros', 'in_large_pages']
 
 def leaves(o, path: tuple=()):
     """Each `(path, leaf)` of `o`, in order
@@ -209,8 +209,7 @@ def sent(t: Tensor, device):
     ...
 
 def warn_user(message: str):
-    """Warn at the line that called fastrl
-    - `message`: What happened, and what to do"""
+    """Warn of what happened, and say what to do, at the line that called fastrl"""
     ...
 
 class Progress:
@@ -245,12 +244,6 @@ def check_idxs(idxs, n: int):
     - `n`: How many rows there are"""
     ...
 
-def aligned_zeros(n: int, dtype: Any=np.float64) -> np.ndarray:
-    """`n` zeros that begin at a cache line, so that what is as long as a line, or half as long, lies in one line
-    - `n`: How many
-    - `dtype`: Of 8 bytes"""
-    ...
-
 def writable(o):
     """`o`, with a copy of each array that can only be read
     - `o`: An array, or dicts, lists and tuples with arrays in them"""
@@ -268,7 +261,12 @@ def prefetch(a, i: int):
     - `i`: An element, counted from the first as if `a` were flat; one that does not exist does no harm"""
     ...
 
+def aligned_zeros(n: int, dtype: Any=np.float64) -> np.ndarray:
+    """`n` zeros that begin at a cache line, so that what is as long as a line, or half as long, lies in one line
+    - `n`: How many
+    - `dtype`: Of 8 bytes"""
+    ...
+
 def in_large_pages(words: Tensor) -> Tensor:
-    """Ask the system to keep `words` in large pages, as NumPy asks for what is not shared; it may refuse
-    - `words`: In shared memory, or mapped"""
+    """Ask the system to keep `words`, in shared memory or mapped, in large pages; it may refuse"""
     ...
