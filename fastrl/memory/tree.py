@@ -84,19 +84,25 @@ def set_leaves(sums, tops, starts, n, idxs, priorities):
     at = idxs.astype(np.uint64)
     for j in range(len(at)): prefetch(sums, at[j])
     for j in range(len(at)): sums[at[j]] = priorities[j]
-    left = len(at)
+    left,inner = len(at),np.uint64(len(sums))-starts[1]
+    lows = len(tops)>inner # are the least below each node kept, too, behind the largest?
     for l in range(len(starts)-1):
         left = _to_parents(at, left)
         for i in at[:left]:
             prefetch(sums, starts[l+1]+i)
             prefetch(tops, starts[l+1]-starts[1]+i)
         for i in at[:left]:
-            total,top = 0.,0.
+            total,top,low = 0.,0.,np.inf
             for c in range(_w):
                 k = starts[l]+i*_w+c
                 total += sums[k]
                 top = max(top, tops[k-starts[1]] if l else sums[k])
-            sums[starts[l+1]+i],tops[starts[l+1]-starts[1]+i] = total,top
+                if lows:
+                    p = tops[inner+k-starts[1]] if l else sums[k]
+                    if 0<p<low: low = p
+            at_node = starts[l+1]-starts[1]+i
+            sums[starts[l+1]+i],tops[at_node] = total,top
+            if lows: tops[inner+at_node] = low
     return -1
 
 # %% ../../nbs/02_memory.tree.ipynb #65971aa0
@@ -128,19 +134,21 @@ def _refuse_priority(self:SumTree, idx, priority):
                      f'{self.n} to be finite, got {priority} for number {idx}')
 
 # %% ../../nbs/02_memory.tree.ipynb #02a1ea51
-
-@compiled
-def _least_bits(bits): # of positive floats, in the floats' order: whole numbers are compared four at a time
-    res = np.uint64(2**64-1)
-    for b in bits: res = min(res, b-np.uint64(1)) # 0 comes last
-    return res+np.uint64(1)
-
 @patch(as_prop=True)
 def least(self:SumTree):
     "The least priority above 0; without one 0, or on a device, where it stays, infinity"
-    p = self.sums[:self.n]
-    if self.numba: return np.uint64(_least_bits(p.view(np.uint64))).view(np.float64).item()
-    return tensors.least_of(p)
+    if not self.numba: return tensors.least_of(self.sums[:self.n])
+    inner = len(self.sums)-self.levels[1]
+    if len(self.tops)==inner: # nobody has asked yet
+        at,low,tops = [o-self.levels[1] for o in self.levels[1:]],self.sums[:self.levels[1]],aligned_zeros(2*inner)
+        tops[:inner] = self.tops
+        for first,stop in zip(at, [*at[1:], inner]):
+            least = np.where(low>0, low, np.inf).reshape(-1, _children).min(1)
+            low = tops[inner+first:inner+stop]
+            low[:len(least)] = least
+        self.tops = tops
+    low = self.tops[-_children].item() # of the root
+    return low if low<np.inf else 0.
 
 # %% ../../nbs/02_memory.tree.ipynb #0345fd27
 @patch
@@ -182,7 +190,7 @@ def _renew(sums, tops, starts, n, first, stop, own):
     k = 0 # the first without a priority of its own, and those before it, leave none behind
     while k<len(own)-1 and own[k]>0: k += 1
     set_leaves(sums, tops, starts, n, np.arange(first, first+k+1)%n, np.zeros(k+1))
-    top = tops[-_children]
+    top = tops[starts[-1]-starts[1]]
     for j in range(len(own)):
         if own[j]==0: own[j] = top if top>0 else 1.
         top = max(top, own[j])
