@@ -224,7 +224,7 @@ def test_short_way(seed, monkeypatch):
     world,found,nested = World(rng, rng.randint(1, 5), stack, pad, rng.choice((1,3,8)), (6,3)),[],seed%4==0
     unsaid = rng.choice(((), (), ('step',), ('episode_id',), ('step','episode_id')))
     told = [o for o in names if o not in unsaid]
-    memories = [make(cap, stack, pad, frame_margin=margin) for _ in range(2)]
+    memories = [make(cap, stack, pad, frame_margin=margin, shared=seed%3==1) for _ in range(2)]
     def noted(f): return lambda *args: found.append(res := f(*args)) or res
     def add(memory, rows, one, way):
         if nested: rows = {k: dict(cam=o, arm=np.zeros(o.shape[:not one], np.float32)) if 'state' in k else o for k,o in rows.items()}
@@ -401,6 +401,32 @@ def test_reader_in_another_process(place, tmp_path):
     if place=='path':
         again = make(50, 4, 'repeat', frame_margin=8, path=tmp_path/'a.ring')
         assert len(again)==len(memory) and torch.equal(again['next_state'], memory['next_state'])
+
+@pytest.mark.skipif('fork' not in multiprocessing.get_all_start_methods(), reason='this system cannot fork')
+@pytest.mark.parametrize('seed', [*range(4), *(pytest.param(o, marks=pytest.mark.slow) for o in range(4, 24))])
+def test_writers_in_turns(seed):
+    """A forked process adds rows, and then this one does: it notes what they need before it writes over a frame
+
+    The pool goes round several times, so a row whose frames went too soon would show others."""
+    rng,ctx = random.Random(seed),multiprocessing.get_context('fork')
+    cap,stack,pad = rng.randint(8, 25),rng.choice((0,1,2,4)),rng.choice(('repeat','zeros'))
+    world = World(rng, rng.randint(1, 3), stack, pad, rng.choice((3,8)))
+    memory = make(cap, stack, pad, shared=True, frame_margin=rng.choice((0,5)))
+    def add(rows, at_once):
+        if at_once: memory+{k: np.stack([o[k] for o in rows]) for k in names}
+        else: [memory.add(**o) for o in rows]
+    memory.add(**world.step())
+    for turn in range(16):
+        if alone := rng.random()<.5: # single frames, of new episodes: the old ones are cut by whoever takes over
+            for o in world.envs: o.t = o.last = None
+        job = [world.step() for _ in range(rng.randint(1, 2*cap))],rng.random()<.5
+        if alone: job = [single(o, stack) for o in job[0]],job[1]
+        if turn%2: add(*job)
+        else:
+            p = ctx.Process(target=add, args=job)
+            p.start(); p.join()
+            assert p.exitcode==0
+        check(memory, world, f'seed {seed}, turn {turn}', sequences=False)
 
 @pytest.mark.parametrize('at_once', [False,True], ids=['rows','batch'])
 def test_episodes_in_turns(at_once):

@@ -103,7 +103,7 @@ def _store(self:FrameRing, data, one, strict, anew=()):
         steps,said = self._parse(data, one)
         if not steps.n: return
         self._look()
-        barrier = self.serials.barrier
+        barrier,total = self.serials.barrier,self.total
         plan = planned(self, steps, said, strict and not self.flat, anew)
         for a,b in plan.portions(self.pool.capacity//4):
             if a in plan.cuts: self.cut()
@@ -111,7 +111,7 @@ def _store(self:FrameRing, data, one, strict, anew=()):
             slots = self._slots_for(plan.numbers[a:b])
             if one: Ring.add(self, **with_numbers(data, steps.pair, steps.fields, slots[0]))
             else: Ring.extend(self, with_numbers(data, steps.pair, steps.fields, slots, slice(a, b)))
-        self._note(plan.envs, barrier)
+        self._note(plan.envs, barrier, total+steps.n)
         self._warn_of_few()
 
 # %% ../../nbs/03a_memory.frames.ipynb #585c6cd6
@@ -177,8 +177,8 @@ def _need(self:FrameRing, slots, serials):
     self.newest.last[slots[there]] = np.broadcast_to(serials[:,None], slots.shape)[there]
 
 @patch
-def _note(self:FrameRing, envs, barrier, own=False):
-    "Remember what is newest, now that it is stored; what is below `barrier` is continued by nothing, now or later"
+def _note(self:FrameRing, envs, barrier, seen, own=False):
+    "Remember what is newest, now that rows below `seen` are stored; what is below `barrier` is continued by nothing"
     if barrier>self.newest.barrier: # the mark itself goes with its row
         self.newest.envs = {k: o for k,o in self.newest.envs.items() if o.serial>=barrier}
         self.newest.barrier = barrier # last, whatever interrupts
@@ -186,7 +186,7 @@ def _note(self:FrameRing, envs, barrier, own=False):
         if o is None: self.newest.envs.pop(key, None); continue
         if not own: o.frames = [tuple(x if x.base is None else x.copy() for x in f) for f in o.frames]
         self.newest.envs[key] = o
-    self.newest.seen = self.total
+    self.newest.seen = seen
     if ('env_id',) in self.place.columns or len(self.newest.envs)<=self.capacity: return
     oldest = self.seams.oldest # keys are episodes, of which some were abandoned
     self.newest.envs = {k: o for k,o in self.newest.envs.items() if o.serial>=oldest}
@@ -196,7 +196,7 @@ def _note(self:FrameRing, envs, barrier, own=False):
 def _usual(self:FrameRing):
     "Both columns, where a frame is in one, and all frames, if the next row may be a usual one; else `None`"
     new,(stored,_,base,total) = self.newest,self.serials.counts()
-    if stored<_closely or new.seen!=total or new.base!=base or self.place.others: return # rows came from elsewhere
+    if stored<_closely or new.seen!=total or new.base!=base: return # rows came from elsewhere
     arrays = self.pool.place.arrays
     if arrays and len(arrays)==1:
         (path,frames), = arrays.items()
@@ -220,7 +220,8 @@ def _add_next(self:FrameRing, row):
             if o>=0: new.last[o] = total
         Ring.add(self, **row)
         frames = [*was.frames[1:], (words_of(frame).copy(),)]
-        self._note({key: None if over else Latest(total, *said, [*was.numbers[1:], number], frames)}, barrier, own=True)
+        latest = None if over else Latest(total, *said, [*was.numbers[1:], number], frames)
+        self._note({key: latest}, barrier, total+1, own=True)
         if self._before: self._warn_of_few()
     return True
 
@@ -248,7 +249,7 @@ def add_steps(
         ring.pool.extend({'frame':nest({usual[1]: np.stack(frames)})})
         ring._need(slots, np.arange(total, total+len(slots)))
         add_arrays(ring, *found)
-        ring._note(latest, barrier)
+        ring._note(latest, barrier, total+len(slots))
         if ring._before: ring._warn_of_few()
     return True
 
