@@ -4,7 +4,7 @@ Five episodes of three steps each, stacks of two frames, a memory of eight rows.
 that its next state is what a learner bootstraps from. Frames are numbers: episode 2 shows 20, 21, 22 and 23. Each transition that
 a memory can draw should be one that happened."""
 import importlib.metadata, sys
-import numpy as np
+import numpy as np, torch
 
 capacity,stack,n_steps = 8,2,3
 space = dict(low=0, high=255, shape=(stack,1,1), dtype=np.uint8)
@@ -51,8 +51,26 @@ def cpprb():
         if over: rb.on_episode_end()
     return lambda: (lambda b: pairs(b['obs'], b['next_obs']))(rb.sample(64))
 
+def torchrl():
+    import logging
+    from tensordict import TensorDict
+    from torchrl.data import LazyTensorStorage, ReplayBuffer
+    from torchrl.envs import CatFrames
+    logging.getLogger('torchrl').setLevel(logging.WARNING)
+    frames = CatFrames(N=stack, dim=-3, in_keys=['obs'], out_keys=['stack'], reset_key='_reset') # which an environment would tell it
+    transform,sampler = frames.make_rb_transform_and_sampler(batch_size=64)
+    rb,begins = ReplayBuffer(storage=LazyTensorStorage(capacity), sampler=sampler, batch_size=64, transform=transform),True
+    def flag(o): return torch.tensor([o])
+    def newest(w): return torch.from_numpy(array(w)[-1:])
+    for s,n,over in steps():
+        nxt = dict(obs=newest(n), done=flag(over), terminated=flag(False), truncated=flag(over))
+        rb.add(TensorDict(dict(obs=newest(s), is_init=flag(begins), next=nxt)))
+        begins = over
+    return lambda: (lambda b: pairs(b['stack'], b['next','stack']))(rb.sample())
+
 ways = {'fastrl, frame_stack=2': ('fastrl', fastrl), 'SB3, optimize_memory_usage=True': ('stable-baselines3', sb3),
-        'tianshou, stack_num=2, ignore_obs_next, save_only_last_obs': ('tianshou', tianshou), "cpprb, next_of='obs', stack_compress='obs'": ('cpprb', cpprb)}
+        'tianshou, stack_num=2, ignore_obs_next, save_only_last_obs': ('tianshou', tianshou), "cpprb, next_of='obs', stack_compress='obs'": ('cpprb', cpprb),
+        'torchrl, CatFrames.make_rb_transform_and_sampler': ('torchrl', torchrl)}
 
 def wrong(make):
     "The transitions that are drawn and never happened, and how many others are drawn"

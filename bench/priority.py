@@ -70,9 +70,29 @@ def ended(n, length=200):
     rows['terminated'] = np.arange(1, n+1)%length==0
     return {**rows, 'truncated':np.zeros(n, bool), 'env_id':np.zeros(n, np.int64)}
 
-def folded(n=10**6, bs=256, n_step=3, peers=None):
-    one,some = (Fastrl(ended(n), n, bs, seed=0, n_step=o).er.sample for o in (None, n_step))
-    return {'fastrl': some, 'single steps': one}
+class SB3Steps(stores.SB3):
+    "`NStepReplayBuffer`, which folds the steps that it draws, as ours does"
+    def __init__(self, rows, capacity, bs):
+        from stable_baselines3.common.buffers import NStepReplayBuffer
+        super().__init__({**rows, 'done':rows['terminated']}, capacity, bs)
+        was,self.rb = self.rb,NStepReplayBuffer(capacity, self.rb.observation_space, self.rb.action_space, device='cpu', n_steps=3, gamma=.99)
+        for k in ('observations','next_observations','actions','rewards','dones','pos','full'): setattr(self.rb, k, getattr(was, k))
+
+class CpprbSteps(stores.Cpprb):
+    "`Nstep`, which folds steps as they are added"
+    def __init__(self, rows, capacity, bs):
+        from cpprb import ReplayBuffer
+        rows = {**{k: rows[k] for k in ('state','action','reward','next_state')}, 'done':rows['terminated']}
+        kinds = {k: dict(shape=a.shape[1:] or 1, dtype=a.dtype) for k,a in rows.items()}
+        self.rb,self.bs = ReplayBuffer(capacity, kinds, Nstep=dict(size=3, gamma=.99, rew='reward', next='next_state')),bs
+        for i in range(0, len(rows['reward']), 200): # an episode
+            self.rb.add(**{k: a[i:i+200].copy() for k,a in rows.items()}) # it writes the sums into what it is given
+            self.rb.on_episode_end()
+
+def folded(n=10**6, bs=256, n_step=3, peers=(CpprbSteps, SB3Steps)):
+    rows = ended(n)
+    one,some = (Fastrl(rows, n, bs, seed=0, n_step=o).er.sample for o in (None, n_step))
+    return {'fastrl': some, 'single steps': one, **stores.open_all(peers, rows, n, bs, lambda s: s.sample)}
 
 class TorchrlSlices(stores.Torchrl):
     def __init__(self, rows, capacity, bs):
@@ -139,7 +159,8 @@ cases = [
     Case('Prioritized: sample 256 of 10⁶ CartPole rows and update them', prioritized, goal=2, toy=dict(n=64, bs=8, peers=()),
          note='with weights; ours drops updates that come too late; torchrl in a process of its own, with the torch that its wheel wants'),
     Case('Sample 256 of 10⁶ rows with 3-step returns, against single steps', folded, goal=1.5, growth=True,
-         toy=dict(n=500, bs=8), note='how much longer it takes'),
+         beside=('cpprb','SB3'), toy=dict(n=500, bs=8, peers=()),
+         note='how much longer it takes; cpprb has folded the steps when they were added, SB3 folds those that it draws'),
     Case('Sequences: 16 of 64 steps from 10⁶ CartPole rows', sequences, goal=5, toy=dict(n=1000, B=2, T=4, peers=()),
          note='episodes of 200 steps; torchrl draws slices with its cache on'),
     Case('Sequences by priority: 16 of 64 steps with 16 of burn-in from 10⁶ CartPole rows, and their update', prioritized_sequences, goal=5,

@@ -1,5 +1,5 @@
 "The benchmarks run, without peers and at the size of toys; what they measure is no test"
-import json
+import json, os, subprocess, sys
 import pytest
 from bench import add, ahead, bank, before, collect, disk, episodes, frames, growth, hindsight, parallel, priority, r2d2, report, sample, scaling, stores, train, vectors
 from bench.measure import Case, measure, ratios
@@ -13,6 +13,16 @@ def mark(c): return pytest.param(c, marks=pytest.mark.long if c.name.startswith(
 def test_toy(case):
     res = measure(case, toy=True)
     assert not res['failed'] and res['us'][res['ours']]>0
+
+@pytest.mark.slow
+@pytest.mark.skipif(not os.path.exists('/proc/self/smaps_rollup'), reason='what a process holds in memory is known on Linux')
+@pytest.mark.parametrize('steps', (20,3))
+def test_resident(steps):
+    "A memory of frames takes what `nbytes_when_full` says within 2%, as the system counts it, also where short episodes leave it with fewer rows"
+    n,code = 200_000,'import sys; from bench.frames import fill; print(*fill(*map(int, sys.argv[1:])))'
+    res = subprocess.run([sys.executable, '-W', 'ignore', '-c', code, str(n), str(steps)], capture_output=True, text=True, check=True)
+    held,took,said = map(int, res.stdout.split())
+    assert abs(said/took-1)<.02 and .7*n<held<=n and (held==n)==(steps==20)
 
 @pytest.mark.slow
 @pytest.mark.parametrize('curve', [c for c in scaling.curves if c.toy], ids=lambda c: c.name)

@@ -345,6 +345,27 @@ def test_writes(door, who):
     doors[door](b[who])
     assert torch.equal(other, before) and torch.equal(memory['state'], stored)
 
+def three_steps(memory):
+    memory.n_step = 3
+    return memory.sample(8)[0]
+def ahead(memory):
+    with memory.loader(8) as batches: return next(batches)[0]
+draws = {'dozen': lambda m: m.sample(8, n_batches=2)[1][0], 'n_step': three_steps, 'sequences': lambda m: m.sample_sequences(4, 3, pad=True)[0],
+         'loader': ahead, 'slice': lambda m: m[5:30].sample(8)[0], 'rows': lambda m: m.ring[:9]}
+
+@pytest.mark.parametrize('draw', draws)
+@pytest.mark.parametrize('who', ('state','next_state'))
+def test_writes_into_any_batch(draw, who):
+    "Wherever it comes from, its stacks are apart from each other, and from what is stored"
+    memory,_ = batch_of()
+    stored = memory['state'].clone()
+    for door in ('zero_','setitem','numpy','dlpack','foreach'):
+        b = draws[draw](memory)
+        other = b['next_state' if who=='state' else 'state']
+        before = other.clone()
+        doors[door](b[who])
+        assert torch.equal(other, before) and torch.equal(memory['state'], stored), door
+
 def test_batches_travel():
     "Pickled, collated, pinned by nothing: both stacks come along as they are"
     _,b = batch_of()
