@@ -52,37 +52,46 @@ def folds_of(
 
 # %% ../../nbs/02ac_memory.folds.ipynb #cd75e00b
 @compiled
-def _fold_some(nxt, reward, gammas, start, rows, mask, n, at, res, numbers, steps, discount):
-    "Fold the rows `at` into `res`, whose `numbers` are the same as floats"
-    step,words = at.copy(),np.uint64(rows.shape[1])
+def _fold_some(nxt, reward, gammas, start, rows, mask, n, at, res, numbers, steps, sums):
+    "Fold the rows `at` into `res`, whose `numbers` are the same in the dtype of the rewards"
+    step,words,own = at.copy(),np.uint64(rows.shape[1]),gammas.shape[1]
     for j in range(len(at)): prefetch(nxt, at[j])
     for left in range(n-1, max(n-9, -1), -1): # steps, at most 8 of them ahead
         for j in range(len(at)):
             prefetch_row(rows, step[j])
             if left: step[j] = max(nxt[step[j]], 0)
             if left>1: prefetch(nxt, step[j])
-    for j in range(len(at)):
-        i,k,s = at[j],1,nxt[at[j]]
-        last,total,g = i,np.float64(reward[i]),np.float64(gammas[i])
-        while k<n and s>=0:
-            last = np.uint64(s)
-            total += g*reward[last] if g!=0 else 0. # 0 times an infinite reward is 0 here
-            k,g,s = k+1,g*gammas[last],nxt[last]
-        for w in range(words): res[j,w] = rows[i,w]&~mask[w] | rows[last,w]&mask[w]
-        numbers[j,start],steps[j,0],discount[j,0] = total,k,g
+    for c in range(reward.shape[1]):
+        d = min(c, own-1)
+        rewards,worth = reward[:,c],gammas[:,d]
+        for j in range(len(at)):
+            i,k,s = at[j],1,nxt[at[j]]
+            last,total,g = i,np.float64(rewards[i]),np.float64(worth[i])
+            while k<n and s>=0:
+                last = np.uint64(s)
+                total += g*rewards[last] if g!=0 else 0. # 0 times an infinite reward is 0 here
+                k,g,s = k+1,g*worth[last],nxt[last]
+            if c==0:
+                steps[j,0] = k
+                for w in range(words): res[j,w] = rows[i,w]&~mask[w] | rows[last,w]&mask[w]
+            sums[j,d] = g
+            if start<0: sums[j,own+c] = total
+            else: numbers[j,start+c] = total
 
 @compiled
 def _fold(nxt, reward, gammas, start, rows, mask, n, idxs):
-    "Packed rows with outcome and reward (which begins at `start`), how many steps, discount"
+    "Packed rows with outcome and rewards, which begin at `start`; steps; discounts, and with `start` -1 the rewards"
     check_idxs(idxs, len(nxt))
     at,res = idxs.view(np.uint64),np.empty((len(idxs), rows.shape[1]), np.int64)
-    numbers,steps,discount = res.view(reward.dtype),np.empty((len(at), 1), np.int64),np.empty((len(at), 1), np.float32)
+    beside = reward.shape[1] if start<0 else 0
+    sums = np.empty((len(at), gammas.shape[1]+beside), np.float32)
+    numbers,steps = res.view(reward.dtype),np.empty((len(at), 1), np.int64)
     some = max(32, 512//rows.shape[1]) # about 4 kB of rows come from memory side by side
     for j in range(0, len(at), some):
         k = j+some
-        to = res[j:k],numbers[j:k],steps[j:k],discount[j:k]
+        to = res[j:k],numbers[j:k],steps[j:k],sums[j:k]
         _fold_some(nxt, reward, gammas, start, rows, mask, n, at[j:k], *to)
-    return res.reshape(-1),steps,discount
+    return res.reshape(-1),steps,sums
 
 # %% ../../nbs/02ac_memory.folds.ipynb #e4883bcc
 @patch
@@ -100,24 +109,31 @@ def __call__(self:Folds,
                          'sequences are not folded')
     if ring.place.told is not None: return self.there(ring)[2](idxs)
     if not (short := self._short(ring)): return self._by_column(ring, idxs)
-    rows,steps,discount = _fold(self.walk.nxt, *short, self.n, idxs.numpy())
-    return rows, dict(n_steps=from_numpy(steps), discount=from_numpy(discount))
+    rows,steps,sums = _fold(self.walk.nxt, *short, self.n, idxs.numpy())
+    return rows,self._summed(steps, sums)
 
 # %% ../../nbs/02ac_memory.folds.ipynb #6b193fe2
 @patch
 def _short(self:Folds, ring):
-    "What the compiled loop needs of `ring`, with the walk up to its newest row; `None` if rows are too long for it"
+    "What the compiled loop needs of `ring`, with the walk up to its newest row; `None` if it cannot fold such rows"
     self.walk.follow(ring)
     if self.seen is None or self.seen[0] is not ring.place.packed: # the first time, or the ring has grown
         place,f,mask = ring.place,reward_of(ring),_outcome_mask(ring, self.gamma)
-        gammas = each_worth(gamma_of(ring, self.gamma), len(place))
-        floats = {f.dtype, gammas.dtype}<={torch.float32, torch.float64}
-        packed = place.array is not None and place.arrays is not None
-        few = packed and ring.fields.nbytes<=8192 # longer rows torch copies faster
-        fast = few and floats and math.prod(f.shape)==1
-        short = (place.arrays[f.path].reshape(-1), gammas.numpy(), f.start, place.array, mask) if fast else None
-        self.seen = place.packed,short
+        gammas,short = each_worth(gamma_of(ring, self.gamma), len(place))[...,None].flatten(1),None
+        known = place.arrays is not None and torch.float16 not in (f.dtype, gammas.dtype) # to NumPy, and to numba
+        if known and place.array is not None and ring.fields.nbytes<=8192: # longer rows torch copies faster
+            start = f.start if f.dtype in (torch.float32, torch.float64) else -1 # totals of whole numbers are floats
+            short = place.arrays[f.path].reshape(len(place), -1),gammas.numpy(),start,place.array,mask
+        self.seen = place.packed,short,f,gammas.shape[1]
     return self.seen[1]
+
+@patch
+def _summed(self:Folds, steps, sums):
+    "What `_fold` gives beside the rows, as columns"
+    steps = from_numpy(steps)
+    if sums.shape[1]==1: return dict(n_steps=steps, discount=from_numpy(sums)) # the totals are in the rows
+    *_,f,own = self.seen
+    return _as_columns(f, steps, from_numpy(sums[:,own:]), from_numpy(sums[:,:own]))
 
 # %% ../../nbs/02ac_memory.folds.ipynb #ffc15279
 def outcome_of(
@@ -194,7 +210,8 @@ def _as_columns(f, steps, total, discount):
     "What a batch has, where `f` is the field of the rewards"
     kind = torch.float64 if f.dtype is torch.float64 else torch.float32 # of ints, too, and half precision may overflow
     form = f.shape if discount.shape[1]>1 else (1,)
-    return dict(reward=total.to(kind).view(-1, *f.shape), n_steps=steps, discount=discount.view(-1, *form))
+    cols = dict(n_steps=steps, discount=discount.view(-1, *form))
+    return dict(reward=total.to(kind).view(-1, *f.shape), **cols) if total.shape[1] else cols # they may be in the rows
 
 # %% ../../nbs/02ac_memory.folds.ipynb #2d64d7d9
 
@@ -208,17 +225,18 @@ def evenly(self:Folds,
     ring:Ring, # Whose rows they are
     at, # Of the random numbers, the stream and the place of the first one
     k:int, # How many rows
-): # -> row numbers, packed rows, and the columns `n_steps`, `discount` and `serial`;
-   #    `None` if there are no rows, or too long ones
+): # -> row numbers, packed rows, and the columns of a call and `serial`;
+   #    `None` if there are no rows, or none for the compiled loop
     """Rows drawn evenly and folded
     - `ring`: Whose rows they are
     - `at`: Of the random numbers, the stream and the place of the first one
     - `k`: How many rows
-    - returns: row numbers, packed rows, and the columns `n_steps`, `discount` and `serial`; `None` if there are no rows, or too long ones"""
+    - returns: row numbers, packed rows, and the columns of a call and `serial`; `None` if there are no rows, or none for the compiled loop"""
     counts = stored,*_ = ring.serials.counts()
     if not stored or not (short := self._short(ring)): return
-    idxs,serials,rows,steps,discount = _pick_folded(self.walk.nxt, *short, self.n, *at, k, *counts)
-    cols = dict(n_steps=from_numpy(steps), discount=from_numpy(discount), serial=from_numpy(serials))
+    idxs,serials,rows,steps,sums = _pick_folded(self.walk.nxt, *short, self.n, *at, k, *counts)
+    cols = self._summed(steps, sums)
+    cols['serial'] = from_numpy(serials)
     return from_numpy(idxs),rows,cols
 
 # %% ../../nbs/02ac_memory.folds.ipynb #e4c6e757
@@ -234,16 +252,17 @@ def _throw_folded(sums, starts, key, first, bs, betas, least, nxt, reward, gamma
 @patch
 def by_priority(self:Folds,
     ring:Ring, # Whose rows they are
-): # -> `f(tree, key, first, bs, betas, least)` → as `SumTree.throw_rows`, with folded rows; `None` if rows are too long
+): # -> `f(tree, key, first, bs, betas, least)` → as `SumTree.throw_rows`, with folded rows;
+   #    `None` if none for the compiled loop
     """What draws rows by priority and folds them
     - `ring`: Whose rows they are
-    - returns: `f(tree, key, first, bs, betas, least)` → as `SumTree.throw_rows`, with folded rows; `None` if rows are too long"""
+    - returns: `f(tree, key, first, bs, betas, least)` → as `SumTree.throw_rows`, with folded rows; `None` if none for the compiled loop"""
     if not (short := self._short(ring)): return
     def throw(tree, key, first, bs, betas, least):
         at,how = (key,first,bs,np.array(betas),least),(self.walk.nxt,*short,self.n)
         drawn = _throw_folded(tree.sums, tree.starts, *at, *how, *ring.serials.counts())
-        idxs,weight,serial,low,rows,steps,discount = drawn
+        idxs,weight,serial,low,rows,steps,sums = drawn
         if low<0 or len(idxs)<len(weight): return
-        cols = dict(weight=weight, n_steps=steps, discount=discount, serial=serial)
-        return from_numpy(idxs),rows,{k: from_numpy(v) for k,v in cols.items()}
+        cols = dict(weight=from_numpy(weight), **self._summed(steps, sums), serial=from_numpy(serial))
+        return from_numpy(idxs),rows,cols
     return throw

@@ -47,13 +47,13 @@ class Folds:
     - `ring`: Whose rows they are
     - `at`: Of the random numbers, the stream and the place of the first one
     - `k`: How many rows
-    - returns: row numbers, packed rows, and the columns `n_steps`, `discount` and `serial`; `None` if there are no rows, or too long ones"""
+    - returns: row numbers, packed rows, and the columns of a call and `serial`; `None` if there are no rows, or none for the compiled loop"""
         ...
 
     def by_priority(self, ring: Ring):
         """What draws rows by priority and folds them
     - `ring`: Whose rows they are
-    - returns: `f(tree, key, first, bs, betas, least)` → as `SumTree.throw_rows`, with folded rows; `None` if rows are too long"""
+    - returns: `f(tree, key, first, bs, betas, least)` → as `SumTree.throw_rows`, with folded rows; `None` if none for the compiled loop"""
         ...
 
 def folds_of(memory) -> Folds:
