@@ -471,6 +471,20 @@ def test_freeze():
     assert len(memory)==10 and memory['episode_id'][:,0].tolist()==list(range(10)) # an episode of one step has two frames
     assert bits(memory['state'].numpy())==bits(np.stack([o.state for o in world.rows[:10]]))
 
+def test_freeze_row_by_row():
+    "A frozen memory keeps the first rows with all of their frames, however many a row brings, until there is no room for one"
+    for seed in range(40):
+        rng = random.Random(seed)
+        cap,stack,pad = rng.randint(3, 30),rng.choice((0,1,2,4)),rng.choice(('repeat','zeros'))
+        world = World(rng, rng.randint(1, 3), stack, pad, rng.choice((1,3,8)))
+        memory,n = make(cap, stack, pad, freeze_memory=True, frame_margin=rng.choice((0,5,.05))),0
+        for _ in range(2*cap):
+            row = world.step()
+            memory.add(**(single(row, stack) if rng.random()<.5 else row))
+            assert len(memory)>=n, f'seed {seed}: {len(memory)} of {n} rows'
+            n = len(memory)
+        for k in names: assert bits(memory[k].numpy())==bits(np.stack([getattr(o, k) for o in world.rows[:n]])), f'seed {seed}: {k}'
+
 @pytest.mark.parametrize('way', ['extend','+','frozen'])
 @pytest.mark.parametrize('form', ['frames','stacks','single'])
 @pytest.mark.parametrize('named', [False, True])

@@ -225,13 +225,13 @@ def evenly(self:Folds,
     ring:Ring, # Whose rows they are
     at, # Of the random numbers, the stream and the place of the first one
     k:int, # How many rows
-): # -> row numbers, packed rows, and the columns of a call and `serial`;
-   #    `None` if there are no rows, or none for the compiled loop
+): # -> row numbers, packed rows, and their columns, with `serial`;
+   #    `None` if there are no rows, or the compiled loop cannot fold them
     """Rows drawn evenly and folded
     - `ring`: Whose rows they are
     - `at`: Of the random numbers, the stream and the place of the first one
     - `k`: How many rows
-    - returns: row numbers, packed rows, and the columns of a call and `serial`; `None` if there are no rows, or none for the compiled loop"""
+    - returns: row numbers, packed rows, and their columns, with `serial`; `None` if there are no rows, or the compiled loop cannot fold them"""
     counts = stored,*_ = ring.serials.counts()
     if not stored or not (short := self._short(ring)): return
     idxs,serials,rows,steps,sums = _pick_folded(self.walk.nxt, *short, self.n, *at, k, *counts)
@@ -253,10 +253,10 @@ def _throw_folded(sums, starts, key, first, bs, betas, least, nxt, reward, gamma
 def by_priority(self:Folds,
     ring:Ring, # Whose rows they are
 ): # -> `f(tree, key, first, bs, betas, least)` → as `SumTree.throw_rows`, with folded rows;
-   #    `None` if none for the compiled loop
+   #    `None` if the compiled loop cannot fold them
     """What draws rows by priority and folds them
     - `ring`: Whose rows they are
-    - returns: `f(tree, key, first, bs, betas, least)` → as `SumTree.throw_rows`, with folded rows; `None` if none for the compiled loop"""
+    - returns: `f(tree, key, first, bs, betas, least)` → as `SumTree.throw_rows`, with folded rows; `None` if the compiled loop cannot fold them"""
     if not (short := self._short(ring)): return
     def throw(tree, key, first, bs, betas, least):
         at,how = (key,first,bs,np.array(betas),least),(self.walk.nxt,*short,self.n)

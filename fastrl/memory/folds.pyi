@@ -47,13 +47,13 @@ class Folds:
     - `ring`: Whose rows they are
     - `at`: Of the random numbers, the stream and the place of the first one
     - `k`: How many rows
-    - returns: row numbers, packed rows, and the columns of a call and `serial`; `None` if there are no rows, or none for the compiled loop"""
+    - returns: row numbers, packed rows, and their columns, with `serial`; `None` if there are no rows, or the compiled loop cannot fold them"""
         ...
 
     def by_priority(self, ring: Ring):
         """What draws rows by priority and folds them
     - `ring`: Whose rows they are
-    - returns: `f(tree, key, first, bs, betas, least)` → as `SumTree.throw_rows`, with folded rows; `None` if none for the compiled loop"""
+    - returns: `f(tree, key, first, bs, betas, least)` → as `SumTree.throw_rows`, with folded rows; `None` if the compiled loop cannot fold them"""
         ...
 
 def folds_of(memory) -> Folds:

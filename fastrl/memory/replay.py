@@ -262,7 +262,7 @@ def add(self:ExperienceReplay,
             if not self.freeze_memory: self.ring.add(**row); return self
             with locked(ring := self.ring): # no other thread takes the last place meanwhile
                 spare = ring.pool.capacity-len(ring.pool)-ring.stack if isinstance(ring, FrameRing) else 1
-                if spare>0 and len(ring)<self.max_sz: ring.add(**row); return self
+                if spare>0 and len(ring)<self.max_sz: ring.add(**row); return self # a row has `stack`+1 frames at most
         except ValueError: pass # numbers of another kind, or a row to be refused
     return self+one_row(row, not self.ring.fields)
 
