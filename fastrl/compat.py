@@ -1,6 +1,6 @@
 """The replay buffer of cleanrl's scripts, without stable-baselines3
 
-cleanrl's scripts share one replay buffer, a copy of stable-baselines3's. Import `ReplayBuffer` from here instead, and the same script draws by priority, folds n steps, and stores each observation once. It needs neither library, and of gymnasium only the spaces that you pass. [`fastrl.sb3`](30_sb3.ipynb) makes SB3's own classes of it.
+cleanrl's scripts share one replay buffer, a copy of stable-baselines3's. Import `ReplayBuffer` from here instead, and the same script draws by priority, folds n steps, and stores each observation once, or each frame of it. It needs neither library, and of gymnasium only the spaces that you pass. [`fastrl.sb3`](30_sb3.ipynb) makes SB3's own classes of it.
 
 ```python
 from cleanrl_utils.buffers import ReplayBuffer    # was
@@ -23,15 +23,17 @@ from fastcore.basics import patch
 from torch import Tensor
 from .core import *
 from .memory.columns import other_words
+from .memory.frames import stored
 from .memory.place import *
 from .memory.replay import *
-from .memory.row import like, torch_dtype
+from .memory.row import like, nest, torch_dtype
 from .memory.sample import *
+from .memory.stacks import fields_with_stacks
 from .memory.vector import unchanged
 
 # %% ../nbs/29_compat.ipynb #810600db
 _our_words = {
-    **{k: o for k,o in other_words.items() if 'sampler' in o}, 'discount':'gamma', 'num_envs':'n_envs',
+    **{k: o for k,o in other_words.items() if 'sampler' in o or 'stack' in o}, 'discount':'gamma', 'num_envs':'n_envs',
     **{k: 'buffer_size' for k,o in {**other_words, 'max_sz':'max_sz'}.items() if o=='max_sz'}, 'n_step':'n_steps',
     **dict.fromkeys(('batch_size','bs'), 'buffer.sample(batch_size)')}
 
@@ -41,6 +43,7 @@ class ReplayBuffer:
     samples_as = None # the class of batches, set below
     sb3_draws = False # Do NumPy's generator and SB3's order decide what is drawn?
     own_seed = True # did you give one?
+    frame_stack = None # frames are stored whole
     _reset_apart,_resets = False,0 # might the next step only reset what ended? How often did one look so?
     def __init__(self,
         buffer_size:int, # The most steps it holds, of all environments together
@@ -53,6 +56,8 @@ class ReplayBuffer:
         gamma:float=.99, # Discount factor, for `n_steps`; give the model's
         sampler=None, # `Prioritized()`, for example, of which each buffer has a copy
         seed:int=None, # Makes draws reproducible, by default one of NumPy's generator; `np.random`: draw as SB3 does
+        frame_stack:int=None, # Frames in an observation, each stored once; 0: it is no stack, and is stored once
+        frame_margin=.05, # With it, room for so many more frames than steps: a share, or a number
         **_
     ):
         """- `buffer_size`: The most steps it holds, of all environments together
@@ -62,32 +67,46 @@ class ReplayBuffer:
         - `n_steps`: Fold so many steps into one
         - `gamma`: Discount factor, for `n_steps`; give the model's
         - `sampler`: `Prioritized()`, for example, of which each buffer has a copy
-        - `seed`: Makes draws reproducible, by default one of NumPy's generator; `np.random`: draw as SB3 does"""
+        - `seed`: Makes draws reproducible, by default one of NumPy's generator; `np.random`: draw as SB3 does
+        - `frame_stack`: Frames in an observation, each stored once; 0: it is no stack, and is stored once
+        - `frame_margin`: With it, room for so many more frames than steps: a share, or a number"""
         if _: refuse_words('ReplayBuffer', _, ReplayBuffer, **_our_words)
         self.observation_space,self.action_space,self.n_envs = observation_space,action_space,n_envs
         self.obs_shape,self.action_dim = _shape_of(observation_space),math.prod(_shape_of(action_space, False))
         if str(device)=='auto': device = 'cuda' if torch.cuda.is_available() else 'cpu'
         self.device,self.buffer_size = torch.device(device),max(buffer_size//n_envs, 1)
-        self.optimize_memory_usage = optimize_memory_usage
+        self.frame_stack,self.optimize_memory_usage = frame_stack,optimize_memory_usage and frame_stack is None
         self.handle_timeout_termination,self.n_steps = handle_timeout_termination,whole_number('n_steps', n_steps)
         self.gamma = number_within('gamma', gamma, 0, 1)
         self.sb3_draws |= seed is np.random
-        if self.sb3_draws and sampler is not None:
-            raise ValueError('with `seed=np.random` steps are drawn evenly, as SB3 draws them; '
-                             f'leave out {sampler}, or give an int as `seed`')
-        if n_steps>1 and hasattr(sampler, 'read'): raise ValueError(
-            f'{sampler} changes the rewards of single rows, which cannot be folded: give `n_steps=1`')
-        if optimize_memory_usage and hasattr(sampler, 'read'): raise ValueError(
-            f'{sampler} reads next observations, which `optimize_memory_usage` does not store: leave it out')
+        self._check_draws(sampler)
         self.own_seed = seed is not None or sampler is not None and getattr(sampler, 'seeded', True)
         seed = 0 if self.sb3_draws else np.random.randint(2**31-1) if seed is None else seed
         self.memory = ExperienceReplay(min(256, n := self.buffer_size*n_envs), n, 1, sampler=copy.deepcopy(sampler),
-                                       seed=seed, schema=self._schema())
+                                       seed=seed, schema=self._schema(), frame_stack=frame_stack,
+                                       frame_margin=frame_margin)
+        fields = (ring := self.memory.ring).fields
+        if frame_stack is not None: fields = fields_with_stacks(fields, ring.pool.fields, frame_stack)
         # one step, packed as the rows are, and does it end an episode? By environment: is its episode over, and what it
         # showed last; by row: a next observation that the next row does not show
-        self._step,self._ends = Place().make(self.memory.ring.fields, n_envs),False
+        self._step,self._ends = Place().make(fields, n_envs),False
         self._over,self._last,self._apart,self.drawn = np.ones(n_envs, bool),None,{},None
         for k,first in dict(env_id=0, episode_id=-n_envs).items(): self._step.arrays[k,][:,0] = first+np.arange(n_envs)
+
+# %% ../nbs/29_compat.ipynb #810600dc
+@patch
+def _check_draws(self:ReplayBuffer, sampler):
+    "A `ValueError` if steps cannot be drawn as you ask"
+    if self.sb3_draws and sampler is not None: raise ValueError(
+        f'with `seed=np.random` steps are drawn evenly, as SB3 draws them: leave out {sampler}, or give an int')
+    if self.sb3_draws and self.frame_stack is not None: raise ValueError(
+        'with `seed=np.random` any of the last `buffer_size` steps is drawn, and a pool of frames may keep fewer: '
+        'leave out `frame_stack`, or give an int as `seed`')
+    if not hasattr(sampler, 'read'): return
+    if self.n_steps>1: raise ValueError(
+        f'{sampler} changes the rewards of single rows, which cannot be folded: give `n_steps=1`')
+    if self.optimize_memory_usage: raise ValueError(
+        f'{sampler} reads next observations, which `optimize_memory_usage` does not store: leave it out')
 
 # %% ../nbs/29_compat.ipynb #34d90587
 @patch
@@ -177,17 +196,25 @@ def add(self:ReplayBuffer, obs, next_obs, action, reward, done, infos):
         self._ends,late = True,np.array(late)
         flags = dict(dones=over, timeouts=late&self.handle_timeout_termination, terminated=over&~late, truncated=late)
         for k,v in flags.items(): step[k,][:,0] = v
-    rows = self.memory.ring.place.array
-    def write(at): rows[at:at+n] = self._step.array
     def note():
         if once: self._keep_next(nxt, begins)
         self._ends,self._over,self._last = ends,over|late if ends else over,[np.array(o) for o in nxt.values()]
         if ends: self._reset_apart = isinstance(infos, dict) and not any('final' in k for k in infos)
     total = self.memory.ring.total
-    try: self.memory.ring.write_by(n, write); note()
-    except BaseException: # a Ctrl-C, say: what is counted has its next observation
-        if self.memory.ring.total>total: note()
+    try: self._write_step(); note()
+    except BaseException: # a Ctrl-C, say: what is counted is whole, and has its next observation
+        if (done := self.memory.ring.total-total): self._write_step(done); note()
         raise
+
+@patch
+def _write_step(self:ReplayBuffer, first=0):
+    "Write the step of the environments from `first` on"
+    n,ring,step = self.n_envs,self.memory.ring,self._step
+    if first==n: return
+    if self.frame_stack is not None: return self._write_frames({p: a[first:] for p,a in step.arrays.items()})
+    rows = ring.place.array
+    def write(at): rows[at:at+n] = step.array
+    ring.write_by(n, write)
 
 @patch
 def _which_begin(self:ReplayBuffer, obs):
@@ -214,7 +241,7 @@ def pos(self:ReplayBuffer, v): self._jump(v, self.full)
 @patch(as_prop=True)
 def full(self:ReplayBuffer)->bool:
     "Does the next step replace the oldest?"
-    return len(self.memory)==self.memory.max_sz if self.memory else False
+    return len(self.memory.ring)==self.memory.max_sz if self.memory else False
 @patch(set_prop=True)
 def full(self:ReplayBuffer, v): self._jump(self.pos, v)
 
@@ -225,7 +252,9 @@ def _jump(self:ReplayBuffer, pos, full):
     if self.memory is None or (pos, full)==(self.pos, self.full): return
     ring = self.memory.ring
     first = (ring.total//ring.capacity+1)*ring.capacity
-    ring.reset(first, first+full*ring.capacity+pos*self.n_envs)
+    if self.frame_stack is None: ring.reset(first, first+full*ring.capacity+pos*self.n_envs)
+    elif (pos, full)==(0, False): ring.reset()
+    else: raise AttributeError('with `frame_stack` the frames lie apart from the steps: `add` these')
     self.cut()
 
 @patch
@@ -236,7 +265,7 @@ def cut(self:ReplayBuffer):
 @patch
 def size(self:ReplayBuffer)->int:
     "How many steps of all environments are stored"
-    return self.buffer_size if self.full else self.pos
+    return stored(self.memory.ring)//self.n_envs if self.memory else 0
 
 @patch
 def extend(self:ReplayBuffer, *args):
@@ -254,6 +283,8 @@ def reset(self:ReplayBuffer):
 def _steps_of(self:ReplayBuffer, name, shape):
     "A column as SB3 shows it"
     arrays = self.memory.ring.place.arrays
+    if name in ('state','next_state') and self.frame_stack is not None: raise AttributeError(
+        f'with `frame_stack` there is no array of observations: `buffer.memory[{name!r}]` makes one')
     def steps(path, shape): return arrays[path].reshape(self.buffer_size, self.n_envs, *shape)
     if isinstance(shape, dict): return {k: steps((name,k), o) for k,o in shape.items()}
     return steps((name,), shape)
@@ -307,9 +338,10 @@ def sample(self:ReplayBuffer, batch_size:int, env=None):
 def _draws_as_sb3(self:ReplayBuffer):
     "Are steps drawn as SB3 does? A subclass with a `_get_samples` of its own counts on it"
     if self.sb3_draws or type(self)._get_samples is ReplayBuffer._get_samples: return self.sb3_draws
-    if type(self.memory.sampler) is Uniform: return True
+    if type(self.memory.sampler) is Uniform and self.frame_stack is None: return True
     raise ValueError(f'a `_get_samples` of your own, as {type(self).__name__} has it, gets steps drawn '
-                     f'evenly, as SB3 draws them: leave out {self.memory.sampler}, or override `sample`')
+                     'evenly, as SB3 draws them: leave out '
+                     f'{self.memory.sampler if self.frame_stack is None else "`frame_stack`"}, or override `sample`')
 
 @patch
 def _sb3_steps(self:ReplayBuffer, n):
@@ -404,6 +436,16 @@ def _next_of(self:ReplayBuffer, idxs):
         if i not in self._apart: continue
         for p,o in leaves(nxt): o[j] = tensor_from(self._apart[i][p])
     return nxt
+
+# %% ../nbs/29_compat.ipynb #ff096f53
+@patch
+def _write_frames(self:ReplayBuffer, step):
+    "Write a step whose frames are stored once; of whole stacks each is kept as it came"
+    try: self.memory.ring.extend(nest(step), strict=False)
+    except ValueError as e:
+        if not (self._reset_apart and self._over.any()): raise
+        raise ValueError(f'{e}. If your vector resets in the step after an ending, make it with '
+                         '`autoreset_mode="SameStep"`, and take the last observations from `infos["final_obs"]`') from e
 
 # %% ../nbs/29_compat.ipynb #0ff11e02
 from .offline import *

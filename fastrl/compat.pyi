@@ -1,6 +1,6 @@
 """The replay buffer of cleanrl's scripts, without stable-baselines3
 
-cleanrl's scripts share one replay buffer, a copy of stable-baselines3's. Import `ReplayBuffer` from here instead, and the same script draws by priority, folds n steps, and stores each observation once. It needs neither library, and of gymnasium only the spaces that you pass. [`fastrl.sb3`](30_sb3.ipynb) makes SB3's own classes of it.
+cleanrl's scripts share one replay buffer, a copy of stable-baselines3's. Import `ReplayBuffer` from here instead, and the same script draws by priority, folds n steps, and stores each observation once, or each frame of it. It needs neither library, and of gymnasium only the spaces that you pass. [`fastrl.sb3`](30_sb3.ipynb) makes SB3's own classes of it.
 
 ```python
 from cleanrl_utils.buffers import ReplayBuffer    # was
@@ -26,6 +26,7 @@ class ReplayBuffer:
     samples_as: Any
     sb3_draws: bool
     own_seed: bool
+    frame_stack: Any
     observation_space: Any
     action_space: Any
     n_envs: int
@@ -33,13 +34,13 @@ class ReplayBuffer:
     action_dim: Any
     device: Any
     buffer_size: Any
-    optimize_memory_usage: bool
+    optimize_memory_usage: Any
     handle_timeout_termination: bool
     n_steps: Any
     gamma: Any
     drawn: Any
 
-    def __init__(self, buffer_size: int, observation_space, action_space, device: Any='auto', n_envs: int=1, optimize_memory_usage: bool=False, handle_timeout_termination: bool=True, n_steps: int=1, gamma: float=0.99, sampler: Any=None, seed: int | None=None):
+    def __init__(self, buffer_size: int, observation_space, action_space, device: Any='auto', n_envs: int=1, optimize_memory_usage: bool=False, handle_timeout_termination: bool=True, n_steps: int=1, gamma: float=0.99, sampler: Any=None, seed: int | None=None, frame_stack: int | None=None, frame_margin=0.05):
         """- `buffer_size`: The most steps it holds, of all environments together
         - `device`: Where batches should be; the rows lie in ordinary memory
         - `optimize_memory_usage`: Store each observation once?
@@ -47,7 +48,9 @@ class ReplayBuffer:
         - `n_steps`: Fold so many steps into one
         - `gamma`: Discount factor, for `n_steps`; give the model's
         - `sampler`: `Prioritized()`, for example, of which each buffer has a copy
-        - `seed`: Makes draws reproducible, by default one of NumPy's generator; `np.random`: draw as SB3 does"""
+        - `seed`: Makes draws reproducible, by default one of NumPy's generator; `np.random`: draw as SB3 does
+        - `frame_stack`: Frames in an observation, each stored once; 0: it is no stack, and is stored once
+        - `frame_margin`: With it, room for so many more frames than steps: a share, or a number"""
         ...
 
     def add(self, obs, next_obs, action, reward, done, infos):

@@ -5,6 +5,7 @@ import copy, json, math, pickle, sys
 from pathlib import Path
 import gymnasium as gym, numpy as np, torch
 from fastrl.compat import ReplayBuffer
+from fastrl.core import BD, leaves
 from fastrl.memory.sample import Prioritized
 
 recorded = Path(__file__).parent/'cleanrl_draws.json'
@@ -107,6 +108,69 @@ def test_once():
             assert str(two.sample(32))==str(one.sample(32))
         assert ['next_state' in {p[0] for p in b.memory.ring.place.columns} for b in (two, one)]==[True, False]
 
+def stacked_steps(rng, n, steps, nested):
+    "Stacks of three frames; an episode begins with zeros, a repeated frame, or any stack, and some are abandoned"
+    def frame(): return rng.integers(0, 256, size=(2,2), dtype=np.uint8)
+    def begin():
+        f,kind = frame(),rng.integers(3)
+        return [[f*0,f*0,f], [f,f,f], [frame(), frame(), f]][kind]
+    def form(stacks):
+        o = np.array(stacks)
+        return dict(eye=o, arm=o.reshape(n, -1)[:,-2:].astype(np.float32)) if nested else o
+    now = [begin() for _ in range(n)]
+    for _ in range(steps):
+        if rng.random()<.05: now = [begin() for _ in range(n)] # all were reset
+        nxt = [[*o[1:], frame()] for o in now]
+        ended,late = rng.random(n)<.1,rng.random(n)<.1
+        yield form(now),form(nxt),rng.integers(4, size=n),rng.random(n).round(3),ended|late,[{'TimeLimit.truncated':bool(o)} for o in late]
+        now = [begin() if e else o for o,e in zip(nxt, ended|late)]
+
+def frame_history(seed):
+    "Stored once or whole: the same rows in the same slots, and the same batches of them"
+    rng = np.random.default_rng(seed)
+    n,nested,steps = (int(rng.integers(a, b)) for a,b in ((1,5), (0,2), (1,4)))
+    eye = gym.spaces.Box(0, 255, (3,2,2), np.uint8)
+    space = gym.spaces.Dict(eye=eye, arm=gym.spaces.Box(0, 255, (2,))) if nested else eye
+    size,how = int(rng.integers(n, 40)),dict(frame_stack=3, frame_margin=[.05, 1., 8][rng.integers(3)], optimize_memory_usage=bool(seed%2))
+    sampler = Prioritized(seed=0) if rng.random()<.5 else None
+    once,whole = (ReplayBuffer(size, space, gym.spaces.Discrete(4), 'cpu', n, n_steps=steps, gamma=.5, sampler=sampler, **o) for o in (how, {}))
+    def rows(b, i):
+        "A batch of the rows `i`, as lists"
+        return [o.tolist() for part in b._batch(BD(b.memory.ring.gather(i), serial=b.memory.ring.serial(i)[:,None]), i, None) if part is not None
+                for _,o in leaves({'part':part})]
+    fewer = False
+    for j,args in enumerate(stacked_steps(rng, n, 60, nested)):
+        for b in (once, whole): b.add(*args)
+        if j%20==19: once = copy.deepcopy(once) if seed%2 else pickle.loads(pickle.dumps(once))
+        assert (once.pos, once.full)==(whole.pos, whole.full)
+        if j%5: continue
+        ring,held = whole.memory.ring,once.memory.ring.held
+        assert held.tolist()==[o%ring.capacity for o in range(ring.total-len(held), ring.total)] and once.size()==len(held)//n
+        fewer |= len(held)<len(ring)
+        assert rows(once, held)==rows(whole, held)
+        drawn,i = once.sample(8),once.drawn['idxs']
+        assert set(i.tolist())<={*held.tolist()} and [o.tolist() for _,o in leaves({'o':drawn.observations})]==rows(whole, i)[:1+nested]
+        once.update_td(torch.rand(8, 1))
+    once.reset()
+    assert (once.pos, once.size(), once.full)==(0, 0, False)
+    once.add(*args)
+    held = once.memory.ring.held # fewer than `n`, if the pool has not even room for these stacks
+    assert rows(once, held)[:1+nested]==[o[-len(held):].tolist() for _,o in leaves({'o':args[0]})]
+    return fewer
+
+def test_frames_once(recwarn):
+    fewer = sum(frame_history(o) for o in range(40))
+    assert 0<fewer<40 # in some a pool of frames kept fewer rows
+
+def test_frames_of_floats():
+    "A zero that lost its sign is the same observation for the episode, and stays another one in the row"
+    b = ReplayBuffer(9, gym.spaces.Box(-1, 1, (2,3)), gym.spaces.Discrete(4), 'cpu', frame_stack=2, n_steps=3, gamma=1.)
+    zero,one = np.zeros((1,3), np.float32),np.ones((1,3), np.float32)
+    for frames in ((one, one, zero), (one, -zero, one), (-zero, one, one)):
+        b.add(*(np.stack(frames[i:i+2], 1) for i in range(2)), np.zeros(1), np.ones(1), np.zeros(1), [{}])
+    assert b.memory['state'].signbit().any(2).tolist()==[[False,False],[False,True],[True,False]]
+    assert set(b.sample(50).rewards[:,0].tolist())=={3, 2, 1}
+
 def test_one_environment():
     "Its steps may come without an axis for it, as SB3 takes them, too"
     a,b = (ReplayBuffer(24, gym.spaces.Box(0, 100, (3,)), gym.spaces.Discrete(4), 'cpu', seed=3) for _ in range(2))
@@ -151,13 +215,13 @@ if __name__=='__main__':
     from cleanrl_utils.buffers import ReplayBuffer as Theirs
     recorded.write_text(json.dumps(draws(Theirs))+'\n')
 
-def test_interrupted_add():
+def test_interrupted_add(recwarn):
     "A Ctrl-C at any line of `add` leaves no row that shows the next observation of another episode"
-    def run(k, n_steps):
-        box = gym.spaces.Box(-1e6, 1e6, (1,), np.float32)
-        rb = ReplayBuffer(20, box, gym.spaces.Discrete(3), 'cpu', optimize_memory_usage=True, handle_timeout_termination=False, n_steps=n_steps, seed=0)
+    def run(k, n_steps, n, rows, how):
+        box = gym.spaces.Box(-1e6, 1e6, (2,), np.float32)
+        rb = ReplayBuffer(rows*n, box, gym.spaces.Discrete(3), 'cpu', n, handle_timeout_termination=False, n_steps=n_steps, seed=0, **how)
         left = k
-        def add(v): rb.add(np.array([[v]], np.float32), np.array([[v+1]], np.float32), np.zeros((1,1), int), np.ones(1, np.float32), np.array([False]), [{}])
+        def add(v): rb.add(*(np.full((n,2), o, np.float32) for o in (v, v+1)), np.zeros((n,1), int), np.ones(n, np.float32), np.zeros(n, bool), [{}]*n)
         def trace(frame, event, arg):
             nonlocal left
             if 'fastrl' not in frame.f_code.co_filename: return
@@ -172,8 +236,11 @@ def test_interrupted_add():
         for v in range(1000, 1005): add(float(v)) # the environment was reset
         batch = rb.sample(200)
         assert set((batch.next_observations-batch.observations)[:,0].tolist())<={*map(float, range(1, n_steps+1))}, k
+        assert rb.memory.ring.total in (10*n, 11*n), k
         return left<=0
     for n_steps in (1, 3):
-        k = 1
-        while run(k, n_steps): k += 1
-        assert k>40
+        for how in ((1, 20, dict(optimize_memory_usage=True)), (2, 20, dict(frame_stack=0)),
+                    (8, 2, dict(frame_stack=0, frame_margin=0))): # a pool so small that a step is written in parts
+            k = 1
+            while run(k, n_steps, *how): k += 1 if how[1]==20 else 17
+            assert k>40

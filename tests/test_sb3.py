@@ -8,7 +8,7 @@ from stable_baselines3 import DQN, SAC, TD3, HerReplayBuffer as TheirHer
 from stable_baselines3.common import buffers as theirs
 from stable_baselines3.common.envs import BitFlippingEnv
 from stable_baselines3.common.type_aliases import DictReplayBufferSamples
-from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
+from stable_baselines3.common.vec_env import DummyVecEnv, VecFrameStack, VecNormalize
 from fastrl.memory.replay import ExperienceReplay, ExperienceReplayException, MemoryNotWarm
 from fastrl.memory.sample import Prioritized
 from fastrl.sb3 import DictReplayBuffer, HerReplayBuffer, NStepReplayBuffer, Priorities, ReplayBuffer
@@ -144,6 +144,21 @@ def test_same_course_as_theirs(kind, n_envs):
         m.learn(300)
         return torch.cat([o.flatten() for o in m.policy.state_dict().values()])
     assert torch.equal(weights(ours, seed=np.random), weights(their))
+
+@pytest.mark.parametrize('n_envs', (1, 3))
+def test_same_course_with_frames(n_envs):
+    "With each frame stored once a training ends with the same weights: around the ring, through ends, time limits and `learn` again"
+    class Screen(Line):
+        observation_space = spaces.Box(0, 255, (1,8,8), np.uint8)
+        def seen(self): return np.full((1,8,8), 10*self.t+self.n%10, np.uint8)
+    def trained(**kw):
+        m = DQN('MlpPolicy', VecFrameStack(DummyVecEnv([Screen]*n_envs), 4), learning_starts=50, train_freq=2, seed=0, buffer_size=130,
+                policy_kwargs=dict(net_arch=[16]), replay_buffer_class=ReplayBuffer, replay_buffer_kwargs=kw)
+        for _ in range(2): m.learn(200)
+        return torch.cat([o.flatten() for o in m.policy.state_dict().values()]),m.replay_buffer
+    (a,whole),(b,once) = trained(),trained(frame_stack=4)
+    assert torch.equal(a, b) and once.size()==whole.size()==130//n_envs
+    assert whole.observations.shape[2:]==(4,8,8) and not hasattr(once, 'observations')
 
 def test_errors_of_their_draws():
     "The errors belong to the rows that were drawn last, also by number"
