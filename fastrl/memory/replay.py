@@ -49,7 +49,7 @@ class ExperienceReplay(OneMoment, Savable, DrawsAhead, DrawsChunks, Splits, Lear
         sampler=None, # Which rows are drawn: `Uniform()` by default, `Prioritized()`, or your own
         n_step:int=None, # How many single-step rows to fold into one when sampling; you can change it at any time
         gamma:float|str=.99, # Discount factor for `n_step`, or the name of a column that has one for each step
-        seed:int=None, # Makes the draws reproducible, unless the sampler has a seed of its own
+        seed:int=None, # Makes the draws reproducible; by default the sampler's, if it has one
         device='cpu', # Where the rows live
         shared:bool=False, # In shared memory, where other processes see the same rows?
         path=None, # A file to live in; if a memory left one there, it is opened with its rows
@@ -67,7 +67,7 @@ class ExperienceReplay(OneMoment, Savable, DrawsAhead, DrawsChunks, Splits, Lear
         - `sampler`: Which rows are drawn: `Uniform()` by default, `Prioritized()`, or your own
         - `n_step`: How many single-step rows to fold into one when sampling; you can change it at any time
         - `gamma`: Discount factor for `n_step`, or the name of a column that has one for each step
-        - `seed`: Makes the draws reproducible, unless the sampler has a seed of its own
+        - `seed`: Makes the draws reproducible; by default the sampler's, if it has one
         - `device`: Where the rows live
         - `shared`: In shared memory, where other processes see the same rows?
         - `path`: A file to live in; if a memory left one there, it is opened with its rows
@@ -87,8 +87,9 @@ class ExperienceReplay(OneMoment, Savable, DrawsAhead, DrawsChunks, Splits, Lear
         self._open_ring(schema, device, shared, path)
         self.sized = sized or bs>max_sz or len(self.ring)>0 # is it known that there is room for so few?
         self.sampler = Uniform(seed, device) if sampler is None else sampler
-        if seed is not None and isinstance(self.sampler, Uniform) and not self.sampler.seeded:
-            Uniform.seed(self.sampler, seed)
+        if isinstance(self.sampler, Uniform): # one seed for rows and sequences, wherever it comes from
+            if not self.sampler.seeded and seed is not None: Uniform.seed(self.sampler, seed)
+            elif self.sampler.seeded and seed is None: seed = self.sampler.gen.initial_seed()
         self.runs,self.walk,self.vectors,self.dropped_updates = Uniform(seed),Walk(),VectorSteps(),0
         self.freeze_memory = freeze_memory
         if memory is not None: self+memory

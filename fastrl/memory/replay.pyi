@@ -52,7 +52,7 @@ class ExperienceReplay(OneMoment, Savable, DrawsAhead, DrawsChunks, Splits, Lear
         - `sampler`: Which rows are drawn: `Uniform()` by default, `Prioritized()`, or your own
         - `n_step`: How many single-step rows to fold into one when sampling; you can change it at any time
         - `gamma`: Discount factor for `n_step`, or the name of a column that has one for each step
-        - `seed`: Makes the draws reproducible, unless the sampler has a seed of its own
+        - `seed`: Makes the draws reproducible; by default the sampler's, if it has one
         - `device`: Where the rows live
         - `shared`: In shared memory, where other processes see the same rows?
         - `path`: A file to live in; if a memory left one there, it is opened with its rows
