@@ -43,7 +43,7 @@ class ReplayBuffer:
     samples_as = None # the class of batches, set below
     sb3_draws = False # Do NumPy's generator and SB3's order decide what is drawn?
     own_seed = True # did you give one?
-    frame_stack = None # frames are stored whole
+    frame_stack = _shape = None # stacks are stored whole; their shape in rows, if it is another one
     _reset_apart,_resets = False,0 # might the next step only reset what ended? How often did one look so?
     def __init__(self,
         buffer_size:int, # The most steps it holds, of all environments together
@@ -74,6 +74,7 @@ class ReplayBuffer:
         self.observation_space,self.action_space,self.n_envs = observation_space,action_space,n_envs
         self.obs_shape,self.action_dim = _shape_of(observation_space),math.prod(_shape_of(action_space, False))
         if str(device)=='auto': device = 'cuda' if torch.cuda.is_available() else 'cpu'
+        if (shape := _with_frames(self.obs_shape, frame_stack))!=self.obs_shape: self._shape = shape
         self.device,self.buffer_size = torch.device(device),max(buffer_size//n_envs, 1)
         self.frame_stack,self.optimize_memory_usage = frame_stack,optimize_memory_usage and frame_stack is None
         self.handle_timeout_termination,self.n_steps = handle_timeout_termination,whole_number('n_steps', n_steps)
@@ -83,8 +84,7 @@ class ReplayBuffer:
         self.own_seed = seed is not None or sampler is not None and getattr(sampler, 'seeded', True)
         seed = 0 if self.sb3_draws else np.random.randint(2**31-1) if seed is None else seed
         self.memory = ExperienceReplay(min(256, n := self.buffer_size*n_envs), n, 1, sampler=copy.deepcopy(sampler),
-                                       seed=seed, schema=self._schema(), frame_stack=frame_stack,
-                                       frame_margin=frame_margin)
+            seed=seed, schema=self._schema(), frame_stack=frame_stack, frame_margin=frame_margin)
         fields = (ring := self.memory.ring).fields
         if frame_stack is not None: fields = fields_with_stacks(fields, ring.pool.fields, frame_stack)
         # one step, packed as the rows are, and does it end an episode? By environment: is its episode over, and what it
@@ -123,6 +123,7 @@ def _column_value(self:ReplayBuffer, path, v):
 @patch
 def _observed(self:ReplayBuffer, name, obs):
     "The values of observations, by column"
+    if self._shape: obs = _reshaped(np.asarray, obs, self.obs_shape, self._shape)
     if not isinstance(self.obs_shape, dict): return {(name,): self._column_value((name,), obs)}
     return {(name,k): self._column_value((name,k), obs[k]) for k in self.obs_shape}
 
@@ -140,13 +141,30 @@ def _schema_of(space, shape):
 
 @patch
 def _schema(self:ReplayBuffer):
-    state,number,flag = _schema_of(self.observation_space, self.obs_shape),((), torch.float32),((), torch.bool)
+    state = _schema_of(self.observation_space, self._shape or self.obs_shape)
+    number,flag = ((), torch.float32),((), torch.bool)
     kind = np.dtype(self.action_space.dtype).name
     action = (self.action_dim,),torch_dtype('float32' if kind=='float64' else kind) # as SB3 has it
     res = dict(state=state, next_state=state, action=action, reward=number, dones=number, timeouts=number,
                terminated=flag, truncated=flag, env_id=((), torch.int64), episode_id=((), torch.int64))
     if self.optimize_memory_usage: del res['next_state']
     return res
+
+# %% ../nbs/29_compat.ipynb #ff096f55
+def _with_frames(shape, stack, part=False):
+    "The shape with an axis of frames in front: that of `(12,H,W)`, four frames one behind another, is `(4,3,H,W)`"
+    if isinstance(shape, dict): return {k: _with_frames(o, stack, True) for k,o in shape.items()}
+    if not stack or shape[0]==stack and len(shape)>1 or part and len(shape)<3: return shape
+    if len(shape)==3 and shape[0] in (stack, 3*stack, 4*stack): return (stack, shape[0]//stack, *shape[1:])
+    raise ValueError(f'with `frame_stack={stack}` an observation should be a stack, ({stack}, …), or have {stack} '
+                     f'frames of 3 or 4 channels in its first axis, got {shape}: wrap the environment, as in '
+                     f'`VecFrameStack(env, {stack})`, or leave `frame_stack` out')
+
+def _reshaped(f, obs, was, then):
+    "Observations, of `was` each, in another shape"
+    if isinstance(was, dict): return {k: _reshaped(f, obs[k], o, then[k]) for k,o in was.items()}
+    o = f(obs)
+    return o.reshape(*o.shape[:-len(was)], *then) if o.shape[-len(was):]==was else o
 
 # %% ../nbs/29_compat.ipynb #5c6388ac
 def _late(infos, over):
@@ -379,6 +397,7 @@ def _batch(self:ReplayBuffer, batch, idxs, env):
 
 @patch
 def _normal_obs(self:ReplayBuffer, obs, env):
+    if self._shape: obs = _reshaped(torch.as_tensor, obs, self._shape, self.obs_shape)
     if env is None: return obs
     return map_leaves(torch.as_tensor, env.normalize_obs(map_leaves(Tensor.numpy, obs)))
 @patch

@@ -108,14 +108,14 @@ def test_once():
             assert str(two.sample(32))==str(one.sample(32))
         assert ['next_state' in {p[0] for p in b.memory.ring.place.columns} for b in (two, one)]==[True, False]
 
-def stacked_steps(rng, n, steps, nested):
+def stacked_steps(rng, n, steps, nested, colours):
     "Stacks of three frames; an episode begins with zeros, a repeated frame, or any stack, and some are abandoned"
-    def frame(): return rng.integers(0, 256, size=(2,2), dtype=np.uint8)
+    def frame(): return rng.integers(0, 256, size=(*[3][:colours],2,2), dtype=np.uint8)
     def begin():
         f,kind = frame(),rng.integers(3)
         return [[f*0,f*0,f], [f,f,f], [frame(), frame(), f]][kind]
     def form(stacks):
-        o = np.array(stacks)
+        o = np.array(stacks).reshape(n, -1, 2, 2)
         return dict(eye=o, arm=o.reshape(n, -1)[:,-2:].astype(np.float32)) if nested else o
     now = [begin() for _ in range(n)]
     for _ in range(steps):
@@ -128,8 +128,8 @@ def stacked_steps(rng, n, steps, nested):
 def frame_history(seed):
     "Stored once or whole: the same rows in the same slots, and the same batches of them"
     rng = np.random.default_rng(seed)
-    n,nested,steps = (int(rng.integers(a, b)) for a,b in ((1,5), (0,2), (1,4)))
-    eye = gym.spaces.Box(0, 255, (3,2,2), np.uint8)
+    n,nested,steps,colours = (int(rng.integers(a, b)) for a,b in ((1,5), (0,2), (1,4), (0,2)))
+    eye = gym.spaces.Box(0, 255, (9 if colours else 3,2,2), np.uint8)
     space = gym.spaces.Dict(eye=eye, arm=gym.spaces.Box(0, 255, (2,))) if nested else eye
     size,how = int(rng.integers(n, 40)),dict(frame_stack=3, frame_margin=[.05, 1., 8][rng.integers(3)], optimize_memory_usage=bool(seed%2))
     sampler = Prioritized(seed=0) if rng.random()<.5 else None
@@ -139,7 +139,7 @@ def frame_history(seed):
         return [o.tolist() for part in b._batch(BD(b.memory.ring.gather(i), serial=b.memory.ring.serial(i)[:,None]), i, None) if part is not None
                 for _,o in leaves({'part':part})]
     fewer = False
-    for j,args in enumerate(stacked_steps(rng, n, 60, nested)):
+    for j,args in enumerate(stacked_steps(rng, n, 60, nested, colours)):
         for b in (once, whole): b.add(*args)
         if j%20==19: once = copy.deepcopy(once) if seed%2 else pickle.loads(pickle.dumps(once))
         assert (once.pos, once.full)==(whole.pos, whole.full)

@@ -145,12 +145,12 @@ def test_same_course_as_theirs(kind, n_envs):
         return torch.cat([o.flatten() for o in m.policy.state_dict().values()])
     assert torch.equal(weights(ours, seed=np.random), weights(their))
 
-@pytest.mark.parametrize('n_envs', (1, 3))
-def test_same_course_with_frames(n_envs):
+@pytest.mark.parametrize('n_envs,channels', ((1,1), (3,1), (1,3)))
+def test_same_course_with_frames(n_envs, channels):
     "With each frame stored once a training ends with the same weights: around the ring, through ends, time limits and `learn` again"
     class Screen(Line):
-        observation_space = spaces.Box(0, 255, (1,8,8), np.uint8)
-        def seen(self): return np.full((1,8,8), 10*self.t+self.n%10, np.uint8)
+        observation_space = spaces.Box(0, 255, (channels,16,16), np.uint8)
+        def seen(self): return np.full((channels,16,16), 10*self.t+self.n%10, np.uint8)
     def trained(**kw):
         m = DQN('MlpPolicy', VecFrameStack(DummyVecEnv([Screen]*n_envs), 4), learning_starts=50, train_freq=2, seed=0, buffer_size=130,
                 policy_kwargs=dict(net_arch=[16]), replay_buffer_class=ReplayBuffer, replay_buffer_kwargs=kw)
@@ -158,7 +158,7 @@ def test_same_course_with_frames(n_envs):
         return torch.cat([o.flatten() for o in m.policy.state_dict().values()]),m.replay_buffer
     (a,whole),(b,once) = trained(),trained(frame_stack=4)
     assert torch.equal(a, b) and once.size()==whole.size()==130//n_envs
-    assert whole.observations.shape[2:]==(4,8,8) and not hasattr(once, 'observations')
+    assert whole.observations.shape[2:]==(4*channels,16,16) and not hasattr(once, 'observations')
 
 def test_errors_of_their_draws():
     "The errors belong to the rows that were drawn last, also by number"

@@ -86,10 +86,9 @@ class ExperienceReplay(OneMoment, Savable, DrawsAhead, DrawsChunks, Splits, Lear
         self.frame_stack,self.frame_pad,self.frame_margin = frame_stack,frame_pad,frame_margin
         self._open_ring(schema, device, shared, path)
         self.sized = sized or bs>max_sz or len(self.ring)>0 # is it known that there is room for so few?
-        self.sampler = Uniform(seed, device) if sampler is None else sampler
-        if isinstance(self.sampler, Uniform): # one seed for rows and sequences, wherever it comes from
-            if not self.sampler.seeded and seed is not None: Uniform.seed(self.sampler, seed)
-            elif self.sampler.seeded and seed is None: seed = self.sampler.gen.initial_seed()
+        self.sampler = s = Uniform(seed, device) if sampler is None else sampler
+        if isinstance(s, Uniform) and seed is not None and not s.seeded: Uniform.seed(s, seed)
+        if isinstance(s, Uniform) and seed is None and s.seeded: seed = s.gen.initial_seed() # of sequences, too
         self.runs,self.walk,self.vectors,self.dropped_updates = Uniform(seed),Walk(),VectorSteps(),0
         self.freeze_memory = freeze_memory
         if memory is not None: self+memory
