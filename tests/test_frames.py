@@ -6,7 +6,7 @@ import copy, itertools, multiprocessing, pickle, random, warnings
 from types import SimpleNamespace
 from unittest.mock import patch
 import numpy as np, pytest, torch
-from fastrl.core import BD, leaves
+from fastrl.core import BD, leaves, map_leaves
 from fastrl.memory import frames, stacks
 from fastrl.memory.frames import *
 from fastrl.memory.replay import *
@@ -212,7 +212,7 @@ short_ways = 'continued','continued_by_each'
 def inside(ring):
     "All that a ring of frames remembers"
     new,pool = ring.newest,ring.pool
-    envs = sorted((k, o.serial, o.episode, o.step, o.numbers, [bits(f[0]) for f in o.frames]) for k,o in new.envs.items())
+    envs = sorted((k, o.serial, o.episode, o.step, o.numbers, [bits(x) for f in o.frames for x in f]) for k,o in new.envs.items())
     return [(o.total, o.seams, bits(o.place.packed.numpy()) if o.fields else b'') for o in (ring, pool)],envs,(new.seen, new.base, new.barrier, new.last.tolist(), ring.warned)
 
 @pytest.mark.parametrize('seed', [*range(16), *(pytest.param(o, marks=pytest.mark.slow) for o in range(16, 40))])
@@ -221,13 +221,17 @@ def test_short_way(seed, monkeypatch):
     "Rows that take the short way, one or several at a time, leave all as the long way does, which also says what is wrong with some"
     rng = random.Random(seed)
     stack,pad,cap,margin = rng.choice((0,1,2,4)),rng.choice(('repeat','zeros')),rng.randint(12, 30),rng.choice((0,5,.05))
-    world,found,nested = World(rng, rng.randint(1, 5), stack, pad, rng.choice((1,3,8)), (6,3)),[],seed%4==0
+    world,found,nested = World(rng, rng.randint(1, 5), stack, pad, rng.choice((1,3,8)), (6,3)),[],seed%4
     unsaid = rng.choice(((), (), ('step',), ('episode_id',), ('step','episode_id')))
     told = [o for o in names if o not in unsaid]
     memories = [make(cap, stack, pad, frame_margin=margin, shared=seed%3==1) for _ in range(2)]
     def noted(f): return lambda *args: found.append(res := f(*args)) or res
+    def views(*seen):
+        "Of one camera, or of two, of which the second sees less, and not what is odd in the first, or the other way round"
+        a,b = seen[::swap]
+        return dict(cam=a, arm=np.zeros(a.shape[:not one], np.float32), **(dict(wrist=b[...,:2]) if nested else {}))
     def add(memory, rows, one, way):
-        if nested: rows = {k: dict(cam=o, arm=np.zeros(o.shape[:not one], np.float32)) if 'state' in k else o for k,o in rows.items()}
+        if nested in (0,3): rows = {k: views(o, usual.get(k, o)) if 'state' in k else o for k,o in rows.items()}
         with monkeypatch.context() as m:
             for k in short_ways: m.setattr(frames, k, way(getattr(frames, k)))
             try: memory.add(**rows) if one else memory+rows
@@ -241,7 +245,8 @@ def test_short_way(seed, monkeypatch):
         envs = rng.sample(range(n), 1 if one else rng.randint(1, n)) if rng.random()<.8 else rng.choices(range(n), k=1 if one else 3)
         rows = [world.step(e) for e in envs]
         if rng.random()<.6: rows = [single(o, stack) for o in rows]
-        batch = {k: rows[0][k] if one else np.stack([o[k] for o in rows]) for k in told}
+        batch = usual = {k: rows[0][k] if one else np.stack([o[k] for o in rows]) for k in told}
+        swap = rng.choice((1, -1))
         if rng.random()<.4:
             act = rng.randrange(8)
             for o in memories: o.cut() if act==0 else o.clear() if act==1 and len(o) else o.ring.copy_rows(o.ring, o.ring.held[-2:]) if act==2 and len(o) else None
@@ -283,6 +288,30 @@ def test_short_way_leaves(told, stack, one, monkeypatch):
             said = [tried(memory, {**row, k:v}, short) for (memory,row),short in ((a, True), (b, False))]
             assert said[0]==said[1] and inside(a[0].ring)==inside(b[0].ring), f'{k} as {v!r}: {said}'
             if said[0] is None: a,b = begun(),begun()
+
+@pytest.mark.parametrize('one', (True, False))
+@pytest.mark.parametrize('stack,form', ((0,dict), (1,single), (3,single), (3,dict)))
+def test_two_cameras(one, stack, form, monkeypatch):
+    "What is wrong with either camera is refused, or stored, as the long way does"
+    world = World(random.Random(stack), 1, stack, longest=99, shape=(6,4))
+    rows = [form(world.step()) for _ in range(12)]
+    def view(o): return dict(cam=o, wrist=o[...,:3].astype(np.int16))
+    def row_of(*changes):
+        row = {k: view(v) if 'state' in k else v for k,v in rows[-1].items()}
+        for k,camera,change in changes: row[k][camera] = change(row[k][camera])
+        return row if one else {k: map_leaves(lambda v: v[None], o) for k,o in row.items()}
+    def after(row, short):
+        memory = make(24, stack, 'repeat')
+        with monkeypatch.context() as m:
+            if not short: [m.setattr(frames, o, lambda *args: None) for o in short_ways]
+            for o in rows[:-1]: memory.add(**{k: view(v) if 'state' in k else v for k,v in o.items()})
+            try: memory.add(**row) if one else memory+row
+            except ExperienceReplayException as e: return str(e)
+        return inside(memory.ring)
+    changes = (lambda v: v+1, lambda v: v.astype(np.float64), lambda v: v[...,:1], lambda v: v[0], lambda v: v[None], lambda v: np.stack([v]*3), lambda v: np.zeros((0, *v.shape), v.dtype))
+    for k,camera,f in itertools.product(('state','next_state'), ('cam','wrist'), changes):
+        for row in (row_of((k,camera,f)), row_of(*((o,camera,f) for o in ('state','next_state')))): assert after(row, True)==after(row, False), (k, camera)
+    assert after(row_of(), True)==after(row_of(), False)
 
 @pytest.mark.parametrize('one', (True, False))
 def test_minus_zero(one):

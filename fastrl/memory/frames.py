@@ -194,13 +194,11 @@ def _note(self:FrameRing, envs, barrier, seen, own=False):
 # %% ../../nbs/03a_memory.frames.ipynb #0784c0a1
 @patch
 def _usual(self:FrameRing):
-    "Both columns, where a frame is in one, and all frames, if the next row may be a usual one; else `None`"
+    "The pair of columns, and the parts of a frame for `continued`, if the next row may be a usual one; else `None`"
     new,(stored,_,base,total) = self.newest,self.serials.counts()
     if stored<_closely or new.seen!=total or new.base!=base: return # rows came from elsewhere
     arrays = self.pool.place.arrays
-    if arrays and len(arrays)==1:
-        (path,frames), = arrays.items()
-        return self.place.pair,path[1:],frames
+    if arrays: return self.place.pair,[(path[1:],frames) for path,frames in arrays.items()]
 
 @patch
 def _add_next(self:FrameRing, row):
@@ -210,16 +208,16 @@ def _add_next(self:FrameRing, row):
         if fits is None or not (usual := self._usual()): return False
         total,barrier,(_,cap,first,number) = self.total,self.serials.barrier,pool.serials.counts()
         if not (found := continued(row, new.envs, *usual, self.shown, barrier)): return False
-        key,was,frame,over,*said = found
+        key,was,parts,over,*said = found
         if any(0<=o<number-cap//2 for o in was.numbers): return False # frames that will soon be overwritten
         slots = [o if o<0 else (o-first)%cap for o in (*was.numbers, number)]
         if not fits(row := with_numbers(row, usual[0], pool.fields, np.array(slots, np.int32))): return False
         self._make_way(1)
-        pool.add(frame=nest({usual[1]: frame}))
+        pool.add(frame=nest({k: o for (k,_),o in zip(usual[1], parts)}))
         for o in slots:
             if o>=0: new.last[o] = total
         Ring.add(self, **row)
-        frames = [*was.frames[1:], (words_of(frame).copy(),)]
+        frames = [*was.frames[1:], tuple([words_of(o).copy() for o in parts])]
         latest = None if over else Latest(total, *said, [*was.numbers[1:], number], frames)
         self._note({key: latest}, barrier, total+1, own=True)
         if self._before: self._warn_of_few()
@@ -246,7 +244,7 @@ def add_steps(
         found = alike_arrays(ring, with_numbers(batch, usual[0], ring.pool.fields, slots.astype(np.int32)), replay)
         if not found or ring.serials.slots_of(total)+len(slots)>ring.capacity: return False
         ring._make_way(len(frames))
-        ring.pool.extend({'frame':nest({usual[1]: np.stack(frames)})})
+        ring.pool.extend({'frame':nest({k: np.stack(o) for (k,_),o in zip(usual[1], zip(*frames))})})
         ring._need(slots, np.arange(total, total+len(slots)))
         add_arrays(ring, *found)
         ring._note(latest, barrier, total+len(slots))

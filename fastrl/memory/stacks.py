@@ -465,34 +465,42 @@ def continued(
     row, # One step
     envs:dict, # By environment its `Latest`
     pair, # Of columns, from `observed_pair`
-    part, # Where the frame is in a state: `()`, or a path
-    frames, # Those that are stored, an array
+    parts, # Of a frame, in pairs: where it is in a state, `()` or a path, and an array of those that are stored
     stack:int, # Frames in a state
     barrier:int, # Rows below it are not continued
-): # -> environment, its `Latest`, the new frame; does the episode end, its number, step. Or `None`
+): # -> environment, its `Latest`, the parts of the new frame; does the episode end, its number, step. Or `None`
     """What a row of arrays continues; `None` for all that is not so simple, and for what continues nothing
     - `row`: One step
     - `envs`: By environment its `Latest`
     - `pair`: Of columns, from `observed_pair`
-    - `part`: Where the frame is in a state: `()`, or a path
-    - `frames`: Those that are stored, an array
+    - `parts`: Of a frame, in pairs: where it is in a state, `()` or a path, and an array of those that are stored
     - `stack`: Frames in a state
     - `barrier`: Rows below it are not continued
-    - returns: environment, its `Latest`, the new frame; does the episode end, its number, step. Or `None`"""
-    s,after = (_array_here(_part_of(row.get(k), part)) for k in pair)
-    if not type(s) is type(after) is np.ndarray: return
-    if not s.dtype==after.dtype==frames.dtype or s.shape!=after.shape: return
+    - returns: environment, its `Latest`, the parts of the new frame; does the episode end, its number, step. Or `None`"""
+    shown = [(_array_here(_part_of(row.get(pair[0]), part)), _array_here(_part_of(row.get(pair[1]), part)), frames)
+             for part,frames in parts]
+    for s,after,frames in shown:
+        if not type(s) is type(after) is np.ndarray: return
+        if not s.dtype==after.dtype==frames.dtype or s.shape!=after.shape: return
     env,worker,episode,step,*over = said = [_listed(row.get(k)) for k in _says]
     if False in said: return
     key = tuple(i for o in (env, worker, None if env else episode) if o for i in o)
     was = envs.get(key)
     if was is None or was.serial<barrier or episode and episode[0]!=was.episode: return
     if step and not _one_later(step[0], was): return
-    if s.shape==frames.shape[1:]: before,frame = was.frames[-1:],after
-    elif not stack or s.shape!=(stack, *frames.shape[1:]) or s[1:].tobytes()!=after[:-1].tobytes(): return
-    else: before,frame = was.frames,after[-1]
-    if s.tobytes()!=b''.join([o for o, in before]): return # compared faster than by NumPy
-    return key,was,frame,any(o and any(o) for o in over),episode and episode[0],step and step[0]
+    single = shown[0][0].shape==shown[0][2].shape[1:]
+    for i,(s,after,frames) in enumerate(shown):
+        if single!=(s.shape==frames.shape[1:]): return
+        if not single and not _are_stacks(s, after, stack, frames): return
+        before = was.frames[-1:] if single else was.frames
+        if s.tobytes()!=b''.join([o[i] for o in before]): return # compared faster than by NumPy
+    new = [after if single else after[-1] for _,after,_ in shown]
+    return key,was,new,any(o and any(o) for o in over),episode and episode[0],step and step[0]
+
+# %% ../../nbs/02c_memory.stacks.ipynb #2f6a90c5
+def _are_stacks(s, after, stack, frames):
+    "Are both stacks of these frames, the second one of which continues the first?"
+    return stack>0 and s.shape==(stack, *frames.shape[1:]) and s[1:].tobytes()==after[:-1].tobytes()
 
 def _array_here(x):
     "A tensor in memory as an array, all else as it is; `False` where it takes a closer look"
@@ -522,60 +530,65 @@ def _plain_array(x):
     x = _array_here(x)
     return x if x is None else type(x) is np.ndarray and x.ndim>0 and x.dtype.kind in 'biufc' and x
 
+def _come_singly(shown, parts, stack):
+    "Do frames come singly, each part of them, or in stacks that are continued? `None` if it is neither"
+    single = shown[0][0].shape[1:]==parts[0][1].shape[1:]
+    for (s,after),(_,frames) in zip(shown, parts):
+        like = frames.shape[1:]
+        if not s.dtype==after.dtype==frames.dtype or s.shape!=after.shape or len(s)!=len(shown[0][0]): return
+        if s.shape[1:]!=(like if single else (stack or None, *like)): return
+        if not single and s[:,1:].tobytes()!=after[:,:-1].tobytes(): return # bits: -0. is another frame than 0.
+    return single
+
 # %% ../../nbs/02c_memory.stacks.ipynb #2f6a90c3
 def continued_by_each(
     batch, # Columns
     envs:dict, # By environment its `Latest`
-    pair, part, # As `continued` takes it
-    frames, # Those that are stored, an array
+    pair, parts, # As `continued` takes them
     stack:int, # Frames in a state
     zeros:bool, # Do zeros come before a first frame?
     barrier:int, # Rows below it are not continued
     total:int, # The serial numbers of the first row
     number:int, # and of the first frame
-): # -> numbers of frames `(n,stack+1)`, the new frames, and by environment the `Latest` that it will have. Or `None`
+): # -> numbers of frames `(n,stack+1)`, the new frames in parts, and by environment its next `Latest`. Or `None`
     """What each row of some arrays continues or begins; `None` for all that is not so simple
     - `batch`: Columns
     - `envs`: By environment its `Latest`
-    - `pair`, `part`: As `continued` takes it
-    - `frames`: Those that are stored, an array
+    - `pair`, `parts`: As `continued` takes them
     - `stack`: Frames in a state
     - `zeros`: Do zeros come before a first frame?
     - `barrier`: Rows below it are not continued
     - `total`: The serial numbers of the first row
     - `number`: and of the first frame
-    - returns: numbers of frames `(n,stack+1)`, the new frames, and by environment the `Latest` that it will have. Or `None`"""
-    s,after = (_plain_array(_part_of(batch.get(k), part)) for k in pair)
+    - returns: numbers of frames `(n,stack+1)`, the new frames in parts, and by environment its next `Latest`. Or `None`"""
+    shown = [[_plain_array(_part_of(batch.get(k), part)) for k in pair] for part,_ in parts]
     said = [_plain_array(batch.get(k)) for k in _says]
-    if s is None or after is None or any(o is False for o in (s, after, *said)): return
-    n,S,like,half = len(s),stack or 1,frames.shape[1:],len(frames)//2
-    if not s.dtype==after.dtype==frames.dtype or s.shape!=after.shape: return
-    if any(o is not None and o.size!=n for o in said): return
-    single = s.shape[1:]==like
-    if not single and (not stack or s.shape[1:]!=(stack, *like)): return
-    if not single and s[:,1:].tobytes()!=after[:,:-1].tobytes(): return # bits: -0. is another frame than 0.
+    if any(o is None or o is False for both in shown for o in both) or any(o is False for o in said): return
+    n,S,half,single = len(shown[0][0]),stack or 1,len(parts[0][1])//2,_come_singly(shown, parts, stack)
+    if single is None or any(o is not None and o.size!=n for o in said): return
     env,worker,episode,step,*over = (o if o is None else o.reshape(n).tolist() for o in said)
     named = [o for o in (env, worker, None if env else episode) if o]
     keys = [*zip(*named)] if named else [()]*n
     res,new,latest = np.empty((n, S+1), np.int64),[],{}
     for j,key in enumerate(keys):
-        was,newest = latest[key] if key in latest else envs.get(key),after[j] if single else after[j,-1]
+        was,newest = latest[key] if key in latest else envs.get(key),[o[j] if single else o[j,-1] for _,o in shown]
         if was is not None and (was.serial<barrier or episode and episode[j]!=was.episode): was = None
         if was is None:
             if not single: return
-            first = words_of(s[j])
+            new.append([s[j] for s,_ in shown])
+            first = tuple(map(words_of, new[-1]))
             res[j,:S-1],res[j,S-1] = -1 if zeros else number,number
-            seen = [(np.zeros_like(first) if zeros and k<S-1 else first,) for k in range(S)]
-            new.append(s[j])
+            seen = [tuple(map(np.zeros_like, first)) if zeros and k<S-1 else first for k in range(S)]
             number += 1
         else:
             if step and not _one_later(step[j], was) or any(0<=o<number-half for o in was.numbers): return
-            if s[j].tobytes()!=b''.join([o for o, in (was.frames[-1:] if single else was.frames)]): return
+            before = was.frames[-1:] if single else was.frames
+            if any(s[j].tobytes()!=b''.join([o[i] for o in before]) for i,(s,_) in enumerate(shown)): return
             res[j,:S],seen = was.numbers,was.frames
         res[j,S] = number
         new.append(newest)
         number += 1
         over_now = any(o and o[j] for o in over)
         latest[key] = None if over_now else Latest(total+j, episode and episode[j], step and step[j],
-            [*map(int, res[j,1:])], [*seen[1:], (words_of(newest),)])
+            [*map(int, res[j,1:])], [*seen[1:], tuple(map(words_of, newest))])
     return res,new,latest

@@ -230,28 +230,26 @@ def words_of(a):
     """An image as a flat array that is quick to compare"""
     ...
 
-def continued(row, envs: dict, pair, part, frames, stack: int, barrier: int):
+def continued(row, envs: dict, pair, parts, stack: int, barrier: int):
     """What a row of arrays continues; `None` for all that is not so simple, and for what continues nothing
     - `row`: One step
     - `envs`: By environment its `Latest`
     - `pair`: Of columns, from `observed_pair`
-    - `part`: Where the frame is in a state: `()`, or a path
-    - `frames`: Those that are stored, an array
+    - `parts`: Of a frame, in pairs: where it is in a state, `()` or a path, and an array of those that are stored
     - `stack`: Frames in a state
     - `barrier`: Rows below it are not continued
-    - returns: environment, its `Latest`, the new frame; does the episode end, its number, step. Or `None`"""
+    - returns: environment, its `Latest`, the parts of the new frame; does the episode end, its number, step. Or `None`"""
     ...
 
-def continued_by_each(batch, envs: dict, pair, part, frames, stack: int, zeros: bool, barrier: int, total: int, number: int):
+def continued_by_each(batch, envs: dict, pair, parts, stack: int, zeros: bool, barrier: int, total: int, number: int):
     """What each row of some arrays continues or begins; `None` for all that is not so simple
     - `batch`: Columns
     - `envs`: By environment its `Latest`
-    - `pair`, `part`: As `continued` takes it
-    - `frames`: Those that are stored, an array
+    - `pair`, `parts`: As `continued` takes them
     - `stack`: Frames in a state
     - `zeros`: Do zeros come before a first frame?
     - `barrier`: Rows below it are not continued
     - `total`: The serial numbers of the first row
     - `number`: and of the first frame
-    - returns: numbers of frames `(n,stack+1)`, the new frames, and by environment the `Latest` that it will have. Or `None`"""
+    - returns: numbers of frames `(n,stack+1)`, the new frames in parts, and by environment its next `Latest`. Or `None`"""
     ...
