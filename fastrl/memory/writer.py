@@ -30,7 +30,8 @@ def _exact_types(dtype):
 
 def _number_test(x, i, dtype):
     "Python code: does the number `x` go into column `i` as it is? NaN and large numbers go the general way"
-    if dtype.kind=='b': return f'(_type({x}) in _t{i} or _type({x}) is _int and 0<={x}<=1)'
+    if dtype.kind=='b':
+        return f'(_type({x}) in _t{i} or (_type({x}) is _int or _type({x}) in _floats) and ({x}==0 or {x}==1))'
     if dtype.kind=='c': return f'_type({x}) in _t{i}'
     if dtype.kind!='f':
         return f'(_type({x}) in _t{i} or _type({x}) is _int and {np.iinfo(dtype).min}<={x}<={np.iinfo(dtype).max})'
