@@ -74,7 +74,7 @@ class ReplayBuffer:
         self.observation_space,self.action_space,self.n_envs = observation_space,action_space,n_envs
         self.obs_shape,self.action_dim = _shape_of(observation_space),math.prod(_shape_of(action_space, False))
         if str(device)=='auto': device = 'cuda' if torch.cuda.is_available() else 'cpu'
-        if (shape := _with_frames(self.obs_shape, frame_stack))!=self.obs_shape: self._shape = shape
+        if frame_stack: self._note_shape(whole_number('frame_stack', frame_stack, 0))
         self.device,self.buffer_size = torch.device(device),max(buffer_size//n_envs, 1)
         self.frame_stack,self.optimize_memory_usage = frame_stack,optimize_memory_usage and frame_stack is None
         self.handle_timeout_termination,self.n_steps = handle_timeout_termination,whole_number('n_steps', n_steps)
@@ -92,21 +92,6 @@ class ReplayBuffer:
         self._step,self._ends = Place().make(fields, n_envs),False
         self._over,self._last,self._apart,self.drawn = np.ones(n_envs, bool),None,{},None
         for k,first in dict(env_id=0, episode_id=-n_envs).items(): self._step.arrays[k,][:,0] = first+np.arange(n_envs)
-
-# %% ../nbs/29_compat.ipynb #810600dc
-@patch
-def _check_draws(self:ReplayBuffer, sampler):
-    "A `ValueError` if steps cannot be drawn as you ask"
-    if self.sb3_draws and sampler is not None: raise ValueError(
-        f'with `seed=np.random` steps are drawn evenly, as SB3 draws them: leave out {sampler}, or give an int')
-    if self.sb3_draws and self.frame_stack is not None: raise ValueError(
-        'with `seed=np.random` any of the last `buffer_size` steps is drawn, and a pool of frames may keep fewer: '
-        'leave out `frame_stack`, or give an int as `seed`')
-    if not hasattr(sampler, 'read'): return
-    if self.n_steps>1: raise ValueError(
-        f'{sampler} changes the rewards of single rows, which cannot be folded: give `n_steps=1`')
-    if self.optimize_memory_usage: raise ValueError(
-        f'{sampler} reads next observations, which `optimize_memory_usage` does not store: leave it out')
 
 # %% ../nbs/29_compat.ipynb #34d90587
 @patch
@@ -150,23 +135,21 @@ def _schema(self:ReplayBuffer):
     if self.optimize_memory_usage: del res['next_state']
     return res
 
-# %% ../nbs/29_compat.ipynb #ff096f55
-def _with_frames(shape, stack, part=False):
-    "The shape with an axis of frames in front: that of `(12,H,W)`, four frames one behind another, is `(4,3,H,W)`"
-    if isinstance(shape, dict): return {k: _with_frames(o, stack, True) for k,o in shape.items()}
-    if not stack or shape[0]==stack and len(shape)>1 or part and len(shape)<3: return shape
-    if len(shape)==3 and shape[0] in (stack, 3*stack, 4*stack): return (stack, shape[0]//stack, *shape[1:])
-    raise ValueError(f'with `frame_stack={stack}` an observation should be a stack, ({stack}, …), or have {stack} '
-                     f'frames of 3 or 4 channels in its first axis, got {shape}: wrap the environment, as in '
-                     f'`VecFrameStack(env, {stack})`, or leave `frame_stack` out')
-
-def _reshaped(f, obs, was, then):
-    "Observations, of `was` each, in another shape"
-    if isinstance(was, dict): return {k: _reshaped(f, obs[k], o, then[k]) for k,o in was.items()}
-    o = f(obs)
-    return o.reshape(*o.shape[:-len(was)], *then) if o.shape[-len(was):]==was else o
-
 # %% ../nbs/29_compat.ipynb #5c6388ac
+@patch
+def _check_draws(self:ReplayBuffer, sampler):
+    "A `ValueError` if steps cannot be drawn as you ask"
+    if self.sb3_draws and sampler is not None: raise ValueError(
+        f'with `seed=np.random` steps are drawn evenly, as SB3 draws them: leave out {sampler}, or give an int')
+    if self.sb3_draws and self.frame_stack is not None: raise ValueError(
+        'with `seed=np.random` any of the last `buffer_size` steps is drawn, and a pool of frames may keep fewer: '
+        'leave out `frame_stack`, or give an int as `seed`')
+    if not hasattr(sampler, 'read'): return
+    if self.n_steps>1: raise ValueError(
+        f'{sampler} changes the rewards of single rows, which cannot be folded: give `n_steps=1`')
+    if self.optimize_memory_usage: raise ValueError(
+        f'{sampler} reads next observations, which `optimize_memory_usage` does not store: leave it out')
+
 def _late(infos, over):
     "Whose time ran out? `infos` is a dict for each environment, as SB3 passes it, or the vector's own, as cleanrl does"
     n = len(over)
@@ -465,6 +448,27 @@ def _write_frames(self:ReplayBuffer, step):
         if not (self._reset_apart and self._over.any()): raise
         raise ValueError(f'{e}. If your vector resets in the step after an ending, make it with '
                          '`autoreset_mode="SameStep"`, and take the last observations from `infos["final_obs"]`') from e
+
+# %% ../nbs/29_compat.ipynb #ff096f55
+@patch
+def _note_shape(self:ReplayBuffer, stack):
+    "How rows have the stacks, if it is not as you give them"
+    if (shape := _with_frames(self.obs_shape, stack))!=self.obs_shape: self._shape = shape
+
+def _with_frames(shape, stack, part=False):
+    "The shape with an axis of frames in front: that of `(12,H,W)`, four frames one behind another, is `(4,3,H,W)`"
+    if isinstance(shape, dict): return {k: _with_frames(o, stack, True) for k,o in shape.items()}
+    if shape[0]==stack and len(shape)>1 or part and len(shape)<3: return shape
+    if len(shape)==3 and shape[0] in (stack, 3*stack, 4*stack): return (stack, shape[0]//stack, *shape[1:])
+    raise ValueError(f'with `frame_stack={stack}` an observation should be a stack, ({stack}, …), or have {stack} '
+                     f'frames of 3 or 4 channels in its first axis, got {shape}: wrap the environment, as in '
+                     f'`VecFrameStack(env, {stack})`, or leave `frame_stack` out')
+
+def _reshaped(f, obs, was, then):
+    "Observations, of `was` each, in another shape"
+    if isinstance(was, dict): return {k: _reshaped(f, obs[k], o, then[k]) for k,o in was.items()}
+    o = f(obs)
+    return o.reshape(*o.shape[:-len(was)], *then) if o.shape[-len(was):]==was else o
 
 # %% ../nbs/29_compat.ipynb #0ff11e02
 from .offline import *
