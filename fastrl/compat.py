@@ -445,9 +445,14 @@ def _write_frames(self:ReplayBuffer, step):
     "Write a step whose frames are stored once; of whole stacks each is kept as it came"
     try: self.memory.ring.extend(nest(step), strict=False)
     except ValueError as e:
-        if not (self._reset_apart and self._over.any()): raise
-        raise ValueError(f'{e}. If your vector resets in the step after an ending, make it with '
-                         '`autoreset_mode="SameStep"`, and take the last observations from `infos["final_obs"]`') from e
+        if self._reset_apart and self._over.any():
+            why = ('your vector resets in the step after an ending, make it with `autoreset_mode="SameStep"`, and take '
+                   'the last observations from `infos["final_obs"]`')
+        elif step['dones',].any() and any(p[0]=='state' and o.ndim>2 and o.dtype.kind=='f' for p,o in step.items()):
+            why = ('`VecNormalize` normalizes these frames, SB3 stores the last ones of an episode rounded: let it '
+                   'leave them as they are, by `norm_obs=False` or by `norm_obs_keys`')
+        else: raise
+        raise ValueError(f'{e}. If {why}') from e
 
 # %% ../nbs/29_compat.ipynb #ff096f55
 @patch
@@ -455,14 +460,15 @@ def _note_shape(self:ReplayBuffer, stack):
     "How rows have the stacks, if it is not as you give them"
     if (shape := _with_frames(self.obs_shape, stack))!=self.obs_shape: self._shape = shape
 
-def _with_frames(shape, stack, part=False):
+def _with_frames(shape, stack, part=None):
     "The shape with an axis of frames in front: that of `(12,H,W)`, four frames one behind another, is `(4,3,H,W)`"
-    if isinstance(shape, dict): return {k: _with_frames(o, stack, True) for k,o in shape.items()}
-    if shape[0]==stack and len(shape)>1 or part and len(shape)<3: return shape
+    if isinstance(shape, dict): return {k: _with_frames(o, stack, k) for k,o in shape.items()}
+    if shape[0]==stack and len(shape)>1 or part and len(shape)<2: return shape
     if len(shape)==3 and shape[0] in (stack, 3*stack, 4*stack): return (stack, shape[0]//stack, *shape[1:])
-    raise ValueError(f'with `frame_stack={stack}` an observation should be a stack, ({stack}, …), or have {stack} '
-                     f'frames of 3 or 4 channels in its first axis, got {shape}: wrap the environment, as in '
-                     f'`VecFrameStack(env, {stack})`, or leave `frame_stack` out')
+    raise ValueError(f'with `frame_stack={stack}` {f"`{part}`" if part else "an observation"} should be a stack, '
+                     f'({stack}, …), or have {stack} frames of 3 or 4 channels in its first axis, got {shape}: wrap '
+                     f'the environment, as in `VecFrameStack(env, {stack})`, for frames of floats with '
+                     '`channels_order="first"`, or leave `frame_stack` out')
 
 def _reshaped(f, obs, was, then):
     "Observations, of `was` each, in another shape"

@@ -160,6 +160,19 @@ def test_same_course_with_frames(n_envs, channels):
     assert torch.equal(a, b) and once.size()==whole.size()==130//n_envs
     assert whole.observations.shape[2:]==(4*channels,16,16) and not hasattr(once, 'observations')
 
+def test_normalized_frames():
+    "`VecNormalize` has the last frames of an episode rounded: refused in its words, and vectors may be normalized"
+    class Screen(Line):
+        observation_space = spaces.Dict(eye=spaces.Box(0, 1, (1,8,8)), arm=spaces.Box(0, 9, (2,)))
+        def seen(self): return dict(eye=self.np_random.random((1,8,8), np.float32), arm=np.full(2, self.t, np.float32))
+    def trained(key, **kw):
+        env = VecNormalize(VecFrameStack(DummyVecEnv([Screen]), 4, channels_order='first'), norm_obs_keys=[key])
+        m = DQN('MultiInputPolicy', env, learning_starts=50, seed=0, policy_kwargs=dict(net_arch=[16]), buffer_size=130,
+                replay_buffer_class=DictReplayBuffer, replay_buffer_kwargs=kw).learn(200)
+        return torch.cat([o.flatten() for o in m.policy.state_dict().values()])
+    assert torch.equal(trained('arm'), trained('arm', frame_stack=4))
+    with pytest.raises(ValueError, match='let it leave them as they are, by `norm_obs=False`'): trained('eye', frame_stack=4)
+
 def test_errors_of_their_draws():
     "The errors belong to the rows that were drawn last, also by number"
     b,s = ReplayBuffer(40, line, either, 'cpu', 2, seed=np.random),Stream(0, 2)

@@ -294,7 +294,7 @@ other_words = {
     **dict.fromkeys(('capacity','buffer_size','max_size','size','maxlen','memory_size','storage','total_size'),
                     'max_sz'),
     **dict.fromkeys(('learning_starts','min_size','warmup'), 'warmup_sz'), 'batch_size':'bs', 'n_steps':'n_step',
-    **dict.fromkeys(('stack_num','stack_size','num_stack','stack_compress'), 'frame_stack=4'),
+    **dict.fromkeys(('stack_num','stack_size','num_stack','n_stack','stack_compress'), 'frame_stack=4'),
     **dict.fromkeys(('optimize_memory_usage','ignore_obs_next','next_of'), 'frame_stack=0'),
     **dict.fromkeys(('prioritized','prioritised','per'), 'sampler=Prioritized()'),
     'discount':'gamma', 'alpha':'sampler=Prioritized(alpha=…)', 'beta':'sampler=Prioritized(beta=…)'}

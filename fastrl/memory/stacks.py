@@ -380,7 +380,8 @@ class _Plan:
 
     def begin(self, j):
         "Numbers and frames of row `j`, of whose episode nothing is known"
-        s,S,zeros = self.steps,self.steps.stack,self.ring.pad=='zeros'
+        s,S = self.steps,self.steps.stack
+        zeros = s.whole or self.ring.pad=='zeros' # a stack may have some before its first frame, whatever `pad` is
         frames,numbers = [s.frame(j, k) for k in range(S+1)],[] # of single frames all but the last are the first one
         if not s.whole and zeros: frames[:S-1] = [tuple(map(np.zeros_like, frames[0]))]*(S-1)
         for k in range(S):
