@@ -443,6 +443,7 @@ def _next_of(self:ReplayBuffer, idxs):
 @patch
 def _write_frames(self:ReplayBuffer, step):
     "Write a step whose frames are stored once; of whole stacks each is kept as it came"
+    self._keep_own(step)
     try: self.memory.ring.extend(nest(step), strict=False)
     except ValueError as e:
         if self._reset_apart and self._over.any():
@@ -453,6 +454,14 @@ def _write_frames(self:ReplayBuffer, step):
                    'leave them as they are, by `norm_obs=False` or by `norm_obs_keys`')
         else: raise
         raise ValueError(f'{e}. If {why}') from e
+
+@patch
+def _keep_own(self:ReplayBuffer, step):
+    "Steps that end an episode, and show the next one's first stack behind it, keep their own newest frame there"
+    parts = [[step[k, *f.path[1:]] for k in ('state','next_state')] for f in self.memory.ring.pool.fields]
+    for e in np.flatnonzero(step['terminated',]) if self.frame_stack else ():
+        if all(now[e,1:].tobytes()==nxt[e,:-1].tobytes() for now,nxt in parts): continue
+        for now,nxt in parts: nxt[e,:-1],nxt[e,-1] = now[e,1:],now[e,-1]
 
 # %% ../nbs/29_compat.ipynb #ff096f55
 @patch

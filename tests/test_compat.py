@@ -162,6 +162,39 @@ def test_frames_once(recwarn):
     fewer = sum(frame_history(o) for o in range(40))
     assert 0<fewer<40 # in some a pool of frames kept fewer rows
 
+def test_frames_of_cleanrl():
+    "Its scripts give the true last observation at a time limit only; at another ending the first one of the next episode, which no target reads"
+    class Screen(gym.Env):
+        observation_space,action_space = gym.spaces.Box(0, 255, (2,2), np.uint8),gym.spaces.Discrete(2)
+        def reset(self, *, seed=None, options=None): super().reset(seed=seed); self.t = 0; return self.seen(), {}
+        def seen(self): return self.np_random.integers(0, 256, (2,2), np.uint8)
+        def step(self, a):
+            self.t += 1
+            over = self.t>3 and self.np_random.random()<.2
+            return self.seen(), float(self.t), over, self.t==9 and not over, {}
+    envs = gym.vector.SyncVectorEnv([lambda: gym.wrappers.FrameStackObservation(Screen(), 3)]*2, autoreset_mode='SameStep')
+    once,whole = (ReplayBuffer(60, envs.single_observation_space, envs.single_action_space, 'cpu', 2, optimize_memory_usage=True,
+                               handle_timeout_termination=False, n_steps=2, seed=0, frame_stack=o) for o in (3, None))
+    obs,_ = envs.reset(seed=0)
+    ends = 0
+    for _ in range(100):
+        nxt,rewards,over,late,infos = envs.step(np.zeros(2, int))
+        real = nxt.copy()
+        for e in np.flatnonzero(late): real[e] = infos['final_obs'][e]
+        for b in (once, whole): b.add(obs, real, np.zeros(2), rewards, over, infos)
+        obs = nxt
+        a,b = once.sample(16),whole.sample(16)
+        on = ~a.dones[:,0].bool()
+        ends += int((~on).sum())
+        assert all(x.tolist()==y.tolist() for x,y in zip(a, b) if x is not a.next_observations)
+        assert a.next_observations[on].tolist()==b.next_observations[on].tolist()
+        i = once.memory.ring.held
+        rows = once.memory.ring.gather(i)
+        assert (rows['state'][:,1:]==rows['next_state'][:,:-1]).all()
+        done = rows['terminated'][:,0]&~(rows['next_state'][:,-1]==rows['state'][:,-1]).flatten(1).all(1)
+        assert not done.any() # no frame of another episode
+    assert ends>20
+
 def test_frames_of_floats():
     "A zero that lost its sign is the same observation for the episode, and stays another one in the row"
     b = ReplayBuffer(9, gym.spaces.Box(-1, 1, (2,3)), gym.spaces.Discrete(4), 'cpu', frame_stack=2, n_steps=3, gamma=1.)
