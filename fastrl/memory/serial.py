@@ -288,7 +288,7 @@ def sound(self:Serials)->bool:
     if self._warned_of==(begun, written): return False
     until = time.monotonic()+_dead_after
     while self.place.others and head[_written]==written and time.monotonic()<until: time.sleep(0)
-    if head[_written]==written:
+    if head[_written]==written or not self.place.others:
         with self.lock: # another thread may be writing
             if head[_written]!=written: return self.sound()
         self._warned_of = begun,written
