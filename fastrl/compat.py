@@ -140,7 +140,7 @@ def _schema(self:ReplayBuffer):
 def _check_draws(self:ReplayBuffer, sampler):
     "A `ValueError` if steps cannot be drawn as you ask"
     if self.sb3_draws and sampler is not None: raise ValueError(
-        f'with `seed=np.random` steps are drawn evenly, as SB3 draws them: leave out {sampler}, or give an int')
+        f'with `seed=np.random` steps are drawn evenly, as SB3 draws them: leave out {sampler}, or seed by an int')
     if self.sb3_draws and self.frame_stack is not None: raise ValueError(
         'with `seed=np.random` any of the last `buffer_size` steps is drawn, and a pool of frames may keep fewer: '
         'leave out `frame_stack`, or give an int as `seed`')
@@ -442,7 +442,7 @@ def _next_of(self:ReplayBuffer, idxs):
 # %% ../nbs/29_compat.ipynb #ff096f53
 @patch
 def _write_frames(self:ReplayBuffer, step):
-    "Write a step whose frames are stored once; of whole stacks each is kept as it came"
+    "Write a step whose frames are stored once; stacks that continue nothing are kept as they came"
     self._keep_own(step)
     try: self.memory.ring.extend(nest(step), strict=False)
     except ValueError as e:
@@ -458,8 +458,9 @@ def _write_frames(self:ReplayBuffer, step):
 @patch
 def _keep_own(self:ReplayBuffer, step):
     "Steps that end an episode, and show the next one's first stack behind it, keep their own newest frame there"
+    if not (self.frame_stack and step['terminated',].any()): return
     parts = [[step[k, *f.path[1:]] for k in ('state','next_state')] for f in self.memory.ring.pool.fields]
-    for e in np.flatnonzero(step['terminated',]) if self.frame_stack else ():
+    for e in np.flatnonzero(step['terminated',]):
         if all(now[e,1:].tobytes()==nxt[e,:-1].tobytes() for now,nxt in parts): continue
         for now,nxt in parts: nxt[e,:-1],nxt[e,-1] = now[e,1:],now[e,-1]
 
