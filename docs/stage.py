@@ -226,7 +226,7 @@ contents = {
         'memory.episodes': ['memory.running'], 'memory.episode_rows': [], 'memory.episode_files': [],
         'memory.dataset': ['memory.table'], 'memory.loader': ['memory.slots']},
     'Reference: banks and workers': {
-        'memory.bank': ['memory.bank_rows', 'memory.forms', 'memory.bankfile', 'memory.unpickle', 'memory.seen'],
+        'memory.bank': ['memory.bank_rows', 'memory.bank_frames', 'memory.forms', 'memory.bankfile', 'memory.unpickle', 'memory.seen'],
         'parallel': ['tasks', 'engines', 'bank_folder', 'run_state', 'learner_config', 'supervisor']}}
 captions = {'start':'Start', 'tutorials':'Tutorials', 'howto':'How-to'}  # of the folders of `nbs/`
 

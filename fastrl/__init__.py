@@ -16,6 +16,7 @@
 - `fastrl.memory.ahead`: Draw the next batches in a thread while the network learns from this one
 - `fastrl.memory.alike`: A batch whose columns have the store's names and shapes, and dtypes that lose nothing, is copied with few questions
 - `fastrl.memory.bank`: Collect experience in many workers, each into its own bank, then save, merge and draw from them
+- `fastrl.memory.bank_frames`: Store each frame of a bank once, whoever brings it, and give it up when no row has it any more
 - `fastrl.memory.bank_rows`: Keep experiences in a ring, with a form and a text for each, and let no interrupt tear them apart
 - `fastrl.memory.bankfile`: Write the columns of a bank to a file, and read back what is sound
 - `fastrl.memory.buffer`: A replay buffer of typed columns, as Velora's agents use it

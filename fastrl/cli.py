@@ -84,7 +84,8 @@ def _episode_fields(episodes):
 
 def _bank_about(bank):
     of = [bank.sources[i] for i in bank.ring['source']] if len(bank) else []
-    return _rows_about('ExperienceBank', len(bank), bank.max_size, bank.ring.total, bank.ring.fields or (),
+    frames = {} if bank.frame_stack is None else dict(frames=dict(stack=bank.frame_stack, stored=bank.n_frames))
+    return _rows_about('ExperienceBank', len(bank), bank.max_size, bank.ring.total, bank.fields, **frames,
                        session_id=bank.session_id, sources={k: of.count(k) for k in bank.sources})
 
 # %% ../nbs/20_cli.ipynb #20a00006
@@ -97,7 +98,8 @@ def _about_text(a):
     lines += [f'  {o["name"]} {o["dtype"]}{o["shape"] or ""}' for o in a['columns']]
     if o := a.get('frames'):
         what,unit = (f'stacks of {o["stack"]} frames',' frames') if o['stack'] else ('observations','')
-        lines.append(f'{what}: {o["stored"]:,}{unit} of {o["capacity"]:,}, each stored once')
+        of = f' of {o["capacity"]:,}' if 'capacity' in o else ''
+        lines.append(f'{what}: {o["stored"]:,}{unit}{of}, each stored once')
     if bank: lines.append('; '.join(f'{n:,} from {k}' for k,n in a['sources'].items()) or 'no experiences yet')
     if 'settings' in a:
         settings = ', '.join(f'{k} {v}' for k,v in a['settings'].items()) or 'no settings'
@@ -201,14 +203,22 @@ def _check_free(out, what, like):
     if out.exists() and not (out.is_file() and (like() or not out.stat().st_size)):
         raise ValueError(f'{out} is no {what}, and would be lost: name another file, `--out FILE`, or remove it first')
 
+# %% ../nbs/20_cli.ipynb #88ce504f
 def _open_memory(path):
     "A memory, and the state of its training if it is one"
     er = ExperienceReplay(max_sz=1, warmup_sz=0) # a face for rows of any kind
     if path.is_file():
-        er.ring = ExperienceBank.load(path).ring if bank_about(path) else ring_at(path)
+        er.ring = _ring_of(ExperienceBank.load(path)) if bank_about(path) else ring_at(path)
         return er,None
     er.ring,run = of_one_state(_memory_folder(path), lambda o: (_rows_in(o), _training(o)))
     return er,run
+
+def _ring_of(bank):
+    "Its columns but for frames"
+    if bank.frame_stack is None or not len(bank): return bank.ring
+    ring,rows = Ring(),bank.ring
+    ring.extend(nest({a.path: rows[a.name] for a,b in zip(rows.fields, bank.fields) if a.shape==b.shape}))
+    return ring
 
 def _rows_in(saved):
     return _episodes_in(saved) if saved.kind=='EpisodeReplay' and not saved.ring['fields'] else saved.read()[0]

@@ -260,11 +260,11 @@ def _link_memory(self:ParallelExperience, always=False):
 # %% ../nbs/12_parallel.ipynb #f56056d1
 @patch
 def merge_banks(self:ParallelExperience): # -> the memory
-    """Add the banks `experience_bank_*.pkl` in `work_dir` to the memory, and merge all into `experience_bank.pkl`
+    """Add the banks `experience_bank_*` in `work_dir` to the memory, and merge all into `experience_bank.pkl`
     - returns: the memory"""
     with self.banks.locked():
         done = read_run(self.banks.folder)['iterations']
-        for o in sorted(self.work_dir.glob('experience_bank_*.pkl')):
+        for o in sorted(o for k in ('pkl','safetensors') for o in self.work_dir.glob(f'experience_bank_*.{k}')):
             raw = o.read_bytes()
             ctx = Ctx(done, f'{o.stem}-{hashlib.sha256(raw).hexdigest()[:12]}')
             for bad in self.banks.commit(ctx, {o.name: raw}, new=False): log.warning('%s is in quarantine: %s', o, bad)

@@ -98,7 +98,7 @@ class ParallelExperience(Registry):
         ...
 
     def merge_banks(self):
-        """Add the banks `experience_bank_*.pkl` in `work_dir` to the memory, and merge all into `experience_bank.pkl`
+        """Add the banks `experience_bank_*` in `work_dir` to the memory, and merge all into `experience_bank.pkl`
     - returns: the memory"""
         ...
 

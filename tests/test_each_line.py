@@ -511,6 +511,35 @@ def test_interrupted_bank(name, every):
         if not met: break
     assert k>9
 
+def image_step(i, dtype=np.uint8):
+    "Step `i` of an endless episode of stacks of two images, each of which shows its number"
+    def see(t): return np.stack([np.full((2,2), t+j, dtype) for j in range(2)])
+    return create_experience(see(i), i, .5, see(i+1), False)
+
+image_calls = dict(add=lambda a, b: a.add(image_step(50)), wider=lambda a, b: a.add(image_step(50, np.float32)), merge=lambda a, b: a.merge_inplace(b),
+                   add_batch=lambda a, b: a.add_batch([image_step(i) for i in range(50, 57)]), own_rows=lambda a, b: (o := a.reader(), o.own_rows()))
+@pytest.mark.parametrize('every', (13, pytest.param(4, marks=pytest.mark.slow)))
+@pytest.mark.parametrize('name', image_calls)
+@pytest.mark.parametrize('limit', (None, 5))
+@pytest.mark.halved
+def test_interrupted_bank_of_frames(name, limit, every):
+    "The rows are those before or after the call; frames that came without their rows make room for others"
+    def seen(bank): return [(e.state.tolist(), e.action, e.next_state.tolist()) for e in bank]
+    def right(*ks): return seen(map(image_step, ks))
+    for k in itertools.count(1, every):
+        banks = a,b = [ExperienceBank(limit, frame_stack=o) for o in (2, 2 if k%2 else None)]
+        a.add_batch([image_step(i) for i in range(4)])
+        b.add_batch([image_step(i) for i in range(60, 63)])
+        came = dict(merge=(60,61,62), add_batch=range(50, 57), own_rows=()).get(name, (50,))
+        met = at_line(k, ctrl_c, lambda: image_calls[name](a, b))[1]
+        assert seen(a) in (right(*range(4)), right(*[*range(4), *came][-(limit or 99):])), k
+        for i in range(70, 190): a.add(image_step(i))
+        same(seen(a)[-(limit or 120):], right(*range(70, 190))[-(limit or 120):])
+        if not limit: same(seen(a)[:4], right(*range(4)))
+        assert len(a._rows.stores['state',])<(100 if limit else 260)
+        if not met: break
+    assert k>15
+
 @pytest.mark.parametrize('what', ['insert','sample'])
 def test_interrupted_turn(what):
     "Whoever waits for the turn to end need not wait for ever"

@@ -22,7 +22,6 @@ from .bankfile import bank_about, banks_gone, banks_in, folder_said, load_errors
 from .bankfile import read_bank, write_bank
 from .files import LoadError, put_twice
 from .forms import *
-from .row import nest
 from .seen import Seen, last_spans, row_spans, some_spans
 
 # %% ../../nbs/06e_memory.bank.ipynb #4a2f1d9e
@@ -39,28 +38,40 @@ class ExperienceBank:
         session_id:str=None, # A name; a random one if you give none
         *,
         seed=None, # Makes the draws reproducible
+        frame_stack:int=None, # Frames in a `state`, each stored once; 0: it is one observation, no stack
     ):
         """- `max_size`: The most experiences; without it the bank grows
         - `session_id`: A name; a random one if you give none
-        - `seed`: Makes the draws reproducible"""
+        - `seed`: Makes the draws reproducible
+        - `frame_stack`: Frames in a `state`, each stored once; 0: it is one observation, no stack"""
         if session_id is not None and not isinstance(session_id, str):
             raise ValueError(f'`session_id` should be a string, got {session_id!r:.60}')
         self.max_size = None if max_size is None else whole_number('max_size', max_size)
         self.session_id = session_id or secrets.token_hex(4)
         self.date = datetime.now().strftime('%Y%m%d_%H%M%S')
         self.rng,self.lock = np.random.default_rng(seed),BankLock()
-        self._begin_empty()
+        self._begin_empty(None if frame_stack is None else whole_number('frame_stack', frame_stack, 0))
 
     def clear(self):
         "Forget all experiences; from now on it is another bank"
         with self.lock.rlock:
             self.date = datetime.now().strftime('%Y%m%d_%H%M%S')
-            self._begin_empty()
+            self._begin_empty(self.frame_stack)
 
     @property
     def ring(self):
-        "Where the rows lie"
+        "Where the rows lie; with `frame_stack` they have numbers of frames"
         return self._rows.ring
+    @property
+    def frame_stack(self): return self._rows.frame_stack
+    @property
+    def fields(self):
+        "Those of `ring`, with stacks in the place of numbers"
+        return self._rows.all_fields
+    @property
+    def n_frames(self):
+        "How many frames are stored"
+        return self._rows.n_frames
 
     def __len__(self): return len(self._rows)
     def __repr__(self):
@@ -69,10 +80,10 @@ class ExperienceBank:
 
 # %% ../../nbs/06e_memory.bank.ipynb #d0c1629c
 @patch
-def _begin_empty(self:ExperienceBank):
+def _begin_empty(self:ExperienceBank, frame_stack):
     "No rows, and nothing known of any; all at once"
     vars(self).update(
-        _rows=BankRows(self.max_size),
+        _rows=BankRows(self.max_size, frame_stack),
         sources=[], _source=None, # session ids by number; the number of our own
         _open_episode=0, _free_episode=1, # the one being collected; the first number that is free
         _past=[], _own_from=0, **_fresh_id()) # who wrote the rows before number `_own_from`; later ones are our own
@@ -233,18 +244,6 @@ def get_recent(self:ExperienceBank,
     - `n`: How many; all, if there are fewer"""
     return self[-n:] if whole_number('n', n, 0) else []
 
-# %% ../../nbs/06e_memory.bank.ipynb #a89a5ce2
-@patch
-def _draw_idxs(self:ExperienceBank, n, replace):
-    "Draw the numbers of `n` experiences"
-    n = whole_number('batch_size', n)
-    if not len(self): raise ValueError('the bank is empty: add experiences before you draw')
-    if not replace and n>len(self):
-        raise ValueError(f'{n} of {len(self)} experiences cannot be drawn without replacement: '
-                         'ask for fewer, or say `replace=True`')
-    return (self.rng.integers(len(self), size=n) if replace
-            else self.rng.choice(len(self), n, replace=False, shuffle=True))
-
 # %% ../../nbs/06e_memory.bank.ipynb #aaaf99ba
 @patch
 def sample(self:ExperienceBank,
@@ -254,7 +253,7 @@ def sample(self:ExperienceBank,
     """Draw experiences
     - `batch_size`: How many
     - `replace`: May one be drawn twice?"""
-    with self.lock.rlock: parts = self._rows.parts_at(self._draw_idxs(batch_size, replace))
+    with self.lock.rlock: parts = self._rows.parts_at(self._rows.draw(self.rng, batch_size, replace))
     return experiences_of(*parts)
 
 # %% ../../nbs/06e_memory.bank.ipynb #8eb1d40b
@@ -270,11 +269,7 @@ def sample_batch(self:ExperienceBank,
         if odd := (rows := self._rows).text_in():
             raise ValueError(f'{" and ".join(f"`{k}`" for k in odd)} cannot be a tensor: in some experiences it is '
                              '`None`, a string or of another shape. Draw experiences, with `sample`')
-        batch,forms = rows.columns_at(self._draw_idxs(batch_size, replace)),rows.forms
-    exact = {p for form in forms for p,k in kinds_of(form).items()
-             if k in ('array float64','tensor float64')}
-    return nest({p: v.float() if v.dtype==torch.float64 and p not in exact else v
-                 for p,v in field_columns(batch).items()})
+        return rows.batch_at(rows.draw(self.rng, batch_size, replace))
 
 # %% ../../nbs/06e_memory.bank.ipynb #6bc6088c
 @patch
@@ -289,9 +284,10 @@ def save(self:ExperienceBank,
     if bank_file is None and Path(work_dir).suffix in ('.pkl','.safetensors') and not Path(work_dir).is_dir():
         raise ValueError(f"`work_dir` is a folder, got '{work_dir}': name the file by `bank_file`")
     with self.lock.rlock:
-        saved,had = (*self._rows.parts_at(range(len(self))), about := self._about_bank()),self._had_rows()
+        saved,had = (*self._rows.parts_at(range(len(self)), False), about := self._about_bank()),self._had_rows()
     name = re.sub('[^A-Za-z0-9_.-]', '_', about['session_id'])[:100]
-    path = Path(work_dir).expanduser()/(bank_file or f'experience_bank_{about["date"]}_{name}.pkl')
+    suffix = '.pkl' if self.frame_stack is None else '.safetensors' # whole stacks would be eight times as large
+    path = Path(work_dir).expanduser()/(bank_file or f'experience_bank_{about["date"]}_{name}{suffix}')
     def put(p): put_twice(os.environ.get('FASTRL_SAVED'), p, lambda o: write_bank(o, *saved)) # where a run looks
     return str(put_named(path, put, None if bank_file else had))
 
@@ -309,6 +305,7 @@ def _about_bank(self:ExperienceBank):
     own = [(self.id, total-len(self), total)]
     return dict(id=self.id, session_id=self.session_id, max_size=self.max_size, date=self.date,
                 n=len(self), total=total, sources=self.sources,
+                **({} if self.frame_stack is None else dict(frame_stack=self.frame_stack)),
                 episode=[self._open_episode, self._free_episode], parents=[],
                 **(dict(spans=spans) if len(self) and spans!=own else {}))
 
@@ -333,7 +330,7 @@ def load(cls:ExperienceBank,
 def _bank_of(cols, forms, texts, about, max_size):
     "The bank that was saved as these columns"
     n,limit = len(texts),about['max_size'] if max_size is None else max_size
-    res = ExperienceBank(limit, about['session_id'])
+    res = ExperienceBank(limit, about['session_id'], frame_stack=about.get('frame_stack'))
     if limit and n>limit: log.warning('%s of %s experiences are dropped, as there is room for %s', n-limit, n, limit)
     if ('source',) in cols: res._take_saved(cols, forms, texts, about)
     else: res._add_own(cols, forms, texts) # ROSE's files do not say who collected them
@@ -376,7 +373,7 @@ def merge(self:ExperienceBank,
     - `max_size`: The limit of the new one; by default the sum of both limits, or none if one has none"""
     _check_bank(other)
     if max_size=='sum': max_size = None if None in (self.max_size, other.max_size) else self.max_size+other.max_size
-    res = ExperienceBank(max_size)
+    res = ExperienceBank(max_size, frame_stack=other.frame_stack if self.frame_stack is None else self.frame_stack)
     for o in (self, other): res.merge_inplace(o)
     return res
 
@@ -404,7 +401,7 @@ def _log_dropped(self:ExperienceBank, other, cols):
     "Log whose rows go when these rows of `other` come"
     n = len(self)+len(cols['source',])
     if self.max_size is None or (over := n-self.max_size)<=0: return
-    ours = self._rows.columns_at(range(min(over, len(self))))['source',].tolist() if len(self) else []
+    ours = self._rows.columns_at(range(min(over, len(self))), False)['source',].tolist() if len(self) else []
     names = [self.sources[i] for i in ours]+[other.sources[i] for i in cols['source',][:over-len(ours)].tolist()]
     log.warning('%s of %s experiences are dropped, as there is room for %s: %s', over, n, self.max_size,
                 ', '.join(f'{m} of {printable(k)}' for k,m in Counter(names).items()))
@@ -415,7 +412,8 @@ def _add_rows(self:ExperienceBank, other, mask):
     "Add these rows of another bank"
     idxs,theirs = np.flatnonzero(mask),other._all_spans()
     if not len(idxs): return
-    cols,forms,texts = self._rows.fit(*other._rows.parts_at(idxs))
+    if not self.ring.fields and self.frame_stack is None: self._rows.frame_stack = other.frame_stack
+    cols,forms,texts = self._rows.fit(*other._rows.parts_at(idxs, False))
     self._log_dropped(other, cols)
     self._continue()
     episode,(open_,free) = self._rows.number_on([] if mask.all() else self._all_spans(), theirs, mask,

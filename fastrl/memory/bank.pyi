@@ -21,10 +21,11 @@ class ExperienceBank:
     rng: Any
     lock: BankLock
 
-    def __init__(self, max_size: int | None=None, session_id: str | None=None, *, seed: Any=None):
+    def __init__(self, max_size: int | None=None, session_id: str | None=None, *, seed: Any=None, frame_stack: int | None=None):
         """- `max_size`: The most experiences; without it the bank grows
         - `session_id`: A name; a random one if you give none
-        - `seed`: Makes the draws reproducible"""
+        - `seed`: Makes the draws reproducible
+        - `frame_stack`: Frames in a `state`, each stored once; 0: it is one observation, no stack"""
         ...
 
     def clear(self):
@@ -33,7 +34,21 @@ class ExperienceBank:
 
     @property
     def ring(self):
-        """Where the rows lie"""
+        """Where the rows lie; with `frame_stack` they have numbers of frames"""
+        ...
+
+    @property
+    def frame_stack(self):
+        ...
+
+    @property
+    def fields(self):
+        """Those of `ring`, with stacks in the place of numbers"""
+        ...
+
+    @property
+    def n_frames(self):
+        """How many frames are stored"""
         ...
 
     def __len__(self):

@@ -10,12 +10,14 @@ Docs: https://fastrl.github.io/fastrl/memory.bank_rows.html.md"""
 __all__ = ['per_row', 'BankRows', 'BankLock', 'number_names', 'number_episodes', 'saved_layout', 'join_saved']
 
 # %% ../../nbs/05p_memory.bank_rows.ipynb #a42867fa
+import copy
 import numpy as np, torch
 from fastcore.basics import patch
 from ..core import *
+from .bank_frames import *
 from .forms import *
 from .ring import Ring
-from .row import nest
+from .row import Field, as_tensor, nest
 from .seen import Seen, row_spans, some_spans
 from .turn import own_locks
 
@@ -26,10 +28,13 @@ class BankRows:
     "Rows in a ring, with a form and a text for each"
     def __init__(self,
         max_size:int=None, # The most rows; without it they grow
+        frame_stack:int=None, # As `stacked` takes it
     ):
-        """- `max_size`: The most rows; without it they grow"""
+        """- `max_size`: The most rows; without it they grow
+        - `frame_stack`: As `stacked` takes it"""
         self.max_size,self.ring,self.before = max_size,Ring(max_size),0 # rows written before those in the ring
         self.texts,self.first_text = [],0 # of each row; the number of the first row that has one
+        self.frame_stack,self.stores = frame_stack,{} # where the frames of each column of stacks are
         self.forms,self.mixed = {},False # the number of each form; did a column become wider after its first rows?
 
     def __len__(self): return len(self.ring)
@@ -43,12 +48,20 @@ class BankRows:
 @patch(as_prop=True)
 def fields(self:BankRows):
     "The fields of the experiences; empty before the first one"
-    return [f for f in self.ring.fields or () if f.path[0] in experience_fields]
+    return [f for f in self.all_fields if f.path[0] in experience_fields]
+
+@patch(as_prop=True)
+def all_fields(self:BankRows):
+    "Those of the ring; where it has numbers of frames, that of the stacks"
+    def of(f, o): return Field(f.path, f.shape+o.shape, o.dtype) if o else f
+    return [of(f, self.stores.get(f.path)) for f in self.ring.fields or ()]
 
 @patch(as_prop=True)
 def columns(self:BankRows):
-    "Their columns by path: views of the ring"
-    return field_columns(dict(leaves(self.ring.columns())))
+    "Their columns by path: views of the ring, and of all frames as if each were a stack"
+    cols = field_columns(dict(leaves(self.ring.columns())))
+    return cols | {p: o.frames.view(-1, *[1]*(cols[p].ndim-1), *o.shape).expand(-1, *cols[p].shape[1:], *o.shape)
+                   for p,o in self.stores.items()}
 
 # %% ../../nbs/05p_memory.bank_rows.ipynb #719fc146
 @patch
@@ -62,13 +75,14 @@ def fit(self:BankRows,
     - `forms`: That `cols['form',]` numbers
     - `texts`: One per row
     - returns: The same three"""
+    if self.frame_stack is None: cols = whole_columns(cols)
     stored,values = self.columns,field_columns(cols)
     try:
         wide = wider_fields(self.fields, values, 'this')
-        for p,v in (*stored.items(), *values.items()): as_wide(p, v, wide[p].dtype)
+        for p,v in (*stored.items(), *values.items()): as_wide(p, frames_of(v), wide[p].dtype)
     except ValueError: # as text they fit
         more = {p: cols[p] for p in ((k,) for k in ('source','episode')) if p in cols}
-        cols,forms,texts = columns_of(experiences_of(cols, forms, texts), stored)
+        cols,forms,texts = columns_of(experiences_of(whole_columns(cols), forms, texts), stored)
         cols.update(more)
     self.widen(field_columns(cols))
     return cols,forms,texts
@@ -81,17 +95,29 @@ def widen(self:BankRows,
     """Make the ring ready for columns like these
     - `cols`: Columns that fit, by path"""
     wide = wider_fields(self.fields, cols, 'this')
-    now = {f.path: f.dtype for f in self.ring.fields or ()}
+    now = {f.path: f.dtype for f in [*(self.ring.fields or ()), *self.fields]}
     if not now or any(f.dtype!=now.get(p) for p,f in wide.items()): self._move_rows(wide)
     if any(now.get(p, t.dtype)!=t.dtype for p,t in cols.items()): self.mixed = True
 
 @patch
 def _move_rows(self:BankRows, fields):
     "Move the rows to a ring that has these fields"
+    stores = stores_for(fields.values(), self.frame_stack, self.stores)
     specs = {**{p: (f.shape, f.dtype) for p,f in fields.items()}, **{(k,): ((), o) for k,o in per_row.items()}}
+    specs |= {p: (fields[p].shape[:len(fields[p].shape)-len(o.shape)], torch.int32) for p,o in stores.items()}
     ring,n = Ring(self.max_size, nest(specs)),len(self)
-    if n: ring.extend(nest(fit_fields(ring.place.columns, self.columns_at(), n)))
-    vars(self).update(ring=ring, before=self.total-n) # the oldest has row 0 now
+    if n: ring.extend(nest(fit_fields(ring.place.columns, self._in_numbers(self.columns_at(whole=False), stores), n)))
+    vars(self).update(ring=ring, stores=stores, before=self.total-n) # the oldest has row 0 now
+
+@patch
+def _in_numbers(self:BankRows, cols, stores):
+    "Put the frames of these columns into `stores`, and numbers in their place"
+    return whole_columns(put_columns(cols, stores, self._used))
+
+@patch
+def _used(self:BankRows, store):
+    "The numbers of all frames of a store that rows have"
+    return [v.numpy() for p,v in leaves(self.ring.columns()) if self.stores.get(p) is store]
 
 # %% ../../nbs/05p_memory.bank_rows.ipynb #9d47d86b
 @patch
@@ -106,13 +132,17 @@ def slots(self:BankRows,
 @patch
 def columns_at(self:BankRows,
     idxs=None, # All rows by default
+    whole:bool=True, # Stacks as tensors? Otherwise they are `Stacks`, whose frames are where they were
 )->dict: # By path
     """The columns of rows, copied
     - `idxs`: All rows by default
+    - `whole`: Stacks as tensors? Otherwise they are `Stacks`, whose frames are where they were
     - returns: By path"""
     if not self.ring.fields: return {}
     slots = self.slots(np.arange(len(self)) if idxs is None else idxs)
-    return dict(leaves(self.ring.gather(torch.from_numpy(slots))))
+    cols = dict(leaves(self.ring.gather(torch.from_numpy(slots))))
+    cols |= {p: Stacks(o, cols[p].numpy()) for p,o in self.stores.items()}
+    return whole_columns(cols) if whole else cols
 
 # %% ../../nbs/05p_memory.bank_rows.ipynb #e68812ee
 @patch
@@ -127,11 +157,13 @@ def texts_at(self:BankRows,
 @patch
 def parts_at(self:BankRows,
     idxs, # A sequence of numbers
+    whole:bool=True, # As `columns_at` takes it; the frames of `Stacks` are copies here
 )->tuple: # Columns by path, forms, texts: what `experiences_of` takes
     """Copies of all that rows consist of
     - `idxs`: A sequence of numbers
+    - `whole`: As `columns_at` takes it; the frames of `Stacks` are copies here
     - returns: Columns by path, forms, texts: what `experiences_of` takes"""
-    return self.columns_at(idxs),list(self.forms),self.texts_at(idxs)
+    return apart(self.columns_at(idxs, whole)),list(self.forms),self.texts_at(idxs)
 
 @patch
 def experiences_at(self:BankRows,
@@ -148,6 +180,39 @@ def text_in(self:BankRows)->list:
     odd = {i: o for i,f in enumerate(self.forms) if (o := text_fields(f))}
     if not odd or not len(self): return []
     return [*dict.fromkeys(k for i in np.unique(self.ring['form']) for k in odd.get(i, []))]
+
+# %% ../../nbs/05p_memory.bank_rows.ipynb #b5a1000a
+@patch
+def draw(self:BankRows,
+    rng:np.random.Generator,
+    n:int, # How many
+    replace:bool, # May one be drawn twice?
+)->np.ndarray:
+    """Draw numbers of rows
+    - `n`: How many
+    - `replace`: May one be drawn twice?"""
+    n = whole_number('batch_size', n)
+    if not len(self): raise ValueError('the bank is empty: add experiences before you draw')
+    if not replace and n>len(self):
+        raise ValueError(f'{n} of {len(self)} experiences cannot be drawn without replacement: '
+                         'ask for fewer, or say `replace=True`')
+    return rng.integers(len(self), size=n) if replace else rng.choice(len(self), n, replace=False, shuffle=True)
+
+@patch
+def batch_at(self:BankRows,
+    idxs, # Of rows without text
+)->BD:
+    """Rows as tensors; Python's floats are `float32`, as PyTorch makes them
+    - `idxs`: Of rows without text"""
+    exact = {p for form in self.forms for p,k in kinds_of(form).items() if k in ('array float64','tensor float64')}
+    return nest({p: v.float() if v.dtype==torch.float64 and p not in exact else v
+                 for p,v in field_columns(self.columns_at(idxs)).items()})
+
+@patch(as_prop=True)
+def n_frames(self:BankRows)->int:
+    "How many frames the rows have"
+    of = {o: np.unique(np.concatenate([v.reshape(-1) for v in self._used(o)])) for o in self.stores.values()}
+    return sum(len(o) for o in of.values())
 
 # %% ../../nbs/05p_memory.bank_rows.ipynb #44bfbc66
 @patch
@@ -192,7 +257,7 @@ def extend(self:BankRows,
     known = {**self.forms}
     number = np.array([known.setdefault(f, len(known)) for f in forms], np.int32)
     cols = {**cols, ('form',):torch.from_numpy(number[cols['form',].numpy()])}
-    rows = nest(fit_fields(self.ring.place.columns, cols, len(texts)))
+    rows = nest(fit_fields(self.ring.place.columns, self._in_numbers(cols, self.stores), len(texts)))
     self._note_texts(texts)
     self.forms = known
     self._write_all(self.ring.extend, rows)
@@ -205,8 +270,16 @@ def add(self:BankRows,
     """Write one row, of a form that came before
     - `text`: From `row_text`
     - `**row`: Of a form that is in `forms`, with `form`, `source` and `episode`"""
+    if self.stores: row.update(self._with_numbers(row))
     self._note_texts([text])
     self._write_all(self.ring.add, **row)
+
+@patch
+def _with_numbers(self:BankRows, row):
+    "The states of a row, with numbers in the place of frames"
+    tops = dict.fromkeys(p[0] for p in self.stores)
+    ts = {p: as_tensor(p, v)[0].cpu() for k in tops for p,v in leaves(row[k], (k,))}
+    return nest(put_row(ts, self.stores, self._used))
 
 # %% ../../nbs/05p_memory.bank_rows.ipynb #448ef243
 @patch
@@ -250,7 +323,7 @@ def count_from(self:BankRows,
 @patch
 def state(self:BankRows)->dict:
     "A copy of the rows and of all that belongs to them"
-    return {**vars(self), 'texts':[*self.texts], 'ring':self.ring.__getstate__()}
+    return {**vars(self), 'texts':[*self.texts], 'ring':self.ring.__getstate__(), 'stores':copy.deepcopy(self.stores)}
 
 @patch(cls_method=True)
 def of_state(cls:BankRows,
@@ -386,7 +459,8 @@ def number_on(self:BankRows,
 # %% ../../nbs/05p_memory.bank_rows.ipynb #5a7e0008
 def saved_layout(cols, forms, *_):
     "What saved banks must have in common to be joined"
-    return forms,{p: (v.dtype, v.shape[1:]) for p,v in cols.items()}
+    alone = object() if any(isinstance(v, Stacks) for v in cols.values()) else None # frames are put into a store anyway
+    return forms,{p: (v.dtype, v.shape[1:]) for p,v in cols.items()},alone
 
 def join_saved(
     parts:list, # Saved banks of one layout: each its columns by path, forms, texts, and what its file says

@@ -6,6 +6,7 @@ Docs: https://fastrl.github.io/fastrl/memory.bank_rows.html.md"""
 from typing import Any, overload
 import numpy as np
 from ..core import *
+from .bank_frames import *
 from .forms import *
 from .ring import Ring
 __all__ = ['per_row', 'BankRows', 'BankLock', 'number_names', 'number_episodes', 'saved_layout', 'join_saved']
@@ -18,11 +19,14 @@ class BankRows:
     before: int
     texts: Any
     first_text: int
+    frame_stack: int | None
+    stores: Any
     forms: Any
     mixed: bool
 
-    def __init__(self, max_size: int | None=None):
-        """- `max_size`: The most rows; without it they grow"""
+    def __init__(self, max_size: int | None=None, frame_stack: int | None=None):
+        """- `max_size`: The most rows; without it they grow
+        - `frame_stack`: As `stacked` takes it"""
         ...
 
     def __len__(self):
@@ -39,8 +43,13 @@ class BankRows:
         ...
 
     @property
+    def all_fields(self):
+        """Those of the ring; where it has numbers of frames, that of the stacks"""
+        ...
+
+    @property
     def columns(self):
-        """Their columns by path: views of the ring"""
+        """Their columns by path: views of the ring, and of all frames as if each were a stack"""
         ...
 
     def fit(self, cols: dict, forms: list, texts: list) -> tuple:
@@ -61,9 +70,10 @@ class BankRows:
     - `idxs`: Of rows, the oldest is 0"""
         ...
 
-    def columns_at(self, idxs: Any=None) -> dict:
+    def columns_at(self, idxs: Any=None, whole: bool=True) -> dict:
         """The columns of rows, copied
     - `idxs`: All rows by default
+    - `whole`: Stacks as tensors? Otherwise they are `Stacks`, whose frames are where they were
     - returns: By path"""
         ...
 
@@ -72,9 +82,10 @@ class BankRows:
     - `idxs`: A sequence of numbers"""
         ...
 
-    def parts_at(self, idxs) -> tuple:
+    def parts_at(self, idxs, whole: bool=True) -> tuple:
         """Copies of all that rows consist of
     - `idxs`: A sequence of numbers
+    - `whole`: As `columns_at` takes it; the frames of `Stacks` are copies here
     - returns: Columns by path, forms, texts: what `experiences_of` takes"""
         ...
 
@@ -85,6 +96,22 @@ class BankRows:
 
     def text_in(self) -> list:
         """The fields that are kept as text in some rows"""
+        ...
+
+    def draw(self, rng: np.random.Generator, n: int, replace: bool) -> np.ndarray:
+        """Draw numbers of rows
+    - `n`: How many
+    - `replace`: May one be drawn twice?"""
+        ...
+
+    def batch_at(self, idxs) -> BD:
+        """Rows as tensors; Python's floats are `float32`, as PyTorch makes them
+    - `idxs`: Of rows without text"""
+        ...
+
+    @property
+    def n_frames(self) -> int:
+        """How many frames the rows have"""
         ...
 
     def extend(self, cols: dict, forms: list, texts: list):

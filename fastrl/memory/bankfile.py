@@ -17,6 +17,7 @@ from datetime import datetime
 from pathlib import Path
 import numpy as np, torch
 from ..core import *
+from .bank_frames import *
 from .checkpoint import named_fields
 from .files import FileLock, LoadError, as_dtype, checksum, put_file
 from .files import read_meta, read_tensors, write_tensors
@@ -27,31 +28,36 @@ from .unpickle import read_objects
 # %% ../../nbs/05l_memory.bankfile.ipynb #8fac3b68
 def write_columns(
     path, # A new file
-    cols:dict, # Columns by path
+    cols:dict, # Columns by path, some of them perhaps `Stacks`
     forms:list, # That `cols['form',]` numbers
     texts:list, # From `row_text`, one per row
     about:dict, # What the file says of the bank
 ):
     """Write a `.safetensors` file
     - `path`: A new file
-    - `cols`: Columns by path
+    - `cols`: Columns by path, some of them perhaps `Stacks`
     - `forms`: That `cols['form',]` numbers
     - `texts`: From `row_text`, one per row
     - `about`: What the file says of the bank"""
-    names = _file_names(cols)
-    named = {names[p]: v for p,v in cols.items()}
+    stores = [*dict.fromkeys(v.store for v in cols.values() if isinstance(v, Stacks))]
+    names,frames = _file_names(cols, range(len(stores))),{f'frames {i}': o.frames for i,o in enumerate(stores)}
+    named = frames | {names[p]: torch.from_numpy(v.numbers) if isinstance(v, Stacks) else v for p,v in cols.items()}
     if set(texts)-{'{}'}: # otherwise all infos are empty
         texts = [o.encode() for o in texts]
         named.update({'info text':torch.frombuffer(bytearray(b''.join(texts)+b' '), dtype=torch.uint8),
                       'info end':torch.tensor([len(o) for o in texts], device='cpu').cumsum(0)})
-    fields = [[p, names[p], str(t.dtype)[6:]] for p,t in cols.items()]
+    fields = [[p, names[p], str(t.dtype)[6:], *([stores.index(t.store)] if isinstance(t, Stacks) else [])]
+              for p,t in cols.items()]
     text = json.dumps({**about, 'fields':fields, 'forms':forms, 'crc32':checksum(named)})
-    write_tensors(path, named, dict(format='fastrl bank', bank=text, crc32=str(zlib.crc32(text.encode()))))
+    meta = dict(format=_formats[bool(frames)], bank=text, crc32=str(zlib.crc32(text.encode())))
+    write_tensors(path, named, meta)
 
-def _file_names(cols):
+_formats = 'fastrl bank','fastrl bank of frames' # earlier versions read the first
+
+def _file_names(cols, stores):
     "A name for each path; no two are the same"
     fields = [Field(p, tuple(t.shape[1:]), t.dtype) for p,t in cols.items()]
-    return {tuple(p): k for p,_,_,k in named_fields(fields, ['info text','info end'])}
+    return {tuple(p): k for p,_,_,k in named_fields(fields, ['info text','info end', *(f'frames {i}' for i in stores)])}
 
 # %% ../../nbs/05l_memory.bankfile.ipynb #f350fd65
 def _valid_about(about):
@@ -71,13 +77,15 @@ def _valid_about(about):
     if not (isinstance(spans, list) and all(isinstance(k, str) and number(a) and number(b) and a<=b for k,a,b in spans)
             and sum(b-a for _,a,b in spans)==about['n']):
         raise ValueError('its spans should say who wrote each of its rows')
+    if not (about.get('frame_stack') is None or number(about['frame_stack'])):
+        raise ValueError(f'its `frame_stack` should be a number, got {about["frame_stack"]!r:.60}')
     return about
 
 # %% ../../nbs/05l_memory.bankfile.ipynb #9e435ff4
 def _head_about(path):
     "What the head of a `.safetensors` file says of the bank in it"
     meta = read_meta(path)
-    if meta.get('format')!='fastrl bank': raise ValueError('it is a safetensors file of something else')
+    if meta.get('format') not in _formats: raise ValueError('it is a safetensors file of something else')
     if str(zlib.crc32(meta['bank'].encode()))!=meta['crc32']:
         raise ValueError('the checksum of its head does not match')
     return _valid_about(json.loads(meta['bank']))
@@ -128,7 +136,7 @@ def _check_each_row(cols, forms, texts):
     of = cols['form',]
     for i,form in enumerate(forms):
         at = (of==i).nonzero()[:,0]
-        for p,o in kinds_of(form).items(): _check_numbers(p, o, cols[p] if len(at)==len(of) else cols[p][at])
+        for p,o in kinds_of(form).items(): _check_numbers(p, o, frames_of(cols[p] if len(at)==len(of) else cols[p][at]))
         want = {*text_fields(form)}
         for o in {texts[j] for j in at.tolist()}:
             info,apart = of_row(o)
@@ -145,12 +153,12 @@ def read_columns(
     about,named = _head_about(path),read_tensors(path, mapped=False)
     if about['crc32']!=checksum(named): raise ValueError('its checksum does not match')
     n = about['n']
-    if any(len(named[name])!=n for _,name,_ in about['fields']):
+    if any(len(named[name])!=n for _,name,*_ in about['fields']):
         raise ValueError('its columns are not as long as its head says')
     if not n: return {},[],[],about
     forms = [_tuples(o) for o in about['forms']]
     if len(set(forms))<len(forms): raise ValueError('its forms should differ, and one is there twice')
-    cols = {_tuples(p): as_dtype(named[name], torch_dtype(dtype)) for p,name,dtype in about['fields']}
+    cols = _columns_in(named, about['fields'])
     for f in forms: _check_form(f, field_columns(cols))
     if cols.keys()-field_columns(cols).keys()!={('form',), ('source',), ('episode',)}:
         raise ValueError('its columns are not those of a bank')
@@ -161,6 +169,19 @@ def read_columns(
     return cols,forms,texts,about
 
 # %% ../../nbs/05l_memory.bankfile.ipynb #fe960389
+
+def _columns_in(named, fields):
+    cols,stores = {},{}
+    for p,name,dtype,*of in fields:
+        col,dtype = named[name],torch_dtype(dtype)
+        if of: # numbers of frames
+            frames = as_dtype(named[f'frames {of[0]}'], dtype)
+            if col.dtype!=torch.int32 or ((col<0)|(col>=len(frames))).any() or not frames[:1].eq(0).all():
+                raise ValueError(f'its rows name frames that are not among its {len(frames)}')
+            raw = frames.contiguous().view(len(frames), -1).view(torch.uint8).numpy()
+            if of[0] not in stores: stores[of[0]] = FrameStore(frames.shape[1:], dtype, raw)
+        cols[_tuples(p)] = Stacks(stores[of[0]], col.numpy()) if of else as_dtype(col, dtype)
+    return cols
 
 def _texts_in(named, n):
     if 'info text' not in named: return ['{}']*n
@@ -174,18 +195,18 @@ _tail_mark = b'fastrl bank 1\n'
 
 def write_pickle(
     path:Path, # A new file
-    cols:dict, # Columns by path
+    cols:dict, # Columns by path, some of them perhaps `Stacks`: the file has them whole
     forms:list, # That `cols['form',]` numbers
     texts:list, # From `row_text`, one per row
     about:dict, # What the file says of the bank
 ):
     """Write a `.pkl` file
     - `path`: A new file
-    - `cols`: Columns by path
+    - `cols`: Columns by path, some of them perhaps `Stacks`: the file has them whole
     - `forms`: That `cols['form',]` numbers
     - `texts`: From `row_text`, one per row
     - `about`: What the file says of the bank"""
-    _Pickler(f := io.BytesIO(), 4).dump(experiences_of(cols, forms, texts))
+    _Pickler(f := io.BytesIO(), 4).dump(experiences_of(whole_columns(cols), forms, texts))
     raw = f.getvalue()
     text = json.dumps({**about, 'runs':_runs_of(cols, len(texts)), 'nbytes':len(raw)}).encode()
     tail = b''.join(o.to_bytes(8, 'little') for o in (len(text), zlib.crc32(raw+text)))

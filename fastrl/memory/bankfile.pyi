@@ -8,13 +8,14 @@ import pickle
 from contextlib import contextmanager
 from pathlib import Path
 from ..core import *
+from .bank_frames import *
 from .forms import *
 __all__ = ['write_columns', 'read_columns', 'write_pickle', 'read_pickle', 'write_bank', 'load_errors', 'read_bank', 'bank_files', 'write_folder', 'folder_said', 'banks_gone', 'bank_about', 'banks_in', 'free_path', 'put_named']
 
 def write_columns(path, cols: dict, forms: list, texts: list, about: dict):
     """Write a `.safetensors` file
     - `path`: A new file
-    - `cols`: Columns by path
+    - `cols`: Columns by path, some of them perhaps `Stacks`
     - `forms`: That `cols['form',]` numbers
     - `texts`: From `row_text`, one per row
     - `about`: What the file says of the bank"""
@@ -29,7 +30,7 @@ def read_columns(path: Path) -> tuple:
 def write_pickle(path: Path, cols: dict, forms: list, texts: list, about: dict):
     """Write a `.pkl` file
     - `path`: A new file
-    - `cols`: Columns by path
+    - `cols`: Columns by path, some of them perhaps `Stacks`: the file has them whole
     - `forms`: That `cols['form',]` numbers
     - `texts`: From `row_text`, one per row
     - `about`: What the file says of the bank"""
