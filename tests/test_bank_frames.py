@@ -3,7 +3,10 @@ import copy, json, pickle, random, zlib
 from pathlib import Path
 import numpy as np, pytest, torch
 from fastcore.test import expect_fail
+from fastrl.memory import bank_frames
 from fastrl.memory.bank import *
+from fastrl.memory.bank_frames import FrameStore, Stacks, put_row, whole_columns
+from fastrl.memory.forms import experiences_of
 from fastrl.memory.files import LoadError, checksum, read_tensors, write_tensors
 
 def plain(o):
@@ -133,6 +136,42 @@ def test_each_frame_once(tmp_path):
     singles = ExperienceBank(frame_stack=0)
     for i in range(9): singles.add(create_experience([float(i)]*2, 0, 0., [i+1.]*2, False))
     assert (singles.n_frames, [e.state for e in singles][3:5])==(10, [[3.,3.], [4.,4.]])
+
+def test_one_hash_for_all(monkeypatch):
+    "Frames with one hash are still told apart"
+    monkeypatch.setattr(bank_frames, 'hash', lambda o: 7, raising=False)
+    bank = image_bank(*range(40), max_size=30)
+    assert [(e.state[0,0,0], e.next_state[1,0,0]) for e in bank]==[(i+1, i+3) for i in range(10, 40)]
+
+def test_frames_of_one_row():
+    "Those of its state stay while those of its next state, which are others, look for room"
+    store,rng,rows = FrameStore((2,), torch.int32),np.random.default_rng(0),[]
+    for i in range(300):
+        row = {(k,): torch.full((3,2), j, dtype=torch.int32)+torch.arange(3)[:,None].int() for k,j in (('state',9*i), ('next_state',9*i+4))}
+        numbers = put_row(row, dict.fromkeys(row, store), lambda o: [v for _,m in rows for v in m.values()])
+        rows = (rows+[(row, numbers)])[-int(rng.integers(1, 9)):]
+        for want,got in rows:
+            for p in want: assert Stacks(store, got[p][None]).whole()[0].tolist()==want[p].tolist()
+    assert len(store)<150
+
+def test_long_batches(monkeypatch):
+    "A frame of a state is recognised in the next one, though the batch has more frames than are recognised"
+    monkeypatch.setattr(bank_frames, '_recognised', 4096)
+    frames = torch.arange(12004*2, dtype=torch.int32).view(12004, 2)
+    bank,i = ExperienceBank(frame_stack=2),torch.arange(12002)
+    zeros = np.zeros(12002)
+    bank.add_batch(dict(state=torch.stack([frames[i], frames[i+1]], 1), action=zeros, reward=zeros, next_state=torch.stack([frames[i+1], frames[i+2]], 1), done=zeros>0))
+    assert bank.n_frames==12004
+
+def test_as_of_one_moment():
+    "What a pickle or a file is made of stays as it is while others write"
+    bank = image_bank(*range(10), max_size=10)
+    state,parts = bank.__getstate__(),bank._rows.parts_at(range(10), False)
+    for e in image_bank(*range(50, 200)): bank.add(e)
+    twin = ExperienceBank.__new__(ExperienceBank)
+    twin.__setstate__(state)
+    cols,*rest = parts
+    for rows in (twin, experiences_of(whole_columns(cols), *rest)): assert [e.next_state[1,0,0] for e in rows]==[*range(3, 13)]
 
 def test_merged_files(tmp_path):
     "A union stores frames once as soon as a bank with rows does, also in batches of many files, and one of files without rows"

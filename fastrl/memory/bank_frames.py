@@ -172,7 +172,7 @@ def stores_for(
     kinds = {p: (p[1:], o, fields[p].dtype) for p,o in shapes.items()}
     for p,k in kinds.items():
         if k not in of: of[k] = FrameStore(*k[1:])
-    return {p: have[p] if p in have and k==(p[1:], have[p].shape, have[p].dtype) else of[k] for p,k in kinds.items()}
+    return {p: of[k] for p,k in kinds.items()}
 
 def put_columns(
     cols:dict, # Columns by path
