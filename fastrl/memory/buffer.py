@@ -13,7 +13,8 @@ __all__ = ['ReplayBuffer', 'BatchExperience']
 import json, sys, zlib
 from contextlib import contextmanager
 from dataclasses import InitVar, dataclass, replace
-from itertools import dropwhile
+from functools import lru_cache
+from itertools import count, dropwhile
 from pathlib import Path
 import numpy as np, torch
 from fastcore.basics import AttrDict, patch
@@ -22,8 +23,9 @@ from torch import Tensor
 from ..core import *
 from .disk import OfClass, OneMoment, Savable, settings_of, write_tensors
 from .files import put_files
+from .frames import FrameRing, stored
 from .ring import Ring, locked
-from .row import as_tensor, check_column, torch_dtype
+from .row import as_tensor, check_column, schema_fields, torch_dtype
 from .sample import *
 
 # %% ../../nbs/06c_memory.buffer.ipynb #7bb30481
@@ -42,13 +44,20 @@ def _shapes(state_dim, action_dim, hidden_dim):
     s,a,h = (o if isinstance(o, tuple) else (o,) for o in (state_dim, action_dim, hidden_dim))
     return dict(zip(_step_columns, (s, a, (1,), s, (1,), h, (1,), (1,))))
 
+_ring_names = dict(terminateds='terminated', truncateds='truncated') # as a `FrameRing` looks for them
+
 def _column_view(name):
-    return property(lambda self: self.ring.place.columns[(name,)], doc=f'The column `{name}`, all `capacity` rows')
+    def column(self):
+        if self.frame_stack is None: return self.ring.place.columns[(name,)]
+        if 'states' not in name: return self.ring.place.columns[(_ring_names.get(name, name),)]
+        raise AttributeError(f'with `frame_stack` there is no column of `{name}`: `buffer.ring[{name!r}]` makes one')
+    return property(column, doc=f'The column `{name}`, all `capacity` rows')
 
 # %% ../../nbs/06c_memory.buffer.ipynb #f11d0a96
 class ReplayBuffer(OneMoment, Savable):
     "The last `capacity` steps as columns, and batches drawn from them"
     kind = 'ReplayBuffer'
+    frame_stack = None # states are stored whole
     def __init__(self,
         capacity:int, # The most steps it holds; then the oldest are overwritten
         state_dim:int, # Numbers in a state, or its shape as a tuple
@@ -62,6 +71,8 @@ class ReplayBuffer(OneMoment, Savable):
         action_dtype:torch.dtype=torch.float32,
         reward_dtype:torch.dtype=torch.float32,
         hidden_dtype:torch.dtype=torch.float32,
+        frame_stack:int=None, # Frames in a state, each stored once; 0: it is one observation, no stack
+        frame_margin=.05, # With it, room for so many more frames than steps: a share, or a number
         **_
     ):
         """- `capacity`: The most steps it holds; then the oldest are overwritten
@@ -71,7 +82,9 @@ class ReplayBuffer(OneMoment, Savable):
         - `device`: Where the steps live
         - `sampler`: Which steps are drawn: `Uniform` by default, or `Prioritized(…)`
         - `seed`: Makes the draws of the default sampler reproducible
-        - `state_dtype`: Of `states` and `next_states`"""
+        - `state_dtype`: Of `states` and `next_states`
+        - `frame_stack`: Frames in a state, each stored once; 0: it is one observation, no stack
+        - `frame_margin`: With it, room for so many more frames than steps: a share, or a number"""
         if _: refuse_words('ReplayBuffer', _, ReplayBuffer, batch_size='buffer.sample(batch_size)', **dict.fromkeys(
             ('n_envs','optimize_memory_usage','handle_timeout_termination'), 'fastrl.compat.ReplayBuffer(…)'))
         self.capacity,self.device,self.dropped_updates = whole_number('capacity', capacity),device,0
@@ -80,21 +93,33 @@ class ReplayBuffer(OneMoment, Savable):
         dtypes = dict(states=state_dtype, actions=action_dtype, rewards=reward_dtype,
                       next_states=state_dtype, hiddens=hidden_dtype)
         shapes = _shapes(self.state_dim, self.action_dim, self.hidden_dim)
-        self.ring = Ring(self.capacity, {k: (v, dtypes.get(k, torch.float32)) for k,v in shapes.items()},
-                         torch.get_default_device() if device is None else device)
-        self._fields = {f.name: f for f in self.ring.fields}
+        schema = {k: (v, dtypes.get(k, torch.float32)) for k,v in shapes.items()}
+        self._fields = {f.name: f for f in schema_fields(schema)}
+        where = torch.get_default_device() if device is None else device
+        if frame_stack is None: self.ring = Ring(self.capacity, schema, where)
+        else:
+            self.frame_stack,self.frame_margin,self._open = frame_stack,frame_margin,{}
+            schema = {_ring_names.get(k, k): o for k,o in schema.items()} | dict(env_id=((1,), torch.int64))
+            self.ring = FrameRing(self.capacity, schema, where, stack=frame_stack, margin=frame_margin)
         self.sampler = Uniform(seed, self.ring.device) if sampler is None else sampler
 
     states,actions,rewards,next_states,dones,hiddens,terminateds,truncateds = map(_column_view, _step_columns)
     @property
-    def position(self)->int: return self.ring.seams.slots_of(self.ring.total, self.capacity)
+    def position(self)->int:
+        n = self.size # fewer than there are rows, if frames are gone
+        return self.ring.seams.slots_of(self.ring.total, self.capacity) if n==len(self.ring) else n
     @property
-    def size(self)->int: return len(self.ring)
+    def size(self)->int: return stored(self.ring)
     def __len__(self)->int: return self.size
     def __repr__(self): return f'ReplayBuffer({self.ring})'
     def _repr_html_(self): return columns_html(self.ring.columns(), rows_text('ReplayBuffer', self.ring))
 
 # %% ../../nbs/06c_memory.buffer.ipynb #06098ac0
+@lru_cache
+def _numpy_type(dtype):
+    "Its NumPy dtype, or `None` if NumPy has none"
+    try: return torch.empty(0, dtype=dtype, device='cpu').numpy().dtype
+    except TypeError: return
 
 def _past_ones(shape): return tuple(dropwhile(lambda o: o==1, shape))
 
@@ -103,12 +128,13 @@ def _fit_rows(self:ReplayBuffer, name, v, n):
     "`v` as `n` rows of the field `name`, or as one row if `n` is None; without a `v` they are 0"
     f,name,lead = self._fields[name],*((name[:-1],()) if n is None else (name,(n,)))
     want = lead+f.shape
-    if self.ring.place.arrays: # most values need no more than a look
+    kind = _numpy_type(f.dtype) if self.ring.place.arrays else None
+    if kind is not None: # most values need no more than a look
         if (type(v) is Tensor and v.dtype is f.dtype and v.shape==want and v.is_cpu
                 and v.layout is torch.strided and not v.requires_grad):
             return v.numpy()
         if v is None or type(v) in (bool,float) and want==(1,) and f.dtype in (torch.float32, torch.float64):
-            return np.full(want, 0 if v is None else v, self.ring.place.arrays[f.path].dtype)
+            return np.full(want, 0 if v is None else v, kind)
     t,python = (torch.zeros(want, device='cpu'),True) if v is None else as_tensor((name,), v)
     if t.shape!=want:
         if t.shape[:len(lead)]!=lead or _past_ones(t.shape[len(lead):])!=_past_ones(f.shape):
@@ -117,7 +143,7 @@ def _fit_rows(self:ReplayBuffer, name, v, n):
     if t.dtype!=f.dtype:
         check_column(name, t, python, want, f.dtype)
         t = t.to(f.dtype)
-    if self.ring.place.arrays: return t.cpu().numpy() # which go into a ring in memory faster
+    if kind is not None: return t.cpu().numpy() # which go into a ring in memory faster
     return t.to(self.ring.device)
 
 # %% ../../nbs/06c_memory.buffer.ipynb #7d4eb1b8
@@ -158,7 +184,8 @@ def _write_steps(self:ReplayBuffer, step, truncated, terminated=None, one=False)
             raise ValueError(f'`{k}` should be True or False, or 1 or 0, got {v[bad!=0][0].item()}')
     if terminated is None: cols['terminateds'] = done*(1-cut)
     cols['dones'] = done*(1-cut)+cut
-    if one: self.ring.add(**cols)
+    if self.frame_stack is not None: self._write_stacks(cols, one)
+    elif one: self.ring.add(**cols)
     else: self.ring.extend(cols)
 
 # %% ../../nbs/06c_memory.buffer.ipynb #fb41b4e3
@@ -220,7 +247,8 @@ def sample(self:ReplayBuffer,
         raise ValueError(f'{len(self)} steps are stored, and a batch of {batch_size} was asked for: '
                          'add more, or `warm` the buffer')
     batch,idxs = self.ring.draw(self.sampler, batch_size)
-    return BatchExperience(*(batch[k] for k in _step_columns), batch.get('weight'), idxs, batch['serial'])
+    names = _step_columns if self.frame_stack is None else [_ring_names.get(k, k) for k in _step_columns]
+    return BatchExperience(*(batch[k] for k in names), batch.get('weight'), idxs, batch['serial'])
 
 # %% ../../nbs/06c_memory.buffer.ipynb #ee8abd1b
 @patch
@@ -254,6 +282,35 @@ def _where_drawn(batch):
     return batch.idxs,batch.serials
 
 
+# %% ../../nbs/06c_memory.buffer.ipynb #f7a3e002
+_most_open = 1024 # environments whose next step is awaited
+
+@patch
+def _environment(self:ReplayBuffer, state, next_state, over):
+    "A number for the environment whose last step led to `state`, and whether there is one; the ring compares frames"
+    if not (there := (env := self._open.pop(zlib.crc32(state), None)) is not None):
+        if len(self._open)>=_most_open: del self._open[next(iter(self._open))] # it was abandoned long ago
+        taken = {*self._open.values()}
+        env = next(i for i in count() if i not in taken)
+    if not over: self._open[zlib.crc32(next_state)] = env
+    return env,there
+
+@patch
+def _write_stacks(self:ReplayBuffer, cols, one):
+    "Write steps of which each frame is stored once"
+    if one: cols = {k: v[None] for k,v in cols.items()}
+    with locked(self.ring):
+        whole = zip(*(_rows_as_bytes(cols[k]) for k in ('states','next_states')), cols['dones'].flatten().tolist())
+        envs = [self._environment(*o) for o in whole]
+        env_id = np.array([o for o,_ in envs], np.int64).reshape(-1, 1)
+        cols = {_ring_names.get(k, k): v for k,v in cols.items()} | dict(env_id=env_id)
+        if one and envs[0][1]: self.ring.add(**{k: v[0] for k,v in cols.items()})
+        else: self.ring.extend(cols, strict=False)
+
+def _rows_as_bytes(v):
+    t = v if isinstance(v, Tensor) else torch.from_numpy(v)
+    return [o.tobytes() for o in t.cpu().contiguous().flatten(1).view(torch.uint8).numpy()]
+
 # %% ../../nbs/06c_memory.buffer.ipynb #979a0c33
 _meta_keys = ('capacity','state_dim','action_dim','hidden_dim','position','size','device')
 
@@ -268,7 +325,14 @@ def metadata(self:ReplayBuffer)->dict:
 def state_dict(self:ReplayBuffer)->dict:
     "A copy of all columns, `capacity` rows each"
     with locked(self.ring):
+        if self.frame_stack is not None: return {k: self._all_of(_ring_names.get(k, k)) for k in _step_columns}
         return {k: getattr(self, k).clone(memory_format=torch.contiguous_format) for k in _step_columns}
+
+@patch
+def _all_of(self:ReplayBuffer, name):
+    "A column of the steps whose frames are there, and zeros behind them"
+    col = self.ring[name]
+    return torch.cat([col, col.new_zeros(self.capacity-len(col), *col.shape[1:])])
 
 # %% ../../nbs/06c_memory.buffer.ipynb #b7e5120c
 def _crc32_of(data):
@@ -298,12 +362,12 @@ def save(self:ReplayBuffer,
 def load(cls:ReplayBuffer,
     state_path, # The `.safetensors` file, with or without this suffix; or the folder of a `checkpoint`
     metadata:dict=None, # The contents of the `.json` beside it; without it this is read
-    **kwargs # For the new buffer: `sampler`, `seed`, or another `device`; for a folder those of `load_memory`
+    **kwargs # For the new buffer: `sampler`, `seed`, `frame_stack`, `device`; for a folder those of `load_memory`
 )->ReplayBuffer:
     """The buffer that was saved
     - `state_path`: The `.safetensors` file, with or without this suffix; or the folder of a `checkpoint`
     - `metadata`: The contents of the `.json` beside it; without it this is read
-    - `**kwargs`: For the new buffer: `sampler`, `seed`, or another `device`; for a folder those of `load_memory`"""
+    - `**kwargs`: For the new buffer: `sampler`, `seed`, `frame_stack`, `device`; for a folder those of `load_memory`"""
     path = Path(state_path).expanduser()
     if (path/'manifest.json').exists(): return cls._load_checkpoint(path, **kwargs)
     path = _state_file(path)
@@ -319,9 +383,12 @@ def load(cls:ReplayBuffer,
                          f'give another, like `device="cpu"` ({e})') from None
     res = cls(*(meta[k] for k in _meta_keys[:4]), device=device,
               **{f'{k[:-1]}_dtype': data[k].dtype for k in ('states','actions','rewards','hiddens')}, **kwargs)
-    at,size = meta['position'],meta['size']
-    if size==meta['capacity']: res.ring.reset(first=at) # so that each row gets the slot it had
-    for o in (slice(at, size), slice(at)): res.ring.extend({k: data[k][o] for k in _step_columns}) # oldest first
+    at,size,whole = meta['position'],meta['size'],res.frame_stack is None
+    if whole and size==meta['capacity']: res.ring.reset(first=at) # so that each row gets the slot it had
+    for o in (slice(at, size), slice(at)): # oldest first
+        rows = {k: data[k][o] for k in _step_columns}
+        if whole: res.ring.extend(rows)
+        else: res._write_stacks(rows, False)
     return res
 
 # %% ../../nbs/06c_memory.buffer.ipynb #3319a1f5
@@ -400,17 +467,22 @@ def belongings(self:ReplayBuffer, extra=None):
         s = self.sampler
         config = dict(**{k: getattr(self, k) for k in _meta_keys[:4]}, sampler=type(s).__name__,
                       sampler_settings=settings_of(s))
-        yield dict(ring=ring, config=config, beside=s.beside(ring), sampler=s,
-                   state=dict(sampler=s.state_dict(), dropped_updates=self.dropped_updates, extra=extra))
+        state = dict(sampler=s.state_dict(), dropped_updates=self.dropped_updates, extra=extra)
+        if self.frame_stack is not None:
+            config.update(frame_stack=self.frame_stack, frame_margin=self.frame_margin)
+            state.update(frames=ring.state_dict(), open=[*map(list, self._open.items())])
+        yield dict(ring=ring, config=config, beside=s.beside(ring), sampler=s, state=state)
 
 # %% ../../nbs/06c_memory.buffer.ipynb #f2608624
 @patch(cls_method=True)
 def empty(cls:ReplayBuffer, saved, sampler=None, device='cpu')->ReplayBuffer:
     "A buffer with the settings of `saved`, and no rows yet"
     c,dtypes = saved.config,{name: torch_dtype(dtype) for *_,dtype,name in saved.ring['fields']}
+    if frames := saved.manifest.get('frames'): dtypes['states'] = torch_dtype(frames['fields'][0][2])
     if c['capacity']!=saved.ring['capacity']:
         raise ValueError(f'`capacity` is {c["capacity"]}, but there is room for {saved.ring["capacity"]} rows')
     return cls(*(c[k] for k in _meta_keys[:4]), device=None if torch.device(device).type=='cpu' else device,
+               **{k: c[k] for k in ('frame_stack','frame_margin') if k in c},
                sampler=sampler_of(c['sampler'], c['sampler_settings'], device) if sampler is None else sampler,
                **{f'{k[:-1]}_dtype': dtypes[k] for k in ('states','actions','rewards','hiddens')})
 ReplayBuffer.empty = OfClass(ReplayBuffer.empty.__func__)
@@ -422,6 +494,9 @@ def restored(self:ReplayBuffer, saved, ring, beside, state)->ReplayBuffer:
     if (self.ring.capacity,self.ring.fields)!=(ring.capacity,ring.fields):
         raise ValueError(f'a buffer with these settings has other rows than {ring}')
     self.ring,self.dropped_updates = ring,int(state['dropped_updates']) if state else 0
+    if self.frame_stack is not None and state and not saved.renumbered:
+        ring.load_state_dict(state['frames'])
+        self._open = {int(k): int(v) for k,v in state['open']}
     self.sampler.load_state_dict(state['sampler'] if state else self.sampler.state_dict(), ring, beside)
     return self
 

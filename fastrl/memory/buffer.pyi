@@ -10,13 +10,13 @@ import torch
 from torch import Tensor
 from ..core import *
 from .disk import OneMoment, Savable
-from .ring import Ring
 from .sample import *
 __all__ = ['ReplayBuffer', 'BatchExperience']
 
 class ReplayBuffer(OneMoment, Savable):
     """The last `capacity` steps as columns, and batches drawn from them"""
     kind: str
+    frame_stack: Any
     states: Any
     actions: Any
     rewards: Any
@@ -31,10 +31,11 @@ class ReplayBuffer(OneMoment, Savable):
     state_dim: Any
     action_dim: Any
     hidden_dim: Any
-    ring: Ring
     sampler: Any
+    ring: Any
+    frame_margin: Any
 
-    def __init__(self, capacity: int, state_dim: int, action_dim: int, hidden_dim: int, *, device: Any=None, sampler: Any=None, seed: int | None=None, state_dtype: torch.dtype=torch.float32, action_dtype: torch.dtype=torch.float32, reward_dtype: torch.dtype=torch.float32, hidden_dtype: torch.dtype=torch.float32):
+    def __init__(self, capacity: int, state_dim: int, action_dim: int, hidden_dim: int, *, device: Any=None, sampler: Any=None, seed: int | None=None, state_dtype: torch.dtype=torch.float32, action_dtype: torch.dtype=torch.float32, reward_dtype: torch.dtype=torch.float32, hidden_dtype: torch.dtype=torch.float32, frame_stack: int | None=None, frame_margin=0.05):
         """- `capacity`: The most steps it holds; then the oldest are overwritten
         - `state_dim`: Numbers in a state, or its shape as a tuple
         - `action_dim`: Numbers in an action: 1 if it is one of several
@@ -42,7 +43,9 @@ class ReplayBuffer(OneMoment, Savable):
         - `device`: Where the steps live
         - `sampler`: Which steps are drawn: `Uniform` by default, or `Prioritized(…)`
         - `seed`: Makes the draws of the default sampler reproducible
-        - `state_dtype`: Of `states` and `next_states`"""
+        - `state_dtype`: Of `states` and `next_states`
+        - `frame_stack`: Frames in a state, each stored once; 0: it is one observation, no stack
+        - `frame_margin`: With it, room for so many more frames than steps: a share, or a number"""
         ...
 
     @property
@@ -112,7 +115,7 @@ class ReplayBuffer(OneMoment, Savable):
         """The buffer that was saved
     - `state_path`: The `.safetensors` file, with or without this suffix; or the folder of a `checkpoint`
     - `metadata`: The contents of the `.json` beside it; without it this is read
-    - `**kwargs`: For the new buffer: `sampler`, `seed`, or another `device`; for a folder those of `load_memory`"""
+    - `**kwargs`: For the new buffer: `sampler`, `seed`, `frame_stack`, `device`; for a folder those of `load_memory`"""
         ...
 
     @contextmanager

@@ -303,8 +303,9 @@ class Latest(OwnArrays):
 # %% ../../nbs/02c_memory.stacks.ipynb #8bb20b09
 def said_of(cols, n):
     "What rows say of themselves: environment, end of an episode, its number, and step"
-    def numbers(k): return np.asarray(cols[(k,)].cpu()).reshape(n, -1).tolist() if (k,) in cols else None
-    over = over_of(**{k: np.asarray(cols[(k,)].cpu()).reshape(n, -1) for k in ('terminated','truncated')})
+    def column(k): return np.asarray(cols[(k,)].cpu()).reshape(n, -1 if n else 1)
+    def numbers(k): return column(k).tolist() if (k,) in cols else None
+    over = over_of(**{k: column(k) for k in ('terminated','truncated')})
     env,worker,episode,step = map(numbers, ('env_id','worker_id','episode_id','step'))
     # without `env_id`, an `episode_id` keeps the episodes themselves apart
     names = [o for o in (env, worker, None if env else episode) if o is not None]
