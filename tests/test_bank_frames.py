@@ -147,6 +147,21 @@ def test_merged_files(tmp_path):
     both = merge_banks([other.save(tmp_path, 'a.pkl'), files[0]]) # states of another shape are kept as text, as in any bank
     assert (both.frame_stack, len(both), both[0].state.shape if len(both[0].state)>1 else both[3].state.shape)==(None, 4, (2,4,4))
 
+@pytest.mark.parametrize('stack,shapes', [(1, [(1,4,4), (4,4), (1,1,4,4)]), (2, [(2,3), (3,), (1,3), (2,1,3)]), (0, [(4,4), (1,4,4)])])
+def test_other_shapes(stack, shapes):
+    "A state that is no stack like the first one comes back as it was, also where its frames fit"
+    bank,states = ExperienceBank(frame_stack=stack),[np.full(o, i, np.uint8) for i,o in enumerate([*shapes, shapes[0]], 1)]
+    for o in states: bank.add(create_experience(o, 0, 0., o, False))
+    assert [plain(e.state) for e in bank]==[plain(e.next_state) for e in bank]==[*map(plain, states)]
+
+def test_lazy_tensors():
+    "Tensors that torch conjugates or negates only when they are read"
+    z = torch.arange(2*2*2).view(2,2,2)*(1+1j)
+    for t in (z.conj(), torch._neg_view(z.real.contiguous())):
+        bank = ExperienceBank(frame_stack=2)
+        for _ in range(2): bank.add(create_experience(t, 0, 0., t, False))
+        assert all(torch.equal(o, t) for e in bank for o in (e.state, e.next_state))
+
 def test_refused():
     "Before anything is stored"
     bank = ExperienceBank(frame_stack=4)

@@ -279,7 +279,7 @@ def _with_numbers(self:BankRows, row):
     "The states of a row, with numbers in the place of frames"
     tops = dict.fromkeys(p[0] for p in self.stores)
     ts = {p: as_tensor(p, v)[0].cpu() for k in tops for p,v in leaves(row[k], (k,))}
-    return nest(put_row(ts, self.stores, self._used))
+    return nest(put_row(ts, self.stores, self.frame_stack, self._used))
 
 # %% ../../nbs/05p_memory.bank_rows.ipynb #448ef243
 @patch
