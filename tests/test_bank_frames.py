@@ -130,6 +130,11 @@ def test_each_frame_once(tmp_path):
     assert short.n_frames==12 and len(short._rows.stores['state',])<100
     same_size = [Path(o.save(tmp_path, f'{i}.safetensors')).stat().st_size for i,o in enumerate((short, image_bank(*range(10))))]
     assert abs(same_size[0]-same_size[1])<100
+    path = image_bank(*range(5000)).save(tmp_path) # rows for which there is no room leave no frames behind
+    few = ExperienceBank(10, frame_stack=2)
+    few.add_batch(list(image_bank(*range(5000))))
+    for o in (few, ExperienceBank.load(path, max_size=10), merge_banks([path], max_size=10)):
+        assert (o.n_frames, len(o._rows.stores['state',])<100, rows(o)==rows(short))==(12, True, True)
     singles = ExperienceBank(frame_stack=0)
     for i in range(9): singles.add(create_experience([float(i)]*2, 0, 0., [i+1.]*2, False))
     assert (singles.n_frames, [e.state for e in singles][3:5])==(10, [[3.,3.], [4.,4.]])

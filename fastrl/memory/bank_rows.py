@@ -111,8 +111,11 @@ def _move_rows(self:BankRows, fields):
 
 @patch
 def _in_numbers(self:BankRows, cols, stores):
-    "Put the frames of these columns into `stores`, and numbers in their place"
-    return whole_columns(put_columns(cols, stores, self._used))
+    "Put the frames of these columns into `stores`, and numbers in their place; rows that must go at once bring none"
+    gone = 0 if self.max_size is None else max(0, len(cols['form',])-self.max_size)
+    numbers = put_columns({p: v[gone:] for p,v in cols.items() if p in stores}, stores, self._used)
+    if gone: numbers = {p: torch.cat([v.new_zeros(gone, *v.shape[1:]), v]) for p,v in numbers.items()}
+    return whole_columns({**cols, **numbers})
 
 @patch
 def _used(self:BankRows, store):
