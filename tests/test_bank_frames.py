@@ -167,6 +167,14 @@ def test_lazy_tensors():
         for _ in range(2): bank.add(create_experience(t, 0, 0., t, False))
         assert all(torch.equal(o, t) for e in bank for o in (e.state, e.next_state))
 
+def test_odd_strides():
+    "Stacks of single numbers may have any stride, and frames may be empty"
+    for s,k in ((np.arange(4.)[None].T, 4), (np.arange(8.).reshape(2,4)[:1,::4], 1), (torch.arange(4.)[None].T, 4), (np.zeros((2,0), np.float32), 2)):
+        for add in (ExperienceBank.add, lambda b, e: b.add_batch([e])):
+            bank = ExperienceBank(frame_stack=k)
+            for _ in range(2): add(bank, create_experience(s, 0, 0., s, False))
+            assert [plain(e.state) for e in bank]==[plain(s)]*2
+
 def test_refused():
     "Before anything is stored"
     bank = ExperienceBank(frame_stack=4)

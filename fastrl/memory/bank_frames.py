@@ -199,7 +199,8 @@ def put_columns(
         for p in ps: res[p][:] = new[cols[p].numbers]
     whole = {p: v for p,o in stores.items() if not isinstance(v := cols[p], Stacks)}
     for a,(p,v) in product(range(0, max(map(len, whole.values()), default=0), 1024), whole.items()):
-        res[p][a:a+1024] = put(stores[p], v[a:a+1024]).reshape(-1, *res[p].shape[1:])
+        to = res[p][a:a+1024]
+        to[:] = put(stores[p], v[a:a+1024]).reshape(to.shape)
     return {**cols, **{p: torch.from_numpy(o) for p,o in res.items()}}
 
 # %% ../../nbs/05ka_memory.bank_frames.ipynb #44a0b876
@@ -231,5 +232,6 @@ def _fitting(path, v, store):
 def _frame_bytes(t, store):
     "Frames of any leading shape as rows of bytes"
     n = math.prod(t.shape[:t.ndim-len(store.shape)])
-    t = t.resolve_conj().resolve_neg().contiguous()
-    return t.reshape(n, math.prod(store.shape)).view(torch.uint8).numpy()
+    t = t.resolve_conj().resolve_neg().reshape(-1)
+    if t.stride(0)!=1: t = t.clone(memory_format=torch.contiguous_format) # one number may have any stride
+    return t.view(torch.uint8).numpy().reshape(n, store.raw.shape[1])

@@ -60,7 +60,7 @@ def all_fields(self:BankRows):
 def columns(self:BankRows):
     "Their columns by path: views of the ring, and of all frames as if each were a stack"
     cols = field_columns(dict(leaves(self.ring.columns())))
-    return cols | {p: o.frames.view(-1, *[1]*(cols[p].ndim-1), *o.shape).expand(-1, *cols[p].shape[1:], *o.shape)
+    return cols | {p: o.frames.view(len(o), *[1]*(cols[p].ndim-1), *o.shape).expand(-1, *cols[p].shape[1:], *o.shape)
                    for p,o in self.stores.items()}
 
 # %% ../../nbs/05p_memory.bank_rows.ipynb #719fc146
