@@ -79,7 +79,8 @@ def fit(self:BankRows,
     stored,values = self.columns,field_columns(cols)
     try:
         wide = wider_fields(self.fields, values, 'this')
-        for p,v in (*stored.items(), *values.items()): as_wide(p, frames_of(v), wide[p].dtype)
+        for p,v in (*stored.items(), *values.items()):
+            if v.dtype!=wide[p].dtype: as_wide(p, frames_of(v), wide[p].dtype) # are all digits kept?
     except ValueError: # as text they fit
         more = {p: cols[p] for p in ((k,) for k in ('source','episode')) if p in cols}
         cols,forms,texts = columns_of(experiences_of(whole_columns(cols), forms, texts), stored)
