@@ -38,7 +38,7 @@ class Envs:
 @pytest.mark.parametrize('prioritized', [False, True])
 @pytest.mark.parametrize('stack,shape,dtype', [(4,(3,2),torch.uint8), (0,(5,),torch.float32), (1,(2,2),torch.float32), (3,(2,),torch.bfloat16), (2,(4,2),torch.bool)])
 def test_random_histories(stack, shape, dtype, prioritized, tmp_path):
-    for seed in range(3):
+    for seed in range(2):
         rng = np.random.default_rng([seed, stack, prioritized])
         n_envs,cap = int(rng.integers(1, 5)),int(rng.choice([1, 5, 12, 40]))
         envs = Envs(rng, n_envs, stack, shape, dtype)

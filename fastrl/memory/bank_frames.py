@@ -199,28 +199,30 @@ def put_columns(
         for p in ps: res[p][:] = new[cols[p].numbers]
     whole = {p: v for p,o in stores.items() if not isinstance(v := cols[p], Stacks)}
     for a,(p,v) in product(range(0, max(map(len, whole.values()), default=0), 1024), whole.items()):
-        res[p][a:a+1024] = put(stores[p], v[a:a+1024]).reshape(-1, *res[p].shape[1:])
+        to = res[p][a:a+1024]
+        to[:] = put(stores[p], v[a:a+1024]).reshape(to.shape)
     return {**cols, **{p: torch.from_numpy(o) for p,o in res.items()}}
 
 # %% ../../nbs/05ka_memory.bank_frames.ipynb #44a0b876
 def put_row(
     row:dict, # Tensors by path
     stores:dict, # As `put_columns` takes them
+    stack:int, # As `stacked` takes it
     used=lambda store: [],
 )->dict: # The same, with numbers in the place of frames
     """Store the frames of one row
     - `row`: Tensors by path
     - `stores`: As `put_columns` takes them
+    - `stack`: As `stacked` takes it
     - returns: The same, with numbers in the place of frames"""
     res = {**row}
     def kept(store): return [*used(store), *(o for p,o in res.items() if stores.get(p) is store and o is not row[p])]
     for p,store in stores.items():
-        t,dims = row[p],len(store.shape)
-        if t.dtype!=store.dtype or t.shape[-dims:]!=store.shape:
-            raise ValueError(f'`{path_name(p)}` should have frames {like(store.shape, store.dtype)}, '
-                             f'got {like(t.shape, t.dtype)}')
+        t,shape = row[p],(stack, *store.shape) if stack else store.shape
+        if t.dtype!=store.dtype or t.shape!=shape:
+            raise ValueError(f'`{path_name(p)}` should be {like(shape, store.dtype)}, got {like(t.shape, t.dtype)}')
         numbers = store.put(_frame_bytes(t, store), lambda: kept(store))
-        res[p] = numbers if t.ndim>dims else numbers[0]
+        res[p] = numbers if stack else numbers[0]
     return res
 
 def _fitting(path, v, store):
@@ -230,4 +232,6 @@ def _fitting(path, v, store):
 def _frame_bytes(t, store):
     "Frames of any leading shape as rows of bytes"
     n = math.prod(t.shape[:t.ndim-len(store.shape)])
-    return t.contiguous().reshape(n, math.prod(store.shape)).view(torch.uint8).numpy()
+    t = t.resolve_conj().resolve_neg().reshape(-1)
+    if t.stride(0)!=1: t = t.clone(memory_format=torch.contiguous_format) # one number may have any stride
+    return t.view(torch.uint8).numpy().reshape(n, store.raw.shape[1])

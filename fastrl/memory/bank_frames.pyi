@@ -114,9 +114,10 @@ def put_columns(cols: dict, stores: dict, used: Any=lambda store: []) -> dict:
     - returns: The same, with numbers in the place of frames"""
     ...
 
-def put_row(row: dict, stores: dict, used: Any=lambda store: []) -> dict:
+def put_row(row: dict, stores: dict, stack: int, used: Any=lambda store: []) -> dict:
     """Store the frames of one row
     - `row`: Tensors by path
     - `stores`: As `put_columns` takes them
+    - `stack`: As `stacked` takes it
     - returns: The same, with numbers in the place of frames"""
     ...

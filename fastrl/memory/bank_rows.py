@@ -60,7 +60,7 @@ def all_fields(self:BankRows):
 def columns(self:BankRows):
     "Their columns by path: views of the ring, and of all frames as if each were a stack"
     cols = field_columns(dict(leaves(self.ring.columns())))
-    return cols | {p: o.frames.view(-1, *[1]*(cols[p].ndim-1), *o.shape).expand(-1, *cols[p].shape[1:], *o.shape)
+    return cols | {p: o.frames.view(len(o), *[1]*(cols[p].ndim-1), *o.shape).expand(-1, *cols[p].shape[1:], *o.shape)
                    for p,o in self.stores.items()}
 
 # %% ../../nbs/05p_memory.bank_rows.ipynb #719fc146
@@ -79,7 +79,8 @@ def fit(self:BankRows,
     stored,values = self.columns,field_columns(cols)
     try:
         wide = wider_fields(self.fields, values, 'this')
-        for p,v in (*stored.items(), *values.items()): as_wide(p, frames_of(v), wide[p].dtype)
+        for p,v in (*stored.items(), *values.items()):
+            if v.dtype!=wide[p].dtype: as_wide(p, frames_of(v), wide[p].dtype) # are all digits kept?
     except ValueError: # as text they fit
         more = {p: cols[p] for p in ((k,) for k in ('source','episode')) if p in cols}
         cols,forms,texts = columns_of(experiences_of(whole_columns(cols), forms, texts), stored)
@@ -111,8 +112,11 @@ def _move_rows(self:BankRows, fields):
 
 @patch
 def _in_numbers(self:BankRows, cols, stores):
-    "Put the frames of these columns into `stores`, and numbers in their place"
-    return whole_columns(put_columns(cols, stores, self._used))
+    "Put the frames of these columns into `stores`, and numbers in their place; rows that must go at once bring none"
+    gone = 0 if self.max_size is None else max(0, len(cols['form',])-self.max_size)
+    numbers = put_columns({p: v[gone:] for p,v in cols.items() if p in stores}, stores, self._used)
+    if gone: numbers = {p: torch.cat([v.new_zeros(gone, *v.shape[1:]), v]) for p,v in numbers.items()}
+    return whole_columns({**cols, **numbers})
 
 @patch
 def _used(self:BankRows, store):
@@ -279,7 +283,7 @@ def _with_numbers(self:BankRows, row):
     "The states of a row, with numbers in the place of frames"
     tops = dict.fromkeys(p[0] for p in self.stores)
     ts = {p: as_tensor(p, v)[0].cpu() for k in tops for p,v in leaves(row[k], (k,))}
-    return nest(put_row(ts, self.stores, self._used))
+    return nest(put_row(ts, self.stores, self.frame_stack, self._used))
 
 # %% ../../nbs/05p_memory.bank_rows.ipynb #448ef243
 @patch

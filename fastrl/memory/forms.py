@@ -300,11 +300,12 @@ def as_wide(
     """`v` as `dtype`, if it loses nothing
     - `path`: Names the column in an error"""
     if v.dtype==dtype: return v
-    res = v.to(dtype)
-    if not v.is_floating_point() and not v.is_complex() and not (res.to(v.dtype)==v).all():
+    once = v[tuple(slice(None if s else 1) for s in v.stride())] # of an expanded tensor what it repeats
+    res = once.to(dtype)
+    if not v.is_floating_point() and not v.is_complex() and not (res.to(v.dtype)==once).all():
         raise ValueError(f'`{path_name(path)}` has whole numbers that {str(dtype)[6:]} cannot hold, '
                          f'beside numbers that need {str(dtype)[6:]}: keep to one of them')
-    return res
+    return res.expand(v.shape)
 
 # %% ../../nbs/05j_memory.forms.ipynb #9a602c1a
 def fit_fields(
