@@ -111,6 +111,8 @@ def test_files_of_few(tmp_path):
 def test_refused():
     "What is no stack, a next state that does not follow, and columns that are not there"
     with expect_fail(ValueError, contains='frame_stack'): ReplayBuffer(10, 3, 1, 0, frame_stack=-1)
+    for dim in (4, (4,), (84,84), (3,84,84)): # a single frame of one environment could continue another one's
+        with expect_fail(ValueError, contains='`state_dim` should be the shape of a stack, (4, …)'): ReplayBuffer(10, dim, 1, 0, frame_stack=4)
     buffer = ReplayBuffer(10, (4,4,4), 1, 0, state_dtype=torch.uint8, frame_stack=4)
     with expect_fail(ValueError, contains='should be its `states` without the first frame'): buffer.add(see(0), 0, 0., see(7), False)
     assert len(buffer)==0
