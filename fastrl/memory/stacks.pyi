@@ -10,7 +10,7 @@ from torch import Tensor
 from ..core import *
 from .place import *
 from .row import *
-__all__ = ['check_frames', 'warn_of_stacks', 'pool_path', 'pool_file', 'is_image', 'stack_sequences', 'two_stacks', 'with_stacks', 'with_numbers', 'numbers_at', 'fields_with_stacks', 'parted', 'slots_of_rows', 'pick_windows', 'Newest', 'Latest', 'said_of', 'frames_in', 'as_words', 'Steps', 'same_frames', 'planned', 'words_of', 'continued', 'continued_by_each']
+__all__ = ['check_frames', 'warn_of_stacks', 'pool_path', 'pool_file', 'is_image', 'stack_sequences', 'with_numbers', 'numbers_at', 'fields_with_stacks', 'parted', 'slots_of_rows', 'pick_windows', 'Newest', 'Latest', 'said_of', 'frames_in', 'as_words', 'Steps', 'same_frames', 'planned', 'words_of', 'continued', 'continued_by_each']
 
 def check_frames(fields, stack: int, saved: bool=False):
     """A `ValueError` unless observations before and after a step have the same frames, and rows say where episodes end
@@ -48,24 +48,6 @@ def stack_sequences(cols: dict, at: np.ndarray, n: np.ndarray, stack: int, pad: 
     - `stack`: Frames in a stack
     - `pad`: Before the first frame: `'repeat'` it, or `'zeros'`
     - returns: By path `(batch, time, …)`, images as `(batch, time, stack, …)`"""
-    ...
-
-def two_stacks(frames: Tensor, rows, stack: int):
-    """Two stacks that can be written to without changing each other
-    - `frames`: `(rows*k, …)`: of each row the two stacks one behind the other, or overlapping
-    - `rows`: Shape of the batch
-    - `stack`: Frames in each; 0: one, without an axis
-    - returns: state, next state"""
-    ...
-
-def with_stacks(pair, fields, stack: int, batch, idxs) -> BD:
-    """A batch with stacks in the place of the numbers of their frames
-    - `pair`: Of columns, from `observed_pair`
-    - `fields`: Of a frame
-    - `stack`: Frames in a stack; 0: it is none
-    - `batch`: Its columns `#0`, `#1`…, the frames of each field, are taken out
-    - `idxs`: Whose shape the batch has
-    - returns: `batch`"""
     ...
 
 def with_numbers(data, pair, fields, numbers, rows: Any=slice(None)) -> dict:

@@ -9,7 +9,7 @@ from ..core import *
 from .ring import Ring
 from .row import *
 from .stacks import *
-__all__ = ['ReadsFrames']
+__all__ = ['ReadsFrames', 'two_stacks', 'with_stacks']
 
 class ReadsFrames(Ring):
     """A ring whose rows have the numbers of frames, which are in its `pool`"""
@@ -41,3 +41,21 @@ class ReadsFrames(Ring):
     - `idxs`: Row numbers, known to be stored
     - `device`: Where the batch should be"""
         ...
+
+def two_stacks(frames: Tensor, rows, stack: int):
+    """Two stacks that can be written to without changing each other
+    - `frames`: `(rows*k, …)`: of each row the two stacks one behind the other, or overlapping
+    - `rows`: Shape of the batch
+    - `stack`: Frames in each; 0: one, without an axis
+    - returns: state, next state"""
+    ...
+
+def with_stacks(pair, fields, stack: int, batch, idxs) -> BD:
+    """A batch with stacks in the place of the numbers of their frames
+    - `pair`: Of columns, from `observed_pair`
+    - `fields`: Of a frame
+    - `stack`: Frames in a stack; 0: it is none
+    - `batch`: Its columns `#0`, `#1`…, the frames of each field, are taken out
+    - `idxs`: Whose shape the batch has
+    - returns: `batch`"""
+    ...
