@@ -56,14 +56,17 @@ def two_stacks(
     - `rows`: Shape of the batch
     - `stack`: Frames in each; 0: one, without an axis
     - returns: state, next state"""
-    return _shown_twice(frames, _windows(frames.shape, frames.stride(), frames.storage_offset(), rows, stack))
+    windows = _windows(frames.shape, frames.stride(), frames.storage_offset(), rows, stack)
+    return _shown_twice(frames, [windows])[0]
 
 def _shown_twice(frames, windows):
-    shape,strides,apart,first,second = windows
-    state,nxt = frames.as_strided(shape, strides, first),None if apart else _lazy_clone(frames)
-    if nxt is not None: return state,nxt.as_strided(shape, strides, second)
-    nxt = frames.as_strided(shape, strides, second)
-    return state,nxt if apart else nxt.clone()
+    "Two stacks for each of `windows`, which lie side by side in `frames`"
+    apart = windows[0][2]
+    other = frames if apart else _lazy_clone(frames)
+    two = frames,frames if other is None else other
+    res = [(two[0].as_strided(shape, strides, first), two[1].as_strided(shape, strides, second))
+           for shape,strides,_,first,second in windows]
+    return [(state, nxt.clone()) for state,nxt in res] if other is None else res
 
 # %% ../../nbs/02cb_memory.windows.ipynb #2f6a90b4
 def with_stacks(
@@ -187,37 +190,39 @@ def _draw_plainly(self:ReadsFrames, sampler, bs):
         counts = self.serials.counts()
         if not (plain and counts[0] and self.serials.sound()): return
         self.place.check_process()
-        state,nxt,keys,columns,pool,windows = plain
-        was = sampler.drawn,sampler.draws
+        state,nxt,keys,small,columns,framed,pool,windows = plain
+        fields,was = self.place.fields,(sampler.drawn,sampler.draws)
         try:
             if not (at := sampler.evenly(bs)): return
             idxs,serials,rows,slots,lacks = pick_windows(self.place.array, state, nxt, self.stack, *at, bs, *counts)
             # the small columns come first: after the frames, nothing is in the caches
-            batch,own = BD.fromkeys(self.place.fields.flat),np.ndarray(bs, self.place.fields.record, rows)
-            batch.update(zip(keys, map(from_numpy, columns(own))))
-            batch['serial'],idxs = from_numpy(serials),from_numpy(idxs)
-            slots = from_numpy(slots)
-            if not lacks and pool is not None: stacks = _shown_twice(pool.index_select(0, slots), windows(bs))
-            else: stacks = two_stacks(*self.pixels(slots, lacks, False), (bs,), self.shown)
+            cols,own = BD.fromkeys(keys),np.ndarray(bs, fields.record, rows)
+            cols.update(zip(small, map(from_numpy, columns(own))))
+            idxs,serials,slots = from_numpy(idxs),from_numpy(serials),from_numpy(slots)
+            if not lacks and pool is not None: parts = _shown_twice(pool.index_select(0, slots), windows(bs))
+            else: parts = [two_stacks(o, (bs,), self.shown) for o in self.pixels(slots, lacks, False)]
         except BaseException: sampler.give_back(*was); raise
-    batch.update(zip(self.place.pair, stacks))
+    for both,stacks in zip(framed, parts): cols.update(zip(both, stacks))
+    batch = cols if fields.flat else fields.named(cols.values())
+    batch['serial'] = serials
     return batch,idxs
 
 @patch
 def _plain_form(self:ReadsFrames):
     "What a plain draw needs to know; nothing unless rows and frames are plain arrays in memory"
     place,fields,self._plain = self.place,self.place.fields,()
-    if place.others or not (place.short and fields.flat and fields.record and len(fields)>3): return ()
-    if [f.path for f in self.pool.fields]!=[('frame',)]: return ()
-    if not (pool := self.pool.place.columns['frame',]).is_contiguous(): pool = None # something lies between two frames
-    _,state,_,nxt = self._at or self.find_numbers()
-    keys,names = zip(*(o for o in zip(fields.flat, fields.record.names) if o[0] not in place.pair))
-    k,shown,shape = self.stack+1,self.shown,() if pool is None else pool.shape[1:]
+    if place.others or not (place.short and fields.record): return ()
+    keys = {f.path: f.path[0] if fields.flat else f.path for f in fields}
+    framed = [[(k, *f.path[1:]) for k in place.pair] for f in self.pool.fields] # rows have numbers there
+    names = {p: name for p,name in zip(keys, fields.record.names) if not any(p in o for o in framed)}
+    parts,pool,k,S = self.pool.fields,self.pool.place.packed,self.stack+1,self.shown
+    pool = pool.view(parts[0].dtype) if pool is not None and len({f.dtype for f in parts})==1 else None
     @lru_cache(8)
-    def windows(bs): # of frames as `index_select` gives them
-        frames = torch.empty((bs*k, *shape), device='meta')
-        return _windows(frames.shape, frames.stride(), 0, (bs,), shown)
-    self._plain = state,nxt,keys,itemgetter(*names),pool,windows
+    def windows(bs): # in frames that were gathered as a whole
+        return [_windows((bs*k,*f.shape), (pool.shape[1],*o), f.start, (bs,), S) for f,o in zip(parts, parts.strides)]
+    _,state,_,nxt = self._at or self.find_numbers()
+    self._plain = (state, nxt, [*keys.values()], [keys[p] for p in names], itemgetter(*names.values()),
+                   [[keys[p] for p in o] for o in framed], pool, windows)
     return self._plain
 
 # %% ../../nbs/02cb_memory.windows.ipynb #e055061b
