@@ -1,5 +1,5 @@
 """A buffer of Velora's form that stores each frame once draws what one that stores states whole draws"""
-import copy, pickle, subprocess, sys
+import copy, pickle, subprocess, sys, zlib
 from pathlib import Path
 from types import SimpleNamespace
 import gymnasium as gym, numpy as np, pytest, torch
@@ -160,3 +160,50 @@ def test_resumed(tmp_path):
         print(len(buffer), len(buffer.ring.pool))"""
     said = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True, check=True).stdout
     assert said.split()==['12', str(2*(6+4))]
+
+def test_after_a_refused_step():
+    "The marks of environments are what they were: the right step continues, and the next state of the wrong one is no surprise"
+    buffer = ReplayBuffer(60, (4,4,4), 1, 0, state_dtype=torch.uint8, frame_stack=4)
+    for e in (0, 50): buffer.add(see(e), 0, 0., see(e+1), False)
+    n = len(buffer.ring.pool)
+    with expect_fail(ValueError, contains='without the first frame'): buffer.add(see(1), 0, 0., see(90), False)
+    with expect_fail(ValueError, contains='without the first frame'):
+        buffer.add_multi(np.stack([see(1), see(51)]), np.zeros(2), np.zeros(2), np.stack([see(2), see(90)]), np.zeros(2))
+    for e in (0, 50): buffer.add(see(e+1), 0, 0., see(e+2), False)
+    assert len(buffer.ring.pool)==n+2
+    buffer.add(see(90), 0, 0., see(91), False)
+    assert len(buffer)==5
+
+@pytest.mark.parametrize('t0', [1, 5])
+@pytest.mark.parametrize('at', range(1, 450, 18))
+def test_interrupted(at, t0):
+    "Ctrl-C in an `add`: its step is there or not, and the next ones are added"
+    left,buffer = at,ReplayBuffer(60, (4,4,4), 1, 0, state_dtype=torch.uint8, frame_stack=4)
+    def line(frame, event, arg):
+        nonlocal left
+        if not frame.f_globals.get('__name__', '').startswith('fastrl.'): return
+        left -= event=='line'
+        if not left and event=='line': raise KeyboardInterrupt
+        return line
+    was = sys.gettrace()
+    for t in range(8):
+        for e in (0, 50):
+            try:
+                if (t, e)==(t0, 50): sys.settrace(line)
+                buffer.add(see(e+t), e, 0., see(e+t+1), False)
+            except KeyboardInterrupt: pass
+            finally: sys.settrace(was)
+    n,state = len(buffer),buffer.state_dict()
+    assert n in (15, 16)
+    want = [(e, e+t+1) for t in range(8) for e in (0, 50) if (t, e)!=(t0, 50) or n==16]
+    assert [(int(a), int(s[0,0,0])) for a,s in zip(state['actions'][:n], state['states'][:n])]==want
+
+def test_one_checksum(monkeypatch):
+    "States that differ may have the same checksum: their frames are compared, too"
+    monkeypatch.setattr(zlib, 'crc32', lambda o, *_: 7)
+    rng = np.random.default_rng(0)
+    envs,pair = Envs(rng, 3, 4, (3,2), torch.uint8),[ReplayBuffer(40, (4,3,2), 1, 1, seed=1, state_dtype=torch.uint8, frame_stack=o, frame_margin=400) for o in (4, None)]
+    for t in range(99):
+        step = envs.step(int(rng.integers(3)))
+        for b in pair: b.add(*step)
+        same(*pair)

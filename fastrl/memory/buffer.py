@@ -288,14 +288,13 @@ def _where_drawn(batch):
 # %% ../../nbs/06c_memory.buffer.ipynb #f7a3e002
 _most_open = 1024 # environments whose next step is awaited
 
-@patch
-def _environment(self:ReplayBuffer, state, next_state, over):
+def _environment(marks, state, next_state, over):
     "A number for the environment whose last step led to `state`, and whether there is one; the ring compares frames"
-    if not (there := (env := self._open.pop(zlib.crc32(state), None)) is not None):
-        if len(self._open)>=_most_open: del self._open[next(iter(self._open))] # it was abandoned long ago
-        taken = {*self._open.values()}
+    if not (there := (env := marks.pop(zlib.crc32(state), None)) is not None):
+        if len(marks)>=_most_open: del marks[next(iter(marks))] # it was abandoned long ago
+        taken = {*marks.values()}
         env = next(i for i in count() if i not in taken)
-    if not over: self._open[zlib.crc32(next_state)] = env
+    if not over: marks[zlib.crc32(next_state)] = env
     return env,there
 
 @patch
@@ -303,12 +302,18 @@ def _write_stacks(self:ReplayBuffer, cols, one):
     "Write steps of which each frame is stored once"
     if one: cols = {k: v[None] for k,v in cols.items()}
     with locked(self.ring):
-        whole = zip(*(_rows_as_bytes(cols[k]) for k in ('states','next_states')), cols['dones'].flatten().tolist())
-        envs = [self._environment(*o) for o in whole]
+        marks,whole = self._open.copy(),zip(*map(_rows_as_bytes, (cols['states'], cols['next_states'])), cols['dones'])
+        envs = [_environment(marks, *o) for o in whole]
         env_id = np.array([o for o,_ in envs], np.int64).reshape(-1, 1)
         cols = {_ring_names.get(k, k): v for k,v in cols.items()} | dict(env_id=env_id)
-        if one and envs[0][1]: self.ring.add(**{k: v[0] for k,v in cols.items()})
-        else: self.ring.extend(cols, strict=False)
+        if not (one and envs[0][1] and _added(self.ring, cols)): self.ring.extend(cols, strict=False)
+        self._open = marks # last: a step that was refused or interrupted changes nothing
+
+def _added(ring, cols):
+    "Add a step that continues another; was it added? Not if the marks are older than the ring, or two states share one"
+    try: ring.add(**{k: v[0] for k,v in cols.items()})
+    except ValueError: return False # if it is for another reason, `extend` says so
+    return True
 
 def _rows_as_bytes(v):
     t = v if isinstance(v, Tensor) else torch.from_numpy(v)
