@@ -207,3 +207,15 @@ def test_one_checksum(monkeypatch):
         step = envs.step(int(rng.integers(3)))
         for b in pair: b.add(*step)
         same(*pair)
+
+@pytest.mark.parametrize('many', [False, True])
+def test_in_lockstep(many):
+    "Environments that show the same for a while, as with one seed, are told apart by their number: each frame is stored once by each"
+    buffer = ReplayBuffer(400, (4,4,4), 1, 0, state_dtype=torch.uint8, frame_stack=4)
+    for t in range(20):
+        after = [see(t+1)]*8 if t<15 else [np.concatenate([see(t)[1:] if t==15 else last[e][1:], np.full((1,4,4), 100+10*e+t-15, np.uint8)]) for e in range(8)]
+        state,last = [see(t)]*8 if t<=15 else last,after
+        if many: buffer.add_multi(np.stack(state), np.arange(8), np.zeros(8), np.stack(after), np.full(8, t==19))
+        else:
+            for e in range(8): buffer.add(state[e], e, 0., after[e], t==19)
+    assert len(buffer)==160 and len(buffer.ring.pool)==8*(4+20) and not buffer._open

@@ -14,7 +14,7 @@ import json, sys, zlib
 from contextlib import contextmanager
 from dataclasses import InitVar, dataclass, replace
 from functools import lru_cache
-from itertools import count, dropwhile
+from itertools import count, dropwhile, takewhile
 from pathlib import Path
 import numpy as np, torch
 from fastcore.basics import AttrDict, patch
@@ -288,14 +288,16 @@ def _where_drawn(batch):
 # %% ../../nbs/06c_memory.buffer.ipynb #f7a3e002
 _most_open = 1024 # environments whose next step is awaited
 
+def _marks_of(state): return count(zlib.crc32(state), 2**32) # one for each environment that shows it
+
 def _environment(marks, state, next_state, over):
     "A number for the environment whose last step led to `state`, and whether there is one; the ring compares frames"
-    if not (there := (env := marks.pop(zlib.crc32(state), None)) is not None):
+    if there := [*takewhile(marks.__contains__, _marks_of(state))]: env = marks.pop(there[-1])
+    else:
         if len(marks)>=_most_open: del marks[next(iter(marks))] # it was abandoned long ago
-        taken = {*marks.values()}
-        env = next(i for i in count() if i not in taken)
-    if not over: marks[zlib.crc32(next_state)] = env
-    return env,there
+        env = min({*range(len(marks)+1)}.difference(marks.values()))
+    if not over: marks[next(dropwhile(marks.__contains__, _marks_of(next_state)))] = env
+    return env,bool(there)
 
 @patch
 def _write_stacks(self:ReplayBuffer, cols, one):
@@ -316,8 +318,8 @@ def _added(ring, cols):
     return True
 
 def _rows_as_bytes(v):
-    t = v if isinstance(v, Tensor) else torch.from_numpy(v)
-    return [o.tobytes() for o in t.cpu().contiguous().flatten(1).view(torch.uint8).numpy()]
+    if isinstance(v, Tensor): v = v.cpu().contiguous().flatten(1).view(torch.uint8).numpy()
+    return np.ascontiguousarray(v)
 
 # %% ../../nbs/06c_memory.buffer.ipynb #979a0c33
 _meta_keys = ('capacity','state_dim','action_dim','hidden_dim','position','size','device')
