@@ -146,6 +146,18 @@ def test_warm():
         assert len(buffers[0].ring.pool)<2*200
     finally: del gym.registry['Camera-v0']
 
+def test_warm_without_room():
+    "Episodes so short that `n_samples` steps have no room: `warm` ends, with a warning"
+    gym.register('Camera-v0', Camera, max_episode_steps=3)
+    try:
+        env = gym.wrappers.FrameStackObservation(gym.make('Camera-v0'), 4)
+        left = iter(range(50)) # then `predict` ends in an error
+        agent = SimpleNamespace(env=env, predict=lambda s, h, train_mode: (torch.full((len(s),), next(left)%2), None))
+        buffer = ReplayBuffer(200, (4,4,4), 1, 0, state_dtype=torch.uint8, action_dtype=torch.int64, frame_stack=4, frame_margin=9)
+        with pytest.warns(UserWarning, match='rows are kept, of 200'): buffer.warm(agent, 190, num_envs=5, seed=0)
+        assert buffer.ring.total==200 and 100<len(buffer)<190 and len(buffer.sample(100).states)==100
+    finally: del gym.registry['Camera-v0']
+
 def test_resumed(tmp_path):
     "Once the environments are where they were, the next step of each continues its last one, in another process, too"
     buffer = ReplayBuffer(60, (4,4,4), 1, 0, state_dtype=torch.uint8, frame_stack=4)

@@ -538,8 +538,8 @@ def warm(self:ReplayBuffer,
     dev = getattr(agent, 'device', None) or self.ring.device
     envs,bar = _copied_envs(agent.env, n),Progress(n_samples)
     try:
-        states,hidden = envs.reset(seed=seed)[0],None
-        while len(self)<n_samples:
+        states,hidden,first = envs.reset(seed=seed)[0],None,self.ring.total
+        while len(self)<n_samples and self.ring.total-first<self.capacity: # then more steps push out as many
             bar.update(len(self))
             with torch.no_grad():
                 actions,hidden = agent.predict(torch.tensor(self._fit_rows('states', states, n), device=dev), hidden,
