@@ -231,3 +231,16 @@ def test_in_lockstep(many):
         else:
             for e in range(8): buffer.add(state[e], e, 0., after[e], t==19)
     assert len(buffer)==160 and len(buffer.ring.pool)==8*(4+20) and not buffer._open
+
+@pytest.mark.parametrize('mode', ['NEXT_STEP', 'SAME_STEP'])
+def test_reset_by_themselves(mode):
+    "Environments that reset themselves: the error says what their first state is not"
+    envs = gym.vector.SyncVectorEnv([lambda: gym.wrappers.FrameStackObservation(Camera(), 4)]*2, autoreset_mode=gym.vector.AutoresetMode[mode])
+    buffer = ReplayBuffer(100, (4,4,4), 1, 0, state_dtype=torch.uint8, frame_stack=4)
+    state,_ = envs.reset(seed=0)
+    with expect_fail(ValueError, contains='`final_obs`'):
+        for t in range(9):
+            after,reward,over,cut,_ = envs.step(np.ones(2, int))
+            buffer.add_multi(state, np.ones(2), reward, after, over|cut, None, cut)
+            state = after
+    assert len(buffer)==2*(5 if mode=='NEXT_STEP' else 4)
