@@ -244,3 +244,12 @@ def test_reset_by_themselves(mode):
             buffer.add_multi(state, np.ones(2), reward, after, over|cut, None, cut)
             state = after
     assert len(buffer)==2*(5 if mode=='NEXT_STEP' else 4)
+
+def test_more_environments_than_are_awaited_one_by_one():
+    "A batch of 1500 environments stores each frame once, too"
+    n = 1500
+    def frame(t): return np.stack([[e%256, e//256, t+1] for e in range(n)]).astype(np.uint8)
+    def state(t): return np.stack([frame(t+k) for k in range(4)], 1)
+    buffer = ReplayBuffer(20_000, (4,3), 1, 0, state_dtype=torch.uint8, frame_stack=4)
+    for t in range(4): buffer.add_multi(state(t), np.zeros(n), np.zeros(n), state(t+1), np.full(n, t==3))
+    assert len(buffer)==4*n and len(buffer.ring.pool)==n*(4+4)

@@ -286,15 +286,15 @@ def _where_drawn(batch):
 
 
 # %% ../../nbs/06c_memory.buffer.ipynb #f7a3e002
-_most_open = 1024 # environments whose next step is awaited
 
+def _most_open(n): return max(1024, min(2*n, 8192)) # environments whose next step is awaited, of batches of `n`
 def _marks_of(state): return count(zlib.crc32(state), 2**32) # one for each environment that shows it
 
-def _environment(marks, state, next_state, over):
+def _environment(marks, most, state, next_state, over):
     "A number for the environment whose last step led to `state`, and whether there is one; the ring compares frames"
     if there := [*takewhile(marks.__contains__, _marks_of(state))]: env = marks.pop(there[-1])
     else:
-        if len(marks)>=_most_open: del marks[next(iter(marks))] # it was abandoned long ago
+        if len(marks)>=most: del marks[next(iter(marks))] # it was abandoned long ago
         env = min({*range(len(marks)+1)}.difference(marks.values()))
     if not over: marks[next(dropwhile(marks.__contains__, _marks_of(next_state)))] = env
     return env,bool(there)
@@ -305,7 +305,7 @@ def _write_stacks(self:ReplayBuffer, cols, one):
     if one: cols = {k: v[None] for k,v in cols.items()}
     with locked(self.ring):
         marks,whole = self._open.copy(),zip(*map(_rows_as_bytes, (cols['states'], cols['next_states'])), cols['dones'])
-        envs = [_environment(marks, *o) for o in whole]
+        envs = [_environment(marks, _most_open(len(cols['dones'])), *o) for o in whole]
         env_id = np.array([o for o,_ in envs], np.int64).reshape(-1, 1)
         cols = {_ring_names.get(k, k): v for k,v in cols.items()} | dict(env_id=env_id)
         if not (one and envs[0][1] and _added(self.ring, cols)): self.ring.extend(cols, strict=False)
