@@ -110,7 +110,8 @@ def test_files_of_few(tmp_path):
 
 def test_refused():
     "What is no stack, a next state that does not follow, and columns that are not there"
-    with expect_fail(ValueError, contains='frame_stack'): ReplayBuffer(10, 3, 1, 0, frame_stack=-1)
+    for o in (-1, '4', 4., True):
+        with expect_fail(ValueError, contains='`frame_stack` should be a whole number of at least 0, got'): ReplayBuffer(10, (4,8,8), 1, 0, frame_stack=o)
     for dim in (4, (4,), (84,84), (3,84,84)): # a single frame of one environment could continue another one's
         with expect_fail(ValueError, contains='`state_dim` should be the shape of a stack, (4, …)'): ReplayBuffer(10, dim, 1, 0, frame_stack=4)
     buffer = ReplayBuffer(10, (4,4,4), 1, 0, state_dtype=torch.uint8, frame_stack=4)

@@ -98,9 +98,9 @@ class ReplayBuffer(OneMoment, Savable):
         where = torch.get_default_device() if device is None else device
         if frame_stack is None: self.ring = Ring(self.capacity, schema, where)
         else:
-            if frame_stack and (len(shapes['states'])<2 or shapes['states'][0]!=frame_stack): raise ValueError(
-                f'with `frame_stack={frame_stack}`, `state_dim` should be the shape of a stack, ({frame_stack}, …), '
-                f'got {state_dim}: single frames of several environments may look alike')
+            if whole_number('frame_stack', frame_stack, 0) and (len(o := shapes['states'])<2 or o[0]!=frame_stack):
+                raise ValueError(f'with `frame_stack={frame_stack}`, `state_dim` should be the shape of a stack, '
+                    f'({frame_stack}, …), got {state_dim}: single frames of several environments may look alike')
             self.frame_stack,self.frame_margin,self._open = frame_stack,frame_margin,{}
             schema = {_ring_names.get(k, k): o for k,o in schema.items()} | dict(env_id=((1,), torch.int64))
             self.ring = FrameRing(self.capacity, schema, where, stack=frame_stack, margin=frame_margin)
