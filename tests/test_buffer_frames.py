@@ -1,5 +1,5 @@
 """A buffer of Velora's form that stores each frame once draws what one that stores states whole draws"""
-import copy, pickle, subprocess, sys
+import copy, pickle, subprocess, sys, zlib
 from pathlib import Path
 from types import SimpleNamespace
 import gymnasium as gym, numpy as np, pytest, torch
@@ -110,7 +110,8 @@ def test_files_of_few(tmp_path):
 
 def test_refused():
     "What is no stack, a next state that does not follow, and columns that are not there"
-    with expect_fail(ValueError, contains='frame_stack'): ReplayBuffer(10, 3, 1, 0, frame_stack=-1)
+    for o in (-1, '4', 4., True):
+        with expect_fail(ValueError, contains='`frame_stack` should be a whole number of at least 0, got'): ReplayBuffer(10, (4,8,8), 1, 0, frame_stack=o)
     for dim in (4, (4,), (84,84), (3,84,84)): # a single frame of one environment could continue another one's
         with expect_fail(ValueError, contains='`state_dim` should be the shape of a stack, (4, …)'): ReplayBuffer(10, dim, 1, 0, frame_stack=4)
     buffer = ReplayBuffer(10, (4,4,4), 1, 0, state_dtype=torch.uint8, frame_stack=4)
@@ -146,6 +147,18 @@ def test_warm():
         assert len(buffers[0].ring.pool)<2*200
     finally: del gym.registry['Camera-v0']
 
+def test_warm_without_room():
+    "Episodes so short that `n_samples` steps have no room: `warm` ends, with a warning"
+    gym.register('Camera-v0', Camera, max_episode_steps=3)
+    try:
+        env = gym.wrappers.FrameStackObservation(gym.make('Camera-v0'), 4)
+        left = iter(range(50)) # then `predict` ends in an error
+        agent = SimpleNamespace(env=env, predict=lambda s, h, train_mode: (torch.full((len(s),), next(left)%2), None))
+        buffer = ReplayBuffer(200, (4,4,4), 1, 0, state_dtype=torch.uint8, action_dtype=torch.int64, frame_stack=4, frame_margin=9)
+        with pytest.warns(UserWarning, match='rows are kept, of 200'): buffer.warm(agent, 190, num_envs=5, seed=0)
+        assert buffer.ring.total==200 and 100<len(buffer)<190 and len(buffer.sample(100).states)==100
+    finally: del gym.registry['Camera-v0']
+
 def test_resumed(tmp_path):
     "Once the environments are where they were, the next step of each continues its last one, in another process, too"
     buffer = ReplayBuffer(60, (4,4,4), 1, 0, state_dtype=torch.uint8, frame_stack=4)
@@ -160,3 +173,84 @@ def test_resumed(tmp_path):
         print(len(buffer), len(buffer.ring.pool))"""
     said = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True, check=True).stdout
     assert said.split()==['12', str(2*(6+4))]
+
+def test_after_a_refused_step():
+    "The marks of environments are what they were: the right step continues, and the next state of the wrong one is no surprise"
+    buffer = ReplayBuffer(60, (4,4,4), 1, 0, state_dtype=torch.uint8, frame_stack=4)
+    for e in (0, 50): buffer.add(see(e), 0, 0., see(e+1), False)
+    n = len(buffer.ring.pool)
+    with expect_fail(ValueError, contains='without the first frame'): buffer.add(see(1), 0, 0., see(90), False)
+    with expect_fail(ValueError, contains='without the first frame'):
+        buffer.add_multi(np.stack([see(1), see(51)]), np.zeros(2), np.zeros(2), np.stack([see(2), see(90)]), np.zeros(2))
+    for e in (0, 50): buffer.add(see(e+1), 0, 0., see(e+2), False)
+    assert len(buffer.ring.pool)==n+2
+    buffer.add(see(90), 0, 0., see(91), False)
+    assert len(buffer)==5
+
+@pytest.mark.parametrize('t0', [1, 5])
+@pytest.mark.parametrize('at', range(1, 450, 18))
+def test_interrupted(at, t0):
+    "Ctrl-C in an `add`: its step is there or not, and the next ones are added"
+    left,buffer = at,ReplayBuffer(60, (4,4,4), 1, 0, state_dtype=torch.uint8, frame_stack=4)
+    def line(frame, event, arg):
+        nonlocal left
+        if not frame.f_globals.get('__name__', '').startswith('fastrl.'): return
+        left -= event=='line'
+        if not left and event=='line': raise KeyboardInterrupt
+        return line
+    was = sys.gettrace()
+    for t in range(8):
+        for e in (0, 50):
+            try:
+                if (t, e)==(t0, 50): sys.settrace(line)
+                buffer.add(see(e+t), e, 0., see(e+t+1), False)
+            except KeyboardInterrupt: pass
+            finally: sys.settrace(was)
+    n,state = len(buffer),buffer.state_dict()
+    assert n in (15, 16)
+    want = [(e, e+t+1) for t in range(8) for e in (0, 50) if (t, e)!=(t0, 50) or n==16]
+    assert [(int(a), int(s[0,0,0])) for a,s in zip(state['actions'][:n], state['states'][:n])]==want
+
+def test_one_checksum(monkeypatch):
+    "States that differ may have the same checksum: their frames are compared, too"
+    monkeypatch.setattr(zlib, 'crc32', lambda o, *_: 7)
+    rng = np.random.default_rng(0)
+    envs,pair = Envs(rng, 3, 4, (3,2), torch.uint8),[ReplayBuffer(40, (4,3,2), 1, 1, seed=1, state_dtype=torch.uint8, frame_stack=o, frame_margin=400) for o in (4, None)]
+    for t in range(99):
+        step = envs.step(int(rng.integers(3)))
+        for b in pair: b.add(*step)
+        same(*pair)
+
+@pytest.mark.parametrize('many', [False, True])
+def test_in_lockstep(many):
+    "Environments that show the same for a while, as with one seed, are told apart by their number: each frame is stored once by each"
+    buffer = ReplayBuffer(400, (4,4,4), 1, 0, state_dtype=torch.uint8, frame_stack=4)
+    for t in range(20):
+        after = [see(t+1)]*8 if t<15 else [np.concatenate([see(t)[1:] if t==15 else last[e][1:], np.full((1,4,4), 100+10*e+t-15, np.uint8)]) for e in range(8)]
+        state,last = [see(t)]*8 if t<=15 else last,after
+        if many: buffer.add_multi(np.stack(state), np.arange(8), np.zeros(8), np.stack(after), np.full(8, t==19))
+        else:
+            for e in range(8): buffer.add(state[e], e, 0., after[e], t==19)
+    assert len(buffer)==160 and len(buffer.ring.pool)==8*(4+20) and not buffer._open
+
+@pytest.mark.parametrize('mode', ['NEXT_STEP', 'SAME_STEP'])
+def test_reset_by_themselves(mode):
+    "Environments that reset themselves: the error says what their first state is not"
+    envs = gym.vector.SyncVectorEnv([lambda: gym.wrappers.FrameStackObservation(Camera(), 4)]*2, autoreset_mode=gym.vector.AutoresetMode[mode])
+    buffer = ReplayBuffer(100, (4,4,4), 1, 0, state_dtype=torch.uint8, frame_stack=4)
+    state,_ = envs.reset(seed=0)
+    with expect_fail(ValueError, contains='`final_obs`'):
+        for t in range(9):
+            after,reward,over,cut,_ = envs.step(np.ones(2, int))
+            buffer.add_multi(state, np.ones(2), reward, after, over|cut, None, cut)
+            state = after
+    assert len(buffer)==2*(5 if mode=='NEXT_STEP' else 4)
+
+def test_more_environments_than_are_awaited_one_by_one():
+    "A batch of 1500 environments stores each frame once, too"
+    n = 1500
+    def frame(t): return np.stack([[e%256, e//256, t+1] for e in range(n)]).astype(np.uint8)
+    def state(t): return np.stack([frame(t+k) for k in range(4)], 1)
+    buffer = ReplayBuffer(20_000, (4,3), 1, 0, state_dtype=torch.uint8, frame_stack=4)
+    for t in range(4): buffer.add_multi(state(t), np.zeros(n), np.zeros(n), state(t+1), np.full(n, t==3))
+    assert len(buffer)==4*n and len(buffer.ring.pool)==n*(4+4)

@@ -14,7 +14,7 @@ import json, sys, zlib
 from contextlib import contextmanager
 from dataclasses import InitVar, dataclass, replace
 from functools import lru_cache
-from itertools import count, dropwhile
+from itertools import count, dropwhile, takewhile
 from pathlib import Path
 import numpy as np, torch
 from fastcore.basics import AttrDict, patch
@@ -98,9 +98,9 @@ class ReplayBuffer(OneMoment, Savable):
         where = torch.get_default_device() if device is None else device
         if frame_stack is None: self.ring = Ring(self.capacity, schema, where)
         else:
-            if frame_stack and (len(shapes['states'])<2 or shapes['states'][0]!=frame_stack): raise ValueError(
-                f'with `frame_stack={frame_stack}`, `state_dim` should be the shape of a stack, ({frame_stack}, …), '
-                f'got {state_dim}: single frames of several environments may look alike')
+            if whole_number('frame_stack', frame_stack, 0) and (len(o := shapes['states'])<2 or o[0]!=frame_stack):
+                raise ValueError(f'with `frame_stack={frame_stack}`, `state_dim` should be the shape of a stack, '
+                    f'({frame_stack}, …), got {state_dim}: single frames of several environments may look alike')
             self.frame_stack,self.frame_margin,self._open = frame_stack,frame_margin,{}
             schema = {_ring_names.get(k, k): o for k,o in schema.items()} | dict(env_id=((1,), torch.int64))
             self.ring = FrameRing(self.capacity, schema, where, stack=frame_stack, margin=frame_margin)
@@ -286,33 +286,40 @@ def _where_drawn(batch):
 
 
 # %% ../../nbs/06c_memory.buffer.ipynb #f7a3e002
-_most_open = 1024 # environments whose next step is awaited
 
-@patch
-def _environment(self:ReplayBuffer, state, next_state, over):
+def _most_open(n): return max(1024, min(2*n, 8192)) # environments whose next step is awaited, of batches of `n`
+def _marks_of(state): return count(zlib.crc32(state), 2**32) # one for each environment that shows it
+
+def _environment(marks, most, state, next_state, over):
     "A number for the environment whose last step led to `state`, and whether there is one; the ring compares frames"
-    if not (there := (env := self._open.pop(zlib.crc32(state), None)) is not None):
-        if len(self._open)>=_most_open: del self._open[next(iter(self._open))] # it was abandoned long ago
-        taken = {*self._open.values()}
-        env = next(i for i in count() if i not in taken)
-    if not over: self._open[zlib.crc32(next_state)] = env
-    return env,there
+    if there := [*takewhile(marks.__contains__, _marks_of(state))]: env = marks.pop(there[-1])
+    else:
+        if len(marks)>=most: del marks[next(iter(marks))] # it was abandoned long ago
+        env = min({*range(len(marks)+1)}.difference(marks.values()))
+    if not over: marks[next(dropwhile(marks.__contains__, _marks_of(next_state)))] = env
+    return env,bool(there)
 
 @patch
 def _write_stacks(self:ReplayBuffer, cols, one):
     "Write steps of which each frame is stored once"
     if one: cols = {k: v[None] for k,v in cols.items()}
     with locked(self.ring):
-        whole = zip(*(_rows_as_bytes(cols[k]) for k in ('states','next_states')), cols['dones'].flatten().tolist())
-        envs = [self._environment(*o) for o in whole]
+        marks,whole = self._open.copy(),zip(*map(_rows_as_bytes, (cols['states'], cols['next_states'])), cols['dones'])
+        envs = [_environment(marks, _most_open(len(cols['dones'])), *o) for o in whole]
         env_id = np.array([o for o,_ in envs], np.int64).reshape(-1, 1)
         cols = {_ring_names.get(k, k): v for k,v in cols.items()} | dict(env_id=env_id)
-        if one and envs[0][1]: self.ring.add(**{k: v[0] for k,v in cols.items()})
-        else: self.ring.extend(cols, strict=False)
+        if not (one and envs[0][1] and _added(self.ring, cols)): self.ring.extend(cols, strict=False)
+        self._open = marks # last: a step that was refused or interrupted changes nothing
+
+def _added(ring, cols):
+    "Add a step that continues another; was it added? Not if the marks are older than the ring, or two states share one"
+    try: ring.add(**{k: v[0] for k,v in cols.items()})
+    except ValueError: return False # if it is for another reason, `extend` says so
+    return True
 
 def _rows_as_bytes(v):
-    t = v if isinstance(v, Tensor) else torch.from_numpy(v)
-    return [o.tobytes() for o in t.cpu().contiguous().flatten(1).view(torch.uint8).numpy()]
+    if isinstance(v, Tensor): v = v.cpu().contiguous().flatten(1).view(torch.uint8).numpy()
+    return np.ascontiguousarray(v)
 
 # %% ../../nbs/06c_memory.buffer.ipynb #979a0c33
 _meta_keys = ('capacity','state_dim','action_dim','hidden_dim','position','size','device')
@@ -531,8 +538,8 @@ def warm(self:ReplayBuffer,
     dev = getattr(agent, 'device', None) or self.ring.device
     envs,bar = _copied_envs(agent.env, n),Progress(n_samples)
     try:
-        states,hidden = envs.reset(seed=seed)[0],None
-        while len(self)<n_samples:
+        states,hidden,first = envs.reset(seed=seed)[0],None,self.ring.total
+        while len(self)<n_samples and self.ring.total-first<self.capacity: # then more steps push out as many
             bar.update(len(self))
             with torch.no_grad():
                 actions,hidden = agent.predict(torch.tensor(self._fit_rows('states', states, n), device=dev), hidden,

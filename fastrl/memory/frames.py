@@ -137,9 +137,11 @@ def _parse(self:FrameRing, data, one):
         self.told = warn_of_stacks(*(o[:,0] for o in pairs[0]), self.shown)
     steps = Steps(fields, pairs, n, S, [k for k in ('env_id','worker_id') if (k,) in ts], pair)
     if (j := steps.alone())>=0: raise ValueError(
-        f'the `{b}` of row {j} should be its `{a}` without the first frame, and a new one behind it: store '
-        f'single steps, and let `n_step` fold them when you sample. A first axis of {S} is that of a stack; if your '
-        f'single frames have one, put another before it, (1,{S},…)')
+        f'the `{b}` of row {j} should be its `{a}` without the first frame, and a new one behind it: '+(
+        'it looks like the first one of an episode. Give the last one of the old episode, `final_obs` in gymnasium\'s '
+        'infos, and leave out a step that only resets' if steps.leads_to_first(j) else
+        f'store single steps, and let `n_step` fold them when you sample. A first axis of {S} is that of a stack; '
+        f'if your single frames have one, put another before it, (1,{S},…)'))
     return steps,said_of({p: t for p,(t,_) in ts.items()}, n)
 
 # %% ../../nbs/03a_memory.frames.ipynb #6cdec7a3

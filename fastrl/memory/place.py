@@ -88,7 +88,7 @@ def _show(self:Place, fields, packed, columns=None):
 def _as_items(f, array):
     "A column with one item per row, which NumPy copies in one piece; `None` where it cannot"
     size,start = f.dtype.itemsize*math.prod(f.shape),f.start*f.dtype.itemsize
-    if array is not None and array.size*size: return np.ndarray(len(array), f'V{size}', array, start, array.strides[:1])
+    if array is not None and array.size: return np.ndarray(len(array), f'V{size}', array, start, array.strides[:1])
 
 # %% ../../nbs/00b_memory.place.ipynb #c4799bf9
 def machine_memory()->int:

@@ -302,6 +302,9 @@ class Steps:
         bad = np.zeros(self.n, bool)
         for a,b in self.parts: bad |= (a[:,1:]!=b[:,:-1]).any((1,2))
         return int(bad.argmax()) if bad.any() else -1
+    def leads_to_first(self, j):
+        "Is the next state of row `j` the stack of a first frame: repeated, or after zeros?"
+        return all((b[j]==b[j,0]).all() or _empty(b[j,:-1]) for _,b in self.parts)
 
 def same_frames(a, b):
     "Are these frames, tuples of arrays, the same?"

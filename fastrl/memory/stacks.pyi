@@ -158,6 +158,10 @@ class Steps:
         """The first row whose next state does not continue its state; -1 if all do"""
         ...
 
+    def leads_to_first(self, j):
+        """Is the next state of row `j` the stack of a first frame: repeated, or after zeros?"""
+        ...
+
 def same_frames(a, b):
     """Are these frames, tuples of arrays, the same?"""
     ...
