@@ -221,7 +221,8 @@ def test_short_way(seed, monkeypatch):
     "Rows that take the short way, one or several at a time, leave all as the long way does, which also says what is wrong with some"
     rng = random.Random(seed)
     stack,pad,cap,margin = rng.choice((0,1,2,4)),rng.choice(('repeat','zeros')),rng.randint(12, 30),rng.choice((0,5,.05))
-    world,found,nested = World(rng, rng.randint(1, 5), stack, pad, rng.choice((1,3,8)), (6,3)),[],seed%4
+    shows = rng.choice(('repeat','zeros')) # a stack may begin with zeros, whatever the memory does with single frames
+    world,found,nested = World(rng, rng.randint(1, 5), stack, shows, rng.choice((1,3,8)), (6,3)),[],seed%4
     unsaid = rng.choice(((), (), ('step',), ('episode_id',), ('step','episode_id')))
     told = [o for o in names if o not in unsaid]
     memories = [make(cap, stack, pad, frame_margin=margin, shared=seed%3==1) for _ in range(2)]
@@ -245,7 +246,7 @@ def test_short_way(seed, monkeypatch):
         envs = rng.sample(range(n), 1 if one else rng.randint(1, n)) if rng.random()<.8 else rng.choices(range(n), k=1 if one else 3)
         rows = [world.step(e) for e in envs]
         if rng.random()<.6: rows = [single(o, stack) for o in rows]
-        batch = usual = {k: rows[0][k] if one else np.stack([o[k] for o in rows]) for k in told}
+        batch = usual = {k: rows[0][k].copy() if one else np.stack([o[k] for o in rows]) for k in told}
         swap = rng.choice((1, -1))
         if rng.random()<.4:
             act = rng.randrange(8)
@@ -257,7 +258,8 @@ def test_short_way(seed, monkeypatch):
                 [o.cut() for o in memories]
                 continue
         both(batch, one)
-    assert any(found) and not all(found), f'seed {seed}'
+        for v in batch.values(): v[...] = 1 # it is the caller's
+    assert any(found), f'seed {seed}'
 
 def odd_forms(v):
     "What nobody should send as a column, or may send for once"

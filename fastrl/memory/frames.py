@@ -203,25 +203,32 @@ def _usual(self:FrameRing):
     if arrays: return self.place.pair,[(path[1:],frames) for path,frames in arrays.items()]
 
 @patch
+def _keep_parts(self:FrameRing, parts, frames):
+    "Store `frames`, tuples of arrays of words, in less time than `_keep`"
+    self._make_way(n := len(frames))
+    one,(frame,*_) = n==1,frames
+    cols = frame if one else map(np.stack, zip(*frames))
+    new = {k: o.view(a.dtype).reshape(a.shape[1:] if one else (n, *a.shape[1:])) for (k,a),o in zip(parts, cols)}
+    if one: self.pool.add(frame=nest(new))
+    else: self.pool.extend({'frame':nest(new)})
+
+@patch
 def _add_next(self:FrameRing, row):
-    "Write the usual row, which continues the last one of its environment; was it one?"
+    "Write the usual row, which continues the last one of its environment, or begins an episode; was it one?"
     pool,new,fits = self.pool,self.newest,getattr(self.writer, 'fits', None)
     with locked(self):
         if fits is None or not (usual := self._usual()): return False
         total,barrier,(_,cap,first,number) = self.total,self.serials.barrier,pool.serials.counts()
-        if not (found := continued(row, new.envs, *usual, self.shown, barrier)): return False
-        key,was,parts,over,*said = found
-        if any(0<=o<number-cap//2 for o in was.numbers): return False # frames that will soon be overwritten
-        slots = [o if o<0 else (o-first)%cap for o in (*was.numbers, number)]
+        plan = continued(row, new.envs, *usual, self.shown, self.pad=='zeros', barrier, total, number)
+        if not plan: return False
+        numbers,frames,latest = plan
+        slots = [o if o<0 else (o-first)%cap for o in numbers]
         if not fits(row := with_numbers(row, usual[0], pool.fields, np.array(slots, np.int32))): return False
-        self._make_way(1)
-        pool.add(frame=nest({k: o for (k,_),o in zip(usual[1], parts)}))
+        self._keep_parts(usual[1], frames)
         for o in slots:
             if o>=0: new.last[o] = total
         Ring.add(self, **row)
-        frames = [*was.frames[1:], tuple([words_of(o).copy() for o in parts])]
-        latest = None if over else Latest(total, *said, [*was.numbers[1:], number], frames)
-        self._note({key: latest}, barrier, total+1, own=True)
+        self._note(latest, barrier, total+1, own=True)
         if self._before: self._warn_of_few()
     return True
 
@@ -245,11 +252,10 @@ def add_steps(
         slots = np.where(numbers<0, -1, (numbers-first)%cap)
         found = alike_arrays(ring, with_numbers(batch, usual[0], ring.pool.fields, slots.astype(np.int32)), replay)
         if not found or ring.serials.slots_of(total)+len(slots)>ring.capacity: return False
-        ring._make_way(len(frames))
-        ring.pool.extend({'frame':nest({k: np.stack(o) for (k,_),o in zip(usual[1], zip(*frames))})})
+        ring._keep_parts(usual[1], frames)
         ring._need(slots, np.arange(total, total+len(slots)))
         add_arrays(ring, *found)
-        ring._note(latest, barrier, total+len(slots))
+        ring._note(latest, barrier, total+len(slots), own=True)
         if ring._before: ring._warn_of_few()
     return True
 

@@ -9,7 +9,7 @@ Docs: https://fastrl.github.io/fastrl/memory.stacks.html.md"""
 # %% auto #0
 __all__ = ['check_frames', 'warn_of_stacks', 'pool_path', 'pool_file', 'is_image', 'stack_sequences', 'with_numbers',
            'numbers_at', 'fields_with_stacks', 'parted', 'slots_of_rows', 'pick_windows', 'Newest', 'Latest', 'said_of',
-           'frames_in', 'as_words', 'Steps', 'same_frames', 'planned', 'words_of', 'continued', 'continued_by_each']
+           'frames_in', 'as_words', 'Steps', 'same_frames', 'planned', 'continued', 'continued_by_each']
 
 # %% ../../nbs/02c_memory.stacks.ipynb #3d87d1c6
 import numpy as np, torch
@@ -312,6 +312,17 @@ def same_frames(a, b):
 def _empty(a): return not any(x.any() for x in a)
 
 # %% ../../nbs/02c_memory.stacks.ipynb #cb37f89c
+def _first_numbers(frames, zeros, number):
+    "Numbers for the frames of a row of whose episode nothing is known, from `number` on, and the frames to store"
+    S,numbers,new = len(frames)-1,[],[]
+    for k,o in enumerate(frames):
+        if zeros and k<S-1 and not new and _empty(o): numbers.append(-1)
+        elif 0<k<S and numbers[-1]>=0 and same_frames(o, frames[k-1]): numbers.append(numbers[-1])
+        else:
+            numbers.append(number+len(new))
+            new.append(o)
+    return numbers,new
+
 class _Plan:
     "For each row the numbers of its frames, -1 for zeros; the frames to store; what comes newest; where to cut"
     def __init__(self, ring, steps):
@@ -329,13 +340,11 @@ class _Plan:
         "Numbers and frames of row `j`, of whose episode nothing is known"
         s,S = self.steps,self.steps.stack
         zeros = s.whole or self.ring.pad=='zeros' # a stack may have some before its first frame, whatever `pad` is
-        frames,numbers = [s.frame(j, k) for k in range(S+1)],[] # of single frames all but the last are the first one
+        frames = [s.frame(j, k) for k in range(S+1)] # of single frames all but the last are the first one
         if not s.whole and zeros: frames[:S-1] = [tuple(map(np.zeros_like, frames[0]))]*(S-1)
-        for k in range(S):
-            if zeros and k<S-1 and not any(o>=0 for o in numbers) and _empty(frames[k]): numbers.append(-1)
-            elif numbers and numbers[-1]>=0 and same_frames(frames[k], frames[k-1]): numbers.append(numbers[-1])
-            else: numbers.append(self.store(frames[k]))
-        return [*numbers, self.store(frames[S])],frames
+        numbers,new = _first_numbers(frames, zeros, self.next)
+        for o in new: self.store(o)
+        return numbers,frames
 
     def resume(self, j, was):
         "Numbers and frames of row `j`, which continues `was`; frames that will soon be overwritten are stored anew"
@@ -404,10 +413,21 @@ def planned(ring, steps, said, strict, anew=()):
     return plan
 
 # %% ../../nbs/02c_memory.stacks.ipynb #2f6a90c1
-def words_of(a):
-    "An image as a flat array that is quick to compare"
-    a = np.ascontiguousarray(a).reshape(-1).view(np.uint8)
-    return a.view(np.int64) if len(a)%8==0 else a
+def _words_of(images):
+    "Copies of images, as flat arrays that are quick to compare"
+    return tuple([o.flatten().view(np.int64 if o.nbytes%8==0 else np.uint8) for o in images])
+
+def _row_numbers(states, after, was, single, S, zeros, number, half):
+    "Numbers of a row's frames, those to store, and those in its state; `None` if it does not continue `was`"
+    if was is None:
+        seen = [_words_of(o) for o in ([states] if single else zip(*states))]
+        if single: seen = [tuple(map(np.zeros_like, seen[0])) if zeros else seen[0]]*(S-1)+seen
+        return *_first_numbers([*seen, after], zeros or not single, number),seen
+    if any(0<=o<number-half for o in was.numbers): return # frames that will soon be overwritten
+    before = was.frames[-1:] if single else was.frames
+    for i,s in enumerate(states):
+        if s.tobytes()!=b''.join([o[i] for o in before]): return # compared faster than by NumPy
+    return [*was.numbers, number],[after],was.frames
 
 def continued(
     row, # One step
@@ -415,35 +435,44 @@ def continued(
     pair, # Of columns, from `observed_pair`
     parts, # Of a frame, in pairs: where it is in a state, `()` or a path, and an array of those that are stored
     stack:int, # Frames in a state
+    zeros:bool, # Do zeros come before a first frame?
     barrier:int, # Rows below it are not continued
-): # -> environment, its `Latest`, the parts of the new frame; does the episode end, its number, step. Or `None`
-    """What a row of arrays continues; `None` for all that is not so simple, and for what continues nothing
+    total:int, # The serial numbers of the row
+    number:int, # and of its first new frame
+): # -> numbers of its `stack+1` frames, the new ones in parts, and by environment its next `Latest`. Or `None`
+    """What a row of arrays continues or begins; `None` for all that is not so simple
     - `row`: One step
     - `envs`: By environment its `Latest`
     - `pair`: Of columns, from `observed_pair`
     - `parts`: Of a frame, in pairs: where it is in a state, `()` or a path, and an array of those that are stored
     - `stack`: Frames in a state
+    - `zeros`: Do zeros come before a first frame?
     - `barrier`: Rows below it are not continued
-    - returns: environment, its `Latest`, the parts of the new frame; does the episode end, its number, step. Or `None`"""
+    - `total`: The serial numbers of the row
+    - `number`: and of its first new frame
+    - returns: numbers of its `stack+1` frames, the new ones in parts, and by environment its next `Latest`. Or `None`"""
     shown = [(_array_here(_part_of(row.get(pair[0]), part)), _array_here(_part_of(row.get(pair[1]), part)), frames)
              for part,frames in parts]
     for s,after,frames in shown:
         if not type(s) is type(after) is np.ndarray: return
         if not s.dtype==after.dtype==frames.dtype or s.shape!=after.shape: return
+    single = shown[0][0].shape==shown[0][2].shape[1:]
+    for s,after,frames in shown:
+        if single!=(s.shape==frames.shape[1:]): return
+        if not single and not _are_stacks(s, after, stack, frames): return
     env,worker,episode,step,*over = said = [_listed(row.get(k)) for k in _says]
     if False in said: return
     key = tuple(i for o in (env, worker, None if env else episode) if o for i in o)
     was = envs.get(key)
-    if was is None or was.serial<barrier or episode and episode[0]!=was.episode: return
-    if step and not _one_later(step[0], was): return
-    single = shown[0][0].shape==shown[0][2].shape[1:]
-    for i,(s,after,frames) in enumerate(shown):
-        if single!=(s.shape==frames.shape[1:]): return
-        if not single and not _are_stacks(s, after, stack, frames): return
-        before = was.frames[-1:] if single else was.frames
-        if s.tobytes()!=b''.join([o[i] for o in before]): return # compared faster than by NumPy
-    new = [after if single else after[-1] for _,after,_ in shown]
-    return key,was,new,any(o and any(o) for o in over),episode and episode[0],step and step[0]
+    if was is not None and (was.serial<barrier or episode and episode[0]!=was.episode): was = None
+    if was is not None and step and not _one_later(step[0], was): return
+    newest = _words_of([after if single else after[-1] for _,after,_ in shown])
+    half = len(shown[0][2])//2
+    if not (found := _row_numbers([s for s,*_ in shown], newest, was, single, stack or 1, zeros, number, half)): return
+    numbers,new,seen = found
+    latest = None if any(o and any(o) for o in over) else Latest(
+        total, episode and episode[0], step and step[0], numbers[1:], [*seen[1:], newest])
+    return numbers,new,{key:latest}
 
 # %% ../../nbs/02c_memory.stacks.ipynb #2f6a90c5
 def _are_stacks(s, after, stack, frames):
@@ -519,24 +548,15 @@ def continued_by_each(
     keys = [*zip(*named)] if named else [()]*n
     res,new,latest = np.empty((n, S+1), np.int64),[],{}
     for j,key in enumerate(keys):
-        was,newest = latest[key] if key in latest else envs.get(key),[o[j] if single else o[j,-1] for _,o in shown]
+        was = latest[key] if key in latest else envs.get(key)
         if was is not None and (was.serial<barrier or episode and episode[j]!=was.episode): was = None
-        if was is None:
-            if not single: return
-            new.append([s[j] for s,_ in shown])
-            first = tuple(map(words_of, new[-1]))
-            res[j,:S-1],res[j,S-1] = -1 if zeros else number,number
-            seen = [tuple(map(np.zeros_like, first)) if zeros and k<S-1 else first for k in range(S)]
-            number += 1
-        else:
-            if step and not _one_later(step[j], was) or any(0<=o<number-half for o in was.numbers): return
-            before = was.frames[-1:] if single else was.frames
-            if any(s[j].tobytes()!=b''.join([o[i] for o in before]) for i,(s,_) in enumerate(shown)): return
-            res[j,:S],seen = was.numbers,was.frames
-        res[j,S] = number
-        new.append(newest)
-        number += 1
+        if was is not None and step and not _one_later(step[j], was): return
+        newest = _words_of([o[j] if single else o[j,-1] for _,o in shown])
+        found = _row_numbers([s[j] for s,_ in shown], newest, was, single, S, zeros, number+len(new), half)
+        if not found: return
+        res[j],more,seen = found
+        new += more
         over_now = any(o and o[j] for o in over)
         latest[key] = None if over_now else Latest(total+j, episode and episode[j], step and step[j],
-            [*map(int, res[j,1:])], [*seen[1:], tuple(map(words_of, newest))])
+                                                   found[0][1:], [*seen[1:], newest])
     return res,new,latest

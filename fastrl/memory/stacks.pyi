@@ -10,7 +10,7 @@ from torch import Tensor
 from ..core import *
 from .place import *
 from .row import *
-__all__ = ['check_frames', 'warn_of_stacks', 'pool_path', 'pool_file', 'is_image', 'stack_sequences', 'with_numbers', 'numbers_at', 'fields_with_stacks', 'parted', 'slots_of_rows', 'pick_windows', 'Newest', 'Latest', 'said_of', 'frames_in', 'as_words', 'Steps', 'same_frames', 'planned', 'words_of', 'continued', 'continued_by_each']
+__all__ = ['check_frames', 'warn_of_stacks', 'pool_path', 'pool_file', 'is_image', 'stack_sequences', 'with_numbers', 'numbers_at', 'fields_with_stacks', 'parted', 'slots_of_rows', 'pick_windows', 'Newest', 'Latest', 'said_of', 'frames_in', 'as_words', 'Steps', 'same_frames', 'planned', 'continued', 'continued_by_each']
 
 def check_frames(fields, stack: int, saved: bool=False):
     """A `ValueError` unless observations before and after a step have the same frames, and rows say where episodes end
@@ -212,19 +212,18 @@ def planned(ring, steps, said, strict, anew: Any=()):
     """The plan for these rows, of which those from each of `anew` on continue none before it; nothing is changed yet"""
     ...
 
-def words_of(a):
-    """An image as a flat array that is quick to compare"""
-    ...
-
-def continued(row, envs: dict, pair, parts, stack: int, barrier: int):
-    """What a row of arrays continues; `None` for all that is not so simple, and for what continues nothing
+def continued(row, envs: dict, pair, parts, stack: int, zeros: bool, barrier: int, total: int, number: int):
+    """What a row of arrays continues or begins; `None` for all that is not so simple
     - `row`: One step
     - `envs`: By environment its `Latest`
     - `pair`: Of columns, from `observed_pair`
     - `parts`: Of a frame, in pairs: where it is in a state, `()` or a path, and an array of those that are stored
     - `stack`: Frames in a state
+    - `zeros`: Do zeros come before a first frame?
     - `barrier`: Rows below it are not continued
-    - returns: environment, its `Latest`, the parts of the new frame; does the episode end, its number, step. Or `None`"""
+    - `total`: The serial numbers of the row
+    - `number`: and of its first new frame
+    - returns: numbers of its `stack+1` frames, the new ones in parts, and by environment its next `Latest`. Or `None`"""
     ...
 
 def continued_by_each(batch, envs: dict, pair, parts, stack: int, zeros: bool, barrier: int, total: int, number: int):
