@@ -215,20 +215,32 @@ def slots_of_rows(
             res[j*k+i],least = slot,min(least, slot)
     return res,least<0
 
+_enough = 1000 # draws of a batch: should some of its rows be gone even then, hardly any are left
+
 @compiled
 def pick_windows(
     rows, state, nxt, S, # As `slots_of_rows` takes them
     key, first, n, # The stream of random numbers, the place of the first one, and how many rows
     stored, slots, base, total, # From `Serials.counts`
-): # -> row numbers, serial numbers, packed rows, slots, and are any missing?
+    oldest=0, # Rows below it, which may lie in their slots, are not drawn
+): # -> how many random numbers it took, row numbers, serial numbers, packed rows, slots, and are any missing?
     """Rows drawn evenly, and where the windows of their frames lie
     - `rows`, `state`, `nxt`, `S`: As `slots_of_rows` takes them
     - `key`, `first`, `n`: The stream of random numbers, the place of the first one, and how many rows
     - `stored`, `slots`, `base`, `total`: From `Serials.counts`
-    - returns: row numbers, serial numbers, packed rows, slots, and are any missing?"""
+    - `oldest`: Rows below it, which may lie in their slots, are not drawn
+    - returns: how many random numbers it took, row numbers, serial numbers, packed rows, slots, and are any missing?"""
     idxs,serials = pick_evenly(key, first, n, stored, slots, base, total)
+    took = n
+    while serials.min()<oldest and took<_enough*n: # as `Ring` draws others in the place of rows that are gone
+        more,others = pick_evenly(key, first+took, n, stored, slots, base, total)
+        good,bad = np.flatnonzero(others>=oldest),np.flatnonzero(serials<oldest)
+        took += n
+        if len(good)==n: idxs,serials = more,others
+        else:
+            for j in range(min(len(good), len(bad))): idxs[bad[j]],serials[bad[j],0] = more[good[j]],others[good[j],0]
     got = rows_at(rows, idxs)
-    return idxs,serials,got,*slots_of_rows(got.reshape(n, rows.shape[1]), idxs, state, nxt, S, S+1)
+    return took,idxs,serials,got,*slots_of_rows(got.reshape(n, rows.shape[1]), idxs, state, nxt, S, S+1)
 
 # %% ../../nbs/02c_memory.stacks.ipynb #a0ee3d76
 class Newest(OwnArrays):

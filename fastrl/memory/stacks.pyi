@@ -90,12 +90,13 @@ def slots_of_rows(rows, idxs, state, nxt, S, k):
     - returns: slots `(n*k,)`, -1 for none; and are any missing?"""
     ...
 
-def pick_windows(rows, state, nxt, S, key, first, n, stored, slots, base, total):
+def pick_windows(rows, state, nxt, S, key, first, n, stored, slots, base, total, oldest=0):
     """Rows drawn evenly, and where the windows of their frames lie
     - `rows`, `state`, `nxt`, `S`: As `slots_of_rows` takes them
     - `key`, `first`, `n`: The stream of random numbers, the place of the first one, and how many rows
     - `stored`, `slots`, `base`, `total`: From `Serials.counts`
-    - returns: row numbers, serial numbers, packed rows, slots, and are any missing?"""
+    - `oldest`: Rows below it, which may lie in their slots, are not drawn
+    - returns: how many random numbers it took, row numbers, serial numbers, packed rows, slots, and are any missing?"""
     ...
 
 class Newest(OwnArrays):

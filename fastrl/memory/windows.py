@@ -188,13 +188,17 @@ def _draw_plainly(self:ReadsFrames, sampler, bs):
     plain = self._plain_form() if self._plain is None else self._plain
     with self.serials.lock:
         counts = self.serials.counts()
-        if not (plain and counts[0] and self.serials.sound()): return
+        if not (plain and counts[0]): return
+        oldest = 0 if self.serials.sound() else self.serials.oldest
         self.place.check_process()
         state,nxt,keys,small,columns,framed,pool,windows = plain
         fields,was = self.place.fields,(sampler.drawn,sampler.draws)
         try:
             if not (at := sampler.evenly(bs)): return
-            idxs,serials,rows,slots,lacks = pick_windows(self.place.array, state, nxt, self.stack, *at, bs, *counts)
+            took,idxs,serials,rows,slots,lacks = pick_windows(
+                self.place.array, state, nxt, self.stack, *at, bs, *counts, oldest)
+            if took>bs and serials.min()<oldest: sampler.give_back(*was); return
+            sampler.drawn += took-bs
             # the small columns come first: after the frames, nothing is in the caches
             cols,own = BD.fromkeys(keys),np.ndarray(bs, fields.record, rows)
             cols.update(zip(small, map(from_numpy, columns(own))))
