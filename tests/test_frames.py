@@ -10,6 +10,7 @@ from fastrl.core import BD, leaves, map_leaves
 from fastrl.memory import frames, stacks
 from fastrl.memory.frames import *
 from fastrl.memory.replay import *
+from fastrl.memory.ring import Ring
 from fastrl.memory.row import nest
 from fastrl.memory.sample import *
 
@@ -312,6 +313,22 @@ def test_two_cameras(one, stack, form, monkeypatch):
     for k,camera,f in itertools.product(('state','next_state'), ('cam','wrist'), changes):
         for row in (row_of((k,camera,f)), row_of(*((o,camera,f) for o in ('state','next_state')))): assert after(row, True)==after(row, False), (k, camera)
     assert after(row_of(), True)==after(row_of(), False)
+
+@pytest.mark.parametrize('one', (True, False))
+@pytest.mark.parametrize('stack', (0,2))
+def test_tuple_with_numbers(one, stack, monkeypatch):
+    "Cameras of different height in tuples, and numbers between them: frames are stored in the short way, as those of a dict are"
+    def view(t): return (np.full((6,4), t, np.uint8), np.full((5,4), t, np.uint8)),np.full(3, t, np.float32),np.full((5,4), t, np.uint8)
+    memory,looked,closely = make(24, stack, 'repeat'),[],Ring._write_checked
+    monkeypatch.setattr(Ring, '_write_checked', lambda self, *args, **kwargs: (looked.append(self), closely(self, *args, **kwargs))[1])
+    row = dict(terminated=np.array([False]), truncated=np.array([False]))
+    for t in range(12):
+        step = dict(state=view(t), next_state=view(t+1), **row)
+        memory.add(**step) if one else memory+map_leaves(lambda o: o[None], step)
+        if t==8: looked.clear() # the first of them has the short way compiled
+    assert not looked
+    for k in ('state','next_state'):
+        for o in (*memory[k][0], memory[k][2]): assert o[...,0,0].reshape(12, -1)[:,-1].tolist()==[*range(k!='state', 12+(k!='state'))]
 
 @pytest.mark.parametrize('one', (True, False))
 def test_minus_zero(one):
