@@ -366,10 +366,10 @@ def test_episodes_stack_when_drawn(kind, pad, tmp_path):
                     assert bits(batch[k][b,t].numpy())==bits(want), f'T {T}, stack {S}: {k} of {b,t}'
 
 # %% Batches that are written to
-def batch_of(seed=0):
-    "Both stacks, of a memory of some episodes"
+def batch_of(seed=0, parts=()):
+    "Both stacks, of a memory of some episodes; `parts` of an observation are alike"
     memory,world = make(40, 4, 'repeat'),World(random.Random(seed), 2, 4)
-    for _ in range(40): memory.add(**world.step())
+    for _ in range(40): memory.add(**{k: dict.fromkeys(parts, v) if parts and 'state' in k else v for k,v in world.step().items()})
     b,_ = memory.sample(8)
     return memory,b
 
@@ -422,18 +422,20 @@ def test_batches_travel():
         assert torch.equal(b[k].to(torch.float32), b[k].float()) and torch.equal(b[k].contiguous(), b[k].clone())
 
 @pytest.mark.slow
-def test_two_threads_write():
-    "Each into its own stack, at the same time"
+@pytest.mark.parametrize('parts', ((), ('cam','wrist')))
+def test_threads_write(parts):
+    "Each into its own stack, or into its own part of one, at the same time"
     from threading import Barrier, Thread
-    memory,_ = batch_of()
+    memory,_ = batch_of(parts=parts)
     for _ in range(3000): # torch's own way fails in one of some hundred
         b,_ = memory.sample(8)
-        wait = Barrier(2)
-        def fill(k, v): wait.wait(); b[k].fill_(v)
-        ts = [Thread(target=fill, args=o) for o in (('state', 1), ('next_state', 2))]
+        shown = [b[k][o] for k in ('state','next_state') for o in parts] or [b['state'], b['next_state']]
+        wait = Barrier(len(shown))
+        def fill(o, v): wait.wait(); o.fill_(v)
+        ts = [Thread(target=fill, args=o) for o in zip(shown, range(9))]
         for t in ts: t.start()
         for t in ts: t.join()
-        assert (b['state']==1).all() and (b['next_state']==2).all()
+        for v,o in enumerate(shown): assert (o==v).all()
 
 # %% Other processes, places and forms
 def schema_of(row): return {k: (v.shape if v.ndim>1 else (1,), torch.from_numpy(v).dtype) for k,v in single(row).items()}
