@@ -126,18 +126,17 @@ def pixels(self:ReadsFrames, slots, lacks, apart=True):
 
 # %% ../../nbs/02cb_memory.windows.ipynb #94204ac5
 @patch
-def _read(self:ReadsFrames, read, idxs):
-    "Rows as `read` gives them, with the frames that they need"
+def _read(self:ReadsFrames, read, idxs, apart=False):
+    "Rows as `read` gives them, with the frames that they need; of both stacks `apart`, or of a window"
     flat,more = idxs,{}
     if read is not None: rows,more = read(self, idxs)
     elif idxs.ndim==1: rows = self.place.take(idxs)
     else: rows = self.place.take_padded(flat := idxs.reshape(-1))
-    return rows,self._add_frames(read, flat, rows, more)
+    return rows,self._add_frames(apart or read is not None, flat, rows, more) # first and last step may be far apart
 
 @patch
-def _add_frames(self:ReadsFrames, read, idxs, rows, cols):
-    k = self.stack+1 if read is None else 2*self.stack # with `read`, first and last step may be far apart
-    return self._with_pixels(cols, *self._slots_in(rows, idxs, k), read is not None)
+def _add_frames(self:ReadsFrames, apart, idxs, rows, cols):
+    return self._with_pixels(cols, *self._slots_in(rows, idxs, 2*self.stack if apart else self.stack+1), apart)
 
 @patch
 def _with_pixels(self:ReadsFrames, cols, slots, lacks, apart=False):
@@ -158,9 +157,10 @@ def draw(self:ReadsFrames,
     - returns: (BD, row numbers), or `Batches` of them"""
     if device is read is n_batches is None and (drawn := self._draw_plainly(sampler, bs)): return drawn
     pair,fields,S = self.place.pair,self.pool.fields,self.shown
-    def with_frames(_, idxs): return self._read(read, idxs)
+    # several batches have memory in common, which is not cloned lazily, and NumPy's large pages are filled faster
+    def with_frames(_, idxs): return self._read(read, idxs, n_batches is not None)
     def evenly(ring, at, n):
-        if drawn := hasattr(read, 'evenly') and read.evenly(self, at, n): self._add_frames(read, *drawn)
+        if drawn := hasattr(read, 'evenly') and read.evenly(self, at, n): self._add_frames(True, *drawn)
         return drawn
     def there(_):
         how,sees,rows = ((),(),None) if read is None else read.there(self)
