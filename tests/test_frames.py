@@ -10,6 +10,7 @@ from fastrl.core import BD, leaves, map_leaves
 from fastrl.memory import frames, stacks
 from fastrl.memory.frames import *
 from fastrl.memory.replay import *
+from fastrl.memory.ring import Ring
 from fastrl.memory.row import nest
 from fastrl.memory.sample import *
 
@@ -316,6 +317,22 @@ def test_two_cameras(one, stack, form, monkeypatch):
     assert after(row_of(), True)==after(row_of(), False)
 
 @pytest.mark.parametrize('one', (True, False))
+@pytest.mark.parametrize('stack', (0,2))
+def test_tuple_with_numbers(one, stack, monkeypatch):
+    "Cameras of different height in tuples, and numbers between them: frames are stored in the short way, as those of a dict are"
+    def view(t): return (np.full((6,4), t, np.uint8), np.full((5,4), t, np.uint8)),np.full(3, t, np.float32),np.full((5,4), t, np.uint8)
+    memory,looked,closely = make(24, stack, 'repeat'),[],Ring._write_checked
+    monkeypatch.setattr(Ring, '_write_checked', lambda self, *args, **kwargs: (looked.append(self), closely(self, *args, **kwargs))[1])
+    row = dict(terminated=np.array([False]), truncated=np.array([False]))
+    for t in range(12):
+        step = dict(state=view(t), next_state=view(t+1), **row)
+        memory.add(**step) if one else memory+map_leaves(lambda o: o[None], step)
+        if t==8: looked.clear() # the first of them has the short way compiled
+    assert not looked
+    for k in ('state','next_state'):
+        for o in (*memory[k][0], memory[k][2]): assert o[...,0,0].reshape(12, -1)[:,-1].tolist()==[*range(k!='state', 12+(k!='state'))]
+
+@pytest.mark.parametrize('one', (True, False))
 def test_minus_zero(one):
     "-0. is another frame than 0.: a stack that has it where the last one has 0. is refused, and not stored with the other sign"
     def stack(*frames): return np.stack([np.full((2,3), o, np.float32) for o in frames])
@@ -351,10 +368,10 @@ def test_episodes_stack_when_drawn(kind, pad, tmp_path):
                     assert bits(batch[k][b,t].numpy())==bits(want), f'T {T}, stack {S}: {k} of {b,t}'
 
 # %% Batches that are written to
-def batch_of(seed=0):
-    "Both stacks, of a memory of some episodes"
+def batch_of(seed=0, parts=()):
+    "Both stacks, of a memory of some episodes; `parts` of an observation are alike"
     memory,world = make(40, 4, 'repeat'),World(random.Random(seed), 2, 4)
-    for _ in range(40): memory.add(**world.step())
+    for _ in range(40): memory.add(**{k: dict.fromkeys(parts, v) if parts and 'state' in k else v for k,v in world.step().items()})
     b,_ = memory.sample(8)
     return memory,b
 
@@ -407,18 +424,20 @@ def test_batches_travel():
         assert torch.equal(b[k].to(torch.float32), b[k].float()) and torch.equal(b[k].contiguous(), b[k].clone())
 
 @pytest.mark.slow
-def test_two_threads_write():
-    "Each into its own stack, at the same time"
+@pytest.mark.parametrize('parts', ((), ('cam','wrist')))
+def test_threads_write(parts):
+    "Each into its own stack, or into its own part of one, at the same time"
     from threading import Barrier, Thread
-    memory,_ = batch_of()
+    memory,_ = batch_of(parts=parts)
     for _ in range(3000): # torch's own way fails in one of some hundred
         b,_ = memory.sample(8)
-        wait = Barrier(2)
-        def fill(k, v): wait.wait(); b[k].fill_(v)
-        ts = [Thread(target=fill, args=o) for o in (('state', 1), ('next_state', 2))]
+        shown = [b[k][o] for k in ('state','next_state') for o in parts] or [b['state'], b['next_state']]
+        wait = Barrier(len(shown))
+        def fill(o, v): wait.wait(); o.fill_(v)
+        ts = [Thread(target=fill, args=o) for o in zip(shown, range(9))]
         for t in ts: t.start()
         for t in ts: t.join()
-        assert (b['state']==1).all() and (b['next_state']==2).all()
+        for v,o in enumerate(shown): assert (o==v).all()
 
 # %% Other processes, places and forms
 def schema_of(row): return {k: (v.shape if v.ndim>1 else (1,), torch.from_numpy(v).dtype) for k,v in single(row).items()}

@@ -105,8 +105,8 @@ def nest(
     if () in flat: return flat[()]
     sub = {}
     for p,v in flat.items(): sub.setdefault(p[0], {})[p[1:]] = v
-    sub = {k: nest(o) for k,o in sub.items()}
-    return tuple(sub.values()) if [*sub]==[*range(len(sub))] else BD(sub)
+    sub = {k: nest(o) for k,o in sub.items()} # some parts of a tuple are no `BD`, which takes an int for a row
+    return tuple(sub.values()) if [*sub]==[*range(len(sub))] else sub if int in map(type, sub) else BD(sub)
 
 # %% ../../nbs/00a_memory.row.ipynb #eae045d7
 class Fields(list):

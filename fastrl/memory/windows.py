@@ -57,16 +57,14 @@ def two_stacks(
     - `stack`: Frames in each; 0: one, without an axis
     - returns: state, next state"""
     windows = _windows(frames.shape, frames.stride(), frames.storage_offset(), rows, stack)
-    return _shown_twice(frames, [windows])[0]
+    return _shown_twice(frames, windows)
 
 def _shown_twice(frames, windows):
-    "Two stacks for each of `windows`, which lie side by side in `frames`"
-    apart = windows[0][2]
-    other = frames if apart else _lazy_clone(frames)
-    two = frames,frames if other is None else other
-    res = [(two[0].as_strided(shape, strides, first), two[1].as_strided(shape, strides, second))
-           for shape,strides,_,first,second in windows]
-    return [(state, nxt.clone()) for state,nxt in res] if other is None else res
+    shape,strides,apart,first,second = windows
+    state,nxt = frames.as_strided(shape, strides, first),None if apart else _lazy_clone(frames)
+    if nxt is not None: return state,nxt.as_strided(shape, strides, second)
+    nxt = frames.as_strided(shape, strides, second)
+    return state,nxt if apart else nxt.clone()
 
 # %% ../../nbs/02cb_memory.windows.ipynb #2f6a90b4
 def with_stacks(
@@ -119,31 +117,26 @@ def pixels(self:ReadsFrames, slots, lacks, apart=True):
     place = self.pool.place
     take = place.take_padded if lacks else place.take
     if apart and place.array is not None: return place.fields.columns(take(slots))
-    if not lacks and len(place.fields)==1 and (col := place.columns[place.fields[0].path]).is_contiguous():
-        return [col.index_select(0, slots)] # nothing lies between two frames
-    if lacks: none,slots = slots<0,slots.clamp(min=0)
-    if place.packed is None: got = cols = [v.index_select(0, slots) for v in place.columns.values()]
-    else:
-        got = [place.packed.index_select(0, slots)] # of torch, not of NumPy, so that it can be cloned lazily
-        cols = [got[0].view(f.dtype).narrow(1, f.start, math.prod(f.shape)) for f in place.fields]
+    if lacks: none,slots = (slots<0).nonzero()[:,0],slots.clamp(min=0)
+    # of torch, not of NumPy, so that it can be cloned lazily, and each part in memory of its own
+    cols = [o.index_select(0, slots) for o in place.columns.values()]
     if lacks:
-        for o in got: (o if o.dtype==torch.int64 else o.view(torch.uint8))[none] = 0 # torch fills no uint16 by a mask
-    return [o.view(len(slots), *f.shape) for o,f in zip(cols, place.fields)]
+        for o in cols: o.view(torch.uint8).index_fill_(0, none, 0) # as bytes: torch fills no uint16
+    return cols
 
 # %% ../../nbs/02cb_memory.windows.ipynb #94204ac5
 @patch
-def _read(self:ReadsFrames, read, idxs):
-    "Rows as `read` gives them, with the frames that they need"
+def _read(self:ReadsFrames, read, idxs, apart=False):
+    "Rows as `read` gives them, with the frames that they need; of both stacks `apart`, or of a window"
     flat,more = idxs,{}
     if read is not None: rows,more = read(self, idxs)
     elif idxs.ndim==1: rows = self.place.take(idxs)
     else: rows = self.place.take_padded(flat := idxs.reshape(-1))
-    return rows,self._add_frames(read, flat, rows, more)
+    return rows,self._add_frames(apart or read is not None, flat, rows, more) # first and last step may be far apart
 
 @patch
-def _add_frames(self:ReadsFrames, read, idxs, rows, cols):
-    k = self.stack+1 if read is None else 2*self.stack # with `read`, first and last step may be far apart
-    return self._with_pixels(cols, *self._slots_in(rows, idxs, k), read is not None)
+def _add_frames(self:ReadsFrames, apart, idxs, rows, cols):
+    return self._with_pixels(cols, *self._slots_in(rows, idxs, 2*self.stack if apart else self.stack+1), apart)
 
 @patch
 def _with_pixels(self:ReadsFrames, cols, slots, lacks, apart=False):
@@ -164,9 +157,10 @@ def draw(self:ReadsFrames,
     - returns: (BD, row numbers), or `Batches` of them"""
     if device is read is n_batches is None and (drawn := self._draw_plainly(sampler, bs)): return drawn
     pair,fields,S = self.place.pair,self.pool.fields,self.shown
-    def with_frames(_, idxs): return self._read(read, idxs)
+    # several batches have memory in common, which is not cloned lazily, and NumPy's large pages are filled faster
+    def with_frames(_, idxs): return self._read(read, idxs, n_batches is not None)
     def evenly(ring, at, n):
-        if drawn := hasattr(read, 'evenly') and read.evenly(self, at, n): self._add_frames(read, *drawn)
+        if drawn := hasattr(read, 'evenly') and read.evenly(self, at, n): self._add_frames(True, *drawn)
         return drawn
     def there(_):
         how,sees,rows = ((),(),None) if read is None else read.there(self)
@@ -203,8 +197,8 @@ def _draw_plainly(self:ReadsFrames, sampler, bs):
             cols,own = BD.fromkeys(keys),np.ndarray(bs, fields.record, rows)
             cols.update(zip(small, map(from_numpy, columns(own))))
             idxs,serials,slots = from_numpy(idxs),from_numpy(serials),from_numpy(slots)
-            if not lacks and pool is not None: parts = _shown_twice(pool.index_select(0, slots), windows(bs))
-            else: parts = [two_stacks(o, (bs,), self.shown) for o in self.pixels(slots, lacks, False)]
+            if lacks: parts = [two_stacks(o, (bs,), self.shown) for o in self.pixels(slots, lacks, False)]
+            else: parts = [_shown_twice(o.index_select(0, slots), w) for o,w in zip(pool, windows(bs))]
         except BaseException: sampler.give_back(*was); raise
     for both,stacks in zip(framed, parts): cols.update(zip(both, stacks))
     batch = cols if fields.flat else fields.named(cols.values())
@@ -219,11 +213,11 @@ def _plain_form(self:ReadsFrames):
     keys = {f.path: f.path[0] if fields.flat else f.path for f in fields}
     framed = [[(k, *f.path[1:]) for k in place.pair] for f in self.pool.fields] # rows have numbers there
     names = {p: name for p,name in zip(keys, fields.record.names) if not any(p in o for o in framed)}
-    parts,pool,k,S = self.pool.fields,self.pool.place.packed,self.stack+1,self.shown
-    pool = pool.view(parts[0].dtype) if pool is not None and len({f.dtype for f in parts})==1 else None
+    parts,k,S = self.pool.fields,self.stack+1,self.shown
+    pool = [self.pool.place.columns[f.path] for f in parts]
     @lru_cache(8)
-    def windows(bs): # in frames that were gathered as a whole
-        return [_windows((bs*k,*f.shape), (pool.shape[1],*o), f.start, (bs,), S) for f,o in zip(parts, parts.strides)]
+    def windows(bs): # of frames as `index_select` gives them
+        return [_windows((bs*k,*f.shape), (math.prod(f.shape),*o), 0, (bs,), S) for f,o in zip(parts, parts.strides)]
     _,state,_,nxt = self._at or self.find_numbers()
     self._plain = (state, nxt, [*keys.values()], [keys[p] for p in names], itemgetter(*names.values()),
                    [[keys[p] for p in o] for o in framed], pool, windows)
