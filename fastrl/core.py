@@ -9,9 +9,9 @@ Docs: https://fastrl.github.io/fastrl/core.html.md"""
 # %% auto #0
 __all__ = ['leaves', 'map_leaves', 'path_name', 'leaf_at', 'printable', 'difference', 'test_same', 'test_in', 'test_len',
            'test_lt', 'tensor_from', 'row_index', 'row_numbers', 'TensorBatch', 'in_lines', 'BD', 'columns_html',
-           'rows_written', 'rows_text', 'whole_number', 'true_or_false', 'number_within', 'refuse_words',
-           'usable_device', 'sent', 'warn_user', 'Progress', 'signals_held', 'compiled', 'check_idxs', 'writable',
-           'OwnArrays', 'prefetch', 'aligned_zeros', 'in_large_pages']
+           'rows_written', 'rows_text', 'alone', 'whole_number', 'true_or_false', 'number_within', 'refuse_words',
+           'usable_device', 'sent', 'warn_user', 'Progress', 'progress', 'signals_held', 'compiled', 'check_idxs',
+           'writable', 'OwnArrays', 'prefetch', 'aligned_zeros', 'in_large_pages']
 
 # %% ../nbs/00_core.ipynb #4703f0cd
 import ctypes, functools, math, mmap, numba, signal, sys, threading, time, warnings, zlib
@@ -174,6 +174,7 @@ def in_lines(s:str)->str:
 # %% ../nbs/00_core.ipynb #940da00a
 class BD(dict):
     "A batch: tensors, or dicts and tuples of tensors, that share their first axis"
+    drawn_from = None # a weak reference to the ring
     def bs(self)->int:
         "The number of rows"
         ns = set()
@@ -345,6 +346,17 @@ def to(self:BD, *args, **kwargs)->BD:
     "Every column `to` a device or dtype, as of a tensor"
     return self.mapv(lambda t: t.to(*args, **kwargs))
 
+def alone(t):
+    "A tensor of its own, if `t` is a view of more than it shows; what processes share stays shared"
+    own = not isinstance(t, Tensor) or t.layout is not torch.strided or t.is_meta or t.is_shared()
+    return t if own or t.nbytes>=t.untyped_storage().nbytes() else t.clone()
+
+@patch
+def __reduce__(self:BD): # where it was drawn means nothing to another process
+    return type(self),(dict(self.mapv(alone)),),{k: o for k,o in vars(self).items() if k!='drawn_from'} or None
+@patch
+def __copy__(self:BD): return type(self)(self)
+
 # %% ../nbs/00_core.ipynb #1c39e81b
 def whole_number(
     name:str, # Of the argument, for the error
@@ -410,11 +422,8 @@ def refuse_words(
     raise TypeError(f'{where}() got an unexpected keyword argument {k!r}'+''.join(f': write {o}' for o in like))
 
 # %% ../nbs/00_core.ipynb #fb7d2053
-def usable_device(
-    device, # A name such as `'cuda:1'`, or a `torch.device`
-)->torch.device:
-    """The `torch.device`, or a `ValueError` if this machine has none
-    - `device`: A name such as `'cuda:1'`, or a `torch.device`"""
+def usable_device(device)->torch.device:
+    "The `torch.device` of this name, such as `'cuda:1'`, or a `ValueError` if this machine has none"
     try: d = torch.device(device)
     except (RuntimeError, TypeError) as e:
         raise ValueError("`device` should be a name such as 'cpu' or 'cuda:0', or a `torch.device`, "
@@ -527,22 +536,14 @@ def _raised_in(e):
 
 # %% ../nbs/00_core.ipynb #4c70227a
 @compiled
-def check_idxs(
-    idxs, # `(k,)`, an array of ints
-    n:int, # How many rows there are
-):
-    """An `IndexError` unless all of `idxs` are row numbers: before a compiled loop follows them into other memory
-    - `idxs`: `(k,)`, an array of ints
-    - `n`: How many rows there are"""
+def check_idxs(idxs, n):
+    "An `IndexError` unless all of `idxs` number one of `n` rows: before a compiled loop follows them into other memory"
     for j in range(len(idxs)):
         if not 0<=idxs[j]<n: raise IndexError('a row number is below 0, or above that of the last row')
 
 # %% ../nbs/00_core.ipynb #c0de1002
-def writable(
-    o, # An array, or dicts, lists and tuples with arrays in them
-):
-    """`o`, with a copy of each array that can only be read
-    - `o`: An array, or dicts, lists and tuples with arrays in them"""
+def writable(o):
+    "`o`, an array, or dicts, lists and tuples of them, with a copy of each one that can only be read"
     if isinstance(o, np.ndarray): return o if o.flags.writeable else np.array(o)
     if type(o) is dict: return {k: writable(v) for k,v in o.items()}
     return type(o)(map(writable, o)) if type(o) in (list, tuple) else o

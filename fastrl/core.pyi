@@ -7,7 +7,7 @@ from typing import Any, overload
 from contextlib import contextmanager
 import numpy as np, torch
 from torch import Tensor
-__all__ = ['leaves', 'map_leaves', 'path_name', 'leaf_at', 'printable', 'difference', 'test_same', 'test_in', 'test_len', 'test_lt', 'tensor_from', 'row_index', 'row_numbers', 'TensorBatch', 'in_lines', 'BD', 'columns_html', 'rows_written', 'rows_text', 'whole_number', 'true_or_false', 'number_within', 'refuse_words', 'usable_device', 'sent', 'warn_user', 'Progress', 'signals_held', 'compiled', 'check_idxs', 'writable', 'OwnArrays', 'prefetch', 'aligned_zeros', 'in_large_pages']
+__all__ = ['leaves', 'map_leaves', 'path_name', 'leaf_at', 'printable', 'difference', 'test_same', 'test_in', 'test_len', 'test_lt', 'tensor_from', 'row_index', 'row_numbers', 'TensorBatch', 'in_lines', 'BD', 'columns_html', 'rows_written', 'rows_text', 'alone', 'whole_number', 'true_or_false', 'number_within', 'refuse_words', 'usable_device', 'sent', 'warn_user', 'Progress', 'progress', 'signals_held', 'compiled', 'check_idxs', 'writable', 'OwnArrays', 'prefetch', 'aligned_zeros', 'in_large_pages']
 
 def leaves(o, path: tuple=()):
     """Each `(path, leaf)` of `o`, in order
@@ -92,6 +92,7 @@ def in_lines(s: str) -> str:
 
 class BD(dict):
     """A batch: tensors, or dicts and tuples of tensors, that share their first axis"""
+    drawn_from: Any
 
     def bs(self) -> int:
         """The number of rows"""
@@ -147,6 +148,12 @@ class BD(dict):
         """Every column `to` a device or dtype, as of a tensor"""
         ...
 
+    def __reduce__(self):
+        ...
+
+    def __copy__(self):
+        ...
+
     @overload
     def __getitem__(self, o: str) -> Any:
         ...
@@ -168,6 +175,10 @@ def rows_written(ring):
 
 def rows_text(name, ring):
     """How many rows the `ring` of a memory holds, for `columns_html`"""
+    ...
+
+def alone(t):
+    """A tensor of its own, if `t` is a view of more than it shows; what processes share stays shared"""
     ...
 
 def whole_number(name: str, n, least: int=1, most: int | None=None) -> int:
@@ -200,8 +211,7 @@ def refuse_words(where: str, got: dict, of: Any=None, /, **ours):
     ...
 
 def usable_device(device) -> torch.device:
-    """The `torch.device`, or a `ValueError` if this machine has none
-    - `device`: A name such as `'cuda:1'`, or a `torch.device`"""
+    """The `torch.device` of this name, such as `'cuda:1'`, or a `ValueError` if this machine has none"""
     ...
 
 def sent(t: Tensor, device):
@@ -238,15 +248,12 @@ def compiled(f):
     """`f`, compiled by numba and cached for the next process; a Ctrl-C waits until it is compiled"""
     ...
 
-def check_idxs(idxs, n: int):
-    """An `IndexError` unless all of `idxs` are row numbers: before a compiled loop follows them into other memory
-    - `idxs`: `(k,)`, an array of ints
-    - `n`: How many rows there are"""
+def check_idxs(idxs, n):
+    """An `IndexError` unless all of `idxs` number one of `n` rows: before a compiled loop follows them into other memory"""
     ...
 
 def writable(o):
-    """`o`, with a copy of each array that can only be read
-    - `o`: An array, or dicts, lists and tuples with arrays in them"""
+    """`o`, an array, or dicts, lists and tuples of them, with a copy of each one that can only be read"""
     ...
 
 class OwnArrays:

@@ -514,8 +514,8 @@ def restored(self:ReplayBuffer, saved, ring, beside, state)->ReplayBuffer:
 
 @patch(cls_method=True)
 def _load_checkpoint(cls:ReplayBuffer, folder, sampler=None, on_error='raise', env_restored=False, mapped=False,
-                     device='cpu', **where):
-    return cls.load_as(folder, {}, on_error, env_restored, mapped, dict(device=device, **where),
+                     device='cpu', shared=False, path=None, **asked):
+    return cls.load_as(folder, asked, on_error, env_restored, mapped, dict(device=device, shared=shared, path=path),
                        sampler=sampler, device=device)
 
 # %% ../../nbs/06c_memory.buffer.ipynb #faf3ef51

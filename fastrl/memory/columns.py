@@ -376,4 +376,4 @@ class Columns(BD):
     def __missing__(self, k): # of frames that are stored once, whoever wants stacks asks for them by name
         if self.of is not None and k in {f.path[0] for f in self.of.ring.fields}: return self.of[k]
         return BD.__missing__(self, k)
-    def __reduce__(self): return BD,(dict(self),)
+    def __reduce__(self): return BD(self).__reduce__()

@@ -48,10 +48,10 @@ class FrameRing(ReadsFrames):
         - `pad`: Before the first frame of an episode: `'repeat'` that frame, or `'zeros'`
         - `margin`: Room for more frames than rows, as `frames_when_full` takes it
         - `about`: As `Ring` takes it"""
-        self.flat = not whole_number('frame_stack', stack, 0)
-        self.stack,self.pad = stack or 1,pad
+        stack = whole_number('frame_stack', stack, 0)
+        self.flat,self.stack,self.pad = not stack,stack or 1,pad
         if pad not in ('repeat','zeros'): raise ValueError(f"`frame_pad` should be 'repeat' or 'zeros', got {pad!r}")
-        if isinstance(margin, bool) or not isinstance(margin, (int, float)) or not 0<=margin<math.inf:
+        if isinstance(margin, bool) or not isinstance(margin, (int, float, np.number)) or not 0<=margin<math.inf:
             raise ValueError(f'`frame_margin` should be a share like .05, or a number of frames, got {margin!r}')
         self.newest,self.warned = Newest(),False
         self._before = 0 # rows below it were forgotten

@@ -171,7 +171,7 @@ def frames_when_full(
     - `capacity`: Rows
     - `stack`: Frames in a state
     - `margin`: Room for more frames: a share of `capacity` and the stacks of 16 environments; an int is a number"""
-    more = margin if isinstance(margin, int) else math.ceil(margin*capacity)+17*(stack+1)
+    more = int(margin) if isinstance(margin, (int, np.integer)) else math.ceil(margin*capacity)+17*(stack+1)
     return max(capacity+more, 2*(stack+1))
 
 _few = 16 # parts of an observation with fewer numbers gain little, and `HER` finds its goals in the rows

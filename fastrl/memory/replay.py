@@ -130,6 +130,7 @@ def _open_ring(self:ExperienceReplay, schema, *where):
     frames = () if self.frame_stack is None else (self.frame_stack, self.frame_pad, self.frame_margin)
     try: self.ring = telling(ring_of(self.max_sz, schema, *where, frames))
     except ValueError as e: raise ExperienceReplayException(str(e)) from e
+    if frames: self.frame_stack = self.ring.shown # an int
     self.schema,self.later = kept_schema(schema, self.ring.place)
 
 @patch

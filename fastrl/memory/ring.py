@@ -251,11 +251,8 @@ def _tries(self:Ring):
 
 # %% ../../nbs/01_memory.ring.ipynb #ec231764
 @patch
-def serial(self:Ring,
-    idxs, # Rows, named in any way
-)->Tensor:
-    """How many rows were written before each of these
-    - `idxs`: Rows, named in any way"""
+def serial(self:Ring, idxs)->Tensor:
+    "How many rows were written before each of `idxs`, named in any way"
     i = row_numbers(idxs, len(self)).to(self.device)
     return self.serials.of(i.reshape(-1)).view(i.shape)
 
@@ -295,9 +292,10 @@ def draw(self:Ring,
         at = getattr(sampler, 'drawn', 0),getattr(sampler, 'draws', 0)
         try: idxs,rows,cols = (self._draw_beside if others else self._draw_rows)(sampler, bs, read, n_batches or 1)
         except BaseException: getattr(sampler, 'give_back', noop)(*at); raise
-    if n_batches is not None: return Batches(place.fields, rows, idxs, cols, n_batches, device)
-    if device is not None: cols = place.fields.moved(cols, device)
-    return place.fields.batch(rows, idxs.shape, device, cols),idxs
+    if n_batches is not None: res = Batches(place.fields, rows, idxs, cols, n_batches, device)
+    else: res = place.fields.batch(rows, idxs.shape, device, cols)
+    res.drawn_from = weakref.ref(self) # whose serial numbers these are
+    return (res,idxs) if n_batches is None else res
 
 # %% ../../nbs/01_memory.ring.ipynb #1d01b024
 @patch

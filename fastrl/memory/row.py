@@ -173,18 +173,18 @@ def batch(self:Fields,
     rows, # Packed, or a list of columns
     shape=(-1,), # Axes of the batch, `(B,T)` for sequences
     device=None, # Where the batch should be
-    cols={}, # Columns beside the fields, or in the place of some, there already
+    cols={}, # Columns beside the fields, or in the place of some
 )->BD:
     """Gathered `rows` as a batch
     - `rows`: Packed, or a list of columns
     - `shape`: Axes of the batch, `(B,T)` for sequences
     - `device`: Where the batch should be
-    - `cols`: Columns beside the fields, or in the place of some, there already"""
+    - `cols`: Columns beside the fields, or in the place of some"""
     if device is None and self.flat and type(rows) is np.ndarray and self.record: # the usual case, without a detour
         own = self.apart(np.ndarray(shape, self.record, np.ascontiguousarray(rows)))
         if cols.keys().isdisjoint(self.flat): return BD(zip(self.flat, map(from_numpy, own)), **cols)
         return BD({k: cols[k] if k in cols else from_numpy(o) for k,o in zip(self.flat, own)} | cols)
-    if device is not None: rows = self.moved(rows, device)
+    if device is not None: rows,cols = self.moved(rows, device),self.moved(cols, device)
     if not isinstance(rows, list): rows = self.columns(rows, shape)
     elif len(shape)>1: rows = [o.unflatten(0, shape) for o in rows]
     res = self.named(rows)
@@ -194,7 +194,7 @@ def batch(self:Fields,
 # %% ../../nbs/00a_memory.row.ipynb #8b040fce
 class Batches:
     "Batches that were gathered together, each with the numbers of its rows"
-    then = None # `then(batch, idxs)`: what becomes of each batch when it is asked for
+    drawn_from = then = None # the ring, weakly; `then(batch, idxs)`: what becomes of each batch when it is asked for
     def __init__(self,
         fields:Fields,
         rows, # Packed, those of one batch after those of the other; or a list of columns
@@ -213,9 +213,7 @@ class Batches:
         shape = k,self.n,*idxs.shape[1:]
         if isinstance(rows, np.ndarray) and fields.record:
             own = fields.apart(np.ndarray(shape, fields.record, np.ascontiguousarray(rows)))
-        else:
-            own = rows if isinstance(rows, list) else fields.columns(rows)
-            own = [_by_batch(o, shape) for o in own]
+        else: own = [_by_batch(o, shape) for o in (rows if isinstance(rows, list) else fields.columns(rows))]
         first,*more = [_by_batch(o, (k, len(o)//k)) for o in (idxs, *cols.values())]
         self.parts = [first, *own, *more]
         self.names = [*fields.flat, *cols] if fields.flat else None
@@ -254,6 +252,7 @@ def _pair(self:Batches, parts):
     "The batch, and the numbers of its rows"
     idxs,*cols = map(from_numpy, parts) if self.plain else (tensor_from(o) for o in parts)
     batch = BD(zip(self.names, cols)) if self.names else nest(dict(zip(self.paths, cols)))
+    batch.drawn_from = self.drawn_from
     return (batch if self.then is None else self.then(batch, idxs)),idxs
 
 # %% ../../nbs/00a_memory.row.ipynb #0319433a

@@ -90,7 +90,7 @@ class Fields(list):
     - `rows`: Packed, or a list of columns
     - `shape`: Axes of the batch, `(B,T)` for sequences
     - `device`: Where the batch should be
-    - `cols`: Columns beside the fields, or in the place of some, there already"""
+    - `cols`: Columns beside the fields, or in the place of some"""
         ...
 
     def moved(self, o, device):
@@ -107,6 +107,7 @@ class Fields(list):
 
 class Batches:
     """Batches that were gathered together, each with the numbers of its rows"""
+    drawn_from: Any
     then: Any
     n: Any
     parts: Any
