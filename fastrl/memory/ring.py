@@ -251,8 +251,11 @@ def _tries(self:Ring):
 
 # %% ../../nbs/01_memory.ring.ipynb #ec231764
 @patch
-def serial(self:Ring, idxs)->Tensor:
-    "How many rows were written before each of `idxs`, named in any way"
+def serial(self:Ring,
+    idxs, # Rows, named in any way
+)->Tensor:
+    """How many rows were written before each of these
+    - `idxs`: Rows, named in any way"""
     i = row_numbers(idxs, len(self)).to(self.device)
     return self.serials.of(i.reshape(-1)).view(i.shape)
 
@@ -327,7 +330,6 @@ def _draw_evenly(self:Ring, at, n, read):
     rows,cols = read(self, idxs)
     return idxs,rows,{**cols, 'serial':serials}
 
-# %% ../../nbs/01_memory.ring.ipynb #91ccaf40
 @patch
 def _draw_there(self:Ring, sampler, bs, read, k):
     "As `_draw_rows` on a device, in one recorded piece of work; `None` if this draw cannot be recorded"

@@ -109,7 +109,8 @@ class Ring:
         ...
 
     def serial(self, idxs) -> Tensor:
-        """How many rows were written before each of `idxs`, named in any way"""
+        """How many rows were written before each of these
+    - `idxs`: Rows, named in any way"""
         ...
 
     def holds(self, idxs, serials: Any=None) -> Tensor:

@@ -220,6 +220,7 @@ class Batches:
         self.paths = None if fields.flat else [*(f.path for f in fields), *((c,) for c in cols)]
         self.plain = Tensor not in map(type, self.parts)
 
+    def __getstate__(self): return {k: o for k,o in vars(self).items() if k!='drawn_from'}
     def __len__(self): return len(self.parts[0])
     def __repr__(self): return f'{len(self)} batches of {self.n} rows'
     def __iter__(self): return map(self._pair, zip(*self.parts))

@@ -123,6 +123,9 @@ class Batches:
         - `device`: Where the batches should be"""
         ...
 
+    def __getstate__(self):
+        ...
+
     def __len__(self):
         ...
 
