@@ -375,10 +375,14 @@ def batch_of(seed=0, parts=()):
     b,_ = memory.sample(8)
     return memory,b
 
+def through_dlpack(t):
+    a = np.from_dlpack(t)
+    if a.flags.writeable: a.fill(5) # never before NumPy 2
+
 def into_storage(t): torch.tensor([], dtype=t.dtype).set_(t.untyped_storage(), t.storage_offset(), t.shape, t.stride()).fill_(5)
 doors = {'zero_': lambda t: t.zero_(), 'setitem': lambda t: t.__setitem__((slice(None), 1), 7), 'out': lambda t: torch.add(t.clone(), 1, out=t),
          'numpy': lambda t: t.numpy().fill(5), 'asarray': lambda t: np.asarray(t).fill(5), 'data': lambda t: t.data.fill_(5),
-         'dlpack': lambda t: np.from_dlpack(t).fill(5), 'torch dlpack': lambda t: torch.from_dlpack(t).fill_(5), 'view': lambda t: t[:,2:].fill_(5),
+         'dlpack': through_dlpack, 'torch dlpack': lambda t: torch.from_dlpack(t).fill_(5), 'view': lambda t: t[:,2:].fill_(5),
          'share_memory_': lambda t: t.share_memory_().fill_(5), 'storage': lambda t: t.untyped_storage().fill_(5), 'set_': into_storage,
          'foreach': lambda t: torch._foreach_add_([t], 1), 'index_fill_': lambda t: t.index_fill_(0, torch.tensor([0,1]), 5),
          'to': lambda t: t.to(torch.uint8).fill_(5), 'detach': lambda t: t.detach().fill_(5)}
