@@ -376,13 +376,8 @@ def whole_number(
         raise ValueError(f'`{name}` should be a whole number {limits}, got {n!r:.80}{instead}')
     return i
 
-def true_or_false(
-    name:str, # Of the argument, for the error
-    o, # Anything but a word: Python counts each as true, also `'False'`
-)->bool:
-    """`o` as a bool, or a `ValueError` that names it
-    - `name`: Of the argument, for the error
-    - `o`: Anything but a word: Python counts each as true, also `'False'`"""
+def true_or_false(name:str, o)->bool:
+    "`o` as a bool, or a `ValueError` that names it if it is a word: Python counts `'False'` as true"
     if isinstance(o, str): raise ValueError(f'`{name}` should be True or False, got {o!r:.80}')
     return bool(o)
 
@@ -508,12 +503,18 @@ def _sources():
     folder = Path(find_spec('fastrl').submodule_search_locations[0])
     return zlib.crc32(b''.join(o.read_bytes() for d in (folder, folder/'memory') for o in sorted(d.glob('*.py'))))
 
+def _name_entries(file):
+    "Each entry says what it is: of two processes that compile at once, one may put its loop in the place of another's"
+    save,load,stamp = file.save,file.load,(file._source_stamp, _sources())
+    def load_named(key): return got[2] if (got := load(key)) and got[:2]==(key, stamp) else None
+    file._source_stamp,file.load,file.save = stamp,load_named,lambda key, data: save(key, (key, stamp, data))
+
 def compiled(f):
     "`f`, compiled by numba and cached for the next process; a Ctrl-C waits until it is compiled"
     with _jit_on():
         try: res = numba.njit(nogil=True, cache=True)(f)
         except RuntimeError: res = numba.njit(nogil=True)(f) # a read-only installation and home
-    if file := getattr(res._cache, '_cache_file', None): file._source_stamp = file._source_stamp,_sources()
+    if file := getattr(res._cache, '_cache_file', None): _name_entries(file)
     make = res.compile
     def compile(sig):
         with signals_held(), _jit_on():

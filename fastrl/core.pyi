@@ -189,9 +189,7 @@ def whole_number(name: str, n, least: int=1, most: int | None=None) -> int:
     ...
 
 def true_or_false(name: str, o) -> bool:
-    """`o` as a bool, or a `ValueError` that names it
-    - `name`: Of the argument, for the error
-    - `o`: Anything but a word: Python counts each as true, also `'False'`"""
+    """`o` as a bool, or a `ValueError` that names it if it is a word: Python counts `'False'` as true"""
     ...
 
 def number_within(name: str, v, least, most, want: str | None=None):

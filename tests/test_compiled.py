@@ -3,6 +3,8 @@ import os, shutil, subprocess, sys
 from pathlib import Path
 import fastrl, pytest
 
+root = Path(__file__).parent.parent
+
 code = '''
 {first}
 from fastrl.memory.tree import SumTree
@@ -15,7 +17,7 @@ print(tree.find([.5,2.5]).tolist())
 def draw(cache, first='', then='', **env):
     "What a process prints that draws by priority and keeps what it compiles in the folder `cache`"
     env = {**os.environ, 'NUMBA_CACHE_DIR':str(cache), **env}
-    run = subprocess.run([sys.executable, '-c', code.format(first=first, then=then)], cwd=Path(__file__).parent.parent, env=env,
+    run = subprocess.run([sys.executable, '-c', code.format(first=first, then=then)], cwd=root, env=env,
                          capture_output=True, text=True)
     assert run.returncode==0, run.stderr
     return run.stdout
@@ -34,6 +36,36 @@ def test_a_cache_that_a_crash_left(tmp_path, ext):
     assert (files := [*tmp_path.rglob(f'*.{ext}')])
     for o in files: o.write_bytes(b'')
     assert draw(tmp_path)=='[0, 3]\n'
+
+loop = """
+import numpy as np, sys
+from fastrl.core import compiled
+@compiled
+def total(a):
+    res = a[0]
+    for o in a[1:]: res += o
+    return res
+for o in sys.argv[1:]: print(total(np.arange(1, 5).astype(o)))
+print(sum(total.loop.stats.cache_hits.values()))
+"""
+
+def totals(folder, *dtypes):
+    run = subprocess.run([sys.executable, folder/'loop.py', *dtypes], env={**os.environ, 'NUMBA_CACHE_DIR':str(folder), 'PYTHONPATH':str(root)},
+                         capture_output=True, text=True)
+    assert run.returncode==0, run.stderr
+    return run.stdout.split()
+
+@pytest.mark.slow
+def test_a_cache_with_one_loop_in_the_place_of_another(tmp_path):
+    "Two processes that compile at once may take the same file: float64 was then added up as if it were int64"
+    (tmp_path/'loop.py').write_text(loop)
+    right = ['10','10.0']
+    assert totals(tmp_path, 'int64', 'float64')==[*right, '0']
+    a,b = tmp_path.rglob('*.nbc')
+    was = a.read_bytes()
+    a.write_bytes(b.read_bytes()); b.write_bytes(was)
+    assert totals(tmp_path, 'int64', 'float64')==[*right, '0'] # compiled anew
+    assert totals(tmp_path, 'int64', 'float64')==[*right, '2']
 
 @pytest.mark.slow
 def test_numba_that_compiles_nothing(tmp_path):
