@@ -10,8 +10,8 @@ Docs: https://fastrl.github.io/fastrl/core.html.md"""
 __all__ = ['leaves', 'map_leaves', 'path_name', 'leaf_at', 'printable', 'difference', 'test_same', 'test_in', 'test_len',
            'test_lt', 'tensor_from', 'row_index', 'row_numbers', 'TensorBatch', 'in_lines', 'BD', 'columns_html',
            'rows_written', 'rows_text', 'alone', 'whole_number', 'true_or_false', 'number_within', 'refuse_words',
-           'usable_device', 'sent', 'warn_user', 'Progress', 'progress', 'signals_held', 'compiled', 'check_idxs',
-           'writable', 'OwnArrays', 'prefetch', 'aligned_zeros', 'in_large_pages']
+           'usable_device', 'sent', 'warn_user', 'Progress', 'signals_held', 'compiled', 'check_idxs', 'writable',
+           'OwnArrays', 'prefetch', 'aligned_zeros', 'in_large_pages']
 
 # %% ../nbs/00_core.ipynb #4703f0cd
 import ctypes, functools, math, mmap, numba, signal, sys, threading, time, warnings, zlib
