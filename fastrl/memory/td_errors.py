@@ -28,7 +28,7 @@ def rows_of_batch(
         f'a batch tells its rows by their column `serial`, as each draw gives it; got one with {list(batch)}')
     if 'memory' in batch and all(f.name!='memory' for f in ring.fields or ()): _refuse_several(batch['memory'])
     if of_another(ring, batch): raise ValueError('this batch was drawn from another memory, whose rows have these '
-        'numbers: give it to the one that drew it. A slice, a part of `split` and a copy are memories of their own')
+        'numbers: give it to the one that drew it. A slice and a part of `split` are memories of their own')
     serials = one_per_row(batch, 'serial')
     if not serials.is_cpu: return torch.where(serials<0, -1, ring.serials.slots_of(serials))[...,0],serials
     idxs = ring.serials.slots_of(of := serials.numpy()[...,0]) # NumPy divides in a fifth of the time
