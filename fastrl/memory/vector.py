@@ -33,7 +33,9 @@ def unchanged(
     - returns: `(n,)` bools"""
     res = (np.zeros if before is None else np.ones)(n, bool)
     if before is None: return res
-    if type(obs) is type(before) is np.ndarray and _same_bits(obs, before): return res # the usual case
+    if type(obs) is type(before) is np.ndarray and obs.dtype==before.dtype and obs.shape==before.shape:
+        if _same_bits(obs, before): return res # the usual case
+        if obs.dtype in _compared: return _same_rows(_bits_of(obs, n), _bits_of(before, n))
     last = dict(leaves(before))
     pairs = [(o, last[p]) for p,o in leaves(obs) if p in last] # by name: a dict may come in another order
     if not pairs: return ~res
@@ -48,9 +50,26 @@ def unchanged(
         res &= same.all(1)
     return res
 
+_compared = {*map(np.dtype, 'fd?bBhHiIlLqQ')} # by a compiled loop, if in the machine's order of bytes
+
+@compiled
+def _same_rows(a, b):
+    res = np.ones(len(a), np.bool_)
+    for i in range(len(a)):
+        for x,y in zip(a[i], b[i]):
+            if x!=y and (x==x or y==y): # NaN is NaN
+                res[i] = False
+                break
+    return res
+
+def _bits_of(a, n):
+    "An array as `n` rows of floats; of others, as few numbers as have their bits"
+    a = np.ascontiguousarray(a).reshape(n, -1)
+    return a if a.dtype.kind=='f' else a.view(np.int64 if a[:1].nbytes%8==0 else np.uint8)
+
 def _same_bits(a, b):
-    "Are these two arrays of one dtype and shape, and the same to the last bit?"
-    if a.dtype!=b.dtype or a.shape!=b.shape or a.dtype.hasobject: return False
+    "Are these two arrays, of one dtype and shape, the same to the last bit?"
+    if a.dtype.hasobject: return False
     if a.nbytes<=2**14 or not (a.flags.c_contiguous and b.flags.c_contiguous): return a.tobytes()==b.tobytes()
     a,b = (o.reshape(-1).view(np.uint8) for o in (a, b)) # without copies
     return bool((a==b).all())
@@ -99,36 +118,47 @@ class VectorSteps(OwnArrays):
                     step=np.zeros(n, np.int64), episode=np.zeros(n, np.int64))
 
 # %% ../../nbs/05n_memory.vector.ipynb #8d93e49b
+@compiled
+def _step_of_each(same, over, begins, due, episode, step, free, waits, flags, numbers):
+    "What became of each environment, into `flags` and `numbers`; the next free number of an episode, and three counts"
+    n_begins = n_lost = n_left = 0
+    for i in range(len(over)):
+        may = begins[i] or due[i] # an episode may begin
+        lost = due[i] and same[i] # this step did nothing but reset
+        left,new = not may and not same[i],not lost and (may or not same[i])
+        numbers[0,i],numbers[1,i] = (free,1) if new else (episode[i],step[i]+1)
+        free += new
+        flags[0,i],flags[1,i],flags[2,i],flags[3,i] = new,lost,left,begins[i] and same[i]
+        flags[4,i] = lost if waits else over[i]
+        flags[5,i] = waits and over[i] and not lost # the next step will do nothing but reset
+        n_begins,n_lost,n_left = n_begins+begins[i],n_lost+lost,n_left+left
+    return free,n_begins,n_lost,n_left
+
 @patch
 def look(self:VectorSteps,
     env, # The vector environment, or any other name of its mode
     mode:str, # Its autoreset mode, from `autoreset_name`
     obs, # What the environments showed before the step
     over, # `(n,)` bools: did their episodes end with it?
-)->SimpleNamespace: # `lost`: only a reset; `left`: an unfinished episode was left off; `env_id`, `episode_id`, `step`;
-   # `goes_on`: each environment continues its episode
+)->SimpleNamespace: # `lost`: only a reset; `left`: an unfinished episode was left off; `env_id`, `episode_id`, `step`
     """What one step of `env` was, by environment; it counts once you `commit` it
     - `env`: The vector environment, or any other name of its mode
     - `mode`: Its autoreset mode, from `autoreset_name`
     - `obs`: What the environments showed before the step
     - `over`: `(n,)` bools: did their episodes end with it?
-    - returns: `lost`: only a reset; `left`: an unfinished episode was left off; `env_id`, `episode_id`, `step`; `goes_on`: each environment continues its episode"""
+    - returns: `lost`: only a reset; `left`: an unfinished episode was left off; `env_id`, `episode_id`, `step`"""
     v,n = self.vector_of(env, len(over), obs),len(over)
-    same = unchanged(obs, v['obs'], n)
-    may,episode,step = v['begins']|v['due'],v['episode'],v['step']+1
-    if goes_on := np.count_nonzero(same)==n and not np.count_nonzero(may): lost = new = left = may # all False
-    else:
-        lost = v['due']&same # this step did nothing but reset
-        new,left = ~lost&(may|~same),~(may|same)
-        episode,step[new] = episode.copy(),1
-        episode[new] = self.next_episode+np.arange(new.sum())
-    waits,named = mode=='next_step',hasattr(env, 'metadata')
-    resets = mode=='disabled' and not named and v['begins'].any()
-    return SimpleNamespace(vector=v, goes_on=goes_on, new=new, lost=lost, left=left, env_id=v['env'],
-                           episode_id=episode, step=step, key=id(env) if named else 0, obs=obs, resets=resets,
-                           stale=resets and v['begins']&same, # where you say that you reset them, nobody did
-                           begins=lost if waits else over,
-                           due=np.zeros(n, bool) if not waits else over if goes_on else over&~lost)
+    same,waits,named = unchanged(obs, v['obs'], n),mode=='next_step',hasattr(env, 'metadata')
+    flags,numbers = np.empty((6, n), bool),np.empty((2, n), np.int64)
+    free,n_begins,n_lost,n_left = _step_of_each(same, over, v['begins'], v['due'], v['episode'], v['step'],
+                                                self.next_episode, waits, flags, numbers)
+    (new,lost,left,stale,begins,due),(episode,step) = flags,numbers
+    return SimpleNamespace(vector=v, key=id(env) if named else 0, obs=obs, env_id=v['env'], episode_id=episode,
+                           step=step, new=new, lost=lost, left=left, n_lost=n_lost, n_left=n_left, next_episode=free,
+                           # steps in a row in which no environment continued, though one should have
+                           alone=v.get('alone', 0)+bool(n_left) if free-self.next_episode==n else 0,
+                           stale=stale, # with `resets`: where you say that you reset them, nobody did
+                           resets=mode=='disabled' and not named and n_begins>0, begins=begins, due=due)
 
 # %% ../../nbs/05n_memory.vector.ipynb #665a88a0
 @patch
@@ -142,14 +172,10 @@ def commit(self:VectorSteps,
     v = s.vector
     if not any(o is v for o in self.vectors): # it may have the numbers of one that does not resume
         self.vectors[:] = [*(o for o in self.vectors if o['env'] is not v['env']), v]
-    alone = 0 # steps in which none continued that should have
-    if not s.goes_on:
-        # the same if it comes once more
-        self.next_episode = max([self.next_episode, *(s.episode_id[s.new]+1).tolist()])
-        if s.new.all(): alone = v.get('alone', 0)+bool(s.left.any())
-    v.update(key=s.key, episode=s.episode_id, step=s.step, begins=s.begins, due=s.due, alone=alone,
+    self.next_episode = max(self.next_episode, s.next_episode) # the same if it comes once more
+    v.update(key=s.key, episode=s.episode_id, step=s.step, begins=s.begins, due=s.due, alone=s.alone,
              obs=map_leaves(_own_array, next_obs))
-    if alone==3: self._warn('in three steps no environment continued from where the last one had led, so each step '
+    if s.alone==3: self._warn('in three steps no environment continued from where the last one had led, so each step '
         'counts as an episode, also one that only resets: `obs` should be what the step before returned as `next_obs`, '
         'to the last bit (normalize inside the vector, or when you draw), and the vector should not write over it '
         '(`copy=True`)')
@@ -414,6 +440,7 @@ _theirs = dict(state='obs', observations='obs', action='actions', reward='reward
 
 def _alike(obs, next_obs):
     "May these be observations of the same environments?"
+    if type(obs) is type(next_obs) is np.ndarray: return obs.shape==next_obs.shape
     if isinstance(obs, dict): return isinstance(next_obs, dict) and obs.keys()==next_obs.keys()
     if isinstance(obs, tuple): return isinstance(next_obs, tuple) and len(obs)==len(next_obs)
     return np.shape(obs)==np.shape(next_obs)
@@ -477,16 +504,13 @@ def store_vector(self:TakesVectors,
     - `more`: Other columns"""
     if first := not len(self.vectors): # no stored episode has its number
         begin = max(self.ring.total, self.vectors.free_episode(self.ring))
-        s.episode_id,self.vectors.next_episode = s.episode_id+begin-self.vectors.next_episode,begin
+        above = begin-self.vectors.next_episode
+        s.episode_id,s.next_episode,self.vectors.next_episode = s.episode_id+above,s.next_episode+above,begin
     rows = self._rows_to_store(s, actions, more)
     # nothing follows the rows from before the first vector; without an `episode_id`, a cut says who was left off
-    cut = first or not s.goes_on and s.left.any() and 'episode_id' not in rows
-    whole = s.goes_on or len(s.lost) and not np.count_nonzero(s.lost)
-    there = slice(None) if whole else ~s.lost
-    def kept(o):
-        if type(o) is np.ndarray: return o if whole else o[there]
-        return map_leaves(lambda v: array_of(v)[there], o)
-    rows = {k: kept(o) for k,o in rows.items()} if whole or there.any() else None
+    cut = first or s.n_left and 'episode_id' not in rows
+    if s.n_lost==len(s.lost): rows = None
+    elif s.n_lost: rows = {k: map_leaves(lambda v: array_of(v)[~s.lost], o) for k,o in rows.items()}
     self._add_and_count(rows, cut, lambda: self.vectors.commit(s, s.next_obs))
 
 # %% ../../nbs/05n_memory.vector.ipynb #05ec7a03

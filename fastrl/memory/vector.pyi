@@ -52,7 +52,7 @@ class VectorSteps(OwnArrays):
     - `mode`: Its autoreset mode, from `autoreset_name`
     - `obs`: What the environments showed before the step
     - `over`: `(n,)` bools: did their episodes end with it?
-    - returns: `lost`: only a reset; `left`: an unfinished episode was left off; `env_id`, `episode_id`, `step`; `goes_on`: each environment continues its episode"""
+    - returns: `lost`: only a reset; `left`: an unfinished episode was left off; `env_id`, `episode_id`, `step`"""
         ...
 
     def commit(self, s, next_obs):
