@@ -411,7 +411,7 @@ def test_wrong_metadata(saved):
 def test_wrong_position(saved, kw):
     "A size and a position that no buffer has together"
     resave(saved)
-    broken(saved, 'does not have the size', **kw)
+    broken(saved, 'never has the size', **kw)
 
 def test_other_dims(saved):
     "Metadata of another buffer"

@@ -27,6 +27,7 @@ from .frames import FrameRing, stored
 from .ring import Ring, locked
 from .row import as_tensor, check_column, schema_fields, torch_dtype
 from .sample import *
+from .td_errors import refuse_another
 
 # %% ../../nbs/06c_memory.buffer.ipynb #7bb30481
 _step_columns = 'states','actions','rewards','next_states','dones','hiddens','terminateds','truncateds'
@@ -216,7 +217,7 @@ def add_multi(self:ReplayBuffer,
 # %% ../../nbs/06c_memory.buffer.ipynb #36d08526
 class _Beside:
     "Slots for the attributes that are no fields; `vars` and the functions of `dataclasses` pass them by"
-    __slots__ = 'terminateds','truncateds','weights','idxs','serials'
+    __slots__ = 'terminateds','truncateds','weights','idxs','serials','drawn_from'
 
 # %% ../../nbs/06c_memory.buffer.ipynb #73a4d143
 @dataclass
@@ -233,9 +234,14 @@ class BatchExperience(_Beside):
     weights:InitVar[Tensor]=None # `(batch_size, 1)`, how much each counts; only if `Prioritized` drew them
     idxs:InitVar[Tensor]=None # `(batch_size,)`, the numbers of the rows
     serials:InitVar[Tensor]=None # `(batch_size, 1)`, how many steps were added before each
+    drawn_from:InitVar=None # A weak reference to the ring
 
     def __post_init__(self, *beside):
         for k,v in zip(_Beside.__slots__, beside): setattr(self, k, v)
+    def __getstate__(self): # each column by itself; where it was drawn means nothing to another process
+        columns,beside = object.__getstate__(self)
+        return map_leaves(alone, (columns, {**beside, 'drawn_from':None}))
+    def __copy__(self): return BatchExperience(*(getattr(self, k) for k in (*vars(self), *_Beside.__slots__)))
 
 for _k in _Beside.__slots__: delattr(BatchExperience, _k) # the defaults would hide the slots
 
@@ -251,7 +257,8 @@ def sample(self:ReplayBuffer,
                          'add more, or `warm` the buffer')
     batch,idxs = self.ring.draw(self.sampler, batch_size)
     names = _step_columns if self.frame_stack is None else [_ring_names.get(k, k) for k in _step_columns]
-    return BatchExperience(*(batch[k] for k in names), batch.get('weight'), idxs, batch['serial'])
+    return BatchExperience(*(batch[k] for k in names), batch.get('weight'), idxs, batch['serial'],
+                           batch.drawn_from)
 
 # %% ../../nbs/06c_memory.buffer.ipynb #ee8abd1b
 @patch
@@ -264,7 +271,7 @@ def update_td(self:ReplayBuffer,
     - `td_errors`: `(n,1)` or `(n,)`, one for each step
     - `idxs`: The batch; or its `idxs`, `(n,)`
     - `serials`: With numbers: the batch's `serials`; without them the rows are taken as they are now"""
-    if isinstance(idxs, BatchExperience): idxs,serials = _where_drawn(idxs)
+    if isinstance(idxs, BatchExperience): idxs,serials = _where_drawn(idxs, self.ring)
     elif isinstance(td_errors, BatchExperience): raise ValueError('TD errors come first: `update_td(td_errors, batch)`')
     with locked(ring := self.ring):
         idxs = row_numbers(idxs, len(ring)).to(ring.device)
@@ -272,16 +279,16 @@ def update_td(self:ReplayBuffer,
         serials = ring.serial(idxs) if serials is None else tensor_from(serials)
         for k,v in dict(td_errors=td, serials=serials).items():
             if v.shape not in ((len(idxs),), (len(idxs),1)):
-                raise ValueError(f'`{k}` should be of shape {(len(idxs),1)}, '
-                                 f'one for each of `idxs`, got {tuple(v.shape)}')
+                raise ValueError(f'`{k}` should be {(len(idxs),1)}, one for each of `idxs`, got {tuple(v.shape)}')
         there = ring.holds(idxs, serials)
         self.sampler.update(ring, idxs[there], td.view(-1)[there])
         self.dropped_updates += len(idxs)-int(there.sum())
         ring.place.mark_changed('priority', idxs[there]) # the next checkpoint writes these
 
-def _where_drawn(batch):
+def _where_drawn(batch, ring):
     if batch.idxs is None or batch.serials is None: raise ValueError(
         'a batch tells its rows by `idxs` and `serials`, as `sample` gives it; got one without')
+    refuse_another(ring, batch)
     return batch.idxs,batch.serials
 
 
@@ -428,8 +435,7 @@ def _read_state(path):
     want = set(_step_columns if set(_step_columns[6:])&set(data) else _step_columns[:6])
     missing,unknown = want-set(data),set(data)-set(_step_columns)
     if missing or unknown:
-        raise ValueError(f'{path} should hold the columns of a buffer; '
-                         f'missing {sorted(missing)}, unknown {sorted(unknown)}')
+        raise ValueError(f'{path} should hold a buffer; missing {sorted(missing)}, unknown {sorted(unknown)}')
     if head.get('crc32', crc := _crc32_of(data))!=crc:
         raise ValueError(f'{path} is damaged: its checksum is {crc}, and was {head["crc32"]} when it was saved')
     if 'terminateds' not in data: # Velora's
@@ -440,8 +446,7 @@ def _read_state(path):
 def _check_meta(path, metadata):
     "The numbers in `metadata`"
     if not isinstance(metadata, dict):
-        raise ValueError(f'the metadata of {path} should be a dict, '
-                         f'as the `.json` beside it gives it, got {metadata!r}')
+        raise ValueError(f'the metadata of {path} should be a dict, as the `.json` beside it has it, got {metadata!r}')
     if missing := [k for k in _meta_keys if k not in metadata]:
         raise ValueError(f'the metadata of {path} should have {list(_meta_keys)}, {missing} are missing')
     try: return {k: _dim(k, metadata[k], 0) for k in _meta_keys[:-1]}
@@ -453,9 +458,8 @@ def _check_shapes(path, meta, data):
     for k,shape in _shapes(*(meta[o] for o in ('state_dim','action_dim','hidden_dim'))).items():
         want,have = (meta['capacity'], *shape),tuple(data[k].shape)
         if have!=want: raise ValueError(f'{path}: `{k}` should be of shape {want}, as the metadata say, got {have}')
-    if data['states'].dtype!=data['next_states'].dtype:
-        raise ValueError(f"{path}: `next_states` should be {data['states'].dtype} as `states`, "
-                         f"got {data['next_states'].dtype}")
+    if (want := data['states'].dtype)!=(have := data['next_states'].dtype):
+        raise ValueError(f'{path}: `next_states` should be {want} as `states`, got {have}')
 
 # %% ../../nbs/06c_memory.buffer.ipynb #4659f914
 def _check_one_save(path, meta, head):
@@ -465,8 +469,7 @@ def _check_one_save(path, meta, head):
             raise ValueError(f'{path} has the {k} {head[k]}, and the metadata say {meta[k]}: they are not of one save')
     cap,size,position = meta['capacity'],meta['size'],meta['position']
     if not (position==size<cap or position<cap==size):
-        raise ValueError(f'{path}: a buffer of capacity {cap} does not have '
-                         f'the size {size} and the position {position}')
+        raise ValueError(f'{path}: a buffer of capacity {cap} never has the size {size} and the position {position}')
 
 # %% ../../nbs/06c_memory.buffer.ipynb #8d61ee5e
 @patch
@@ -545,8 +548,7 @@ def warm(self:ReplayBuffer,
                 actions,hidden = agent.predict(torch.tensor(self._fit_rows('states', states, n), device=dev), hidden,
                                                train_mode=True)
             if hidden is not None and not isinstance(hidden, Tensor):
-                got = type(hidden).__name__
-                raise ValueError(f'`predict` should return `hidden` as a tensor, or None, got a {got}')
+                raise ValueError(f'`predict` should return `hidden` as a tensor or None, got a {type(hidden).__name__}')
             actions = _as_actions(actions, envs)
             nxt,rewards,terminated,truncated,_ = envs.step(actions)
             over = terminated|truncated
@@ -565,8 +567,7 @@ def _copied_envs(env, n):
     "`n` copies of `env`, which are reset only on request"
     import gymnasium as gym
     if getattr(env, 'spec', None) is None:
-        raise ValueError('`agent.env` should be made by `gymnasium.make`, so that it can be copied; '
-                         f'{env} has no `spec`')
+        raise ValueError(f'`agent.env` should be made by `gymnasium.make`, to be copied; {env} has no `spec`')
     wrappers = tuple(o for o in env.spec.additional_wrappers if o.name not in _wrappers_left_out)
     spec = replace(env.spec, kwargs={k:v for k,v in env.spec.kwargs.items() if k!='render_mode'},
                    additional_wrappers=wrappers)
@@ -576,8 +577,7 @@ def _copied_envs(env, n):
     for o in (envs.single_observation_space, envs.single_action_space):
         if o.shape is None:
             envs.close()
-            raise ValueError('a buffer holds states and actions that are one array or number each, '
-                             f'and {spec.id} has {o}')
+            raise ValueError(f'a buffer holds states and actions that are one array or number each; {spec.id} has {o}')
     return envs
 
 # %% ../../nbs/06c_memory.buffer.ipynb #835ec26b

@@ -163,6 +163,13 @@ class BatchExperience(_Beside):
     weights: InitVar[Tensor] | None = None
     idxs: InitVar[Tensor] | None = None
     serials: InitVar[Tensor] | None = None
+    drawn_from: InitVar | None = None
 
     def __post_init__(self, *beside):
+        ...
+
+    def __getstate__(self):
+        ...
+
+    def __copy__(self):
         ...

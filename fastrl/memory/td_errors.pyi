@@ -7,7 +7,7 @@ from typing import Any, overload
 from torch import Tensor
 from ..core import *
 from .ring import Ring
-__all__ = ['rows_of_batch', 'of_another', 'one_per_row', 'rows_that_learn', 'is_batch', 'steps_as_rows', 'as_drawn', 'checked_td']
+__all__ = ['rows_of_batch', 'of_another', 'refuse_another', 'one_per_row', 'rows_that_learn', 'is_batch', 'steps_as_rows', 'as_drawn', 'checked_td']
 
 def rows_of_batch(ring: Ring, batch: dict):
     """Where the rows of a batch lay when they were drawn
@@ -18,6 +18,9 @@ def rows_of_batch(ring: Ring, batch: dict):
 
 def of_another(ring, batch):
     """Was `batch` drawn from a ring of other rows than `ring`? Only the batch itself knows, nothing made of it"""
+    ...
+
+def refuse_another(ring, batch):
     ...
 
 def one_per_row(batch: dict, name: str) -> Tensor:
