@@ -5,38 +5,6 @@ import fastrl, pytest
 
 root = Path(__file__).parent.parent
 
-code = '''
-{first}
-from fastrl.memory.tree import SumTree
-tree = SumTree(4)
-tree.update([0,3], [1.,2.])
-print(tree.find([.5,2.5]).tolist())
-{then}
-'''
-
-def draw(cache, first='', then='', **env):
-    "What a process prints that draws by priority and keeps what it compiles in the folder `cache`"
-    env = {**os.environ, 'NUMBA_CACHE_DIR':str(cache), **env}
-    run = subprocess.run([sys.executable, '-c', code.format(first=first, then=then)], cwd=root, env=env,
-                         capture_output=True, text=True)
-    assert run.returncode==0, run.stderr
-    return run.stdout
-
-@pytest.mark.slow
-def test_a_cache_that_is_full(tmp_path):
-    "A disk without room, or a quota that is used up"
-    full = 'import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))'
-    assert draw(tmp_path, full)=='[0, 3]\n'
-
-@pytest.mark.slow
-@pytest.mark.parametrize('ext', ['nbi','nbc'])
-def test_a_cache_that_a_crash_left(tmp_path, ext):
-    "Files whose names were on the disk before their content was"
-    draw(tmp_path)
-    assert (files := [*tmp_path.rglob(f'*.{ext}')])
-    for o in files: o.write_bytes(b'')
-    assert draw(tmp_path)=='[0, 3]\n'
-
 loop = """
 import numpy as np, sys
 from fastrl.core import compiled
@@ -49,16 +17,32 @@ for o in sys.argv[1:]: print(total(np.arange(1, 5).astype(o)))
 print(sum(total.loop.stats.cache_hits.values()))
 """
 
-def totals(folder, *dtypes):
-    run = subprocess.run([sys.executable, folder/'loop.py', *dtypes], env={**os.environ, 'NUMBA_CACHE_DIR':str(folder), 'PYTHONPATH':str(root)},
-                         capture_output=True, text=True)
+def totals(folder, *dtypes, first=''):
+    "What a process prints that adds up numbers of each dtype, and keeps what it compiles in `folder`; then how much it found there"
+    (folder/'loop.py').write_text(loop)
+    run = subprocess.run([sys.executable, '-c', f'{first}\nimport loop', *dtypes], cwd=folder, capture_output=True, text=True,
+                         env={**os.environ, 'NUMBA_CACHE_DIR':str(folder), 'PYTHONPATH':str(root)})
     assert run.returncode==0, run.stderr
     return run.stdout.split()
 
 @pytest.mark.slow
+def test_a_cache_that_is_full(tmp_path):
+    "A disk without room, or a quota that is used up"
+    full = 'import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))'
+    for _ in range(2): assert totals(tmp_path, 'int64', first=full)==['10','0']
+
+@pytest.mark.slow
+@pytest.mark.parametrize('ext', ['nbi','nbc'])
+def test_a_cache_that_a_crash_left(tmp_path, ext):
+    "Files whose names were on the disk before their content was"
+    totals(tmp_path, 'int64')
+    assert totals(tmp_path, 'int64')==['10','1']
+    for o in tmp_path.rglob(f'*.{ext}'): o.write_bytes(b'')
+    assert totals(tmp_path, 'int64')==['10','0']
+
+@pytest.mark.slow
 def test_a_cache_with_one_loop_in_the_place_of_another(tmp_path):
     "Two processes that compile at once may take the same file: float64 was then added up as if it were int64"
-    (tmp_path/'loop.py').write_text(loop)
     right = ['10','10.0']
     assert totals(tmp_path, 'int64', 'float64')==[*right, '0']
     a,b = tmp_path.rglob('*.nbc')
@@ -67,11 +51,16 @@ def test_a_cache_with_one_loop_in_the_place_of_another(tmp_path):
     assert totals(tmp_path, 'int64', 'float64')==[*right, '0'] # compiled anew
     assert totals(tmp_path, 'int64', 'float64')==[*right, '2']
 
-@pytest.mark.slow
-def test_numba_that_compiles_nothing(tmp_path):
+def test_numba_that_compiles_nothing():
     "`NUMBA_DISABLE_JIT` is for the user's own loops, which stay Python"
-    mine = 'import numba\nprint(numba.config.DISABLE_JIT, type(numba.njit(lambda: 1)).__name__)'
-    assert draw(tmp_path, then=mine, NUMBA_DISABLE_JIT='1')=='[0, 3]\n1 function\n'
+    code = """if True:
+        from fastrl.memory.tree import SumTree
+        import numba
+        tree = SumTree(4)
+        tree.update([0,3], [1.,2.])
+        print(tree.find([.5,2.5]).tolist(), numba.config.DISABLE_JIT, type(numba.njit(lambda: 1)).__name__)"""
+    run = subprocess.run([sys.executable, '-c', code], cwd=root, env={**os.environ, 'NUMBA_DISABLE_JIT':'1'}, capture_output=True, text=True)
+    assert run.stdout=='[0, 3] 1 function\n', run.stderr
 
 @pytest.mark.slow
 def test_a_module_that_changed(tmp_path):
