@@ -130,6 +130,17 @@ def evenly(rng, folder):
     er.save(folder/'saved')
     ExperienceReplay.load(folder/'saved').sample()
 
+def vectors(rng, folder):
+    "Vectors of environments of some sizes, that end, are reset by hand, and lose what they showed"
+    er,shown = ExperienceReplay(bs=4, max_sz=int(rng.integers(1, 60)), warmup_sz=1),{}
+    for _ in range(20):
+        n,mode = int(rng.integers(1, 6)),('next_step','disabled')[rng.integers(2)]
+        obs = shown.get(n, np.zeros((n, 2), 'f4'))
+        if rng.random()<.3: obs = obs+(rng.random((n, 1))<.3).astype('f4')
+        shown[n],(over,cut) = obs+1,rng.random((2, n))<.2
+        er.add_vector(obs, np.zeros(n, int), shown[n], np.ones(n), over, cut, {}, autoreset=mode)
+    er.sample()
+
 class Picky:
     def __init__(self, sampler): self.sampler = sampler
     def draw(self, ring, bs): return self.sampler.draw(ring, bs)
@@ -213,7 +224,7 @@ if __name__=='__main__':
     if not checked(): sys.exit('indices out of bounds are no errors here: set NUMBA_BOUNDSCHECK=1, and a NUMBA_CACHE_DIR')
     found,rounds,until = kernels(),0,None
     while until is None or time.monotonic()<until:
-        for f in (memories, frames, evenly, sequences, trees, walks, episodes, pickles):
+        for f in (memories, frames, evenly, vectors, sequences, trees, walks, episodes, pickles):
             with tempfile.TemporaryDirectory() as d: f(np.random.default_rng([seed, rounds]), Path(d))
         rounds += 1
         until = until or time.monotonic()+secs # compiling does not count
