@@ -307,6 +307,14 @@ def check_mode(
         raise ValueError('`infos` has `final_obs`, as vectors give it that reset in the same step, and `autoreset` '
                          f'says {mode!r}: pass the vector environment itself as `autoreset`')
 
+def _check_whole(env, n, infos):
+    "A `ValueError` if a vector answers for some of its environments at a time: after a step it shows other ones"
+    ids,whole = infos.get('env_id') if isinstance(infos, dict) else None,getattr(env, 'num_envs', n)
+    if ids is None or whole==n or np.shape(ids)!=(n,) or '_env_id' in infos: return
+    raise ValueError(f'this vector answers for {n} of its {whole} environments at a time, and not always for those '
+                     'that `obs` shows (`infos["env_id"]`): make it without `batch_size`, or keep what each '
+                     'environment showed last and add rows by `memory + {…}`, with `env_id`')
+
 # %% ../../nbs/05n_memory.vector.ipynb #8a9cdf0c
 @patch
 def _check_finals(self:VectorSteps, obs, last, first, over):
@@ -391,6 +399,7 @@ def read(self:VectorSteps,
     - returns: What `look` gives, and `rewards`, `terminated`, `truncated`, `over`, `next_obs`, `true_next`"""
     mode = autoreset_name(autoreset)
     n = len(obs) if type(obs) is np.ndarray and obs.ndim else _count_envs(obs, terminated)
+    _check_whole(autoreset, n, infos)
     terminated,truncated = per_env('terminated', terminated, n, bool),per_env('truncated', truncated, n, bool)
     given = rewards.float() if _lacks(rewards) else rewards
     rewards,over = np.asarray(given, np.float32),terminated|truncated
