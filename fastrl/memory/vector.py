@@ -229,6 +229,10 @@ def autoreset_name(
         raise ValueError(f'`autoreset` should be a vector environment, got {env!r:.60}: for the steps of a single one '
                          'write `add(state=…, action=…)`')
     names = [*dict.fromkeys(_modes.values())]
+    if mode is None and mode is not env: raise ValueError(
+        f'the vector {env!r:.60} names no autoreset mode: give it as `autoreset`, {names[1]!r} if the step that ends '
+        f'an episode shows the first observation of the next one, {names[0]!r} if the step after it does, or '
+        f'{names[2]!r}')
     raise ValueError(f'`autoreset` should be the vector environment, its autoreset mode, or one of {names}, '
                      f'got {mode!r}: each mode gives other observations at an ending. '
                      'Pass the vector environment, `autoreset=envs`')
@@ -366,6 +370,8 @@ def check_envs(
     for k,o in columns.items():
         if type(o) is np.ndarray and o.shape[:1]==(n,): continue
         for path,a in leaves(o, (k,)):
+            if isinstance(a, str): raise ValueError(
+                f'`{path_name(path)}` should be numbers, got the text {a!r:.40}: leave it out, or give it a number')
             if np.shape(a)[:1]!=(n,): raise ValueError(f'`{path_name(path)}` should have a row for each of the {n} '
                                                        f'environments that `obs` shows, got shape {tuple(np.shape(a))}')
 
