@@ -36,7 +36,8 @@ def one_number(
     if isinstance(o, (int, float, np.bool_, np.number)): return o
     a = np.asarray(o.tolist() if hasattr(o, 'tolist') else o) # a tensor may be anywhere, and of any dtype
     if a.size==1 and isinstance(a.item(), Number): return a.item()
-    raise ValueError(f'{name} should be one number, got {o!r:.60}: wrap the environment so that it is one')
+    several = ', or step it yourself, since `memory.add` takes several'*(name=='a reward' and a.size>1)
+    raise ValueError(f'{name} should be one number, got {o!r:.60}: wrap the environment so that it is one'+several)
 
 def one_flag(o)->bool:
     "Does an episode end? Also in an array, a tensor or a list with one; `None` is no"

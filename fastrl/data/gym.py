@@ -259,7 +259,8 @@ def _rewards_of(self:GymLoop, r, keep):
     r,n = _on_host(r),self.n_envs
     if not self._mode: return one_number(r)
     if r.shape not in ((), (n,), (n,1)):
-        raise ValueError(f'rewards should be one number for each of {n} environments, got shape {r.shape}')
+        raise ValueError(f'rewards should be one number for each of {n} environments, got shape {r.shape}: make one of '
+                         'them in `after_step`, or step the vector yourself, since `add_vector` takes several')
     r = r.reshape(r.shape[:1])
     return r if keep is None or not r.ndim else r[keep]
 
