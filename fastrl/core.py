@@ -118,7 +118,8 @@ def test_lt(a, b):
 # %% ../nbs/00_core.ipynb #7e2a0002
 def tensor_from(o)->Tensor:
     "`o`, an array or numbers, as a tensor, in memory if it is none yet, whatever torch's default device is"
-    return o if isinstance(o, Tensor) else torch.as_tensor(o, device='cpu')
+    if isinstance(o, Tensor): return o # of an array that is read-only, as JAX's are, a copy: torch would warn
+    return torch.as_tensor(np.require(o, requirements='W') if hasattr(o, '__array__') else o, device='cpu')
 
 # %% ../nbs/00_core.ipynb #52b1e00d
 def row_index(
@@ -162,8 +163,7 @@ class TensorBatch(Tensor):
         return tensor_from(x).as_subclass(cls)
 
     def bs(self)->int: return len(self)
-    def new_empty(self, *args, **kwargs): # for `deepcopy`
-        return super().new_empty(*args, **kwargs).as_subclass(type(self))
+    def new_empty(self, *args, **kwargs): return super().new_empty(*args, **kwargs).as_subclass(type(self)) # to copy it
     def __getitem__(self, o): return super().__getitem__(o if isinstance(o, tuple) else row_index(o, len(self)))
 
 # %% ../nbs/00_core.ipynb #90501e76

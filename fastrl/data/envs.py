@@ -8,7 +8,7 @@ Docs: https://fastrl.github.io/fastrl/data.envs.html.md"""
 
 # %% auto #0
 __all__ = ['autoreset_modes', 'one_number', 'one_flag', 'CopyObs', 'SyncEnvs', 'by_name', 'make_env', 'can_draw', 'open_envs',
-           'spaces_of', 'reset_mode', 'next_start', 'close_envs', 'naming_the_dead']
+           'spaces_of', 'actions_of', 'reset_mode', 'next_start', 'close_envs', 'naming_the_dead']
 
 # %% ../../nbs/05ab_data.envs.ipynb #5ab00004
 import atexit, multiprocessing.util, os, weakref
@@ -18,7 +18,7 @@ import gymnasium as gym, numpy as np
 from gymnasium import spaces
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, VectorEnv
 from gymnasium.vector.async_vector_env import AsyncState
-from gymnasium.vector.utils import iterate
+from gymnasium.vector.utils import batch_space, iterate
 from ..core import *
 from .steps import check_value,space_form
 
@@ -36,7 +36,8 @@ def one_number(
     if isinstance(o, (int, float, np.bool_, np.number)): return o
     a = np.asarray(o.tolist() if hasattr(o, 'tolist') else o) # a tensor may be anywhere, and of any dtype
     if a.size==1 and isinstance(a.item(), Number): return a.item()
-    raise ValueError(f'{name} should be one number, got {o!r:.60}: wrap the environment so that it is one')
+    several = ', or step it yourself, since `memory.add` takes several'*(name=='a reward' and a.size>1)
+    raise ValueError(f'{name} should be one number, got {o!r:.60}: wrap the environment so that it is one'+several)
 
 def one_flag(o)->bool:
     "Does an episode end? Also in an array, a tensor or a list with one; `None` is no"
@@ -183,6 +184,12 @@ def spaces_of(env): # -> observation space, action space
         f'an environment of gymnasium has one `observation_space`, got {env!r:.60}, which has one for each agent: step '
         'it yourself, and add rows by `memory.add(…)`, with the number of the agent as `env_id`')
     return env.observation_space,env.action_space
+
+def actions_of(env): # -> a space
+    """The space of what `env.step` takes: of a vector, an action for each environment
+    - returns: a space"""
+    if not isinstance(env, VectorEnv) or env.action_space!=env.single_action_space: return env.action_space
+    return batch_space(env.action_space, env.num_envs) # EnvPool's names that of one environment
 
 # %% ../../nbs/05ab_data.envs.ipynb #5ab00017
 if 'SDL_NO_SIGNAL_HANDLERS' not in os.environ: os.environ['SDL_NO_SIGNAL_HANDLERS'] = '1'

@@ -7,7 +7,7 @@ from typing import Any, overload
 import gymnasium as gym
 from gymnasium.vector import SyncVectorEnv
 from ..core import *
-__all__ = ['autoreset_modes', 'one_number', 'one_flag', 'CopyObs', 'SyncEnvs', 'by_name', 'make_env', 'can_draw', 'open_envs', 'spaces_of', 'reset_mode', 'next_start', 'close_envs', 'naming_the_dead']
+__all__ = ['autoreset_modes', 'one_number', 'one_flag', 'CopyObs', 'SyncEnvs', 'by_name', 'make_env', 'can_draw', 'open_envs', 'spaces_of', 'actions_of', 'reset_mode', 'next_start', 'close_envs', 'naming_the_dead']
 autoreset_modes: Any
 
 def one_number(o, name: str='a reward'):
@@ -69,6 +69,11 @@ def open_envs(env, n_envs: int=1, vectorization: str='sync', autoreset: str='nex
 def spaces_of(env):
     """The spaces of one environment, in a vector too
     - returns: observation space, action space"""
+    ...
+
+def actions_of(env):
+    """The space of what `env.step` takes: of a vector, an action for each environment
+    - returns: a space"""
     ...
 
 def reset_mode(env):

@@ -93,7 +93,8 @@ def _reset(self:GymLoop):
     lead = (self.n_envs,) if self._mode else ()
     self._shown_form = map_leaves(lambda o: [lead+o[0], o[1]], self.obs_form)
     seed = self._next_seed()
-    self.env.action_space.seed(seed)
+    self._random = actions_of(self.env)
+    self._random.seed(seed)
     with naming_the_dead(self.env): self.obs,_ = self.env.reset(seed=seed)
     check_value(self._shown_form, self.obs)
 
@@ -131,7 +132,7 @@ def _step_one(self:GymLoop, T):
     rows,env,form,rewards = self._written,self.env,self._shown_form,[]
     shape,dtype = form if type(form) is list else (None, None)
     state,action,nxt = (rows.column(o) for o in ('state','action','next_state'))
-    choose,step = env.action_space.sample if self.agent is None else self._choose,env.step
+    choose,step = self._random.sample if self.agent is None else self._choose,env.step
     for i in range(rows.stop, rows.stop+T):
         state[i] = self.obs
         action[i] = a = choose()
@@ -173,7 +174,7 @@ def _step_all(self:GymLoop, T, before, after):
         if self.mode=='rgb_array': images.append(deepcopy(env.render())) # it may draw over it
         state[new] = obs if keep is None else rows.only('state', obs, keep)
         env_id[new] = every if keep is None else keep
-        a = env.action_space.sample() if self.agent is None else self._choose()
+        a = self._random.sample() if self.agent is None else self._choose()
         if before:
             a = self._told_before(a, self._shown_rows('state', new, obs, keep))
             _check_chosen(self.act_form, a, (n,) if self._mode else ())
@@ -258,7 +259,8 @@ def _rewards_of(self:GymLoop, r, keep):
     r,n = _on_host(r),self.n_envs
     if not self._mode: return one_number(r)
     if r.shape not in ((), (n,), (n,1)):
-        raise ValueError(f'rewards should be one number for each of {n} environments, got shape {r.shape}')
+        raise ValueError(f'rewards should be one number for each of {n} environments, got shape {r.shape}: make one of '
+                         'them in `after_step`, or step the vector yourself, since `add_vector` takes several')
     r = r.reshape(r.shape[:1])
     return r if keep is None or not r.ndim else r[keep]
 

@@ -263,8 +263,12 @@ def _batch_of_one(v):
 def _as_batch(v):
     "How `v`, which has named columns, is written as a batch"
     if isinstance(v, dict): return 'batch'
-    nests = hasattr(v, 'batch_size') or hasattr(v, 'to_torch') # a TensorDict, tianshou's Batch
+    if hasattr(v, 'to_pydict'): return 'batch.to_pydict()' # pyarrow's
+    # a TensorDict, tianshou's Batch; tables of polars and of Hugging Face
+    nests = hasattr(v, 'batch_size') or hasattr(v, 'to_torch') or not hasattr(v, 'keys')
     return 'batch.to_dict()' if hasattr(v, 'to_dict') and nests else '{**batch}'
+
+def _is_table(v): return any(hasattr(v, o) for o in ('to_pydict','column_names','get_columns'))
 
 def what_came(
     v, # In the place of a batch
@@ -273,7 +277,7 @@ def what_came(
     - `v`: In the place of a batch
     - returns: It, and what to write instead"""
     name = type(v).__name__+(f' of {len(v)}' if isinstance(v, tuple) else '')
-    if hasattr(v, 'keys'): return f'a {name}: write `memory + {_as_batch(v)}` to add its steps'
+    if hasattr(v, 'keys') or _is_table(v): return f'a {name}: write `memory + {_as_batch(v)}` to add its steps'
     if hasattr(v, 'update_td'): return f'another memory, a {name}: write `memory.extend(other)`'
     if hasattr(v, 'merge_inplace'):
         return 'a bank: write `memory.add(state=e.state, action=e.action, …)` for each `e` of it, as a recipe does'

@@ -92,7 +92,9 @@ def is_batch(
     if isinstance(idxs, str): raise ValueError('the name of the column comes first: `put(name, batch, values)`')
     if isinstance(idxs, (tuple, list)) and any(isinstance(o, dict) for o in idxs[:2]): raise ValueError(
         f'`idxs` should be a batch, or its row numbers, got a {type(idxs).__name__} of both: give the batch alone')
-    return isinstance(idxs, dict)
+    if not (res := isinstance(idxs, dict)) and hasattr(idxs, 'keys') and 'serial' in [*idxs.keys()]: raise ValueError(
+        f'`idxs` should be a batch, which is a dict, got a {type(idxs).__name__}: write `{{**batch}}`')
+    return res
 
 # %% ../../nbs/02bb_memory.td_errors.ipynb #9fa5db26
 def steps_as_rows(

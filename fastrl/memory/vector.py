@@ -255,6 +255,10 @@ def autoreset_name(
         raise ValueError(f'`autoreset` should be a vector environment, got {env!r:.60}: for the steps of a single one '
                          'write `add(state=…, action=…)`')
     names = [*dict.fromkeys(_modes.values())]
+    if mode is None and mode is not env: raise ValueError(
+        f'the vector {env!r:.60} names no autoreset mode: give it as `autoreset`, {names[1]!r} if the step that ends '
+        f'an episode shows the first observation of the next one, {names[0]!r} if the step after it does, or '
+        f'{names[2]!r}')
     raise ValueError(f'`autoreset` should be the vector environment, its autoreset mode, or one of {names}, '
                      f'got {mode!r}: each mode gives other observations at an ending. '
                      'Pass the vector environment, `autoreset=envs`')
@@ -333,6 +337,14 @@ def check_mode(
         raise ValueError('`infos` has `final_obs`, as vectors give it that reset in the same step, and `autoreset` '
                          f'says {mode!r}: pass the vector environment itself as `autoreset`')
 
+def _check_whole(env, n, infos):
+    "A `ValueError` if a vector answers for some of its environments at a time: after a step it shows other ones"
+    ids,whole = infos.get('env_id') if isinstance(infos, dict) else None,getattr(env, 'num_envs', n)
+    if ids is None or whole==n or np.shape(ids)!=(n,) or '_env_id' in infos: return
+    raise ValueError(f'this vector answers for {n} of its {whole} environments at a time, and not always for those '
+                     'that `obs` shows (`infos["env_id"]`): make it without `batch_size`, or keep what each '
+                     'environment showed last and add rows by `memory + {…}`, with `env_id`')
+
 # %% ../../nbs/05n_memory.vector.ipynb #8a9cdf0c
 @patch
 def _check_finals(self:VectorSteps, obs, last, first, over):
@@ -384,6 +396,8 @@ def check_envs(
     for k,o in columns.items():
         if type(o) is np.ndarray and o.shape[:1]==(n,): continue
         for path,a in leaves(o, (k,)):
+            if isinstance(a, str): raise ValueError(
+                f'`{path_name(path)}` should be numbers, got the text {a!r:.40}: leave it out, or give it a number')
             if np.shape(a)[:1]!=(n,): raise ValueError(f'`{path_name(path)}` should have a row for each of the {n} '
                                                        f'environments that `obs` shows, got shape {tuple(np.shape(a))}')
 
@@ -417,6 +431,7 @@ def read(self:VectorSteps,
     - returns: What `look` gives, and `rewards`, `terminated`, `truncated`, `over`, `next_obs`, `true_next`"""
     mode = autoreset_name(autoreset)
     n = len(obs) if type(obs) is np.ndarray and obs.ndim else _count_envs(obs, terminated)
+    _check_whole(autoreset, n, infos)
     terminated,truncated = per_env('terminated', terminated, n, bool),per_env('truncated', truncated, n, bool)
     given = rewards.float() if _lacks(rewards) else rewards
     rewards,over = np.asarray(given, np.float32),terminated|truncated
