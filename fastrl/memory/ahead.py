@@ -177,10 +177,12 @@ def _arrived(self:Flight, pair, event):
 def end(self:Flight, wait=False):
     "Draw no more, and give back what waits"
     self.open = False
-    with locked(self.memory.ring): self.give_back()
-    with self.moved:
-        self.error = None # whose frames hold the memory
-        self.moved.notify_all()
+    try:
+        with locked(self.memory.ring): self.give_back()
+    finally: # after a Ctrl-C, too: the thread ends, and lets the memory go
+        with self.moved:
+            self.error = None # whose frames hold it
+            self.moved.notify_all()
     if wait and self.thread and self.thread is not threading.current_thread(): self.thread.join()
 
 @patch
