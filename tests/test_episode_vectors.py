@@ -232,6 +232,13 @@ def test_a_new_vector_beside_a_loaded_one(tmp_path):
     give(replay, [51,61], [52,62], over=[0,1], autoreset=new)
     assert held(replay)[4:]==[[50,51,52], [60,61,62]]
 
+def test_vectors_that_come_and_go():
+    "One that no longer exists leaves its numbers to the next one of its size; the episodes that it had begun end where they were"
+    replay,vectors = a_replay(),[Named() for _ in range(4)]
+    for t in (0,50,100): give(replay, [t,t+10], [t+1,t+11], autoreset=vectors.pop())
+    assert held(replay)==[[0,1], [10,11], [50,51], [60,61]]
+    assert len(replay.vectors)==1
+
 def test_not_restored(tmp_path):
     "Unless environments resume, the steps that wait are left out"
     replay = a_replay()

@@ -194,6 +194,19 @@ def test_restarts_keep_the_numbers(tmp_path):
     runs,_ = memory.sample_sequences(500, T=2)
     assert torch.equal(runs['state'][:,1], runs['next_state'][:,0])
 
+def test_vectors_that_come_and_go():
+    "A run that makes one vector after the other remembers one; also without an `episode_id`, no episode runs from one into the next"
+    class Vector: metadata = dict(autoreset_mode='next_step')
+    zero,no = np.zeros((2,1), np.float32),np.zeros(2, bool) # each observation is the same
+    row = dict(state=zero, action=no*1, reward=zero, next_state=zero.copy(), terminated=no, truncated=no, env_id=[8,9])
+    er,vectors = ExperienceReplay(n_step=2, warmup_sz=1, memory=row),[Vector() for _ in range(5)]
+    while vectors:
+        envs = vectors.pop()
+        for _ in range(2): er.add_vector(zero, no*1, zero, np.ones(2), no, no, {}, autoreset=envs)
+    assert len(er.vectors)==1 and er['env_id'].unique().tolist()==[0,1,8,9]
+    batch,idxs = er.sample(bs=300)
+    assert {*zip(idxs.tolist(), batch['n_steps'].view(-1).tolist())}=={(i, 2 if i>=2 and i%4 in (2,3) else 1) for i in range(22)}
+
 def test_restarts_forget_vectors_whose_episodes_ended(tmp_path):
     for n,_ in restarted(lambda: EpisodeReplay(RingBufferDataset(300), 4, 2), partial(EpisodeReplay.load, env_restored=True), tmp_path):
         assert n<=2

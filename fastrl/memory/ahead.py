@@ -120,7 +120,8 @@ def _raise(self:Flight):
     "The error that ended the thread, once: the next time another one tries"
     error,self.error,self.thread = self.error,None,None
     self.moved.notify_all()
-    raise error
+    try: raise error
+    finally: del error # it holds this frame: both would stay, and the memory with them
 
 @patch
 def _take_off(self:Flight):
@@ -135,7 +136,7 @@ def _draw_on(flight):
         while flight.wait(): flight.draw()
     except BaseException as e: # it belongs to whoever waits for the batch
         with flight.moved:
-            flight.error = e
+            if flight.open: flight.error = e # else nobody asks
             flight.moved.notify_all()
 
 # %% ../../nbs/05q_memory.ahead.ipynb #8278150d
@@ -176,8 +177,12 @@ def _arrived(self:Flight, pair, event):
 def end(self:Flight, wait=False):
     "Draw no more, and give back what waits"
     self.open = False
-    with locked(self.memory.ring): self.give_back()
-    with self.moved: self.moved.notify_all()
+    try:
+        with locked(self.memory.ring): self.give_back()
+    finally: # after a Ctrl-C, too: the thread ends, and lets the memory go
+        with self.moved:
+            self.error = None # whose frames hold it
+            self.moved.notify_all()
     if wait and self.thread and self.thread is not threading.current_thread(): self.thread.join()
 
 @patch

@@ -11,7 +11,7 @@ __all__ = ['unchanged', 'array_of', 'VectorSteps', 'autoreset_name', 'true_next'
            'with_more', 'rewards_for', 'TakesVectors']
 
 # %% ../../nbs/05n_memory.vector.ipynb #754bcde4
-import numpy as np, torch
+import weakref, numpy as np, torch
 from contextlib import nullcontext
 from types import SimpleNamespace
 from functools import wraps
@@ -81,6 +81,17 @@ def array_of(o):
 def _own_array(o): return o.clone() if _lacks(o) else np.array(np.asarray(o)) # of a tensor `np.array` alone would warn
 
 # %% ../../nbs/05n_memory.vector.ipynb #723b4d48
+_alive,_strong = weakref.WeakValueDictionary(),{} # vectors that stepped, by `id`; those that take no weak reference
+
+def _key_of(env):
+    "The `id` of a vector, which is its own as long as it exists; 0 without a name"
+    if not hasattr(env, 'metadata'): return 0
+    try: _alive[id(env)] = env
+    except TypeError: _strong[id(env)] = env
+    return id(env)
+
+def _is_gone(key): return key>0 and key not in _alive and key not in _strong
+
 class VectorSteps(OwnArrays):
     "What is known of each vector environment between two of its steps"
     def __init__(self,
@@ -106,16 +117,16 @@ class VectorSteps(OwnArrays):
         - `n`: How many environments it has
         - `obs`: What they show now, by which a vector is recognized after loading
         - returns: Its entry in `vectors`"""
-        key = id(env) if hasattr(env, 'metadata') else 0
+        key = _key_of(env)
         vectors = [v for v in self.vectors if len(v['step'])==n]
         if v := next((v for v in vectors if v['key']==key), None): return v
         loaded = [(unchanged(obs, v['obs'], n), v) for v in vectors if v['key']<0]
         fit = [(same.sum(), v) for same,v in loaded if (same|v['begins']).all()] # others were reset by hand
         if fit: return max(fit, key=lambda o: o[0])[1]
-        left = [v['env'] for v in vectors if v['key']==-2] # of one that does not resume
-        ids = left[0] if left else np.arange(n)+sum(len(o['step']) for o in self.vectors)
-        return dict(key=key, env=ids, begins=np.ones(n, bool), due=np.zeros(n, bool), obs=None, alone=0,
-                    step=np.zeros(n, np.int64), episode=np.zeros(n, np.int64))
+        if v := next((v for v in vectors if v['key']==-2 or _is_gone(v['key'])), None): # it does not resume
+            return {**v, 'key':key, 'obs':None, 'alone':0} # as if all of its environments were reset by hand
+        return dict(key=key, env=np.arange(n)+sum(len(o['step']) for o in self.vectors), begins=np.ones(n, bool),
+                    due=np.zeros(n, bool), obs=None, alone=0, step=np.zeros(n, np.int64), episode=np.zeros(n, np.int64))
 
 # %% ../../nbs/05n_memory.vector.ipynb #8d93e49b
 @compiled
@@ -222,7 +233,7 @@ def going_on(self:VectorSteps,
     key = id(env) if hasattr(env, 'metadata') else 0 if type(env) is str and env in _modes else None
     n = len(terminated) if terminated.ndim else 0
     v = next((o for o in self.vectors if o['key']==key and len(o['step'])==n), None)
-    if v is None or type(was := v['obs']) is not np.ndarray: return
+    if v is None or _is_gone(v['key']) or type(was := v['obs']) is not np.ndarray: return
     if next_obs.dtype!=obs.dtype or next_obs.shape!=obs.shape: return
     if not (terminated.dtype==truncated.dtype==_flag and terminated.shape==truncated.shape==(n,)): return
     over = terminated.tobytes()+truncated.tobytes()+v['begins'].tobytes()+v['due'].tobytes()
