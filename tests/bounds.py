@@ -130,6 +130,19 @@ def evenly(rng, folder):
     er.save(folder/'saved')
     ExperienceReplay.load(folder/'saved').sample()
 
+def rollouts(rng, folder):
+    "All rows at once: their advantages, their episodes, each of them once an epoch; and batches that come back as they are"
+    er = ExperienceReplay(bs=4, max_sz=int(rng.integers(1, 40)), warmup_sz=1, sampler=Prioritized(seed=1))
+    for _ in range(6):
+        er + batch(rng, int(rng.integers(1, er.max_sz+5)), 2, int(rng.integers(2))*2)
+        er.gae(torch.rand(len(er)), torch.rand(len(er)))
+        er.episode_numbers()
+        for T in (None, int(rng.integers(1, 6))): list(er.epoch(T=T))
+        b,_ = er.sample()
+        er.update_td(torch.rand(4), b)
+        if rng.random()<.5: er + batch(rng, 3, 2, 0)
+        er.update_td(torch.rand(4), b)
+
 def vectors(rng, folder):
     "Vectors of environments of some sizes, that end, are reset by hand, and lose what they showed"
     er,shown = ExperienceReplay(bs=4, max_sz=int(rng.integers(1, 60)), warmup_sz=1),{}
@@ -224,7 +237,7 @@ if __name__=='__main__':
     if not checked(): sys.exit('indices out of bounds are no errors here: set NUMBA_BOUNDSCHECK=1, and a NUMBA_CACHE_DIR')
     found,rounds,until = kernels(),0,None
     while until is None or time.monotonic()<until:
-        for f in (memories, frames, evenly, vectors, sequences, trees, walks, episodes, pickles):
+        for f in (memories, frames, evenly, rollouts, vectors, sequences, trees, walks, episodes, pickles):
             with tempfile.TemporaryDirectory() as d: f(np.random.default_rng([seed, rounds]), Path(d))
         rounds += 1
         until = until or time.monotonic()+secs # compiling does not count
