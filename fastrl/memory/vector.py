@@ -535,8 +535,9 @@ def store_vector(self:TakesVectors,
     rows = self._rows_to_store(s, actions, more)
     # nothing follows the rows from before the first vector; without an `episode_id`, a cut says who was left off
     cut = first or s.n_left and 'episode_id' not in rows
-    if s.n_lost==len(s.lost): rows = None
-    elif s.n_lost: rows = {k: map_leaves(lambda v: array_of(v)[~s.lost], o) for k,o in rows.items()}
+    there = ~s.lost if s.n_lost else None
+    def kept(v): return array_of(v) if there is None else array_of(v)[there]
+    rows = None if s.n_lost==len(s.lost) else {k: map_leaves(kept, o) for k,o in rows.items()}
     self._add_and_count(rows, cut, lambda: self.vectors.commit(s, s.next_obs))
 
 # %% ../../nbs/05n_memory.vector.ipynb #05ec7a03
