@@ -191,7 +191,9 @@ class BD(dict):
         if isinstance(o, slice) and o.step is None: return map_leaves(lambda t: t[o], self)
         i = row_index(o, self.bs())
         return map_leaves(lambda t: t[i if isinstance(i, slice) else i.to(t.device)], self)
-
+    def copy(self): return type(self)(self) # a dict's own, and `|`, would give a plain dict
+    __copy__ = copy
+    def __or__(self, o): return type(self)({**self, **o}) if isinstance(o, dict) else NotImplemented
     def __repr__(self):
         cols = (f'{path_name(p)} {str(o.dtype).split(".")[-1]}{list(o.shape[1:]) or ""}' for p,o in leaves(self))
         return in_lines(f'BD({self.bs()} rows: {", ".join(cols)})')
@@ -354,8 +356,6 @@ def alone(t):
 @patch
 def __reduce__(self:BD): # where it was drawn means nothing to another process
     return type(self),(dict(self.mapv(alone)),),{k: o for k,o in vars(self).items() if k!='drawn_from'} or None
-@patch
-def __copy__(self:BD): return type(self)(self)
 
 # %% ../nbs/00_core.ipynb #1c39e81b
 def whole_number(

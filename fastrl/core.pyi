@@ -93,9 +93,16 @@ def in_lines(s: str) -> str:
 class BD(dict):
     """A batch: tensors, or dicts and tuples of tensors, that share their first axis"""
     drawn_from: Any
+    __copy__: Any
 
     def bs(self) -> int:
         """The number of rows"""
+        ...
+
+    def copy(self):
+        ...
+
+    def __or__(self, o):
         ...
 
     def __repr__(self):
@@ -149,9 +156,6 @@ class BD(dict):
         ...
 
     def __reduce__(self):
-        ...
-
-    def __copy__(self):
         ...
 
     @overload

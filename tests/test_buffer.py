@@ -258,7 +258,7 @@ def test_late_update(picky):
     picky.update_td(torch.zeros(4,1), i4, i4[:,None])
     assert picky.dropped_updates==1
     assert set(picky.sample(4).idxs.tolist())=={0}
-    picky.update_td([5,0], [-1,0])
+    picky.update_td([5,0], [3,0])
     assert set(picky.sample(4).idxs.tolist())=={3}
 
 def test_update_by_batch():

@@ -213,8 +213,8 @@ def __getitem__(self:ExperienceBank,
     """Experiences by age, the oldest first
     - `i`: Which one, or a slice
     - returns: an `Experience`, or a list of them"""
-    if not (many := isinstance(i, slice)) and not hasattr(i, '__index__'):
-        raise TypeError(f'experiences are numbered by whole numbers, got {i!r:.60}')
+    if not (many := isinstance(i, slice)) and (not hasattr(i, '__index__') or np.ndim(i) and len(i)!=1):
+        raise TypeError(f'experiences are numbered by whole numbers, got {i!r:.60}: write `[bank[i] for i in …]`')
     with self.lock.rlock:
         n = len(self)
         if not many and not -n<=i<n: raise IndexError(f'there are {n} experiences, so none has number {i}')

@@ -27,7 +27,7 @@ from .frames import FrameRing, stored
 from .ring import Ring, locked
 from .row import as_tensor, check_column, schema_fields, torch_dtype
 from .sample import *
-from .td_errors import refuse_another
+from .td_errors import errors_given, numbers_given, refuse_another
 
 # %% ../../nbs/06c_memory.buffer.ipynb #7bb30481
 _step_columns = 'states','actions','rewards','next_states','dones','hiddens','terminateds','truncateds'
@@ -274,15 +274,15 @@ def update_td(self:ReplayBuffer,
     if isinstance(idxs, BatchExperience): idxs,serials = _where_drawn(idxs, self.ring)
     elif isinstance(td_errors, BatchExperience): raise ValueError('TD errors come first: `update_td(td_errors, batch)`')
     with locked(ring := self.ring):
-        idxs = row_numbers(idxs, len(ring)).to(ring.device)
-        td = tensor_from(td_errors).detach().to(ring.device).double()
+        idxs = numbers_given(idxs, len(ring)).to(ring.device) # -1 names none
+        td = errors_given(td_errors).to(ring.device).double()
         serials = ring.serial(idxs) if serials is None else tensor_from(serials)
         for k,v in dict(td_errors=td, serials=serials).items():
             if v.shape not in ((len(idxs),), (len(idxs),1)):
                 raise ValueError(f'`{k}` should be {(len(idxs),1)}, one for each of `idxs`, got {tuple(v.shape)}')
         there = ring.holds(idxs, serials)
         self.sampler.update(ring, idxs[there], td.view(-1)[there])
-        self.dropped_updates += len(idxs)-int(there.sum())
+        if gone := len(idxs)-int(there.sum()): self.dropped_updates += gone-int((idxs<0).sum())
         ring.place.mark_changed('priority', idxs[there]) # the next checkpoint writes these
 
 def _where_drawn(batch, ring):

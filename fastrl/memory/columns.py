@@ -327,7 +327,8 @@ sequence_words = {
 
 # %% ../../nbs/05o_memory.columns.ipynb #28a560b2
 other_names = {
-    **dict.fromkeys(('push','append','insert','store','store_transition','add_batch','add_transition'),
+    **dict.fromkeys(('push','append','insert','store','store_transition','add_batch','add_transition','add_step',
+                     'add_episode','add_multi'),
                     '`memory.add(state=…, action=…)`, or `memory + batch` for many steps'),
     **dict.fromkeys(('sample_batch','sample_buffer'), '`memory.sample(bs)`'),
     **dict.fromkeys(('reset','empty'), '`memory.clear()`'),
@@ -336,7 +337,12 @@ other_names = {
     **dict.fromkeys(('load','load_state_dict'), '`memory = ExperienceReplay.load(folder)`, which makes a new one'),
     **dict.fromkeys(('alpha','beta'), '`memory.sampler`, which has it'),
     **dict.fromkeys(('state_dict','dump','dumps','save_hdf5'), '`memory.save(folder)`'),
-    'full':'`memory.is_full`', 'pos':'`memory.pointer`',
+    'full':'`memory.is_full`', **dict.fromkeys(('pos','position'), '`memory.pointer`'),
+    **dict.fromkeys(('merge','merge_inplace'), '`memory.extend(other)`'),
+    'get_recent':'`memory[(memory.pointer-torch.arange(n, 0, -1))%len(memory)]`',
+    'num_timesteps':'`len(memory)`', **dict.fromkeys(('num_episodes','episode_lengths'),
+                                                     '`memory.episode_numbers()`, the episode of each row'),
+    'copy':'`copy.deepcopy(memory)`', **dict.fromkeys(('fields','total'), '`memory.ring`, which has it'),
     'on_episode_end':'`memory.cut()`, or nothing: `terminated` and `truncated` say where episodes end',
     **dict.fromkeys(('to','cuda'), "`memory.sample(device='cuda')`, or `ExperienceReplay(…, device='cuda')`"),
     **dict.fromkeys(('keys','items','columns','get_all_transitions'), '`memory.memory`, the dict of its columns'),
@@ -357,10 +363,11 @@ class OtherNames:
     "Settings and methods by the names of other libraries: the error says what to write"
     def __dir__(self): return [o for o in super().__dir__() if o not in _inner]
     def __getattr__(self, k):
-        ours = other_names.get(k) or k in other_words and f'`memory.{other_words[k].partition("=")[0]}`'
-        if not ours and hasattr(type(self), k): return object.__getattribute__(self, k) # whose own error says more
         fields = getattr(getattr(self, 'ring', None), 'fields', None) if k!='ring' else None
         names = {f.path[0] for f in fields or ()}
+        ours = k not in names and (other_names.get(k) or # a column may be called `position`
+                                   k in other_words and f'`memory.{other_words[k].partition("=")[0]}`')
+        if not ours and hasattr(type(self), k): return object.__getattribute__(self, k) # whose own error says more
         ours = ours or next((f'`memory[{o!r}]`' for o in (k, k.removesuffix('s')) if o in names), None)
         write = f': write {ours}' if ours else ''
         raise AttributeError(f'{type(self).__name__!r} object has no attribute {k!r}{write}')

@@ -177,7 +177,7 @@ class EpisodeDataset(IterableDataset):
         "Whole episodes at random, without end; `get_loader` batches them, a plain `DataLoader` needs `batch_size=None`"
         return (map_leaves(lambda t: t[0], o) for o in self.get_loader(1))
     def __add__(self, other):
-        if isinstance(other, dict):
+        if not isinstance(other, IterableDataset): # of which torch makes a chain that fails when you iterate
             raise TypeError('write `dataset.add_episode(episode)`: a sum is a chain of datasets')
         return super().__add__(other)
     __radd__ = __add__
@@ -499,8 +499,8 @@ def __getitem__(self:EpisodeDataset,
 )->BD:
     """A copy of episode `i`, `(steps, …)`
     - `i`: Of the episodes in the order in which they came"""
-    if not hasattr(i, '__index__'):
-        raise TypeError(f'episodes have numbers, got {i!r}: all of them are `[ds[i] for i in range(ds.num_episodes)]`')
+    if not hasattr(i, '__index__') or np.ndim(i) and len(i)!=1: # as an array of several
+        raise TypeError(f'episodes have numbers, got {i!r:.60}: all are `[ds[i] for i in range(ds.num_episodes)]`')
     while True:
         if not (found := not self.any_order and self.table.nth(i)):
             es,lines = self._by_age()

@@ -73,6 +73,14 @@ class ExperienceReplayCallback(Callback):
         self.drew,self._predicted = False,False # in this batch; is there a prediction to replace? `None`: never
 
     def __repr__(self): return in_lines(f'ExperienceReplayCallback({self.experience_replay})')
+    def __getattr__(self, k): # the learner's, as in each callback, except that its `save` would write the network
+        try:
+            if k not in ('save','load'): return super().__getattr__(k)
+            raise AttributeError(k)
+        except AttributeError:
+            if hasattr(type(self), k) or k not in dir(vars(self).get('experience_replay')): raise
+            raise AttributeError(f'{type(self).__name__!r} object has no attribute {k!r}: write `callback.replay.{k}`, '
+                                 'which is of its memory') from None
     # fastai's first asks the learner, the model and all its modules whether they have the name, too
     def __setattr__(self, name, value): object.__setattr__(self, name, value)
 
@@ -226,6 +234,7 @@ def update_td(self:ExperienceReplayCallback,
     """Store the TD errors of the drawn batch, except for rows that are overwritten by now
     - `td_errors`: `(bs,1)`"""
     if hasattr(self.learn, 'lr_finder') or self._predicted is None: return # in validation nothing was drawn
+    if self.drawn is None: raise ExperienceReplayException('TD errors belong to a drawn batch, and none was drawn yet')
     self.experience_replay.update_td(td_errors, self.drawn, self.serials)
 
 @patch

@@ -14,7 +14,7 @@ import numpy as np, torch
 from fastcore.basics import patch
 from ..core import *
 from .ring import locked
-from .td_errors import is_batch, one_per_row, rows_of_batch, rows_that_learn
+from .td_errors import errors_given, is_batch, one_per_row, rows_of_batch, rows_that_learn
 
 # %% ../../nbs/02d_memory.mixture.ipynb #7618ed56
 class Mixture:
@@ -154,7 +154,7 @@ def update_td(self:Mixture,
     - `serials`: With numbers: the batch's column `serial`; without it the rows are taken as they are now"""
     if is_batch(idxs, serials): idxs,serials = self._rows_of(idxs, rows_that_learn)
     elif isinstance(td_errors, dict): raise ValueError('TD errors come first: `update_td(td_errors, batch)`')
-    td,idxs = tensor_from(td_errors).detach(),tensor_from(idxs).cpu()
+    td,idxs = errors_given(td_errors),tensor_from(idxs).cpu()
     if td.ndim==idxs.ndim==1: td = td[:,None]
     if serials is not None: serials = tensor_from(serials).cpu()
     steps = idxs.ndim==2

@@ -7,7 +7,7 @@ from typing import Any, overload
 from torch import Tensor
 from ..core import *
 from .ring import Ring
-__all__ = ['rows_of_batch', 'of_another', 'refuse_another', 'one_per_row', 'rows_that_learn', 'is_batch', 'steps_as_rows', 'as_drawn', 'checked_td']
+__all__ = ['rows_of_batch', 'of_another', 'refuse_another', 'one_per_row', 'rows_that_learn', 'is_batch', 'errors_given', 'steps_as_rows', 'as_drawn', 'numbers_given', 'checked_td']
 
 def rows_of_batch(ring: Ring, batch: dict):
     """Where the rows of a batch lay when they were drawn
@@ -43,6 +43,11 @@ def is_batch(idxs, serials: Any=None) -> bool:
     - `serials`: That came with row numbers"""
     ...
 
+def errors_given(td_errors) -> Tensor:
+    """TD errors as a tensor without a gradient, or a `ValueError` that names them
+    - `td_errors`: In any form"""
+    ...
+
 def steps_as_rows(td_errors, idxs, serials: Any=None):
     """What belongs to the steps of sequences, one after another
     - `td_errors`: `(bs,T)` or `(bs,T,1)`
@@ -57,6 +62,12 @@ def as_drawn(ring: Ring, td_errors, idxs, serials: Any=None):
     - `idxs`: The batch, or their numbers
     - `serials`: With numbers
     - returns: row numbers, TD errors and serials, arrays, if nothing can refuse this update; `None` if it needs a closer look"""
+    ...
+
+def numbers_given(idxs, n: int) -> Tensor:
+    """Row numbers as a tensor; -1 names none, and nothing counts from the end
+    - `idxs`: Numbers of rows
+    - `n`: They are below"""
     ...
 
 def checked_td(ring: Ring, n: int, td_errors, idxs, serials: Any=None):
