@@ -18,6 +18,7 @@ __all__ = ['ReplayBuffer', 'ReplayBufferSamples', 'NStepSamples', 'from_minari',
 
 # %% ../nbs/29_compat.ipynb #d43f0f34
 import copy, math, numpy as np, torch
+from contextlib import nullcontext
 from typing import NamedTuple
 from fastcore.basics import patch
 from torch import Tensor
@@ -26,6 +27,7 @@ from .memory.columns import other_words
 from .memory.frames import stored
 from .memory.place import *
 from .memory.replay import *
+from .memory.ring import locked
 from .memory.row import like, nest, torch_dtype
 from .memory.sample import *
 from .memory.stacks import fields_with_stacks
@@ -181,6 +183,10 @@ def _watch(self:ReplayBuffer, now, nxt, reward, over):
 @patch
 def add(self:ReplayBuffer, obs, next_obs, action, reward, done, infos):
     "Write one step of each environment"
+    with locked(self.memory.ring): self._add_step(obs, next_obs, action, reward, done, infos)
+
+@patch
+def _add_step(self:ReplayBuffer, obs, next_obs, action, reward, done, infos):
     n,once,step = self.n_envs,self.optimize_memory_usage,self._step.arrays
     now,nxt = self._observed('state', obs),self._observed('state' if once else 'next_state', next_obs)
     action,reward = self._column_value(('action',), action),self._column_value(('reward',), reward)
@@ -330,10 +336,11 @@ ReplayBuffer.samples_as = staticmethod(lambda *o: (ReplayBufferSamples if len(o)
 @patch
 def sample(self:ReplayBuffer, batch_size:int, env=None):
     "Draw `batch_size` steps"
-    if self._draws_as_sb3() and self.size(): return self._get_samples(self._sb3_steps(batch_size), env)
     plain = env is None and self.n_steps==1 and not self.optimize_memory_usage
-    batch,idxs = self.memory.sample(batch_size, self.device if plain else None)
-    return self._batch(batch, idxs, env)
+    with locked(self.memory.ring): # another thread may add before all that belongs to these steps is read
+        if self._draws_as_sb3() and self.size(): return self._get_samples(self._sb3_steps(batch_size), env)
+        batch,idxs = self.memory.sample(batch_size, self.device if plain else None)
+        return self._batch(batch, idxs, env)
 
 @patch
 def _draws_as_sb3(self:ReplayBuffer):
@@ -403,7 +410,8 @@ def __deepcopy__(self:ReplayBuffer, memo):
     "A copy, which draws other steps unless you gave a `seed`"
     make,args,state,*_ = self.__reduce_ex__(4)
     res = memo[id(self)] = make(*args)
-    getattr(res, '__setstate__', res.__dict__.update)(copy.deepcopy(state, memo))
+    with nullcontext() if self.memory is None else locked(self.memory.ring): state = copy.deepcopy(state, memo)
+    getattr(res, '__setstate__', res.__dict__.update)(state)
     if self.memory is not None and not (self.own_seed or self.sb3_draws):
         res.memory.sampler.seed(np.random.randint(2**31-1))
     return res

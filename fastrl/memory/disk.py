@@ -200,7 +200,7 @@ class Savable:
 def copy_of_now(self, memo):
     "A deep copy of one moment: meanwhile no thread adds rows, of which the sampler would know and the ring would not"
     res = memo[id(self)] = object.__new__(type(self))
-    with locked(self.ring): state = copy.deepcopy(self.__getstate__(), memo)
+    with locked(self.ring): state = copy.deepcopy({**self.__getstate__()}, memo) # a first checkpoint adds an attribute
     getattr(res, '__setstate__', vars(res).update)(state)
     return res
 
@@ -211,6 +211,7 @@ class OneMoment:
         with locked(self.ring):
             make,args,state,*more = object.__reduce_ex__(self, protocol)
             if not isinstance(state, dict) or 'ring' not in state: return make,args,state,*more
+            state = {**state} # a first checkpoint adds an attribute
             now = {k: copy.deepcopy(state[k], {id(self):self}) for k in ('runs','walk','vectors') if k in state}
         rest = {k: v for k,v in state.items() if k!='ring'} # first: who knows fewer rows than there are learns of them
         return make,args,{**rest, **now, 'ring':state['ring']},*more

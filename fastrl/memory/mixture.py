@@ -200,7 +200,8 @@ def state_dict(self:Mixture,
 
 def _state_of(m):
     with locked(m.ring): # all of one moment
-        errors = m.ring.place.columns['td_error',][:len(m.ring)] # by slot, also of rows whose frames are gone
+        errors = torch.zeros(0, 1, device='cpu') # before the first row
+        if m.ring.fields: errors = m.ring.place.columns['td_error',][:len(m.ring)] # by slot, if a frame is gone, too
         return dict(sampler=m.sampler_state(), runs=m.runs.state_dict(), beside=m.sampler.beside(m.ring),
                     td_error=errors.clone(), serial=m.ring.serial(torch.arange(len(m.ring), device='cpu')))
 
@@ -230,7 +231,7 @@ def _still_there(ring, state):
 
 def _load_state(m, ring, state, there):
     "Rows that came meanwhile get the largest of what the others have beside them, as new rows do"
-    ring.put('td_error', there, state['td_error'][there])
+    if len(there): ring.put('td_error', there, state['td_error'][there])
     def beside(v):
         v = tensor_from(v)
         res = torch.full((len(ring),), v.max() if len(v) else 0., dtype=v.dtype, device='cpu')

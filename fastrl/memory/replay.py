@@ -137,7 +137,9 @@ def _open_ring(self:ExperienceReplay, schema, *where):
 def _ring_now(self:ExperienceReplay):
     "The ring, opened anew if it had no file, and another process has made it by now"
     path = self.ring.place.path
-    if path and not self.ring.fields and path.exists(): self._open_ring(None, 'cpu', False, path)
+    if path and not self.ring.fields and path.exists():
+        with self.ring.serials.lock: # a thread of ours may be making it: a second ring would have a lock of its own
+            if not self.ring.fields: self._open_ring(None, 'cpu', False, path)
     return self.ring
 
 _changeable = 'bs','max_sz','warmup_sz','n_step','gamma','sampler'
@@ -455,8 +457,7 @@ def _rows_named(self:ExperienceReplay, o):
 @patch
 def _sampler_alike(self:ExperienceReplay):
     "A sampler of the same kind and settings, for other rows"
-    s = self.sampler
-    if not isinstance(s, Uniform): return copy.deepcopy(s)
+    if not isinstance(s := self.sampler, Uniform): return copy.deepcopy(s)
     res = sampler_of(type(s).__name__, settings_of(s), self.ring.device)
     if isinstance(s, HER): res.reward = s.reward
     return res
@@ -594,7 +595,6 @@ def restored(self:ExperienceReplay, saved, ring, beside, state)->ExperienceRepla
 
 @patch
 def __setstate__(self:ExperienceReplay, state):
-    if '_vectors' in state:
-        state = {**state, 'vectors': VectorSteps(state['_vectors'], state['_next_episode'])}
-        del state['_vectors'],state['_next_episode']
+    if '_vectors' in (state := {**state}):
+        state['vectors'] = VectorSteps(state.pop('_vectors'), state.pop('_next_episode'))
     self.__dict__.update(state)
