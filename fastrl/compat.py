@@ -223,6 +223,7 @@ def _write_step(self:ReplayBuffer, first=0):
     def write(at): rows[at:at+n] = step.array
     ring.write_by(n, write)
 
+# %% ../nbs/29_compat.ipynb #29466e5e
 @patch
 def _which_begin(self:ReplayBuffer, obs):
     "Which environments begin an episode with what they show now?"
