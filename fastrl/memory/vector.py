@@ -31,12 +31,11 @@ def unchanged(
     - `before`: Others of the same form, or `None` if there are none yet
     - `n`: How many environments
     - returns: `(n,)` bools"""
-    res = (np.zeros if before is None else np.ones)(n, bool)
-    if before is None: return res
+    if before is None: return np.zeros(n, bool)
     if type(obs) is type(before) is np.ndarray and obs.dtype==before.dtype and obs.shape==before.shape:
-        if _same_bits(obs, before): return res # the usual case
+        if _same_bits(obs, before): return np.ones(n, bool) # the usual case
         if obs.dtype in _compared: return _same_rows(_bits_of(obs, n), _bits_of(before, n))
-    last = dict(leaves(before))
+    last,res = dict(leaves(before)),np.ones(n, bool)
     pairs = [(o, last[p]) for p,o in leaves(obs) if p in last] # by name: a dict may come in another order
     if not pairs: return ~res
     for pair in pairs:
@@ -535,9 +534,11 @@ def store_vector(self:TakesVectors,
     rows = self._rows_to_store(s, actions, more)
     # nothing follows the rows from before the first vector; without an `episode_id`, a cut says who was left off
     cut = first or s.n_left and 'episode_id' not in rows
-    there = ~s.lost if s.n_lost else None
-    def kept(v): return array_of(v) if there is None else array_of(v)[there]
-    rows = None if s.n_lost==len(s.lost) else {k: map_leaves(kept, o) for k,o in rows.items()}
+    there = ~s.lost if s.n_lost else ...
+    def kept(o):
+        if type(o) is np.ndarray: return o[there] if s.n_lost else o
+        return map_leaves(lambda v: array_of(v)[there], o)
+    rows = None if s.n_lost==len(s.lost) else {k: kept(o) for k,o in rows.items()}
     self._add_and_count(rows, cut, lambda: self.vectors.commit(s, s.next_obs))
 
 # %% ../../nbs/05n_memory.vector.ipynb #05ec7a03
