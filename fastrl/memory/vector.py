@@ -32,9 +32,10 @@ def unchanged(
     - `n`: How many environments
     - returns: `(n,)` bools"""
     if before is None: return np.zeros(n, bool)
-    if type(obs) is type(before) is np.ndarray and obs.dtype==before.dtype and obs.shape==before.shape:
+    if type(obs) is type(before) is np.ndarray:
         if _same_bits(obs, before): return np.ones(n, bool) # the usual case
-        if obs.dtype in _compared: return _same_rows(_bits_of(obs, n), _bits_of(before, n))
+        if obs.dtype in _compared and obs.dtype==before.dtype and obs.shape==before.shape:
+            return _same_rows(_bits_of(obs, n), _bits_of(before, n))
     last,res = dict(leaves(before)),np.ones(n, bool)
     pairs = [(o, last[p]) for p,o in leaves(obs) if p in last] # by name: a dict may come in another order
     if not pairs: return ~res
@@ -67,8 +68,8 @@ def _bits_of(a, n):
     return a if a.dtype.kind=='f' else a.view(np.int64 if a[:1].nbytes%8==0 else np.uint8)
 
 def _same_bits(a, b):
-    "Are these two arrays, of one dtype and shape, the same to the last bit?"
-    if a.dtype.hasobject: return False
+    "Are these two arrays of one dtype and shape, and the same to the last bit?"
+    if a.dtype!=b.dtype or a.shape!=b.shape or a.dtype.hasobject: return False
     if a.nbytes<=2**14 or not (a.flags.c_contiguous and b.flags.c_contiguous): return a.tobytes()==b.tobytes()
     a,b = (o.reshape(-1).view(np.uint8) for o in (a, b)) # without copies
     return bool((a==b).all())
@@ -534,10 +535,9 @@ def store_vector(self:TakesVectors,
     rows = self._rows_to_store(s, actions, more)
     # nothing follows the rows from before the first vector; without an `episode_id`, a cut says who was left off
     cut = first or s.n_left and 'episode_id' not in rows
-    there = ~s.lost if s.n_lost else ...
     def kept(o):
-        if type(o) is np.ndarray: return o[there] if s.n_lost else o
-        return map_leaves(lambda v: array_of(v)[there], o)
+        if type(o) is np.ndarray: return o[~s.lost] if s.n_lost else o
+        return map_leaves(lambda v: array_of(v)[~s.lost], o)
     rows = None if s.n_lost==len(s.lost) else {k: kept(o) for k,o in rows.items()}
     self._add_and_count(rows, cut, lambda: self.vectors.commit(s, s.next_obs))
 
