@@ -66,7 +66,7 @@ def test_numba_that_compiles_nothing():
 def test_a_module_that_changed(tmp_path):
     "What another module compiled is compiled anew when a loop that it calls has changed, or it would be called as it was"
     at = shutil.copytree(Path(fastrl.__file__).parent, tmp_path/'fastrl', ignore=shutil.ignore_patterns('__pycache__')) # with its times
-    code = 'from fastrl.memory.experience_replay import *; er = ExperienceReplay(20, 99, 1, seed=0)+dict(n=range(99)); print(er.sample()[1].tolist())'
+    code = 'from fastrl.memory.tree import SumTree; tree = SumTree(99); tree.update(range(99), [1.]*99); print(tree.throw(20, 0, 9, [.4], 0.))'
     def drawn(**env): return subprocess.run([sys.executable, '-c', code], cwd=tmp_path, env={**os.environ, **env}, capture_output=True, text=True, check=True).stdout
     was,random = drawn(),at/'memory/random.py'
     assert drawn()==was

@@ -518,7 +518,7 @@ def image_step(i, dtype=np.uint8):
 
 image_calls = dict(add=lambda a, b: a.add(image_step(50)), wider=lambda a, b: a.add(image_step(50, np.float32)), merge=lambda a, b: a.merge_inplace(b),
                    add_batch=lambda a, b: a.add_batch([image_step(i) for i in range(50, 57)]), own_rows=lambda a, b: (o := a.reader(), o.own_rows()))
-@pytest.mark.parametrize('every', (13, pytest.param(4, marks=pytest.mark.slow)))
+@pytest.mark.parametrize('every', (13, pytest.param(7, marks=pytest.mark.slow)))
 @pytest.mark.parametrize('name', image_calls)
 @pytest.mark.parametrize('limit', (None, 5))
 @pytest.mark.halved
