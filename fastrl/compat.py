@@ -137,6 +137,14 @@ def _schema(self:ReplayBuffer):
     if self.optimize_memory_usage: del res['next_state']
     return res
 
+@patch
+def _which_begin(self:ReplayBuffer, obs):
+    "Which environments begin an episode with what they show now?"
+    if self._last is None or all(map(_same, obs, self._last)): return self._over
+    return self._over|~unchanged(tuple(obs), tuple(self._last), self.n_envs)
+
+def _same(a, b): return a.dtype==b.dtype and a.tobytes()==b.tobytes() # in less time than np.array_equal
+
 # %% ../nbs/29_compat.ipynb #5c6388ac
 @patch
 def _check_draws(self:ReplayBuffer, sampler):
@@ -222,15 +230,6 @@ def _write_step(self:ReplayBuffer, first=0):
     rows = ring.place.array
     def write(at): rows[at:at+n] = step.array
     ring.write_by(n, write)
-
-# %% ../nbs/29_compat.ipynb #29466e5e
-@patch
-def _which_begin(self:ReplayBuffer, obs):
-    "Which environments begin an episode with what they show now?"
-    if self._last is None or all(map(_same, obs, self._last)): return self._over
-    return self._over|~unchanged(tuple(obs), tuple(self._last), self.n_envs)
-
-def _same(a, b): return a.dtype==b.dtype and a.tobytes()==b.tobytes() # in less time than np.array_equal
 
 @patch
 def _leave(self:ReplayBuffer, left):
