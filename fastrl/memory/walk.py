@@ -82,12 +82,15 @@ def _chains(self:Walk, ids):
     else:
         keys,where = np.unique(ids, axis=0 if ids.shape[1]>1 else None, return_inverse=True)
         keys,where = [*map(tuple, keys.reshape(-1, ids.shape[1]).tolist())],where.reshape(-1)
+    known = len(self.ids)
     chain = np.array([self.ids.setdefault(o, len(self.ids)) for o in keys], np.int64)[where]
-    if new := len(self.ids)-len(self.last): # an environment that is new here may have had rows that came and went
+    if (n := len(self.ids))>known: # an environment that is new here may have had rows that came and went
         # a round of the ring after rows were missed, an episode that only its number names must be new
         unknown = self.missed and (self.named or self.seen<self.missed_at+len(self.nxt))
-        self.last = np.concatenate([self.last, np.full(new, _gap_before if unknown else _none_before)])
-        self.episodes,self.steps = (np.concatenate([o, np.zeros(new, o.dtype)]) for o in (self.episodes, self.steps))
+        if (more := n-len(self.last))>0: # in leaps, else a program that numbers each episode copies them at each one
+            self.last,self.episodes,self.steps = (np.concatenate([o, np.zeros(more+len(o)//4, o.dtype)])
+                                                  for o in (self.last, self.episodes, self.steps))
+        self.last[known:n] = _gap_before if unknown else _none_before
     self.lately = (ids,chain) if 100<=len(ids)<100_000 else None # of few it is no quicker, many take space
     return chain
 
@@ -502,7 +505,8 @@ def state_dict(self:Walk,
     prv = self.prv[:len(ring)]
     before = np.flatnonzero((prv!=end_before)&(prv<ring.seams.oldest)) # episodes that had begun
     ids = np.array([*self.ids], np.int64).reshape(len(self.ids), -1 if self.ids else 1)
-    return dict(ids=ids, last=self.last, episodes=self.episodes, steps=self.steps, before=before,
+    last,episodes,steps = (o[:len(ids)].copy() for o in (self.last, self.episodes, self.steps))
+    return dict(ids=ids, last=last, episodes=episodes, steps=steps, before=before,
                 missed=self.missed, missed_at=self.missed_at, least=self.least, anew=self.anew)
 
 # %% ../../nbs/02a_memory.walk.ipynb #a0cdf1a8
