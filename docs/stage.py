@@ -65,6 +65,7 @@ def with_kwargs(tbl, sym):
 def _repr_markdown_(self:BasicMarkdownRenderer):
     "A definition as heading, link to its source, signature, docstring and table of parameters"
     nm = self.nm
+    if nm.endswith('__') and not self.sym.__doc__: return ''  # a special method that nothing is said about
     src = NbdevLookup().code(self.fn) or NbdevLookup().code(nm)
     if isclass(self.sym) and (self.sig is None or issubclass(self.sym, Exception)): sig,tbl = f'class {nm}({self.sym.__base__.__name__})',''
     elif self.sig is None: sig,tbl = str(self.dm),''
@@ -118,8 +119,8 @@ def plain_cell(c, f):
     outs = [] if dirs.get('output')=='false' else c.get('outputs') or []
     if dirs.get('include')=='false': return
     if dirs.get('output')=='asis':
-        text = '\n\n'.join(''.join(o.data['text/markdown']) for o in outs if 'data' in o)
-        return None if unseen.search(text) else md(text)
+        text = '\n\n'.join(''.join(o.data['text/markdown'] or '') for o in outs if 'data' in o)
+        return None if unseen.search(text) or not text else md(text)
     res = mk_cell(re.sub(r'^#\|.*\n?', '', c.source, flags=re.M), id=c.get('id'))
     tags = ['remove-input']*(dirs.get('echo')=='false') + ['hide-input']*('code-fold' in dirs)
     for o in outs: # the name of a temporary folder means nothing to a reader
