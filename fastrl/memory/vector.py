@@ -249,7 +249,6 @@ def _check_vector(v):
     if v['obs'] is not None and any(np.shape(o)[:1]!=v['step'].shape for _,o in leaves(dict(obs=v['obs']))):
         raise ValueError(f'its last observation should have a row per environment, got {v["obs"]!r:.60}')
 
-
 # %% ../../nbs/05n_memory.vector.ipynb #68cb1279
 def autoreset_name(
     mode, # A vector environment, its `autoreset_mode`, or the name of it
@@ -304,12 +303,10 @@ def true_next(
         except (KeyError, IndexError, TypeError, ValueError) as e:
             raise ValueError(f'`infos["final_obs"]` should have the last observation of environment {i}, like '
                              f'those of `next_obs` of shape {a.shape[1:]}: {e}') from None
-        if final is None:
-            todo = ('if the vector keeps none, add rows by `memory + {…}`, with `env_id` and `episode_id` and without '
-                    'those that are `truncated`, or by `add_step(…, done=…)` of an `EpisodeReplay`')
-            raise ValueError('a vector that resets in the same step gives the last observation in '
-                             f'`infos["final_obs"]`, but environment {i} has none there: '+
-                             (todo if infos else 'pass `infos`'))
+        if final is None: raise ValueError(
+            'a vector that resets in the same step gives the last observation in `infos["final_obs"]`, but '
+            f'environment {i} has none there: pass `infos`; if the vector keeps none, add rows by `memory + {{…}}`, '
+            'with `env_id`, `episode_id` and no `truncated` ones, or by `add_step(…, done=…)` of an `EpisodeReplay`')
     return nxt
 
 def _write_finals(nxt, which, infos):
