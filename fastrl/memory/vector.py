@@ -18,7 +18,8 @@ from functools import wraps
 from fastcore.basics import patch
 from ..core import *
 from .ring import locked
-from .row import check_final, final_names, final_of
+from .row import check_final, final_of
+from .told import same_values
 
 # %% ../../nbs/05n_memory.vector.ipynb #16487c0b
 def unchanged(
@@ -332,18 +333,20 @@ def _readable(infos, n): return isinstance(infos, dict) or isinstance(infos, (li
 # %% ../../nbs/05n_memory.vector.ipynb #8a9cdf0a
 def check_mode(
     mode:str, # Name of the autoreset mode
-    over, # `(n,)` bools: did their episodes end?
-    infos, # As `step` gave it
+    over, infos, # `(n,)` bools: did their episodes end? And what `step` gave
+    last=None, # What the environments showed last by this mode, from `true_next`
 ):
-    """A `ValueError` if `infos` has the last observations of episodes, as only SAME_STEP gives them, in another `mode`
+    """A `ValueError` if `infos` has another last observation of an episode than `last`
     - `mode`: Name of the autoreset mode
-    - `over`: `(n,)` bools: did their episodes end?
-    - `infos`: As `step` gave it"""
-    if mode=='same_step' or not np.count_nonzero(over) or not _readable(infos, len(over)): return
-    if isinstance(infos, dict) and not any(k in infos for k in final_names): return # nobody looks at each environment
-    if any(final_of(infos, i) is not None for i in np.flatnonzero(over)):
-        raise ValueError('`infos` has `final_obs`, as vectors give it that reset in the same step, and `autoreset` '
-                         f'says {mode!r}: pass the vector environment itself as `autoreset`')
+    - `over`, `infos`: `(n,)` bools: did their episodes end? And what `step` gave
+    - `last`: What the environments showed last by this mode, from `true_next`"""
+    if mode=='same_step': infos = infos.get('final_info') if isinstance(infos, dict) else None # the environments' own
+    if not np.count_nonzero(over) or not _readable(infos, len(over)): return
+    for i in np.flatnonzero(over):
+        if (told := final_of(infos, i)) is None: continue
+        if last is None or not same_values(told, map_leaves(lambda o: o[i], last)): raise ValueError(
+            f'`autoreset` says {mode!r}, and `infos` has another last observation of environment {i}: pass the vector '
+            'environment itself; if it says so, its environments reset themselves: let each `step` return that one')
 
 def _check_whole(env, n, infos):
     "A `ValueError` if a vector answers for some of its environments at a time: after a step it shows other ones"
@@ -445,8 +448,8 @@ def read(self:VectorSteps,
     rewards,over = np.asarray(given, np.float32),terminated|truncated
     if rewards.shape==(n,1): rewards = rewards[:,0]
     check_envs(n, obs=obs, rewards=rewards, next_obs=next_obs, **columns)
-    check_mode(mode, over, infos)
     nxt = true_next(next_obs, over, infos or {}) if mode=='same_step' and np.count_nonzero(over) else next_obs
+    check_mode(mode, over, infos, nxt)
     if nxt is not next_obs: self._check_finals(obs, nxt, next_obs, over)
     s = self.look(autoreset, mode, obs, over)
     vars(s).update(rewards=rewards, given=given, terminated=terminated, truncated=truncated, over=over,
