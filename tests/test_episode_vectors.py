@@ -268,8 +268,8 @@ def test_told_what_is_wrong():
         for t in range(9): give(replay := a_replay() if not t else replay, [t,t], [t+1,t+1], over=[t%2], autoreset='disabled')
     replay = a_replay()
     give(replay, [0,10], [1,11])
-    final = dict(final_obs=np.array([2,12]))
-    for kw,says in ((dict(infos=final), '`infos` has `final_obs`'), (dict(autoreset='same_step'), 'environment 0 has none there'),
+    final = dict(final_obs=np.array([2,13]))
+    for kw,says in ((dict(infos=final), '`infos` has another last observation'), (dict(autoreset='same_step'), 'environment 0 has none there'),
                     (dict(autoreset=None), '`autoreset` should be the vector environment'), (dict(rewards=[1.]), '`rewards` should have a row'),
                     (dict(truncated=[True]), '`truncated` should be one for each'), (dict(actions=[0]), '`actions` should have a row'),
                     (dict(actions=[.5,.5]), '`action` should be int64'), (dict(more=[1,2]), 'unknown')):

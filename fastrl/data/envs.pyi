@@ -7,7 +7,7 @@ from typing import Any, overload
 import gymnasium as gym
 from gymnasium.vector import SyncVectorEnv
 from ..core import *
-__all__ = ['autoreset_modes', 'one_number', 'one_flag', 'CopyObs', 'SyncEnvs', 'by_name', 'make_env', 'can_draw', 'open_envs', 'spaces_of', 'actions_of', 'reset_mode', 'next_start', 'close_envs', 'naming_the_dead']
+__all__ = ['autoreset_modes', 'one_number', 'one_flag', 'check_last', 'CopyObs', 'SyncEnvs', 'by_name', 'make_env', 'can_draw', 'open_envs', 'spaces_of', 'actions_of', 'reset_mode', 'next_start', 'close_envs', 'naming_the_dead']
 autoreset_modes: Any
 
 def one_number(o, name: str='a reward'):
@@ -18,6 +18,13 @@ def one_number(o, name: str='a reward'):
 
 def one_flag(o) -> bool:
     """Does an episode end? Also in an array, a tensor or a list with one; `None` is no"""
+    ...
+
+def check_last(obs, info, i: int | None=None):
+    """A `ValueError` if `info` has another last observation: then the environment has reset itself
+    - `obs`: What a `step` that ended an episode returned
+    - `info`: Its info; of a vector, all infos
+    - `i`: In a vector: which environment"""
     ...
 
 class CopyObs(gym.ObservationWrapper):

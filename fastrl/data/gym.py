@@ -136,12 +136,13 @@ def _step_one(self:GymLoop, T):
     for i in range(rows.stop, rows.stop+T):
         state[i] = self.obs
         action[i] = a = choose()
-        obs,r,te,tr,_ = step(a)
+        obs,r,te,tr,info = step(a)
         if obs.__class__ is not np.ndarray or obs.dtype is not dtype or obs.shape!=shape: check_value(form, obs)
         nxt[i] = obs
         rewards.append(r if isinstance(r, float) else one_number(r)) # it may write over an array that it gave
         if te is not False or tr is not False: te,tr = self._flags_of(te),self._flags_of(tr)
         if te or tr: # the columns hold `False`
+            check_last(obs, info)
             rows.cols['terminated'][i],rows.cols['truncated'][i] = te,tr
             obs,_ = env.reset()
             check_value(form, obs)
@@ -186,6 +187,7 @@ def _step_all(self:GymLoop, T, before, after):
         ends = (te,tr) if ours else (self._flags_of(te),self._flags_of(tr))
         some = np.count_nonzero(over := ends[0]|ends[1])
         if some and self._mode==AutoresetMode.SAME_STEP: self._put_final(new.start, over, info)
+        elif some and not ours: self._check_last(over, obs, info)
         if after:
             seen = dict(obs=was, next_obs=self._shown_rows('next_state', new, obs, keep))
             flags = [o if type(o) is bool else np.array(_on_host(o)) for o in (te,tr)]
@@ -336,10 +338,17 @@ def _put_final(self:GymLoop, new, over, info):
                              f'of environment {i}, but they lack it: what the last action led to is lost. '
                              'Pass the infos on, or use another autoreset mode')
         check_value(self.obs_form, final, 'final_obs')
+        if isinstance(info, dict) and 'final_info' in info: check_last(final, info['final_info'], i)
         first = self._written.at('next_state', new+i) if late else None
         for path,a in self._written.leaves['next_state']:
             a[new+i] = leaf_at(final, path)
         if late: check_final(i, *(self._written.at(o, new+i) for o in ('state','next_state')), first, self._warn_once)
+
+@patch
+def _check_last(self:GymLoop, over, obs, info):
+    "A `ValueError` if environments have reset themselves"
+    if not self._mode: return check_last(obs, info)
+    for i in np.flatnonzero(over) if info else (): check_last(map_leaves(lambda o: o[i], obs), info, i)
 
 # %% ../../nbs/05b_data.gym.ipynb #515e73df
 

@@ -7,7 +7,7 @@ from typing import Any, overload
 import numpy as np
 from ..core import *
 from .ring import Ring
-__all__ = ['names_env', 'episode_columns', 'observation_pairs', 'first_unlike']
+__all__ = ['names_env', 'episode_columns', 'observation_pairs', 'first_unlike', 'same_values']
 
 def names_env(ring: Ring) -> bool:
     """Have rows a column that names their environment?
@@ -33,4 +33,8 @@ def first_unlike(ring: Ring, p: tuple, idxs: np.ndarray, q: tuple, before: np.nd
     - `p`, `idxs`: A column by its path, and rows
     - `q`, `before`: Another one, and as many rows
     - returns: the place in `idxs`, or `None`"""
+    ...
+
+def same_values(a, b) -> bool:
+    """Do two observations, also nested ones, have the same shapes and numbers, in the precision of the first?"""
     ...

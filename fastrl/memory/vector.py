@@ -19,6 +19,7 @@ from fastcore.basics import patch
 from ..core import *
 from .ring import locked
 from .row import check_final, final_names, final_of
+from .told import same_values
 
 # %% ../../nbs/05n_memory.vector.ipynb #16487c0b
 def unchanged(
@@ -211,9 +212,8 @@ def free_episode(self:VectorSteps,
 @patch
 def _warn(self:VectorSteps, says):
     "Warn of this once"
-    if (first := says[:20]) in self.told: return
-    self.told |= {first}
-    warn_user(says)
+    known,self.told = self.told,self.told|{says[:20]}
+    if says[:20] not in known: warn_user(says)
 
 # %% ../../nbs/05n_memory.vector.ipynb #124bd2a5
 _flag = np.dtype(bool)
@@ -249,7 +249,6 @@ def _check_vector(v):
     if v['obs'] is not None and any(np.shape(o)[:1]!=v['step'].shape for _,o in leaves(dict(obs=v['obs']))):
         raise ValueError(f'its last observation should have a row per environment, got {v["obs"]!r:.60}')
 
-
 # %% ../../nbs/05n_memory.vector.ipynb #68cb1279
 def autoreset_name(
     mode, # A vector environment, its `autoreset_mode`, or the name of it
@@ -271,8 +270,7 @@ def autoreset_name(
         f'an episode shows the first observation of the next one, {names[0]!r} if the step after it does, or '
         f'{names[2]!r}')
     raise ValueError(f'`autoreset` should be the vector environment, its autoreset mode, or one of {names}, '
-                     f'got {mode!r}: each mode gives other observations at an ending. '
-                     'Pass the vector environment, `autoreset=envs`')
+                     f'got {mode!r}: each mode gives other observations at an ending. Pass the vector: `autoreset=env`')
 
 _modes = {k: name for name,also in (('next_step', 'NextStep'), ('same_step', 'SameStep'), ('disabled', 'Disabled'))
           for k in (also, also.lower(), name)} # gymnasium's enum, and how else it is written
@@ -304,12 +302,10 @@ def true_next(
         except (KeyError, IndexError, TypeError, ValueError) as e:
             raise ValueError(f'`infos["final_obs"]` should have the last observation of environment {i}, like '
                              f'those of `next_obs` of shape {a.shape[1:]}: {e}') from None
-        if final is None:
-            todo = ('if the vector keeps none, add rows by `memory + {…}`, with `env_id` and `episode_id` and without '
-                    'those that are `truncated`, or by `add_step(…, done=…)` of an `EpisodeReplay`')
-            raise ValueError('a vector that resets in the same step gives the last observation in '
-                             f'`infos["final_obs"]`, but environment {i} has none there: '+
-                             (todo if infos else 'pass `infos`'))
+        if final is None: raise ValueError(
+            'a vector that resets in the same step gives the last observation in `infos["final_obs"]`, but '
+            f'environment {i} has none there: pass `infos`; if the vector keeps none, add rows by `memory + {{…}}`, '
+            'with `env_id`, `episode_id` and no `truncated` ones, or by `add_step(…, done=…)` of an `EpisodeReplay`')
     return nxt
 
 def _write_finals(nxt, which, infos):
@@ -335,18 +331,22 @@ def _readable(infos, n): return isinstance(infos, dict) or isinstance(infos, (li
 # %% ../../nbs/05n_memory.vector.ipynb #8a9cdf0a
 def check_mode(
     mode:str, # Name of the autoreset mode
-    over, # `(n,)` bools: did their episodes end?
-    infos, # As `step` gave it
+    over, infos, # `(n,)` bools: did their episodes end? And what `step` gave
+    last, # What the environments showed last by this mode, from `true_next`
 ):
-    """A `ValueError` if `infos` has the last observations of episodes, as only SAME_STEP gives them, in another `mode`
+    """A `ValueError` if `infos` has another last observation of an episode than `last`
     - `mode`: Name of the autoreset mode
-    - `over`: `(n,)` bools: did their episodes end?
-    - `infos`: As `step` gave it"""
-    if mode=='same_step' or not np.count_nonzero(over) or not _readable(infos, len(over)): return
-    if isinstance(infos, dict) and not any(k in infos for k in final_names): return # nobody looks at each environment
-    if any(final_of(infos, i) is not None for i in np.flatnonzero(over)):
-        raise ValueError('`infos` has `final_obs`, as vectors give it that reset in the same step, and `autoreset` '
-                         f'says {mode!r}: pass the vector environment itself as `autoreset`')
+    - `over`, `infos`: `(n,)` bools: did their episodes end? And what `step` gave
+    - `last`: What the environments showed last by this mode, from `true_next`"""
+    anew = isinstance(infos, dict) and 'final_info' in infos # did the vector reset them in the same step?
+    if mode=='same_step': infos,anew = infos['final_info'] if anew else None,False # what the environments told
+    if not np.count_nonzero(over) or not _readable(infos, len(over)): return
+    if isinstance(infos, dict) and not any(k in infos for k in final_names): return # nobody looks at each of them
+    for i in np.flatnonzero(over):
+        told = final_of(infos, i)
+        if told is not None and (anew or not same_values(map_leaves(lambda o: o[i], last), told)): raise ValueError(
+            f'`autoreset` says {mode!r}, and `infos` has another last observation of environment {i}: pass the vector '
+            'environment itself; if it says so, its environments reset themselves: let each `step` return that one')
 
 def _check_whole(env, n, infos):
     "A `ValueError` if a vector answers for some of its environments at a time: after a step it shows other ones"
@@ -448,8 +448,8 @@ def read(self:VectorSteps,
     rewards,over = np.asarray(given, np.float32),terminated|truncated
     if rewards.shape==(n,1): rewards = rewards[:,0]
     check_envs(n, obs=obs, rewards=rewards, next_obs=next_obs, **columns)
-    check_mode(mode, over, infos)
     nxt = true_next(next_obs, over, infos or {}) if mode=='same_step' and np.count_nonzero(over) else next_obs
+    check_mode(mode, over, infos, nxt)
     if nxt is not next_obs: self._check_finals(obs, nxt, next_obs, over)
     s = self.look(autoreset, mode, obs, over)
     vars(s).update(rewards=rewards, given=given, terminated=terminated, truncated=truncated, over=over,

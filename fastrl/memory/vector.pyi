@@ -96,11 +96,11 @@ def true_next(next_obs, over, infos):
     - returns: the same form as `next_obs`, copied"""
     ...
 
-def check_mode(mode: str, over, infos):
-    """A `ValueError` if `infos` has the last observations of episodes, as only SAME_STEP gives them, in another `mode`
+def check_mode(mode: str, over, infos, last):
+    """A `ValueError` if `infos` has another last observation of an episode than `last`
     - `mode`: Name of the autoreset mode
-    - `over`: `(n,)` bools: did their episodes end?
-    - `infos`: As `step` gave it"""
+    - `over`, `infos`: `(n,)` bools: did their episodes end? And what `step` gave
+    - `last`: What the environments showed last by this mode, from `true_next`"""
     ...
 
 def per_env(name: str, values, n: int, dtype: Any=None) -> np.ndarray:
