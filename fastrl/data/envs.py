@@ -201,8 +201,9 @@ def spaces_of(env): # -> observation space, action space
     vector = isinstance(env, VectorEnv)
     if not hasattr(env, 'single_observation_space' if vector else 'observation_space') or (
             not isinstance(env, gym.Env) and not vector and hasattr(env, 'single_observation_space')): raise ValueError(
-        f'{env!r:.60} is no environment of gymnasium, and no `VectorEnv` with a `single_observation_space`: wrap it '
-        "(shimmy does so), or step it yourself, and add rows by `memory.add(…)` or `memory.add_vector(…, autoreset=…)`")
+        'expected an environment of gymnasium, or a `VectorEnv` that names its `single_observation_space`, got '
+        f'{env!r:.60}: wrap it (shimmy does so), or step it yourself, and add rows by `memory.add(…)` or '
+        '`memory.add_vector(…, autoreset=…)`')
     if vector: return env.single_observation_space,env.single_action_space
     if callable(env.observation_space): raise ValueError(
         f'an environment of gymnasium has one `observation_space`, got {env!r:.60}, which has one for each agent: step '
