@@ -338,7 +338,8 @@ def _put_final(self:GymLoop, new, over, info):
                              f'of environment {i}, but they lack it: what the last action led to is lost. '
                              'Pass the infos on, or use another autoreset mode')
         check_value(self.obs_form, final, 'final_obs')
-        if isinstance(info, dict) and 'final_info' in info: check_last(final, info['final_info'], i)
+        own = info.get('final_info') if isinstance(info, dict) else None # what the environment itself told
+        if isinstance(own, dict): check_last(final, own, i)
         first = self._written.at('next_state', new+i) if late else None
         for path,a in self._written.leaves['next_state']:
             a[new+i] = leaf_at(final, path)
