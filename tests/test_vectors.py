@@ -150,7 +150,7 @@ def test_tensors_without_a_warning(mode):
     "A simulator on a GPU answers with tensors: NumPy has nothing to say about them, and no step is stored without being counted"
     def seen(t): return torch.tensor([[t+0.],[t+.5]])
     for memory in (ExperienceReplay(4, max_sz=99, warmup_sz=1), EpisodeReplay(RingBufferDataset(99), 4)):
-        for t in range(4): memory.add_vector(obs=seen(t), actions=torch.zeros(2), rewards=torch.ones(2), terminated=torch.tensor([t==2,False]),
+        for t in range(4): memory.add_vector(obs=seen(t), actions=torch.zeros(2), rewards=torch.tensor([t!=3,1.]), terminated=torch.tensor([t==2,False]),
             truncated=torch.zeros(2, dtype=torch.bool), next_obs=seen(t+1), autoreset=mode, infos=dict(final_obs=seen(7)) if mode=='same_step' and t==2 else {})
     assert memory.num_episodes==1
 

@@ -167,9 +167,9 @@ def look(self:VectorSteps,
     (new,lost,left,stale,begins,due),(episode,step) = flags,numbers
     return SimpleNamespace(vector=v, key=id(env) if named else 0, obs=obs, env_id=v['env'], episode_id=episode,
                            step=step, new=new, lost=lost, left=left, n_lost=n_lost, n_left=n_left, next_episode=free,
-                           # steps in a row in which no environment continued, though one should have
-                           alone=v.get('alone', 0)+bool(n_left) if free-self.next_episode==n else 0,
-                           stale=stale, # with `resets`: where you say that you reset them, nobody did
+                           # `alone`: steps in a row in which no environment continued, though one should have;
+                           # `stale`, with `resets`: where you say that you reset them, nobody did
+                           alone=v.get('alone', 0)+bool(n_left) if free-self.next_episode==n else 0, stale=stale,
                            resets=mode=='disabled' and not named and n_begins>0, begins=begins, due=due)
 
 # %% ../../nbs/05n_memory.vector.ipynb #665a88a0
@@ -188,9 +188,8 @@ def commit(self:VectorSteps,
     v.update(key=s.key, episode=s.episode_id, step=s.step, begins=s.begins, due=s.due, alone=s.alone,
              obs=map_leaves(_own_array, next_obs))
     if s.alone==3: self._warn('in three steps no environment continued from where the last one had led, so each step '
-        'counts as an episode, also one that only resets: `obs` should be what the step before returned as `next_obs`, '
-        'to the last bit (normalize inside the vector, or when you draw), and the vector should not write over it '
-        '(`copy=True`)')
+        'counts as an episode, even a reset: `obs` should be what the last step returned as `next_obs`, to the last '
+        'bit (normalize inside the vector, or when you draw), and the vector should not write over it (`copy=True`)')
     if s.resets: v['stale'] = v.get('stale', 0)+1 if (s.stale&~unchanged(next_obs, s.obs, len(s.stale))).any() else 0
     if v.get('stale')==3: self._warn('three episodes began with the last observation of the one before: with '
         "`autoreset='disabled'` you reset environments; if the vector does, pass the vector itself as `autoreset`")
@@ -203,8 +202,7 @@ def free_episode(self:VectorSteps,
     - `ring`: Whose rows they are
     - returns: At least 1"""
     stored = ring['episode_id'] if len(ring) and ('episode_id',) in ring.place.columns else torch.zeros(1, device='cpu')
-    ids,bits = stored.long(),8*stored.itemsize
-    most = int(ids.max())
+    bits,most = 8*stored.itemsize,int((ids := stored.long()).max())
     if bits>=32 and most>=2**(bits-2): # from half of what the column holds on, they may be hashes
         most = int(ids.masked_fill(ids>=2**(bits-2), 0).max())
     return max(self.next_episode, most+1, 1)
@@ -267,8 +265,7 @@ def autoreset_name(
     names = [*dict.fromkeys(_modes.values())]
     if mode is None and mode is not env: raise ValueError(
         f'the vector {env!r:.60} names no autoreset mode: give it as `autoreset`, {names[1]!r} if the step that ends '
-        f'an episode shows the first observation of the next one, {names[0]!r} if the step after it does, or '
-        f'{names[2]!r}')
+        f'an episode shows the first observation of the next one, {names[0]!r} if the step after does, or {names[2]!r}')
     raise ValueError(f'`autoreset` should be the vector environment, its autoreset mode, or one of {names}, '
                      f'got {mode!r}: each mode gives other observations at an ending. Pass the vector: `autoreset=env`')
 
@@ -452,6 +449,9 @@ def read(self:VectorSteps,
     check_mode(mode, over, infos, nxt)
     if nxt is not next_obs: self._check_finals(obs, nxt, next_obs, over)
     s = self.look(autoreset, mode, obs, over)
+    if s.n_lost and not hasattr(autoreset, 'metadata') and rewards[s.lost].any(): self._warn(
+        f'with `autoreset={mode!r}` the step after an ending only resets, and is left out; here one had a reward: if '
+        "the vector resets in the same step, its endings and first steps are lost: pass the vector or 'same_step'")
     vars(s).update(rewards=rewards, given=given, terminated=terminated, truncated=truncated, over=over,
                    next_obs=next_obs, true_next=nxt)
     return s
