@@ -97,6 +97,8 @@ def test_settings_of_papers():
     made = [eval(f'dict({o})' if o.startswith('sampler') else o, known)
             for o in re.findall(r'`(\w+[(=][^`]*)`', table) if not o.startswith('sample_')]
     assert len(made)==10
+    for o in made: # none has the 200 rows of a memory whose size nobody gave
+        if isinstance(o, ExperienceReplay): assert o.sized, o
     assert online+dict(reward=np.ones(200), terminated=np.zeros(200, bool), truncated=np.zeros(200, bool), env_id=np.zeros(200))
     how, = re.findall(r'`(sample_sequences.*?)`', table)
     assert eval(f'online.{how}', known)[0]['reward'].shape==(9,120,1)
