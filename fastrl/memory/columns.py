@@ -252,7 +252,9 @@ def _warn_of_vector(row):
     if 'env_id' in row and 'env_id' not in arrays or any(o[0]!=n for o in arrays.values()): return
     if n>1 or n==1 and any(len(o)==2 for o in arrays.values()): warn_user(
         f'`add` takes one step, and stored {[*arrays]} with a first axis of {n}: give steps of several environments to '
-        '`add_vector`, or to `memory + {…}` with an `env_id` for each; a single one has no such axis')
+        '`add_vector`, or to `memory + {…}` with an `env_id` for each; a single one has no such axis. A row that holds '
+        f'{n} steps of one environment needs an axis before them: '
+        '`memory + {k: np.expand_dims(v, 0) for k,v in row.items()}`')
 
 def _batch_of_one(v):
     if type(v) in (bool, int, float, np.float64): return [[v]]

@@ -80,7 +80,9 @@ def reward_of(
     - `ring`: Whose rows they are"""
     for f in ring.fields:
         if f.path==('reward',) and math.prod(f.shape) and not f.dtype.is_complex: return f
-    raise ValueError(f"to sum up rewards, rows need a column 'reward', and no dict or complex; got {ring.fields}")
+    theirs = [f', instead of `{p[0]}`' for p in ring.place.columns if p in (('rew',), ('rewards',), ('r',), ('r_t',))]
+    raise ValueError(f"to sum up rewards, rows need a column 'reward'{''.join(theirs[:1])}, and no dict or complex; "
+                     f'got {ring.fields}')
 
 def gamma_of(
     ring:Ring, # Whose rows they are

@@ -68,6 +68,8 @@ def _where_ends_are(paths, missing):
     for o in ('done','dones','next.done'):
         if (o,) in paths: return f', instead of `{o}`; where no time limit cuts episodes, `truncated` is False'
     if ('is_last',) in paths: return ', one step before `is_last`, which RLDS sets where nothing is done any more'
+    for o in ('terminal','is_terminal','is_state_terminal','termination'):
+        if (o,) in paths and 'terminated' in missing: return f', `terminated` instead of `{o}`'
     if ('episode_id',) in paths: return '; in the last row of an episode that just stops, `truncated` is True'
     return next((f', not in a dict `{p[0]}`' for p in paths if missing[0] in p), '')
 
