@@ -367,7 +367,7 @@ def test_ahead_ends():
     next(first)
     second = er.loader()
     next(second)
-    assert [*first]==[]
+    with pytest.raises(ExperienceReplayException, match='was replaced'): next(first)
     gone(loader_threads()[:-1])
     second.close(); second.close()
     assert not loader_threads() and [*second]==[]

@@ -29,7 +29,7 @@ class DrawsAhead:
         device=None, # Where the batches should be; where the rows are by default
         **_
     ): # -> a `Prefetch`
-        """Batches and their row numbers, drawn ahead without end; an open loader is closed
+        """Batches and their row numbers, drawn ahead without end; it replaces an open loader of the same memory
         - `bs`: Rows in each batch; `self.bs` by default
         - `n_prefetch`: The most batches that wait
         - `device`: Where the batches should be; where the rows are by default
@@ -54,7 +54,7 @@ class DrawsAhead:
 class Prefetch:
     "An iterator of batches that a thread draws ahead"
     def __init__(self, memory, bs=None, n=2, device=None):
-        if was := flight_of(memory): was.end()
+        if was := flight_of(memory): was.end(replaced=was.open)
         self.flight = Flight(memory, bs, n, device)
         _flights[memory] = weakref.ref(self.flight)
         weakref.finalize(self, self.flight.end).atexit = False
@@ -89,6 +89,7 @@ class Flight:
         self.memory,self.bs,self.n,self.device = memory,bs,n,device
         # `begun`: the sampler of the draw that is under way, and what it was; `after`: what it was after the last one
         self.pending,self.open,self.error,self.begun,self.after = deque(),True,None,None,None
+        self.replaced = False # by another loader, which a loop over this one has to hear of
         self.wanted = True # not since the memory was cleared: a thread that draws unasked would find no rows
         self.when_asked = memory.ring.device.type!='cpu' # a draw there is a line in a queue
         self.beside = device and device.type=='cuda' and not self.when_asked and torch.cuda.Stream(device)
@@ -97,6 +98,11 @@ class Flight:
     def land(self):
         "Start with a lock that nobody holds, and without a thread"
         self.moved,self.thread = threading.Condition(),None
+
+    def _over(self):
+        if not self.replaced: raise StopIteration
+        raise self.memory.refused('this loader was replaced by another one of the same memory, which has one at a '
+                                  'time: draw other batches with `memory.sample(bs)`, or `close` this one') from None
 
     def next(self):
         if self.when_asked and self.open: return self.memory.sample(self.bs, self.device)
@@ -108,9 +114,9 @@ class Flight:
                 self.wanted = True
                 self.moved.notify_all()
                 self.moved.wait()
-            if not self.open: raise StopIteration
+            if not self.open: self._over()
             try: *_,pair,event = self.pending.popleft()
-            except IndexError: raise StopIteration from None # it was closed just now
+            except IndexError: self._over() # it was closed just now
             self.moved.notify_all()
         return pair if event is None else self._arrived(pair, event)
 
@@ -174,8 +180,9 @@ def _arrived(self:Flight, pair, event):
 
 # %% ../../nbs/05q_memory.ahead.ipynb #53802233
 @patch
-def end(self:Flight, wait=False):
+def end(self:Flight, wait=False, replaced=False):
     "Draw no more, and give back what waits"
+    self.replaced |= replaced # before somebody finds it closed
     self.open = False
     try:
         with locked(self.memory.ring): self.give_back()

@@ -12,7 +12,7 @@ class DrawsAhead:
     refused = ValueError
 
     def loader(self, bs: int | None=None, n_prefetch: int=2, device: Any=None):
-        """Batches and their row numbers, drawn ahead without end; an open loader is closed
+        """Batches and their row numbers, drawn ahead without end; it replaces an open loader of the same memory
         - `bs`: Rows in each batch; `self.bs` by default
         - `n_prefetch`: The most batches that wait
         - `device`: Where the batches should be; where the rows are by default
@@ -80,6 +80,7 @@ class Flight:
     error: Any
     begun: Any
     after: Any
+    replaced: bool
     wanted: bool
     when_asked: Any
     beside: Any
@@ -104,7 +105,7 @@ class Flight:
         """Draw the next batch, and note what the sampler was before"""
         ...
 
-    def end(self, wait=False):
+    def end(self, wait=False, replaced=False):
         """Draw no more, and give back what waits"""
         ...
 
