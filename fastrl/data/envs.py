@@ -56,8 +56,10 @@ def check_last(
     - `obs`: What a `step` that ended an episode returned
     - `info`: Its info; of a vector, all infos
     - `i`: In a vector: which environment"""
-    last = None if not info else final_of([info], 0) if i is None else final_of(info, i)
-    if last is None or same_values(obs, last): return
+    if not info: return
+    infos = [info] if i is None else info
+    if not all(isinstance(o, dict) for o in ([infos] if isinstance(infos, dict) else infos)): return # of another kind
+    if (last := final_of(infos, i or 0)) is None or same_values(obs, last): return
     raise ValueError('an episode ended, and its `info` has another last observation than `step` returned: the '
                      'environment resets itself, and showed the first one of the next episode. Wrap it, so that its '
                      "`step` returns the last one, for example `info['final_observation']`")
