@@ -150,7 +150,8 @@ def _refuse_keywords(words):
     refuse_words('EpisodeReplay', words, bs='batch_size', seq_len='sequence_length', T='sequence_length',
                  batch_length='sequence_length', context_length='sequence_length', horizon='sequence_length',
                  n_envs='num_envs', burn_in='ExperienceReplay(…).sample_sequences(…, burn_in=…)',
-                 sampler='ExperienceReplay(sampler=…).sample_sequences(…)')
+                 sampler='ExperienceReplay(sampler=…).sample_sequences(…)', n_step='ExperienceReplay(n_step=…)',
+                 gamma='ExperienceReplay(n_step=…, gamma=…)')
 
 # %% ../../nbs/06d_memory.episodes.ipynb #db7484d9
 @patch
