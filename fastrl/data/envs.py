@@ -201,8 +201,8 @@ def spaces_of(env): # -> observation space, action space
     """The spaces of one environment, in a vector too
     - returns: observation space, action space"""
     vector = isinstance(env, VectorEnv)
-    if not hasattr(env, 'single_observation_space' if vector else 'observation_space') or (
-            not isinstance(env, gym.Env) and not vector and hasattr(env, 'single_observation_space')): raise ValueError(
+    foreign = not isinstance(env, (VectorEnv, gym.Env)) and hasattr(env, 'single_observation_space') # a vector, too
+    if foreign or not hasattr(env, 'single_observation_space' if vector else 'observation_space'): raise ValueError(
         'expected an environment of gymnasium, or a `VectorEnv` that names its `single_observation_space`, got '
         f'{env!r:.60}: wrap it (shimmy does so), or step it yourself, and add rows by `memory.add(…)` or '
         '`memory.add_vector(…, autoreset=…)`')
