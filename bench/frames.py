@@ -135,6 +135,18 @@ def adding(n=3*10**4, peers=peers):
     return opened([Fastrl, *peers], n, 32, then)
 def against_whole(n=3*10**4): return opened([Fastrl, Whole], n, 32)
 
+def observed_once(d, n=10**5, bs=256, steps=200):
+    "Batches of rows of `d` numbers, `next_state` included: each observation stored once, and in every row that has it"
+    rng = np.random.default_rng(0)
+    walk,over = rng.random((n+1,d), np.float32),(np.arange(n)%steps==steps-1)[:,None]
+    rows = dict(state=walk[:-1], action=rng.random((n,17), np.float32), reward=rng.random((n,1), np.float32), next_state=walk[1:],
+                terminated=over, truncated=over&False)
+    def drawn(stack):
+        er = ExperienceReplay(bs, max_sz=n, warmup_sz=1, frame_stack=stack, seed=0)
+        er + rows
+        return lambda: er.sample()
+    return {'fastrl':drawn(0), 'in each row':drawn(None)}
+
 per_row = '; '.join(f'{k} {v:,} bytes' for k,v in dict(fastrl=7465, **{'whole stacks':56472}, cpprb=7068, tianshou=7075, SB3=28244, torchrl=7064).items())
 cases = [
     Case('Frames stored once: sample 32 of 3·10⁴ rows of 4×84×84', against_peers, goal=1, toy=dict(n=64, peers=[]),
@@ -144,6 +156,8 @@ cases = [
          note='as stacks, of which ours and the peers keep the frames that are new; torchrl gets single frames'),
     Case('Frames stored once, against whole stacks', against_whole, goal=.75, growth=True, toy=dict(n=64),
          note='how much longer it takes; both with state and next state'),
+    *(Case(f'Observations of {d} numbers stored once: sample 256 of 10⁵ rows', lambda d=d, **kw: observed_once(d, **kw), growth=True,
+           toy=dict(n=64), note='`frame_stack=0`, against rows that hold both' if d==376 else '') for d in (376,17)),
 ]
 
 def resident():
