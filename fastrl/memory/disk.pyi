@@ -11,7 +11,7 @@ from .files import *
 from .manifest import *
 from .ring import *
 from .saved import *
-__all__ = ['load_memory', 'remove_files', 'Savable', 'copy_of_now', 'OneMoment', 'warn_of_dropped', 'OfClass', 'settings_of', 'is_ring', 'ring_at', 'move_files']
+__all__ = ['load_memory', 'remove_files', 'Savable', 'copy_of_now', 'OneMoment', 'warn_of_replaced', 'warn_of_dropped', 'OfClass', 'settings_of', 'is_ring', 'ring_at', 'move_files']
 
 def load_memory(folder, kind: str, asked: dict, make: Any=noop, restore: Any=None, on_error: str='raise', env_restored: bool=False, mapped: bool=False, **where):
     """Load a memory of any class: the class makes it, and restores what is its own
@@ -81,6 +81,12 @@ class OneMoment:
 
     def __reduce_ex__(self, protocol):
         ...
+
+def warn_of_replaced(folder, n: int):
+    """Warn if another memory left more rows there, as after a restart that forgot to load them
+    - `folder`: Of the first checkpoint of a memory
+    - `n`: How many rows it has"""
+    ...
 
 def warn_of_dropped(folder, extra):
     """Warn if the last checkpoint has an `extra` that the next one lacks; reads no more than the manifest
