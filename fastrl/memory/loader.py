@@ -17,7 +17,7 @@ from fastcore.basics import patch
 from fastcore.imports import noop
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 from ..core import *
-from .dataset import EpisodeDataset
+from .dataset import EpisodeDataset, episode_words
 from .files import leave_locks
 from .slots import Slots, use_slots
 from .stacks import *
@@ -157,7 +157,9 @@ class Sequences(IterableDataset):
         self.dataset,self.bs,self.T,self.chunk,self.by_step = dataset,batch_size,T,chunk,by_step
         self.pad,self.lead = pad,lead
         self.slots = [] # of each worker
-        self.entropy,self.round = np.random.SeedSequence(seed).entropy,0 # each pass has draws of its own
+        try: self.entropy,self.round = np.random.SeedSequence(seed).entropy,0 # each pass has draws of its own
+        except (TypeError, ValueError): raise ValueError(
+            f'`seed` should be a whole number of at least 0, got {seed!r:.80}') from None
 
     def __iter__(self):
         info = get_worker_info()
@@ -188,6 +190,8 @@ class EpisodeLoader(DataLoader):
         chunk = batch_size if chunk_size is None else whole_number('chunk_size', chunk_size)
         if batch_size%chunk:
             raise ValueError(f'`chunk_size` should divide `batch_size`, {batch_size}, without a rest, got {chunk}')
+        if isinstance(context, str) and context not in (known := multiprocessing.get_all_start_methods()):
+            raise ValueError(f'`context` should be one of {known}, got {context!r}')
         if by not in ('transition','episode'): raise ValueError(f"`by` should be 'transition' or 'episode', got {by!r}")
         self.episodes,self.parts,self.ends = dataset,batch_size//chunk,()
         self.mask = pad or sequence_length is None and batch_size>1
@@ -223,6 +227,9 @@ class EpisodeLoader(DataLoader):
         s = self.sequences
         if self.num_workers: self.episodes.share() # rows that were copied or loaded came to ordinary memory
         if not self.episodes.can_draw(self.least): raise RuntimeError(self.episodes.why_none(s.bs, s.T))
+        fields = {path_name(p): f for o in self.episodes.drawn for p,f in (o.schema or {}).items()}
+        if self.stack and fields and not any(is_image(f.shape) for f in fields.values()): raise ValueError(
+            f'`frame_stack` is for images, fields of two axes or more, and here are {fields}: leave it out')
         if s.resumed is None: s.round += 1
         words = s.chunk*((s.T or max(self.episodes.episode_lengths))+s.lead)*self.episodes.step_words
         s.slots = slots = [Slots(words if words<=_most_words else 0) for _ in range(self.num_workers)]
@@ -315,6 +322,7 @@ def get_loader(self:EpisodeDataset,
     pad:bool=False, # Also episodes shorter than `sequence_length`, filled up with zeros? `mask` says what is a step
     frame_stack:int=None, # Images come in stacks of so many, made when they are drawn; each is stored once
     frame_pad:str='repeat', # Before the first image of an episode: `'repeat'` it, or `'zeros'`
+    **_
 )->EpisodeLoader:
     """Batches of sequences, without end
     - `batch_size`: Sequences in a batch
@@ -328,13 +336,14 @@ def get_loader(self:EpisodeDataset,
     - `pad`: Also episodes shorter than `sequence_length`, filled up with zeros? `mask` says what is a step
     - `frame_stack`: Images come in stacks of so many, made when they are drawn; each is stored once
     - `frame_pad`: Before the first image of an episode: `'repeat'` it, or `'zeros'`"""
+    if _: refuse_words('get_loader', _, self.get_loader, **episode_words)
     if pad not in (True, False):
         raise ValueError(f'`pad` should be True, to fill up short episodes behind their end, or False, got {pad!r}: '
                          '`sample_sequences(T=1, burn_in=k)` of an `ExperienceReplay` fills up in front')
     workers = whole_number('num_workers', num_workers or 0, 0)
     if sequence_length is not None: sequence_length = whole_number('sequence_length', sequence_length)
     if workers and not self.share(): workers = 0
-    pin = workers>0 and torch.cuda.is_available() if pin_memory is None else pin_memory
+    pin = workers>0 and torch.cuda.is_available() if pin_memory is None else true_or_false('pin_memory', pin_memory)
     return EpisodeLoader(self, whole_number('batch_size', batch_size), sequence_length, chunk_size,
                          workers, pin, seed, by, context, bool(pad) and sequence_length is not None, frame_stack,
                          frame_pad)
