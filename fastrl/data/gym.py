@@ -64,7 +64,7 @@ class GymLoop(LoopCallback):
         if seed is not None: seed = whole_number('seed', seed, 0)
         if agent is not None and not callable(agent):
             raise ValueError(f'`agent` should be a function of states that gives actions, got {agent!r:.80}')
-        if not by_name(env_name): _check_ready(env_name, n_envs, vectorization, autoreset, env_kwargs)
+        if not by_name(env_name): _check_made(env_name, n_envs, vectorization, autoreset, env_kwargs)
         if mode and 'render_mode' in (env_kwargs or ()):
             raise ValueError('`mode` is the `render_mode`: leave it out of `env_kwargs`')
         store_attr('env_name,agent,mode,steps_count,steps_delta,n_envs,vectorization,autoreset')
@@ -72,7 +72,7 @@ class GymLoop(LoopCallback):
         self._asked = n_envs # a function may make a vector, which has as many as it has
         self._openings,self._episodes,self._windows,self._warned = 0,0,0,False # so far, also before a break
 
-def _check_ready(env, n_envs, vectorization, autoreset, env_kwargs):
+def _check_made(env, n_envs, vectorization, autoreset, env_kwargs):
     "Raise where a ready environment was made otherwise than these say"
     others = vectorization=='async' and not isinstance(getattr(env, 'unwrapped', None), AsyncVectorEnv)
     if n_envs!=1 or env_kwargs or others:

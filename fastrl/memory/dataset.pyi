@@ -11,7 +11,7 @@ import torch
 from torch.utils.data import IterableDataset
 from ..core import *
 from .table import Table
-__all__ = ['dataset_words', 'episode_words', 'stored_as', 'FieldType', 'device_or_cpu', 'fit_schema', 'Evictor', 'FIFOEvictor', 'ScoreEvictor', 'is_fifo', 'EpisodeDataset']
+__all__ = ['dataset_words', 'stored_as', 'FieldType', 'device_or_cpu', 'fit_schema', 'Evictor', 'FIFOEvictor', 'ScoreEvictor', 'is_fifo', 'EpisodeDataset']
 
 @dataclass(frozen=True)
 class FieldType:
@@ -313,7 +313,6 @@ class EpisodeDataset(IterableDataset):
     - `frame_pad`: Before the first image of an episode: `'repeat'` it, or `'zeros'`"""
         ...
 dataset_words: Any
-episode_words: Any
 stored_as: Any
 
 class _LeftBehind(Evictor):

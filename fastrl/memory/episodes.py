@@ -24,12 +24,12 @@ from torch.utils.data import get_worker_info
 from ..core import *
 from .columns import as_meant
 from .dataset import EpisodeDataset, Evictor, FIFOEvictor, FieldType, ScoreEvictor
-from .dataset import episode_words, fit_schema, is_fifo
+from .dataset import fit_schema, is_fifo
 from .disk import LoadError, OfClass, Savable, Saved, warn_of_dropped
 from .episode_files import IndividualFileDataset, log
 from .episode_files import check_episode_file, episode_file, episode_files
 from .episode_rows import RingBufferDataset
-from .loader import Concat, EpisodeLoader, Sequences, check_padding, concat
+from .loader import Concat, EpisodeLoader, Sequences, check_padding, concat, episode_words
 from .ring import Ring
 from .row import nest, schema_fields, torch_dtype
 from .running import Running, dones_of, flags_of, lead_of, resume_running
