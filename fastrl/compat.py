@@ -73,13 +73,16 @@ class ReplayBuffer:
         - `frame_stack`: Frames in an observation, each stored once; 0: it is no stack, and is stored once
         - `frame_margin`: With it, room for so many more frames than steps: a share, or a number"""
         if _: refuse_words('ReplayBuffer', _, ReplayBuffer, **_our_words)
+        buffer_size,n_envs = whole_number('buffer_size', buffer_size, 0),whole_number('n_envs', n_envs)
+        optimize_memory_usage = true_or_false('optimize_memory_usage', optimize_memory_usage)
         self.observation_space,self.action_space,self.n_envs = observation_space,action_space,n_envs
         self.obs_shape,self.action_dim = _shape_of(observation_space),math.prod(_shape_of(action_space, False))
         if str(device)=='auto': device = 'cuda' if torch.cuda.is_available() else 'cpu'
         if frame_stack: self._note_shape(whole_number('frame_stack', frame_stack, 0))
         self.device,self.buffer_size = torch.device(device),max(buffer_size//n_envs, 1)
         self.frame_stack,self.optimize_memory_usage = frame_stack,optimize_memory_usage and frame_stack is None
-        self.handle_timeout_termination,self.n_steps = handle_timeout_termination,whole_number('n_steps', n_steps)
+        self.handle_timeout_termination = true_or_false('handle_timeout_termination', handle_timeout_termination)
+        self.n_steps = whole_number('n_steps', n_steps)
         self.gamma = number_within('gamma', gamma, 0, 1)
         self.sb3_draws |= seed is np.random
         self._check_draws(sampler)

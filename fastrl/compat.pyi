@@ -35,7 +35,7 @@ class ReplayBuffer:
     device: Any
     buffer_size: Any
     optimize_memory_usage: Any
-    handle_timeout_termination: bool
+    handle_timeout_termination: Any
     n_steps: Any
     gamma: Any
     drawn: Any
