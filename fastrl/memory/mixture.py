@@ -56,7 +56,7 @@ class Mixture:
         write = '`mixture.bs`' if k=='batch_size' else f'`{k}` of each of its `memories`' if each else ''
         raise AttributeError(f"'Mixture' object has no attribute {k!r}"+(write and f': take {write}'))
     def __setattr__(self, k, v):
-        if k=='batch_size': getattr(self, k) # says what to write
+        if k=='batch_size' and type(self) is Mixture: getattr(self, k) # says what to write
         if k=='bs': v = whole_number(k, v)
         if k in _of_each: raise AttributeError(f'a mixture has no `{k}`: set it on each of its `memories`')
         object.__setattr__(self, k, v)
