@@ -56,8 +56,9 @@ class _EpisodeNames:
         raise AttributeError(f'{type(self).__name__!r} object has no attribute {k!r}'
                              +(ours and f': write `replay.{ours}`'))
     def __setattr__(self, k, v):
-        if k in _given_once and type(self) is EpisodeReplay: raise AttributeError(f'`{k}` is given when a replay is made: write '
-            f'`EpisodeReplay(replay.dataset, …, {k}={v!r:.40})`, which draws from the same episodes')
+        if k in _given_once and type(self) is EpisodeReplay: raise AttributeError(
+            f'`{k}` is given when a replay is made: write `EpisodeReplay(replay.dataset, …, {k}={v!r:.40})`, '
+            'which draws from the same episodes')
         object.__setattr__(self, k, v)
 
 # %% ../../nbs/06d_memory.episodes.ipynb #53e420ca
