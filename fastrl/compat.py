@@ -77,7 +77,7 @@ class ReplayBuffer:
         self.obs_shape,self.action_dim = _shape_of(observation_space),math.prod(_shape_of(action_space, False))
         if str(device)=='auto': device = 'cuda' if torch.cuda.is_available() else 'cpu'
         if frame_stack: self._note_shape(whole_number('frame_stack', frame_stack, 0))
-        self.device,self.buffer_size = torch.device(device),max(buffer_size//n_envs, 1)
+        self.device,self.buffer_size = torch.device(device),max(buffer_size//whole_number('n_envs', n_envs), 1)
         self.frame_stack,self.optimize_memory_usage = frame_stack,optimize_memory_usage and frame_stack is None
         self.handle_timeout_termination,self.n_steps = handle_timeout_termination,whole_number('n_steps', n_steps)
         self.gamma = number_within('gamma', gamma, 0, 1)

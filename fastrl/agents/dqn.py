@@ -46,6 +46,10 @@ class EpsilonGreedy:
         - `eps`: The chance to explore, at first and at last
         - `eps_steps`: Steps until the last chance is reached
         - `seed`: Makes the exploration reproducible"""
+        if np.shape(eps)!=(2,): raise ValueError('`eps` should be two chances to explore, at first and at last, like '
+                                                 f'(1.,.05), got {eps!r:.80}: write a chance that stays twice')
+        for o in eps: number_within('eps', o, 0, 1)
+        number_within('eps_steps', eps_steps, 1, np.inf, 'of at least 1')
         self.model,self.eps,self.eps_steps,self.steps,self.n_actions,self.rng = (
             model,eps,eps_steps,0,None,np.random.default_rng(seed))
 
@@ -124,6 +128,7 @@ class DQN(Callback):
         if target_every is not None: whole_number('target_every', target_every)
         whole_number('updates_per_batch', updates_per_batch)
         number_within('gamma', gamma, 0, 1)
+        double,fast = true_or_false('double', double),true_or_false('fast', fast)
         if not 0<tau<=1: raise ValueError(f'`tau` should be above 0 and at most 1, got {tau}')
         self.gamma,self.double,self.tau,self.target_every,self.updates_per_batch,self.updates,self.target = (
             gamma,double,tau,target_every,updates_per_batch,0,None)
@@ -271,7 +276,8 @@ class Evaluate(Callback):
         - `every`: Steps of training
         - `episodes`: How many to play each time
         - `seed`: The same episodes each time"""
-        self.env,self.every,self.episodes,self.seed = env,whole_number('every', every),episodes,seed
+        self.env,self.every,self.seed = env,whole_number('every', every),seed
+        self.episodes = whole_number('episodes', episodes)
         self.steps,self.history,self.best,self.best_state = 0,[],float('-inf'),None
 
     def after_batch(self):
@@ -416,6 +422,16 @@ def _check_words(words):
     own = signature(Learner).parameters.keys()-{'dls','model'}
     if more := {k: v for k,v in words.items() if k not in own}: refuse_words('dqn_learner', more, dqn_learner, **_words)
 
+def _check_choices(net, prioritized, dueling, **counts):
+    "Raise where a choice would have no effect"
+    for k,v in counts.items(): whole_number(k, v)
+    if not isinstance(prioritized, (bool, np.bool_, int)): raise ValueError(
+        f'`prioritized` should be True or False, got {prioritized!r:.80}: to set more than that, write '
+        '`learn.experience_replay.experience_replay.sampler = Prioritized(…)`')
+    if true_or_false('dueling', dueling) and net is not None: raise ValueError('`dueling` is for the network that is '
+        'made here, and you give one as `net`: build its head so, as `mlp(n_in, n_actions, dueling=True)` does')
+
+
 # %% ../../nbs/10_agents.dqn.ipynb #c6711279
 def dqn_learner(
     env, # Name of an environment, or a function that makes one
@@ -473,6 +489,7 @@ def dqn_learner(
     - `cbs`: More callbacks
     - `**kwargs`: For `Learner`, say `opt_func`; `loss_func` and `metrics` take `(q, y, weight=None)`"""
     _check_words(kwargs)
+    _check_choices(net, prioritized, dueling, n=n, train_every=train_every, eval_episodes=eval_episodes)
     model = _model_for(env, net, dueling, seed, frame_stack)
     seeds = [None]*5 if seed is None else np.random.SeedSequence(seed).generate_state(5).tolist()
     agent = EpsilonGreedy(model, eps, eps_steps, seeds[0])

@@ -151,8 +151,8 @@ class Evaluate(Callback):
     once_per_batch: Any
     env: Any
     every: Any
-    episodes: int
     seed: int | None
+    episodes: Any
     steps: Any
     history: Any
     best: Any

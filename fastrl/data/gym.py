@@ -54,18 +54,34 @@ class GymLoop(LoopCallback):
         - `vectorization`: `'sync'`: one after the other in this process; `'async'`: each in its own
         - `autoreset`: How a vector begins an episode: `'next_step'`, `'same_step'` or `'disabled'`
         - `env_kwargs`: For `gymnasium.make`"""
-        if _: refuse_words('GymLoop', _, GymLoop, num_envs='n_envs', env='env_name', policy='agent')
+        if _: refuse_words('GymLoop', _, GymLoop, num_envs='n_envs', env='env_name', policy='agent', render_mode='mode',
+                           max_episode_steps='env_kwargs=dict(max_episode_steps=…)', n_step='steps_count',
+                           wrappers='env_name=lambda: Wrapper(gym.make(…))')
         for k,v,known in (('autoreset', autoreset, list(autoreset_modes)), ('mode', mode, [None,'rgb_array','human']),
                           ('vectorization', vectorization, ['sync','async'])):
             if v not in known: raise ValueError(f'`{k}` should be one of {known}, got {v!r}')
         for k,v in dict(steps_count=steps_count, steps_delta=steps_delta, n_envs=n_envs).items(): whole_number(k, v)
-        if not by_name(env_name) and (n_envs!=1 or env_kwargs):
-            raise ValueError('`n_envs` and `env_kwargs` are for environments made by name, and this one is ready: '
-                             'make it with them')
+        if seed is not None: seed = whole_number('seed', seed, 0)
+        if agent is not None and not callable(agent):
+            raise ValueError(f'`agent` should be a function of states that gives actions, got {agent!r:.80}')
+        if not by_name(env_name): _check_made(env_name, n_envs, vectorization, autoreset, env_kwargs)
+        if mode and 'render_mode' in (env_kwargs or ()):
+            raise ValueError('`mode` is the `render_mode`: leave it out of `env_kwargs`')
         store_attr('env_name,agent,mode,steps_count,steps_delta,n_envs,vectorization,autoreset')
-        self.seed,self.env_kwargs,self.env = seed if seed is None else int(seed),env_kwargs or {},None
+        self.seed,self.env_kwargs,self.env = seed,env_kwargs or {},None
         self._asked = n_envs # a function may make a vector, which has as many as it has
         self._openings,self._episodes,self._windows,self._warned = 0,0,0,False # so far, also before a break
+
+def _check_made(env, n_envs, vectorization, autoreset, env_kwargs):
+    "Raise where a ready environment was made otherwise than these say"
+    others = vectorization=='async' and not isinstance(getattr(env, 'unwrapped', None), AsyncVectorEnv)
+    if n_envs!=1 or env_kwargs or others:
+        raise ValueError('`n_envs`, `env_kwargs` and `vectorization` are for environments made by name, and this one '
+                         'is ready: make it with them')
+    if autoreset!='next_step' and (mode := reset_mode(env)) not in (None, autoreset_modes[autoreset]):
+        raise ValueError(f'`autoreset` is for environments made by name, and this vector is ready, with {mode}: '
+                         f'make it with `autoreset_mode=gym.vector.{autoreset_modes[autoreset]}`, or leave it out')
+
 
 # %% ../../nbs/05b_data.gym.ipynb #48d249aa
 @patch

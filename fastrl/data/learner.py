@@ -205,6 +205,8 @@ def dataloaders(self:Source,
     - `path`: Where a `Learner` keeps its files"""
     if _: refuse_words('dataloaders', _, self.dataloaders, batch_size='bs', valid_pct='episodes',
                        num_workers="GymLoop(…, n_envs=8, vectorization='async')")
+    n,bs,episodes = whole_number('n', n, 0),whole_number('bs', bs),whole_number('episodes', episodes, 0)
+    if seed is not None: seed = whole_number('seed', seed, 0)
     return DataLoaders(SourceDL(self, n, bs), EpisodeDL(self, episodes, seed), path=path,
                        device=torch.device(device or default_device()))
 

@@ -39,11 +39,13 @@ class ExperienceBank:
         *,
         seed=None, # Makes the draws reproducible
         frame_stack:int=None, # Frames in a `state`, each stored once; 0: it is one observation, no stack
+        **_
     ):
         """- `max_size`: The most experiences; without it the bank grows
         - `session_id`: A name; a random one if you give none
         - `seed`: Makes the draws reproducible
         - `frame_stack`: Frames in a `state`, each stored once; 0: it is one observation, no stack"""
+        if _: refuse_words('ExperienceBank', _, ExperienceBank, **bank_words)
         if session_id is not None and not isinstance(session_id, str):
             raise ValueError(f'`session_id` should be a string, got {session_id!r:.60}')
         self.max_size = None if max_size is None else whole_number('max_size', max_size)

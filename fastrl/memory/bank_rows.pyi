@@ -9,7 +9,8 @@ from ..core import *
 from .bank_frames import *
 from .forms import *
 from .ring import Ring
-__all__ = ['per_row', 'BankRows', 'BankLock', 'number_names', 'number_episodes', 'saved_layout', 'join_saved']
+__all__ = ['bank_words', 'per_row', 'BankRows', 'BankLock', 'number_names', 'number_episodes', 'saved_layout', 'join_saved']
+bank_words: Any
 per_row: Any
 
 class BankRows:

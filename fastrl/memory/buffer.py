@@ -21,6 +21,7 @@ from fastcore.basics import AttrDict, patch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 from ..core import *
+from .columns import seeded_sampler
 from .disk import OfClass, OneMoment, Savable, settings_of, write_tensors
 from .files import put_files
 from .frames import FrameRing, stored
@@ -67,7 +68,7 @@ class ReplayBuffer(OneMoment, Savable):
         *,
         device=None, # Where the steps live
         sampler=None, # Which steps are drawn: `Uniform` by default, or `Prioritized(…)`
-        seed:int=None, # Makes the draws of the default sampler reproducible
+        seed:int=None, # Makes the draws reproducible; by default the sampler's, if it has one
         state_dtype:torch.dtype=torch.float32, # Of `states` and `next_states`
         action_dtype:torch.dtype=torch.float32,
         reward_dtype:torch.dtype=torch.float32,
@@ -82,7 +83,7 @@ class ReplayBuffer(OneMoment, Savable):
         - `hidden_dim`: Numbers in the hidden state of the network; 0 if it has none
         - `device`: Where the steps live
         - `sampler`: Which steps are drawn: `Uniform` by default, or `Prioritized(…)`
-        - `seed`: Makes the draws of the default sampler reproducible
+        - `seed`: Makes the draws reproducible; by default the sampler's, if it has one
         - `state_dtype`: Of `states` and `next_states`
         - `frame_stack`: Frames in a state, each stored once; 0: it is one observation, no stack
         - `frame_margin`: With it, room for so many more frames than steps: a share, or a number"""
@@ -105,7 +106,7 @@ class ReplayBuffer(OneMoment, Savable):
             self.frame_stack,self.frame_margin,self._open = frame_stack,frame_margin,{}
             schema = {_ring_names.get(k, k): o for k,o in schema.items()} | dict(env_id=((1,), torch.int64))
             self.ring = FrameRing(self.capacity, schema, where, stack=frame_stack, margin=frame_margin)
-        self.sampler = Uniform(seed, self.ring.device) if sampler is None else sampler
+        self.sampler = seeded_sampler(sampler, seed, self.ring.device)
 
     states,actions,rewards,next_states,dones,hiddens,terminateds,truncateds = map(_column_view, _step_columns)
     @property
@@ -290,7 +291,6 @@ def _where_drawn(batch, ring):
         'a batch tells its rows by `idxs` and `serials`, as `sample` gives it; got one without')
     refuse_another(ring, batch)
     return batch.idxs,batch.serials
-
 
 # %% ../../nbs/06c_memory.buffer.ipynb #f7a3e002
 

@@ -42,7 +42,7 @@ class ReplayBuffer(OneMoment, Savable):
         - `hidden_dim`: Numbers in the hidden state of the network; 0 if it has none
         - `device`: Where the steps live
         - `sampler`: Which steps are drawn: `Uniform` by default, or `Prioritized(…)`
-        - `seed`: Makes the draws of the default sampler reproducible
+        - `seed`: Makes the draws reproducible; by default the sampler's, if it has one
         - `state_dtype`: Of `states` and `next_states`
         - `frame_stack`: Frames in a state, each stored once; 0: it is one observation, no stack
         - `frame_margin`: With it, room for so many more frames than steps: a share, or a number"""

@@ -9,15 +9,16 @@ Docs: https://fastrl.github.io/fastrl/memory.columns.html.md"""
 # %% auto #0
 __all__ = ['other_words', 'other_places', 'draw_words', 'sequence_words', 'other_names', 'given_once', 'as_column', 'as_flags',
            'as_rows', 'later_columns', 'with_later', 'check_put', 'names_column', 'row_schema', 'schema_data',
-           'kept_schema', 'ring_of', 'one_row', 'as_meant', 'warn_of_rest', 'what_came', 'refuse_positions',
-           'OtherNames', 'Columns']
+           'kept_schema', 'ring_of', 'check_sampler', 'seeded_sampler', 'one_row', 'as_meant', 'warn_of_rest',
+           'what_came', 'refuse_positions', 'OtherNames', 'Columns']
 
 # %% ../../nbs/05o_memory.columns.ipynb #e6b73aa0
 import numpy as np, torch
 from ..core import *
-from .frames import FrameRing, pool_path
+from .frames import FrameRing, check_frame_settings, pool_path
 from .ring import Ring
 from .row import check_paths, dtype_of, flag_names, nest, schema_fields, torch_dtype
+from .sample import Uniform
 
 # %% ../../nbs/05o_memory.columns.ipynb #cc83f681
 def as_column(
@@ -192,22 +193,51 @@ def ring_of(
     max_sz:int, # The most rows it holds
     schema, # Of the memory; `None` lets the first row decide
     device, shared, path, # Where the rows live, as `Ring` takes it
-    frames=(), # Of a memory with `frame_stack`: that, `frame_pad` and `frame_margin`
+    frames=(None, 'repeat', .05), # `frame_stack`, `frame_pad` and `frame_margin`
 ): # -> `Ring` or `FrameRing`
     """The ring of a memory
     - `max_sz`: The most rows it holds
     - `schema`: Of the memory; `None` lets the first row decide
     - `device`, `shared`, `path`: Where the rows live, as `Ring` takes it
-    - `frames`: Of a memory with `frame_stack`: that, `frame_pad` and `frame_margin`
+    - `frames`: `frame_stack`, `frame_pad` and `frame_margin`
     - returns: `Ring` or `FrameRing`"""
     if schema is not None and not hasattr(schema, 'items'): raise ValueError(
         f'`schema` should be a dict with all columns of a row, `{{name: (shape, dtype)}}`, got {schema!r:.80}')
     about = {} if schema is None else dict(schema=schema_data(schema))
     where = max_sz, schema and row_schema(later_columns(schema)[0]), device, shared, path
-    if frames: return FrameRing(*where, *frames, about)
+    check_frame_settings(*frames[1:])
+    if frames[0] is not None: return FrameRing(*where, *frames, about)
     if path is not None and pool_path(path).expanduser().exists(): raise ValueError(
         f'the rows in {path} have their frames in {pool_path(path)}: give their `frame_stack`')
     return Ring(*where, about)
+
+# %% ../../nbs/05o_memory.columns.ipynb #14c20b37
+def check_sampler(
+    name:str, # Of the setting
+    s, # A sampler
+): # -> the sampler
+    """Raise unless `s` can choose rows
+    - `name`: Of the setting
+    - `s`: A sampler
+    - returns: the sampler"""
+    if not isinstance(s, type) and all(hasattr(s, o) for o in ('draw','update')): return s
+    raise ValueError(f'`{name}` should be like `Uniform()`, with `draw`/`update`, got {s!r}')
+
+def seeded_sampler(
+    sampler, # `None` makes a `Uniform`
+    seed, # Of its draws, unless it has one; `None` for none
+    device, # Of the rows
+): # -> a sampler
+    """The sampler of a memory that was made with this `seed`
+    - `sampler`: `None` makes a `Uniform`
+    - `seed`: Of its draws, unless it has one; `None` for none
+    - `device`: Of the rows
+    - returns: a sampler"""
+    if sampler is None: return Uniform(seed, device)
+    s = check_sampler('sampler', sampler)
+    if isinstance(s, Uniform) and seed is not None and not s.seeded: Uniform.seed(s, seed)
+    return s
+
 
 # %% ../../nbs/05o_memory.columns.ipynb #5c01e0a2
 def one_row(

@@ -5,7 +5,7 @@ A reward of shape `(n,)` minus a value of shape `(n,1)` is an `(n,n)` matrix, an
 Docs: https://fastrl.github.io/fastrl/memory.columns.html.md"""
 from typing import Any, overload
 from ..core import *
-__all__ = ['other_words', 'other_places', 'draw_words', 'sequence_words', 'other_names', 'given_once', 'as_column', 'as_flags', 'as_rows', 'later_columns', 'with_later', 'check_put', 'names_column', 'row_schema', 'schema_data', 'kept_schema', 'ring_of', 'one_row', 'as_meant', 'warn_of_rest', 'what_came', 'refuse_positions', 'OtherNames', 'Columns']
+__all__ = ['other_words', 'other_places', 'draw_words', 'sequence_words', 'other_names', 'given_once', 'as_column', 'as_flags', 'as_rows', 'later_columns', 'with_later', 'check_put', 'names_column', 'row_schema', 'schema_data', 'kept_schema', 'ring_of', 'check_sampler', 'seeded_sampler', 'one_row', 'as_meant', 'warn_of_rest', 'what_came', 'refuse_positions', 'OtherNames', 'Columns']
 
 def as_column(v):
     """One number per row as a column
@@ -66,13 +66,28 @@ def kept_schema(schema, place, later: Any=()):
     - returns: the schema, a row of zeros for each column for later, by name"""
     ...
 
-def ring_of(max_sz: int, schema, device, shared, path, frames: Any=()):
+def ring_of(max_sz: int, schema, device, shared, path, frames: Any=(None, 'repeat', 0.05)):
     """The ring of a memory
     - `max_sz`: The most rows it holds
     - `schema`: Of the memory; `None` lets the first row decide
     - `device`, `shared`, `path`: Where the rows live, as `Ring` takes it
-    - `frames`: Of a memory with `frame_stack`: that, `frame_pad` and `frame_margin`
+    - `frames`: `frame_stack`, `frame_pad` and `frame_margin`
     - returns: `Ring` or `FrameRing`"""
+    ...
+
+def check_sampler(name: str, s):
+    """Raise unless `s` can choose rows
+    - `name`: Of the setting
+    - `s`: A sampler
+    - returns: the sampler"""
+    ...
+
+def seeded_sampler(sampler, seed, device):
+    """The sampler of a memory that was made with this `seed`
+    - `sampler`: `None` makes a `Uniform`
+    - `seed`: Of its draws, unless it has one; `None` for none
+    - `device`: Of the rows
+    - returns: a sampler"""
     ...
 
 def one_row(row: dict, first: bool=False) -> dict:

@@ -79,6 +79,7 @@ def load_memory(
     - `mapped`: Leave the rows in the file?
     - `**where`: `device`, `shared` or `path`, for the `Ring`
     - returns: the memory, its `Saved`"""
+    mapped,env_restored = true_or_false('mapped', mapped),true_or_false('env_restored', env_restored)
     path = _path_of(where)
     def read(saved):
         saved.expect(kind, **asked)

@@ -48,6 +48,7 @@ class RingBufferDataset(EpisodeDataset, Savable):
         - `path`: A file to live in, with two more beside it: workers can draw, and all is there the next time
         - `max_episodes`: The most episodes; without it any number of them fits"""
         if _: refuse_words('RingBufferDataset', _, RingBufferDataset, **dataset_words)
+        half = true_or_false('half_precision', half_precision)
         path = path and Path(path).expanduser().absolute()
         if path: _check_files(path)
         super().__init__(capacity, evictor, max_episodes, shared=shared, path=path and f'{path}.episodes')
@@ -55,11 +56,11 @@ class RingBufferDataset(EpisodeDataset, Savable):
         if self.table.next_id and self.table.scored!=self.any_order:
             raise ValueError(f'{path} was made {"with" if self.table.scored else "without"} a `ScoreEvictor` '
                              'or an evictor of your own: open it the same way')
-        self.half_precision,self.ring = half_precision,Ring(self.capacity, device=device, shared=shared, path=path)
+        self.half_precision,self.ring = half,Ring(self.capacity, device=device, shared=shared, path=path)
         # if any episode may go: the row of each position; the rows that are free, the next one last
         self.places = whole_numbers(self.n_places, (), shared, path and f'{path}.places') if self.any_order else None
         self.free = np.arange(self.capacity)[::-1] if self.any_order else None
-        if self.ring.fields: self._open_existing()
+        if self.ring.fields: self._open_asked(half, self.max_episodes if max_episodes else None)
 
     @property
     def n_places(self): return 3*self.capacity # of `places`: steps that went leave gaps
@@ -300,6 +301,15 @@ def _read_schema(self:RingBufferDataset):
     t.check()
     self.fix_schema({f.path: FieldType(f.shape, torch.float32 if h else f.dtype) for f,h in zip(fields, halves)})
     self.half_precision = any(halves) or self.half_precision
+
+@patch
+def _open_asked(self:RingBufferDataset, half, most):
+    "Take over existing files, unless they were made with other settings than these"
+    self._open_existing()
+    whole = half and not any(self._half) and any(f.dtype==torch.float32 for f in self.schema.values())
+    if whole or most not in (None, self.max_episodes): raise ValueError(f'{self.ring.place.path} was made '+(
+        'without `half_precision`' if whole else f'with `max_episodes={self.max_episodes}`')+': open it the same way')
+
 
 # %% ../../nbs/05f_memory.episode_rows.ipynb #b27181ba
 @patch

@@ -29,7 +29,7 @@ from .disk import LoadError, OfClass, Savable, Saved, warn_of_dropped
 from .episode_files import IndividualFileDataset, log
 from .episode_files import check_episode_file, episode_file, episode_files
 from .episode_rows import RingBufferDataset
-from .loader import Concat, EpisodeLoader, Sequences, check_padding, concat
+from .loader import Concat, EpisodeLoader, Sequences, check_padding, concat, episode_words
 from .ring import Ring
 from .row import nest, schema_fields, torch_dtype
 from .running import Running, dones_of, flags_of, lead_of, resume_running
@@ -39,6 +39,9 @@ from .turn import own_locks
 from .vector import TakesVectors, VectorSteps, array_of, rewards_for, with_more
 
 # %% ../../nbs/06d_memory.episodes.ipynb #1236e57a
+_given_once = ('batch_size','sequence_length','chunk_size','num_workers','frame_stack','frame_pad','pad','seed','by',
+               'pin_memory','context','schema') # when a replay is made
+
 class _EpisodeNames:
     "What an `EpisodeReplay` does not have: the error says what to write"
     def __getitem__(self, i): # also for who iterates
@@ -48,9 +51,15 @@ class _EpisodeNames:
         if hasattr(type(self), k): return object.__getattribute__(self, k) # whose own error says more
         ours = ('add_step(step, done)` or `replay.add_vector(…)' if k in ('add','append','push','add_transition') else
                 'sample()' if k in ('sample_sequences','sample_batch') else
+                f'loader.settings[{k!r}]' if k in _given_once and k in self.loader.settings else
                 f'dataset.{k}' if k[0]!='_' and hasattr(vars(self).get('dataset'), k) else '')
         raise AttributeError(f'{type(self).__name__!r} object has no attribute {k!r}'
                              +(ours and f': write `replay.{ours}`'))
+    def __setattr__(self, k, v):
+        if k in _given_once and type(self) is EpisodeReplay: raise AttributeError(
+            f'`{k}` is given when a replay is made: write `EpisodeReplay(replay.dataset, …, {k}={v!r:.40})`, '
+            'which draws from the same episodes')
+        object.__setattr__(self, k, v)
 
 # %% ../../nbs/06d_memory.episodes.ipynb #53e420ca
 class EpisodeReplay(TakesVectors, Savable, _EpisodeNames):
@@ -147,11 +156,7 @@ def _refuse_keywords(words):
         how = f'{words[k]!r:.30}' if k=='capacity' else f'capacity, {k}=…'
         raise TypeError(f'EpisodeReplay() got an unexpected keyword argument {k!r}: it belongs to the dataset, '
                         f'`EpisodeReplay(RingBufferDataset({how}), …)`')
-    refuse_words('EpisodeReplay', words, bs='batch_size', seq_len='sequence_length', T='sequence_length',
-                 batch_length='sequence_length', context_length='sequence_length', horizon='sequence_length',
-                 n_envs='num_envs', burn_in='ExperienceReplay(…).sample_sequences(…, burn_in=…)',
-                 sampler='ExperienceReplay(sampler=…).sample_sequences(…)', n_step='ExperienceReplay(n_step=…)',
-                 gamma='ExperienceReplay(n_step=…, gamma=…)')
+    refuse_words('EpisodeReplay', words, **episode_words)
 
 # %% ../../nbs/06d_memory.episodes.ipynb #db7484d9
 @patch

@@ -21,6 +21,9 @@ class _EpisodeNames:
     def __getitem__(self, i):
         ...
 
+    def __setattr__(self, k, v):
+        ...
+
 class EpisodeReplay(TakesVectors, Savable, _EpisodeNames):
     """Steps in, whole episodes kept, batches of sequences out"""
     kind: Any

@@ -13,7 +13,13 @@ from .ring import Ring
 from .row import *
 from .stacks import *
 from .windows import ReadsFrames
-__all__ = ['FrameRing', 'add_steps', 'stored', 'pool_path']
+__all__ = ['check_frame_settings', 'FrameRing', 'add_steps', 'stored', 'pool_path']
+
+def check_frame_settings(pad, margin):
+    """Raise unless frames can be stored with these
+    - `pad`: `frame_pad`
+    - `margin`: `frame_margin`"""
+    ...
 
 class FrameRing(ReadsFrames):
     """A ring in which `state` and `next_state`, or `obs` and `next_obs`, are stacks of frames, each of them stored once"""

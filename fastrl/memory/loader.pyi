@@ -8,7 +8,7 @@ from torch.utils.data import DataLoader, IterableDataset
 from ..core import *
 from .dataset import EpisodeDataset
 from .stacks import *
-__all__ = ['EpisodeLoader', 'concat']
+__all__ = ['episode_words', 'EpisodeLoader', 'concat']
 
 def check_padding(mask: bool, fields):
     """Raise if both a field and the padding are called `mask`
@@ -72,6 +72,7 @@ class EpisodeLoader(DataLoader):
 
     def __iter__(self):
         ...
+episode_words: Any
 
 class Concat(EpisodeDataset):
     """Draws from several datasets"""

@@ -22,9 +22,11 @@ class Mixture:
     def __init__(self,
         shares:dict, # `{memory: share}`, shares that add up to 1
         bs:int=None, # Rows in a batch; by default the last memory's `bs`
+        **_
     ):
         """- `shares`: `{memory: share}`, shares that add up to 1
         - `bs`: Rows in a batch; by default the last memory's `bs`"""
+        if _: refuse_words('Mixture', _, Mixture, **_mixture_words)
         if not isinstance(shares, dict):
             raise ValueError(f'`shares` should be `{{memory: share, …}}`, got a {type(shares).__name__}')
         self.memories = [*shares]
@@ -49,7 +51,13 @@ class Mixture:
             raise ValueError(f'`shares` should be {len(self.memories)} numbers, one for each memory, got {shares}')
         vars(self)['shares'] = shares
 
+    def __getattr__(self, k):
+        each = k[0]!='_' and any(hasattr(m, k) for m in vars(self).get('memories', ()))
+        write = '`mixture.bs`' if k=='batch_size' else f'`{k}` of each of its `memories`' if each else ''
+        raise AttributeError(f"'Mixture' object has no attribute {k!r}"+(write and f': take {write}'))
     def __setattr__(self, k, v):
+        if k=='batch_size' and type(self) is Mixture: getattr(self, k) # says what to write
+        if k=='bs': v = whole_number(k, v)
         if k in _of_each: raise AttributeError(f'a mixture has no `{k}`: set it on each of its `memories`')
         object.__setattr__(self, k, v)
     def __len__(self)->int: return sum(map(len, self.memories))
@@ -58,6 +66,8 @@ class Mixture:
         return in_lines(f'Mixture(bs={self.bs}: {", ".join(of)})')
 
 _of_each = 'max_sz','warmup_sz','n_step','gamma','sampler'
+_mixture_words = {'batch_size':'bs', **dict.fromkeys(('weights','ratios','probs','proportions'), 'shares'),
+    **{k: f'`ExperienceReplay(…, {k}=…)`, for each memory' for k in (*_of_each,'seed','device')}}
 
 # %% ../../nbs/02d_memory.mixture.ipynb #653efa92
 @patch
@@ -78,12 +88,14 @@ def sample(self:Mixture,
     bs:int=None, # How many; `self.bs` by default
     device=None, # Where the batch should be
     n_batches:int=None, # So many batches, drawn at once
+    **_
 ): # -> the batch, and numbers of its rows for `update_td`, or a list of such pairs
     """The rows that each memory draws, one memory after the other; the column `memory` says which
     - `bs`: How many; `self.bs` by default
     - `device`: Where the batch should be
     - `n_batches`: So many batches, drawn at once
     - returns: the batch, and numbers of its rows for `update_td`, or a list of such pairs"""
+    if _: refuse_words('sample', _, self.sample, batch_size='bs', T='sample_sequences(bs, T=…)')
     of = self._drawn_from(bs, n_batches)
     if len(folds := {(m.n_step, m.n_step and m.gamma) for _,m,_ in of})>1:
         raise ValueError(f'memories of a mixture fold alike, got {sorted(map(str, folds))} as `n_step` and `gamma`: '
@@ -248,6 +260,7 @@ def sample_sequences(self:Mixture,
     device=None, # Where the batch should be
     n_batches:int=None, # So many batches, drawn at once
     align:str='right', # Where a burn-in lacks steps: in front, or, with `'left'`, behind
+    **_
 ): # -> a batch of `(bs, burn_in+T, …)`, and numbers of its rows, -1 where there is none; or a list of such pairs
     """The sequences that each memory draws, one memory after the other; the column `memory` says which
     - `bs`: How many; `self.bs` by default
@@ -258,6 +271,7 @@ def sample_sequences(self:Mixture,
     - `n_batches`: So many batches, drawn at once
     - `align`: Where a burn-in lacks steps: in front, or, with `'left'`, behind
     - returns: a batch of `(bs, burn_in+T, …)`, and numbers of its rows, -1 where there is none; or a list of such pairs"""
+    if _: refuse_words('sample_sequences', _, self.sample_sequences, batch_size='bs', seq_len='T', sequence_length='T')
     if T is None: raise ValueError('whole episodes of several memories have no length in common: give `T`')
     of = self._drawn_from(bs, n_batches)
     drawn = [(k, m.sample_sequences(n, T, pad, burn_in, device, n_batches, align)) for k,m,n in of]

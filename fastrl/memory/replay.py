@@ -86,8 +86,7 @@ class ExperienceReplay(OneMoment, Savable, DrawsAhead, DrawsChunks, Splits, Lear
         self.frame_stack,self.frame_pad,self.frame_margin = frame_stack,frame_pad,frame_margin
         self._open_ring(schema, device, shared, path)
         self.sized = sized or bs>max_sz or len(self.ring)>0 # is it known that there is room for so few?
-        self.sampler = s = Uniform(seed, device) if sampler is None else sampler
-        if isinstance(s, Uniform) and seed is not None and not s.seeded: Uniform.seed(s, seed)
+        self.sampler = s = seeded_sampler(sampler, seed, device)
         if isinstance(s, Uniform) and seed is None and s.seeded: seed = s.gen.initial_seed() # of sequences, too
         self.runs,self.walk,self.vectors,self.dropped_updates = Uniform(seed),Walk(),VectorSteps(),0
         self.freeze_memory = freeze_memory
@@ -117,8 +116,7 @@ def _check_settings(bs, max_sz, warmup_sz, sampler, n_step, gamma):
     for k,v in dict(bs=bs, max_sz=max_sz, n_step=1 if n_step is None else n_step).items(): _valid(k, v, 1, 2**62)
     if not names_column(gamma): _valid('gamma', gamma, 0, 1, 'from 0 to 1, or name a column', check=number_within)
     _valid('warmup_sz', warmup_sz, -np.inf, np.inf, 'of rows', check=number_within)
-    if sampler is not None and (isinstance(sampler, type) or not all(hasattr(sampler, o) for o in ('draw','update'))):
-        raise ExperienceReplayException(f'`sampler` should be like `Uniform()`, with `draw`/`update`, got {sampler!r}')
+    if sampler is not None: _valid('sampler', sampler, check=check_sampler)
     if n_step and hasattr(sampler, 'read'): _refuse_fold(sampler)
     if warmup_sz>max_sz:
         raise ExperienceReplayException(f'`warmup_sz` ({warmup_sz}) should not exceed `max_sz` ({max_sz}): '
@@ -127,10 +125,10 @@ def _check_settings(bs, max_sz, warmup_sz, sampler, n_step, gamma):
 @patch
 def _open_ring(self:ExperienceReplay, schema, *where):
     "Make the ring, or open the one that lies in a file"
-    frames = () if self.frame_stack is None else (self.frame_stack, self.frame_pad, self.frame_margin)
+    frames = self.frame_stack,self.frame_pad,self.frame_margin
     try: self.ring = telling(ring_of(self.max_sz, schema, *where, frames))
     except ValueError as e: raise ExperienceReplayException(str(e)) from e
-    if frames: self.frame_stack = self.ring.shown # an int
+    if self.frame_stack is not None: self.frame_stack = self.ring.shown # an int
     self.schema,self.later = kept_schema(schema, self.ring.place)
 
 @patch

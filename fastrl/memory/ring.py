@@ -39,6 +39,7 @@ class Ring:
         shared:bool=False, # In shared memory, where other processes see the same rows?
         path=None, # A file to live in; if a ring left one there, it is opened with its rows
         about:dict=None, # What a new file should say of its rows; an opened one tells it in `place.about`
+        **_
     ):
         """- `capacity`: The most rows it holds; without it the ring grows
         - `schema`: `{name: (shape, dtype)}`, nested as a step is; without it the first row decides
@@ -46,6 +47,7 @@ class Ring:
         - `shared`: In shared memory, where other processes see the same rows?
         - `path`: A file to live in; if a ring left one there, it is opened with its rows
         - `about`: What a new file should say of its rows; an opened one tells it in `place.about`"""
+        if _: refuse_words('Ring', _, Ring, max_sz='capacity', buffer_size='capacity', max_size='capacity')
         self.capacity = None if capacity is None else whole_number('capacity', capacity)
         self.place = Place(device, shared, path)
         self.place.about = about or {}
@@ -183,7 +185,6 @@ def columns(self:Ring)->BD:
     n = len(self) # once, and before the views: another thread may add meanwhile
     return self.fields.named(self._shown([v[:n] for v in self.place.columns.values()]))
 
-# %% ../../nbs/01_memory.ring.ipynb #2fa1f675
 @patch
 def _shown(self:Ring, cols):
     "`cols`, or copies of them with the oldest whole row in the place of rows that are half written"
@@ -215,7 +216,6 @@ def _copy_rows(self:Ring, o):
         f'row {i[~there][0].item()} is half written or forgotten, and counts as overwritten until it is written anew')
     return self.gather(i[there] if isinstance(o, slice) else i)
 
-# %% ../../nbs/01_memory.ring.ipynb #28487cc0
 @patch
 def gather(self:Ring,
     idxs:Tensor, # Row numbers, known to be stored; of shape `(B,T)` they give columns `(B,T,…)`

@@ -354,7 +354,7 @@ def _other_starts(self:Prioritized, walk, how):
 
 # %% ../../nbs/03_memory.sample.ipynb #01f7498c
 class HER(Uniform):
-    "Draw rows, most of them with a goal that their own episode achieved"
+    "Draw rows, most of them with a goal that their own episode achieved; sequences keep the goals they have"
     at = plan = None # of the last draw the place of its random numbers; which fields are goals and rewards
     def __init__(self,
         strategy:str='future', # Whose achieved goal: a `'future'` row's, the `'final'` one's, or any of the `'episode'`

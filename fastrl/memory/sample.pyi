@@ -232,7 +232,7 @@ class Prioritized(Uniform):
         ...
 
 class HER(Uniform):
-    """Draw rows, most of them with a goal that their own episode achieved"""
+    """Draw rows, most of them with a goal that their own episode achieved; sequences keep the goals they have"""
     at: Any
     plan: Any
     strategy: str

@@ -33,7 +33,7 @@ class Stream:
         - `device`: Where batches should be"""
         self.memory,self.bs,self.T,self.device = memory,whole_number('bs', bs),whole_number('T', T),device
         self.gen = torch.Generator()
-        self.gen.seed() if seed is None else self.gen.manual_seed(seed)
+        self.gen.seed() if seed is None else self.gen.manual_seed(whole_number('seed', seed, 0, 2**64-1))
         keep_numbers(self.gen)
         self.last = np.full(self.bs, -1) # the serial number of each sequence's last row so far
 
