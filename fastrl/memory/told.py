@@ -65,11 +65,16 @@ def _where_ends_are(paths, missing):
     "What rows without the columns `missing` have instead, for an error"
     if theirs := [f'`{o}`' for o in ('terminals','timeouts') if (o,) in paths]:
         return f", instead of {' and '.join(theirs)}; `from_d4rl`, in fastrl.offline, reads D4RL's arrays"
-    for o in ('done','dones','next.done'):
-        if (o,) in paths: return f', instead of `{o}`; where no time limit cuts episodes, `truncated` is False'
+    def instead(*names): return next((f' instead of `{o}`' for o in names if (o,) in paths), None)
+    late = '; where no time limit cuts episodes, `truncated` is False'
+    ends = dict(terminated=instead('terminal','is_terminal','is_state_terminal','termination','terminations',
+                                   'terminateds'),
+                truncated=instead('truncation','truncations','truncateds'))
+    if says := [f'`{k}`{v}' for k,v in ends.items() if v and k in missing]:
+        return ', '+' and '.join(says)+('' if ends['truncated'] or missing!=[*ends] else late)
+    if o := instead('done','dones','next.done'): return f',{o}{late}'
+    if o := instead('not_done','not_dones'): return f',{o}, which is 1 where an episode continues{late}'
     if ('is_last',) in paths: return ', one step before `is_last`, which RLDS sets where nothing is done any more'
-    for o in ('terminal','is_terminal','is_state_terminal','termination'):
-        if (o,) in paths and 'terminated' in missing: return f', `terminated` instead of `{o}`'
     if ('episode_id',) in paths: return '; in the last row of an episode that just stops, `truncated` is True'
     return next((f', not in a dict `{p[0]}`' for p in paths if missing[0] in p), '')
 

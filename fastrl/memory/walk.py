@@ -181,8 +181,9 @@ def _check_single(self:Walk, ring, seams, first, total, odd):
             if ((bad := first_unlike(ring, p, new[i:i+n], q, before[i:i+n])) is not None
                     and ring.seams.oldest==seams.oldest): self._start_over( # and no other process overwrote them
                 f'row {new[i+bad]} should follow row {before[i+bad]}, and its `{p[0]}` is not the `{q[0]}` there: '
-                f'if these are rows of several environments, {_give_env_id}; if an '
-                f'episode was abandoned there, call `cut()` when that happens')
+                'if a time limit ended an episode there, `truncated` of its last row is True; if it was abandoned, '
+                'call `cut()` when that happens; if these are rows of several environments, give each row its '
+                '`env_id`, or 0 if it is just one that shows observations anew, as normalized ones')
 
 # %% ../../nbs/02a_memory.walk.ipynb #693fde31
 _give_env_id = 'give each row its `env_id`, or 0 if there is just one environment'
