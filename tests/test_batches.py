@@ -431,6 +431,7 @@ endings = (('', 0), ('raise SystemExit(3)', 3), ('del loader', 0), ('1/0', 1), (
 each = '''
 import json, os, signal, sys, threading, time, torch
 from fastrl import BD, ExperienceReplay
+signal.signal(signal.SIGINT, signal.default_int_handler) # which the background of a shell ignores
 for at,code in json.loads(sys.argv[1]).items(): # each in a process of its own, which ends as Python does
     if pid := os.fork(): print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
     else:

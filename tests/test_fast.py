@@ -15,10 +15,10 @@ def on_a_cpu():
     yield
     default_device(None)
 
-def learner(fast, *cbs, n=320, clip=10., env='CartPole-v1', **kwargs):
+def learner(fast, *cbs, n=320, clip=10., env='CartPole-v1', dueling=False, **kwargs):
     torch.manual_seed(0)
     settings = dict(n=n, train_every=32, updates_per_batch=7, bs=16, max_sz=200, warmup_sz=64, seed=3, eval_every=10**9, n_step=1)
-    return dqn_learner(env, mlp(4, 2, (16,16)), fast=fast, cbs=[GradientClip(clip), NoValidation, *cbs], **settings | kwargs)
+    return dqn_learner(env, mlp(4, 2, (16,16), dueling=dueling), fast=fast, cbs=[GradientClip(clip), NoValidation, *cbs], **settings | kwargs)
 
 def fit(learn, epochs=1):
     with learn.no_bar(), learn.no_logging(): learn.fit(epochs)

@@ -6,6 +6,13 @@ from numba.core import event
 from fastrl import ExperienceReplay
 from fastrl.core import compiled, signals_held
 
+@pytest.fixture(autouse=True)
+def ctrl_c():
+    "Ctrl-C raises, also where the tests run in the background of a shell, which lets it be ignored"
+    was = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, was)
+
 class Press(event.Listener):
     "Press Ctrl-C whenever numba begins to compile something"
     def on_start(self, e): signal.raise_signal(signal.SIGINT)

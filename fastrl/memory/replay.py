@@ -89,6 +89,7 @@ class ExperienceReplay(OneMoment, Savable, DrawsAhead, DrawsChunks, Splits, Lear
         self.sampler = s = seeded_sampler(sampler, seed, device)
         if isinstance(s, Uniform) and seed is None and s.seeded: seed = s.gen.initial_seed() # of sequences, too
         self.runs,self.walk,self.vectors,self.dropped_updates = Uniform(seed),Walk(),VectorSteps(),0
+        self.walk.to_compare = 10_000 # more would take time
         self.freeze_memory = freeze_memory
         if memory is not None: self+memory
 

@@ -7,7 +7,7 @@ from typing import Any, overload
 import numpy as np
 from ..core import *
 from .ring import Ring
-__all__ = ['names_env', 'episode_columns', 'observation_pairs', 'first_unlike', 'same_values']
+__all__ = ['names_env', 'episode_columns', 'observation_pairs', 'unlike', 'first_unlike', 'same_values']
 
 def names_env(ring: Ring) -> bool:
     """Have rows a column that names their environment?
@@ -27,11 +27,17 @@ def observation_pairs(cols: dict) -> list:
     - returns: Of pairs of paths"""
     ...
 
-def first_unlike(ring: Ring, p: tuple, idxs: np.ndarray, q: tuple, before: np.ndarray):
-    """The first of `idxs` whose column `p` differs from column `q` of `before`; `None` if all agree
+def unlike(ring: Ring, p: tuple, idxs: np.ndarray, q: tuple, before: np.ndarray) -> np.ndarray:
+    """Those of `idxs` whose column `p` differs from column `q` of `before`
     - `ring`: Whose rows they are
     - `p`, `idxs`: A column by its path, and rows
     - `q`, `before`: Another one, and as many rows
+    - returns: Their places in `idxs`"""
+    ...
+
+def first_unlike(ring: Ring, p: tuple, idxs: np.ndarray, q: tuple, before: np.ndarray):
+    """The first of `idxs` whose column `p` differs from column `q` of `before`; `None` if all agree
+    - `ring`, `p`, `idxs`, `q`, `before`: As `unlike` takes them
     - returns: the place in `idxs`, or `None`"""
     ...
 

@@ -25,6 +25,8 @@ class Walk(OwnArrays):
     "By row: the next one of its episode and the one before, or a code below that says why there is none"
     # of rows on a device: the links there, and up to which row; what `_chains` was asked for last, and its answer
     there,sent,lately = None,0,None
+    # of rows with an `env_id`: how many to compare with what their environment showed last; were compared; differed
+    to_compare,compared,jumps = 0,0,0
     def __init__(self):
         # how many rows were linked; the row in slot 0; did rows come and go unseen? an episode's first `step`
         self.seen,self.base,self.missed,self.least = 0,0,False,1.
@@ -139,6 +141,7 @@ def follow(self:Walk,
                      self.least, self.anew, np.array(seams.cuts, np.int64), np.array(seams.gaps, np.int64), seams.lone)
     if huge: self._start_over('a `step` is 2^53 or more, where floats skip numbers: count the steps of each episode')
     if not self.named and len(chain): self._check_single(ring, seams, first, total, odd or not len(step))
+    if self.named and self.compared<self.to_compare: self._look_for_jumps(ring, seams, first, total)
     if len(self.ids)>2*cap+1000: self._forget(total-cap)
     self.base,self.seen,self.missed = base,total,self.missed or bool(seams.gaps) and seams.gaps[-1]>=first
 
@@ -162,6 +165,28 @@ def _forget(self:Walk, oldest):
     self.ids,self.lately = {o: j for j,(o,_) in enumerate(keep)},None
     self.last,self.episodes,self.steps = (o[at] for o in (self.last, self.episodes, self.steps))
     if self.named: self.missed = True
+
+# %% ../../nbs/02a_memory.walk.ipynb #f1697a82
+@patch
+def _look_for_jumps(self:Walk, ring, seams, first, total):
+    "Warn if an environment jumps in the midst of an episode, though it mostly continues what its last row showed"
+    if not ring.place.by_loops or hasattr(ring, 'pool'): return # nobody waits for a GPU; frames are compared when added
+    pairs,cap = observation_pairs(ring.place.columns),ring.capacity
+    most = 2**22//sum(ring.place.columns[p][:1].nbytes for p,_ in pairs) if pairs else 0
+    new = seams.slots_of(np.arange(first, min(total, first+min(most, 1000))), cap)
+    new = new[self.prv[new]>=seams.oldest]
+    if not len(new): return
+    before = seams.slots_of(self.prv[new], cap)
+    bad = np.unique(np.concatenate([unlike(ring, p, new, q, before) for p,q in pairs]))
+    if ring.seams.oldest!=seams.oldest: return # another process may have overwritten them
+    self.compared,self.jumps = self.compared+len(new),self.jumps+len(bad)
+    if len(bad) and 2*self.jumps<self.compared:
+        self.to_compare = 0 # say it once
+        (p,*_),(q,*_) = pairs[0]
+        warn_user(f'row {new[bad[0]]} continues an episode after row {before[bad[0]]}, and its `{p}` is not the `{q}` '
+                  f'there, as in {self.jumps} of {self.compared} rows: n steps and sequences run over this. If '
+                  'a time limit ended an episode there, `truncated` of its last row is True; if it was abandoned, call '
+                  '`cut()` when that happens')
 
 # %% ../../nbs/02a_memory.walk.ipynb #dd3a4202
 @patch

@@ -17,6 +17,9 @@ class Walk(OwnArrays):
     there: Any
     sent: Any
     lately: Any
+    to_compare: Any
+    compared: Any
+    jumps: Any
     seen: int
     base: Any
     missed: Any
