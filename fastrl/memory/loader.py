@@ -182,13 +182,6 @@ class Sequences(IterableDataset):
             slots.next_slot()
             yield worker,[(i, (slots.put(block), at, n)) for i,(block,at,n) in next(chunks)]
 
-# %% ../../nbs/05h_memory.loader.ipynb #ff24bccd
-def _check_images(episodes):
-    "Raise where no field has images to be stacked"
-    fields = {path_name(p): f for o in episodes.drawn for p,f in (o.schema or {}).items()}
-    if fields and not any(is_image(f.shape) for f in fields.values()): raise ValueError(
-        f'`frame_stack` is for images, fields of two axes or more, and here are {fields}: leave it out')
-
 # %% ../../nbs/05h_memory.loader.ipynb #ff24bccf
 class EpisodeLoader(DataLoader):
     "Batches of sequences from an `EpisodeDataset`, without end"
@@ -232,7 +225,6 @@ class EpisodeLoader(DataLoader):
         s = self.sequences
         if self.num_workers: self.episodes.share() # rows that were copied or loaded came to ordinary memory
         if not self.episodes.can_draw(self.least): raise RuntimeError(self.episodes.why_none(s.bs, s.T))
-        if self.stack: _check_images(self.episodes)
         if s.resumed is None: s.round += 1
         words = s.chunk*((s.T or max(self.episodes.episode_lengths))+s.lead)*self.episodes.step_words
         s.slots = slots = [Slots(words if words<=_most_words else 0) for _ in range(self.num_workers)]
