@@ -26,7 +26,7 @@ class Walk(OwnArrays):
     # of rows on a device: the links there, and up to which row; what `_chains` was asked for last, and its answer
     there,sent,lately = None,0,None
     # of rows with an `env_id`: how many to compare with what their environment showed last; were compared; differed
-    to_compare,compared,jumps = 0,0,0
+    to_compare,compared,jumps,looked = 0,0,0,0 # up to which row one looked
     def __init__(self):
         # how many rows were linked; the row in slot 0; did rows come and go unseen? an episode's first `step`
         self.seen,self.base,self.missed,self.least = 0,0,False,1.
@@ -141,7 +141,7 @@ def follow(self:Walk,
                      self.least, self.anew, np.array(seams.cuts, np.int64), np.array(seams.gaps, np.int64), seams.lone)
     if huge: self._start_over('a `step` is 2^53 or more, where floats skip numbers: count the steps of each episode')
     if not self.named and len(chain): self._check_single(ring, seams, first, total, odd or not len(step))
-    if self.named and self.compared<self.to_compare: self._look_for_jumps(ring, seams, first, total)
+    if self.named and self.compared<self.to_compare and total>=self.looked+100: self._look_for_jumps(ring, seams, total)
     if len(self.ids)>2*cap+1000: self._forget(total-cap)
     self.base,self.seen,self.missed = base,total,self.missed or bool(seams.gaps) and seams.gaps[-1]>=first
 
@@ -168,9 +168,10 @@ def _forget(self:Walk, oldest):
 
 # %% ../../nbs/02a_memory.walk.ipynb #f1697a82
 @patch
-def _look_for_jumps(self:Walk, ring, seams, first, total):
+def _look_for_jumps(self:Walk, ring, seams, total):
     "Warn if an environment jumps in the midst of an episode, though it mostly continues what its last row showed"
     if not ring.place.by_loops or hasattr(ring, 'pool'): return # nobody waits for a GPU; frames are compared when added
+    first,self.looked = max(self.looked, seams.oldest),total
     pairs,cap = observation_pairs(ring.place.columns),ring.capacity
     most = 2**22//sum(ring.place.columns[p][:1].nbytes for p,_ in pairs) if pairs else 0
     new = seams.slots_of(np.arange(first, min(total, first+min(most, 1000))), cap)

@@ -20,6 +20,7 @@ class Walk(OwnArrays):
     to_compare: Any
     compared: Any
     jumps: Any
+    looked: Any
     seen: int
     base: Any
     missed: Any
