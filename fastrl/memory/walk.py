@@ -173,8 +173,8 @@ def _look_for_jumps(self:Walk, ring, seams, total):
     if not ring.place.by_loops or hasattr(ring, 'pool'): return # nobody waits for a GPU; frames are compared when added
     first,self.looked = max(self.looked, seams.oldest),total
     pairs,cap = observation_pairs(ring.place.columns),ring.capacity
-    most = 2**22//sum(ring.place.columns[p][:1].nbytes for p,_ in pairs) if pairs else 0
-    new = seams.slots_of(np.arange(first, min(total, first+min(most, 1000))), cap)
+    most = 2**24//sum(ring.place.columns[p][:1].nbytes for p,_ in pairs) if pairs else 0 # 16 MB at once
+    new = seams.slots_of(np.arange(first, min(total, first+min(most, self.to_compare-self.compared))), cap)
     new = new[self.prv[new]>=seams.oldest]
     if not len(new): return
     before = seams.slots_of(self.prv[new], cap)
