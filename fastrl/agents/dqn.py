@@ -242,9 +242,11 @@ def play(
     - `seed`: Of the first episode; each next one has the next number
     - `max_steps`: An episode is cut off here
     - returns: returns `(episodes,)`"""
-    envs = [make_env(env) for _ in range(episodes)]
+    if seed is not None: seed = whole_number('seed', seed, 0) # gymnasium takes no other int than Python's
+    n,max_steps = whole_number('episodes', episodes),whole_number('max_steps', max_steps)
+    envs = [make_env(env) for _ in range(n)]
     obs = [o.reset(seed=None if seed is None else seed+i)[0] for i,o in enumerate(envs)]
-    total,on,first = np.zeros(episodes),list(range(episodes)),_first_of(model)
+    total,on,first = np.zeros(n),list(range(n)),_first_of(model)
     for _ in range(max_steps):
         actions = greedy_values(model, _side_by_side(envs[0].observation_space, [obs[i] for i in on])).argmax(1)+first
         for i,a in zip(list(on), actions.tolist()):
