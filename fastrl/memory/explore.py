@@ -124,7 +124,7 @@ def plot_replay_stats(
     rows,places = frame_rows(len(er), most),_rows_by_age(er)[1]
     newest = places[-1] if len(places) else -1
     names,settings = get_steps(len(rows))
-    n_cols = min(n_cols, len(ys))
+    n_cols = min(whole_number('n_cols', n_cols), len(ys))
     at = [dict(row=i//n_cols+1, col=i%n_cols+1) for i in range(len(ys))]
     n_rows = at[-1]['row']
     fig = make_subplots(n_rows, n_cols, subplot_titles=titles, vertical_spacing=.3/n_rows)
