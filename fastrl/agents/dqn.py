@@ -129,7 +129,7 @@ class DQN(Callback):
         whole_number('updates_per_batch', updates_per_batch)
         number_within('gamma', gamma, 0, 1)
         double,fast = true_or_false('double', double),true_or_false('fast', fast)
-        if not 0<tau<=1: raise ValueError(f'`tau` should be above 0 and at most 1, got {tau}')
+        number_within('tau', tau, 5e-324, 1, 'above 0 and at most 1')
         self.gamma,self.double,self.tau,self.target_every,self.updates_per_batch,self.updates,self.target = (
             gamma,double,tau,target_every,updates_per_batch,0,None)
         self.extra = TightUpdates(updates_per_batch, self) if fast else MoreUpdates(updates_per_batch)
@@ -424,9 +424,10 @@ def _check_words(words):
     own = signature(Learner).parameters.keys()-{'dls','model'}
     if more := {k: v for k,v in words.items() if k not in own}: refuse_words('dqn_learner', more, dqn_learner, **_words)
 
-def _check_choices(net, prioritized, dueling, **counts):
+def _check_choices(net, prioritized, dueling, seed, **counts):
     "Raise where a choice would have no effect"
     for k,v in counts.items(): whole_number(k, v)
+    if seed is not None: whole_number('seed', seed, 0)
     if not isinstance(prioritized, (bool, np.bool_, int)): raise ValueError(
         f'`prioritized` should be True or False, got {prioritized!r:.80}: to set more than that, write '
         '`learn.experience_replay.experience_replay.sampler = Prioritized(…)`')
@@ -491,7 +492,7 @@ def dqn_learner(
     - `cbs`: More callbacks
     - `**kwargs`: For `Learner`, say `opt_func`; `loss_func` and `metrics` take `(q, y, weight=None)`"""
     _check_words(kwargs)
-    _check_choices(net, prioritized, dueling, n=n, train_every=train_every, eval_episodes=eval_episodes)
+    _check_choices(net, prioritized, dueling, seed, n=n, train_every=train_every, eval_episodes=eval_episodes)
     model = _model_for(env, net, dueling, seed, frame_stack)
     seeds = [None]*5 if seed is None else np.random.SeedSequence(seed).generate_state(5).tolist()
     agent = EpsilonGreedy(model, eps, eps_steps, seeds[0])
