@@ -138,8 +138,8 @@ def make_env(
 def _made_by(make, kwargs):
     try: return make(**kwargs)
     except TypeError as e:
-        if kwargs and 'unexpected keyword' in str(e): e.add_note('a function that makes an environment gets `env_kwargs`, '
-            'and `mode` as `render_mode`: let it take them, as `lambda **kwargs: gym.make(…, **kwargs)` does')
+        if kwargs and 'unexpected keyword' in str(e): e.add_note('a function that makes an environment gets '
+            '`env_kwargs`, and `mode` as `render_mode`: let it take them, `lambda **kwargs: gym.make(…, **kwargs)`')
         raise
 
 def can_draw(

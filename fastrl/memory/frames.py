@@ -74,8 +74,8 @@ class FrameRing(ReadsFrames):
         if self.fields and (S := self.fields[self.find_numbers()[0]].shape[0])!=self.stack: was['frame_stack'] = S
         for k,o in settings.items():
             if was[k]!=o: raise ValueError(f'{path} was made with `{k}={was[k]!r}`, got {o!r}: open it with {was[k]!r}')
-        if (have := self.pool.capacity)!=n: raise ValueError(f'{path} has room for {have-capacity} more frames than rows, '
-            f'and `frame_margin={margin!r}` gives {n-capacity}: open it with `frame_margin={have-capacity}`')
+        if (have := self.pool.capacity)!=n: raise ValueError(f'{path} has room for {have-capacity} more frames than '
+            f'rows, and `frame_margin={margin!r}` gives {n-capacity}: open it with `frame_margin={have-capacity}`')
         self._before = self.seams.forgotten
 
     @property

@@ -68,7 +68,7 @@ class Ring:
     def __len__(self): return len(self.serials)
     def __getattr__(self, k):
         if k=='rows' and 'place' in vars(self): return self.place # its former name
-        if k=='__getitems__': raise TypeError('a `DataLoader` makes no batches of a ring: write `ring.draw(Uniform(), bs)`')
+        if k=='__getitems__': raise TypeError('a `DataLoader` cannot read a ring: write `ring.draw(Uniform(), bs)`')
         if hasattr(type(self), k): return object.__getattribute__(self, k) # whose own error says more
         raise AttributeError(f'{type(self).__name__!r} object has no attribute {k!r}')
     def __repr__(self):
