@@ -151,12 +151,12 @@ def update_task(self:ParallelExperience,
     f=None, # Set by the decorator
     *,
     as_executable:bool=None, # `False` for a plain function, as of a `Task`
-    **params # As those of an environment
+    **params # As those of an environment; `timeout`, too, is one of the function: an update takes the time it needs
 ):
     """Decorate the update: a function of `ctx` that returns a policy, or an `async def` that gives a command
     - `f`: Set by the decorator
     - `as_executable`: `False` for a plain function, as of a `Task`
-    - `**params`: As those of an environment"""
+    - `**params`: As those of an environment; `timeout`, too, is one of the function: an update takes the time it needs"""
     if f is None: return partial(self.update_task, as_executable=as_executable, **params)
     self.update = Task(f, params, as_executable=as_executable)
     return f

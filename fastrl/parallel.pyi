@@ -85,7 +85,7 @@ class ParallelExperience(Registry):
         """Decorate the update: a function of `ctx` that returns a policy, or an `async def` that gives a command
     - `f`: Set by the decorator
     - `as_executable`: `False` for a plain function, as of a `Task`
-    - `**params`: As those of an environment"""
+    - `**params`: As those of an environment; `timeout`, too, is one of the function: an update takes the time it needs"""
         ...
 
     def as_stop_criterion(self, metric_name: str, threshold: float, operator: str | None=None, as_executable: bool | None=None, **params):

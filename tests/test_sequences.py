@@ -454,6 +454,22 @@ def test_put(tmp_path):
         assert er['x'][:,0].tolist()==serials
     with refused("missing ['x']"): er.add(**{k: v for k,v in row(0).items() if k!='x'})
 
+def test_learnt_errors_are_checkpointed(tmp_path):
+    "A checkpoint writes the TD errors that steps of sequences learnt since the last one, though no priority tells them"
+    er = ExperienceReplay(4, max_sz=2000, warmup_sz=1, seed=0, sampler=Prioritized(alpha=0, seed=0))
+    flags = dict(terminated=torch.arange(2000)%9==8, truncated=torch.zeros(2000).bool(), env_id=torch.zeros(2000).long())
+    er+dict(x=torch.arange(2000), wide=torch.zeros(2000, 64), **flags)
+    for k in range(6):
+        if k: er.update_td(torch.rand(4, 5, 1), er.sample_sequences(4, T=5, pad=True)[0])
+        before = {o for o in tmp_path.rglob('*')}
+        er.checkpoint(tmp_path)
+        assert not k or sum(o.stat().st_size for o in {*tmp_path.rglob('*')}-before if o.is_file())<100_000 # of half a MB
+        again = ExperienceReplay.load(tmp_path, env_restored=True)
+        same(again['td_error'], er['td_error'])
+        same(again.sample_sequences(4, T=5, pad=True)[1], copy.deepcopy(er).sample_sequences(4, T=5, pad=True)[1])
+        if k==3: er = again
+    assert er['td_error'].count_nonzero()>60
+
 def BDs(row, xs):
     rows = [row(x) for x in xs]
     return {k: torch.stack([torch.as_tensor(o[k]) for o in rows]) for k in rows[0]}

@@ -129,7 +129,7 @@ class DQN(Callback):
         whole_number('updates_per_batch', updates_per_batch)
         number_within('gamma', gamma, 0, 1)
         double,fast = true_or_false('double', double),true_or_false('fast', fast)
-        if not 0<tau<=1: raise ValueError(f'`tau` should be above 0 and at most 1, got {tau}')
+        number_within('tau', tau, 5e-324, 1, 'above 0 and at most 1')
         self.gamma,self.double,self.tau,self.target_every,self.updates_per_batch,self.updates,self.target = (
             gamma,double,tau,target_every,updates_per_batch,0,None)
         self.extra = TightUpdates(updates_per_batch, self) if fast else MoreUpdates(updates_per_batch)
@@ -242,9 +242,11 @@ def play(
     - `seed`: Of the first episode; each next one has the next number
     - `max_steps`: An episode is cut off here
     - returns: returns `(episodes,)`"""
-    envs = [make_env(env) for _ in range(episodes)]
+    if seed is not None: seed = whole_number('seed', seed, 0) # gymnasium takes no other int than Python's
+    n,max_steps = whole_number('episodes', episodes),whole_number('max_steps', max_steps)
+    envs = [make_env(env) for _ in range(n)]
     obs = [o.reset(seed=None if seed is None else seed+i)[0] for i,o in enumerate(envs)]
-    total,on,first = np.zeros(episodes),list(range(episodes)),_first_of(model)
+    total,on,first = np.zeros(n),list(range(n)),_first_of(model)
     for _ in range(max_steps):
         actions = greedy_values(model, _side_by_side(envs[0].observation_space, [obs[i] for i in on])).argmax(1)+first
         for i,a in zip(list(on), actions.tolist()):
@@ -422,9 +424,10 @@ def _check_words(words):
     own = signature(Learner).parameters.keys()-{'dls','model'}
     if more := {k: v for k,v in words.items() if k not in own}: refuse_words('dqn_learner', more, dqn_learner, **_words)
 
-def _check_choices(net, prioritized, dueling, **counts):
+def _check_choices(net, prioritized, dueling, seed, **counts):
     "Raise where a choice would have no effect"
     for k,v in counts.items(): whole_number(k, v)
+    if seed is not None: whole_number('seed', seed, 0)
     if not isinstance(prioritized, (bool, np.bool_, int)): raise ValueError(
         f'`prioritized` should be True or False, got {prioritized!r:.80}: to set more than that, write '
         '`learn.experience_replay.experience_replay.sampler = Prioritized(…)`')
@@ -489,7 +492,7 @@ def dqn_learner(
     - `cbs`: More callbacks
     - `**kwargs`: For `Learner`, say `opt_func`; `loss_func` and `metrics` take `(q, y, weight=None)`"""
     _check_words(kwargs)
-    _check_choices(net, prioritized, dueling, n=n, train_every=train_every, eval_episodes=eval_episodes)
+    _check_choices(net, prioritized, dueling, seed, n=n, train_every=train_every, eval_episodes=eval_episodes)
     model = _model_for(env, net, dueling, seed, frame_stack)
     seeds = [None]*5 if seed is None else np.random.SeedSequence(seed).generate_state(5).tolist()
     agent = EpsilonGreedy(model, eps, eps_steps, seeds[0])

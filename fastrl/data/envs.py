@@ -130,9 +130,17 @@ def make_env(
     - `env`: Name of an environment, or a function that makes one
     - `**kwargs`: For it
     - returns: an environment"""
-    if by_name(env): return env(**kwargs) if callable(env) else gym.make(env, **kwargs)
+    if callable(env): return _made_by(env, kwargs)
+    if by_name(env): return gym.make(env, **kwargs)
     raise ValueError(f'`env` should be the name of an environment, or a function that makes one, got {env!r:.60}: '
                      'several are made, so write `lambda: …` around what made this one')
+
+def _made_by(make, kwargs):
+    try: return make(**kwargs)
+    except TypeError as e:
+        if kwargs and 'unexpected keyword' in str(e): e.add_note('a function that makes an environment gets '
+            '`env_kwargs`, and `mode` as `render_mode`: let it take them, `lambda **kwargs: gym.make(…, **kwargs)`')
+        raise
 
 def can_draw(
     env, # Name of an environment, or a function that makes one

@@ -64,7 +64,7 @@ class GymLoop(LoopCallback):
         if seed is not None: seed = whole_number('seed', seed, 0)
         if agent is not None and not callable(agent):
             raise ValueError(f'`agent` should be a function of states that gives actions, got {agent!r:.80}')
-        if not by_name(env_name): _check_made(env_name, n_envs, vectorization, autoreset, env_kwargs)
+        if not by_name(env_name): _check_made(env_name, mode, n_envs, vectorization, autoreset, env_kwargs)
         if mode and 'render_mode' in (env_kwargs or ()):
             raise ValueError('`mode` is the `render_mode`: leave it out of `env_kwargs`')
         store_attr('env_name,agent,mode,steps_count,steps_delta,n_envs,vectorization,autoreset')
@@ -72,12 +72,15 @@ class GymLoop(LoopCallback):
         self._asked = n_envs # a function may make a vector, which has as many as it has
         self._openings,self._episodes,self._windows,self._warned = 0,0,0,False # so far, also before a break
 
-def _check_made(env, n_envs, vectorization, autoreset, env_kwargs):
+def _check_made(env, mode, n_envs, vectorization, autoreset, env_kwargs):
     "Raise where a ready environment was made otherwise than these say"
     others = vectorization=='async' and not isinstance(getattr(env, 'unwrapped', None), AsyncVectorEnv)
     if n_envs!=1 or env_kwargs or others:
         raise ValueError('`n_envs`, `env_kwargs` and `vectorization` are for environments made by name, and this one '
                          'is ready: make it with them')
+    if mode=='human' and getattr(env, 'render_mode', None)!=mode:
+        raise ValueError("`mode='human'` is for environments made by name, and this one is ready: make it with "
+                         "`render_mode='human'`")
     if autoreset!='next_step' and (mode := reset_mode(env)) not in (None, autoreset_modes[autoreset]):
         raise ValueError(f'`autoreset` is for environments made by name, and this vector is ready, with {mode}: '
                          f'make it with `autoreset_mode=gym.vector.{autoreset_modes[autoreset]}`, or leave it out')
@@ -484,7 +487,7 @@ def after_block(self:GymLoop):
 
 @patch
 def _frames(self:GymLoop, images):
-    if images[0] is None:
+    if images[0] is None or any(o is None for o in images[0]): # a vector gives one for each environment
         raise ValueError(f"{self.env} should render images, got None: make a ready environment with "
                          "`render_mode='rgb_array'`")
     return np.stack(images).reshape(len(images)*self.n_envs, *np.shape(images[0])[-3:])

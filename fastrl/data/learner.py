@@ -124,6 +124,7 @@ def play_episodes(
     - `film`: With a column `image`, where the environment can draw itself
     - `max_steps`: Cut an episode off here
     - returns: a `BD` per episode (`None` if callbacks drop all its rows), returns `(n,)`"""
+    for k,v in dict(n=n, most=most, max_steps=max_steps).items(): whole_number(k, v)
     player,steps = source.to_play(n, seed, film),0
     if player is None:
         raise ValueError(f'{source} has no environments to play in: give `GymLoop` a name, '

@@ -18,8 +18,8 @@ import numpy as np, torch
 from fastcore.basics import patch
 from ..core import *
 from .bank_rows import *
-from .bankfile import bank_about, banks_gone, banks_in, folder_said, load_errors, put_named
-from .bankfile import read_bank, write_bank
+from .bankfile import *
+from .disk import Lasting
 from .files import LoadError, put_twice
 from .forms import *
 from .seen import Seen, last_spans, row_spans, some_spans
@@ -30,9 +30,9 @@ _all_ = ['Experience','bank_about','create_experience'] # from the modules below
 # %% ../../nbs/06e_memory.bank.ipynb #516b6533
 log = logging.getLogger(__name__)
 
-class ExperienceBank:
+class ExperienceBank(Lasting):
     "Experiences of one worker, or of many"
-    _digest = None # what identifies the file of ROSE's
+    lasting,_digest = ('max_size',),None # `_digest`: what identifies the file of ROSE's
     def __init__(self,
         max_size:int=None, # The most experiences; without it the bank grows
         session_id:str=None, # A name; a random one if you give none
@@ -320,10 +320,9 @@ def load(cls:ExperienceBank,
     """The bank that was saved in a file
     - `filepath`: Where a bank was saved, by this library or by ROSE
     - `max_size`: Another limit than it had"""
-    path = Path(filepath).expanduser()
+    path,_ = Path(filepath).expanduser(),ExperienceBank(max_size) # an error if this cannot be a limit
     if not path.exists(): raise FileNotFoundError(errno.ENOENT, 'there is no bank', str(filepath))
     if not path.is_file(): raise LoadError(f'{path} is not a file, and so not a bank')
-    ExperienceBank(max_size) # an error if this cannot be a limit
     if said := folder_said(path): return _bank_of_folder(path, *said, max_size)
     saved = read_bank(path)
     with load_errors(path): return _bank_of(*saved, max_size)

@@ -7,14 +7,16 @@ from typing import Any, overload
 from pathlib import Path
 from ..core import *
 from .bank_rows import *
-from .bankfile import bank_about
+from .bankfile import *
+from .disk import Lasting
 from .forms import *
 from .seen import Seen
 __all__ = ['log', 'Merge', 'ExperienceBank', 'BankUnion', 'merge_banks', 'Experience', 'bank_about', 'create_experience']
 log: Any
 
-class ExperienceBank:
+class ExperienceBank(Lasting):
     """Experiences of one worker, or of many"""
+    lasting: Any
     max_size: Any
     session_id: Any
     date: Any

@@ -22,9 +22,9 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 from ..core import *
 from .columns import seeded_sampler
-from .disk import OfClass, OneMoment, Savable, settings_of, write_tensors
+from .disk import Lasting, OfClass, OneMoment, Savable, settings_of, write_tensors
 from .files import put_files
-from .frames import FrameRing, stored
+from .frames import FrameRing, check_frame_settings, stored
 from .ring import Ring, locked
 from .row import as_tensor, check_column, schema_fields, torch_dtype
 from .sample import *
@@ -56,9 +56,10 @@ def _column_view(name):
     return property(column, doc=f'The column `{name}`, all `capacity` rows')
 
 # %% ../../nbs/06c_memory.buffer.ipynb #f11d0a96
-class ReplayBuffer(OneMoment, Savable):
+class ReplayBuffer(Lasting, OneMoment, Savable):
     "The last `capacity` steps as columns, and batches drawn from them"
     kind = 'ReplayBuffer'
+    lasting = 'capacity','state_dim','action_dim','hidden_dim','device','frame_stack','frame_margin'
     frame_stack = None # states are stored whole
     def __init__(self,
         capacity:int, # The most steps it holds; then the oldest are overwritten
@@ -98,16 +99,18 @@ class ReplayBuffer(OneMoment, Savable):
         schema = {k: (v, dtypes.get(k, torch.float32)) for k,v in shapes.items()}
         self._fields = {f.name: f for f in schema_fields(schema)}
         where = torch.get_default_device() if device is None else device
+        check_frame_settings('repeat', frame_margin)
+        self.frame_stack,self.frame_margin,self._open = frame_stack,frame_margin,{}
         if frame_stack is None: self.ring = Ring(self.capacity, schema, where)
         else:
             if whole_number('frame_stack', frame_stack, 0) and (len(o := shapes['states'])<2 or o[0]!=frame_stack):
                 raise ValueError(f'with `frame_stack={frame_stack}`, `state_dim` should be the shape of a stack, '
                     f'({frame_stack}, …), got {state_dim}: single frames of several environments may look alike')
-            self.frame_stack,self.frame_margin,self._open = frame_stack,frame_margin,{}
             schema = {_ring_names.get(k, k): o for k,o in schema.items()} | dict(env_id=((1,), torch.int64))
             self.ring = FrameRing(self.capacity, schema, where, stack=frame_stack, margin=frame_margin)
         self.sampler = seeded_sampler(sampler, seed, self.ring.device)
 
+    def __setattr__(self, k, v): super().__setattr__(k, seeded_sampler(v, None, 'cpu') if k=='sampler' else v)
     states,actions,rewards,next_states,dones,hiddens,terminateds,truncateds = map(_column_view, _step_columns)
     @property
     def position(self)->int:
@@ -256,7 +259,7 @@ def sample(self:ReplayBuffer,
     if len(self)<whole_number('batch_size', batch_size):
         raise ValueError(f'{len(self)} steps are stored, and a batch of {batch_size} was asked for: '
                          'add more, or `warm` the buffer')
-    batch,idxs = self.ring.draw(self.sampler, batch_size)
+    batch,idxs = self.ring.draw(self.sampler, batch_size, read=getattr(self.sampler, 'read', None))
     names = _step_columns if self.frame_stack is None else [_ring_names.get(k, k) for k in _step_columns]
     return BatchExperience(*(batch[k] for k in names), batch.get('weight'), idxs, batch['serial'],
                            batch.drawn_from)
@@ -415,7 +418,6 @@ def _state_file(path):
              else [path.with_name(f'{path.name}.safetensors'), path.with_suffix('.safetensors')])
     return next((o for o in tries if o.is_file()), tries[0])
 
-# %% ../../nbs/06c_memory.buffer.ipynb #a18e7ee4
 def _meta_beside(path):
     "What the `.json` beside the file of the columns holds"
     meta = path.with_name(path.name.removesuffix('state.safetensors')+'metadata.json')
@@ -461,7 +463,6 @@ def _check_shapes(path, meta, data):
     if (want := data['states'].dtype)!=(have := data['next_states'].dtype):
         raise ValueError(f'{path}: `next_states` should be {want} as `states`, got {have}')
 
-# %% ../../nbs/06c_memory.buffer.ipynb #4659f914
 def _check_one_save(path, meta, head):
     "Do the file and `meta` come from one save, of a buffer that can be?"
     for k in ('position','size'):
@@ -500,7 +501,6 @@ def empty(cls:ReplayBuffer, saved, sampler=None, device='cpu')->ReplayBuffer:
                **{f'{k[:-1]}_dtype': dtypes[k] for k in ('states','actions','rewards','hiddens')})
 ReplayBuffer.empty = OfClass(ReplayBuffer.empty.__func__)
 
-# %% ../../nbs/06c_memory.buffer.ipynb #109a2993
 @patch
 def restored(self:ReplayBuffer, saved, ring, beside, state)->ReplayBuffer:
     "The buffer over the rows that were loaded"
@@ -512,8 +512,6 @@ def restored(self:ReplayBuffer, saved, ring, beside, state)->ReplayBuffer:
         self._open = {int(k): int(v) for k,v in state['open']}
     self.sampler.load_state_dict(state['sampler'] if state else self.sampler.state_dict(), ring, beside)
     return self
-
-# %% ../../nbs/06c_memory.buffer.ipynb #3022a43c
 
 @patch(cls_method=True)
 def _load_checkpoint(cls:ReplayBuffer, folder, sampler=None, on_error='raise', env_restored=False, mapped=False,

@@ -9,13 +9,14 @@ from dataclasses import InitVar, dataclass
 import torch
 from torch import Tensor
 from ..core import *
-from .disk import OneMoment, Savable
+from .disk import Lasting, OneMoment, Savable
 from .sample import *
 __all__ = ['ReplayBuffer', 'BatchExperience']
 
-class ReplayBuffer(OneMoment, Savable):
+class ReplayBuffer(Lasting, OneMoment, Savable):
     """The last `capacity` steps as columns, and batches drawn from them"""
     kind: str
+    lasting: Any
     frame_stack: Any
     states: Any
     actions: Any
@@ -31,9 +32,9 @@ class ReplayBuffer(OneMoment, Savable):
     state_dim: Any
     action_dim: Any
     hidden_dim: Any
+    frame_margin: Any
     sampler: Any
     ring: Any
-    frame_margin: Any
 
     def __init__(self, capacity: int, state_dim: int, action_dim: int, hidden_dim: int, *, device: Any=None, sampler: Any=None, seed: int | None=None, state_dtype: torch.dtype=torch.float32, action_dtype: torch.dtype=torch.float32, reward_dtype: torch.dtype=torch.float32, hidden_dtype: torch.dtype=torch.float32, frame_stack: int | None=None, frame_margin=0.05):
         """- `capacity`: The most steps it holds; then the oldest are overwritten
@@ -46,6 +47,9 @@ class ReplayBuffer(OneMoment, Savable):
         - `state_dtype`: Of `states` and `next_states`
         - `frame_stack`: Frames in a state, each stored once; 0: it is one observation, no stack
         - `frame_margin`: With it, room for so many more frames than steps: a share, or a number"""
+        ...
+
+    def __setattr__(self, k, v):
         ...
 
     @property

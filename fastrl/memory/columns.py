@@ -13,7 +13,7 @@ __all__ = ['other_words', 'other_places', 'draw_words', 'sequence_words', 'other
            'what_came', 'refuse_positions', 'OtherNames', 'Columns']
 
 # %% ../../nbs/05o_memory.columns.ipynb #e6b73aa0
-import numpy as np, torch
+import os, numpy as np, torch
 from ..core import *
 from .frames import FrameRing, check_frame_settings, pool_path
 from .ring import Ring
@@ -203,6 +203,8 @@ def ring_of(
     - returns: `Ring` or `FrameRing`"""
     if schema is not None and not hasattr(schema, 'items'): raise ValueError(
         f'`schema` should be a dict with all columns of a row, `{{name: (shape, dtype)}}`, got {schema!r:.80}')
+    if not (path is None or isinstance(path, (str, os.PathLike)) and os.fspath(path)):
+        raise ValueError(f'`path` should be the name of a file, got {path!r:.80}')
     about = {} if schema is None else dict(schema=schema_data(schema))
     where = max_sz, schema and row_schema(later_columns(schema)[0]), device, shared, path
     check_frame_settings(*frames[1:])

@@ -8,7 +8,7 @@ Docs: https://fastrl.github.io/fastrl/memory.disk.html.md"""
 
 # %% auto #0
 __all__ = ['load_memory', 'remove_files', 'Savable', 'copy_of_now', 'OneMoment', 'warn_of_replaced', 'warn_of_dropped', 'OfClass',
-           'settings_of', 'is_ring', 'ring_at', 'move_files']
+           'Lasting', 'settings_of', 'is_ring', 'ring_at', 'move_files']
 
 # %% ../../nbs/04_memory.disk.ipynb #ed898eaf
 import copy, errno, inspect, os, weakref
@@ -314,6 +314,17 @@ def _made_anew(self):
     if type(self).clear is not Savable.clear: raise AttributeError(f'{name!r} has no `reset`: write `memory.clear()`')
     raise AttributeError(f'{name!r} has no `clear` and no `reset`: for one without rows write `memory = {name}(…)`')
 Savable.clear = Savable.reset = property(_made_anew)
+Ring.load = OfClass(Ring.load.__func__)
+
+# %% ../../nbs/04_memory.disk.ipynb #7e7c3498
+class Lasting:
+    "Settings that are named in `lasting` stay as they were given"
+    lasting = ()
+    def __setattr__(self, k, v):
+        if k in self.lasting and k in vars(self) and (was := vars(self)[k]) is not v and was!=v: raise AttributeError(
+            f'`{k}` stays {was!r:.80}: make another {type(self).__name__} with `{k}={v!r:.80}`, and give it these rows')
+        super().__setattr__(k, v)
+
 
 # %% ../../nbs/04_memory.disk.ipynb #3dac7b02
 def settings_of(

@@ -11,7 +11,7 @@ from .files import *
 from .manifest import *
 from .ring import *
 from .saved import *
-__all__ = ['load_memory', 'remove_files', 'Savable', 'copy_of_now', 'OneMoment', 'warn_of_replaced', 'warn_of_dropped', 'OfClass', 'settings_of', 'is_ring', 'ring_at', 'move_files']
+__all__ = ['load_memory', 'remove_files', 'Savable', 'copy_of_now', 'OneMoment', 'warn_of_replaced', 'warn_of_dropped', 'OfClass', 'Lasting', 'settings_of', 'is_ring', 'ring_at', 'move_files']
 
 def load_memory(folder, kind: str, asked: dict, make: Any=noop, restore: Any=None, on_error: str='raise', env_restored: bool=False, mapped: bool=False, **where):
     """Load a memory of any class: the class makes it, and restores what is its own
@@ -103,6 +103,13 @@ class OfClass:
         ...
 
     def __get__(self, obj, cls):
+        ...
+
+class Lasting:
+    """Settings that are named in `lasting` stay as they were given"""
+    lasting: Any
+
+    def __setattr__(self, k, v):
         ...
 
 def settings_of(sampler) -> dict:

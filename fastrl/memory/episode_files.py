@@ -21,6 +21,7 @@ from fastcore.basics import patch
 from torch.utils.data import get_worker_info
 from ..core import *
 from .dataset import EpisodeDataset, FieldType, dataset_words
+from .disk import Lasting
 from .files import FileLock, LoadError, checksum, file_dtypes, read_meta, read_tensors, sync, write_tensors
 from .slots import new_block
 from .turn import Turn, this_process
@@ -246,8 +247,9 @@ def _read_at(path, begins, at, k, spans, data):
     finally: os.close(fd)
 
 # %% ../../nbs/05g_memory.episode_files.ipynb #b9c4bc6f
-class IndividualFileDataset(EpisodeDataset):
+class IndividualFileDataset(Lasting, EpisodeDataset):
     "Episodes in files, one each; `get_loader` batches them, a plain `DataLoader` needs `batch_size=None`"
+    lasting = 'max_episodes','evictor'
     _turn = None,None # the process that added an episode, and its `Turn`
     def __init__(self,
         capacity:int, # The most steps

@@ -7,6 +7,7 @@ from typing import Any, overload
 from pathlib import Path
 from ..core import *
 from .dataset import EpisodeDataset
+from .disk import Lasting
 __all__ = ['log', 'episode_file', 'episode_files', 'episode_head', 'check_episode_file', 'write_episode_file', 'read_episode_file', 'IndividualFileDataset']
 log: Any
 
@@ -50,8 +51,9 @@ def read_episode_file(path: Path, n: int) -> dict:
     - returns: Columns by path"""
     ...
 
-class IndividualFileDataset(EpisodeDataset):
+class IndividualFileDataset(Lasting, EpisodeDataset):
     """Episodes in files, one each; `get_loader` batches them, a plain `DataLoader` needs `batch_size=None`"""
+    lasting: Any
     directory: Any
 
     def __init__(self, capacity: int, directory: Any='individual_file_dataset', evictor: Any=None, max_episodes: int=2 ** 20):

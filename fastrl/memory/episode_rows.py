@@ -19,7 +19,7 @@ import numpy as np, torch
 from fastcore.basics import patch
 from ..core import *
 from .dataset import EpisodeDataset, FieldType, dataset_words, device_or_cpu, is_fifo, stored_as
-from .disk import FileLock, OfClass, Savable, warn_of_dropped
+from .disk import FileLock, Lasting, OfClass, Savable, warn_of_dropped
 from .place import Place
 from .ring import Ring, locked
 from .row import nest
@@ -27,9 +27,9 @@ from .slots import new_block
 from .table import Table, age_of, whole_numbers
 
 # %% ../../nbs/05f_memory.episode_rows.ipynb #841d889e
-class RingBufferDataset(EpisodeDataset, Savable):
+class RingBufferDataset(Lasting, EpisodeDataset, Savable):
     "Episodes in memory"
-    kind = 'RingBufferDataset'
+    kind,lasting = 'RingBufferDataset',('capacity','max_episodes','evictor')
     def __init__(self,
         capacity:int, # The most steps
         device='cpu', # Where they live
@@ -294,7 +294,7 @@ def _put_in_order(self:RingBufferDataset):
 @patch
 def _read_schema(self:RingBufferDataset):
     t,fields = self.table,self.ring.fields
-    self.max_episodes = t.slots//2-1 if self.any_order else t.slots
+    vars(self)['max_episodes'] = t.slots//2-1 if self.any_order else t.slots
     halves = [bool(t.halves>>i&1) for i in range(len(fields))]
     if any(h and f.dtype!=torch.float16 for h,f in zip(halves, fields)):
         raise ValueError('its table calls a field float16 that is not')

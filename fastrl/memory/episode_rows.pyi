@@ -7,18 +7,18 @@ from typing import Any, overload
 from contextlib import contextmanager
 from ..core import *
 from .dataset import EpisodeDataset
-from .disk import Savable
+from .disk import Lasting, Savable
 __all__ = ['RingBufferDataset']
 
-class RingBufferDataset(EpisodeDataset, Savable):
+class RingBufferDataset(Lasting, EpisodeDataset, Savable):
     """Episodes in memory"""
-    kind: str
+    kind: Any
+    lasting: Any
     half_precision: Any
     ring: Any
     places: Any
     free: Any
     table: Any
-    max_episodes: Any
 
     def __init__(self, capacity: int, device: Any='cpu', half_precision: bool=False, evictor: Any=None, shared: bool=False, path: Any=None, max_episodes: int | None=None):
         """- `capacity`: The most steps

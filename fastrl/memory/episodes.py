@@ -59,6 +59,8 @@ class _EpisodeNames:
         if k in _given_once and type(self) is EpisodeReplay: raise AttributeError(
             f'`{k}` is given when a replay is made: write `EpisodeReplay(replay.dataset, …, {k}={v!r:.40})`, '
             'which draws from the same episodes')
+        if k=='dataset' and vars(self).get(k, v) is not v: raise AttributeError(
+            '`dataset` is given when a replay is made, which draws from no other: write `EpisodeReplay(dataset, …)`')
         object.__setattr__(self, k, v)
 
 # %% ../../nbs/06d_memory.episodes.ipynb #53e420ca

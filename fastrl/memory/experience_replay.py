@@ -82,7 +82,12 @@ class ExperienceReplayCallback(Callback):
             raise AttributeError(f'{type(self).__name__!r} object has no attribute {k!r}: write `callback.replay.{k}`, '
                                  'which is of its memory') from None
     # fastai's first asks the learner, the model and all its modules whether they have the name, too
-    def __setattr__(self, name, value): object.__setattr__(self, name, value)
+    def __setattr__(self, name, value):
+        if name in _of_memory and type(self) is ExperienceReplayCallback: raise AttributeError(
+            f'`{name}` belongs to the memory: write `callback.replay.{name} = …`')
+        object.__setattr__(self, name, value)
+
+_of_memory = *saved_settings,'sampler','seed'
 
 def _warn_of_ignored(settings, memory):
     "Warn of settings that are given beside a memory with others"

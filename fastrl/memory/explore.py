@@ -45,7 +45,7 @@ def frame_rows(
     """The rows that get a frame: all, or `most` at even distances
     - `n`: Rows
     - `most`: Frames"""
-    return np.arange(n) if n<=most else np.linspace(0, n-1, most).round().astype(int)
+    return np.arange(n) if n<=whole_number('most', most) else np.linspace(0, n-1, most).round().astype(int)
 
 # %% ../../nbs/06b_memory.explore.ipynb #42c94725
 def thin(
@@ -118,13 +118,15 @@ def plot_replay_stats(
     - `n_cols`: Panels side by side
     - `most`: Frames; a longer memory shows rows at even distances"""
     er,_ = _memory_and_draws(experience_replay)
-    columns = [o.strip() for o in columns.split(',')] if isinstance(columns, str) else list(columns)
+    columns = [o.strip() for o in columns.split(',')] if isinstance(columns, str) else columns
+    if not isinstance(columns, (list, tuple)) or not columns:
+        raise ValueError(f'`columns` should be the names of one or more, got {columns!r:.80}')
     if isinstance(n_cols, str): raise ValueError(f'write several columns as a list, {[*columns, n_cols]}')
     ys,titles = zip(*(_series(er.memory, o) for o in columns))
     rows,places = frame_rows(len(er), most),_rows_by_age(er)[1]
     newest = places[-1] if len(places) else -1
     names,settings = get_steps(len(rows))
-    n_cols = min(n_cols, len(ys))
+    n_cols = min(whole_number('n_cols', n_cols), len(ys))
     at = [dict(row=i//n_cols+1, col=i%n_cols+1) for i in range(len(ys))]
     n_rows = at[-1]['row']
     fig = make_subplots(n_rows, n_cols, subplot_titles=titles, vertical_spacing=.3/n_rows)

@@ -67,13 +67,15 @@ class FrameRing(ReadsFrames):
         rows,frames = parted(None if schema is None else [*schema_fields(schema)], self.shown)
         if (n := frames_when_full(capacity, self.stack, margin))>2**31: raise ValueError(f'rows name their '
             f'frames in 32 bits, which {n:,} are too many for: lower `max_sz` (`capacity`), or give no `frame_stack`')
-        self.pool = Ring(n, frames, device, shared, pool_file(path))
+        self.pool = Ring(None if (file := pool_file(path)) and file.exists() else n, frames, device, shared, file)
         settings = dict(frame_pad=pad, frame_stack=self.shown)
         super().__init__(capacity, rows, device, shared, path, {**(about or {}), **settings})
         was = {**self.place.about} # older files don't say their stack
         if self.fields and (S := self.fields[self.find_numbers()[0]].shape[0])!=self.stack: was['frame_stack'] = S
         for k,o in settings.items():
             if was[k]!=o: raise ValueError(f'{path} was made with `{k}={was[k]!r}`, got {o!r}: open it with {was[k]!r}')
+        if (have := self.pool.capacity)!=n: raise ValueError(f'{path} has room for {have-capacity} more frames than '
+            f'rows, and `frame_margin={margin!r}` gives {n-capacity}: open it with `frame_margin={have-capacity}`')
         self._before = self.seams.forgotten
 
     @property

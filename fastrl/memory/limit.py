@@ -10,7 +10,7 @@ Docs: https://fastrl.github.io/fastrl/memory.limit.html.md"""
 __all__ = ['RateLimiter']
 
 # %% ../../nbs/05qa_memory.limit.ipynb #6f613780
-import threading
+import math, numpy as np, threading
 from numbers import Real
 from contextlib import contextmanager
 from fastcore.basics import patch
@@ -28,10 +28,13 @@ class RateLimiter:
         - `min_size_to_sample`: Rows before the first draw
         - `error_buffer`: How many draws the two may be apart, either way; or the pair of these limits"""
         spi,n = samples_per_insert,whole_number('min_size_to_sample', min_size_to_sample)
-        if not isinstance(spi, Real) or not spi>0:
+        if not isinstance(spi, Real) or not 0<spi<math.inf:
             raise ValueError(f'`samples_per_insert` should be a number above 0, got {spi!r}')
         if error_buffer is None: error_buffer = max(1., spi)
         pair = isinstance(error_buffer, (tuple, list))
+        given = error_buffer if pair else [error_buffer]
+        if len(given)!=1+pair or not all(hasattr(o, '__float__') and np.ndim(o)==0 for o in given):
+            raise ValueError(f'`error_buffer` should be a number of draws, or a pair of them, got {error_buffer!r:.80}')
         least,most = error_buffer if pair else (spi*n-error_buffer, spi*n+error_buffer)
         if not least<=spi*n<=most:
             raise ValueError(f'`error_buffer` should hold {spi*n}, the draws that the first {n} rows are worth, '

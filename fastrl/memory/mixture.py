@@ -42,7 +42,7 @@ class Mixture:
         return tuple(vars(self)['shares'])
     @shares.setter
     def shares(self, shares):
-        shares = [*shares]
+        shares = [*shares] if np.iterable(shares) else [shares]
         numbers = all(hasattr(o, '__float__') and np.ndim(o)==0 for o in shares)
         if numbers: shares = [*map(float, shares)]
         if not (shares and numbers and min(shares)>=0 and abs(sum(shares)-1)<=1e-6): # also of NaN
@@ -223,6 +223,8 @@ def load_state_dict(self:Mixture,
 ):
     """Resume drawing where another mixture of the same rows was
     - `state`: From `state_dict`"""
+    if not isinstance(state, (list, tuple)) or not all(isinstance(o, dict) for o in state):
+        raise ValueError(f'`state` should be a list, as `state_dict` gives it, got {state!r:.80}')
     of = self.memories[:max(len(state), len(self.memories)-1)] # with the last one if the state has it
     there = [_still_there(m.ring, o) for m,o in zip(of, state)]
     if not len(there)==len(state)==len(of) or any(o is None for o in there):

@@ -49,7 +49,7 @@ class ExperienceReplay(OneMoment, Savable, DrawsAhead, DrawsChunks, Splits, Lear
         sampler=None, # Which rows are drawn: `Uniform()` by default, `Prioritized()`, or your own
         n_step:int=None, # How many single-step rows to fold into one when sampling; you can change it at any time
         gamma:float|str=.99, # Discount factor for `n_step`, or the name of a column that has one for each step
-        seed:int=None, # Makes the draws reproducible; by default the sampler's, if it has one
+        seed:int=None, # Makes draws reproducible; a sampler's own comes first for rows, and for sequences without this
         device='cpu', # Where the rows live
         shared:bool=False, # In shared memory, where other processes see the same rows?
         path=None, # A file to live in; if a memory left one there, it is opened with its rows
@@ -67,7 +67,7 @@ class ExperienceReplay(OneMoment, Savable, DrawsAhead, DrawsChunks, Splits, Lear
         - `sampler`: Which rows are drawn: `Uniform()` by default, `Prioritized()`, or your own
         - `n_step`: How many single-step rows to fold into one when sampling; you can change it at any time
         - `gamma`: Discount factor for `n_step`, or the name of a column that has one for each step
-        - `seed`: Makes the draws reproducible; by default the sampler's, if it has one
+        - `seed`: Makes draws reproducible; a sampler's own comes first for rows, and for sequences without this
         - `device`: Where the rows live
         - `shared`: In shared memory, where other processes see the same rows?
         - `path`: A file to live in; if a memory left one there, it is opened with its rows
@@ -342,7 +342,7 @@ def clear(self:ExperienceReplay)->ExperienceReplay:
 
 @patch
 def cut(self:ExperienceReplay)->ExperienceReplay:
-    "The next row follows nothing that is stored, as after an abandoned episode"
+    "No later row follows one that is stored, of any environment, as after abandoned episodes"
     self.ring.cut()
     return self
 

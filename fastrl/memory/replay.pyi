@@ -52,7 +52,7 @@ class ExperienceReplay(OneMoment, Savable, DrawsAhead, DrawsChunks, Splits, Lear
         - `sampler`: Which rows are drawn: `Uniform()` by default, `Prioritized()`, or your own
         - `n_step`: How many single-step rows to fold into one when sampling; you can change it at any time
         - `gamma`: Discount factor for `n_step`, or the name of a column that has one for each step
-        - `seed`: Makes the draws reproducible; by default the sampler's, if it has one
+        - `seed`: Makes draws reproducible; a sampler's own comes first for rows, and for sequences without this
         - `device`: Where the rows live
         - `shared`: In shared memory, where other processes see the same rows?
         - `path`: A file to live in; if a memory left one there, it is opened with its rows
@@ -133,7 +133,7 @@ class ExperienceReplay(OneMoment, Savable, DrawsAhead, DrawsChunks, Splits, Lear
         ...
 
     def cut(self) -> ExperienceReplay:
-        """The next row follows nothing that is stored, as after an abandoned episode"""
+        """No later row follows one that is stored, of any environment, as after abandoned episodes"""
         ...
 
     def put(self, name: str, idxs, values, serials: Any=None) -> int:

@@ -68,6 +68,8 @@ class Ring:
     def __len__(self): return len(self.serials)
     def __getattr__(self, k):
         if k=='rows' and 'place' in vars(self): return self.place # its former name
+        if k=='__getitems__': raise TypeError('a `DataLoader` cannot read a ring: write `ring.draw(Uniform(), bs)`')
+        if hasattr(type(self), k): return object.__getattribute__(self, k) # whose own error says more
         raise AttributeError(f'{type(self).__name__!r} object has no attribute {k!r}')
     def __repr__(self):
         of,fields = 'rows' if self.capacity is None else f'of {self.capacity} rows',self.place.fields or []
@@ -228,7 +230,6 @@ def gather(self:Ring,
     with self._rows_lock: rows = self._steady(flat)
     return self.fields.batch(rows, idxs.shape, device)
 
-# %% ../../nbs/01_memory.ring.ipynb #ad443a8f
 @patch
 def _steady(self:Ring, idxs):
     "The packed rows `idxs`, none of them from the middle of a write of another process"
@@ -300,7 +301,6 @@ def draw(self:Ring,
     res.drawn_from = weakref.ref(self) # whose serial numbers these are
     return (res,idxs) if n_batches is None else res
 
-# %% ../../nbs/01_memory.ring.ipynb #1d01b024
 @patch
 def _draw_rows(self:Ring, sampler, bs, read, k):
     "The row numbers that `sampler` draws, these rows, and the columns beside them"

@@ -131,9 +131,12 @@ def _forget_rows(self:Uniform, copied):
 def _setting(k, default, *limits, check=number_within): # checked, too: what is saved has to load again
     return property(lambda o: vars(o).get(k, default), lambda o,v: vars(o).update({k: check(k, v, *limits)}))
 
-def _batch_or_memory(k, v):
-    if isinstance(v, str) and v in ('batch','memory'): return v
-    raise ValueError(f"`{k}` should be 'batch' or 'memory', got {v!r}")
+def _one_of(k, v, *known):
+    if isinstance(v, str) and v in known: return v
+    raise ValueError(f'`{k}` should be one of {[*known]}, got {v!r}')
+def _reward_function(k, v):
+    if callable(v) or v is None: return v
+    raise ValueError(f'`{k}` should be a function of what was achieved and of the goal, got {v!r}')
 
 # %% ../../nbs/03_memory.sample.ipynb #d2d2da0f
 class Prioritized(Uniform):
@@ -189,7 +192,7 @@ class Prioritized(Uniform):
     tree,starts,resting = None,None,() # `starts` comes with the first draw of sequences; `resting`: of other lengths
     beta_steps = _setting('beta_steps', 100_000, 1, np.inf, 'of at least 1')
     eps,eta = _setting('eps', 1e-6, 5e-324, 1e38, 'above 0, up to 1e38'),_setting('eta', .9, 0, 1)
-    normalize = _setting('normalize', 'batch', check=_batch_or_memory)
+    normalize = _setting('normalize', 'batch', 'batch', 'memory', check=_one_of)
 
 # %% ../../nbs/03_memory.sample.ipynb #39400ace
 @patch(as_prop=True)
@@ -376,12 +379,9 @@ class HER(Uniform):
         if _: refuse_words('HER', _, HER, n_sampled_goal='k', future_k='k', replay_k='k', reward_fn='reward',
                            compute_reward='reward', goal_selection_strategy='strategy', replay_strategy='strategy')
         super().__init__(seed, device)
-        if strategy not in (known := ['future','final','episode']):
-            raise ValueError(f'`strategy` should be one of {known}, got {strategy!r}')
-        if not callable(reward) and reward is not None:
-            raise ValueError(f'`reward` should be a function of what was achieved and of the goal, got {reward!r}')
-        self.strategy,self.k,self.reward,self.rows = strategy,whole_number('k', k, 0),reward,Positions()
-        self.goal,self.achieved = goal,achieved
+        self.strategy,self.k,self.reward,self.goal,self.achieved,self.rows = strategy,k,reward,goal,achieved,Positions()
+    strategy = _setting('strategy', 'future', 'future', 'final', 'episode', check=_one_of)
+    k,reward = _setting('k', 4, 0, check=whole_number),_setting('reward', None, check=_reward_function)
     def _forget_rows(self, copied): self.rows = Positions()
 
 @patch

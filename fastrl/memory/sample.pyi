@@ -235,12 +235,12 @@ class HER(Uniform):
     """Draw rows, most of them with a goal that their own episode achieved; sequences keep the goals they have"""
     at: Any
     plan: Any
-    strategy: str
+    strategy: Any
     k: Any
     reward: Any
-    rows: Positions
     goal: str
     achieved: str
+    rows: Positions
 
     def __init__(self, strategy: str='future', k: int=4, reward: Any=None, goal: str='desired_goal', achieved: str='achieved_goal', seed: int | None=None, device: Any='cpu'):
         """- `strategy`: Whose achieved goal: a `'future'` row's, the `'final'` one's, or any of the `'episode'`

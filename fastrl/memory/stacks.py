@@ -88,7 +88,8 @@ def pool_file(
     if path is None: return
     path = Path(path).expanduser().absolute()
     if path.exists() and not pool_path(path).exists():
-        raise FileNotFoundError(f'{pool_path(path)} is missing: it has the frames of the rows in {path}')
+        raise FileNotFoundError(f'{pool_path(path)} is missing: it has the frames of the rows in {path}; '
+                                'if these are stored whole, give no `frame_stack`')
     return pool_path(path)
 
 # %% ../../nbs/02c_memory.stacks.ipynb #58fb5979
