@@ -325,7 +325,6 @@ class Lasting:
             f'`{k}` stays {was!r:.80}: make another {type(self).__name__} with `{k}={v!r:.80}`, and give it these rows')
         super().__setattr__(k, v)
 
-
 # %% ../../nbs/04_memory.disk.ipynb #3dac7b02
 def settings_of(
     sampler, # What makes it anew is in its `settings`
