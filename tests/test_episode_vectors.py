@@ -187,7 +187,7 @@ def test_interrupted_where_the_next_episode_has_begun(tmp_path):
     "Episodes that were over when Ctrl-C came get their own last observation, and not the first one of the next episode"
     class Stops(RingBufferDataset):
         def add_episode(self, episode):
-            if self.num_episodes==1: self.capacity += 1; raise KeyboardInterrupt
+            if self.num_episodes==1: raise KeyboardInterrupt
             super().add_episode(episode)
     for saved in (False,True):
         replay,all_over = a_replay(Stops(99)),dict(over=[0,1,2], autoreset='same_step', infos=dict(final_obs=np.array([2,12,22])))
