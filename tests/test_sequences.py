@@ -470,6 +470,20 @@ def test_learnt_errors_are_checkpointed(tmp_path):
         if k==3: er = again
     assert er['td_error'].count_nonzero()>60
 
+@pytest.mark.parametrize('bad', [float('nan'), float('inf'), -float('inf')])
+def test_learnt_errors_are_finite(bad):
+    "A network that diverged is named, and neither errors nor priorities change"
+    er = ExperienceReplay(4, max_sz=50, warmup_sz=1, seed=0, sampler=Prioritized(seed=0))
+    for t in range(50): er.add(x=t, terminated=t%9==8, truncated=False, env_id=0)
+    for named in (True,False):
+        batch,idxs = er.sample_sequences(4, T=5)
+        td = torch.rand(4, 5, 1)
+        er.update_td(td, batch) # these are as usual
+        before = er['td_error'],er.sampler.tree[:].clone()
+        td[2,3] = bad
+        with refused('should be finite'): er.update_td(td, batch) if named else er.update_td(td, idxs, batch['serial'])
+        same((er['td_error'], er.sampler.tree[:]), before)
+
 def BDs(row, xs):
     rows = [row(x) for x in xs]
     return {k: torch.stack([torch.as_tensor(o[k]) for o in rows]) for k in rows[0]}
