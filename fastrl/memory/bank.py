@@ -320,9 +320,10 @@ def load(cls:ExperienceBank,
     """The bank that was saved in a file
     - `filepath`: Where a bank was saved, by this library or by ROSE
     - `max_size`: Another limit than it had"""
-    path,_ = Path(filepath).expanduser(),ExperienceBank(max_size) # an error if this cannot be a limit
+    path = Path(filepath).expanduser()
     if not path.exists(): raise FileNotFoundError(errno.ENOENT, 'there is no bank', str(filepath))
     if not path.is_file(): raise LoadError(f'{path} is not a file, and so not a bank')
+    ExperienceBank(max_size) # an error if this cannot be a limit
     if said := folder_said(path): return _bank_of_folder(path, *said, max_size)
     saved = read_bank(path)
     with load_errors(path): return _bank_of(*saved, max_size)

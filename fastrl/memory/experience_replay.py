@@ -84,7 +84,7 @@ class ExperienceReplayCallback(Callback):
     # fastai's first asks the learner, the model and all its modules whether they have the name, too
     def __setattr__(self, name, value):
         if name in _of_memory and type(self) is ExperienceReplayCallback: raise AttributeError(
-            f'`{name}` belongs to the memory: write `callback.replay.{name} = …`')
+            f'`{name}` belongs to the memory, `callback.replay`: set it there, or give it when you make the callback')
         object.__setattr__(self, name, value)
 
 _of_memory = *saved_settings,'sampler','seed'

@@ -29,7 +29,7 @@ class RateLimiter:
         - `error_buffer`: How many draws the two may be apart, either way; or the pair of these limits"""
         spi,n = samples_per_insert,whole_number('min_size_to_sample', min_size_to_sample)
         if not isinstance(spi, Real) or not 0<spi<math.inf:
-            raise ValueError(f'`samples_per_insert` should be a number above 0, got {spi!r}')
+            raise ValueError(f'`samples_per_insert` should be a finite number above 0, got {spi!r}')
         if error_buffer is None: error_buffer = max(1., spi)
         pair = isinstance(error_buffer, (tuple, list))
         given = error_buffer if pair else [error_buffer]
