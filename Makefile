@@ -79,6 +79,7 @@ docs: install ## build the site into build/docs/
 	$(BIN)/python -m sphinx -q -W --keep-going -d build/doctrees -c docs build/nbs build/docs
 	$(BIN)/python docs/check.py build/docs
 
+dist: export PYTHONPATH :=
 dist: install ## build sdist and wheel into dist/, and use the wheel in an empty environment
 	rm -rf dist build/empty
 	$(BIN)/python -m build -o dist . > /dev/null
