@@ -125,6 +125,7 @@ def test_can_be_copied(nb):
 def test_lines_fit(nb):
     long = [l for o in read_nb(nb).cells if o.cell_type=='code' and not re.search(r'^#\|\s*hide', o.source, flags=re.M) for l in o.source.splitlines() if len(l)>120]
     assert not long
+    assert not [o.id for o in read_nb(nb).cells if o.source!=o.source.strip('\n')], 'cells that begin or end with an empty line'
 
 def test_version(): assert cfg['version']==fastrl.__version__==version('fastrl'), 'run `make install export`'
 

@@ -434,7 +434,6 @@ def _check_choices(net, prioritized, dueling, seed, **counts):
     if true_or_false('dueling', dueling) and net is not None: raise ValueError('`dueling` is for the network that is '
         'made here, and you give one as `net`: build its head so, as `mlp(n_in, n_actions, dueling=True)` does')
 
-
 # %% ../../nbs/10_agents.dqn.ipynb #c6711279
 def dqn_learner(
     env, # Name of an environment, or a function that makes one

@@ -85,7 +85,6 @@ def _check_made(env, mode, n_envs, vectorization, autoreset, env_kwargs):
         raise ValueError(f'`autoreset` is for environments made by name, and this vector is ready, with {mode}: '
                          f'make it with `autoreset_mode=gym.vector.{autoreset_modes[autoreset]}`, or leave it out')
 
-
 # %% ../../nbs/05b_data.gym.ipynb #48d249aa
 @patch
 def before_loop(self:GymLoop):

@@ -240,7 +240,6 @@ def seeded_sampler(
     if isinstance(s, Uniform) and seed is not None and not s.seeded: Uniform.seed(s, seed)
     return s
 
-
 # %% ../../nbs/05o_memory.columns.ipynb #5c01e0a2
 def one_row(
     row:dict, # The fields of a step

@@ -304,7 +304,6 @@ def find_schema(self:IndividualFileDataset):
         try: return self.fix_schema(_head_in_order(self.directory/episode_file(n, id, tag), n))
         except (LoadError, OSError): pass # it had to go, or is damaged
 
-
 # %% ../../nbs/05g_memory.episode_files.ipynb #91aced11
 @patch
 def _take_over(self:IndividualFileDataset, path, n):

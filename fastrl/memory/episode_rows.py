@@ -310,7 +310,6 @@ def _open_asked(self:RingBufferDataset, half, most):
     if whole or most not in (None, self.max_episodes): raise ValueError(f'{self.ring.place.path} was made '+(
         'without `half_precision`' if whole else f'with `max_episodes={self.max_episodes}`')+': open it the same way')
 
-
 # %% ../../nbs/05f_memory.episode_rows.ipynb #b27181ba
 @patch
 def match_steps(self:RingBufferDataset, lines):

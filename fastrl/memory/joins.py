@@ -87,7 +87,6 @@ def _intact_from(source, idxs, there, marks):
     torn = np.flatnonzero(walk.prv[idxs.numpy()]<end_before)
     return np.delete(marks, np.searchsorted(marks, torn, 'right')-1)
 
-
 # %% ../../nbs/02b_memory.joins.ipynb #aa701a40
 @contextmanager
 def holding(

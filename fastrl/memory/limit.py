@@ -173,7 +173,6 @@ def reset(self:RateLimiter):
         self.done = dict.fromkeys(self.done, 0)
         self.change.notify_all()
 
-
 # %% ../../nbs/05qa_memory.limit.ipynb #5a90c2f7
 @patch
 def state_dict(self:RateLimiter)->dict:
@@ -192,4 +191,3 @@ def load_state_dict(self:RateLimiter,
     with self.change:
         self.done = {k: int(state[k]) for k in self.done}
         self.change.notify_all()
-

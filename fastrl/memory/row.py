@@ -532,7 +532,6 @@ def over_of(
             'several agents under another name, like `dead`')
     return np.any([o.reshape(len(o))!=0 for o in flags.values()], axis=0)
 
-
 # %% ../../nbs/00a_memory.row.ipynb #0c16f431
 final_names = ('final_obs','final_observation','terminal_observation') # gymnasium's, its name before 1.1, SB3's
 

@@ -107,4 +107,3 @@ def load_state_dict(self:Stream,
     keep_numbers(self.gen)
     same = self.memory.ring.total>=int(state['total'])
     self.last = state['last'].numpy().copy() if same else np.full(self.bs, -1)
-

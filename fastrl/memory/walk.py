@@ -219,7 +219,6 @@ def _start_over(self:Walk, why):
     self.__init__() # all rows are looked at again the next time
     raise ValueError(why)
 
-
 # %% ../../nbs/02a_memory.walk.ipynb #991d103a
 @compiled
 def _run_rows(nxt, prv, idxs, T, none, burn=0, base=0, oldest=0, left=False):
