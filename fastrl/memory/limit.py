@@ -185,9 +185,12 @@ def load_state_dict(self:RateLimiter,
 ):
     """Resume where another limiter was; its limits may be others
     - `state`: From `state_dict`"""
+    if not isinstance(state, dict) or self.state_dict().keys()-state.keys():
+        raise ValueError(f'`state` should be what `state_dict` of a limiter gave, got {state!r:.80}')
+    counts = {k: whole_number(k, state[k], 0) for k in self.done}
     if state['samples_per_insert']!=self.samples_per_insert:
         raise ValueError(f'`samples_per_insert` should be {state["samples_per_insert"]}, as it was when these were '
                          f'counted, got {self.samples_per_insert}: give that, or count from zero')
     with self.change:
-        self.done = {k: int(state[k]) for k in self.done}
+        self.done = counts
         self.change.notify_all()
