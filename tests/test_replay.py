@@ -690,6 +690,39 @@ def test_history(cap, sampler, n):
     "However adds, draws and updates alternate, each TD error belongs to its row, and late ones are dropped"
     assert history(cap, sampler(seed=cap), n, cap+100)>n/60
 
+class Another(Prioritized):
+    "Draws alike, and its updates take the long way"
+
+def updated(kind, seed, folder):
+    "What a memory has and draws after a random history of updates: of rows that came twice, late, after resets, under other numbers, and of sequences"
+    rng,n = np.random.default_rng(seed),1+seed%7
+    er,drawn = ExperienceReplay(3, n, 1, seed=seed, sampler=kind(.7, seed=1)),[]
+    for t in range(60):
+        k = rng.integers(9)
+        if k<2 or not len(er):
+            ends = rng.random((m := rng.integers(1, min(n, 3)+1), 1))<.3
+            er+dict(x=rng.random((m,1)), td_error=rng.random((m,1), np.float32)*(t%3==0), terminated=ends, truncated=ends&False, env_id=ends*0)
+        elif k==2: er.ring.reset(before=er.ring.total-rng.integers(1, n+1))
+        elif k==3 and t%4==0: er.clear()
+        elif k<6: drawn.append(er.sample())
+        elif k==6 and seed%3==0: drawn.append(er.sample_sequences(2, 2, pad=True))
+        elif drawn:
+            batch,idxs = drawn[rng.integers(max(0, len(drawn)-4), len(drawn))]
+            td = torch.from_numpy(rng.standard_normal((*idxs.shape,1))).to((torch.float32,torch.float64)[t%4//2])
+            er.update_td(td, *((batch,) if t%2 else (idxs.flip(0) if t%10==2 else idxs, batch['serial'])))
+        if t==40: er.checkpoint(folder)
+    if len(er) and seed%3==0: # sequences learn what their rows do
+        er.sample_sequences(2, 2, pad=True)
+        er.update_td(torch.from_numpy(rng.standard_normal((3,1))), er.sample()[0])
+    er.checkpoint(folder)
+    saved = ExperienceReplay.load(folder)
+    return [er.dropped_updates, *(o['td_error'].tolist() if len(o) else [] for o in (er, saved)), er.sampler.beside(er.ring)['priority'].tolist(),
+            [f(20)[1].tolist() for f in (er.sample, partial(er.sample_sequences, T=2, pad=True)) if len(er)]]
+
+@pytest.mark.parametrize('part', [0, 1, *(pytest.param(o, marks=pytest.mark.slow) for o in (2,3,4))])
+def test_update_by_either_way(part, tmp_path):
+    for i in range(12): assert updated(Prioritized, seed := 12*part+i, tmp_path/f'{i}a')==updated(Another, seed, tmp_path/f'{i}b'), seed
+
 # %% Several steps and sequences
 def interleaved(n_envs, total, lengths=(3,4,2)):
     "Rows of `n_envs` environments by turns; the reward is the serial number, the state its place in the episode"

@@ -303,8 +303,8 @@ def update_td(self:ExperienceReplay,
 def _note_td(self:ExperienceReplay, ring, td_errors, idxs, serials):
     if not ring.fields: raise ValueError('there are no rows yet whose TD error could be noted')
     s = self.sampler
+    if type(s) is Prioritized and learn_rows(ring, s, td_errors, idxs, serials): return
     if type(s) in (Uniform, Prioritized) and (usual := as_drawn(ring, td_errors, idxs, serials)):
-        if type(s) is Prioritized and s.seen!=ring.total: s.follow(ring) # these errors are no priority of new rows
         if dropped := ring.put('td_error', *usual):
             there = ring.holds(*map(torch.from_numpy, usual[::2])).numpy()
             usual,self.dropped_updates = [o[there] for o in usual],self.dropped_updates+dropped

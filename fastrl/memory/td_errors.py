@@ -8,13 +8,15 @@ Docs: https://fastrl.github.io/fastrl/memory.td_errors.html.md"""
 
 # %% auto #0
 __all__ = ['rows_of_batch', 'of_another', 'refuse_another', 'one_per_row', 'rows_that_learn', 'is_batch', 'errors_given',
-           'steps_as_rows', 'as_drawn', 'numbers_given', 'checked_td']
+           'steps_as_rows', 'as_drawn', 'learn_rows', 'numbers_given', 'checked_td']
 
 # %% ../../nbs/02bb_memory.td_errors.ipynb #7de70004
 import numpy as np, torch
 from torch import Tensor, from_numpy
 from ..core import *
 from .ring import Ring
+from .serial import number_at
+from .tree import set_leaves
 
 # %% ../../nbs/02bb_memory.td_errors.ipynb #7de70007
 def rows_of_batch(
@@ -137,12 +139,14 @@ def as_drawn(
     td_errors, # Of rows
     idxs, # The batch, or their numbers
     serials=None, # With numbers
-): # -> row numbers, TD errors and serials, arrays, if nothing can refuse this update; `None` if it needs a closer look
+    sure:bool=True, # Can nothing refuse it? Else only the forms are those of a draw
+): # -> row numbers, TD errors and serials, arrays; `None` if this update needs a closer look
     """The arrays of the usual update
     - `td_errors`: Of rows
     - `idxs`: The batch, or their numbers
     - `serials`: With numbers
-    - returns: row numbers, TD errors and serials, arrays, if nothing can refuse this update; `None` if it needs a closer look"""
+    - `sure`: Can nothing refuse it? Else only the forms are those of a draw
+    - returns: row numbers, TD errors and serials, arrays; `None` if this update needs a closer look"""
     if batch := isinstance(idxs, dict):
         if serials is not None or 'learn' in idxs or 'memory' in idxs or of_another(ring, idxs): return
         serials = idxs.get('serial')
@@ -156,7 +160,7 @@ def as_drawn(
     if not n or td.shape not in shapes or s.shape not in shapes[batch:]: return
     td,s = td.reshape(n, 1),s.reshape(n, 1)
     if batch: i = _usable_slots(s[:,0], td[:,0], *ring.serials.counts()[1:])
-    if len(i)==n and (batch or _all_usable(i, td[:,0], len(ring))): return i,td,s
+    if len(i)==n and (batch or not sure or _all_usable(i, td[:,0], len(ring))): return i,td,s
 
 @compiled
 def _all_usable(idxs, td_errors, n):
@@ -178,7 +182,7 @@ def _usable_slots(serials, td_errors, cap, base, total):
 # %% ../../nbs/02bb_memory.td_errors.ipynb #fc85938a
 def _numbers_here(o, dtype):
     "A tensor in memory, or an array, of ints or floats as an array of this `dtype`; `None` for anything else"
-    if isinstance(o, Tensor) and o.is_cpu:
+    if (type(o) is Tensor or isinstance(o, Tensor)) and o.is_cpu: # the one takes a tenth of the other's time
         o = o.detach() if o.requires_grad else o
         o = (o.float() if o.dtype is torch.bfloat16 else o).numpy()
     elif type(o) is not np.ndarray or not o.flags.writeable: return # torch warns of what nobody may write to
@@ -187,6 +191,38 @@ def _numbers_here(o, dtype):
     if o.dtype.kind=='i': return o.astype(dtype)
     try: return from_numpy(o).float().numpy() # without NumPy's warnings; a huge one becomes infinite
     except (TypeError, ValueError): return # of a foreign byte order, or a view backwards
+
+# %% ../../nbs/02bb_memory.td_errors.ipynb #7de700c2
+@compiled
+def _learn_each(idxs, td_errors, priorities, serials, stored, cap, base, total, oldest, col, sums, tops, starts, n):
+    "Did these rows learn? If one of them is gone, nothing changes"
+    cursor = (total-base)%cap
+    for j in range(len(idxs)):
+        i,s = idxs[j],serials[j,0]
+        if not (0<=i<min(cap, len(col)) and oldest<=s<total and s==number_at(i, cap, cursor, total)): return False
+    if set_leaves(sums, tops, starts, n, idxs, priorities)>=0: return False
+    for j in range(len(idxs)): col[idxs[j],0] = td_errors[j,0]
+    return True
+
+def learn_rows(
+    ring:Ring,
+    sampler, # A `Prioritized` of its rows
+    td_errors, idxs, serials=None, # As `as_drawn` takes them
+)->bool: # Did it?
+    """Set the column `td_error` and the priorities of these rows, if nothing about them is unusual
+    - `sampler`: A `Prioritized` of its rows
+    - `td_errors`, `idxs`, `serials`: As `as_drawn` takes them
+    - returns: Did it?"""
+    if not (given := as_drawn(ring, td_errors, idxs, serials, False)): return False
+    sampler.follow(ring) # these errors are no priority of new rows
+    (idxs,td,serials),tree,place,col = given,sampler.tree,ring.place,ring.place.arrays[('td_error',)]
+    if (place.others or not (tree and tree.numba) or sampler.starts or col.dtype!=td.dtype
+            or col.flags.c_contiguous or not td.flags.c_contiguous): return False # one may be a view of the other
+    priorities = (np.abs(td[:,0].astype(np.float64))+sampler.eps)**sampler.alpha # quicker in NumPy
+    done = _learn_each(idxs, td, priorities, serials, *ring.serials.counts(), ring.serials.oldest, col,
+                       tree.sums, tree.tops, tree.starts, tree.n)
+    if done and place.changed is not None: place.mark_changed('td_error', from_numpy(idxs))
+    return done
 
 # %% ../../nbs/02bb_memory.td_errors.ipynb #fb8d8fe3
 def numbers_given(

@@ -7,7 +7,7 @@ from typing import Any, overload
 from torch import Tensor
 from ..core import *
 from .ring import Ring
-__all__ = ['rows_of_batch', 'of_another', 'refuse_another', 'one_per_row', 'rows_that_learn', 'is_batch', 'errors_given', 'steps_as_rows', 'as_drawn', 'numbers_given', 'checked_td']
+__all__ = ['rows_of_batch', 'of_another', 'refuse_another', 'one_per_row', 'rows_that_learn', 'is_batch', 'errors_given', 'steps_as_rows', 'as_drawn', 'learn_rows', 'numbers_given', 'checked_td']
 
 def rows_of_batch(ring: Ring, batch: dict):
     """Where the rows of a batch lay when they were drawn
@@ -56,12 +56,20 @@ def steps_as_rows(td_errors, idxs, serials: Any=None):
     - returns: the same of `(n,)` rows: `(n,1)`, `(n,)`, `(n,1)` or `None`"""
     ...
 
-def as_drawn(ring: Ring, td_errors, idxs, serials: Any=None):
+def as_drawn(ring: Ring, td_errors, idxs, serials: Any=None, sure: bool=True):
     """The arrays of the usual update
     - `td_errors`: Of rows
     - `idxs`: The batch, or their numbers
     - `serials`: With numbers
-    - returns: row numbers, TD errors and serials, arrays, if nothing can refuse this update; `None` if it needs a closer look"""
+    - `sure`: Can nothing refuse it? Else only the forms are those of a draw
+    - returns: row numbers, TD errors and serials, arrays; `None` if this update needs a closer look"""
+    ...
+
+def learn_rows(ring: Ring, sampler, td_errors, idxs, serials: Any=None) -> bool:
+    """Set the column `td_error` and the priorities of these rows, if nothing about them is unusual
+    - `sampler`: A `Prioritized` of its rows
+    - `td_errors`, `idxs`, `serials`: As `as_drawn` takes them
+    - returns: Did it?"""
     ...
 
 def numbers_given(idxs, n: int) -> Tensor:
