@@ -262,6 +262,14 @@ def test_chosen_and_read_at_once(strategy):
             assert p['relabelled'].any()
     assert a.sampler.state_dict()['drawn']==b.sampler.state_dict()['drawn']==32*8
 
+def test_read_again():
+    "Rows that are read a second time get goals of their own"
+    er = filled(strategy='future')
+    idxs,_ = er.sampler.draw(er.ring, 64)
+    (first,a),(again,b) = (er.sampler.read(er.ring, idxs) for _ in range(2))
+    assert not torch.equal(a['relabelled'], b['relabelled'])
+
+
 
 def seen(i): return dict(achieved_goal=np.array([float(i)]), desired_goal=np.array([-1.]))
 def add_walk(memory, first, n):

@@ -716,7 +716,9 @@ def updated(kind, seed, folder):
         er.update_td(torch.from_numpy(rng.standard_normal((3,1))), er.sample()[0])
     er.checkpoint(folder)
     saved = ExperienceReplay.load(folder)
-    return [er.dropped_updates, *(o['td_error'].tolist() if len(o) else [] for o in (er, saved)), er.sampler.beside(er.ring)['priority'].tolist(),
+    learnt,again = ((o['td_error'].tolist() if len(o) else [], o.sampler.beside(o.ring)['priority'].tolist()) for o in (er, saved))
+    assert again==learnt
+    return [er.dropped_updates, learnt,
             [f(20)[1].tolist() for f in (er.sample, partial(er.sample_sequences, T=2, pad=True)) if len(er)]]
 
 @pytest.mark.parametrize('part', [0, 1, *(pytest.param(o, marks=pytest.mark.slow) for o in (2,3,4))])

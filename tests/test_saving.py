@@ -286,7 +286,7 @@ def test_file_for_rows(tmp_path):
     with mock.patch.object(disk, '_name_ring', interrupted), suppress(Stop): Ring.load(tmp_path/'run', path=tmp_path/'cut.ring')
     assert list(tmp_path.glob('cut.ring*'))==[]
     for kwargs,says in ((dict(on_error='ignore'), "should be 'raise' or 'skip'"), (dict(bs=4), r"\['bs'\] is none of them"),
-                        (dict(mapped=True, shared=True), 'mapped rows stay')):
+                        (dict(mapped=True, shared=True), 'mapped rows stay'), (dict(mapped=True, path=tmp_path/'x.ring'), 'mapped rows stay')):
         with pytest.raises(ValueError, match=says): Ring.load(tmp_path/'run', **kwargs)
 
 def test_mapped_rows_in_a_process(tmp_path):
