@@ -41,6 +41,15 @@ from .vector import TakesVectors, VectorSteps, array_of, rewards_for, with_more
 # %% ../../nbs/06d_memory.episodes.ipynb #1236e57a
 _given_once = ('batch_size','sequence_length','chunk_size','num_workers','frame_stack','frame_pad','pad','seed','by',
                'pin_memory','context','schema') # when a replay is made
+_adders = 'add','append','push','store','put','add_batch','add_transition'
+_elsewhere = {
+    **dict.fromkeys(_adders, '`replay.add_step(step, done)` or `replay.add_vector(…)`'),
+    **dict.fromkeys(('sample_sequences','sample_batch'), '`replay.sample()`'),
+    **dict.fromkeys(('cut','end_episode','on_episode_end'),
+                    '`replay.add_step(step, was_done=True)`, with the first step after the episode that you left'),
+    **dict.fromkeys(('update_td','update_priorities','sampler','epoch','stream','gae'),
+                    '`memory = ExperienceReplay(…)`, which has it, and draws sequences, too'),
+    'get_num_episodes':'`replay.num_episodes`', 'get_num_timesteps':'`replay.num_timesteps`'}
 
 class _EpisodeNames:
     "What an `EpisodeReplay` does not have: the error says what to write"
@@ -49,12 +58,10 @@ class _EpisodeNames:
                         'or take an episode by `replay.dataset[i]`')
     def __getattr__(self, k):
         if hasattr(type(self), k): return object.__getattribute__(self, k) # whose own error says more
-        ours = ('add_step(step, done)` or `replay.add_vector(…)' if k in ('add','append','push','add_transition') else
-                'sample()' if k in ('sample_sequences','sample_batch') else
-                f'loader.settings[{k!r}]' if k in _given_once and k in self.loader.settings else
-                f'dataset.{k}' if k[0]!='_' and hasattr(vars(self).get('dataset'), k) else '')
+        ours = (f'`replay.loader.settings[{k!r}]`' if k in _given_once and k in self.loader.settings else
+                f'`replay.dataset.{k}`' if k[0]!='_' and hasattr(vars(self).get('dataset'), k) else _elsewhere.get(k))
         raise AttributeError(f'{type(self).__name__!r} object has no attribute {k!r}'
-                             +(ours and f': write `replay.{ours}`'))
+                             +(f': write {ours}' if ours else ''))
     def __setattr__(self, k, v):
         if k in _given_once and type(self) is EpisodeReplay: raise AttributeError(
             f'`{k}` is given when a replay is made: write `EpisodeReplay(replay.dataset, …, {k}={v!r:.40})`, '
