@@ -328,9 +328,10 @@ def refuse_positions(
 
 # %% ../../nbs/05o_memory.columns.ipynb #5c01e0a5
 other_words = {
-    **dict.fromkeys(('capacity','buffer_size','max_size','size','maxlen','memory_size','storage','total_size'),
-                    'max_sz'),
-    **dict.fromkeys(('learning_starts','min_size','warmup'), 'warmup_sz'), 'batch_size':'bs', 'n_steps':'n_step',
+    **dict.fromkeys(('capacity','buffer_size','max_size','size','maxlen','memory_size','storage','total_size',
+                     'buffer_limit','buffer_capacity','replay_size'), 'max_sz'),
+    **dict.fromkeys(('learning_starts','min_size','warmup'), 'warmup_sz'), 'n_steps':'n_step',
+    **dict.fromkeys(('batch_size','batch_size_B'), 'bs'),
     **dict.fromkeys(('stack_num','stack_size','num_stack','n_stack','stack_compress'), 'frame_stack=4'),
     **dict.fromkeys(('optimize_memory_usage','ignore_obs_next','next_of'), 'frame_stack=0'),
     **dict.fromkeys(('prioritized','prioritised','per'), 'sampler=Prioritized()'),
@@ -349,8 +350,11 @@ other_places = { # what is given elsewhere
     'handle_timeout_termination':'memory.add(…, terminated=…, truncated=…)'}
 
 draw_words = {
-    **dict.fromkeys(('batch_size','sample_size','n'), 'bs'), 'beta':'Prioritized(beta=…)',
-    **dict.fromkeys(('T','sequence_length','seq_len','batch_length','burn_in'), 'sample_sequences(bs, T=…)'),
+    **dict.fromkeys(('batch_size','batch_size_B','sample_size','num_items','n'), 'bs'), 'beta':'Prioritized(beta=…)',
+    **dict.fromkeys(('T','sequence_length','seq_len','batch_length','batch_length_T','burn_in'),
+                    'sample_sequences(bs, T=…)'),
+    **dict.fromkeys(('n_step','n_steps'), '`memory.n_step = …` before you draw'), 'gamma':'ExperienceReplay(gamma=…)',
+    **dict.fromkeys(('return_idx','return_idxs','return_indices'), '`batch,idxs = memory.sample(bs)`'),
     **dict.fromkeys(('replace','replacement','without_replacement','shuffle'), '`memory.epoch(bs)`, for each row once')}
 
 sequence_words = {
@@ -373,12 +377,14 @@ other_names = {
     'full':'`memory.is_full`', **dict.fromkeys(('pos','position'), '`memory.pointer`'),
     **dict.fromkeys(('merge','merge_inplace'), '`memory.extend(other)`'),
     'get_recent':'`memory[(memory.pointer-torch.arange(n, 0, -1))%len(memory)]`',
-    'num_timesteps':'`len(memory)`', **dict.fromkeys(('num_episodes','episode_lengths'),
-                                                     '`memory.episode_numbers()`, the episode of each row'),
+    **dict.fromkeys(('num_timesteps','get_num_timesteps'), '`len(memory)`'),
+    **dict.fromkeys(('num_episodes','get_num_episodes','episode_lengths'),
+                    '`memory.episode_numbers()`, the episode of each row'),
     'copy':'`copy.deepcopy(memory)`', **dict.fromkeys(('fields','total'), '`memory.ring`, which has it'),
     'on_episode_end':'`memory.cut()`, or nothing: `terminated` and `truncated` say where episodes end',
     **dict.fromkeys(('to','cuda'), "`memory.sample(device='cuda')`, or `ExperienceReplay(…, device='cuda')`"),
-    **dict.fromkeys(('keys','items','columns','get_all_transitions'), '`memory.memory`, the dict of its columns'),
+    **dict.fromkeys(('keys','items','columns','get_all_transitions','get_all_data'),
+                    '`memory.memory`, the dict of its columns'),
     **dict.fromkeys(('pandas','to_pandas'), '`memory.memory.pandas()`'), 'size':'`len(memory)`, or `memory.max_sz`',
     'shape':"`memory['state'].shape`; if a `DataLoader` asks, use `memory.loader(bs)`",
     'plot':'`plot_summary(memory)`, with `from fastrl import plot_summary`',

@@ -161,7 +161,7 @@ class Prioritized(Uniform):
         - `device`: No longer needed: rows are drawn where they live
         - `eta`: A sequence's priority is `eta` times its largest TD error plus `1-eta` times their mean"""
         if _: refuse_words('Prioritized', _, Prioritized, beta_frames='beta_steps', beta_annealing_steps='beta_steps',
-                           epsilon='eps', priority_key='memory.update_td(td_errors, batch)',
+                           epsilon='eps', priority_exponent='alpha', priority_key='memory.update_td(td_errors, batch)',
                            beta_start='beta', max_capacity='ExperienceReplay(max_sz=…, sampler=Prioritized())')
         super().__init__(seed, device)
         number_within('beta', beta, 0, 1)
