@@ -393,6 +393,7 @@ other_names = {
     **dict.fromkeys(('shared','path'), '`memory.ring.place`, which stays: give another memory these rows by `extend`')}
 given_once = 'seed','device','shared','path' # when a memory is made
 
+# %% ../../nbs/05o_memory.columns.ipynb #28a560b3
 # what parts of the library ask of a memory, and nobody else
 _inner = {'belongings','check_warm','copied','empty','forget_ahead','kind','late','later','learn_there','load_as',
           'of_rows','refuse_draw','refused','restored','runs','sampler_state','sized',
